@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.comparisons import CPU, run
+from tests.support.comparisons import run
 
-from gpudebug.core.answers.answer import plain
-from gpudebug.core.answers.compare import CompareSide, RateSpread, WallTimes
-from gpudebug.core.compare import faster
+from gpudebug.core.answers.compare import RateSpread
+from gpudebug.core.compare import faster, sides
 from gpudebug.core.compare.faster import ComparedRun, Name, SpeedAnswer, judge
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.records import DeviceEvidence, Estimate, ProbeEvidence
+from gpudebug.core.records import Estimate, ProbeEvidence
 from gpudebug.core.trainlog.latency import Latency
 
 POSITIVE = st.floats(1e-3, 1e6)
@@ -167,7 +166,7 @@ def test_samples_are_counted_where_the_batch_differs() -> None:
     assert found.ratio.value == pytest.approx(0.75)
     assert found.notes == ("the batch differs: samples are counted, not steps",)
     shown = RateSpread(mean=80, min=80, max=80, unit="samples")
-    assert faster.side("A", a, other_batch=True).throughput == shown
+    assert sides.side("A", a, other_batch=True).throughput == shown
     assert found.figures[-1].unit == "s"
 
 
@@ -193,8 +192,8 @@ def test_a_rate_that_the_run_is_too_short_for_is_none() -> None:
     found = faster.compare(a, b)
     assert (found.figure.name, found.answer) == (Name.WALL_TIME, SpeedAnswer.SLOWER)
     assert (found.figure.unit, found.ratio.value) == ("s", pytest.approx(0.2))
-    assert faster.side("A", a).throughput is None
-    assert faster.side("A", [run(rate=0.2, wall=1.0)]).throughput is not None
+    assert sides.side("A", a).throughput is None
+    assert sides.side("A", [run(rate=0.2, wall=1.0)]).throughput is not None
 
 
 def test_a_gain_that_start_up_eats_is_said() -> None:
@@ -237,43 +236,6 @@ def test_a_clock_that_jumped_is_named_and_nothing_is_guessed(wall: float | None)
     assert found.figures[-1].ratio is None
 
 
-def side(*runs: ComparedRun) -> CompareSide:
-    return faster.side("A", runs)
-
-
-def test_a_side_tells_mean_least_and_most() -> None:
-    shown = side(run(rate=10, wall=50, peak_rss_mb=100), run(rate=20, wall=70, peak_rss_mb=300))
-    assert shown.throughput == RateSpread(mean=15, min=10, max=20, unit="step")
-    assert shown.wall_time == WallTimes(mean_s=60, min_s=50, max_s=70)
-    assert (shown.latency, shown.peak_rss_mb, shown.runs) == (None, 300, ("0001-x", "0001-x"))
-
-
-def test_latencies_are_those_of_all_runs() -> None:
-    shown = side(
-        run(latency=Latency(0.2, least=0.1, most=0.5, first=0.9, count=40, warmup=5)),
-        run(latency=Latency(0.4, least=0.2, most=0.6, first=0.3, count=40, warmup=0)),
-    )
-    expected = {"mean_s": 0.3, "min_s": 0.1, "max_s": 0.6, "first_s": 0.9, "count": 80, "warmup": 5}
-    assert plain(shown.latency) == pytest.approx(expected)
-
-
-def test_device_memory_is_none_where_the_cpu_stands_in() -> None:
-    """What the device reports as used there is the program's own memory."""
-    on_gpu = side(run(peak_rss_mb=100, peak_device_mb=900))
-    assert (on_gpu.peak_rss_mb, on_gpu.peak_device_mb) == (100, 900)
-    stand_in = (DeviceEvidence(index=0, uuid="CPU", name="x"),)
-    on_cpu = side(run(devices=stand_in, facts={"devices": (CPU,)}, peak_rss_mb=100, peak_device_mb=120))
-    assert (on_cpu.peak_rss_mb, on_cpu.peak_device_mb) == (120, None)
-
-
-def test_what_is_unknown_is_none_and_never_zero() -> None:
-    shown = side(run(rate=None, window=None, peak_rss_mb=0.0))
-    assert [getattr(shown, key) for key in ("utilisation", "throughput", "latency", "peak_rss_mb")] == [
-        None
-    ] * 4
-    assert "too short" in str(shown.utilisation_reason)
-
-
 def test_steps_of_the_log_are_not_compared_with_those_of_the_probe() -> None:
     found = faster.compare([run(rate=10.0)], [run(rate=40.0, steps_by="probe")])
     assert found.figure.name is Name.WALL_TIME
@@ -287,12 +249,3 @@ def test_where_the_probe_told_of_every_run_its_steps_are_compared() -> None:
     found = faster.compare([run(rate=10.0, probe=slow)], [run(rate=36.0, steps_by="probe", probe=fast)])
     assert found.figure.name is Name.THROUGHPUT
     assert found.ratio.value == pytest.approx(4, rel=0.1)
-
-
-def test_a_side_tells_what_the_trainings_told_of_themselves() -> None:
-    inside = [ProbeEvidence(pid=1, steps=9, data_wait_share=share) for share in (0.2, 0.4)]
-    found = faster.side("x", [run(probe=inside[0]), run(probe=inside[1])])
-    assert found.probe is not None
-    assert found.probe.data_wait_share == pytest.approx(0.3)
-    silent = faster.side("x", [run(probe_reason="no process told")])
-    assert (silent.probe, silent.probe_reason) == (None, "no process told")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from tests.support.trials import gate, run, verdict
+from tests.support.trials import CRITERIA, gate, run, verdict
 
 from gpudebug.core.records import Conditions, Evidence, LossEvidence
-from gpudebug.core.verdict.judge import TrialSetting
+from gpudebug.core.verdict.judge import TrialSetting, judge
 from gpudebug.core.verdict.took_effect import ChangeEffect
 from gpudebug.core.words import Outcome, Result, Status, Trend
 
@@ -27,6 +27,7 @@ ORDER = [
     ("locked_knobs", Status.REJECTED, "locked knobs"),
     ("one_variable", Status.REJECTED, "one variable"),
     ("delta", Status.REJECTED, "delta"),
+    ("side_work", Status.REJECTED, "hollow: evaluations 5, then none"),
 ]
 NAMES = [name for name, _, _ in ORDER]
 
@@ -47,6 +48,7 @@ def one(level: float, rate: float, broken: frozenset[str] = frozenset()) -> Evid
             points=50,
             curve=ABOVE if "loss_parity" in broken else FALL,
         ),
+        occasions={} if "side_work" in broken else {"evaluation": 5},
     )
 
 
@@ -79,6 +81,30 @@ def test_each_gate_can_fail_alone(name: str) -> None:
 def test_of_two_the_earlier_decides(first: int, second: int) -> None:
     found = judged(NAMES[first], NAMES[second])
     assert (found.status, found.why[: len(ORDER[first][2])]) == ORDER[first][1:]
+
+
+@pytest.mark.parametrize(
+    ("broken", "other_work", "rule", "why"),
+    [
+        ("device_to_itself", True, "5", "environment differs: run 0003-h1: it goes on"),
+        ("device_to_itself", False, "5", "the device was shared: 1 other process"),
+        ("device_to_itself", True, "4", "the device was shared: 1 other process"),
+        ("change_in_effect", True, "5", "the change was not in effect: lr: 1"),
+        ("machinery", True, "5", "DEVICE_LOST: the machinery failed"),
+    ],
+)
+def test_a_run_that_resumed_is_named_before_a_load(
+    broken: str, other_work: bool, rule: str, why: str
+) -> None:
+    """A baseline that is recorded again would not keep the next run from resuming."""
+    setting = TrialSetting(
+        effect=ChangeEffect(Result.FAIL if broken == "change_in_effect" else Result.PASS, "lr: 1"),
+        differences=("run 0003-h1: it goes on where an earlier run ended",),
+        other_work=other_work,
+    )
+    before, after = [one(28, 5)] * 4, [one(61, 11, frozenset({broken}))]
+    found = judge(1, CRITERIA, before, after, setting, rule)
+    assert (found.status, found.why[: len(why)]) == (Status.INVALID, why)
 
 
 def test_what_is_unknown_never_validates() -> None:

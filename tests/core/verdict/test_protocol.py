@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.trials import BASE, GOOD, crashed, criteria, run, runs, verdict
 
-from gpudebug.core.records import Evidence, LossEvidence
+from gpudebug.core.records import Conditions, Evidence, LossEvidence
 from gpudebug.core.verdict.gates import TrialSetting
+from gpudebug.core.verdict.judge import judge
 from gpudebug.core.verdict.protocol import NextRun, is_certain, next_step
 from gpudebug.core.words import Outcome, Status, Trend
 
@@ -73,9 +74,10 @@ class TestNextStep:
     def test_one_outlying_fresh_run_makes_no_gain(self) -> None:
         before, after = runs(50, 49, 51, 50, rate=9.0), runs(62, 63, 62, rate=18.0)
         found = step(before, after, runs(25, rate=4.5))
-        assert (
-            verdict([*before, *runs(25, rate=4.5)], after, TrialSetting(fresh=1)).status is Status.VALIDATED
-        )
+        fresh = [*before, *runs(25, rate=4.5)]
+        former = judge(1, criteria(), fresh, after, TrialSetting(fresh=1), "4")
+        assert former.status is Status.VALIDATED
+        assert verdict(fresh, after, TrialSetting(fresh=1)).status is Status.INCONCLUSIVE
         assert found is BASELINE
         two = runs(25, 50, rate=4.5)
         assert verdict([*before, *two], after, TrialSetting(fresh=2)).status is not Status.VALIDATED
@@ -186,3 +188,95 @@ def test_verdicts_are_right_as_often_as_they_should_be(
     shares = [found.count(s) / len(found) for s in (Status.VALIDATED, Status.REJECTED)]
     assert validated[0] <= shares[0] <= validated[1]
     assert rejected[0] <= shares[1] <= rejected[1]
+
+
+def loaded(demand: float, stolen: float, level: float = 28.0, rate: float = 5.0, **more: Any) -> Evidence:
+    """A run beside others who wanted `demand` percent of its cores and kept it from `stolen` cores."""
+    conditions = Conditions(
+        foreign_cpu=min(demand, 95.0), foreign_demand=demand, cpu_stolen=100 * stolen, cpu_cores=1.0
+    )
+    return run(level, rate, conditions=conditions, **more)
+
+
+QUIET, BUSY = (3.0, 0.0), (100.0, 0.5)
+
+
+def side(level: float, *loads: tuple[float, float]) -> list[Evidence]:
+    return [loaded(*load, level=level + n, rate=level / 5) for n, load in enumerate(loads)]
+
+
+class TestBesideStrangers:
+    @pytest.mark.parametrize(
+        ("recorded", "after", "fresh", "expected"),
+        [
+            pytest.param(side(28, *[QUIET] * 4), side(62, QUIET), [], BASELINE, id="quiet"),
+            pytest.param(side(28, *[QUIET] * 4), side(62, QUIET), side(29, QUIET), DONE, id="confirmed"),
+            pytest.param(side(28, *[QUIET] * 4), side(62, BUSY), [], BASELINE, id="a stranger came"),
+            pytest.param(
+                side(28, *[QUIET] * 4), side(62, BUSY), side(20, BUSY), TRIAL, id="the stranger stays"
+            ),
+            pytest.param(
+                side(28, *[QUIET] * 4), side(62, BUSY), side(28, QUIET), TRIAL, id="the stranger left"
+            ),
+            pytest.param(
+                side(28, *[QUIET] * 4), side(62, BUSY, BUSY), side(28, QUIET), BASELINE, id="it is back"
+            ),
+            pytest.param(
+                side(28, *[QUIET] * 4), side(62, BUSY, BUSY), side(28, QUIET, QUIET), DONE, id="enough"
+            ),
+            pytest.param(side(28, *[QUIET] * 4), side(29, QUIET, QUIET), [], DONE, id="no gain, quiet"),
+            pytest.param(side(28, *[BUSY] * 4), side(29, BUSY, BUSY), [], BASELINE, id="no gain, noisy"),
+            pytest.param(
+                side(28, *[BUSY] * 4), side(29, BUSY, BUSY), side(28, BUSY), DONE, id="no gain, confirmed"
+            ),
+            pytest.param(
+                side(28, *[(3.0, 0.0)] * 4),
+                side(29, (60.0, 0.01), (60.0, 0.01)),
+                [],
+                BASELINE,
+                id="no gain, others on idle cores",
+            ),
+            pytest.param(side(28, *[BUSY] * 4), [OOM], [], DONE, id="a crash"),
+        ],
+    )
+    def test_what_is_run(
+        self, recorded: list[Evidence], after: list[Evidence], fresh: list[Evidence], expected: NextRun
+    ) -> None:
+        assert step(recorded, after, fresh) is expected
+
+    def test_a_trial_of_one_run_is_not_made_longer(self) -> None:
+        assert step(side(28, QUIET), side(62, BUSY), max_runs=1) is DONE
+        assert step(side(28, BUSY), side(28, BUSY), max_runs=1) is DONE
+
+    def test_what_the_diagnosis_calls_likely_is_rejected_only_beside_a_fresh_run(self) -> None:
+        before, after = side(28, *[QUIET] * 4), side(29, QUIET, QUIET)
+        for likely, expected in ((False, DONE), (True, BASELINE)):
+            setting = TrialSetting(likely=likely)
+            found = verdict(before, after, setting)
+            assert found.status is Status.REJECTED
+            assert next_step(found, criteria(), before, after, setting) is expected
+
+    def test_recorded_runs_that_are_left_out_take_their_windows_with_them(self) -> None:
+        before = [loaded(*QUIET, window=12.0)] * 4
+        fresh = [loaded(*BUSY, level=20.0, window=12.0)]
+        after = [loaded(*BUSY, level=62.0, rate=15.5, window=12.0)] * 3
+        assert step(before, after, fresh) is BASELINE
+        assert step(before, after, fresh * 3) is DONE
+
+    def test_a_loss_is_rejected_whatever_the_load(self) -> None:
+        diverging = [loaded(*BUSY, trend=Trend.DIVERGING)]
+        assert step(side(28, *[BUSY] * 4), diverging) is DONE
+
+    def test_a_stranger_on_the_gpu_is_not_waited_out(self) -> None:
+        shared = loaded(*BUSY, level=62).conditions.model_copy(update={"foreign_procs": 1})
+        after = [run(62, 11, conditions=shared)]
+        assert step(side(28, *[QUIET] * 4), after) is DONE
+
+    def test_a_gain_over_a_baseline_that_drifted_needs_two_runs_of_the_trial(self) -> None:
+        """The runs of either side were made at one moment each."""
+        before, fresh = runs(50, 49, 51, 50, rate=9.0), runs(38, 37, 39, 38, rate=8.8)
+        setting = TrialSetting(fresh=4)
+        for after, expected in ((runs(99, rate=45.0), TRIAL), (runs(99, 99, rate=45.0), DONE)):
+            found = verdict([*before, *fresh], after, setting)
+            assert found.status is Status.VALIDATED
+            assert next_step(found, criteria(), [*before, *fresh], after, setting) is expected

@@ -10,17 +10,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gpudebug.core.answers.compare import CompareSide, Latencies, RateSpread, WallTimes
 from gpudebug.core.command import batch
 from gpudebug.core.compare import checklist
 from gpudebug.core.compare.checklist import Checklist
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.inside.probe import together
-from gpudebug.core.records import Estimate, Evidence, RunRecord
+from gpudebug.core.inside.probe import counts
+from gpudebug.core.records import Estimate, Evidence, RunRecord, WorkUnit
 from gpudebug.core.statistics import contrast, intervals
 from gpudebug.core.trainlog.latency import LEAST_FOR_WARMUP, Latency
-from gpudebug.core.verdict.gates.case import alike, mean, probed, rate_of
-from gpudebug.core.words import Word
+from gpudebug.core.verdict import work
+from gpudebug.core.verdict.gates.rates import alike, probed, rate_of
+from gpudebug.core.verdict.unlike import unlike_notes
+from gpudebug.core.words import Word, WorkName
 
 # The logarithm of a wall time, or of a step rate without a steady window. Start-up, the page cache and
 # the sampler's grid are in it: it is taken to spread from run to run twice as much as a steady rate.
@@ -61,7 +62,9 @@ class ComparedRun:
 
     @property
     def wall_time(self) -> float | None:
-        """Seconds from launch to end; None if a clock gave an impossible time."""
+        """Seconds from launch to its end, by gpudebug or itself; None if a clock gave an impossible time."""
+        if self.record.planned is not None:
+            return self.record.planned.at_s
         found = self.record.duration_s if self.record.duration_s is not None else self.evidence.duration_s
         return found if found is not None and 0 < found < math.inf else None
 
@@ -77,12 +80,21 @@ class ComparedRun:
         made = found[1] * (self.wall_time or math.inf)
         return found if self.evidence.window or made >= LEAST_STEPS else None
 
-    def rate_in(self, samples: bool) -> tuple[str, float] | None:
-        """As `rate`; in samples where these are asked for and known."""
+    def rate_in(self, samples: bool, unit: WorkUnit | None = None) -> tuple[str, float] | None:
+        """As `rate`; in samples where these are asked for and known, or in a unit of work."""
+        if unit is not None:
+            return self._work(unit)
         known = self.evidence.samples_per_s
         if samples and known and self.rate and self.rate[0] == "step":
             return "samples", known
         return self.rate
+
+    def _work(self, unit: WorkUnit) -> tuple[str, float] | None:
+        found = work.rate(self.evidence, unit.unit, unit.source)
+        made = (found or 0.0) * (self.wall_time or math.inf)
+        if found is None or not (self.evidence.window or made >= LEAST_STEPS):
+            return None
+        return unit.unit, found
 
     @property
     def steps(self) -> int | None:
@@ -108,7 +120,8 @@ class SpeedFigure:
 class SpeedComparison:
     """`figure` is the one that decided, `figures` holds all three.
 
-    `other_batch` says that a step of B may take another number of samples than one of A.
+    `other_batch` says that a step of B may take another number of samples than one of A, `work` is the unit
+    of work that throughput counts: None is steps as the logs count them.
     """
 
     figure: SpeedFigure
@@ -117,6 +130,7 @@ class SpeedComparison:
     checklist: Checklist
     notes: tuple[str, ...]
     other_batch: bool = False
+    work: WorkUnit | None = None
 
     @property
     def ratio(self) -> Estimate:
@@ -124,14 +138,19 @@ class SpeedComparison:
         return self.figure.ratio
 
 
-def compare(a: Sequence[ComparedRun], b: Sequence[ComparedRun]) -> SpeedComparison:
-    """Compare two sides, each with one completed run or more.
+def compare(
+    a: Sequence[ComparedRun], b: Sequence[ComparedRun], configured: str = work.AUTO
+) -> SpeedComparison:
+    """Compare two sides, each with one completed run or more. `configured` is a unit of work, or `auto`.
 
     Raises GpudebugError if no figure of speed is known of every run.
     """
     a, b = _alike(a, b), _alike(b, a)
     other = batch.differs([r.evidence for r in (*a, *b)])
-    throughput, latency, wall_time = _throughput(a, b, other), _latency(a, b), _wall_time(a, b, other)
+    unit = _unit(a, b, configured)
+    throughput = _throughput(a, b, other, unit) if counts_work(unit) else _throughput_of_steps(a, b, other)
+    own = unit is not None and unit.unit in (WorkName.ENVIRONMENT_STEPS, WorkName.TOKENS)
+    latency, wall_time = _latency(a, b), _wall_time(a, b, other or own or _other_step(a, b) is not None)
     # A rate over a whole short run knows steps to the sampler's grid only: what the program timed is better.
     preferred = (latency, throughput) if throughput.whole else (throughput, latency)
     order = [f for f in (*preferred, wall_time) if f.ratio is not None]
@@ -149,10 +168,59 @@ def compare(a: Sequence[ComparedRun], b: Sequence[ComparedRun]) -> SpeedComparis
         answer=judge(figure.ratio),
         checklist=found,
         notes=(
+            *dict.fromkeys(note for r in (*a, *b) for note in r.evidence.work_notes),
+            *unlike_notes([[r.evidence for r in side] for side in (a, b)]),
             *_notes(figure, throughput, a, b),
-            *(_batch_notes(figure) if other else _contrary(figure, wall_time)),
+            *(_batch_notes(figure) if other and _of_steps(figure) else _contrary(figure, wall_time)),
         ),
         other_batch=other,
+        work=unit,
+    )
+
+
+def _unit(a: Sequence[ComparedRun], b: Sequence[ComparedRun], configured: str) -> WorkUnit | None:
+    """The unit of work of A; one that both share where A's is no more than the samples of a step."""
+    chosen = work.choose([r.evidence for r in a], configured)
+    if (
+        chosen is None
+        or not chosen.chosen
+        or chosen.unit not in (WorkName.SAMPLES, WorkName.OPTIMIZER_STEPS, WorkName.EPOCHS)
+    ):
+        return chosen
+    return work.choose([r.evidence for r in (*a, *b)], configured)
+
+
+def counts_work(unit: WorkUnit | None) -> bool:
+    """Whether throughput counts this unit, and not steps as the logs count them."""
+    return unit is not None and not (unit.source and unit.unit == WorkName.OPTIMIZER_STEPS)
+
+
+def _other_step(a: Sequence[ComparedRun], b: Sequence[ComparedRun]) -> str | None:
+    """A flag beside the batch's by which a step of B takes another share of work."""
+    flags = [r.evidence.step_flags for r in (*a, *b)]
+    names = dict.fromkeys(name for one in flags for name in one)
+    return next((name for name in names if len({one.get(name) for one in flags}) > 1), None)
+
+
+def _throughput(
+    a: Sequence[ComparedRun], b: Sequence[ComparedRun], other_batch: bool, unit: WorkUnit | None
+) -> SpeedFigure:
+    """In the unit of work."""
+    assert unit is not None
+    before, after = ([r.evidence for r in side] for side in (a, b))
+    rates = work.rates(unit, before, after, ("of A", "of B"))
+    knob = _other_step(a, b)
+    if unit.unit == WorkName.SAMPLES and knob is not None and counts.sets_length(knob):
+        return SpeedFigure(Name.THROUGHPUT, why=f"{knob} differs: a sample of A is not the work of one of B")
+    if rates.why is not None:
+        return SpeedFigure(Name.THROUGHPUT, why=rates.why)
+    by = unit.model_copy(update={"source": rates.source})
+    if any(r.rate_in(other_batch, by) is None for r in (*a, *b)):
+        return SpeedFigure(Name.THROUGHPUT, why=f"a run is too short to count its {unit.unit}")
+    whole = not all(r.evidence.window for r in (*a, *b))
+    prior = WHOLE_RUN_PRIOR if whole else intervals.RATE_PRIOR
+    return SpeedFigure(
+        Name.THROUGHPUT, unit.unit, contrast.ratio(rates.before, rates.after, prior=prior), whole
     )
 
 
@@ -170,7 +238,10 @@ def judge(ratio: Estimate | None) -> SpeedAnswer:
     return SpeedAnswer.SLOWER if ratio.high < 1 else SpeedAnswer.CANNOT_TELL
 
 
-def _throughput(a: Sequence[ComparedRun], b: Sequence[ComparedRun], other_batch: bool) -> SpeedFigure:
+def _throughput_of_steps(
+    a: Sequence[ComparedRun], b: Sequence[ComparedRun], other_batch: bool
+) -> SpeedFigure:
+    """As the logs count them; in samples where the batch differs."""
     sides: list[tuple[float, ...]] = []
     units: list[str] = []
     for name, runs in (("A", a), ("B", b)):
@@ -189,6 +260,8 @@ def _throughput(a: Sequence[ComparedRun], b: Sequence[ComparedRun], other_batch:
         return SpeedFigure(
             Name.THROUGHPUT, why="the batch differs, and the logs do not report samples in the same way"
         )
+    if units[0] in ("step", "samples") and (knob := _other_step(a, b)):
+        return SpeedFigure(Name.THROUGHPUT, why=f"{knob} differs: a step of A is not the work of one of B")
     whole = not all(r.evidence.window for r in (*a, *b))
     ratio = contrast.ratio(sides[0], sides[1], prior=WHOLE_RUN_PRIOR if whole else intervals.RATE_PRIOR)
     return SpeedFigure(Name.THROUGHPUT, units[0], ratio, whole)
@@ -223,6 +296,8 @@ def _wall_time(a: Sequence[ComparedRun], b: Sequence[ComparedRun], other_batch: 
             [v / (r.steps or 1) for v, r in zip(values, runs, strict=True)]
             for values, runs in ((first, a), (second, b))
         )
+    elif ended := [r.record.name for r in (*a, *b) if r.record.planned is not None]:
+        return SpeedFigure(Name.WALL_TIME, why=f"gpudebug ended run {ended[0]}, and its steps are not known")
     return SpeedFigure(Name.WALL_TIME, unit, contrast.ratio(second, first, prior=prior), whole=True)
 
 
@@ -278,79 +353,12 @@ def _contrary(figure: SpeedFigure, wall_time: SpeedFigure) -> list[str]:
     return [f"by wall time B is {by_wall}: in runs of this length start-up outweighs the {figure.name}"]
 
 
+def _of_steps(figure: SpeedFigure) -> bool:
+    """Whether a batch decides what the figure means: one of steps, of samples, or of whole runs."""
+    return figure.unit in ("step", "samples", "s", "s/step", "")
+
+
 def _batch_notes(figure: SpeedFigure) -> list[str]:
     if figure.unit == "samples":
         return ["the batch differs: samples are counted, not steps"]
     return ["the batch differs: a step of A is not the work of a step of B"]
-
-
-def side(
-    label: str, runs: Sequence[ComparedRun], *, other_batch: bool = False, replayed: bool | None = None
-) -> CompareSide:
-    """One side as it is shown; `other_batch` as in SpeedComparison."""
-    latencies = [r.latency for r in runs if r.latency is not None]
-    walls = [r.wall_time for r in runs if r.wall_time is not None]
-    used = [r.evidence.utilisation for r in runs if r.evidence.utilisation is not None]
-    inside = together.side(label, [r.evidence.model_dump(mode="json") for r in runs])
-    return CompareSide(
-        label=label,
-        runs=tuple(r.record.name for r in runs),
-        stand_in=any(_stands_in(r) for r in runs),
-        utilisation=mean(used) if len(used) == len(runs) else None,
-        utilisation_reason=None if len(used) == len(runs) else _silent(runs),
-        throughput=_rates([r.rate_in(other_batch) for r in runs]),
-        latency=_latencies(latencies) if len(latencies) == len(runs) else None,
-        wall_time=WallTimes(mean_s=_mean(walls), min_s=min(walls), max_s=max(walls))
-        if len(walls) == len(runs)
-        else None,
-        peak_rss_mb=max((v for r in runs if (v := _host_memory(r)) is not None), default=None),
-        peak_device_mb=max((v for r in runs if (v := _device_memory(r)) is not None), default=None),
-        probe=inside.figures,
-        probe_reason=inside.reason,
-        replayed=replayed,
-    )
-
-
-def _rates(rates: Sequence[tuple[str, float] | None]) -> RateSpread | None:
-    known = [rate for rate in rates if rate]
-    if len(known) < len(rates) or len({unit for unit, _ in known}) > 1:
-        return None
-    values = [value for _, value in known]
-    return RateSpread(mean=_mean(values), min=min(values), max=max(values), unit=known[0][0])
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-def _latencies(found: Sequence[Latency]) -> Latencies:
-    counts = [one.count for one in found if one.count is not None]
-    return Latencies(
-        mean_s=_mean([one.mean for one in found]),
-        min_s=min((one.least for one in found if one.least is not None), default=None),
-        max_s=max((one.most for one in found if one.most is not None), default=None),
-        first_s=max((one.first for one in found if one.first is not None), default=None),
-        count=sum(counts) if counts else None,
-        warmup=sum(one.warmup for one in found) if counts else None,
-    )
-
-
-def _silent(runs: Sequence[ComparedRun]) -> str | None:
-    reasons = [r.evidence.window_reason for r in runs]
-    reasons += [d.reason for r in runs for d in r.evidence.devices]
-    return next((reason for reason in reasons if reason), None)
-
-
-def _stands_in(run: ComparedRun) -> bool:
-    """Whether the device was the CPU: its memory is then the program's own."""
-    return any(d.uuid == "CPU" for d in run.evidence.devices)
-
-
-def _host_memory(run: ComparedRun) -> float | None:
-    """None also for 0: a program that ended before it was first looked at."""
-    both = [run.evidence.peak_rss_mb, run.evidence.peak_device_mb if _stands_in(run) else None]
-    return max((v for v in both if v), default=None)
-
-
-def _device_memory(run: ComparedRun) -> float | None:
-    return None if _stands_in(run) else run.evidence.peak_device_mb

@@ -6,15 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpudebug.core.records import Evidence, Gate, Verdict
+from gpudebug.core.verdict import load
 from gpudebug.core.verdict.cold_cache import is_cold
 from gpudebug.core.verdict.gates import (
     GATES,
+    SINCE,
     Criteria,
     TrialCase,
     TrialSetting,
+    crowded_out,
     estimate_text,
     improvement_text,
     is_infrastructure,
+    is_machinery,
     mean,
     measure,
     short_window,
@@ -24,7 +28,9 @@ from gpudebug.core.verdict.gates import (
     values_of,
     worst_trend,
 )
+from gpudebug.core.verdict.gates.also import PREFIX, also_gates, also_notes
 from gpudebug.core.verdict.gates.count import unfit
+from gpudebug.core.verdict.learning import worst
 from gpudebug.core.words import Outcome, Result, Status
 
 __all__ = [
@@ -39,9 +45,9 @@ __all__ = [
     "worst_trend",
 ]
 
-RULE = "4"
-RULES = frozenset({"3", RULE})
-"""Those that a verdict can be judged by again; the third did not hold log, probe and command together."""
+RULE = "5"
+RULES = frozenset({"3", "4", RULE})
+"""Those that a verdict can be judged by again. The third did not hold log, probe and command together."""
 
 
 def judge(
@@ -53,9 +59,10 @@ def judge(
     rule: str = RULE,
 ) -> Verdict:
     """Judge one trial: `before` are the baseline's runs, `after` the trial's, each at least one."""
-    setting = replace(setting, counted=setting.counted and rule == RULE)
+    setting = replace(setting, rule=int(rule))
     case = measure(TrialCase(criteria, setting, tuple(before), tuple(after), hypothesis))
-    gates = tuple(gate(case) for gate in GATES)
+    asked = (gate(case) for gate in GATES if SINCE.get(gate, 0) <= setting.rule)
+    gates = _in_spite_of_others(case, (*asked, *also_gates(case)))
     status, why, hollow = _compose(case, gates)
     return Verdict(
         rule=rule,
@@ -74,7 +81,7 @@ def judge(
         throughput_unit=case.rates.unit,
         throughput_ratio=case.ratio,
         training=training_text(case.after),
-        loss=worst_trend(case.after),
+        loss=worst(case.after, case.learning) if case.learning else worst_trend(case.after),
         gates=gates,
         notes=_notes(case, gates, hollow),
         confirmed=setting.confirmed,
@@ -89,27 +96,50 @@ _SPOILT = (
 )
 
 
+def _in_spite_of_others(case: TrialCase, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
+    """The gates, those of a trial passed that met more of others' load and is VALIDATED all the same."""
+    device = next(g for g in gates if g.name == "device_to_itself")
+    if (
+        case.setting.rule < 5
+        or device.result is not Result.FAIL
+        or not load.met_more(case.before, case.after)
+    ):
+        return gates
+    note = "the trial met more of them: what it gains in spite of them is no less without"
+    passed = device.model_copy(update={"result": Result.PASS, "note": note})
+    changed = tuple(passed if gate is device else gate for gate in gates)
+    return changed if _compose(case, changed)[0] is Status.VALIDATED else gates
+
+
 def _compose(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
     """The first rule that matches decides. Returns status, why, hollow."""
     by_name = {g.name: g for g in gates}
-    infra = next((e for e in case.after if is_infrastructure(e)), None)
+    infra = next((e for e in case.after if is_machinery(case, e)), None)
     if infra is not None:
         ending = (
             f"{infra.outcome}, killed from outside" if infra.outcome is Outcome.CRASHED else infra.outcome
         )
         return Status.INVALID, f"{ending}: the machinery failed, not the hypothesis", False
-    for name, reason in _SPOILT:
+    for name, reason in _spoilt(case):
         gate = by_name[name]
-        if gate.result is Result.FAIL:
+        if gate.result is Result.FAIL and not _failed_whatever(case, by_name, name):
             remedy = f"; {gate.note}" if gate.note else ""
             return Status.INVALID, f"{reason}: {gate.value}{remedy}", False
-    for name in ("outcome", "loss", "loss_parity", "locked_knobs", "one_variable"):
+    against = unfit(case) if by_name["throughput"].unexplained else None
+    further = [g.name for g in gates if g.name.startswith(PREFIX)]
+    # At equal steps that no optimizer made, a loss says nothing.
+    forged = case.setting.rule >= 5 and against is not None and against.invalid
+    learning = ("loss",) if forged else ("loss", "loss_parity")
+    for name in ("outcome", *learning, *further, "locked_knobs", "one_variable"):
         if by_name[name].result is Result.FAIL:
-            return Status.REJECTED, f"{name.replace('_', ' ')}: {by_name[name].value}", False
+            shown = name if name in further else name.replace("_", " ")
+            return Status.REJECTED, f"{shown}: {by_name[name].value}", False
     delta = by_name["delta"]
     if delta.result is Result.FAIL:
         return Status.REJECTED, f"delta: {delta.value}", False
-    against = unfit(case) if by_name["throughput"].unexplained else None
+    side_work = by_name.get("side_work")
+    if side_work is not None and side_work.result is Result.FAIL:
+        return Status.REJECTED, f"hollow: {side_work.value}; {side_work.note}", True
     if against is not None and against.invalid:
         why = f"the log prints steps that no optimizer made: {by_name['throughput'].note}"
         return Status.INVALID, why, False
@@ -126,9 +156,34 @@ def _compose(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bool]
     return Status.INCONCLUSIVE, f"{unknown.name} is unknown ({unknown.value}){note}", False
 
 
+def _spoilt(case: TrialCase) -> Sequence[tuple[str, str]]:
+    """`_SPOILT` in the order in which it decides.
+
+    The remedy for a load, another baseline, would not keep a run from resuming: that is named first.
+    """
+    if case.setting.rule >= 5 and case.setting.other_work:
+        effect, device, environment = _SPOILT
+        return effect, environment, device
+    return _SPOILT
+
+
+def _failed_whatever(case: TrialCase, by_name: Mapping[str, Gate], spoilt: str) -> bool:
+    """Whether the program crashed by itself, for which a strange load on the machine (`spoilt`) is no excuse.
+
+    One is a device whose memory another process held. A load may make a program too slow for its time limit,
+    and another version of a library or another code is no load.
+    """
+    crashed = any(e.outcome is Outcome.CRASHED for e in case.after)
+    if not (case.setting.loads and crashed) or by_name["outcome"].result is not Result.FAIL:
+        return False
+    if spoilt == "device_to_itself":
+        return not any(crowded_out(e) for e in case.after)
+    return spoilt == "environment_parity" and not case.setting.differences
+
+
 def _notes(case: TrialCase, gates: Sequence[Gate], hollow: bool) -> tuple[str, ...]:
     results = {g.name: g.result for g in gates}
-    notes = []
+    notes = [text for text in (case.left_out, load.quota_text(case.before, case.after)) if text]
     if case.setting.confirmed:
         notes.append(f"confirmed by a person: {case.setting.confirmed}")
     if hollow:
@@ -145,10 +200,12 @@ def _notes(case: TrialCase, gates: Sequence[Gate], hollow: bool) -> tuple[str, .
         )
         what = "utilisation changed" if case.metric.points else f"{case.metric.name} improved"
         notes.append(f"improved throughput: {figure}, while {what} by {change}")
-    return tuple(notes)
+    return (*notes, *also_notes(case))
 
 
 def _hollow(case: TrialCase, results: Mapping[str, Result]) -> str:
+    if results.get("side_work") is Result.FAIL:
+        return "what was to happen beside the training does not happen any more"
     if case.metric.points:
         return "the device is busier without getting more done"
     if results["throughput"] is Result.FAIL:

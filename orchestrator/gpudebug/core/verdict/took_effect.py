@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.command import command_line, loader_settings
+from gpudebug.core.command.synonyms import Synonyms, long_name, names_of
 from gpudebug.core.records import LoadedFiles
 from gpudebug.core.redaction.redact import REDACTED
+from gpudebug.core.text.values import finite_number, same_value
 from gpudebug.core.words import Result
 
 
@@ -26,17 +27,18 @@ class ChangeEffect:
 class ShownConfiguration:
     """What one run shows: its command line, what the program printed or saved of its configuration, and which
     files its processes imported: `loaded` is None if they did not report it, `probed` false if not asked.
-    `facts` are what the training process reported (`ProbeEvidence.facts`)."""
+    `facts` are what the training process reported (`ProbeEvidence.facts`), `restated` the values in order of
+    what the program showed with several (`Evidence.restated`), `synonyms` the options with several names."""
 
     argv: Sequence[str]
     printed: Mapping[str, str]
     loaded: LoadedFiles | None = None
     probed: bool = True
     facts: Mapping[str, object] = field(default_factory=dict)
+    restated: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    synonyms: Synonyms = ()
 
 
-_YES = frozenset({"true", "yes", "on", "1"})
-_NO = frozenset({"false", "no", "off", "0"})
 # Too short to tell one option of a program from another.
 _SHORTEST_NAME = 2
 _NAMED = 3
@@ -77,7 +79,12 @@ def moved_knobs(
 
 def shown(runs: Sequence[ShownConfiguration], flag: str) -> tuple[str, str] | None:
     """Return name and value under which the first run that shows the flag does."""
-    return next((found for run in runs if (found := _lookup(run.printed, flag))), None)
+    return next((found for run in runs if (found := _shown_by(run, flag))), None)
+
+
+def _shown_by(run: ShownConfiguration, flag: str) -> tuple[str, str] | None:
+    names = names_of(flag, run.synonyms)
+    return next((found for name in names if (found := _lookup(run.printed, name))), None)
 
 
 def _lookup(printed: Mapping[str, str], flag: str) -> tuple[str, str] | None:
@@ -105,7 +112,10 @@ def _part(
     missing = _missing_in_command(part, run.argv)
     if missing:
         return ChangeEffect(Result.FAIL, missing)
-    found = _lookup(run.printed, part.name)
+    contradicted = _contradicted(part, run)
+    if contradicted is not None:
+        return contradicted
+    found = _shown_by(run, part.name)
     if found is None:
         of_loader = _of_loader(part, before, run)
         if of_loader is not None:
@@ -113,6 +123,33 @@ def _part(
         return ChangeEffect(Result.SKIPPED, note=_unconfirmed(part))
     earlier = shown(before, part.name)
     return _judged(part, _old(part, before), earlier[1] if earlier else None, *found)
+
+
+def _contradicted(part: SingleChange, run: ShownConfiguration) -> ChangeEffect | None:
+    """What a setting shows that the program gave several values; None if one of them holds.
+
+    Its last word may confirm the change. That it contradicts proves nothing where another word confirms.
+    """
+    names = next((found for name in names_of(part.name, run.synonyms) if (found := _restated(run, name))), [])
+    if not names:
+        return None
+    name, values = names[0], run.restated[names[0]]
+    asked = "true" if part.value is None else part.value
+    shown_as = f"{name}: {', then '.join(values)}"
+    if part.kind != "unset" and len(names) == 1:
+        if same_value(asked, values[-1]):
+            return ChangeEffect(Result.PASS, shown_as)
+        if name in run.printed and not any(same_value(asked, value) for value in values):
+            return None
+    return ChangeEffect(Result.SKIPPED, note=f"the program contradicts itself: it shows {shown_as}")
+
+
+def _restated(run: ShownConfiguration, flag: str) -> list[str]:
+    wanted = _folded(flag)
+    if len(wanted) < _SHORTEST_NAME:
+        return []
+    exact = [name for name in run.restated if _folded(name) == wanted]
+    return exact or [name for name in run.restated if _folded(name).endswith(f".{wanted}")]
 
 
 def _unconfirmed(part: SingleChange) -> str:
@@ -127,7 +164,7 @@ def _of_loader(
     part: SingleChange, before: Sequence[ShownConfiguration], run: ShownConfiguration
 ) -> ChangeEffect | None:
     """What the training's own loader shows of a setting that the program does not print; None for nothing."""
-    setting = loader_settings.meant(part.name)
+    setting = loader_settings.meant(long_name(part.name, run.synonyms))
     values = loader_settings.reported(run.facts, setting) if setting else ()
     if setting is None or not values:
         return None
@@ -194,39 +231,8 @@ def _judged(part: SingleChange, old: str | None, earlier: str | None, name: str,
     asked = "true" if part.value is None else part.value
     if same_value(asked, value):
         return ChangeEffect(Result.PASS, text)
-    if still or (_number(asked) is not None and _number(value) is not None):
+    if still or (finite_number(asked) is not None and finite_number(value) is not None):
         written = part.name if part.value is None else f"{part.name}={part.value}"
         return ChangeEffect(Result.FAIL, f"{written} was asked for, the program shows {text}")
     note = f"{part.name}={asked} is shown as {value}"
     return ChangeEffect(Result.SKIPPED if old is None and earlier is None else Result.PASS, text, note)
-
-
-def same_value(a: str, b: str) -> bool:
-    """Whether both write one value: numbers, truth values, rows and paths are compared as such."""
-    left, right = _items(a), _items(b)
-    return len(left) == len(right) and all(map(_same_item, left, right))
-
-
-def _items(text: str) -> list[str]:
-    inner = text.strip().strip("[]()")
-    return inner.replace(",", " ").split() or [""]
-
-
-def _same_item(a: str, b: str) -> bool:
-    a, b = (text.strip("\"'").lower() for text in (a, b))
-    if a == b:
-        return True
-    if {a, b} <= _YES or {a, b} <= _NO:
-        return True
-    numbers = _number(a), _number(b)
-    if None not in numbers:
-        return numbers[0] == numbers[1]
-    return a.removeprefix("./").rstrip("/") == b.removeprefix("./").rstrip("/")
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text) if text.isascii() else math.nan
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None

@@ -17,6 +17,7 @@ CODE = TrialSetting(code=True)
 
 def probe(rate: float = 5.0, **more: Any) -> ProbeEvidence:
     known = {"samples_per_s": 16 * rate, "backwards_per_step": 1.0, "steps": round(45 * rate)}
+    known["inputs_per_step"] = 3200.0
     facts = {"optimizers": [{"index": 0, "name": "SGD", "steps": round(45 * rate)}]}
     return ProbeEvidence(pid=1, steps_per_s=rate, **{**known, "facts": facts, **more})
 
@@ -45,6 +46,9 @@ AGREES = {
         after(11.0, 2.75, backwards_per_step=4.0),
         TrialSetting(knob="--gradient_accumulation_steps"),
     ),
+    "more input": (after(inputs_per_step=6400.0), CODE),
+    "input that varies": (after(inputs_per_step=2700.0), CODE),
+    "shorter sequences by a flag": (after(inputs_per_step=800.0), TrialSetting(knob="--pad_to_max_length")),
     "another number of environments": (after(11.0, 5.0), TrialSetting(knob="--num_envs")),
     "a flag without a loader that tells": (after(samples_per_s=None), TrialSetting()),
     "what a person confirmed": (
@@ -83,6 +87,18 @@ DIFFERS = {
     "steps on no batch": (after(samples_per_s=None), CODE, "INCONCLUSIVE", "no samples for each step"),
     "steps without gradients": (after(backwards_per_step=0.25), CODE, "INCONCLUSIVE", "0.25 backward passes"),
     "no gradients at all": (after(backwards_per_step=None), CODE, "INCONCLUSIVE", "no backward passes"),
+    "half of each sequence": (
+        after(inputs_per_step=1600.0),
+        CODE,
+        "INCONCLUSIVE",
+        "1600 elements of input for each step of the optimizer in the trial, 3200 in the baseline",
+    ),
+    "smaller pictures by a flag": (
+        after(inputs_per_step=800.0),
+        TrialSetting(),
+        "INCONCLUSIVE",
+        "800 elements",
+    ),
     "a second optimizer": (
         after(facts=two(495, 124)),
         CODE,

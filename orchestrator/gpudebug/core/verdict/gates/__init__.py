@@ -7,42 +7,50 @@ from collections.abc import Callable
 from gpudebug.core.records import Gate
 from gpudebug.core.verdict.gates.case import (
     UNKNOWN,
-    Criteria,
     TrialCase,
-    TrialSetting,
-    mean,
     measure,
-    rates_of,
     utilisations,
     values_of,
 )
 from gpudebug.core.verdict.gates.conduct import environment_gate, locked_gate, variable_gate
-from gpudebug.core.verdict.gates.delta import delta_gate, short_window, window_total
+from gpudebug.core.verdict.gates.delta import delta_gate
 from gpudebug.core.verdict.gates.device import device_gate
 from gpudebug.core.verdict.gates.effect import effect_gate
+from gpudebug.core.verdict.gates.enough import share_seen, short_window, window_total
 from gpudebug.core.verdict.gates.outcome import (
+    crowded_out,
     is_infrastructure,
+    is_machinery,
+    killed_by_host,
     loss_gate,
     outcome_gate,
     training_text,
     worst_trend,
 )
 from gpudebug.core.verdict.gates.parity import parity_gate
+from gpudebug.core.verdict.gates.rates import mean, rates_of
+from gpudebug.core.verdict.gates.setting import Criteria, TrialSetting
+from gpudebug.core.verdict.gates.side_work import side_work_gate
 from gpudebug.core.verdict.gates.text import estimate_text, improvement_text
 from gpudebug.core.verdict.gates.throughput import throughput_gate, throughput_result, work_gate
 
 __all__ = [
     "GATES",
+    "SINCE",
     "UNKNOWN",
     "Criteria",
     "TrialCase",
     "TrialSetting",
+    "crowded_out",
     "estimate_text",
     "improvement_text",
     "is_infrastructure",
+    "is_machinery",
+    "killed_by_host",
     "mean",
     "measure",
     "rates_of",
+    "share_seen",
     "short_window",
     "throughput_result",
     "training_text",
@@ -59,9 +67,13 @@ GATES: tuple[Callable[[TrialCase], Gate], ...] = (
     delta_gate,
     throughput_gate,
     work_gate,
+    side_work_gate,
     locked_gate,
     variable_gate,
     effect_gate,
     device_gate,
     environment_gate,
 )
+
+SINCE: dict[Callable[[TrialCase], Gate], int] = {side_work_gate: 5}
+"""The rule from which on a gate is asked; the others are of all rules."""

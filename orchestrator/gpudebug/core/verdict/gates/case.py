@@ -8,11 +8,16 @@ from dataclasses import dataclass, field, replace
 
 from gpudebug.core.command import batch
 from gpudebug.core.inside.probe import counts
-from gpudebug.core.records import Estimate, Evidence
+from gpudebug.core.records import Estimate, Evidence, LearningUnit, WorkUnit
+from gpudebug.core.samples.window import is_short
 from gpudebug.core.statistics import intervals
 from gpudebug.core.statistics.contrast import Contrast, contrast, ratio
-from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
-from gpudebug.core.verdict.took_effect import ChangeEffect
+from gpudebug.core.statistics.metrics import WORK, Metric
+from gpudebug.core.verdict import load
+from gpudebug.core.verdict import work as work_units
+from gpudebug.core.verdict.gates.rates import ProgressRates, alike, probed, rates_of, sample_rates
+from gpudebug.core.verdict.gates.setting import Criteria, TrialSetting
+from gpudebug.core.words import Outcome, WorkName
 
 UNKNOWN = "unknown"
 # Below the driver's resolution, in percent, a device's busy time says nothing to compare.
@@ -22,77 +27,13 @@ WORK_PRIOR = intervals.Prior(sd=0.1, weight=4.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Criteria:
-    """The thresholds, fixed before the run: `success` and `failure` in pp for utilisation, a ratio for every
-    other `metric`; `min_window` in seconds."""
-
-    success: float
-    failure: float
-    loss: str
-    throughput: str
-    min_window: float
-    max_runs: int
-    metric: str = GPU_UTIL
-    direction: str = "higher"
-
-
-@dataclass(frozen=True, slots=True)
-class TrialSetting:
-    """What a trial changed besides its figures.
-
-    `locked` names locked knobs that it touched, `changes` counts its single changes, `differences`
-    names what differs in the surroundings of baseline and trial, `window_advice` the flag and value
-    that would make the window long enough. `fresh` counts the last of the baseline's runs: those that were
-    made beside the trial. `elsewhere` names packages that the program imports from another checkout, `effect`
-    is what the program shows of the change (None: nothing), `other_steps` says why a step of the trial is not
-    one of the baseline. `batch` says that the change names a batch's size if no flag shows it.
-
-    `counted` says that log, probe and command are held against each other: `knob` is a flag or variable of
-    the change that may set how much a step takes, `code` whether the change holds code, `touches` what of it
-    touches the printing or the step loop, `beyond` what a run printed beyond its command's plan. `confirmed`
-    is why a person takes counts that do not fit for explained.
-    """
-
-    locked: tuple[str, ...] = ()
-    changes: int = 1
-    compound: bool = False
-    differences: tuple[str, ...] = ()
-    window_advice: str | None = None
-    fresh: int = 0
-    elsewhere: tuple[str, ...] = ()
-    effect: ChangeEffect | None = None
-    other_steps: str | None = None
-    batch: bool = False
-    counted: bool = True
-    knob: str | None = None
-    code: bool = False
-    touches: str | None = None
-    beyond: str | None = None
-    confirmed: str | None = None
-
-    @property
-    def explained(self) -> bool:
-        """Whether a step may take more or less than in the baseline; code explains nothing."""
-        return self.knob is not None and not self.code
-
-
-@dataclass(frozen=True, slots=True)
-class ProgressRates:
-    """Progress per second of the runs that have one, all in the same `unit`; None if the units differ."""
-
-    unit: str | None = None
-    before: tuple[float, ...] = ()
-    after: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class TrialCase:
     """A trial before its gates: `delta` of the metric (pp, or a ratio above 1 if it is better), `ratio` of
     throughput, `work` of busy time a step. Where the batch differs, both are of a sample. `steps` and
     `step_work` are the same by the optimizer's steps, if `ratio` is the log's and the probe has all runs.
 
     `contrast` and `thresholds` are on the metric's own scale: pp, or logarithms of ratios. `number` is the
-    hypothesis's.
+    hypothesis's, `left_out` says which runs are not among `before` and `after`, and why.
     """
 
     criteria: Criteria
@@ -107,15 +48,71 @@ class TrialCase:
     steps: Estimate | None = None
     step_work: Estimate | None = None
     rates: ProgressRates = field(default_factory=ProgressRates)
+    left_out: str | None = None
 
     @property
     def metric(self) -> Metric:
-        return Metric(self.criteria.metric, lower=self.criteria.direction == "lower")
+        """The campaign's; work instead of steps where a step of the trial takes more work than before.
+
+        Steps that take less are no gain, and it is throughput, in the unit of work, that says so.
+        """
+        name, unit = self.criteria.metric, self.setting.work if self.setting.rule >= 5 else None
+        if name == "steps_per_s" and (self.larger_log_steps or (self.trades_work and self._larger_steps())):
+            name = WORK
+        if name != WORK or unit is None:
+            return Metric(name, lower=self.criteria.direction == "lower")
+        known = work_units.rates(unit, self.before, self.after)
+        return Metric(WORK, work=(unit.unit, known.source or unit.source))
+
+    def _larger_steps(self) -> bool:
+        """Whether a step of the trial is more work, by the runs; a ratio of counts has no speed in it."""
+        grown = self.unit and work_units.per_step(self.unit, self.before, self.after, lambda e: e.steps_per_s)
+        return bool(grown and grown > counts.APART_COUNTED)
+
+    @property
+    def larger_log_steps(self) -> bool:
+        """Whether a step of the log is more work, and one of the optimizer is not: SB3's `n_updates`."""
+        if self.unit is None or self.unit.unit == WorkName.OPTIMIZER_STEPS or not self._larger_steps():
+            return False
+        grown = work_units.per_step(self.unit, self.before, self.after, counts.optimizer_rate)
+        return grown is not None and 1 / counts.APART <= grown <= counts.APART
+
+    @property
+    def pooled(self) -> bool:
+        """Whether windows of the trial's runs say nothing but together."""
+        return self.setting.rule >= 5 and any(is_short(e.window) for e in self.after)
+
+    @property
+    def trades_work(self) -> bool:
+        """Whether the change sets how much work a step takes."""
+        return self.other_batch or self.other_step is not None or self.setting.explained
 
     @property
     def thresholds(self) -> tuple[float, float]:
         """`success` and `failure` on the contrast's scale."""
         return self.metric.threshold(self.criteria.success), self.metric.threshold(self.criteria.failure)
+
+    @property
+    def unit(self) -> WorkUnit | None:
+        """The unit of work that rates are of; None if they are of steps as the logs count them."""
+        found = self.setting.work if self.setting.rule >= 5 else None
+        if found is None or (found.source and found.unit == WorkName.OPTIMIZER_STEPS):
+            return None
+        return found
+
+    @property
+    def learning(self) -> LearningUnit | None:
+        """What learning is judged by beside the loss that the logs print."""
+        return self.setting.learning if self.setting.rule >= 5 else None
+
+    @property
+    def other_step(self) -> str | None:
+        """A flag beside the batch's by which a step of the trial takes another share of work; else None."""
+        if self.setting.work is None or self.setting.rule < 5:
+            return None
+        flags = [e.step_flags for e in (*self.before, *self.after)]
+        names = dict.fromkeys(name for one in flags for name in one)
+        return next((name for name in names if len({one.get(name) for one in flags}) > 1), None)
 
     @property
     def other_batch(self) -> bool:
@@ -126,17 +123,18 @@ class TrialCase:
 
 
 def measure(case: TrialCase) -> TrialCase:
-    """Differences and ratios; None if one run lacks its figure, whatever the others say.
+    """Differences and ratios of the runs that can be compared; None if one of them lacks its figure.
 
     A run without a figure is not missing by chance: to judge by the others would let it help a hypothesis.
     """
+    case = _under_like_load(case)
     case = replace(case, before=alike(case.before, case.after), after=alike(case.after, case.before))
     runs = (*case.before, *case.after)
-    rates = (sample_rates if case.other_batch else rates_of)(case.before, case.after)
+    rates = _rates(case)
     found = delta = rate = work = steps = step_work = None
     busy_known = all(has_figure(e) for e in runs) and not idle(runs)
     if all(has_metric(case.metric, e) for e in runs) and comparable(case.metric, runs):
-        found = _contrast(case)
+        found = contrast_of(case, case.after)
         delta = _improvement(case.metric, found.interval)
     if (len(rates.before), len(rates.after)) == (len(case.before), len(case.after)):
         rate = _ratio(case, rates.before, rates.after, intervals.RATE_PRIOR)
@@ -158,12 +156,47 @@ def measure(case: TrialCase) -> TrialCase:
     )
 
 
+def _under_like_load(case: TrialCase) -> TrialCase:
+    """The case without runs that met other strangers on their cores than the trial did."""
+    if not case.setting.loads:
+        return case
+    found = load.choose(case.before, case.after, case.setting.fresh)
+    work = case.setting.side_work.of_runs(
+        [any(e is kept for kept in found.before) for e in case.before],
+        [any(e is kept for kept in found.after) for e in case.after],
+    )
+    setting = replace(case.setting, fresh=found.fresh, side_work=work)
+    text = load.left_out_text(found)
+    return replace(case, before=found.before, after=found.after, setting=setting, left_out=text)
+
+
+def _rates(case: TrialCase) -> ProgressRates:
+    """Of the campaign's unit of work; without one of steps, or of samples where the batch differs."""
+    unit = case.unit
+    if unit is None:
+        found = (sample_rates if case.other_batch else rates_of)(case.before, case.after)
+        if case.other_step and found.unit in ("step", "samples"):
+            return ProgressRates(
+                why=f"{case.other_step} differs: a step is not the work of one in the baseline"
+            )
+        return found
+    if unit.unit == WorkName.SAMPLES and (knob := case.other_step) and counts.sets_length(knob):
+        return ProgressRates(why=f"{knob} differs: a sample is not the work of one in the baseline")
+    known = work_units.rates(unit, case.before, case.after)
+    if known.why is not None and unit.unit == WorkName.SAMPLES and unit.chosen and not case.trades_work:
+        # A trial without a loader to count has the same batch, as far as anything shows: steps are as good.
+        return rates_of(case.before, case.after)
+    if known.why is not None:
+        return ProgressRates(why=known.why)
+    return ProgressRates(unit.unit, known.before, known.after, known.source)
+
+
 def _by_optimizer(case: TrialCase) -> tuple[list[float], list[float]] | None:
     """Steps of the optimizer a second, where the log's are compared and a step is the same in all runs."""
     runs, setting = (*case.before, *case.after), case.setting
     if not setting.counted or setting.confirmed or setting.explained:
         return None
-    if case.other_batch or all(map(probed, runs)):
+    if case.other_batch or case.other_step or (case.unit is None and all(map(probed, runs))):
         return None
     before, after = (
         [inside.steps_per_s for e in side if (inside := counts.counted(e)) and inside.steps_per_s]
@@ -184,7 +217,9 @@ def _improvement(metric: Metric, interval: Estimate) -> Estimate:
     return Estimate(value=value, low=low, high=high)
 
 
-def _contrast(case: TrialCase) -> Contrast:
+def contrast_of(case: TrialCase, after: Sequence[Evidence]) -> Contrast:
+    """The trial's runs `after` against the case's baseline; each has the metric."""
+    case = replace(case, after=tuple(after))
     if not case.metric.points:
         return _contrast_of_ratios(case)
     recorded, fresh = _parts(case, utilisations(case.before))
@@ -195,7 +230,9 @@ def _contrast(case: TrialCase) -> Contrast:
         fresh=fresh,
         looks=case.criteria.max_runs,
         within=(typical, _typical_error(case.after)),
-        extra=_excess(case.after, typical),
+        extra=_excess(case, typical),
+        moments=case.setting.loads,
+        uneven=case.pooled,
     )
 
 
@@ -204,23 +241,51 @@ def _contrast_of_ratios(case: TrialCase) -> Contrast:
         [case.metric.scale(v) for v in values_of(case.metric, r)] for r in (case.before, case.after)
     )
     recorded, fresh = _parts(case, before)
-    return contrast(recorded, after, fresh=fresh, looks=case.criteria.max_runs, prior=intervals.RATE_PRIOR)
+    return contrast(
+        recorded,
+        after,
+        fresh=fresh,
+        looks=case.criteria.max_runs,
+        within=(_error_of_runs(case, case.before), _error_of_runs(case, case.after)),
+        prior=intervals.RATE_PRIOR,
+        moments=case.setting.loads,
+        uneven=case.pooled,
+    )
+
+
+def _error_of_runs(case: TrialCase, runs: Sequence[Evidence]) -> float:
+    """Root mean square of what the metric's own observations in each run leave open, on its scale."""
+    return math.sqrt(math.fsum(case.metric.error(e) ** 2 for e in runs) / len(runs))
 
 
 def _ratio(
     case: TrialCase, before: Sequence[float], after: Sequence[float], prior: intervals.Prior
 ) -> Estimate:
     recorded, fresh = _parts(case, before)
-    return ratio(recorded, after, fresh=fresh, looks=case.criteria.max_runs, prior=prior)
+    looks, moments = case.criteria.max_runs, case.setting.loads
+    return ratio(recorded, after, fresh=fresh, looks=looks, prior=prior, moments=moments, uneven=case.pooled)
 
 
-def _excess(runs: Sequence[Evidence], typical: float) -> float:
-    """By how much the variance of the runs' mean exceeds that of runs with a `typical` standard error.
+def _excess(case: TrialCase, typical: float) -> float:
+    """By how much the variance of the trial's mean exceeds that of runs with a `typical` standard error.
 
     A run that was short or uneven shows less than its peers, which give the run-to-run noise.
     """
-    excess = (max(0.0, (e.standard_error or 0.0) ** 2 - typical**2) for e in runs)
-    return math.fsum(excess) / len(runs) ** 2
+    excess = (max(0.0, _own_error(case, e, typical) ** 2 - typical**2) for e in case.after)
+    return math.fsum(excess) / len(case.after) ** 2
+
+
+def _own_error(case: TrialCase, e: Evidence, typical: float) -> float:
+    """The run's standard error; where it was ended early, or its window is pooled, no less than its share of
+    the baseline's windows allows: so few readings do not show how they vary."""
+    own = e.standard_error or 0.0
+    if case.setting.rule < 5 or e.window is None:
+        return own
+    if e.outcome is not Outcome.ENDED_EARLY and not is_short(e.window):
+        return own
+    whole = [b.window.duration_s for b in case.before if b.window]
+    usual = math.fsum(whole) / len(whole) if whole else e.window.duration_s
+    return max(own, typical * math.sqrt(max(1.0, usual / e.window.duration_s)))
 
 
 def idle(runs: Sequence[Evidence]) -> bool:
@@ -265,59 +330,5 @@ def utilisations(runs: Sequence[Evidence]) -> list[float]:
     return [e.utilisation for e in runs if e.utilisation is not None]
 
 
-def rates_of(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> ProgressRates:
-    """The runs' and the others' progress per second, if all that have one count the same."""
-    runs, others = alike(runs, others), alike(others, runs)
-    before, after = [rate_of(e) for e in runs], [rate_of(e) for e in others]
-    counted = {(rate[0], probed(e)) for e in (*runs, *others) if (rate := rate_of(e))}
-    if len(counted) != 1:
-        return ProgressRates()
-    return ProgressRates(counted.pop()[0], tuple(r[1] for r in before if r), tuple(r[1] for r in after if r))
-
-
-def sample_rates(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> ProgressRates:
-    """As `rates_of`, in samples, if they have the same source in all runs."""
-    every = (*runs, *others)
-    if len({e.samples_by for e in every}) != 1 or any(not e.samples_per_s for e in every):
-        return ProgressRates()
-    before, after = ([e.samples_per_s for e in side if e.samples_per_s] for side in (runs, others))
-    return ProgressRates("samples", tuple(before), tuple(after))
-
-
-def rate_of(e: Evidence) -> tuple[str, float] | None:
-    """What the run's log counts and how much of it a second."""
-    unit = e.step_unit or "step"
-    rate = e.progress_per_s or (e.steps_per_s if unit == "step" else None)
-    return (unit, rate) if rate else None
-
-
-def probed(e: Evidence) -> bool:
-    """Whether its rate is of steps that the probe counted: if the log counts, one may be another thing."""
-    return e.steps_by == "probe" and e.step_unit in (None, "step")
-
-
-def alike(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> tuple[Evidence, ...]:
-    """The runs with steps as the probe counted them, if not all logs of these and of the others tell them
-    and the probe reported all; else as they are."""
-    every = (*runs, *others)
-    if len({probed(e) for e in every}) == 1 or not all(_inside(e) for e in every):
-        return tuple(runs)
-    return tuple(
-        e.model_copy(update={"steps_per_s": rate, "progress_per_s": rate, "steps_by": "probe"})
-        for e in runs
-        if (rate := _inside(e))
-    )
-
-
-def _inside(e: Evidence) -> float | None:
-    """Steps per second by the probe, of a run whose log counts nothing else."""
-    return e.probe.steps_per_s if e.probe and e.step_unit in (None, "step") else None
-
-
 def _busy(runs: Sequence[Evidence], rates: Sequence[float]) -> list[float]:
     return [(e.utilisation or 0.0) / rate for e, rate in zip(runs, rates, strict=True)]
-
-
-def mean(values: Sequence[float]) -> float | None:
-    """None of nothing."""
-    return math.fsum(values) / len(values) if values else None

@@ -7,8 +7,10 @@ from typing import NamedTuple
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics.numbers import number
-from gpudebug.core.verdict.gates.case import TrialCase, probed
+from gpudebug.core.verdict.gates.case import TrialCase
+from gpudebug.core.verdict.gates.rates import probed
 
+BY_PROBE = "the probe"
 LOG, PROBE, BOTH = "log", "probe", "both"
 OWN_WORD = "by the program's own word"
 # Where samples are steps times a batch that the command's flags set, or counted by the log as steps are, the
@@ -30,6 +32,8 @@ def source(case: TrialCase) -> str | None:
         return None
     if not is_probed(case):
         return LOG
+    if case.unit is not None:
+        return PROBE if case.rates.source == BY_PROBE else BOTH
     by_probe = all(e.samples_by == PROBE for e in runs) if case.other_batch else all(map(probed, runs))
     return PROBE if by_probe else BOTH
 
@@ -39,6 +43,10 @@ def is_probed(case: TrialCase) -> bool:
     runs, metric = (*case.before, *case.after), case.metric
     if not all(counts.counted(e) for e in runs):
         return False
+    if case.unit is not None and case.rates.source != BY_PROBE:
+        # Steps of the optimizer confirm the log's work as long as one of them is as much work as before.
+        other = case.setting.explained or case.other_batch or case.other_step is not None
+        return not other and (metric.points or metric.throughput or metric.by_steps)
     if case.other_batch or metric.name == "samples_per_s":
         return all(e.samples_by in _COUNTED for e in runs)
     if metric.name.startswith("step_time"):
@@ -66,6 +74,9 @@ def unfit(case: TrialCase) -> Unfit | None:
 def _ratios(case: TrialCase) -> Unfit | None:
     setting = case.setting
     found = counts.moved(case.before, case.after, missing=setting.code)
+    if case.larger_log_steps:
+        # The log's count of work and the optimizer's agree: only what it calls a step is another.
+        found = [one for one in found if one.name != "log"]
     if not found or setting.explained:
         return None
     for one in found:

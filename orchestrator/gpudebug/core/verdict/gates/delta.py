@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics import numbers
-from gpudebug.core.verdict.gates.case import UNKNOWN, Criteria, TrialCase, comparable, has_metric, told_by
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase, comparable, has_metric, told_by
+from gpudebug.core.verdict.gates.early import is_hopeless
+from gpudebug.core.verdict.gates.enough import short_window
 from gpudebug.core.verdict.gates.text import improvement_text
 from gpudebug.core.words import Result
 
@@ -21,6 +20,8 @@ def delta_gate(case: TrialCase) -> Gate:
         return gate.model_copy(update={"note": _absent(case)})
     gate = gate.model_copy(update={"value": improvement_text(case.metric, case.delta)})
     short = short_window(case.criteria, case.before, case.after)
+    if short and is_hopeless(case):
+        return gate.model_copy(update={"result": Result.FAIL})
     if short:
         return gate.model_copy(update={"note": _advised(short, case.setting.window_advice)})
     assert case.delta.low is not None and case.delta.high is not None
@@ -47,7 +48,9 @@ def _absent(case: TrialCase) -> str:
 
 
 def _reason(case: TrialCase, e: Evidence) -> str:
-    reasons = [e.window_reason, *(d.reason for d in e.devices if case.metric.points)]
+    # A latency is printed or not, whatever the window.
+    window_reason = None if case.metric.latency else e.window_reason
+    reasons = [window_reason, *(d.reason for d in e.devices if case.metric.points)]
     reason = next((r for r in reasons if r), case.metric.absent(e))
     short = e.window is None and "too short" in reason
     return _advised(reason, case.setting.window_advice if short else None)
@@ -55,20 +58,3 @@ def _reason(case: TrialCase, e: Evidence) -> str:
 
 def _advised(text: str, advice: str | None) -> str:
     return f"{text}; {advice}" if advice else text
-
-
-def window_total(runs: Sequence[Evidence]) -> float:
-    """Seconds of steady window over the runs that have one."""
-    return math.fsum(e.window.duration_s for e in runs if e.window)
-
-
-def short_window(criteria: Criteria, before: Sequence[Evidence], after: Sequence[Evidence]) -> str | None:
-    """What is missing to `min_window` in the baseline or in the trial; None if nothing is."""
-    for part, runs in (("baseline", before), ("trial", after)):
-        total = window_total(runs)
-        if total < criteria.min_window:
-            count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
-            text = f"the {part}'s windows sum up to {total:.1f} s over {count}"
-            missing = criteria.min_window - total
-            return f"{text}, {missing:.1f} s short of min_window ({criteria.min_window:g} s)"
-    return None

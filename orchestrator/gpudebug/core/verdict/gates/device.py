@@ -6,21 +6,24 @@ from collections.abc import Sequence
 
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.samples.window import SHARED
+from gpudebug.core.verdict import load
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.words import Result
 
 THRESHOLD = "no other process on the device"
-# Others' use of the run's cores, in percent: sides that differ by less than this were disturbed alike.
+# Rules 3 and 4. Others' use of the run's cores, in percent: sides that differ by less were disturbed alike.
 APART = 25.0
+# Others' use of the cores, in percent, that is printed where it did no harm.
+PRINTED = 25.0
 _CPU = "CPU"
 
 
 def device_gate(case: TrialCase) -> Gate:
-    """Fails if another process computed on the device in any run's window, or kept the cores busy in the
-    runs of one side only. A run that cannot tell makes it skipped."""
+    """Fails if another process computed on the device in any run's window, or if runs waited for their cores
+    because of others, and not alike on both sides. A run that cannot tell makes it skipped."""
     gate = Gate(name="device_to_itself", value=UNKNOWN, threshold=THRESHOLD, result=Result.SKIPPED)
     shared = [text for part, runs in _sides(case) for e in runs if (text := _shared(part, e))]
-    busy, alike = _busy_cores(case)
+    busy, alike = (_waiting if case.setting.loads else _busy_cores)(case)
     if shared or busy:
         return gate.model_copy(
             update={
@@ -68,6 +71,23 @@ def _busy_cores(case: TrialCase) -> tuple[str | None, str | None]:
         return None, None
     text = f"other processes used {before:.0f}% of the cores in the baseline, {after:.0f}% in the trial"
     return (text, None) if abs(before - after) > APART else (None, f"{text}: equal, but noisy")
+
+
+def _waiting(case: TrialCase) -> tuple[str | None, str | None]:
+    """(why the sides are not comparable, what load both had)."""
+    used = [_mean_load(runs) for _, runs in _sides(case)]
+    if used[0] is None or used[1] is None:
+        return None, None
+    text = f"other processes used {used[0]:.0f}% of the cores in the baseline, {used[1]:.0f}% in the trial"
+    shares = [load.share_text(runs) for _, runs in _sides(case)]
+    if None not in shares:
+        text += f", and kept the runs from {shares[0]} and {shares[1]} of their CPU time"
+    if not any(load.disturbed(e) for e in (*case.before, *case.after)):
+        return None, f"alone enough: {text}" if max(used[0], used[1]) > PRINTED else None
+    if load.comparable(case.before, case.after):
+        return None, f"{text}: equal, but noisy"
+    wanted = load.demand_text(case.before, case.after)
+    return f"{text}; {wanted}" if wanted else text, None
 
 
 def _untold(case: TrialCase) -> str | None:

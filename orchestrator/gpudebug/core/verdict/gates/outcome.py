@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Sequence
 
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.verdict.gates.case import TrialCase
-from gpudebug.core.words import INFRASTRUCTURE, Outcome, Result, Trend
+from gpudebug.core.verdict.gates.inference import NO_LOSS, infers
+from gpudebug.core.verdict.gates.learning import course_gate
+from gpudebug.core.verdict.gates.planned import TRAINING, alive_gate, ended_by_plan, learns_as_the_baseline
+from gpudebug.core.words import AS_PLANNED, INFRASTRUCTURE, Outcome, Result, Trend
 
 # A program that dies of one of these was ended from outside: by a person, a scheduler, the kernel.
 _FOREIGN = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
-_UNBROKEN = frozenset({Outcome.COMPLETED, Outcome.ENDED_EARLY})
+_UNBROKEN = AS_PLANNED | {Outcome.ENDED_EARLY}
 
 
 def is_infrastructure(e: Evidence) -> bool:
@@ -27,6 +31,31 @@ def _ended_from_outside(e: Evidence) -> bool:
     return ended_by in _FOREIGN or (e.failure is not None and e.failure.kind == "interrupted")
 
 
+# What a program prints of a worker or rank of it that was killed: by the kernel, or at a container's limit.
+_CHILD_KILLED = re.compile(
+    r"killed by signal: Killed|oom[-_]kill|OOM Killer|Out of memory: Kill"
+    r"|Signal 9 \(SIGKILL\)|exitcode\s*:? ?-9\b"
+)
+
+
+def killed_by_host(e: Evidence) -> bool:
+    """Whether SIGKILL ended the run or a process of it, for want of memory or for no reason that it knows."""
+    if e.outcome is not Outcome.CRASHED or e.failure is None or e.failure.kind not in ("oom_host", "signal"):
+        return False
+    own = e.signal == signal.SIGKILL or e.exit_status == 128 + signal.SIGKILL
+    return own or any(_CHILD_KILLED.search(line) for line in e.failure.lines)
+
+
+def crowded_out(e: Evidence) -> bool:
+    """Whether the device had no memory left for the run while another process computed on it."""
+    return e.failure is not None and e.failure.kind == "oom_gpu" and bool(e.conditions.foreign_procs)
+
+
+def is_machinery(case: TrialCase, e: Evidence) -> bool:
+    """`is_infrastructure`; from the fifth rule on also what the host's killer ended."""
+    return is_infrastructure(e) or (case.setting.loads and killed_by_host(e))
+
+
 def worst_trend(runs: Sequence[Evidence]) -> Trend:
     """The worst trend of the runs: one that diverges is not made good by one that does not."""
     trends = [e.loss.trend for e in runs]
@@ -37,11 +66,12 @@ def worst_trend(runs: Sequence[Evidence]) -> Trend:
 
 
 def training_text(runs: Sequence[Evidence]) -> str:
-    """`SUCCESS`, or how the first failed run ended, with its failure class."""
+    """`SUCCESS`, that gpudebug ended a run, or how the first failed run ended, with its failure class."""
     failed = next((e for e in runs if e.outcome not in _UNBROKEN), None)
     if failed is None:
-        ended = any(e.outcome is Outcome.ENDED_EARLY for e in runs)
-        return "ENDED_EARLY - not run to its end" if ended else "SUCCESS"
+        if any(e.outcome is Outcome.ENDED_EARLY for e in runs):
+            return "ENDED_EARLY - not run to its end"
+        return TRAINING if ended_by_plan(runs) else "SUCCESS"
     kind = f" ({failed.failure.kind})" if failed.failure else ""
     line = failed.failure.lines[-1] if failed.failure and failed.failure.lines else failed.reason
     return f"FAILED - {failed.outcome}{kind}" + (f": {line}" if line else "")
@@ -57,11 +87,11 @@ def outcome_gate(case: TrialCase) -> Gate:
     failed = next((e for e in case.after if e.outcome not in _UNBROKEN), None)
     if failed is not None:
         value = training_text(case.after).removeprefix("FAILED - ")
-        result = Result.UNKNOWN if is_infrastructure(failed) else Result.FAIL
+        result = Result.UNKNOWN if is_machinery(case, failed) else Result.FAIL
         return gate.model_copy(update={"value": value, "result": result})
     ended = next((e for e in case.after if e.outcome is Outcome.ENDED_EARLY), None)
     if ended is None:
-        return gate
+        return alive_gate(gate) if ended_by_plan(case.after) else gate
     note = f"early_stop ended run {ended.run} at its answer: whether training completes was not tested"
     return gate.model_copy(update={"value": str(Outcome.ENDED_EARLY), "result": Result.SKIPPED, "note": note})
 
@@ -71,9 +101,13 @@ def loss_gate(case: TrialCase) -> Gate:
     gate = Gate(name="loss", value=str(trend), threshold=str(Trend.CONVERGING), result=Result.UNKNOWN)
     if case.criteria.loss == "any":
         return gate.model_copy(update={"threshold": "any", "result": Result.SKIPPED})
+    if case.learning is not None:
+        return course_gate(case, case.learning)
+    if case.setting.rule >= 5 and infers((*case.before, *case.after)):
+        return gate.model_copy(update={"result": Result.SKIPPED, "note": NO_LOSS})
     if trend is Trend.CONVERGING:
         return gate.model_copy(update={"result": Result.PASS})
     if trend in (Trend.NAN, Trend.DIVERGING):
         return gate.model_copy(update={"result": Result.FAIL})
     advice = next((e.loss.advice for e in case.after if e.loss.advice), None)
-    return gate.model_copy(update={"note": advice})
+    return learns_as_the_baseline(gate.model_copy(update={"note": advice}), case)

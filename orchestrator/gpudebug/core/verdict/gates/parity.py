@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpudebug.core.records import Gate
 from gpudebug.core.statistics.loss_curve import Distance, distance
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
+from gpudebug.core.verdict.gates.learning import equal_work_gate
 from gpudebug.core.words import Result
 
 # Of what the baseline's loss falls by: below it a difference is harmless, and noise.
@@ -18,6 +19,8 @@ def parity_gate(case: TrialCase) -> Gate:
     """
     threshold = f"at most {TOLERANCE:.0%} of its fall above the baseline's at equal steps"
     gate = Gate(name="loss_parity", value=UNKNOWN, threshold=threshold, result=Result.SKIPPED)
+    if case.learning is not None and case.criteria.loss != "any":
+        return equal_work_gate(case, case.learning)
     reason = _incomparable(case)
     found = reason or distance(
         [e.loss.curve for e in case.before],

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from gpudebug.core.records import Estimate, Evidence, Gate
-from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase, has_figure, idle, probed, rate_of
+from gpudebug.core.statistics.metrics import WORK
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase, has_figure, idle
 from gpudebug.core.verdict.gates.count import LOG, OWN_WORD, source, unfit
+from gpudebug.core.verdict.gates.rates import probed, rate_of
 from gpudebug.core.verdict.gates.text import estimate_text
 from gpudebug.core.words import Result
 
@@ -17,7 +19,8 @@ WORK_FAIL = 1.25
 
 
 def throughput_gate(case: TrialCase) -> Gate:
-    """Of steps, or of samples if the batch may differ: half the batch makes twice the steps of nothing.
+    """Of the campaign's unit of work; without one of steps, or of samples if the batch may differ: half the
+    batch makes twice the steps of nothing.
 
     Unknown if log, probe and command do not agree on what got done.
     """
@@ -36,7 +39,7 @@ def throughput_gate(case: TrialCase) -> Gate:
 def _by_rate(case: TrialCase) -> Gate:
     """Judge the log's rate; the optimizer's steps must confirm it if the probe counted them."""
     wanted = case.criteria.throughput
-    if wanted == "any" and case.metric.by_steps and case.other_batch:
+    if wanted == "any" and case.metric.by_steps and (case.other_batch or case.other_step):
         # What a step is has changed: that steps got faster says nothing until samples do, too.
         wanted = "better"
     threshold = {
@@ -52,7 +55,7 @@ def _by_rate(case: TrialCase) -> Gate:
             return gate.model_copy(update={"note": contradicted})
         note = "the metric is the throughput: delta has judged it"
         return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
-    if case.ratio is None and _never_counts(case):
+    if case.ratio is None and case.rates.why is None and _never_counts(case):
         note = "no run counts steps, so only the metric measures speed"
         return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
     if case.ratio is None:
@@ -77,6 +80,8 @@ def _contradicted(wanted: str, case: TrialCase, least: float = 0.0) -> str | Non
 
 def _is_the_metric(case: TrialCase) -> bool:
     """Whether the delta is the ratio of this very rate."""
+    if case.metric.name == WORK:
+        return case.delta is not None and case.ratio is not None
     unit = case.metric.unit.removesuffix("/s")
     return case.metric.throughput and (case.rates.unit or "").removesuffix("s") == unit.removesuffix("s")
 
@@ -87,6 +92,8 @@ def _never_counts(case: TrialCase) -> bool:
 
 
 def _no_ratio(case: TrialCase) -> str:
+    if case.rates.why is not None:
+        return case.rates.why
     if case.other_batch:
         return (
             f"{_batches(case)}, and not all runs report samples per second in the same way; "
@@ -135,16 +142,17 @@ def throughput_result(wanted: str, ratio: Estimate) -> Result:
 
 
 def work_gate(case: TrialCase) -> Gate:
-    what = "sample" if case.other_batch else "step"
-    threshold = f"busy time a {what} at most {WORK_PASS:g}x"
+    what = case.unit.unit.removesuffix("s") if case.unit else "sample" if case.other_batch else "step"
+    article = "an" if what[0] in "aeiou" else "a"
+    threshold = f"busy time {article} {what} at most {WORK_PASS:g}x"
     gate = Gate(name="work_conserved", value=UNKNOWN, threshold=threshold, result=Result.UNKNOWN)
     if case.work is None:
         runs = (*case.before, *case.after)
         note = "needs utilisation and step rate of every run of baseline and trial"
         if all(has_figure(e) for e in runs) and idle(runs):
             note = "an idle device has no busy time to compare"
-        elif case.metric.points or case.other_batch:
-            return gate.model_copy(update={"note": note})
+        elif case.metric.points or case.other_batch or case.rates.why is not None:
+            return gate.model_copy(update={"note": case.rates.why or note})
         # Only a gain of utilisation can be bought with useless work.
         return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
     assert case.work.low is not None

@@ -1,0 +1,169 @@
+"""Learning by a reward or another series than the printed loss: its course, and beside the baseline's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from gpudebug.core.records import Evidence, Gate, LearningUnit
+from gpudebug.core.statistics.contrast import contrast
+from gpudebug.core.statistics.intervals import Prior
+from gpudebug.core.statistics.learning_units import HIGHER, MIN_POINTS
+from gpudebug.core.statistics.loss_curve import Curve
+from gpudebug.core.statistics.numbers import number
+from gpudebug.core.verdict import learning
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
+from gpudebug.core.words import Result, Trend
+
+TOLERANCE = 0.10
+"""Of what the baseline's figure moves by, or of its level if it stays: below it a difference is harmless."""
+# Returns of one program with other seeds end about this far apart, of what they rise by.
+PRIOR_SHARE = 0.15
+PRIOR_WEIGHT = 4.0
+LAST, FIRST = 0.25, 0.125
+
+
+def course_gate(case: TrialCase, unit: LearningUnit) -> Gate:
+    """The loss gate by this series: no NaN, and no collapse that the baseline does not have.
+
+    A flat reward passes: whether it is as good as the baseline's is `loss_parity`'s question.
+    """
+    found = learning.worst(case.after, unit)
+    gate = Gate(
+        name="loss",
+        value=f"{unit.name} {_ends(case.after, unit)}",
+        threshold=f"{unit.name} finite and not getting worse where the baseline's does not",
+        result=Result.PASS,
+        note=f"learning is judged by {learning.text(unit)}",
+    )
+    if found is Trend.NAN:
+        return gate.model_copy(update={"value": f"{unit.name} {Trend.NAN}", "result": Result.FAIL})
+    if found is Trend.UNKNOWN:
+        run = next(e for e in case.after if _trend(e, unit) is Trend.UNKNOWN)
+        note = f"run {run.run} shows fewer than {MIN_POINTS} values of {unit.name} ({unit.source})"
+        notes = "; ".join((note, *run.learning_notes))
+        return gate.model_copy(update={"value": UNKNOWN, "result": Result.UNKNOWN, "note": notes})
+    if found is Trend.DIVERGING and learning.worst(case.before, unit) is not Trend.DIVERGING:
+        apart = _apart(case, unit, by_time=False)
+        result = (
+            Result.UNKNOWN if isinstance(apart, str) else Result.FAIL if apart[1] > TOLERANCE else Result.PASS
+        )
+        return gate.model_copy(update={"result": result})
+    return gate
+
+
+def _trend(e: Evidence, unit: LearningUnit) -> Trend:
+    return learning.trend(learning.series_of(e, unit), unit.direction)
+
+
+def _ends(runs: Sequence[Evidence], unit: LearningUnit) -> str:
+    known = [one for e in runs if (one := learning.series_of(e, unit)) is not None]
+    ends = [(one.first, one.last) for one in known if one.first is not None and one.last is not None]
+    if not ends:
+        return UNKNOWN
+    first, last = (math.fsum(values) / len(ends) for values in zip(*ends, strict=True))
+    return f"{number(first)} to {number(last)}"
+
+
+def equal_work_gate(case: TrialCase, unit: LearningUnit) -> Gate:
+    """`loss_parity` by this series: as good as the baseline's at equal work.
+
+    A change of what a step takes (more environments, another batch) may trade work for speed: it fails only
+    if learning is behind at equal time, too. Where no work is in common, a figure that stays where it was and
+    rose in the baseline is unknown.
+    """
+    threshold = f"at most {TOLERANCE:.0%} of its change behind the baseline's at equal work"
+    gate = Gate(name="loss_parity", value=UNKNOWN, threshold=threshold, result=Result.SKIPPED)
+    found = _apart(case, unit, by_time=False)
+    if isinstance(found, str):
+        return _incomparable(gate.model_copy(update={"note": f"not comparable: {found}"}), case, unit)
+    share, low = found
+    result = _judged(share, low)
+    value = f"{unit.name} {-share:+.0%} of what the baseline's moves by"
+    note = f"behind the baseline's {unit.name}, but not surely" if result is Result.UNKNOWN else None
+    if result is not Result.PASS and case.trades_work:
+        timed = _apart(case, unit, by_time=True)
+        if not isinstance(timed, str) and _judged(*timed) is Result.PASS:
+            result, note = Result.PASS, f"behind at equal work, and {-timed[0]:+.0%} at equal time"
+    return gate.model_copy(update={"value": value, "result": result, "note": note})
+
+
+def _incomparable(gate: Gate, case: TrialCase, unit: LearningUnit) -> Gate:
+    """SKIPPED, as the course of the figure has been judged; not if the trial does not show any."""
+    sides = [learning.worst(runs, unit) for runs in (case.before, case.after)]
+    if sides != [Trend.CONVERGING, Trend.PLATEAU]:
+        return gate
+    timed = _apart(case, unit, by_time=True) if case.trades_work else gate.note or ""
+    if not isinstance(timed, str) and _judged(*timed) is Result.PASS:
+        return gate.model_copy(update={"note": f"{gate.note}; {-timed[0]:+.0%} at equal time"})
+    flat = f"{unit.name} is flat where the baseline's gets better; longer runs (protocol: run_for) would tell"
+    note = f"{gate.note}, and {flat}"
+    return gate.model_copy(update={"result": Result.UNKNOWN, "note": note})
+
+
+def _judged(share: float, low: float) -> Result:
+    if share <= TOLERANCE or low <= 0:
+        return Result.PASS
+    return Result.FAIL if low > TOLERANCE else Result.UNKNOWN
+
+
+def _apart(case: TrialCase, unit: LearningUnit, *, by_time: bool) -> tuple[float, float] | str:
+    """(how far the trial is behind, the lower bound of it) over the last quarter of the common work, in what
+    the baseline's figure moves by; why not, as text."""
+    sides: list[list[Curve]] = []
+    overs = set()
+    for runs, rates in ((case.before, case.rates.before), (case.after, case.rates.after)):
+        curves: list[Curve] = []
+        for index, e in enumerate(runs):
+            one = learning.series_of(e, unit)
+            if one is None or not one.curve:
+                return f"run {e.run} shows no {unit.name} over work"
+            overs.add(one.over)
+            per_s = rates[index] if by_time and index < len(rates) else None
+            if by_time and not per_s:
+                return "the runs do not all count their work"
+            curves.append([(x / per_s, y) for x, y in one.curve] if per_s else one.curve)
+        sides.append(curves)
+    if len(overs) > 1:
+        return "the runs show it over different counters"
+    return _behind(sides[0], sides[1], case.criteria.max_runs, unit.direction == HIGHER)
+
+
+def _behind(
+    before: Sequence[Curve], after: Sequence[Curve], looks: int, higher: bool
+) -> tuple[float, float] | str:
+    every = (*before, *after)
+    low, high = max(c[0][0] for c in every), min(c[-1][0] for c in every)
+    if high <= low:
+        return "the runs have no work in common"
+    start = high - LAST * (high - low)
+    ends = [[_between(c, start, high) for c in side] for side in (before, after)]
+    if any(not values for side in ends for values in side):
+        return "a run shows no value in the last quarter of the work that all runs did"
+    old, new = ([_mean(values) for values in side] for side in ends)
+    begun = [_mean(values) for c in before if (values := _between(c, low, low + FIRST * (high - low)))]
+    level = _mean(old)
+    moved = abs(level - _mean(begun)) if begun else 0.0
+    scale = max(moved, max(old) - min(old), TOLERANCE * abs(level), _noise(before))
+    if scale <= 0:
+        return (0.0, 0.0) if old == new else "the baseline's figure does not move"
+    prior = Prior(sd=PRIOR_SHARE * scale, weight=PRIOR_WEIGHT)
+    found = contrast(old, new, looks=looks, prior=prior).interval
+    sign = -1.0 if higher else 1.0
+    bounds = (sign * (found.low or 0.0), sign * (found.high or 0.0))
+    return sign * found.value / scale, min(bounds) / scale
+
+
+def _noise(curves: Sequence[Curve]) -> float:
+    """The usual step from one point of a curve to the next."""
+    steps = [abs(b[1] - a[1]) for c in curves for a, b in pairwise(c)]
+    return sorted(steps)[len(steps) // 2] if steps else 0.0
+
+
+def _between(curve: Curve, low: float, high: float) -> list[float]:
+    return [value for x, value in curve if low <= x <= high]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

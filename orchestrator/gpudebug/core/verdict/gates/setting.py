@@ -1,0 +1,91 @@
+"""What a trial is judged by and what it changed, beside the evidence of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpudebug.core.records import LearningUnit, WorkUnit
+from gpudebug.core.statistics.metrics import GPU_UTIL
+from gpudebug.core.verdict.planned_work import SideWork
+from gpudebug.core.verdict.took_effect import ChangeEffect
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """The thresholds, fixed before the run: `success` and `failure` in pp for utilisation, a ratio for every
+    other `metric`; `min_window` in seconds. `also` names figures that must not get worse."""
+
+    success: float
+    failure: float
+    loss: str
+    throughput: str
+    min_window: float
+    max_runs: int
+    metric: str = GPU_UTIL
+    direction: str = "higher"
+    also: Mapping[str, Mapping[str, Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSetting:
+    """What a trial changed besides its figures.
+
+    `locked` names locked knobs that it touched, `changes` counts its single changes, `differences`
+    names what differs in the surroundings of baseline and trial, `other_work` says that this is a run which
+    resumed, so that another baseline would not mend it, `window_advice` the flag and value
+    that would make the window long enough. `fresh` counts the last of the baseline's runs: those that were
+    made beside the trial. `elsewhere` names packages that the program imports from another checkout, `effect`
+    is what the program shows of the change (None: nothing), `other_steps` says why a step of the trial is not
+    one of the baseline. `batch` says that the change names a batch's size if no flag shows it.
+
+    `rule` is the number of the rule that judges: from the fourth on, log, probe and command are held against
+    each other. `knob` is a flag, variable or setting of the change that may set how much a step takes, `code`
+    whether the change is a patch or code, `settings_alone` that it changes such settings in their files and
+    nothing else, `touches` what of it touches the printing or the step loop, `beyond` what a run printed
+    beyond its command's plan. `confirmed` is why a person takes counts that do not fit for explained.
+    `likely` says that the diagnosis ranks the hypothesis's cause first, which only decides what is run.
+    `work` is the campaign's unit of work; None compares steps as the logs count them. `learning` is what
+    learning is judged by; None for the loss that the logs print. `side_work` is what the settings say of
+    evaluations, checkpoints and log lines.
+    """
+
+    locked: tuple[str, ...] = ()
+    changes: int = 1
+    compound: bool = False
+    differences: tuple[str, ...] = ()
+    other_work: bool = False
+    window_advice: str | None = None
+    fresh: int = 0
+    elsewhere: tuple[str, ...] = ()
+    effect: ChangeEffect | None = None
+    other_steps: str | None = None
+    batch: bool = False
+    rule: int = 5
+    knob: str | None = None
+    code: bool = False
+    settings_alone: bool = False
+    touches: str | None = None
+    beyond: str | None = None
+    confirmed: str | None = None
+    likely: bool = False
+    work: WorkUnit | None = None
+    side_work: SideWork = field(default_factory=SideWork)
+    learning: LearningUnit | None = None
+
+    @property
+    def counted(self) -> bool:
+        """Whether log, probe and command are held against each other."""
+        return self.rule >= 4
+
+    @property
+    def loads(self) -> bool:
+        """Whether it counts what runs waited for because of others, not what others used."""
+        return self.rule >= 5
+
+    @property
+    def explained(self) -> bool:
+        """Whether a step may take more or less than in the baseline; code explains nothing."""
+        plain = not self.code or (self.settings_alone and self.rule >= 5)
+        return self.knob is not None and plain

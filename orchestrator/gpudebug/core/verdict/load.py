@@ -1,0 +1,195 @@
+"""What others took of the cores of runs: whether it counts, and which runs were under a like load.
+
+What counts is what a run waited for because of others, not what they used of idle cores: a training with
+cores to spare is alone enough beside anybody. Runs that did wait are compared only with runs that met as many
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gpudebug.core.records import Evidence
+from gpudebug.core.samples.window import SHARED
+from gpudebug.core.words import Outcome, Trend
+
+# The share of the CPU time that a run wanted and did not get because of others, from which on it counts: runs
+# of one command differ by as much.
+STOLEN = 0.05
+# Waiting of less than this, in percent of the time of one core, slows nothing down whatever its share.
+LEAST_WAIT = 2.0
+# Runs whose others wanted shares of the cores further apart than this met another load; where cores queue, of
+# the larger demand.
+APART = 0.15
+# As many cores must be idle for a run, on average, that does not tell how long it waited.
+SPARE_CORES = 1.0
+
+# Percent of one core's time for which a quota may hold a run back without a word.
+HELD = 5.0
+
+_BAD = frozenset({Trend.NAN, Trend.DIVERGING})
+
+
+class Chosen(NamedTuple):
+    """The runs that are compared: `fresh` counts the last of the baseline's, `left_out` are the others."""
+
+    before: tuple[Evidence, ...]
+    after: tuple[Evidence, ...]
+    fresh: int
+    left_out: tuple[Evidence, ...] = ()
+
+
+def stolen(e: Evidence) -> float | None:
+    """The share of the CPU time that the run wanted and others kept it from; None if unknown."""
+    c = e.conditions
+    if c.cpu_stolen is None or c.cpu_cores is None:
+        return None
+    wanted = c.cpu_cores + c.cpu_stolen / 100
+    return c.cpu_stolen / 100 / wanted if wanted > 0 else 0.0
+
+
+def disturbed(e: Evidence) -> bool | None:
+    """Whether others may have slowed the run down; None if it is not known what they did."""
+    c, share = e.conditions, stolen(e)
+    if share is not None and c.cpu_stolen is not None:
+        return share > STOLEN and c.cpu_stolen > LEAST_WAIT
+    if c.foreign_cpu is None:
+        return None
+    return c.foreign_cpu > SHARED and not _cores_to_spare(e)
+
+
+def _cores_to_spare(e: Evidence) -> bool:
+    c = e.conditions
+    if c.cores is None or c.cpu_cores is None or c.foreign_cpu is None:
+        return False
+    return c.cores * (1 - c.foreign_cpu / 100) - c.cpu_cores >= SPARE_CORES
+
+
+def levels(*sides: Sequence[Evidence]) -> tuple[list[float], ...] | None:
+    """What others wanted of the cores in each run, a share of all these; what they used if a run does not say
+    what they wanted. None if one does not say that either."""
+    for column in ("foreign_demand", "foreign_cpu"):
+        found = [[getattr(e.conditions, column) for e in side] for side in sides]
+        if all(value is not None for side in found for value in side):
+            return tuple([value / 100 for value in side] for side in found)
+    return None
+
+
+def like(one: float, other: float) -> bool:
+    """Whether two levels are of a like load."""
+    return abs(one - other) <= APART * max(1.0, one, other)
+
+
+def comparable(before: Sequence[Evidence], after: Sequence[Evidence]) -> bool:
+    """Whether the sides may be compared: none waited for others, both met a like load, or it is unknown."""
+    if not any(disturbed(e) for e in (*before, *after)):
+        return True
+    found = levels(before, after)
+    return found is None or like(*(_mean(side) for side in found))
+
+
+def met_more(before: Sequence[Evidence], after: Sequence[Evidence]) -> bool:
+    """Whether others wanted no less beside the trial, and kept its runs from no smaller share of their time.
+
+    What it gained was in spite of them. False if that is unknown, or if the device was shared.
+    """
+    shares = [[stolen(e) for e in side] for side in (before, after)]
+    found = levels(before, after)
+    known = [[share for share in side if share is not None] for side in shares]
+    if found is None or any(len(a) < len(b) for a, b in zip(known, shares, strict=True)):
+        return False
+    if any(e.conditions.foreign_procs for e in (*before, *after)):
+        return False
+    return _mean(known[1]) >= _mean(known[0]) and _mean(found[1]) >= _mean(found[0])
+
+
+def differs(before: Sequence[Evidence], after: Sequence[Evidence]) -> bool:
+    """Whether a run met another load than another, whether it waited or not."""
+    found = levels([*before, *after])
+    return found is not None and not like(min(found[0]), max(found[0]))
+
+
+def choose(before: Sequence[Evidence], after: Sequence[Evidence], fresh: int) -> Chosen:
+    """The runs of a trial that can be compared; all of them if they are alike, or if no choice makes them so.
+
+    Runs are left out only if a baseline run was made beside the trial: those remain that met the same load as
+    it. Where the load changed from run to run, all that were made beside one another remain.
+    """
+    whole = Chosen(tuple(before), tuple(after), fresh)
+    if not fresh or comparable(before, after):
+        return whole
+    options = [_near(whole, i) for i in range(len(before) - fresh, len(before))]
+    beside = Chosen(whole.before[-fresh:], whole.after, fresh, whole.before[:-fresh])
+    found = [o for o in (*options, beside) if o is not None and o.left_out and comparable(o.before, o.after)]
+    # As many of the trial's runs as can be, then as many of the baseline's.
+    return max(found, key=lambda o: (len(o.after), len(o.before)), default=whole)
+
+
+def _near(whole: Chosen, at: int) -> Chosen | None:
+    """The runs that met the load of the baseline's run `at`; None if none of the trial's did."""
+    found = levels(whole.before, whole.after)
+    if found is None:
+        return None
+    here = found[0][at]
+    old, new = ([like(level, here) for level in side] for side in found)
+    before = [e for e, near in zip(whole.before, old, strict=True) if near]
+    after = [e for e, near in zip(whole.after, new, strict=True) if near or not _sound(e)]
+    if not any(new):
+        return None
+    kept = sum(old[len(whole.before) - whole.fresh :])
+    out = [
+        e
+        for side, near in ((whole.before, old), (whole.after, new))
+        for e, n in zip(side, near, strict=True)
+        if not n and (side is whole.before or _sound(e))
+    ]
+    return Chosen(tuple(before), tuple(after), kept, tuple(out))
+
+
+def _sound(e: Evidence) -> bool:
+    """Whether nothing but the run's figures would be lost with it: what fails by itself is never left out."""
+    return e.failure is None and e.outcome is not Outcome.CRASHED and e.loss.trend not in _BAD
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def demand_text(before: Sequence[Evidence], after: Sequence[Evidence]) -> str | None:
+    """What others wanted of the cores on both sides, which may be far more than they got; None if unknown."""
+    sides = [[e.conditions.foreign_demand for e in side] for side in (before, after)]
+    known = [[value for value in side if value is not None] for side in sides]
+    if any(len(a) < len(b) or not a for a, b in zip(known, sides, strict=True)):
+        return None
+    return "they wanted {:.0f}% of the cores in the baseline, {:.0f}% in the trial".format(*map(_mean, known))
+
+
+def share_text(runs: Sequence[Evidence]) -> str | None:
+    """The mean share that others kept the runs from, in percent."""
+    known = [share for e in runs if (share := stolen(e)) is not None]
+    return f"{_mean(known):.1%}" if known else None
+
+
+def quota_text(before: Sequence[Evidence], after: Sequence[Evidence]) -> str | None:
+    """How much a control group's quota held the runs back, if it did."""
+    held = [[t for e in side if (t := e.conditions.cpu_throttled) is not None] for side in (before, after)]
+    if max([0.0, *held[0], *held[1]]) <= HELD:
+        return None
+    shown = (f"{_mean(side):.0f}%" if side else "an unknown share" for side in held)
+    return "a CPU quota held the runs back: {} of a core's time in the baseline, {} in the trial".format(
+        *shown
+    )
+
+
+def left_out_text(found: Chosen) -> str | None:
+    """Which runs are not compared, and why."""
+    if not found.left_out:
+        return None
+    shown = levels(found.left_out, (*found.before, *found.after))
+    assert shown is not None
+    names = ", ".join(sorted(e.run for e in found.left_out))
+    out, kept = (f"{_mean(side):.0%}" for side in shown)
+    return (
+        f"left out: {names}, under another load (others wanted {out} of the cores, {kept} beside the trial)"
+    )

@@ -1,0 +1,57 @@
+"""How many evaluations, checkpoints and log lines the runs of a trial have by their settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.change.patches.hunks import Patch
+from gpudebug.core.command import cadence, command_line
+from gpudebug.core.command.synonyms import Synonyms, long_name
+
+_IN_CODE = {
+    cadence.EVALUATION: re.compile(r"eval|valid|(?<![a-z])(?:val|test)(?![a-z])", re.I),
+    cadence.CHECKPOINT: re.compile(r"sav(?:e|ing)|checkpoint|ckpt|snapshot|state_dict|dump", re.I),
+    cadence.LOG: re.compile(r"log|print|report|wandb|tensorboard|summary|stdout", re.I),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SideWork:
+    """By kind how many of it each run has over its planned length, by its settings; a kind that is missing is
+    not known. `touched` are the kinds whose settings or code the change holds."""
+
+    before: tuple[Mapping[str, int], ...] = ()
+    after: tuple[Mapping[str, int], ...] = ()
+    touched: frozenset[str] = frozenset()
+
+    def of_runs(self, before: Sequence[bool], after: Sequence[bool]) -> SideWork:
+        """The same of the runs that are kept."""
+        old = tuple(plan for plan, stays in zip(self.before, before, strict=False) if stays)
+        new = tuple(plan for plan, stays in zip(self.after, after, strict=False) if stays)
+        return SideWork(old, new, self.touched)
+
+
+def planned(
+    argv: Sequence[str], printed: Mapping[str, str], synonyms: Synonyms = (), total_steps: float | None = None
+) -> dict[str, int]:
+    """How many a run has by its command and by the configuration that it printed, whose last word counts."""
+    options = command_line.program_options(argv)
+    flags = {long_name(o.name, synonyms): "" if o.value is None else o.value for o in options}
+    settings = {**cadence.short(flags), **cadence.short(printed)}
+    counts = {kind: cadence.planned(settings, kind, total_steps) for kind in cadence.KINDS}
+    return {kind: count for kind, count in counts.items() if count is not None}
+
+
+def touched(change: Intervention | None, patch: Patch | None, synonyms: Synonyms = ()) -> frozenset[str]:
+    """The kinds that a change's flags, variables or code are about."""
+    names = change.names if change is not None else ()
+    kinds = {cadence.kind_of(long_name(name, synonyms)) for name in names}
+    if patch is not None:
+        lines = [
+            line.decode("utf-8", "replace") for f in patch.files for hunk in f.hunks for line in hunk.body
+        ]
+        kinds |= {kind for kind, words in _IN_CODE.items() if any(map(words.search, lines))}
+    return frozenset(kind for kind in kinds if kind is not None)

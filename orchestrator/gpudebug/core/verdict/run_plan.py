@@ -1,0 +1,133 @@
+"""When gpudebug ends a run: once start-up is over and the steady window holds what a verdict needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpudebug.core.records import Evidence
+from gpudebug.core.words import Outcome, Trend
+
+LEAST_WINDOW_S = 30.0
+"""`run_for: auto` plans this much steady window a run, or `min_window` if that is more."""
+MOST = 3.0
+"""A run whose loss has not fallen yet, or that made few steps, goes on up to this many planned windows."""
+MOST_SPARSE = 10.0
+"""The same of a run that does print its loss, and has not printed enough of it: a line every few minutes."""
+ENOUGH_STEPS = 10
+"""Fewer steps than this in the window have no rate worth comparing."""
+ENOUGH_LOSSES = 12
+"""Loss parity compares the last quarter of the common steps, by at least three values a run."""
+_SOONEST = 1.0
+"""Seconds between two looks: each reads all of the run's evidence again."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """How long a run is to go on: `window_s` seconds of steady training, then gpudebug ends it.
+
+    With `may_complete` a run that would end by itself within about one more window is left to. `learns` says
+    that the loss is judged, so that its trend should be known. With `counted` a run that counts no steps,
+    work or latencies is left to end by itself: only its whole time says how fast it is.
+    """
+
+    window_s: float
+    may_complete: bool = False
+    learns: bool = True
+    counted: bool = False
+
+
+def time_left(total: int | None, done: int | None, rate: float | None) -> float | None:
+    """Seconds until a run has made all `total` steps at its own rate; None if unknown."""
+    if not total or done is None or not rate or done > total:
+        return None
+    return (total - done) / rate
+
+
+def next_look(plan: RunPlan, seen: Evidence, left: float | None) -> float:
+    """Seconds until a run that goes on is worth another look; 0 if it has shown enough and is to be ended.
+
+    `seen` is its evidence so far, `left` how many seconds of training are left by its own rate.
+    """
+    window = seen.window.duration_s if seen.window else 0.0
+    if window < plan.window_s:
+        return max(_SOONEST, plan.window_s - window)
+    if plan.counted and not _counts(seen):
+        return max(_SOONEST, plan.window_s)
+    if plan.may_complete and left is not None and left < plan.window_s and window < MOST * plan.window_s:
+        return max(_SOONEST, left)
+    if seen.loss.trend is Trend.NAN:
+        return 0.0
+    points, better = _learned(seen)
+    missing = max(_missing_steps(seen, window), _missing(points, better, window) if plan.learns else 0.0)
+    most = plan.window_s * (MOST_SPARSE if plan.learns and 0 < points < ENOUGH_LOSSES else MOST)
+    return max(_SOONEST, min(missing, most - window)) if missing and window < most else 0.0
+
+
+def _counts(seen: Evidence) -> bool:
+    timed = seen.latency is not None and bool(seen.latency.count)
+    return timed or bool(seen.progress_per_s or seen.steps_per_s or seen.work)
+
+
+def _missing_steps(seen: Evidence, window: float) -> float:
+    """Seconds until the window has enough steps, by the rate so far; 0 if they are not counted."""
+    rate = seen.progress_per_s or seen.steps_per_s
+    return max(0.0, ENOUGH_STEPS / rate - window) if rate else 0.0
+
+
+def _learned(seen: Evidence) -> tuple[int, bool]:
+    """How many values of learning a run has shown, and whether they need no longer run: a loss that falls, or
+    a reward, of which a flat one is judged by its height."""
+    rewards = [one.points for one in seen.learning if one.metric != "loss"]
+    if rewards:
+        return max(rewards), True
+    return seen.loss.points, seen.loss.trend is Trend.CONVERGING
+
+
+def _missing(points: int, better: bool, window: float) -> float:
+    """Seconds until learning may be known, by the pace of its values so far; a guess if a loss is flat."""
+    if points < ENOUGH_LOSSES:
+        return window / 2 if points == 0 else window * (ENOUGH_LOSSES / points - 1)
+    return 0.0 if better else window / 2
+
+
+def _flat(loss: Mapping[str, Any]) -> bool:
+    """Whether more of a run would not have shown its loss fall: none is printed, or enough of it is."""
+    points = loss.get("points") or 0
+    return not points or (points >= ENOUGH_LOSSES and loss.get("trend") != Trend.CONVERGING)
+
+
+def as_recorded(
+    wanted: float | str | None, min_window: float, recorded: Sequence[Mapping[str, Any]], *, learns: bool
+) -> RunPlan | None:
+    """The plan of a run beside a baseline whose runs have this evidence; None: it ends by itself.
+
+    `wanted` is `protocol.run_for`, None for `auto`: then runs are ended if the baseline's were. Without a
+    baseline its first run decides. A loss that stayed flat to the end of the baseline's longest window is not
+    waited for again.
+    """
+    if wanted == "end":
+        return None
+    flat = any(
+        e.get("outcome") == Outcome.ENDED_BY_PLAN and not e.get("learning") and _flat(e.get("loss") or {})
+        for e in recorded
+    )
+    if wanted is not None:
+        return RunPlan(float(wanted), learns=learns and not flat)
+    window = max(LEAST_WINDOW_S, min_window)
+    if not recorded:
+        return RunPlan(window, may_complete=True, learns=learns)
+    if not any(e.get("outcome") == Outcome.ENDED_BY_PLAN for e in recorded):
+        return None
+    return RunPlan(window, learns=learns and not flat)
+
+
+TRIAL_WINDOWS = 2.0
+"""With `early_stop` a trial's run that is not certain goes on for this many of the baseline's windows."""
+
+
+def with_early_stop(min_window: float, *, trial: bool, learns: bool) -> RunPlan:
+    """The plan with `early_stop` and `run_for: auto`: one more run tells more than a baseline run's rest."""
+    window = max(LEAST_WINDOW_S, min_window)
+    return RunPlan(TRIAL_WINDOWS * window if trial else window, may_complete=trial, learns=learns)

@@ -1,0 +1,59 @@
+"""What a command is about to spend of the device, as it says before it starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gpudebug.core.statistics.contrast import most_fresh
+from gpudebug.core.words import Status
+
+_MINUTES_FROM = 90.0
+
+
+def span(seconds: float) -> str:
+    """`55 s`, `3.7 min` or `2.1 h`."""
+    if seconds < _MINUTES_FROM:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.1f} min" if minutes < _MINUTES_FROM else f"{minutes / 60:.1f} h"
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'s' if count != 1 else ''}"
+
+
+def of_baseline(runs: int, seconds: Sequence[float], *, made: int = 0) -> str:
+    """What a baseline of `runs` runs, of which some are `made`, still takes; `seconds` are of like runs."""
+    left = runs - made
+    if not seconds:
+        return f"{_runs(left)} of the unchanged workload; how long one takes is not known yet"
+    each = math.fsum(seconds) / len(seconds)
+    more = " more" if made else ""
+    return (
+        f"{left}{more} run{'s' if left != 1 else ''} of about {span(each)}: {span(left * each)} of the device"
+    )
+
+
+def of_trial(seconds: Sequence[float], window: float, min_window: float, max_runs: int, recorded: int) -> str:
+    """What a trial takes beside a baseline whose `recorded` runs took `seconds` and had a mean `window`."""
+    trials = min(max_runs, max(1, math.ceil(min_window / window))) if window > 0 else max_runs
+    fresh = 1 if max_runs > 1 else 0
+    most = max_runs + most_fresh(max_runs, recorded)
+    if not seconds:
+        return f"{_runs(trials)} of the trial and {fresh} of the baseline, at most {most} runs"
+    each = math.fsum(seconds) / len(seconds)
+    return (
+        f"{trials + fresh} runs of about {span(each)}, {fresh} of the baseline among them: "
+        f"{span((trials + fresh) * each)} of the device; at most {_runs(most)}, {span(most * each)}"
+    )
+
+
+def beside(status: Status, fresh: int) -> str:
+    """Why a run of the unchanged workload is made beside a trial with this verdict so far."""
+    ordinal = "a baseline run" if not fresh else "one more baseline run"
+    if status is Status.VALIDATED:
+        return f"recording {ordinal} beside the trial: the machine may have drifted since the baseline"
+    if status is Status.REJECTED:
+        return f"recording {ordinal} beside the trial: something else may have slowed the trial down"
+    return f"recording {ordinal} beside the trial: it narrows the interval more than another trial run"

@@ -1,0 +1,105 @@
+"""The unit of work of a campaign: chosen once from its baseline, and the rates of all runs in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from gpudebug.core.records import Evidence, WorkUnit
+from gpudebug.core.statistics import work_units
+from gpudebug.core.statistics.work_units import AUTO, CountedRate
+
+__all__ = ["AUTO", "WorkRates", "choose", "per_step", "rate", "rates", "text"]
+
+
+def choose(runs: Sequence[Evidence], configured: str = AUTO) -> WorkUnit | None:
+    """The first unit, and source of it, that all of these runs have; None if they have none in common.
+
+    `configured` is a unit by its full name, or `auto`. One that is set and that a run lacks has no source: it
+    is unknown, and no other takes its place. Runs of gpudebug 0.1.0 have none.
+    """
+    found = work_units.pick([_counted(e) for e in runs], configured)
+    if found is None and configured != AUTO and any(e.work for e in runs):
+        return WorkUnit(unit=configured, source="", chosen=False)
+    if found is None:
+        return None
+    return WorkUnit(unit=found.unit, source=found.source, chosen=configured == AUTO)
+
+
+def _counted(e: Evidence) -> list[CountedRate]:
+    return [CountedRate(one.unit, one.source, one.per_s) for one in e.work]
+
+
+def rate(e: Evidence, unit: str, source: str) -> float | None:
+    """What a run processed a second by this source; None if it does not say."""
+    return work_units.rate_of(_counted(e), unit, source)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkRates:
+    """The rates of both sides in one unit and by one source; `why` says what is missing instead."""
+
+    before: tuple[float, ...] = ()
+    after: tuple[float, ...] = ()
+    source: str | None = None
+    why: str | None = None
+
+
+def rates(
+    unit: WorkUnit,
+    before: Sequence[Evidence],
+    after: Sequence[Evidence],
+    sides: tuple[str, str] = ("of the baseline", "of the trial"),
+) -> WorkRates:
+    """Both sides by the chosen source, else by another of the same unit that all runs have.
+
+    Where a run's counter was not used because something is wrong with it, no rate that the program merely
+    prints takes its place.
+    """
+    if not unit.source:
+        return WorkRates(why=f"work: {unit.unit} is set, and not all runs count it")
+    runs = (*before, *after)
+    wrong = any(e.work_notes for e in runs if rate(e, unit.unit, unit.source) is None)
+    others = [one.source for one in runs[0].work if one.unit == unit.unit and one.source != unit.source]
+    others = [source for source in others if not (wrong and source.startswith("printed "))]
+    for source in (unit.source, *others):
+        found = [rate(e, unit.unit, source) for e in runs]
+        known = [value for value in found if value is not None]
+        if len(known) == len(runs):
+            return WorkRates(tuple(known[: len(before)]), tuple(known[len(before) :]), source)
+    return WorkRates(why=_missing(unit, zip(sides, (before, after), strict=True)))
+
+
+def per_step(
+    unit: WorkUnit,
+    before: Sequence[Evidence],
+    after: Sequence[Evidence],
+    step_rate: Callable[[Evidence], float | None],
+) -> float | None:
+    """How many times as much work a step is in the trial; None if a run lacks one of its rates."""
+    known = rates(unit, before, after)
+    shares = []
+    for runs, work in ((before, known.before), (after, known.after)):
+        steps = [value for e in runs if (value := step_rate(e))]
+        if not work or len(steps) < len(runs):
+            return None
+        shares.append(math.fsum(work) / math.fsum(steps))
+    return shares[1] / shares[0] if shares[0] else None
+
+
+def _missing(unit: WorkUnit, sides: Iterable[tuple[str, Sequence[Evidence]]]) -> str:
+    """Which run lacks the unit, and what is wrong there."""
+    for part, runs in sides:
+        for e in runs:
+            if rate(e, unit.unit, unit.source) is None:
+                notes = f" ({'; '.join(e.work_notes)})" if e.work_notes else ""
+                return f"run {e.run} {part} does not count {unit.unit} by {unit.source}{notes}"
+    return f"the runs do not count {unit.unit} in the same way"
+
+
+def text(unit: WorkUnit) -> str:
+    """`environment steps, from total_timesteps`."""
+    if not unit.source:
+        return f"{unit.unit}, which not all runs count (set)"
+    return work_units.text(unit.unit, unit.source, unit.chosen)

@@ -1,0 +1,154 @@
+"""Learning by a reward: its course, and beside the baseline's at equal work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.trials import gate, run, verdict
+
+from gpudebug.core.records import (
+    Evidence,
+    LearningSeries,
+    LearningUnit,
+    LossEvidence,
+    Verdict,
+    WorkRate,
+    WorkUnit,
+)
+from gpudebug.core.verdict.judge import TrialSetting
+from gpudebug.core.words import Result, Status, Trend
+
+UNIT = LearningUnit(metric="reward", name="ep_rew_mean", source="the log")
+WORK = WorkUnit(unit="environment steps", source="total_timesteps")
+
+
+def rising(slope: float, until: int = 40, *, start: float = 20.0, finite: bool = True) -> LearningSeries:
+    """A reward that rises by `slope` every 500 environment steps."""
+    curve = tuple((500.0 * n, start + slope * n) for n in range(1, until + 1))
+    return LearningSeries(
+        metric="reward",
+        name="ep_rew_mean",
+        source="the log",
+        points=until,
+        first=curve[0][1],
+        last=curve[-1][1],
+        finite=finite,
+        over="total_timesteps",
+        curve=curve,
+    )
+
+
+def learner(series: LearningSeries | None, per_s: float = 500.0, envs: int = 1, **more: Any) -> Evidence:
+    """PPO: its own loss is flat."""
+    return run(
+        30.0 if per_s < 600 else 60.0,
+        20.0,
+        learning=(series,) if series else (),
+        work=(WorkRate(unit="environment steps", per_s=per_s, source="total_timesteps"),),
+        loss=LossEvidence(name="loss", trend=Trend.PLATEAU, points=40),
+        step_flags={"n_envs": str(envs)},
+        **more,
+    )
+
+
+def judged(before: list[Evidence], after: list[Evidence], **more: Any) -> Verdict:
+    return verdict(before, after, TrialSetting(work=WORK, learning=UNIT, **more))
+
+
+def test_a_flat_loss_of_ppo_no_longer_stands_in_for_learning() -> None:
+    before = [learner(rising(4.0 + n / 50)) for n in range(4)]
+    after = [learner(rising(4.0 + n / 50), 1100.0) for n in range(3)]
+    found = judged(before, after)
+    assert (gate(found, "loss").result, gate(found, "loss_parity").result) == (Result.PASS, Result.PASS)
+    assert (
+        gate(found, "loss").note == "learning is judged by reward ep_rew_mean, from the log, higher is better"
+    )
+    assert (found.status, found.loss) == (Status.VALIDATED, Trend.CONVERGING)
+
+
+def test_a_flat_reward_in_a_short_window_is_no_failure() -> None:
+    before, after = [learner(rising(0.01))] * 4, [learner(rising(0.012), 1100.0)] * 3
+    found = judged(before, after)
+    assert [gate(found, name).result for name in ("loss", "loss_parity")] == [Result.PASS, Result.PASS]
+
+
+def test_a_reward_that_is_no_number_fails() -> None:
+    found = judged([learner(rising(4.0))] * 4, [learner(rising(4.0, finite=False), 1100.0)])
+    assert (gate(found, "loss").result, gate(found, "loss").value) == (Result.FAIL, "ep_rew_mean NAN")
+    assert found.status is Status.REJECTED
+
+
+def test_a_reward_that_collapses_fails() -> None:
+    found = judged([learner(rising(4.0))] * 4, [learner(rising(-1.0, start=50.0), 1100.0)] * 3)
+    assert gate(found, "loss").result is Result.FAIL
+    assert found.status is Status.REJECTED
+
+
+def test_a_trial_that_learns_less_at_equal_work_fails() -> None:
+    found = judged([learner(rising(4.0))] * 4, [learner(rising(2.0), 1100.0)] * 3)
+    parity = gate(found, "loss_parity")
+    assert parity.result is Result.FAIL
+    assert parity.value.startswith("ep_rew_mean -")
+
+
+def test_a_trial_without_the_reward_is_unknown() -> None:
+    found = judged([learner(rising(4.0))] * 4, [learner(None, 1100.0, learning_notes=("x.csv is cut",))])
+    loss = gate(found, "loss")
+    assert loss.result is Result.UNKNOWN
+    assert "shows fewer than 3 values of ep_rew_mean" in str(loss.note)
+    assert "x.csv is cut" in str(loss.note)
+
+
+@pytest.mark.parametrize(
+    ("slope", "per_s", "expected"),
+    [
+        # Half as good by environment steps, as good by time: that is what more environments are.
+        (2.2, 1000.0, Result.PASS),
+        # Behind in both: nothing was gained.
+        (0.4, 1000.0, Result.FAIL),
+    ],
+)
+def test_more_environments_may_trade_work_for_speed(slope: float, per_s: float, expected: Result) -> None:
+    before = [learner(rising(4.0)) for _ in range(4)]
+    after = [learner(rising(slope, 80), per_s, envs=8) for _ in range(3)]
+    parity = gate(judged(before, after, knob="n_envs"), "loss_parity")
+    assert parity.result is expected
+    if expected is Result.PASS:
+        assert "at equal time" in str(parity.note)
+
+
+def later(series: LearningSeries) -> LearningSeries:
+    """The same with its values 50 times as far apart: the first is later than the last of 40."""
+    return series.model_copy(update={"curve": tuple((50 * x, y) for x, y in series.curve)})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (4.0, 0.0, Result.UNKNOWN),
+        # It shows by itself that it learns, or the baseline does not show that it does.
+        (4.0, 4.0, Result.SKIPPED),
+        (0.0, 0.0, Result.SKIPPED),
+    ],
+)
+def test_a_flat_reward_without_work_in_common_is_unknown_where_the_baselines_rises(
+    before: float, after: float, expected: Result
+) -> None:
+    found = judged([learner(rising(before))] * 4, [learner(later(rising(after)), 1100.0)] * 3)
+    assert gate(found, "loss_parity").result is expected
+    assert (found.status is Status.VALIDATED) is (expected is not Result.UNKNOWN)
+
+
+def test_more_environments_without_work_in_common_are_judged_at_equal_time() -> None:
+    # Its first values come late, as a rollout of all of its environments is long.
+    long = later(rising(0.01, start=180.0))
+    found = judged([learner(rising(4.0))] * 4, [learner(long, 26_000.0, envs=64)] * 3, knob="n_envs")
+    parity = gate(found, "loss_parity")
+    assert (parity.result, "at equal time" in str(parity.note)) == (Result.SKIPPED, True)
+
+
+def test_with_loss_any_learning_is_not_judged() -> None:
+    setting = TrialSetting(work=WORK, learning=UNIT)
+    found = verdict([learner(rising(4.0))] * 4, [learner(rising(0.1), 1100.0)] * 3, setting, loss="any")
+    assert {gate(found, name).result for name in ("loss", "loss_parity")} == {Result.SKIPPED}

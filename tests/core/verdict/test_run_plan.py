@@ -1,0 +1,118 @@
+"""When a run has told enough: tables of what was seen so far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.trials import run
+
+from gpudebug.core.records import LearningSeries, LossEvidence
+from gpudebug.core.verdict.run_plan import RunPlan, as_recorded, next_look, time_left, with_early_stop
+from gpudebug.core.words import Trend
+
+PLAN = RunPlan(30.0)
+SHORT = RunPlan(30.0, may_complete=True)
+QUIET = RunPlan(30.0, learns=False)
+
+
+def loss(points: int = 40, trend: Trend = Trend.CONVERGING) -> LossEvidence:
+    return LossEvidence(name="loss", trend=trend, points=points)
+
+
+def rewards(points: int) -> tuple[LearningSeries, ...]:
+    return (LearningSeries(metric="reward", name="reward", source="log", points=points),)
+
+
+FLAT, NONE = loss(trend=Trend.PLATEAU), loss(0, Trend.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("plan", "window", "more", "left", "seconds"),
+    [
+        (PLAN, None, {}, None, 30.0),
+        (PLAN, 12.0, {}, None, 18.0),
+        (PLAN, 29.9, {}, None, 1.0),
+        (PLAN, 30.0, {}, None, 0.0),
+        # A run that ends soon is left to, but not one that should have ended long ago.
+        (SHORT, 31.0, {}, 20.0, 20.0),
+        (SHORT, 31.0, {}, 0.0, 1.0),
+        (SHORT, 31.0, {}, 31.0, 0.0),
+        (SHORT, 31.0, {}, None, 0.0),
+        (SHORT, 90.0, {}, 5.0, 0.0),
+        (PLAN, 31.0, {}, 5.0, 0.0),
+        # A loss that has not fallen yet is waited for, not for ever.
+        (PLAN, 30.0, {"loss": FLAT}, None, 15.0),
+        (PLAN, 80.0, {"loss": FLAT}, None, 10.0),
+        (PLAN, 90.0, {"loss": FLAT}, None, 0.0),
+        (QUIET, 30.0, {"loss": FLAT}, None, 0.0),
+        (PLAN, 90.0, {"loss": NONE}, None, 0.0),
+        # One that is printed rarely, longer.
+        (PLAN, 90.0, {"loss": loss(6)}, None, 90.0),
+        (PLAN, 300.0, {"loss": loss(6)}, None, 0.0),
+        (PLAN, 30.0, {"loss": loss(1, Trend.NAN)}, None, 0.0),
+        # Rewards are judged by their height, whatever the loss of a value network does.
+        (PLAN, 30.0, {"loss": FLAT, "learning": rewards(40)}, None, 0.0),
+        (PLAN, 90.0, {"loss": FLAT, "learning": rewards(6)}, None, 90.0),
+        # Slow steps.
+        (QUIET, 30.0, {"rate": 0.2}, None, 20.0),
+        (QUIET, 90.0, {"rate": 0.01}, None, 0.0),
+    ],
+)
+def test_a_run_is_looked_at_again_until_it_has_told_enough(
+    plan: RunPlan, window: float | None, more: dict[str, Any], left: float | None, seconds: float
+) -> None:
+    figures = {"loss": loss(), **more}
+    assert next_look(plan, run(window=window, **figures), left) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("total", "done", "rate", "seconds"),
+    [
+        (100, 40, 3.0, 20.0),
+        (100, 100, 3.0, 0.0),
+        (100, 101, 3.0, None),
+        (None, 40, 3.0, None),
+        (100, None, 3.0, None),
+        (100, 40, None, None),
+    ],
+)
+def test_the_time_that_is_left_is_known_by_steps(
+    total: int | None, done: int | None, rate: float | None, seconds: float | None
+) -> None:
+    assert time_left(total, done, rate) == seconds
+
+
+def ended(outcome: str, trend: str = "CONVERGING", points: int = 40) -> dict[str, Any]:
+    return {"outcome": outcome, "loss": {"trend": trend, "points": points}}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "recorded", "plan"),
+    [
+        ("end", [], None),
+        ("end", [ended("ENDED_BY_PLAN")], None),
+        (90.0, [], RunPlan(90.0)),
+        (90.0, [ended("COMPLETED")], RunPlan(90.0)),
+        (None, [], RunPlan(30.0, may_complete=True)),
+        (None, [ended("COMPLETED")], None),
+        (None, [ended("ENDED_BY_PLAN")], RunPlan(30.0)),
+        (None, [ended("ENDED_BY_PLAN", "PLATEAU")], RunPlan(30.0, learns=False)),
+        (None, [ended("ENDED_BY_PLAN", "PLATEAU", 6)], RunPlan(30.0)),
+        (None, [{**ended("ENDED_BY_PLAN", "PLATEAU"), "learning": [{}]}], RunPlan(30.0)),
+        (None, [{"outcome": "ENDED_BY_PLAN", "loss": None}], RunPlan(30.0, learns=False)),
+    ],
+)
+def test_a_run_is_ended_as_those_of_the_baseline_were(
+    wanted: float | str | None, recorded: list[dict[str, Any]], plan: RunPlan | None
+) -> None:
+    assert as_recorded(wanted, 5.0, recorded, learns=True) == plan
+
+
+def test_early_stop_ends_a_baselines_run_once_its_window_is_full_and_leaves_a_trial_its_time() -> None:
+    assert with_early_stop(5.0, trial=False, learns=True) == RunPlan(30.0)
+    assert with_early_stop(40.0, trial=True, learns=True) == RunPlan(80.0, may_complete=True)
+
+
+def test_a_long_min_window_is_planned_for_every_run() -> None:
+    assert as_recorded(None, 120.0, [], learns=False) == RunPlan(120.0, may_complete=True, learns=False)
