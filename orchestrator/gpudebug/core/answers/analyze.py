@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.answers.answer import Answer, omitted
-from gpudebug.core.answers.sample import FailureLines, SampledDevice, SampledWindow
+from gpudebug.core.answers.sample import FailureLines, LatencyFigures, SampledDevice, SampledWindow
 from gpudebug.core.answers.sections import SectionsAnswer
 
 Table = list[dict[str, Any]]
@@ -40,7 +40,10 @@ class LoggedLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class LogAnswer(Answer):
-    """A training log. `data_s` and `update_s` are seconds a step; null is not printed."""
+    """A log of a training, or of a program that infers.
+
+    `data_s` and `update_s` are seconds a step; null is not printed.
+    """
 
     kind: str = "training_log"
     file: str
@@ -50,6 +53,7 @@ class LogAnswer(Answer):
     steps_per_s: float | None
     data_s: float | None
     update_s: float | None
+    latency: LatencyFigures | None
     failure: FailureLines | None
     written: tuple[str, ...] | None = omitted()
 

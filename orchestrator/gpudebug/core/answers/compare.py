@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gpudebug.core.answers.answer import Answer
 from gpudebug.core.answers.probe import ProbeFigures, SectionRow
+from gpudebug.core.answers.work import WorkFigure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class CompareSide:
     """A or B. Memory is in MB of 2**20 bytes, utilisation in %; null is not known.
 
     `stand_in` says that the device was the CPU, `replayed` that a run was played back; `probe` is what the
-    training processes reported, of a mean run.
+    training processes reported, of a mean run; `work` is in the unit that both sides are compared in.
     """
 
     label: str
@@ -61,6 +62,7 @@ class CompareSide:
     probe: ProbeFigures | None
     probe_reason: str | None
     replayed: bool | None
+    work: WorkFigure | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +91,8 @@ class CompareAnswer(Answer):
     """`compare`: `verdict` is of B: faster, slower or cannot_tell, by `figure`, one of `ratios`.
 
     `ratio` is B's speed over A's and `ratio_ci` its 95 % interval. `same` is what is alike, by name, and
-    `unknown` names what one side does not know.
+    `unknown` names what one side does not know. `work` is the unit that throughput counts and what it is read
+    from, as text; null if the runs have none in common.
     """
 
     ratio: float
@@ -105,3 +108,4 @@ class CompareAnswer(Answer):
     unknown: tuple[str, ...]
     notes: tuple[str, ...]
     files: tuple[str, ...]
+    work: str | None = None

@@ -13,6 +13,7 @@ from gpudebug.core.answers.diagnosis import LikelyCause
 from gpudebug.core.answers.gates import GateRow
 from gpudebug.core.answers.noise import Resolution
 from gpudebug.core.answers.probe import ProbeSide
+from gpudebug.core.answers.work import WorkFigure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +55,9 @@ class RecordedVerdict(NextAnswer):
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedBaseline(NextAnswer):
-    """A baseline with its figures, the mean over its runs.
+    """A baseline with its figures, the mean over its runs; `work` is None if they count nothing in common.
 
+    `learning` is what learning is judged by, None if nothing is or can be.
     `advice` says what would make its evidence sufficient. `baselines` are all that `gpudebug baseline`
     recorded, this one among them.
     """
@@ -68,7 +70,10 @@ class RecordedBaseline(NextAnswer):
     metric_text: str
     steps_per_s: float | None
     throughput_text: str
+    work: WorkFigure | None = None
+    work_text: str | None = None
     loss: str
+    learning: str | None = None
     probe: tuple[ProbeSide, ...]
     advice: tuple[str, ...]
     baselines: tuple[RecordedBaseline, ...] | None = omitted()
@@ -136,6 +141,7 @@ class Running(NextAnswer):
     """A run that is under way, how far it is, and whose it is. `gpu_util` is the mean so far.
 
     `runs_done` counts the runs of the same command that have ended; between two, `run` is the last one.
+    `latency_s` is the median of the latencies printed last.
     """
 
     action: str = "running"
@@ -146,6 +152,7 @@ class Running(NextAnswer):
     left_s: float | None
     elapsed_s: float | None
     gpu_util: float | None
+    latency_s: float | None = None
     runs_done: int
     session: str | None
     since: str

@@ -50,6 +50,7 @@ class ProbeFigures:
     backward_share: float | None
     optimizer_share: float | None
     backwards_per_step: float | None
+    inputs_per_step: float | None
     blocking_reads_per_step: float | None
     blocking_read_share: float | None
     syncs_per_step: float | None

@@ -10,7 +10,8 @@ class RunProgress:
     """How far a run is. Seconds, percent; None is unknown.
 
     `gpu_util` is the mean of the run's samples so far, of at most sixteen parts of a long one; `runs_done`
-    counts the sealed runs of the same command before it. Between two runs `run` is the last one.
+    counts the sealed runs of the same command before it; `latency_s` is the median of the latencies printed
+    last. Between two runs `run` is the last one.
     """
 
     run: str | None = None
@@ -22,4 +23,5 @@ class RunProgress:
     elapsed_s: float | None = None
     gpu_util: float | None = None
     loss: float | None = None
+    latency_s: float | None = None
     runs_done: int = 0

@@ -46,6 +46,22 @@ class SampledRate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LatencyFigures:
+    """Latencies that a program printed, in seconds: `count` of them, after `warmup` leading ones were cut.
+
+    Percentiles are null if there are too few; `count` is null if it printed figures over all of them only.
+    """
+
+    count: int | None
+    warmup: int
+    first_s: float | None
+    mean_s: float | None
+    p50_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class FailureLines:
     """Why a run failed: its class, and the lines of the log that say so."""
 
@@ -68,6 +84,7 @@ class SampleAnswer(Answer):
     reason: str | None
     devices: tuple[SampledDevice, ...]
     throughput: SampledRate
+    latency: LatencyFigures | None
     loss: dict[str, Any]
     failure: FailureLines | None
     probe: dict[str, Any] | None

@@ -12,6 +12,7 @@ from typing import Any
 from gpudebug.core.answers.answer import Answer, omitted
 from gpudebug.core.answers.noise import Resolution
 from gpudebug.core.answers.progress import RunProgress
+from gpudebug.core.answers.work import WorkFigure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,8 @@ class RunSpark:
 class BaselineRow:
     """One baseline. `why` says why it is not valid; the texts are those of the progress file.
 
-    `cost_s` is what its runs held a device, `ended` when the last of them did.
+    `learning` is what learning is judged by, None if nothing is or can be. `cost_s` is what its runs held a
+    device, `ended` when the last of them did.
     """
 
     valid: bool
@@ -47,7 +49,10 @@ class BaselineRow:
     steps_per_s: float | None
     metric_text: str | None
     throughput_text: str | None
+    work: WorkFigure | None = None
+    work_text: str | None = None
     loss: str | None
+    learning: str | None = None
     advice: Sequence[str]
     runs: Sequence[str]
     cost_s: float | None
