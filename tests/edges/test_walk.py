@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support.deep import deep_folders
 
-from gpudebug.edges.walk import walk
+from gpudebug.edges.walk import files_below, walk
 
 
 def test_it_is_as_the_standard_librarys(tmp_path: Path) -> None:
@@ -43,3 +43,14 @@ def test_a_folder_of_any_depth_is_walked(tmp_path: Path) -> None:
     with deep_folders(tmp_path):
         assert len([*walk(tmp_path, failed.append)]) > 1500
     assert len(failed) == 1
+
+
+def test_files_below_come_from_the_top_and_no_deeper_than_asked(tmp_path: Path) -> None:
+    for name in ("b.txt", "a/c.txt", "a/deep/d.txt", "a/deep/deeper/e.txt", "closed/f.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    found = files_below(tmp_path, deepest=2, most_folders=9, enter=lambda path: path.name != "closed")
+    assert [p.name for p in found] == ["b.txt", "c.txt", "d.txt"]
+    assert [p.name for p in files_below(tmp_path, deepest=2, most_folders=1)] == ["b.txt"]
+    assert list(files_below(tmp_path / "none", deepest=2, most_folders=9)) == []

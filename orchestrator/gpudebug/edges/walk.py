@@ -32,6 +32,30 @@ def walk(
         left += [path for path in below if not os.path.islink(path)]
 
 
+def files_below(
+    folder: Path, *, deepest: int, most_folders: int, enter: Callable[[Path], bool] = lambda path: True
+) -> Iterator[Path]:
+    """What is no folder in it and in those below that `enter` allows, the highest first, by name.
+
+    Links are passed over, and so are folders that cannot be listed. `deepest` counts folders below it.
+    """
+    pending, visited = [(folder, 0)], 0
+    while pending and visited < most_folders:
+        here, depth = pending.pop(0)
+        visited += 1
+        try:
+            entries = sorted(here.iterdir())
+        except OSError:
+            continue
+        for path in entries:
+            if path.is_symlink():
+                continue
+            if not path.is_dir():
+                yield path
+            elif depth < deepest and enter(path):
+                pending.append((path, depth + 1))
+
+
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     """Whether it is a folder or a link to one; not what cannot be looked at."""
     try:

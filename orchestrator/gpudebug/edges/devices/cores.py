@@ -11,14 +11,19 @@ TICKS = os.sysconf("SC_CLK_TCK")
 SHORTEST_S = 0.5
 
 
-class Busy(NamedTuple):
-    """Seconds that these cores have worked since the machine started."""
+class UsedCores(NamedTuple):
+    """Seconds that these cores have worked since the machine started, and all cores of the `machine`.
+
+    `whole` says that these are all that the machine has.
+    """
 
     cores: frozenset[int]
     seconds: float
+    machine: float = 0.0
+    whole: bool = False
 
 
-def busy(cores: frozenset[int]) -> Busy | None:
+def busy(cores: frozenset[int]) -> UsedCores | None:
     """What the kernel has counted for these cores; None if it does not count by core."""
     with open("/proc/stat", encoding="ascii") as file:
         lines = [line.split() for line in file if line.startswith("cpu")]
@@ -26,8 +31,9 @@ def busy(cores: frozenset[int]) -> Busy | None:
     if not cores or not cores <= counted.keys():
         return None
     # user nice system idle iowait irq softirq: proc(5). Stolen time is the hypervisor's to explain.
-    worked = (sum(int(counted[core][i]) for i in (0, 1, 2, 5, 6)) for core in cores)
-    return Busy(cores, sum(worked) / TICKS)
+    worked = {core: sum(int(words[i]) for i in (0, 1, 2, 5, 6)) / TICKS for core, words in counted.items()}
+    own = sum(worked[core] for core in cores)
+    return UsedCores(cores, own, sum(worked.values()), whole=cores == worked.keys())
 
 
 def allowed(pids: Iterable[int]) -> frozenset[int]:
@@ -46,7 +52,9 @@ class OthersLoad:
 
     def __init__(self) -> None:
         self.reason: str | None = None
-        self._last: tuple[float, Busy, float] | None = None
+        self.used: UsedCores | None = None
+        """What the cores had worked at the last reading; None if the kernel does not count it."""
+        self._last: tuple[float, UsedCores, float] | None = None
 
     def read(self, now: float, pids: Iterable[int], own: float) -> float | None:
         """Percent of all cores that `pids` may use; `own` is the run's CPU time so far, in seconds.
@@ -55,7 +63,7 @@ class OthersLoad:
         """
         if self.reason is not None:
             return None
-        found = busy(allowed(pids))
+        self.used = found = busy(allowed(pids))
         if found is None:
             return None
         if self._last is None or self._last[1].cores != found.cores:
@@ -68,5 +76,6 @@ class OthersLoad:
         worked, mine = found.seconds - before.seconds, max(0.0, own - own_before)
         if worked == 0 and mine > SHORTEST_S:
             self.reason = "the kernel does not count how busy a core is (/proc/stat)"
+            self.used = None
             return None
         return min(100.0, max(0.0, 100 * (worked - mine) / ((now - then) * len(found.cores))))

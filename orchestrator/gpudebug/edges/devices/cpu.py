@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.samples.row import DeviceReading
+from gpudebug.edges.devices import cgroups
 from gpudebug.edges.devices.proctree import (
     MB,
     PAGE,
@@ -240,7 +241,7 @@ def resident_mb(pid: int) -> float | None:
 
 def processor_name() -> str:
     """The processor's model as /proc/cpuinfo has it, else its architecture."""
-    for line in _lines(Path("/proc/cpuinfo")):
+    for line in cgroups.lines(Path("/proc/cpuinfo")):
         if line.startswith("model name"):
             return line.partition(":")[2].strip().replace(",", " ")
     return f"{platform.machine()} processor"
@@ -249,18 +250,17 @@ def processor_name() -> str:
 def available_cores() -> float:
     """The cores that this process may use: its affinity, and the cgroup's quota if that is less."""
     cores = float(len(os.sched_getaffinity(0)))
-    quotas = [found for folder in _cgroups("cpu") if (found := quota(folder)) is not None]
+    quotas = [found for folder in cgroups.folders("cpu") if (found := quota(folder)) is not None]
     return min([cores, *quotas])
 
 
 def memory_limit_mb() -> float | None:
     """The memory that this process may use: the machine's, or the cgroup's limit if that is less."""
-    limits = [
-        int(line.split()[1]) / 1024 for line in _lines(Path("/proc/meminfo")) if line.startswith("MemTotal")
-    ]
-    for folder in _cgroups("memory"):
+    facts = cgroups.lines(Path("/proc/meminfo"))
+    limits = [int(line.split()[1]) / 1024 for line in facts if line.startswith("MemTotal")]
+    for folder in cgroups.folders("memory"):
         for name in ("memory.max", "memory.limit_in_bytes"):
-            text = "".join(_lines(folder / name)).strip()
+            text = "".join(cgroups.lines(folder / name)).strip()
             if text.isdigit():
                 limits.append(int(text) / MB)
     return min(limits) if limits else None
@@ -269,32 +269,11 @@ def memory_limit_mb() -> float | None:
 def quota(folder: Path) -> float | None:
     """The CPU quota in cores that a cgroup's folder sets; None if it sets none."""
     # Version 2: "QUOTA PERIOD" or "max PERIOD"; version 1: a file each, -1 for none. Both in us.
-    words = " ".join(_lines(folder / "cpu.max")).split()
+    words = " ".join(cgroups.lines(folder / "cpu.max")).split()
     if not words:
         files = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-        words = [word for name in files for word in _lines(folder / name)]
+        words = [word for name in files for word in cgroups.lines(folder / name)]
     if len(words) != 2 or not words[0].isdigit() or not words[1].isdigit():
         return None
     allowed, period = int(words[0]), int(words[1])
     return allowed / period if allowed > 0 and period > 0 else None
-
-
-def _cgroups(controller: str) -> list[Path]:
-    """The folders of this process's cgroup and of those above it that may hold a limit."""
-    folders = []
-    for line in _lines(Path("/proc/self/cgroup")):
-        _, controllers, path = line.split(":", 2)
-        if controllers and controller not in controllers.split(","):
-            continue
-        mount = Path("/sys/fs/cgroup") / controllers if controllers else Path("/sys/fs/cgroup")
-        own = mount / path.lstrip("/")
-        above = [parent for parent in own.parents if parent == mount or mount in parent.parents]
-        folders += [own, *above]
-    return folders
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text("utf-8", "replace").splitlines()
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return []

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from gpudebug.core.samples.row import HostReading
 from gpudebug.edges.devices.cores import OthersLoad
+from gpudebug.edges.devices.queueing import CoreQueue, Queueing
 
 MB = 2**20
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -146,11 +147,19 @@ class ProcessTree:
         self._last: tuple[float, float, tuple[int, int] | None] | None = None
         self._listed = lists_children()
         self._others = OthersLoad()
+        self._queue = CoreQueue()
+        self._queue.start(root)
 
     def start(self, job_pid: int | None) -> None:
         """The job was launched; the host columns count from here."""
         self.job = job_pid
+        if job_pid is not None:
+            self._queue.start(job_pid)
         self.read()
+
+    def glance(self) -> None:
+        """Count who is ready to run; for each tick of the sampler."""
+        self._queue.glance()
 
     def scan(self) -> dict[int, ProcessStat]:
         """Who is in the tree now."""
@@ -175,23 +184,27 @@ class ProcessTree:
         core. Sums include what a process's dead and reaped children used, so a short-lived one between
         two ticks is not lost. `rss_mb` adds resident sets: pages that forked processes share count once
         for each.
-        `foreign_cpu` is what others used of the cores that the tree may use, in percent of all these.
+        `foreign_cpu` is what others used of the cores that the tree may use, in percent of all these;
+        `cpu_wait` and the columns after it are those of `Queueing`.
         """
         alive = [process for process in self.scan().values() if process.state != "Z"]
         now = time.monotonic()
         rates: tuple[float | None, float | None, float | None] = (None, None, None)
-        others = None
+        others, queueing = None, Queueing()
         if self._last is None or now - self._last[0] >= SHORTEST_S:
             busy = self._cpu_seconds()
             moved = self._moved_bytes()
             rates = self._rates(now, busy, moved)
             # This process is no stranger either.
-            others = self._others.read(now, (p.pid for p in alive), busy + time.process_time())
+            pids, own = [process.pid for process in alive], busy + time.process_time()
+            others = self._others.read(now, pids, own)
+            queueing = self._queue.read(now, pids, own, self._others.used)
             self._last = (now, busy, moved)
         rss = sum(process.rss_mb for process in alive)
         if self._others.reason is not None:
             self.missing["foreign_cpu"] = self._others.reason
-        return HostReading(rates[0], rss, rates[1], rates[2], len(alive), others)
+        self.missing.update(self._queue.missing)
+        return HostReading(rates[0], rss, rates[1], rates[2], len(alive), others, *queueing)
 
     def _cpu_seconds(self) -> float:
         # The root's own time is the warden's; what it has reaped was the job's.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gpudebug.edges.launcher.agent import AgentEnded, AgentSpec, adopt_orphans, end_agent, run_agent
     from gpudebug.edges.launcher.command import find_command
-    from gpudebug.edges.launcher.follower import Launched, LaunchSpec, SamplerSpec, Tick, launch
+    from gpudebug.edges.launcher.follower import Launched, LaunchSpec, SamplerSpec, ServerSpec, Tick, launch
     from gpudebug.edges.launcher.injection import (
         LAYER,
         PROBE,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         inject,
     )
     from gpudebug.edges.launcher.interpreter import Asked, ask, ask_anew, inside
+    from gpudebug.edges.launcher.ports import free_port, taken
     from gpudebug.edges.launcher.recovery import sweep
     from gpudebug.edges.launcher.selftest import try_profiling
 
@@ -38,17 +39,20 @@ __all__ = [
     "LaunchSpec",
     "Launched",
     "SamplerSpec",
+    "ServerSpec",
     "Tick",
     "adopt_orphans",
     "ask",
     "ask_anew",
     "end_agent",
     "find_command",
+    "free_port",
     "inject",
     "inside",
     "launch",
     "run_agent",
     "sweep",
+    "taken",
     "try_profiling",
 ]
 
@@ -56,6 +60,7 @@ _HOMES = {
     **dict.fromkeys(("AgentEnded", "AgentSpec", "adopt_orphans", "end_agent", "run_agent"), "agent"),
     **dict.fromkeys(("Asked", "ask", "ask_anew", "inside"), "interpreter"),
     "find_command": "command",
+    **dict.fromkeys(("free_port", "taken"), "ports"),
     "sweep": "recovery",
     "try_profiling": "selftest",
     **dict.fromkeys(

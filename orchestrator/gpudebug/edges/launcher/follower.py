@@ -42,10 +42,27 @@ class SamplerSpec:
 
 
 @dataclass(frozen=True)
+class ServerSpec:
+    """A server that the command needs: started before it, in its containment, and ended after it.
+
+    `ready` has one of `log` (an expression that a line of its output matches), `http` (a path that is
+    answered) or nothing (a connection is accepted), and the `port`. `timeout` is how long that may take.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    log: str
+    ready: Mapping[str, Any]
+    timeout: float
+
+
+@dataclass(frozen=True)
 class LaunchSpec:
     """One command to run. Times in seconds, `max_output` in bytes, None for no limit.
 
-    `ladder` is the time between interrupt and terminate, and between terminate and kill. `hold_fds` (locks)
+    `ladder` is the time between interrupt and terminate, and between terminate and kill; `plan_ladder` that
+    of a run which is ended by its plan, and may save what it has first. `hold_fds` (locks)
     stay open in the warden until nothing of the run is left; neither job nor sampler receives them. `marker`
     becomes the job's GPUDEBUG_RUN, by which `sweep` finds it. `cgroup` is `auto` or `off`. With `records`,
     the folder in which the job's processes tell of themselves, log and probe record are counted as they grow:
@@ -61,10 +78,12 @@ class LaunchSpec:
     max_output: int | None = None
     sampler: SamplerSpec | None = None
     ladder: tuple[float, float] = (5.0, 5.0)
+    plan_ladder: tuple[float, float] = (15.0, 5.0)
     hold_fds: tuple[int, ...] = ()
     cgroup: str = "auto"
     give_up: float = GIVE_UP_S
     records: str | None = None
+    server: ServerSpec | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +94,9 @@ class Launched:
     `signal` is None, both if the leader never ran or its end was not seen. `leaked` counts processes that
     outlived the leader and had to be killed; `ladder` is the step that ended the leader (`interrupt`,
     `terminate`, `kill`; None if it ended by itself). `sampler` is its own account: see `warden.sampling`.
-    `counted` holds, by the name of a file that the job wrote, `bytes` and `sha256` of what was seen of it.
+    `server` is what became of the server: `ready_s`, `died` (its end was the run's), `exit_status`, `signal`;
+    then `exit_status` and `signal` of the run are its. `counted` holds, by the name of a file that the job
+    wrote, `bytes` and `sha256` of what was seen of it.
     """
 
     outcome: Outcome
@@ -88,6 +109,7 @@ class Launched:
     sampler: dict[str, Any] | None
     ladder: str | None = None
     counted: Mapping[str, Any] = field(default_factory=dict)
+    server: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -146,10 +168,12 @@ def _request(spec: LaunchSpec, path: str) -> dict[str, Any]:
         "timeout": spec.timeout,
         "max_output": spec.max_output,
         "ladder": list(spec.ladder),
+        "plan_ladder": list(spec.plan_ladder),
         "grace": GRACE_S,
         "give_up": spec.give_up,
         "cgroup": spec.cgroup,
         "records": None if spec.records is None else _raw(str(Path(spec.records).absolute())),
+        "server": None if spec.server is None else _server(spec, spec.server),
         "sampler": None
         if sampler is None
         else {
@@ -161,6 +185,19 @@ def _request(spec: LaunchSpec, path: str) -> dict[str, Any]:
             "required": sampler.required,
             "ready_timeout": sampler.ready_timeout,
         },
+    }
+
+
+def _server(spec: LaunchSpec, server: ServerSpec) -> dict[str, Any]:
+    return {
+        "path": _raw(find_command(server.argv, server.cwd, server.env)),
+        "argv": [_raw(word) for word in server.argv],
+        "env": _raw_map({"PYTHONUNBUFFERED": "1", **server.env, VARIABLE: spec.marker}),
+        "cwd": _raw(str(Path(server.cwd).absolute())),
+        "log": _raw(str(Path(server.log).absolute())),
+        "ready": dict(server.ready),
+        "timeout": server.timeout,
+        "ladder": list(spec.ladder),
     }
 
 
@@ -195,7 +232,7 @@ class _FollowerState:
         if kind == "started":
             self.started = event
             if self.spec.timeout is not None:
-                self.expect(self.spec.timeout + sum(self.spec.ladder))
+                self.expect(self.spec.timeout + self.ladders(self.spec.ladder))
         elif kind == "stopping":
             self.stopping = event["reason"]
         elif kind in {"ended", "failed", "sampler_failed"}:
@@ -222,7 +259,12 @@ class _FollowerState:
 
     def stop(self, reason: str) -> None:
         self.link.command(f"stop {' '.join(reason.split())}")
-        self.expect(sum(self.spec.ladder))
+        by_plan = reason.startswith(Outcome.ENDED_BY_PLAN)
+        self.expect(self.ladders(self.spec.plan_ladder if by_plan else self.spec.ladder))
+
+    def ladders(self, first: tuple[float, float]) -> float:
+        """Seconds that the job may take to end by `first`, and its server after it."""
+        return sum(first) + (0.0 if self.spec.server is None else sum(self.spec.ladder))
 
     def tick(self, observe: Observe | None) -> None:
         if observe is None or self.started is None or self.final is not None:
@@ -257,6 +299,7 @@ class _FollowerState:
             sampler=sampler,
             ladder=final["ladder"],
             counted=final["counted"],
+            server=final.get("server"),
         )
 
     def lost(self) -> Launched:

@@ -189,6 +189,7 @@ class _Sampling:
         return reading.elapsed is None or last is None or reading.elapsed > last
 
     def _host(self, elapsed: float, final: bool) -> HostReading:
+        self._tree.glance()
         if elapsed < self._host_due and not final:
             return HostReading()
         period = self._order.host_interval

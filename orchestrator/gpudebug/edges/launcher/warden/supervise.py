@@ -15,11 +15,13 @@ import signal
 import time
 
 from . import processes, spawn
-from .cgroup import Cgroup
 from .containment import Tree
 from .digests import Counters
+from .events import emit
 from .output import JobLog
 from .sampling import SamplerProcess
+from .served import ServedRun
+from .serving import ServerProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,29 +29,23 @@ if TYPE_CHECKING:
     from typing import Any
 
 LIFELINE = 0
-EVENTS = 1
 TICK_S = 0.25
 GRACE_TICK_S = 0.05
 KILL_TICK_S = 0.02
 CLOSE_S = 2.0
 HURRIED_CLOSE_S = 0.3
-FLOOD = 1.1
+PLANNED = "ENDED_BY_PLAN"
 STEPS = ((signal.SIGINT, "interrupt"), (signal.SIGTERM, "terminate"))
 
 
-def emit(event: str, **facts: object) -> None:
-    # With gpudebug dead it has no reader; ending the tree matters more.
-    with contextlib.suppress(ConnectionError):
-        os.write(EVENTS, json.dumps({"event": event, **facts}).encode() + b"\n")
-
-
-class Warden:
+class Warden(ServedRun):
     """One run. A phase is a method that returns how long it can wait (None: until something happens)."""
 
     def __init__(self, spec: dict[str, Any], commands: bytes, wake: int) -> None:
         self.spec = spec
         self.tree = Tree(os.getpid())
         self.sampler = SamplerProcess(spec["sampler"]) if spec["sampler"] else None
+        self.server = ServerProcess(spec["server"]) if spec.get("server") else None
         self.log: JobLog | None = None
         self.counters: Counters | None = None
         self.reason: str | None = None
@@ -59,6 +55,7 @@ class Warden:
         self.leader: int | None = None
         self.status: int | None = None
         self.ended_at: float | None = None
+        self.quiet_since = 0.0
         self.ladder: str | None = None
         self.leaked: set[tuple[int, int]] = set()
         self.unkillable: list[int] = []
@@ -143,9 +140,12 @@ class Warden:
                 self.stop(reason or "INTERRUPTED", detail or None, hurry=verb == "kill")
 
     def stop(self, reason: str, detail: str | None, *, hurry: bool = False) -> None:
-        """The first reason counts. After the job's own end only a person's wish still counts."""
+        """The first reason counts. After a plan's or the job's own end only a person's wish still counts."""
         self.hurry = self.hurry or hurry
-        if self.reason is None and (self.status is None or reason == "INTERRUPTED"):
+        person = reason == "INTERRUPTED"
+        if self.reason == PLANNED and person:
+            self.reason = None
+        if self.reason is None and (self.status is None or person):
             self.reason, self.detail = reason, detail
             emit("stopping", reason=reason, detail=detail)
 
@@ -168,6 +168,8 @@ class Warden:
                 return
             if pid == self.leader and self.status is None:
                 self.status, self.ended_at = status, time.monotonic()
+            elif self.server is not None and self.server.reaped(pid, status):
+                self.after_server(self.server)
             elif self.sampler is not None and self.sampler.reaped(pid, status):
                 self.after_sampler()
 
@@ -192,7 +194,7 @@ class Warden:
         if self.reason is not None:
             return self.enter(self.closing)
         if self.sampler is None:
-            return self.launch()
+            return self.open()
         self.sampler.check(now)
         if self.sampler.error is not None:
             self._failed = True
@@ -200,21 +202,11 @@ class Warden:
             return self.enter(self.closing)
         if self.sampler.answer is not None:
             emit("sampler_ready", answer=self.sampler.answer)
-            return self.launch()
+            return self.open()
         return TICK_S
 
     def launch(self) -> float:
-        try:
-            self.log = JobLog(self.spec["log"])
-            if self.spec.get("records") is not None:
-                self.counters = Counters(self.log.fd, self.spec["records"])
-        except OSError as error:
-            path = spawn.shown(self.spec["log"])
-            self._failed = True
-            emit("failed", status=spawn.FAILED, message=f"cannot write {path}: {error.strerror}")
-            return self.enter(self.closing)
-        if self.spec["cgroup"] == "auto":
-            self.tree.cgroup = Cgroup.create(self.spec["marker"])
+        assert self.log is not None
         self.t0 = time.monotonic()
         # With it the job's own processes can say when something happened in the time of the samples.
         env = {**self.spec["env"], "GPUDEBUG_T0": repr(self.t0)}
@@ -248,7 +240,7 @@ class Warden:
             self.after_sampler()
             waits.append(TICK_S)
         if most is not None:
-            if self.log.measure() > most:
+            if max(self.log.measure(), self.served_bytes()) > most:
                 self.stop("OUTPUT_LIMIT", f"more than {most} bytes of output")
             waits.append(TICK_S)
         if timeout is not None:
@@ -259,7 +251,7 @@ class Warden:
 
     def running(self, now: float) -> float | None:
         if self.status is not None:
-            return self.enter(self.grace)
+            return self.enter(self.stopping_server)
         wait = self.remaining(now)
         return self.enter(self.stopping) if self.reason is not None else wait
 
@@ -268,21 +260,21 @@ class Warden:
         if self.counters is not None:
             self.counters.follow(now)
         if self.status is not None:
-            return self.enter(self.grace)
-        if self.hurry or self.flooding() or (self._step == len(STEPS) and now >= self._until):
+            return self.enter(self.stopping_server)
+        if (
+            self.hurry
+            or self.flooding(self.spec["max_output"])
+            or (self._step == len(STEPS) and now >= self._until)
+        ):
             self.ladder = "kill"
             return self.enter(self.killing)
         if now >= self._until:
             number, self.ladder = STEPS[self._step]
             self.signal_tree(number)
-            self._until = now + self.spec["ladder"][self._step]
+            ladder = self.spec["plan_ladder" if self.reason == PLANNED else "ladder"]
+            self._until = now + ladder[self._step]
             self._step += 1
         return min(TICK_S, self._until - now)
-
-    def flooding(self) -> bool:
-        """A job that goes on writing far beyond its limit gets no time to end by itself."""
-        most = self.spec["max_output"]
-        return most is not None and self.log is not None and self.log.measure() > FLOOD * most
 
     def signal_tree(self, number: int) -> None:
         """Interrupt goes to the leader's group, as a terminal's Ctrl-C does; the rest to every process."""
@@ -309,7 +301,7 @@ class Warden:
             return self.enter(self.closing)
         if self.hurry:
             return self.enter(self.killing)
-        if now >= (self.ended_at or now) + self.spec["grace"]:
+        if now >= self.quiet_since + self.spec["grace"]:
             self.leaked.update(proc.key for proc in left)
             return self.enter(self.killing)
         return GRACE_TICK_S
@@ -367,9 +359,12 @@ class Warden:
     # The end
 
     def report(self, now: float) -> None:
-        code = os.waitstatus_to_exitcode(self.status) if self.status is not None else None
+        code = self.exit_code()
         reason = self.detail
         outcome = self.reason
+        if outcome == PLANNED and self.ladder is None:
+            # It was over before it was asked to end.
+            outcome, reason = None, None
         if outcome is None and self.sampler is not None and self.sampler.lost:
             outcome, reason = "SAMPLER_LOST", self.sampler.why
         if outcome is None:
@@ -388,5 +383,6 @@ class Warden:
             leaked=len(self.leaked),
             ladder=self.ladder,
             sampler=self.sampler.record() if self.sampler is not None else None,
+            server=self.server and self.server.record(),
             counted=self.counters.finish(at_once=self.hurry) if self.counters is not None else {},
         )

@@ -1,0 +1,167 @@
+"""The server that a workload needs: started before the job, waited for, watched, and ended after it.
+
+It runs in the job's containment, so nothing of it outlives the run. What it prints goes to a log of its own.
+"""
+# pathlib would cost the warden a quarter of its start.
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+
+from . import spawn
+from .output import JobLog
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .cgroup import Cgroup
+
+STEPS = ((signal.SIGINT, "interrupt"), (signal.SIGTERM, "terminate"), (signal.SIGKILL, "kill"))
+READY_TICK_S = 0.1
+CONNECT_S = 0.2
+ANSWER_S = 2.0
+_TAIL = 1 << 16
+
+
+class ServerProcess:
+    """One server of one run. `status` is how it ended, `died` says that this ended the run."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.spec = spec
+        self.pid: int | None = None
+        self.status: int | None = None
+        self.died = False
+        self.ready_s: float | None = None
+        self.began = 0.0
+        self.log: JobLog | None = None
+        self._told = -1
+        self._tail = b""
+        self._read_to = 0
+        self._step = 0
+        self._until = 0.0
+
+    def start(self, cgroup: Cgroup | None) -> None:
+        """Raises OSError if its log cannot be written."""
+        self.log = JobLog(self.spec["log"])
+        self.began = time.monotonic()
+        self.pid, self._told = spawn.spawn_job(self.spec, self.log.fd, cgroup)
+        os.set_blocking(self._told, False)
+
+    def refused(self) -> dict[str, Any] | None:
+        """Why its program could not be started: `status` and `message`; None if it was, or may yet be."""
+        if self._told < 0:
+            return None
+        try:
+            answer = os.read(self._told, 65536)
+        except BlockingIOError:
+            return None
+        os.close(self._told)
+        self._told = -1
+        if not answer:
+            return None
+        import json
+
+        found = json.loads(answer)
+        return {**found, "message": f"the server: {found['message']}"}
+
+    def is_ready(self) -> bool:
+        """Whether it answers as its readiness asks."""
+        ready = self.spec["ready"]
+        if self._told >= 0:
+            return False
+        if "log" in ready:
+            return self._printed(ready["log"])
+        if "http" in ready:
+            return _answers(ready["port"], ready["http"])
+        return _listens(ready["port"])
+
+    def waited_for(self) -> str:
+        """What did not come, for people."""
+        ready = self.spec["ready"]
+        if "log" in ready:
+            return f"its output does not match {ready['log']!r}"
+        if "http" in ready:
+            return f"http://localhost:{ready['port']}{ready['http']} does not answer"
+        return f"nothing accepts a connection on port {ready['port']}"
+
+    def reaped(self, pid: int, status: int) -> bool:
+        """Whether that child was the server; notes how it ended."""
+        if pid != self.pid or self.status is not None:
+            return False
+        self.status = status
+        return True
+
+    @property
+    def alive(self) -> bool:
+        return self.pid is not None and self.status is None
+
+    @property
+    def code(self) -> int | None:
+        """Exit status, below 0 for a signal."""
+        return None if self.status is None else os.waitstatus_to_exitcode(self.status)
+
+    @property
+    def ending(self) -> str:
+        """How it ended, for people: `ended with status 1`."""
+        code = self.code or 0
+        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+
+    def ladder(self, now: float) -> float:
+        """Interrupt, terminate, kill, each with its time; the seconds until the next look."""
+        if now >= self._until and self.pid is not None:
+            number, _ = STEPS[min(self._step, len(STEPS) - 1)]
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+                os.killpg(self.pid, signal.SIGCONT)
+            self._until = now + [*self.spec["ladder"], READY_TICK_S][min(self._step, len(STEPS) - 1)]
+            self._step += 1
+        return min(READY_TICK_S, max(0.0, self._until - now))
+
+    def record(self) -> dict[str, Any]:
+        code = self.code
+        return {
+            "ready_s": self.ready_s,
+            "died": self.died,
+            "exit_status": code if code is not None and code >= 0 else None,
+            "signal": -code if code is not None and code < 0 else None,
+        }
+
+    def _printed(self, pattern: str) -> bool:
+        import re
+
+        with open(spawn.raw(self.spec["log"]), "rb") as file:
+            file.seek(self._read_to)
+            data = file.read(_TAIL)
+        self._read_to += len(data)
+        self._tail = (self._tail + data)[-2 * _TAIL :]
+        lines = self._tail.decode("utf-8", "replace").splitlines()
+        return any(re.search(pattern, line[:4096]) for line in lines)
+
+
+def _listens(port: int) -> bool:
+    import socket
+
+    try:
+        socket.create_connection(("localhost", port), CONNECT_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _answers(port: int, path: str) -> bool:
+    """Whether an HTTP request of `path` is answered with a status below 400."""
+    import socket
+
+    request = f"GET {path} HTTP/1.0\r\nHost: localhost:{port}\r\n\r\n".encode()
+    try:
+        with socket.create_connection(("localhost", port), CONNECT_S) as connection:
+            connection.settimeout(ANSWER_S)
+            connection.sendall(request)
+            words = connection.recv(64).split(maxsplit=2)
+    except OSError:
+        return False
+    return len(words) > 1 and words[0].startswith(b"HTTP/") and words[1][:1] in (b"2", b"3")
