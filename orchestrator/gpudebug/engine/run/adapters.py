@@ -11,6 +11,7 @@ from gpudebug.core.catalogue import Framework, frameworks, read_framework
 from gpudebug.core.catalogue import program as programs
 from gpudebug.core.catalogue.frameworks import FoundFramework
 from gpudebug.core.catalogue.program import Program
+from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import StoreError
 from gpudebug.edges import catalogue as files
@@ -57,6 +58,12 @@ def program_of(root: Path, workload: Workload) -> Program | None:
             beside = islice((text for text in found if text is not None), _MOST_NEIGHBOURS)
             return _looked(path, (source, *beside))
     return None
+
+
+def synonyms_of(root: Path, workload: Workload) -> Synonyms:
+    """The options of a workload's program that have several names."""
+    known = of(root, workload)
+    return frameworks.synonyms_of(known.found, known.program)
 
 
 @lru_cache(maxsize=4)

@@ -13,7 +13,7 @@ from gpudebug.core.records import Counted
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.edges.store import jobfiles
-from gpudebug.engine.run.evidence import LONGEST_RECORD, Files
+from gpudebug.engine.run.evidence import LONGEST_RECORD, SERVER_LOG, Files
 
 SAMPLES = "samples.csv"
 LOG = "train.log"
@@ -110,7 +110,7 @@ def tidy(files: Files, altered: Mapping[str, str]) -> None:
     if files.reports is None:
         return
     jobfiles.regain(files.reports)
-    ours = {SAMPLES, LOG, *files.ours}
+    ours = {SAMPLES, LOG, *files.ours, *([SERVER_LOG] if files.served else [])}
     names = [name for name in altered if name in ours and files.folder is not None]
     jobfiles.put_aside(files.reports, [*names, *jobfiles.strangers(files.reports, ours)])
     for name in files.ours.keys() & altered.keys():

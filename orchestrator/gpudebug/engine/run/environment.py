@@ -151,3 +151,15 @@ def _setting(device: DeviceInfo, key: str) -> str:
 
 def _shown(devices: tuple[DeviceInfo, ...]) -> str:
     return ", ".join(d.uuid + (f" with {d.cores:g} cores" if d.cores else "") for d in devices)
+
+
+def remarks_on(record: RunRecord) -> list[str]:
+    """Warn of what will spoil a trial."""
+    company = [
+        f"{len(d.processes)} other process{'es' if len(d.processes) > 1 else ''} on {d.name} ({d.uuid}), "
+        f"PID {', '.join(map(str, d.processes))}: its figures are not this training's alone"
+        for d in record.devices
+        if d.processes
+    ]
+    strays = sorted((record.imports or {}).items())
+    return [*company, *(f"{name} is imported from {folder}, not from here" for name, folder in strays)]

@@ -16,22 +16,24 @@ from typing import Any, BinaryIO, Protocol
 
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.command import batch
+from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.errors import StoreError
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.imported_files import read_loaded
-from gpudebug.core.inside.probe import absent
-from gpudebug.core.records import DeviceInfo, Evidence, Failure, LoadedFiles, RunRecord
+from gpudebug.core.inside.probe import absent, counts
+from gpudebug.core.records import DeviceInfo, Evidence, Failure, LoadedFiles, PlannedEnd, RunRecord
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.samples.table import SampleTable, looks_like_samples, read_samples
 from gpudebug.core.trainlog import LogReader, LogSummary
-from gpudebug.core.trainlog.printed_settings import LONGEST, read_printed
-from gpudebug.core.verdict.took_effect import same_value
+from gpudebug.core.trainlog.last_word import Settings, combined
+from gpudebug.core.trainlog.printed_settings import LONGEST, printed_settings
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, removal, store
 from gpudebug.edges.store import jobfiles
-from gpudebug.engine.run import adapters
+from gpudebug.engine.run import adapters, server
 from gpudebug.engine.run.extras import read_collected
+from gpudebug.engine.run.learning import WrittenLearning, read_written
 from gpudebug.engine.run.sections import sections_of
 from gpudebug.engine.run.traces import trace_of
 
@@ -40,6 +42,7 @@ _NOTHING = Path(os.devnull)
 # A log is read whole up to twice this; of a longer one the middle is left out.
 _LOG_PART = 32 << 20
 _CHUNK = 1 << 16
+SERVER_LOG = "server.log"
 _HEAD = 4096
 # Twice what the processes of a run may write of themselves.
 LONGEST_RECORD = 8 << 20
@@ -53,7 +56,7 @@ class Files:
     (probe.jsonl, sections.json, …), and `reports` the one that these records are copied to once the run has
     ended: the run folder, and outside a campaign a temporary one that `sample` removes; None until made.
     `made` is the identity of `reports` as it was made. `ours` is what gpudebug wrote into `folder` before
-    the launch, by its name there.
+    the launch, by its name there; with `served` a server of the job writes a log beside the job's.
     """
 
     samples: Path
@@ -65,6 +68,12 @@ class Files:
     records: Path | None = None
     made: removal.Identity | None = None
     ours: Mapping[str, bytes] = field(default_factory=dict)
+    served: bool = False
+
+    @property
+    def server_log(self) -> Path:
+        """Where the output of a server of the job goes."""
+        return self.folder / SERVER_LOG if self.folder is not None else self.log.with_suffix(".server.log")
 
     @property
     def lost(self) -> bool:
@@ -125,6 +134,10 @@ def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
         outcome=record.outcome,
         probed=record.probed,
         cpu_quota=record.cpu_quota,
+        synonyms=record.synonyms or (),
+        planned=record.planned,
+        trimmed=record.trimmed,
+        least_window=record.least_window_s,
     )
 
 
@@ -143,17 +156,25 @@ def read_evidence(
     redactor: Redactor | None = None,
     cpu_quota: float | None = None,
     notes: Mapping[str, Any] | None = None,
+    synonyms: Synonyms = (),
+    planned: PlannedEnd | None = None,
+    trimmed: bool = True,
+    least_window: float | None = None,
 ) -> Evidence:
     """Read `files` of a run of `argv`. `redactor` knows the secrets of the run's surroundings, `probed`
     whether its processes were made to report, `cpu_quota` how many cores they were given. `notes`
-    are the sampler's, read from its file if None."""
+    are the sampler's, read from its file if None; `synonyms` are options with several names. `planned` is
+    where gpudebug ended the run: nothing that came later is read. `trimmed` is as `find_window` has it,
+    `least_window` how short its window may be, None for one that counts by itself."""
+    written = read_written(files.folder) if files.folder else WrittenLearning()
     text = _told(files.reports) if files.reports else ""
     found = probe.read_probe(text)
-    samples = read_run_samples(files.samples)
+    samples = until(read_run_samples(files.samples), planned)
     log = read_log(
         files.log,
         samples,
         patterns,
+        planned=planned,
         exit_status=ended.exit_status,
         signal=ended.signal,
         redactor=redactor,
@@ -165,24 +186,29 @@ def read_evidence(
             outcome=outcome,
             exit_status=ended.exit_status,
             signal=ended.signal,
-            # Our ending of a run is not its failure; its log would show only the interrupt.
-            failure=log.failure if outcome is Outcome.CRASHED else None,
+            failure=_failure(files, ended, outcome, log, redactor or Redactor()),
             reason=ended.reason,
             duration_s=ended.duration_s,
+            planned_s=planned.at_s if planned is not None else None,
+            least_window_s=least_window,
             devices=devices,
             missing=_missing(files.notes, notes),
-            batch_flags=batch.flags(argv),
+            batch_flags=batch.flags(argv, synonyms),
+            step_flags=counts.step_flags(argv),
             cpu_quota=cpu_quota,
+            trimmed=trimmed,
         ),
         RunReadings(
             samples=samples,
             log=log,
             log_bytes=files.log.stat().st_size if files.log.is_file() else None,
-            printed=_configuration(files, redactor or Redactor()),
+            settings=_configuration(files, redactor or Redactor()),
             loaded=_loaded(files.folder) if files.folder else None,
             told=found,
             probe_reason=absent.reason(argv, probed, found),
             watched=stacks.read_stacks(text),
+            written=written.series,
+            written_notes=written.notes,
         ),
         warmup=warmup,
         advice=lambda summary: loss_advice(argv, summary),
@@ -195,20 +221,48 @@ def read_evidence(
     )
 
 
-def _configuration(files: Files, redactor: Redactor) -> dict[str, str]:
-    """What the program printed and saved of its configuration; a name with two values is left out."""
-    log = jobfiles.open_plain(files.log, follow=True)
-    head = ""
-    if log is not None:
-        with log:
-            head = log.read(LONGEST).decode("utf-8", "replace")
-    printed = [read_printed(head), *(read_collected(files.folder) if files.folder else ())]
-    found: dict[str, str] = {}
-    for name, value in (entry for entries in printed for entry in entries.items()):
-        if same_value(found.setdefault(name, value), value):
-            continue
-        found[name] = ""
-    return {name: value for name, value in found.items() if value and redactor.redact(value) == value}
+def _failure(
+    files: Files, ended: Ended, outcome: Outcome, log: LogSummary, redactor: Redactor
+) -> Failure | None:
+    """Why the program failed, or the server that it needs.
+
+    Our ending of a run is not its failure; its log would show only the interrupt.
+    """
+    served = (ended.reason or "").startswith(server.ENDED)
+    if not served or outcome not in (Outcome.CRASHED, Outcome.TIMED_OUT):
+        return log.failure if outcome is Outcome.CRASHED else None
+    found = read_log(
+        files.server_log,
+        SampleTable(),
+        {},
+        exit_status=ended.exit_status,
+        signal=ended.signal,
+        redactor=redactor,
+    )
+    return server.failure_of(files.server_log, str(ended.reason), found.failure, redactor)
+
+
+def _configuration(files: Files, redactor: Redactor) -> Settings:
+    """What the program printed and saved of its configuration, without secrets."""
+    heads = [_beginning(path) for path in (files.log, files.server_log)]
+    saved = read_collected(files.folder) if files.folder else ()
+    found = combined(*map(printed_settings, heads), *(Settings(entries) for entries in saved))
+
+    def is_open(*values: str) -> bool:
+        return all(redactor.redact(value) == value for value in values)
+
+    return Settings(
+        {name: value for name, value in found.known.items() if value and is_open(value)},
+        {name: values for name, values in found.restated.items() if is_open(*values)},
+    )
+
+
+def _beginning(log: Path) -> str:
+    file = jobfiles.open_plain(log, follow=True)
+    if file is None:
+        return ""
+    with file:
+        return file.read(LONGEST).decode("utf-8", "replace")
 
 
 def _loaded(folder: Path) -> LoadedFiles | None:
@@ -279,8 +333,10 @@ def read_log(
     exit_status: int | None,
     signal: int | None,
     redactor: Redactor | None = None,
+    planned: PlannedEnd | None = None,
 ) -> LogSummary:
-    """Read a log, each part with the time at which the samples saw it; the middle of a flood is left out.
+    """Read a log, each part with the time at which the samples saw it; the middle of a flood is left out, and
+    what came after gpudebug ended the run as `planned`.
 
     The lines that it quotes have passed the redactor (without one, that of known token shapes).
     """
@@ -288,7 +344,7 @@ def read_log(
     file = jobfiles.open_plain(path, follow=True)
     if file is not None:
         with file:
-            _feed(reader, file, samples.log_times)
+            _feed(reader, file, samples.log_times, planned)
     summary = reader.summary(exit_status, signal)
     if summary.failure is None:
         return summary
@@ -297,12 +353,23 @@ def read_log(
     return replace(summary, failure=Failure(kind=summary.failure.kind, lines=lines))
 
 
-def _feed(reader: LogReader, file: BinaryIO, times: Sequence[tuple[float, int]]) -> None:
-    size = os.fstat(file.fileno()).st_size
+def until(samples: SampleTable, planned: PlannedEnd | None) -> SampleTable:
+    """The samples that were taken before gpudebug ended the run by its plan."""
+    if planned is None:
+        return samples
+    return replace(samples, rows=[row for row in samples.rows if row.elapsed <= planned.at_s])
+
+
+def _feed(
+    reader: LogReader, file: BinaryIO, times: Sequence[tuple[float, int]], planned: PlannedEnd | None
+) -> None:
+    size, last = os.fstat(file.fileno()).st_size, None
+    if planned is not None:
+        size, last = min(size, planned.log_bytes), planned.at_s
     skip = (_LOG_PART, size - _LOG_PART) if size > 2 * _LOG_PART else (size, size)
-    marks = [(at, t) for t, at in times if at > 0]
+    marks = [(min(at, size), t) for t, at in times if at > 0]
     position = 0
-    for end, time in [*marks, (size, None)]:
+    for end, time in [*marks, (size, last)]:
         while position < end:
             if skip[0] <= position < skip[1]:
                 position = file.seek(skip[1])
@@ -316,6 +383,11 @@ def _feed(reader: LogReader, file: BinaryIO, times: Sequence[tuple[float, int]])
 
 def loss_advice(argv: Sequence[str], log: LogSummary) -> str | None:
     """The flag that prints the loss often enough to judge it, for baseline and trials alike."""
+    if log.of_learner:
+        return (
+            f"{log.loss_name} need not fall where a program learns: print a reward or a return, or set "
+            "criteria.learning in gpudebug.yaml"
+        )
     advice = frameworks.log_advice(argv, adapters.known(), log.total_steps or log.steps)
     shown = f"only {log.points} loss value{'s' if log.points != 1 else ''} in the log"
     return f"{shown}; {advice.text if advice else 'print the training loss at least 10 times a run'}"

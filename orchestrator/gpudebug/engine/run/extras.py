@@ -11,6 +11,7 @@ from gpudebug.core.redaction.records import scrubbed
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog.printed_settings import parsed, read_saved
 from gpudebug.edges import store
+from gpudebug.edges.walk import files_below
 from gpudebug.engine.run import adapters
 
 FOLDER = "configuration"
@@ -62,21 +63,10 @@ def without_secrets(name: str, text: str, redactor: Redactor) -> str | None:
 
 def _configurations(folder: Path, since: float) -> Iterator[Path]:
     """Files of the usual names in it and a few folders below, the highest first."""
-    pending, visited = [(folder, 0)], 0
-    while pending and visited < _MOST_FOLDERS:
-        here, depth = pending.pop(0)
-        visited += 1
-        try:
-            entries = sorted(here.iterdir())
-        except OSError:
-            continue
-        for path in entries:
-            if path.is_symlink() or path.name == FOLDER:
-                continue
-            if path.is_dir() and depth < _DEEPEST:
-                pending.append((path, depth + 1))
-            elif path.name in _NAMES and _fresh(path, since):
-                yield path
+    below = files_below(
+        folder, deepest=_DEEPEST, most_folders=_MOST_FOLDERS, enter=lambda path: path.name != FOLDER
+    )
+    return (path for path in below if path.name in _NAMES and _fresh(path, since))
 
 
 def _fresh(path: Path, since: float) -> bool:

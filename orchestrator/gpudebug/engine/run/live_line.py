@@ -1,11 +1,14 @@
-"""A run as it goes on: the live line, stalls, and whether its answer is certain already."""
+"""A run as it goes on: the live line, stalls, whether its answer is certain or it has shown enough."""
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+from typing import Protocol
 
 from gpudebug.core.inside.probe.live import LiveSteps
 from gpudebug.core.records import Evidence
@@ -20,6 +23,10 @@ LOOK_SHARE = 0.1
 GAPS = 3
 """A training whose steps only the probe reports has not stalled before this many of the usual times between
 its lines."""
+# A training whose next step is this many times later than usual does something else: it saves, evaluates.
+LATE = 3.0
+_LATE_S = 2.0
+_GAPS_KEPT = 20
 _LIVE_STEP = 1 << 20
 
 
@@ -27,7 +34,7 @@ _LIVE_STEP = 1 << 20
 class Live:
     """What a run looks like at this moment, for a live line. Seconds, percent; None is unknown.
 
-    `remark` is a note for the watcher, however often it is shown.
+    `remark` is a note for the watcher, however often it is shown; `latency` is the median of the last few.
     """
 
     label: str
@@ -38,6 +45,7 @@ class Live:
     gpu_util: float | None
     left: float | None
     remark: str | None = None
+    latency: float | None = None
 
 
 Report = Callable[[Live], None]
@@ -54,12 +62,18 @@ class SoFar:
     reason: str | None = None
 
 
+class RunEnd(Protocol):
+    """Whether a run that goes on has shown enough, at a moment in which it trains."""
+
+    def due(self, tick: launcher.Tick, reader: LogReader) -> bool: ...
+
+
 class Watch:
     """Follows a growing log for the live line, for stalls and for looks at the evidence so far.
 
     The training process's reports of its steps count too. A flood is followed at its tail only.
     `stall_timeout` is seconds; `look` is asked, with the seconds since launch, whether the run's answer is
-    certain.
+    certain, `ending` whether its plan is fulfilled: not while the training saves or evaluates.
     """
 
     def __init__(
@@ -70,6 +84,7 @@ class Watch:
         report: Report,
         stall_timeout: float | None,
         look: Callable[[float], bool] | None = None,
+        ending: RunEnd | None = None,
     ) -> None:
         self.files = files
         self.name = name
@@ -77,6 +92,8 @@ class Watch:
         self.report = report
         self.stall_timeout = stall_timeout
         self.look = look
+        self.ending = ending
+        self.gaps: deque[float] = deque(maxlen=_GAPS_KEPT)
         self.next_look = LOOK_S
         self.read_to = 0
         self.step: int | None = None
@@ -92,6 +109,8 @@ class Watch:
         if self.reader.step is not None and self.reader.step != self.step:
             self.step, self.step_at = self.reader.step, tick.elapsed
         if self.progress != (self.step, self.inside.steps):
+            if self.progress_at is not None:
+                self.gaps.append(tick.elapsed - self.progress_at)
             self.progress, self.progress_at = (self.step, self.inside.steps), tick.elapsed
         self.report(
             Live(
@@ -102,13 +121,24 @@ class Watch:
                 loss=self.reader.loss,
                 gpu_util=last_utilisation(self.files.samples),
                 left=self._left(tick.elapsed),
+                latency=self.reader.latency,
             )
         )
         if tick.stopping is not None:
             return None
         if self._stalled(tick.elapsed):
             return "STALLED"
-        return "ENDED_EARLY its answer is certain" if self._certain(tick.elapsed) else None
+        if self._certain(tick.elapsed):
+            return "ENDED_EARLY its answer is certain"
+        if self.ending is not None and self._trains(tick.elapsed) and self.ending.due(tick, self.reader):
+            return "ENDED_BY_PLAN its planned window is full"
+        return None
+
+    def _trains(self, elapsed: float) -> bool:
+        """Whether the last step, if steps are seen at all, is no longer ago than usual."""
+        if self.progress_at is None or not self.gaps:
+            return True
+        return elapsed - self.progress_at <= max(_LATE_S, LATE * median(self.gaps))
 
     def _stalled(self, elapsed: float) -> bool:
         if self.stall_timeout is None or self.progress_at is None:

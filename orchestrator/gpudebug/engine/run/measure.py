@@ -11,33 +11,38 @@ from pathlib import Path
 from time import perf_counter
 
 from gpudebug import __version__
+from gpudebug.core.command.synonyms import Synonyms, used_by
 from gpudebug.core.config import expand
 from gpudebug.core.errors import DeviceError, LaunchError
 from gpudebug.core.inside.torch_profile import TorchProfile
-from gpudebug.core.records import Counted, DeviceInfo, Evidence, RunRecord
+from gpudebug.core.records import Counted, DeviceInfo, Evidence, Lengthened, PlannedEnd, RunRecord
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog import LogReader
+from gpudebug.core.verdict.run_plan import RunPlan
 from gpudebug.core.words import Outcome
 from gpudebug.edges import devices, git, host, launcher, sampler, store
 from gpudebug.edges.devices import replay
 from gpudebug.edges.host import now
-from gpudebug.engine.run import counts
-from gpudebug.engine.run.environment import Surroundings, here
+from gpudebug.engine.run import counts, learning
+from gpudebug.engine.run import server as serving
+from gpudebug.engine.run.around import foreign_imports, surroundings_of
+from gpudebug.engine.run.environment import Surroundings, remarks_on
 from gpudebug.engine.run.evidence import Ended, Files, files_of, read_evidence
 from gpudebug.engine.run.extras import collect
 from gpudebug.engine.run.import_paths import Trees, injected
 from gpudebug.engine.run.live_line import Certain, Live, Report, SoFar, Watch
-from gpudebug.engine.run.origins import elsewhere
+from gpudebug.engine.run.planned import ending_of
+from gpudebug.engine.run.server import PreparedServer
 
 
 @dataclass(frozen=True)
 class PreparedRun:
     """What to run: the command as the user wrote it, applied changes included, `{run}` not yet replaced.
 
-    With `certain` the run is looked at while it goes on, and ended early once that says so. `torch_profile`
-    is what PyTorch's profiler records in it, `layer` which layer its probe replaces. `base_env` is the
-    environment before anything was changed in it, in which its Python is asked about itself, `code`
-    the tree that it runs in.
+    With `certain` the run is looked at while it goes on, and ended early once that says so; with `plan` once
+    its planned window is full, without one it ends by itself. `lengthened` says by how much `argv` is longer
+    than the command, `least_window` how short its window may be, `torch_profile` what PyTorch's profiler
+    records, `layer` which layer the probe replaces. `base_env` is its unchanged environment, `code` its tree.
     """
 
     label: str
@@ -62,8 +67,13 @@ class PreparedRun:
     code: git.Checkout | None = None
     notes: tuple[str, ...] = ()
     certain: Callable[[MeasuredRun], bool] | None = None
+    plan: RunPlan | None = None
+    lengthened: Lengthened | None = None
+    least_window: float | None = None
     torch_profile: TorchProfile | None = None
     layer: str | None = None
+    server: PreparedServer | None = None
+    synonyms: Synonyms = ()
 
 
 @dataclass(frozen=True)
@@ -118,7 +128,7 @@ def resolve_device(
 
 def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
     """Run `job` once. The folder holds all evidence but the manifest when this returns."""
-    redactor = Redactor(job.env, job.argv)
+    redactor = serving.redactor_of(job)
     marks = git.marks(job.code) if job.code is not None else None
     around = surroundings_of(bench, job)
     folder = replace(bench.workspace.new_run(job.label), scrub=redactor.redact)
@@ -127,7 +137,7 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
     if job.patch is not None:
         folder.keep(counts.PATCH, job.patch)
         ours[counts.PATCH] = job.patch
-    for remark in (*job.notes, *_remarks(record)):
+    for remark in (*job.notes, *remarks_on(record)):
         bench.report(Live(folder.name, 0.0, None, None, None, None, None, remark))
     certain = job.certain
     look = (lambda evidence: certain(MeasuredRun(folder, record, evidence, job.patch))) if certain else None
@@ -151,6 +161,8 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
             "reason": launched.reason,
             "failure": evidence.failure,
             "leaked": launched.leaked,
+            "server": serving.recorded(job.server, redactor, launched.server),
+            "planned": ran.planned if launched.outcome is Outcome.ENDED_BY_PLAN else None,
         }
     )
     folder.write("evidence.json", evidence)
@@ -161,18 +173,6 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
 def set_aside(run: MeasuredRun, why: str) -> None:
     """Say in run.json that the run counts for nothing; before it is sealed."""
     run.folder.write("run.json", run.record.model_copy(update={"set_aside": why}))
-
-
-def _remarks(record: RunRecord) -> list[str]:
-    """Warn of what will spoil a trial."""
-    company = [
-        f"{len(d.processes)} other process{'es' if len(d.processes) > 1 else ''} on {d.name} ({d.uuid}), "
-        f"PID {', '.join(map(str, d.processes))}: its figures are not this training's alone"
-        for d in record.devices
-        if d.processes
-    ]
-    strays = sorted((record.imports or {}).items())
-    return [*company, *(f"{name} is imported from {folder}, not from here" for name, folder in strays)]
 
 
 def _made_anew(
@@ -196,11 +196,13 @@ def _made_anew(
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a launch; `written` is what was counted of the files that the job could write to."""
+    """What came of a launch; `written` is what was counted of the files that the job could write to,
+    `planned` where gpudebug ended it."""
 
     launched: launcher.Launched
     evidence: Evidence
     written: Mapping[str, Counted]
+    planned: PlannedEnd | None = None
 
 
 def run_files(
@@ -214,11 +216,14 @@ def run_files(
     assert files.job is not None
     run_dir = files.job if files.folder is not None else files.samples.parent
     argv = expand(job.argv, run=name, run_dir=str(run_dir))
-    redactor = Redactor(job.env, job.argv)
-    quota = host.cpu_quota()
+    redactor, quota = serving.redactor_of(job), host.cpu_quota()
 
     def read(
-        files: Files, ended: Ended, outcome: Outcome, notes: Mapping[str, object] | None = None
+        files: Files,
+        ended: Ended,
+        outcome: Outcome,
+        notes: Mapping[str, object] | None = None,
+        planned: PlannedEnd | None = None,
     ) -> Evidence:
         return read_evidence(
             files,
@@ -234,14 +239,22 @@ def run_files(
             redactor=redactor,
             cpu_quota=quota,
             notes=notes,
+            synonyms=job.synonyms,
+            planned=planned,
+            least_window=job.least_window,
         )
 
     def look(elapsed: float) -> bool:
         return certain is not None and certain(read(files.underway(), SoFar(elapsed), Outcome.ENDED_EARLY))
 
     follow = LogReader(dict(bench.patterns), perf_counter)
-    watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None)
-    launched = launcher.launch(_launch_spec(bench, job, files, argv, marker), watch.observe)
+    # A recording that is played back has its own end.
+    plan = None if bench.replays else job.plan
+    ending = ending_of(plan, lambda t: read(files.underway(), SoFar(t), Outcome.ENDED_BY_PLAN), argv)
+    watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None, ending)
+    files = replace(files, served=job.server is not None)
+    spec = _launch_spec(bench, job, files, argv, marker, name, str(run_dir))
+    launched = launcher.launch(spec, watch.observe)
     found = counts.compare(files, launched)
     launched = counts.ending(launched, found.altered)
     notes = (launched.sampler or {}).get("notes") or {}
@@ -251,39 +264,13 @@ def run_files(
         if files.folder is not None:
             store.copy_into(files.notes, json.dumps(notes, indent=1).encode() + b"\n")
             collect(files.folder, argv, job.cwd, redactor)
+            learning.collect(files.folder, argv, job.cwd, redactor)
     read_from = files.without(found.altered)
     if files.lost:
         read_from = replace(read_from, reports=None)
-    return Ran(launched, read(read_from, launched, launched.outcome, notes), found.written)
-
-
-def surroundings_of(bench: Bench, job: PreparedRun) -> Surroundings:
-    """What `job` would run in now. Raises LaunchError if its command cannot be found."""
-    executable = launcher.find_command(job.argv, str(job.cwd), job.env)
-    path = host.find_interpreter(executable, job.env.get("PATH", ""))
-    python = None
-    if path is not None:
-        asked = None if job.role == "sample" else _ask(bench, job, path)
-        python = host.Interpreter(path, asked.version, dict(asked.packages)) if asked else None
-        python = python or host.Interpreter(path, "", {})
-    return here(python, bench.devices, job.env)
-
-
-def _ask(bench: Bench, job: PreparedRun, path: str) -> launcher.Asked | None:
-    """What the job's Python says of itself, in the environment before anything was changed in it."""
-    apart = job.trees.repository if job.trees else (bench.workspace.root,)
-    names = tuple(job.trees.packages) if job.trees else ()
-    return launcher.ask(path, job.env if job.base_env is None else job.base_env, apart, names)
-
-
-def _imports(bench: Bench, job: PreparedRun) -> dict[str, str] | None:
-    """The packages of the checkout that `job` would import from elsewhere; None if that is not known."""
-    executable = launcher.find_command(job.argv, str(job.cwd), job.env)
-    path = host.find_interpreter(executable, job.env.get("PATH", ""))
-    packages = job.trees.packages if job.trees else {}
-    if path is None or not packages:
-        return None if path is None else {}
-    return elsewhere(packages, _ask(bench, job, path), executable, job.argv, job.cwd, job.env)
+    planned = ending.end if ending and launched.outcome is Outcome.ENDED_BY_PLAN else None
+    evidence = read(read_from, launched, launched.outcome, notes, planned)
+    return Ran(launched, evidence, found.written, planned)
 
 
 def _record(
@@ -308,10 +295,13 @@ def _record(
         claim=job.claim,
         replayed=bench.replays,
         settings=bench.settings,
+        synonyms=used_by(job.argv, job.synonyms),
+        lengthened=job.lengthened,
+        least_window_s=job.least_window,
         identity=dict(job.identity),
         interpreter=around.interpreter,
         packages=dict(around.packages),
-        imports=_imports(bench, job),
+        imports=foreign_imports(bench, job),
         checked_out=job.code.tree if job.code is not None else None,
         probed=probed(job),
         knobs=None if around.knobs is None else dict(around.knobs),
@@ -322,11 +312,12 @@ def _record(
         warmup_s=bench.warmup,
         patterns=dict(bench.patterns),
         start=now(),
+        trimmed=True,
     )
 
 
 def _launch_spec(
-    bench: Bench, job: PreparedRun, files: Files, argv: tuple[str, ...], marker: str
+    bench: Bench, job: PreparedRun, files: Files, argv: tuple[str, ...], marker: str, run: str, run_dir: str
 ) -> launcher.LaunchSpec:
     device = dict(bench.device)
     if device["kind"] == "replay":
@@ -343,15 +334,24 @@ def _launch_spec(
         "interval": bench.interval,
         "host_interval": max(1.0, bench.interval),
     }
+    ours = {
+        "GPUDEBUG_RUN": marker,
+        "GPUDEBUG_RUN_DIR": str(files.job),
+        launcher.RECORDS_DIR: str(files.records),
+    }
+    own = bench.campaign is not None
+    port = server = None
+    if job.server is not None and not bench.replays:
+        port = serving.port_of(job.server)
+        bench.report(Live(run, 0.0, None, None, None, None, None, serving.starting(job.server)))
+        theirs = replace(job, env=job.server.env, env_names=job.server.env_names)
+        env = {**_env(theirs, own=own), **ours}
+        server = serving.spec_of(job.server, env, files.server_log, port, run=run, run_dir=run_dir)
     return launcher.LaunchSpec(
-        argv=argv,
+        argv=serving.with_port(argv, port),
         cwd=str(job.cwd),
-        env={
-            **_env(job, own=bench.campaign is not None),
-            "GPUDEBUG_RUN": marker,
-            "GPUDEBUG_RUN_DIR": str(files.job),
-            launcher.RECORDS_DIR: str(files.records),
-        },
+        env=serving.variables_with_port({**_env(job, own=own), **ours}, job.env_names, port),
+        server=server,
         log=str(files.log),
         timeout=job.timeout,
         max_output=job.max_output,

@@ -28,6 +28,8 @@ from gpudebug.engine.run.import_paths import Trees, placed
 from gpudebug.engine.run.live_line import Live, Report
 from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, resolve_device, set_aside
 from gpudebug.engine.run.origins import packages_of
+from gpudebug.engine.run.planned import plan_of
+from gpudebug.engine.run.server import prepared
 
 
 class CodeChanged(GpudebugError):
@@ -191,7 +193,7 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
         devices=infos,
         interval=config.protocol.interval,
         warmup=config.protocol.warmup,
-        patterns=config.log,
+        patterns=config.patterns,
         hold_fds=(cycle.claim.fd, *cycle.lock(infos)),
         report=cycle.report,
         notes=(*notes, *cycle.place.notes),
@@ -273,6 +275,13 @@ def job_of(
         base_env=env,
         code=place.before,
         notes=command.notes,
+        server=prepared(workload.server, place.root, trees),
+        synonyms=adapters.synonyms_of(cycle.loaded.workspace.root, workload),
+        plan=plan_of(
+            cycle.loaded,
+            "reference" if role.endswith("-reference") else "workload",
+            trial=not role.startswith("baseline-") and role != "aa",
+        ),
     )
 
 
@@ -290,6 +299,20 @@ def stored_run(workspace: store.Workspace, name: str) -> MeasuredRun:
         ) from None
 
 
+def fresh_folder_advice(argv: Sequence[str]) -> str:
+    """How each run gets a folder of its own, so that none finds what another has left."""
+    option = frameworks.output_flag(argv, adapters.known())
+    where = (
+        f"{option.name}={option.value}/{{run}}"
+        if option is not None
+        else "{run} or {run_dir} in the path of its output or snapshot"
+    )
+    return (
+        f"give each run a folder of its own in workload.command of gpudebug.yaml ({where}), or switch "
+        "resuming off and remove what it resumes from; then gpudebug baseline"
+    )
+
+
 def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun], min_window: float) -> str:
     """What would make the windows of as many runs as these sum up to `min_window` seconds.
 
@@ -299,13 +322,20 @@ def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun], min_window
         return "record the baseline by running it: gpudebug baseline"
     needed = max(min_window / len(runs), MIN_RUN_WINDOW_S)
     shortest = min(runs, key=window_of)
-    rate = shortest.evidence.steps_per_s
-    option = frameworks.steps_option(argv, adapters.known())
-    if not rate or option is None or not option.value:
+    option = frameworks.length_option(argv, adapters.known())
+    rate = _rate_of(int(option.value), shortest.evidence) if option is not None and option.value else None
+    if rate is None or option is None:
         return "train for more steps a run, or lower protocol.min_window in gpudebug.yaml"
     missing = max(needed - window_of(shortest), 0.0)
-    steps = int(option.value) + math.ceil(1.1 * rate * missing)
+    steps = int(option.value or 0) + math.ceil(1.1 * rate * missing)
     return f"{option.name}={steps} in gpudebug.yaml would suffice"
+
+
+def _rate_of(length: int, e: Evidence) -> float | None:
+    """How much a second of what `length` counts: steps if the run made as many, else by its duration."""
+    if e.steps_per_s and (not e.steps or length / 2 <= e.steps <= 2 * length):
+        return e.steps_per_s
+    return length / e.duration_s if e.duration_s else None
 
 
 def window_of(m: MeasuredRun) -> float:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpudebug.core.answers.sample import (
     FailureLines,
+    LatencyFigures,
     SampleAnswer,
     SampledDevice,
     SampledRate,
@@ -19,7 +20,7 @@ from gpudebug.core.answers.sample import (
 )
 from gpudebug.core.errors import UsageError
 from gpudebug.core.inside.torch_profile import TorchProfile, remarks
-from gpudebug.core.records import Evidence
+from gpudebug.core.records import Evidence, LatencyEvidence
 from gpudebug.core.samples.row import parse_row
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store, temporary
@@ -33,6 +34,7 @@ from gpudebug.engine.run.evidence import Files, files_of
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import Bench, PreparedRun, measure, run_files
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
+from gpudebug.engine.run.server import prepared
 from gpudebug.engine.run.traces import keep_beside, located
 
 TIMED_OUT = 124
@@ -104,6 +106,7 @@ def _workload(directory: Path, root: Path | None) -> PreparedRun:
         _job(root / workload.cwd, workload.argv()),
         env=training_environment(workload),
         env_names=tuple(sorted(workload.env)),
+        server=prepared(workload.server, root),
         timeout=workload.timeout,
         max_output=workload.max_output,
         shell=workload.shell,
@@ -192,6 +195,13 @@ def devices_in(evidence: Evidence) -> tuple[SampledDevice, ...]:
     )
 
 
+def latency_in(found: LatencyEvidence | None) -> LatencyFigures | None:
+    """The latencies of a log."""
+    if found is None:
+        return None
+    return LatencyFigures(**found.model_dump(exclude={"p50_error", "p95_error", "p99_error"}))
+
+
 def _answer(
     evidence: Evidence,
     exit_status: int | None,
@@ -210,6 +220,7 @@ def _answer(
         reason=evidence.window_reason,
         devices=devices_in(evidence),
         throughput=SampledRate(steps_per_s=evidence.steps_per_s),
+        latency=latency_in(evidence.latency),
         **document,
         failure=FailureLines(class_=failure.kind, lines=failure.lines) if failure else None,
         probe_reason=evidence.probe_reason,

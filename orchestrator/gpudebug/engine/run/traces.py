@@ -10,7 +10,7 @@ from typing import Any
 from gpudebug.core.errors import GpudebugError, StoreError
 from gpudebug.core.inside.torch_profile import headline, read_profiles
 from gpudebug.core.records import Evidence
-from gpudebug.core.words import Outcome
+from gpudebug.core.words import ended_as_planned
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record
@@ -54,8 +54,9 @@ def newest_profile(loaded: Loaded) -> dict[str, Any] | None:
     For people: its command or code may be older than the baseline's.
     """
     for name, record in reversed(loaded.records.items()):
-        identity = record.get("role"), record.get("campaign"), record.get("outcome")
-        if identity == (f"{PREFIX}workload", loaded.config.campaign, Outcome.COMPLETED.value):
+        identity = record.get("role"), record.get("campaign")
+        whole = ended_as_planned(record.get("outcome"))
+        if whole and identity == (f"{PREFIX}workload", loaded.config.campaign):
             run = loaded.workspace.run(name)
             if run.sealed and (found := located(stored_record(run, "evidence.json").get("trace"), run.path)):
                 return {"run": name, **found}

@@ -1,0 +1,41 @@
+"""What a job would run in now, as its own interpreter says it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudebug.edges import host, launcher
+from gpudebug.engine.run.environment import Surroundings, here
+from gpudebug.engine.run.origins import elsewhere
+
+if TYPE_CHECKING:
+    from gpudebug.engine.run.measure import Bench, PreparedRun
+
+
+def surroundings_of(bench: Bench, job: PreparedRun) -> Surroundings:
+    """What `job` would run in now. Raises LaunchError if its command cannot be found."""
+    executable = launcher.find_command(job.argv, str(job.cwd), job.env)
+    path = host.find_interpreter(executable, job.env.get("PATH", ""))
+    python = None
+    if path is not None:
+        asked = None if job.role == "sample" else _ask(bench, job, path)
+        python = host.Interpreter(path, asked.version, dict(asked.packages)) if asked else None
+        python = python or host.Interpreter(path, "", {})
+    return here(python, bench.devices, job.env)
+
+
+def _ask(bench: Bench, job: PreparedRun, path: str) -> launcher.Asked | None:
+    """What the job's Python says of itself, in the environment before anything was changed in it."""
+    apart = job.trees.repository if job.trees else (bench.workspace.root,)
+    names = tuple(job.trees.packages) if job.trees else ()
+    return launcher.ask(path, job.env if job.base_env is None else job.base_env, apart, names)
+
+
+def foreign_imports(bench: Bench, job: PreparedRun) -> dict[str, str] | None:
+    """The packages of the checkout that `job` would import from elsewhere; None if that is not known."""
+    executable = launcher.find_command(job.argv, str(job.cwd), job.env)
+    path = host.find_interpreter(executable, job.env.get("PATH", ""))
+    packages = job.trees.packages if job.trees else {}
+    if path is None or not packages:
+        return None if path is None else {}
+    return elsewhere(packages, _ask(bench, job, path), executable, job.argv, job.cwd, job.env)

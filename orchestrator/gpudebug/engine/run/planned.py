@@ -1,0 +1,85 @@
+"""Runs that gpudebug ends by itself: the plan of one, and the watch over a run that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpudebug.core.catalogue import frameworks
+from gpudebug.core.records import Evidence, PlannedEnd
+from gpudebug.core.trainlog import LogReader
+from gpudebug.core.verdict.run_plan import RunPlan, as_recorded, next_look, time_left, with_early_stop
+from gpudebug.edges import launcher
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.run import adapters
+
+if TYPE_CHECKING:
+    from gpudebug.engine.run.measure import MeasuredRun
+
+# Start-up takes a while: no window is full before this much more than its length.
+_FIRST_LOOK_S = 1.0
+
+
+class PlannedEnding:
+    """Looks at a run until its plan is fulfilled; `end` then says where, None before.
+
+    `read` gives the evidence so far, with the seconds since launch; `argv` may say how many steps it makes.
+    """
+
+    def __init__(self, plan: RunPlan, read: Callable[[float], Evidence], argv: Sequence[str]) -> None:
+        self.plan = plan
+        self.read = read
+        self.asked = frameworks.steps_of(argv, adapters.known())
+        self.look_at = plan.window_s + _FIRST_LOOK_S
+        self.end: PlannedEnd | None = None
+
+    def due(self, tick: launcher.Tick, reader: LogReader) -> bool:
+        if tick.elapsed < self.look_at:
+            return False
+        seen = self.read(tick.elapsed)
+        wait = next_look(self.plan, seen, self._left(seen, reader))
+        self.look_at = tick.elapsed + wait
+        if wait > 0:
+            return False
+        self.end = PlannedEnd(
+            at_s=round(tick.elapsed, 3), log_bytes=tick.log_bytes, window_s=self.plan.window_s
+        )
+        return True
+
+    def _left(self, seen: Evidence, reader: LogReader) -> float | None:
+        """Seconds of training that are left, by what the log counts; else by the steps asked for."""
+        rate = seen.progress_per_s or seen.steps_per_s
+        if reader.step is not None and reader.total_steps:
+            return time_left(reader.total_steps, reader.step, rate)
+        return time_left(seen.total_steps or self.asked, seen.steps, seen.steps_per_s)
+
+
+def ending_of(
+    plan: RunPlan | None, read: Callable[[float], Evidence], argv: Sequence[str]
+) -> PlannedEnding | None:
+    return PlannedEnding(plan, read, argv) if plan is not None else None
+
+
+def plan_of(loaded: Loaded, workload: str, *, trial: bool) -> RunPlan | None:
+    """The plan of a run of the campaign's `workload`, that or reference; None: it ends by itself.
+
+    Runs beside a valid baseline are ended as its runs were; the first run of a new one decides for the rest.
+    With `early_stop` those of the baseline, and no `trial`, are ended once their window is full.
+    """
+    found = loaded.baselines.get(workload)
+    recorded = found.evidence if found is not None and found.why is None else ()
+    return _plan(loaded, recorded, trial=trial)
+
+
+def plan_after(loaded: Loaded, made: Sequence[MeasuredRun]) -> RunPlan | None:
+    """The plan of the later runs of a baseline of which these are made."""
+    return _plan(
+        loaded, [m.evidence.model_dump(mode="json", include={"outcome", "loss", "learning"}) for m in made]
+    )
+
+
+def _plan(loaded: Loaded, recorded: Sequence[Mapping[str, Any]], *, trial: bool = False) -> RunPlan | None:
+    protocol, learns = loaded.config.protocol, loaded.config.criteria.loss != "any"
+    if protocol.early_stop and protocol.run_for is None:
+        return with_early_stop(protocol.min_window, trial=trial, learns=learns)
+    return as_recorded(protocol.run_for, protocol.min_window, recorded, learns=learns)

@@ -1,0 +1,85 @@
+"""Figures of learning in files that a run wrote: found, kept small, read again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gpudebug.core.redaction.redact import Redactor
+from gpudebug.engine.run.learning import FILE, collect, read_written
+
+EVENTS = next((Path(__file__).parents[2] / "data" / "learning").glob("events*"))
+CSV = "step,train_loss\n" + "".join(f"{n},{1 / n}\n" for n in range(1, 20))
+
+
+def folder(tmp_path: Path) -> Path:
+    run = tmp_path / "runs" / "0001-h1"
+    (run / "job").mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    return run
+
+
+def kept(run: Path, cwd: Path, *argv: str) -> list[tuple[str, str, str, int]]:
+    collect(run, ("python", "train.py", *argv), cwd, Redactor())
+    return [(one.metric, one.name, one.source, one.points) for one in read_written(run).series]
+
+
+def test_the_runs_own_folder(tmp_path: Path) -> None:
+    run = folder(tmp_path)
+    shutil.copy(EVENTS, run / "job" / EVENTS.name)
+    os.utime(run / "job" / EVENTS.name)
+    (run / "job" / "metrics.csv").write_text(CSV)
+    assert kept(run, tmp_path) == [
+        ("reward", "rollout/ep_rew_mean", "TensorBoard", 50),
+        ("loss", "train_loss", "metrics.csv", 19),
+    ]
+    assert (run / FILE).stat().st_size < 20_000
+
+
+def test_where_loggers_write_by_themselves(tmp_path: Path) -> None:
+    """`SummaryWriter()` writes to runs/ beside the command, where gpudebug's own runs may lie."""
+    run = folder(tmp_path)
+    other = tmp_path / "runs" / "0000-old"
+    for place in (tmp_path / "runs" / "CartPole__ppo__1", other):
+        place.mkdir()
+        shutil.copy(EVENTS, place / EVENTS.name)
+        os.utime(place / EVENTS.name)
+    (other / "run.json").write_text("{}")
+    assert kept(run, tmp_path) == [("reward", "rollout/ep_rew_mean", "TensorBoard", 50)]
+
+
+def test_files_of_an_earlier_run_and_links_are_left_alone(tmp_path: Path) -> None:
+    run = folder(tmp_path)
+    old = run / "job" / "old.csv"
+    old.write_text(CSV)
+    os.utime(old, (1, 1))
+    (tmp_path / "other.csv").write_text(CSV)
+    (run / "job" / "link.csv").symlink_to(tmp_path / "other.csv")
+    assert kept(run, tmp_path) == []
+    assert not (run / FILE).exists()
+
+
+def test_a_file_that_is_cut_short_is_named(tmp_path: Path) -> None:
+    run = folder(tmp_path)
+    (run / "job" / EVENTS.name).write_bytes(EVENTS.read_bytes()[:-9])
+    collect(run, ("python", "train.py"), tmp_path, Redactor())
+    found = read_written(run)
+    assert [one.points for one in found.series] == [50]
+    assert found.notes == ("TensorBoard is cut short at byte 5676",)
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
+    """As a program in a container writes them: the run's own figures are read all the same."""
+    run = folder(tmp_path)
+    (run / "job" / "metrics.csv").write_text(CSV)
+    (closed := run / "job" / "closed.csv").write_text(CSV)
+    closed.chmod(0)
+    if os.access(closed, os.R_OK):
+        pytest.skip("root may read it")
+    collect(run, ("python", "train.py"), tmp_path, Redactor())
+    found = read_written(run)
+    assert ([one.source for one in found.series], len(found.notes)) == (["metrics.csv"], 1)
+    assert found.notes[0].startswith("closed.csv cannot read")

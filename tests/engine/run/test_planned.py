@@ -1,0 +1,118 @@
+"""Programs that never end by themselves, through whole campaigns: gpudebug ends each run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.campaigns import Campaign, Done, make_repository
+
+# What it prints once it is asked to end must be in no figure.
+PROGRAM = """\
+import argparse, signal, sys, time
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--wait", type=float, default=0.03)
+parser.add_argument("--on-interrupt", default="die")
+args = parser.parse_args()
+print(args, flush=True)
+
+
+def save(number, frame):
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        print("step 900000 loss nan", flush=True)
+        time.sleep(0.1)
+    open("checkpoint", "w").write("saved")
+    sys.exit(3)
+
+
+if args.on_interrupt == "save":
+    signal.signal(signal.SIGINT, save)
+elif args.on_interrupt == "ignore":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+step = 0
+while True:
+    step += 1
+    time.sleep(args.wait)
+    end = time.perf_counter() + 0.005
+    while time.perf_counter() < end:
+        pass
+    print(f"step {step} loss {0.2 + 20 / (step + 5):.4f}", flush=True)
+    if args.on_interrupt == "crash" and step > 5:
+        raise RuntimeError("broken")
+"""
+
+CONFIG = """\
+campaign: test
+workload:
+  command: python train.py {flags}
+  timeout: 120s
+metric: steps_per_s
+criteria: {{success: 1.5x, failure: 1.1x}}
+protocol: {{min_window: 5s, baseline_runs: 1, max_runs: 2{run_for}}}
+device: cpu:1
+"""
+
+
+def campaign(folder: Path, flags: str = "", run_for: str = ", run_for: 5s") -> Campaign:
+    text = CONFIG.format(flags=flags, run_for=run_for)
+    make_repository(folder, {"train.py": PROGRAM, "gpudebug.yaml": text, ".gitignore": "runs/\ncheckpoint\n"})
+    return Campaign(folder).pin()
+
+
+def record_of(found: Campaign, name: str, file: str = "run.json") -> dict[str, Any]:
+    return dict(json.loads((found.folder / "runs" / name / file).read_text()))
+
+
+@pytest.mark.slow
+def test_an_endless_training_that_saves_when_it_is_interrupted_gets_its_verdict(tmp_path: Path) -> None:
+    found = campaign(tmp_path / "repo", "--on-interrupt=save")
+    answer = found.json("next")
+    assert "gpudebug ended each run" in answer["notes"][-1]
+    run, evidence = (record_of(found, "0001-baseline-workload", f) for f in ("run.json", "evidence.json"))
+    assert (run["outcome"], run["exit_status"]) == ("ENDED_BY_PLAN", 3)
+    assert run["planned"]["window_s"] == 5.0
+    assert run["duration_s"] > run["planned"]["at_s"] + 0.9
+    assert evidence["loss"]["trend"] == "CONVERGING"
+    assert evidence["steps"] < 900000
+    assert 5.0 <= evidence["window"]["end_s"] - evidence["window"]["start_s"] < run["planned"]["at_s"]
+    assert "- **Training**: ENDED_BY_PLAN - alive at the end of its planned window" in found.text
+    found.propose("--set --wait=0.002")
+    answer = found.json("next", timeout=400)
+    assert answer["verdict"] == "VALIDATED", answer
+    gates = {g["name"]: g for g in answer["gates"]}
+    assert (gates["outcome"]["value"], gates["outcome"]["result"]) == (
+        "alive at the end of its planned window",
+        "pass",
+    )
+    assert gates["loss_parity"]["result"] == "pass"
+    assert found.json("verify")["ok"] is True
+
+
+@pytest.mark.slow
+def test_a_training_that_ignores_the_interrupt_is_terminated_and_counts(tmp_path: Path) -> None:
+    found = campaign(tmp_path / "repo", "--on-interrupt=ignore")
+    found.json("next")
+    run = record_of(found, "0001-baseline-workload")
+    assert (run["outcome"], run["signal"]) == ("ENDED_BY_PLAN", 15)
+    assert found.json("verify")["ok"] is True
+
+
+@pytest.mark.slow
+def test_by_default_a_training_without_an_end_is_ended(tmp_path: Path) -> None:
+    found = campaign(tmp_path / "repo", run_for="")
+    found.json("next")
+    run = record_of(found, "0001-baseline-workload")
+    assert (run["outcome"], run["signal"]) == ("ENDED_BY_PLAN", 2)
+    assert run["planned"]["window_s"] == 30.0
+
+
+def test_a_training_that_crashes_has_crashed(tmp_path: Path) -> None:
+    found = campaign(tmp_path / "repo", "--on-interrupt=crash")
+    done: Done = found.run("next")
+    assert done.status != 0
+    run = record_of(found, "0001-baseline-workload")
+    assert (run["outcome"], run["planned"]) == ("CRASHED", None)
