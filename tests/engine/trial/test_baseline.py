@@ -121,3 +121,79 @@ def test_a_baseline_picked_from_two_recordings_is_not_valid(tmp_path: Path) -> N
     campaign.progress.write_text(re.sub(r"- \*\*Runs\*\*: .*", picked, text))
     status = campaign.json("status", env={"GPUDEBUG_SESSION": "a"})
     assert status["baselines"]["workload"]["why"] == "its recording has runs/0002-baseline-workload too"
+
+
+def resumed(share: float) -> str:
+    """A loss; the program says between its first steps that it goes on where an earlier run ended."""
+    line = "\nResuming training from snapshot at step 40" if share < 0.02 else ""
+    return f"{2.0 - 1.5 * share:.3f}{line}"
+
+
+def test_a_run_that_resumes_is_left_out_and_made_up_for(tmp_path: Path) -> None:
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload")
+    record(recordings, "0002-baseline-workload", losses=resumed)
+    record(recordings, "0003-baseline-workload", seed=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=2)
+    notes = " ".join(campaign.json("next")["notes"])
+    assert "run 0002-baseline-workload is left out: it goes on where an earlier run ended" in notes
+    assert "Resuming training from snapshot at step 40" in notes
+    assert "runs/0002-baseline-workload" not in campaign.text
+    assert "runs/0003-baseline-workload" in campaign.text
+    campaign.run("verify").expect(0)
+
+
+def test_a_workload_that_always_resumes_stops_with_what_helps(tmp_path: Path) -> None:
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload")
+    record(recordings, "0002-baseline-workload", losses=resumed)
+    record(recordings, "0003-baseline-workload", seconds=6.4)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=3)
+    line = campaign.run("next").expect(1).err.splitlines()[-1]
+    assert "runs of the workload are not alike" in line
+    assert "it ended at step 64, and 0001-baseline-workload at step 120" in line
+    assert "{run}" in line
+    assert not campaign.progress.exists()
+    # What was left out serves no later recording.
+    record(recordings, "0004-baseline-workload", seed=1)
+    record(recordings, "0005-baseline-workload", seed=2)
+    assert campaign.json("next")["action"] == "recorded_baseline"
+    assert "runs/0003-baseline-workload" not in campaign.text
+
+
+def test_a_trial_that_resumes_is_not_judged(tmp_path: Path) -> None:
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload")
+    record(recordings, "0002-h1", util=60.0, rate=20.0, losses=resumed)
+    record(recordings, "0003-h1", util=60.0, rate=20.0, losses=resumed)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign.json("next")
+    campaign.propose("--set --work=0.1")
+    answer = campaign.json("next")
+    assert answer["verdict"] == "INVALID"
+    assert "run 0003-h1: it goes on where an earlier run ended" in answer["why"]
+    assert "give each run a folder of its own" in answer["why"]
+    campaign.run("verify").expect(0)
+
+
+def test_a_baseline_that_leaves_no_room_says_so_at_once(tmp_path: Path) -> None:
+    record(tmp_path / "recordings", "0001-baseline-workload", util=93.0)
+    record(tmp_path / "recordings", "0002-h1", util=95.0)
+    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1)
+    said = "utilisation cannot show a success: the baseline is at 9"
+    assert any(line.startswith(said) for line in campaign.json("next")["advice"])
+    assert any(line.startswith(said) for line in campaign.json("status")["baselines"]["workload"]["advice"])
+    campaign.propose("--set --work=0.1")
+    assert said in campaign.run("next").expect(0).err
+
+
+def test_that_learning_cannot_be_judged_is_said_before_more_runs_are_made(tmp_path: Path) -> None:
+    recordings = tmp_path / "recordings"
+    for number in (1, 2, 3):
+        log = "".join(f"step {step}/120\n" for step in range(1, 121))
+        record(recordings, f"000{number}-baseline-workload", log=log)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=3)
+    said = campaign.run("next", "--json").expect(0).err.splitlines()
+    unjudged = next(i for i, line in enumerate(said) if "learning cannot be judged: print a loss" in line)
+    assert "criteria: {loss: any}" in said[unjudged]
+    assert unjudged < next(i for i, line in enumerate(said) if "2 more runs" in line)

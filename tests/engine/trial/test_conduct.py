@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,15 @@ def test_locked_knobs_are_named_however_they_move() -> None:
 def test_a_baseline_of_something_else_is_named(facts: dict[str, Any], said: str) -> None:
     before = measured("0001-baseline-workload", identity={"command": "a"}, host="here", knobs={})
     found = conduct("--set --lr=0.2", before, measured("0002-h1", HELPED, **facts))
-    assert found.differences == (said,)
+    assert (found.differences, found.other_work) == ((said,), False)
+
+
+def test_a_run_that_resumes_did_other_work() -> None:
+    resumed = measured("0002-h1", HELPED)
+    resumed = replace(resumed, evidence=run(resumed="Loading snapshot"))
+    found = conduct("--set --lr=0.2", BEFORE, resumed)
+    assert found.other_work
+    assert found.differences[0].startswith("run 0002-h1: it goes on where an earlier run ended")
 
 
 def test_a_variable_that_the_change_sets_is_no_difference() -> None:
@@ -156,3 +165,15 @@ def test_the_patch_in_the_run_folder_says_what_was_touched(tmp_path: Path) -> No
 def test_another_batch_makes_other_steps(change: str, printed: dict[str, str], why: str | None) -> None:
     found = conduct(change, BEFORE, measured("0002-h1", (*ARGV, *change.split()[1:]), printed))
     assert found.other_steps == why
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "explained"),
+    [("ppo.yml", "n_envs", True), ("ppo.py", "n_envs", False), ("ppo.yml", "lr", False)],
+)
+def test_a_patch_of_settings_that_size_a_step_is_no_code(path: str, key: str, explained: bool) -> None:
+    patch = f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{key}: 1\n+{key}: 8\n".encode()
+    after = replace(measured("0002-h1"), patch=patch)
+    found = conduct("--patch hypotheses/patches/1.patch", measured("0001-baseline-workload"), after)
+    assert found.explained is explained
+    assert not replace(found, rule=4).explained

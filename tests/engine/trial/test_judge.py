@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from tests.support.campaigns import Campaign
+from pathlib import Path
 
-from gpudebug.core.records import Verdict
+import pytest
+from tests.support.campaigns import Campaign
+from tests.support.trials import run
+
+from gpudebug.core.records import DeviceInfo, RunRecord, Verdict
 from gpudebug.edges import store
-from gpudebug.engine.run.prepare import stored_run
+from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.prepare import stored_run, window_advice
 from gpudebug.engine.trial.judge import judge_runs
 
 
@@ -21,3 +26,28 @@ def test_the_stored_verdict_comes_out_again_whatever_the_config_says_now(told: C
         for part in ("baseline", "trial")
     )
     assert judge_runs(1, stored.terms, before, after, stored.remarks) == stored
+
+
+@pytest.mark.parametrize(
+    ("command", "changes", "advice"),
+    [
+        # 20 s are missing, at 5 steps/s and a tenth more.
+        ("train.py --steps=200", {"steps": 200}, "--steps=310"),
+        # The run made 50 updates: how fast the flag's own unit goes by shows in the run's 100 s.
+        (
+            "ppo.py --num-envs 4 --num-steps 128 --total-timesteps 20000",
+            {"steps": 50},
+            "--total-timesteps=24401",
+        ),
+        ("ppo.py --num-envs 4 --num-steps 128", {}, "train for more steps a run"),
+    ],
+)
+def test_what_would_make_windows_long_enough(command: str, changes: dict[str, int], advice: str) -> None:
+    argv = ("python", *command.split())
+    device = DeviceInfo(index=0, uuid="CPU", name="cpu", kind="cpu")
+    record = RunRecord(
+        name="0001-x", campaign="c", role="h1", command="", argv=argv, cwd="/", start="now", devices=(device,)
+    )
+    evidence = run(28, 5, window=10.0, duration_s=100.0, **changes)
+    measured = MeasuredRun(store.RunFolder(Path("/x/0001-x"), str), record, evidence)
+    assert window_advice(argv, [measured], 30.0).startswith(advice)

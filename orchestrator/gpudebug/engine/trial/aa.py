@@ -8,11 +8,12 @@ from gpudebug.core.answers.next import RecordedAA
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Estimate, Verdict
 from gpudebug.core.statistics import numbers
-from gpudebug.core.words import Outcome
+from gpudebug.core.words import AS_PLANNED
 from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.run.around import surroundings_of
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, surroundings_of
+from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench, stored_run
 from gpudebug.engine.trial import baseline, noise, recover
 from gpudebug.engine.trial.judge import judge_runs, terms_of
@@ -44,7 +45,7 @@ def record_aa(
         missing = wanted - len(after) if len(after) < wanted else wanted
         after += [baseline.run_once(cycle, bench, "workload", job) for _ in range(missing)]
         before = _baseline_runs(cycle)
-        verdict = judge_runs(0, terms_of(cycle.loaded.config), before, after)
+        verdict = judge_runs(0, terms_of(cycle.loaded.config, before), before, after)
         return _answer(cycle.again().loaded, verdict, before, after, (*notes, *bench.notes))
 
 
@@ -94,7 +95,7 @@ def _already(cycle: Cycle, bench: Bench, job: PreparedRun) -> list[MeasuredRun]:
         surroundings=surroundings_of(bench, job),
         identity=loaded.identities["workload"],
     )
-    return [m for m in kept if m.evidence.outcome is Outcome.COMPLETED]
+    return [m for m in kept if m.evidence.outcome in AS_PLANNED]
 
 
 def _answer(

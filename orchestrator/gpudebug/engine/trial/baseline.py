@@ -8,23 +8,50 @@ from typing import Any
 
 from gpudebug.core import progress
 from gpudebug.core.answers.next import RecordedBaseline
+from gpudebug.core.answers.work import WorkFigure
+from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.errors import DeviceError, GitError, GpudebugError, InterruptedRun
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics import intervals, numbers
+from gpudebug.core.statistics.learning_units import judged_by
 from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.verdict import learning
 from gpudebug.core.verdict.cold_cache import is_cold
 from gpudebug.core.verdict.gates import mean, rates_of
+from gpudebug.core.verdict.gates.also import missing_in
+from gpudebug.core.verdict.gates.inference import NO_LOSS, infers
 from gpudebug.core.verdict.judge import is_infrastructure, training_text, worst_trend
-from gpudebug.core.words import Outcome
+from gpudebug.core.verdict.unlike import unlike
+from gpudebug.core.verdict.work import AUTO, choose, rate, text
+from gpudebug.core.words import AS_PLANNED, Outcome
 from gpudebug.edges import templates
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import workload_of
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.campaign.worktrees import remember
-from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure, surroundings_of
-from gpudebug.engine.run.prepare import Cycle, job_of, open_bench, window_advice, window_of, with_same_code
+from gpudebug.engine.run.around import surroundings_of
+from gpudebug.engine.run.evidence import SERVER_LOG
+from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure, set_aside
+from gpudebug.engine.run.planned import plan_after
+from gpudebug.engine.run.prepare import (
+    Cycle,
+    fresh_folder_advice,
+    job_of,
+    open_bench,
+    remarks,
+    window_advice,
+    window_of,
+    with_same_code,
+)
+from gpudebug.engine.run.server import of_server
+from gpudebug.engine.trial import spending
+from gpudebug.engine.trial.baseline_notes import disturbed, ended, held, left_out
+from gpudebug.engine.trial.latencies import too_few
 from gpudebug.engine.trial.reuse import newest, reusable
 from gpudebug.engine.trial.sides import of_runs
+
+MOST_UNLIKE = 2
+"""Runs that did other work than the first one, after which no more are made."""
 
 
 class BaselineFailed(GpudebugError):
@@ -50,12 +77,30 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
         bench = open_bench(cycle, workload)
     made = _sealed_already(cycle, role, bench)
     wanted = loaded.config.protocol.baseline_runs
+    others: list[tuple[MeasuredRun, str]] = []
+    announced: list[str] = []
     while len(runs := _warm(made)) < wanted:
-        made.append(run_once(cycle, bench, role))
-    notes = (*remembered, *bench.notes, *([_left_out(made)] if runs is not made else ()), *_disturbed(runs))
-    fields = entry_fields(role, runs, loaded.metric)
-    text = templates.render("baseline.md.j2", **fields)
-    splice(loaded, lambda document: progress.set_baseline(document, role, text))
+        if len(announced) < 2:
+            announced.append(spending.of_baseline(loaded, role, made))
+            remarks(cycle.report)(f"baseline {role}: {announced[-1]}")
+        measured = run_once(cycle, bench, role, _job(cycle, role, made), made)
+        reason = unlike(measured.evidence, [m.evidence for m in made])
+        if reason is None:
+            made.append(measured)
+            if len(made) == 1 < wanted:
+                # Before more runs are spent on what no verdict can rest on.
+                for line in _without_learning(loaded, made):
+                    remarks(cycle.report)(f"baseline {role}: {line}")
+            continue
+        others.append((measured, reason))
+        _refuse_others(cycle, role, others)
+    without = [left_out(made)] if runs is not made else []
+    without += [f"run {m.folder.name} is left out: {reason}" for m, reason in others]
+    shown = (*disturbed(runs), *ended(runs))
+    notes = (*remembered, *bench.notes, *announced[-1:], *held(loaded, role, runs), *without, *shown)
+    fields = entry_fields(role, runs, loaded.metric, loaded.config.work)
+    entry = templates.render("baseline.md.j2", **fields)
+    splice(loaded, lambda document: progress.set_baseline(document, role, entry))
     return answer(loaded, role, why, runs, notes)
 
 
@@ -64,30 +109,36 @@ def _warm(runs: list[MeasuredRun]) -> list[MeasuredRun]:
     return runs[1:] if is_cold([m.evidence for m in runs]) else runs
 
 
-def _disturbed(runs: list[MeasuredRun]) -> list[str]:
-    """What makes every trial against these runs INVALID."""
-    shared = [m.folder.name for m in runs if m.evidence.conditions.foreign_procs]
-    if not shared:
-        return []
-    return [
-        f"another process computed on the device in {', '.join(shared)}: every trial against this baseline "
-        "will be INVALID; `gpudebug baseline` records it again, once the device is free"
-    ]
-
-
-def _left_out(runs: list[MeasuredRun]) -> str:
-    first, later = (m.evidence.conditions.read_mb_s or 0.0 for m in runs[:2])
-    return (
-        f"run {runs[0].folder.name} is left out: it met a cold page cache and read {first:.0f} MB/s from "
-        f"disk, the next one {later:.0f} MB/s"
+def _refuse_others(cycle: Cycle, role: str, others: Sequence[tuple[MeasuredRun, str]]) -> None:
+    """BaselineFailed once a second run did other work than the first: a third would, too."""
+    if len(others) < MOST_UNLIKE:
+        return
+    workload = workload_of(cycle.loaded.config, role)
+    assert workload is not None
+    measured, why = others[-1]
+    raise BaselineFailed(
+        f"runs of the {role} are not alike: run {measured.folder.name} is left out: {why}",
+        file=str(measured.folder.log),
+        next=fresh_folder_advice(workload.argv()),
     )
 
 
-def run_once(cycle: Cycle, bench: Bench, role: str, job: PreparedRun | None = None) -> MeasuredRun:
-    """One sealed run of an unmodified workload; raises what `launch` raises."""
+def run_once(
+    cycle: Cycle,
+    bench: Bench,
+    role: str,
+    job: PreparedRun | None = None,
+    beside: Sequence[MeasuredRun] = (),
+) -> MeasuredRun:
+    """One sealed run of an unmodified workload; raises what `launch` raises. What did other work than those
+    `beside` it is set aside."""
     measured = launch(cycle, bench, role, job=job)
     try:
-        return with_same_code(cycle.place, measured)
+        measured = with_same_code(cycle.place, measured)
+        why = unlike(measured.evidence, [m.evidence for m in beside])
+        if why is not None:
+            set_aside(measured, why)
+        return measured
     finally:
         bench.workspace.seal(measured.folder)
 
@@ -109,7 +160,7 @@ def launch(
     job = job or replace(_job(cycle, role), hypothesis=hypothesis, claim=claim)
     for last in (False, True):
         measured = measure(bench, job)
-        if measured.evidence.outcome is Outcome.COMPLETED:
+        if measured.evidence.outcome in AS_PLANNED:
             return measured
         bench.workspace.seal(measured.folder)
         if by_the_user(measured):
@@ -119,10 +170,18 @@ def launch(
     raise _failed(role, measured)
 
 
-def _job(cycle: Cycle, role: str) -> PreparedRun:
+def job_beside(cycle: Cycle, hypothesis: int, claim: str | None) -> PreparedRun:
+    """The unmodified workload beside the trial of a hypothesis."""
+    return replace(_job(cycle, "workload"), hypothesis=hypothesis, claim=claim)
+
+
+def _job(cycle: Cycle, role: str, made: Sequence[MeasuredRun] = ()) -> PreparedRun:
+    """The unmodified workload; `made` are runs of the same recording, the first of which sets its length."""
     workload = workload_of(cycle.loaded.config, role)
     assert workload is not None
-    return job_of(cycle, workload, f"baseline-{role}", f"baseline-{role}", cycle.loaded.identities[role])
+    part = f"baseline-{role}"
+    job = job_of(cycle, workload, part, part, cycle.loaded.identities[role])
+    return replace(job, plan=plan_after(cycle.loaded, made)) if made else job
 
 
 def _failed(role: str, m: MeasuredRun) -> GpudebugError:
@@ -134,10 +193,11 @@ def _failed(role: str, m: MeasuredRun) -> GpudebugError:
             file=str(m.folder.path),
             next="gpudebug doctor",
         )
+    part = "server" if of_server(m.record) else "command"
     return BaselineFailed(
         f"the {role} itself does not complete: {ending}",
-        file=str(m.folder.log),
-        next="correct the command in gpudebug.yaml, then gpudebug next",
+        file=str(m.folder.path / SERVER_LOG if of_server(m.record) else m.folder.log),
+        next=f"correct the {part} in gpudebug.yaml, then gpudebug next",
     )
 
 
@@ -159,10 +219,15 @@ def _sealed_already(cycle: Cycle, role: str, bench: Bench) -> list[MeasuredRun]:
     )
 
 
-def entry_fields(role: str, runs: list[MeasuredRun], metric: Metric) -> dict[str, Any]:
-    """The values that the entry's template shows, as text; another metric than utilisation has its own."""
+def entry_fields(role: str, runs: list[MeasuredRun], metric: Metric, work: str = AUTO) -> dict[str, Any]:
+    """The values that the entry's template shows, as text; another metric than utilisation has its own.
+
+    `work` is the unit of work that is set, or `auto`.
+    """
     evidence = [m.evidence for m in runs]
     own = {} if metric.points else {"metric": f"{metric.name} {metric_text(metric, evidence)}"}
+    unit = work_text(evidence, work)
+    own |= {"work": unit} if unit is not None else {}
     return {
         **own,
         "role": role,
@@ -173,6 +238,34 @@ def entry_fields(role: str, runs: list[MeasuredRun], metric: Metric) -> dict[str
         "loss": str(worst_trend(evidence)),
         "runs": [m.folder.name for m in runs],
     }
+
+
+def work_text(runs: Sequence[Evidence], configured: str) -> str | None:
+    """`environment steps, from total_timesteps, 512 a second`; None if the runs count nothing in common."""
+    found = work_of(runs, configured)
+    unit = choose(runs, configured)
+    if unit is None or found is None or not unit.source:
+        return None
+    return f"{text(unit)}, {numbers.number(found.per_s)} a second"
+
+
+def work_of(runs: Sequence[Evidence], configured: str) -> WorkFigure | None:
+    """The unit of work that is chosen from these runs, with their mean rate."""
+    unit = choose(runs, configured)
+    if unit is None or not unit.source:
+        return None
+    known = [value for e in runs if (value := rate(e, unit.unit, unit.source)) is not None]
+    return WorkFigure(unit=unit.unit, per_s=mean(known), source=unit.source)
+
+
+def _without_work(runs: Sequence[Evidence], configured: str) -> list[str]:
+    """What is wrong with counters of work, and that a unit which is set is not counted."""
+    notes = [note for e in runs for note in e.work_notes]
+    chosen = choose(runs, configured)
+    if configured != AUTO and (chosen is None or not chosen.source):
+        counted = ", ".join(dict.fromkeys(one.unit for e in runs for one in e.work)) or "nothing"
+        notes.append(f"work: {configured} is set, and not all runs count it; they count {counted}")
+    return list(dict.fromkeys(notes))
 
 
 def throughput_text(runs: list[Evidence]) -> str:
@@ -208,28 +301,60 @@ def metric_text(metric: Metric, runs: list[Evidence]) -> str:
 
 
 def _absent(metric: Metric, runs: list[Evidence]) -> str:
-    return next((e.window_reason for e in runs if e.window_reason), metric.absent(*runs))
+    reasons = [e.window_reason for e in runs if e.window_reason and not metric.latency]
+    return next(iter(reasons), metric.absent(*runs))
+
+
+UNJUDGED = (
+    "learning cannot be judged: print a loss or a reward, write TensorBoard, W&B, CSV or JSONL below "
+    "{run_dir}, name it in criteria.learning, or set criteria: {loss: any}"
+)
+
+
+def _learning_text(loaded: Loaded, runs: Sequence[Evidence]) -> str | None:
+    """What learning is judged by; None if it is not judged, or cannot be."""
+    criteria = loaded.config.criteria
+    return judged_by([learning.shown(e) for e in runs], criteria.learning, criteria.loss)
 
 
 def advice(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
     """What would make this baseline's evidence sufficient, one line each."""
     workload = workload_of(loaded.config, role)
     assert workload is not None
-    lines = []
+    lines = _without_work([m.evidence for m in runs], loaded.config.work)
+    room = no_room_for(loaded, [m.evidence.utilisation for m in runs]) if role == "workload" else None
+    lines += [room] if room is not None else []
     metric = loaded.metric
     without = next((m.evidence for m in runs if not metric.points and metric.value(m.evidence) is None), None)
-    if without is not None and without.window is not None:
+    if without is not None and (without.window is not None or metric.latency):
         lines.append(f"run {without.run} did not yield {metric.name}: {metric.absent(without)}")
-    loss = next((m.evidence.loss.advice for m in runs if m.evidence.loss.advice), None)
-    if loss and loaded.config.criteria.loss != "any":
-        lines.append(loss)
+    lines += _without_learning(loaded, runs)
+    lines += missing_in([m.evidence for m in runs], loaded.config.criteria.also)
     needed = loaded.config.protocol.min_window
     total = sum(window_of(m) for m in runs)
+    if total < needed and metric.latency:
+        few = too_few(metric, [m.evidence for m in runs])
+        return [*lines, few] if few else lines
     if total < needed:
         advice = window_advice(workload.argv(), runs, needed)
         count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
         lines.append(f"the windows of {count} sum up to {total:.1f} s, min_window is {needed:g} s; {advice}")
     return lines
+
+
+def _without_learning(loaded: Loaded, runs: Sequence[MeasuredRun]) -> list[str]:
+    """Why learning cannot be judged by these runs, and what would change that; nothing if it can."""
+    evidence, criteria = [m.evidence for m in runs], loaded.config.criteria
+    missing = next((e.loss.advice for e in evidence if e.loss.advice), None)
+    if missing is None or criteria.loss == "any" or learning.choose(evidence, criteria.learning):
+        return []
+    return [NO_LOSS] if infers(evidence) else [missing, UNJUDGED]
+
+
+def no_room_for(loaded: Loaded, utilisations: Sequence[float | None]) -> str | None:
+    """Why the metric cannot show a success above a baseline of runs with these; None if it can."""
+    figure = mean([value for value in utilisations if value is not None])
+    return no_room(loaded.campaign, float(loaded.config.criteria.success), figure)
 
 
 def answer(
@@ -246,7 +371,10 @@ def answer(
         metric_text=metric_text(loaded.metric, evidence),
         steps_per_s=mean([e.steps_per_s for e in evidence if e.steps_per_s]),
         throughput_text=throughput_text(evidence),
+        work=work_of(evidence, loaded.config.work),
+        work_text=work_text(evidence, loaded.config.work),
         loss=str(worst_trend(evidence)),
+        learning=_learning_text(loaded, evidence),
         probe=(of_runs(role, evidence),),
         advice=tuple(advice(loaded, role, runs)),
         notes=tuple(notes),

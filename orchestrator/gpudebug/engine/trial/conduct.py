@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from gpudebug.core.change import patches
 from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.change.patches.settings import settings_of
 from gpudebug.core.change.patches.step_loop import touches_count
+from gpudebug.core.change.server_side import of_server
 from gpudebug.core.command import command_line
 from gpudebug.core.command.batch import names_batch
+from gpudebug.core.command.synonyms import names_of
 from gpudebug.core.evidence.rewritten import spoiling
 from gpudebug.core.inside.imported_files import has_package, strays
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.verdict.gates import TrialSetting
-from gpudebug.core.verdict.took_effect import ShownConfiguration, effect_of, moved_knobs
+from gpudebug.core.verdict.planned_work import SideWork, planned, touched
+from gpudebug.core.verdict.took_effect import ChangeEffect, ShownConfiguration, effect_of, moved_knobs
+from gpudebug.core.verdict.unlike import unlike
+from gpudebug.core.words import Result
 from gpudebug.edges import store
 from gpudebug.engine.run.counts import PATCH
 from gpudebug.engine.run.environment import differences, recorded
 from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.prepare import fresh_folder_advice
 
 NAMED = 3
 # Another batch makes another step; another seed another curve.
@@ -41,29 +48,68 @@ def with_conduct(
     `change` is the trial's, None if it is the unchanged workload.
     """
     old, new = [_shown(m) for m in before], [_shown(m) for m in after]
+    synonyms = after[0].record.synonyms or ()
+    whole = change.spelled(before[0].record.argv, synonyms) if change else None
+    change = whole.without_prefix if whole else None
     known = [*(o.name for o in command_line.options(before[0].record.argv)), *before[0].evidence.printed]
-    named = tuple(change.locked_by(locked, known)) if change else ()
+    named = tuple(change.locked_by(locked, known, synonyms)) if change else ()
+    resized = _resized(after[0])
     moved = moved_knobs([knob for knob in locked if knob not in named], old, new)
+    other_work = _unlike(before, after)
     return replace(
         setting,
         locked=(*named, *moved),
-        differences=_differences(before, after),
+        differences=_differences(before, after, other_work),
+        other_work=bool(other_work),
         elsewhere=_elsewhere(before, after),
-        effect=effect_of(change, old, new, _touched(after[0])) if change else None,
+        effect=_effect(whole, before, after) if whole else None,
         other_steps=_other_steps(change, old, new),
-        knob=_knob(change, old, new),
+        knob=_knob(change, old, new, resized),
         code=change is not None and any(c.kind in ("patch", "code") for c in change.changes),
+        settings_alone=bool(resized),
         touches=_touches(after[0]),
+        side_work=SideWork(
+            tuple(map(_planned, before)),
+            tuple(map(_planned, after)),
+            touched(change, _patch(after[0]), synonyms),
+        ),
         beyond=counts.beyond_plan(*([(m.record.argv, m.evidence) for m in side] for side in (before, after))),
     )
 
 
-def _shown(m: MeasuredRun) -> ShownConfiguration:
+def _effect(
+    change: Intervention, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]
+) -> ChangeEffect:
+    """What the runs show of the change, each part by the command that it is of; the worst counts."""
+    theirs = of_server(change)
+    if theirs is None:
+        sides = [_shown(m) for m in before], [_shown(m) for m in after]
+        return effect_of(change, *sides, _touched(after[0]))
+    found = [effect_of(theirs, [_shown(m, True) for m in before], [_shown(m, True) for m in after])]
+    ours = tuple(part for part in change.changes if not part.of_server)
+    if ours:
+        found.append(_effect(Intervention(ours, change.compound), before, after))
+    order = (Result.FAIL, Result.SKIPPED, Result.PASS)
+    return min(found, key=lambda effect: order.index(effect.result))
+
+
+def _shown(m: MeasuredRun, server: bool = False) -> ShownConfiguration:
     evidence = m.evidence
     facts = evidence.probe.facts if evidence.probe is not None else {}
     return ShownConfiguration(
-        m.record.argv, evidence.printed, evidence.loaded, m.record.probed is not False, facts
+        m.record.server.argv if server and m.record.server is not None else m.record.argv,
+        evidence.printed,
+        evidence.loaded,
+        m.record.probed is not False,
+        facts,
+        evidence.restated,
+        m.record.synonyms or (),
     )
+
+
+def _planned(m: MeasuredRun) -> dict[str, int]:
+    evidence = m.evidence
+    return planned(m.record.argv, evidence.printed, m.record.synonyms or (), evidence.total_steps)
 
 
 def _touched(run: MeasuredRun) -> tuple[str, ...]:
@@ -86,11 +132,22 @@ def _patch(run: MeasuredRun) -> patches.Patch | None:
     return patches.read(data, str(path)) if data is not None else None
 
 
+def _resized(run: MeasuredRun) -> tuple[str, ...]:
+    """The settings that the trial's patch changes, if these are all that it changes and set a step's size."""
+    found = _patch(run)
+    names = (settings_of(found) if found is not None else None) or ()
+    return names if all(map(counts.like_batch, names)) else ()
+
+
 def _knob(
-    change: Intervention | None, before: Sequence[ShownConfiguration], after: Sequence[ShownConfiguration]
+    change: Intervention | None,
+    before: Sequence[ShownConfiguration],
+    after: Sequence[ShownConfiguration],
+    resized: Sequence[str],
 ) -> str | None:
-    """The flag or variable that may set how much a step takes: of the change, else one that it moved."""
-    named = next((name for name in change.names if counts.like_batch(name)), None) if change else None
+    """The flag, variable or setting that may set how much a step takes: of the change, else one that it
+    moved."""
+    named = next(_like(counts.like_batch, change, after), next(iter(resized), None))
     if named is not None:
         return named
     printed = dict.fromkeys(name for run in after for name in run.printed if counts.like_batch(name))
@@ -98,8 +155,20 @@ def _knob(
     return moved[0] if moved else None
 
 
-def _differences(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> tuple[str, ...]:
-    """What of code, command and surroundings differs between the first baseline run and any other run."""
+def _like(
+    asked: Callable[[str], bool], change: Intervention | None, after: Sequence[ShownConfiguration]
+) -> Iterator[str]:
+    """The names in the change of which this holds, or of which it holds by another name of the option."""
+    synonyms = after[0].synonyms
+    for name in change.names if change else ():
+        if any(map(asked, names_of(name, synonyms))):
+            yield name
+
+
+def _differences(
+    before: Sequence[MeasuredRun], after: Sequence[MeasuredRun], other_work: Sequence[str]
+) -> tuple[str, ...]:
+    """What of code, command, surroundings and work differs between the first baseline run and any other."""
     first, others = before[0].record, [m.record for m in (*before[1:], *after)]
     found = [
         f"the baseline run {first.name} was of another {what}"
@@ -108,12 +177,30 @@ def _differences(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) ->
         if first.identity.get(key, "") != other.identity.get(key, "")
     ]
     found += [what for other in others for what in differences(recorded(first), recorded(other))]
+    found += other_work
+    found += [
+        f"run {other.name} is not as long as {first.name}"
+        for other in others
+        if other.lengthened != first.lengthened
+    ]
     return tuple(dict.fromkeys((*found, *_written(before, after), *_uncounted(before, after))))
+
+
+def _unlike(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> list[str]:
+    """Runs that went on where an earlier run ended: of the baseline those made beside the trial, too."""
+    first = [m.evidence for m in before if m.record.hypothesis is None] or [before[0].evidence]
+    runs = [*((m, False) for m in before if m.record.hypothesis is not None), *((m, True) for m in after)]
+    found = [(m, unlike(m.evidence, first, changed=changed)) for m, changed in runs]
+    return [
+        f"run {m.record.name}: {why}; {fresh_folder_advice(m.record.argv)}"
+        for m, why in found
+        if why is not None
+    ]
 
 
 def _written(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> Iterator[str]:
     """Which code was written while a run was under way: such a run is set aside, so none should be here."""
-    known = [m.record.rewritten for m in before if m.record.hypothesis is None]
+    known = [m.record.rewritten for m in before if m.record.hypothesis is None or m.record.lengthened]
     for record in (m.record for m in (*before, *after)):
         beside = known if record.hypothesis is not None else ()
         for path in spoiling(record.rewritten or (), beside)[:NAMED]:
@@ -159,8 +246,7 @@ def _other_steps(
     change: Intervention | None, before: Sequence[ShownConfiguration], after: Sequence[ShownConfiguration]
 ) -> str | None:
     """Why losses at equal steps are not comparable, as far as the change or the programs show."""
-    names = change.names if change else ()
-    knob = next((name for name in names if names_batch(name) or command_line.bare_name(name) == "seed"), None)
+    knob = next(_like(lambda n: names_batch(n) or command_line.bare_name(n) == "seed", change, after), None)
     if knob is not None:
         return f"the trial changes {knob}"
     moved = moved_knobs(_STEP_KNOBS, before, after)

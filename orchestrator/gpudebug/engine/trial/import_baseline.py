@@ -71,7 +71,7 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measu
     folder = loaded.workspace.new_run(f"baseline-{role}")
     store.copy_into(folder.samples, text.encode("utf-8"))
     store.copy_into(folder.log, output)
-    failure = read_log(folder.log, samples, loaded.config.log, exit_status=None, signal=None).failure
+    failure = read_log(folder.log, samples, loaded.config.patterns, exit_status=None, signal=None).failure
     argv = Redactor(training_environment(workload), workload.argv()).redact_argv(workload.argv())
     record = RunRecord(
         gpudebug=__version__,
@@ -84,13 +84,14 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measu
         identity=loaded.identities[role],
         settings=loaded.settings.digest,
         warmup_s=loaded.config.protocol.warmup,
-        patterns=dict(loaded.config.log),
+        patterns=loaded.config.patterns,
         start=now(),
         end=now(),
         duration_s=samples.rows[-1].elapsed,
         outcome=Outcome.CRASHED if failure else Outcome.COMPLETED,
         reason=f"imported from {csv.name}",
         failure=failure,
+        trimmed=True,
     )
     evidence = evidence_again(folder, record)
     folder.write("run.json", record)

@@ -15,6 +15,7 @@ from gpudebug.core.statistics import intervals, resolution
 from gpudebug.core.statistics.contrast import most_fresh
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.statistics.resolution import Noise, Plan
+from gpudebug.core.words import ended_as_planned
 from gpudebug.edges.store import run_number
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import record_of
@@ -34,7 +35,9 @@ def _since(loaded: Loaded, role: str) -> list[str]:
         name
         for name, record in loaded.records.items()
         if (record.get("role"), record.get("campaign")) == (role, loaded.config.campaign)
-        and (record.get("outcome"), record.get("identity")) == ("COMPLETED", loaded.identities["workload"])
+        and ended_as_planned(record.get("outcome"))
+        and record.get("identity") == loaded.identities["workload"]
+        and not record.get("lengthened")
         and run_number(name) > newest
         and loaded.workspace.run(name).sealed
     ]

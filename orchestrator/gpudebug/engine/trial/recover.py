@@ -18,7 +18,7 @@ from gpudebug.engine.campaign.claims import forget
 from gpudebug.engine.campaign.files import record_of
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.run.prepare import Cycle
-from gpudebug.engine.trial.trial import record_result
+from gpudebug.engine.trial.result import record_result
 
 _TAIL = 1 << 16
 _NAMED = 3

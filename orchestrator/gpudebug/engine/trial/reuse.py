@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from gpudebug.core.records import Lengthened
 from gpudebug.core.verdict.gates.case import has_metric
 from gpudebug.core.verdict.judge import is_infrastructure
-from gpudebug.core.words import Outcome
+from gpudebug.core.words import AS_PLANNED
 from gpudebug.edges.store import run_number
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
@@ -32,7 +33,7 @@ def reusable(
     """
     names = [
         name
-        for name, record in _alike(loaded, role, identity, newer_than)
+        for name, record in alike(loaded, role, identity, newer_than)
         if record.get("hypothesis") == hypothesis
         and record.get("change_digest") == change_digest
         and (hypothesis is None or record.get("settings") in (None, loaded.settings.digest))
@@ -41,21 +42,26 @@ def reusable(
     return _read(loaded, names, surroundings)
 
 
-def shared(loaded: Loaded, surroundings: Surroundings) -> list[MeasuredRun]:
+def shared(
+    loaded: Loaded, surroundings: Surroundings, lengthened: Lengthened | None = None
+) -> list[MeasuredRun]:
     """Runs of the workload's baseline that trials have made beside their own since it was recorded.
+
+    As long as the command says, or `lengthened` alike.
 
     They serve every later trial as well. One that was not alone on its device, or whose figures cannot be
     read, serves none: if its trial ended without an answer, the later ones need not.
     """
     newer_than = newest(loaded.baselines["workload"].runs)
     identity = loaded.identities["workload"]
-    alike = _alike(loaded, "baseline-workload", identity, newer_than)
-    found = _read(loaded, [n for n, r in alike if r.get("hypothesis") is not None], surroundings)
+    others = alike(loaded, "baseline-workload", identity, newer_than)
+    found = _read(loaded, [n for n, r in others if r.get("hypothesis") is not None], surroundings)
     metric = loaded.metric
+    found = [m for m in found if m.record.lengthened == lengthened]
     return [m for m in found if not m.evidence.conditions.foreign_procs and has_metric(metric, m.evidence)]
 
 
-def _alike(
+def alike(
     loaded: Loaded, role: str, identity: Mapping[str, str], newer_than: int
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Sealed runs of `role`, of this campaign, code and command, with what run.json says of each."""
@@ -78,7 +84,7 @@ def _read(loaded: Loaded, names: Iterable[str], surroundings: Surroundings) -> l
 
 def _counts(m: MeasuredRun) -> bool:
     if m.record.role.startswith("baseline-"):
-        return m.evidence.outcome is Outcome.COMPLETED
+        return m.evidence.outcome in AS_PLANNED
     return not is_infrastructure(m.evidence)
 
 

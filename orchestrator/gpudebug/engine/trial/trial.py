@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gpudebug.core import progress
 from gpudebug.core.answers.next import RecordedVerdict
 from gpudebug.core.answers.probe import ProbeSide
-from gpudebug.core.change.intervention import Applied, Intervention
-from gpudebug.core.errors import (
-    GitError,
-    GpudebugError,
-    InterruptedRun,
-    InterventionError,
-    ProgressError,
-)
+from gpudebug.core.errors import GitError, GpudebugError, InterruptedRun, InterventionError
 from gpudebug.core.progress.claims import Claim
-from gpudebug.core.records import Terms, Verdict
+from gpudebug.core.records import Lengthened, Terms, Verdict
+from gpudebug.core.samples.window import least_pooled
 from gpudebug.core.statistics import numbers
 from gpudebug.core.verdict.protocol import NextRun
+from gpudebug.core.verdict.spending import beside
 from gpudebug.core.words import Status
-from gpudebug.edges import store, templates
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.campaign.change_files import NoSuchPatch, tested_change
+from gpudebug.engine.campaign.change_files import NoSuchPatch
 from gpudebug.engine.campaign.changes import TrialChange, change_of, refuse_before_running
-from gpudebug.engine.campaign.claims import LATE, forget, free, holds, new_claim, start, under
+from gpudebug.engine.campaign.claims import LATE, forget, free, holds, new_claim, start
 from gpudebug.engine.campaign.confirmation import confirmed_of
-from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.campaign.worktrees import WorkingTree, place_of_patch
-from gpudebug.engine.run.environment import Surroundings, differences, recorded
-from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure, set_aside, surroundings_of
-from gpudebug.engine.run.prepare import CodeChanged, Cycle, job_of, open_bench, stored_run, with_same_code
-from gpudebug.engine.trial import baseline
-from gpudebug.engine.trial.judge import certain, evidence_of, judge_runs, step_after, terms_of
+from gpudebug.engine.run import adapters
+from gpudebug.engine.run.around import surroundings_of
+from gpudebug.engine.run.environment import Surroundings
+from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure, set_aside
+from gpudebug.engine.run.prepare import (
+    CodeChanged,
+    Cycle,
+    job_of,
+    open_bench,
+    remarks,
+    stored_run,
+    with_same_code,
+)
+from gpudebug.engine.trial import baseline, crashes
+from gpudebug.engine.trial.judge import certain, evidence_of, is_fresh, judge_runs, step_after, terms_of
+from gpudebug.engine.trial.lengthen import announce, first_needed, lengthened, longer, pooled, renoted
+from gpudebug.engine.trial.premises import apply_change, refuse_outdated, refuse_without_figure
+from gpudebug.engine.trial.result import record_result
 from gpudebug.engine.trial.reuse import newest, reusable, shared
 from gpudebug.engine.trial.sides import of_runs
+from gpudebug.engine.trial.spending import of_trial
 
 
 @dataclass
@@ -52,8 +58,15 @@ class _Trial:
     terms: Terms
     before: list[MeasuredRun]
     confirmed: str | None = None
+    likely: Callable[[], bool] = bool
+    patched: bool = False
+    crashes: list[MeasuredRun] = field(default_factory=list)
     after: list[MeasuredRun] = field(default_factory=list)
     spoilt: list[MeasuredRun] = field(default_factory=list)
+    recorded: tuple[MeasuredRun, ...] = ()
+    lengthened: Lengthened | None = None
+    spent: float = 0.0
+    spending: tuple[str, ...] = ()
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -74,28 +87,33 @@ class Unready(Exception):
         self.error = error
 
 
-class BaselineOutdated(GpudebugError):
-    """The surroundings are no longer the baseline's: it has to be recorded again before a trial counts."""
-
-    code = "baseline"
-
-
-def run_trial(cycle: Cycle, number: int, why: str) -> RecordedVerdict:
+def run_trial(cycle: Cycle, number: int, why: str, likely: Callable[[], bool] = bool) -> RecordedVerdict:
     """Test one hypothesis and record its verdict. What can be checked is checked before the first run.
 
+    `likely` says whether the diagnosis ranks its cause first; only a REJECTED asks it.
     Raises BaselineOutdated, before anything is launched, if the baseline knew other surroundings, and
-    Unready if the change itself is in the way.
+    Unready if the change itself is in the way. CodeCrashed, once for a hypothesis, if code of the change
+    crashed: it is still TESTING under the same claim.
     """
     with ExitStack() as stack:
         try:
             change = _readable_change(cycle.loaded, number)
             place = stack.enter_context(_place(cycle, number, change))
             trial = _prepare(cycle, number, change, place)
+            trial.likely = likely
         except (GitError, InterventionError, NoSuchPatch) as e:
             raise Unready(e) from e
+        waits = crashes.is_unanswered(
+            cycle.loaded, number, trial.crashes, change.digest, written=change.written
+        )
         start(cycle.loaded, number, trial.claim, change.intervention.text if change.written else None)
         try:
+            if waits:
+                raise crashes.CodeCrashed(number, trial.crashes[0])
             verdict = _run_until_decided(trial)
+        except crashes.CodeCrashed:
+            crashes.keep_claim(cycle.loaded, number, trial.claim, change.intervention)
+            raise
         except GpudebugError:
             free(cycle.loaded, number, trial.claim)
             raise
@@ -109,7 +127,8 @@ def _readable_change(loaded: Loaded, number: int) -> TrialChange:
     if number in loaded.problems:
         raise loaded.problems[number]
     change = change_of(loaded, number)
-    refuse_before_running(loaded, number, change.intervention)
+    synonyms = adapters.synonyms_of(loaded.workspace.root, loaded.config.workload)
+    refuse_before_running(loaded, number, change.intervention, synonyms)
     return change
 
 
@@ -134,17 +153,22 @@ def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree)
     job = job_of(cycle, workload, role, role, loaded.identities["workload"], place)
     before = [stored_run(loaded.workspace, name) for name in loaded.baselines["workload"].runs]
     around = surroundings_of(bench, job)
-    _refuse_outdated(before, around)
-    _refuse_without_figure(cycle, before)
+    refuse_outdated(before, around)
+    refuse_without_figure(cycle, before)
+    room = baseline.no_room_for(loaded, [m.evidence.utilisation for m in before])
+    if room is not None:
+        remarks(cycle.report)(room)
     before += shared(loaded, around)
-    applied = _applied(loaded, number, intervention, job)
+    applied, server = apply_change(loaded, number, intervention, job)
     variables = {k for k, v in applied.env.items() if v != job.env.get(k)}
     changed = replace(
         job,
         argv=applied.argv,
         env=applied.env,
+        server=server,
         env_names=tuple(sorted({*job.env_names, *variables})),
         hypothesis=number,
+        least_window=least_pooled(bench.interval),
         change=intervention.text,
         change_digest=change.digest,
         claim=claim.note,
@@ -152,31 +176,13 @@ def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree)
     lines = (*job.notes, *applied.notes, *change.notes, *(place.notes if change.patch is not None else ()))
     notes = tuple(loaded.workspace.scrub(note) for note in lines)
     confirmed = confirmed_of(loaded, number, change.digest)
-    terms = terms_of(loaded.config)
+    terms = terms_of(loaded.config, before)
     trial = _Trial(cycle, number, claim, place, bench, changed, notes, terms, before, confirmed)
+    trial.patched = change.patch is not None
+    trial.crashes += crashes.earlier(loaded, number, role) if trial.patched else ()
+    trial.recorded = tuple(before)
     _take_up(trial, around)
     return trial
-
-
-def _refuse_outdated(before: list[MeasuredRun], around: Surroundings) -> None:
-    outdated = list(dict.fromkeys(d for m in before for d in differences(recorded(m.record), around)))
-    if any(not m.record.devices for m in before) and any(d.kind == "cpu" for d in around.devices):
-        outdated.append("an imported run's device and the CPU used here")
-    if outdated:
-        raise BaselineOutdated(f"recorded elsewhere: {'; '.join(outdated)}", next="gpudebug baseline")
-
-
-def _refuse_without_figure(cycle: Cycle, before: list[MeasuredRun]) -> None:
-    """A trial has nothing to be compared with if no run of the baseline has the campaign's metric."""
-    metric = cycle.loaded.metric
-    if any(metric.value(m.evidence) is not None for m in before):
-        return
-    lines = baseline.advice(cycle.loaded, "workload", before)
-    raise baseline.BaselineFailed(
-        f"the baseline has no figure to compare with: {baseline.metric_text(metric, evidence_of(before))}",
-        file=str(cycle.loaded.progress_path),
-        next="; ".join([*lines, "then gpudebug baseline"]),
-    )
 
 
 def _take_up(trial: _Trial, around: Surroundings) -> None:
@@ -188,7 +194,8 @@ def _take_up(trial: _Trial, around: Surroundings) -> None:
         if record.get("hypothesis") == trial.number and loaded.workspace.run(name).has("verdict.json")
     ]
     after = newest([*ended, *loaded.document.hypothesis(trial.number).runs])
-    trial.after += reusable(
+    crashed = {m.folder.name for m in trial.crashes}
+    found = reusable(
         loaded,
         trial.job.role,
         newer_than=after,
@@ -197,51 +204,122 @@ def _take_up(trial: _Trial, around: Surroundings) -> None:
         hypothesis=trial.number,
         change_digest=trial.job.change_digest,
     )
-
-
-def _applied(loaded: Loaded, number: int, intervention: Intervention, job: PreparedRun) -> Applied:
-    """The change applied to the command; a change that cannot be is refused with its place in the file."""
-    try:
-        return intervention.apply(job.argv, dict(job.env), loaded.config.allowed)
-    except InterventionError as e:
-        line = loaded.document.hypothesis(number).line
-        raise InterventionError(
-            f"hypothesis {number}: {e.message}", file=str(loaded.progress_path), line=line, next=e.next
-        ) from None
+    trial.after += [m for m in found if m.folder.name not in crashed]
+    made = trial.after[-1].record.lengthened if trial.after else None
+    if made is not None:
+        trial.after = [m for m in trial.after if m.record.lengthened == made]
+        trial.lengthened, trial.before = made, shared(loaded, around, made)
+        trial.notes = renoted(trial.notes, None, made)
 
 
 def _run_until_decided(trial: _Trial) -> Verdict:
     step = _first_step(trial)
+    _say(trial, of_trial(trial.cycle.loaded.config.protocol, trial.recorded))
     while True:
         measured = _launch(trial, step)
+        trial.spent += measured.record.duration_s or 0.0
         side = trial.before if step is NextRun.BASELINE else trial.after
         side.append(measured)
+        if (following := _before_judging(trial)) is not None:
+            trial.bench.workspace.seal(measured.folder)
+            step = following
+            continue
         verdict = _judged(trial)
-        if verdict.status is Status.INVALID and not trial.spoilt:
+        if _to_be_mended(trial, verdict, measured):
+            trial.bench.workspace.seal(measured.folder)
+            raise crashes.CodeCrashed(trial.number, measured)
+        if step is NextRun.TRIAL and (longer := _longer(trial, verdict)) is not None:
+            set_aside(measured, f"too short to judge: made again with {longer.text}")
+            trial.bench.workspace.seal(measured.folder)
+            step = _lengthen(trial, longer)
+            continue
+        if step is NextRun.TRIAL:
+            _note_pooling(trial, verdict)
+        if trial.notes and trial.notes[-1] not in verdict.notes:
+            verdict = _judged(trial)
+        step, made = _next_step(trial, verdict), step
+        if verdict.status is Status.INVALID and step is NextRun.DONE and not trial.spoilt:
             trial.spoilt.append(side.pop())
             set_aside(measured, verdict.why)
             trial.bench.workspace.seal(measured.folder)
+            step = made
             continue
-        step = step_after(verdict, trial.before, trial.after)
         if step is NextRun.DONE:
             kept = holds(trial.cycle.loaded, trial.number, trial.claim)
             measured.folder.write("verdict.json" if kept else LATE, verdict)
         trial.bench.workspace.seal(measured.folder)
         if step is NextRun.DONE:
             return verdict
+        if step is NextRun.BASELINE:
+            _say(trial, beside(verdict.status, sum(is_fresh(m, trial.after) for m in trial.before)))
+
+
+def _say(trial: _Trial, text: str) -> None:
+    """Tell now what is about to be spent, and again in the answer."""
+    trial.spending = (*trial.spending, text)
+    remarks(trial.cycle.report)(f"hypothesis {trial.number}: {text}")
+
+
+def _to_be_mended(trial: _Trial, verdict: Verdict, measured: MeasuredRun) -> bool:
+    """Whether code of the change crashed for the first time, and whoever wrote it still has the claim."""
+    first = trial.patched and not trial.crashes and crashes.is_first(verdict, measured)
+    return first and holds(trial.cycle.loaded, trial.number, trial.claim)
+
+
+def _longer(trial: _Trial, verdict: Verdict) -> Lengthened | None:
+    """How the trial's runs have to be lengthened to be judged; None if they are not, and why in its notes."""
+    found = longer(trial.cycle.loaded, verdict, trial.recorded, trial.after, trial.spent)
+    if isinstance(found, str):
+        if found not in trial.notes:
+            trial.notes = (*trial.notes, trial.bench.workspace.scrub(found))
+        return None
+    return found
+
+
+def _note_pooling(trial: _Trial, verdict: Verdict) -> None:
+    """Say once what becomes of runs that are too short and may not be lengthened."""
+    text = pooled(verdict, trial.before, trial.after)
+    if text is None or any(note.partition(":")[0] == text.partition(":")[0] for note in trial.notes):
+        return
+    trial.notes = (*trial.notes, text)
+    remarks(trial.cycle.report)(f"hypothesis {trial.number}: {text}")
+
+
+def _lengthen(trial: _Trial, by: Lengthened) -> NextRun:
+    """Begin the trial again with longer runs, and compare them with baseline runs of that length alone."""
+    trial.notes = renoted(trial.notes, trial.lengthened, by)
+    announce(trial.cycle.report, by)
+    trial.lengthened, trial.after = by, []
+    trial.before = shared(trial.cycle.loaded, surroundings_of(trial.bench, trial.job), by)
+    return _before_judging(trial) or NextRun.TRIAL
+
+
+def _before_judging(trial: _Trial) -> NextRun | None:
+    if trial.lengthened is None:
+        return None
+    return first_needed(trial.before, trial.after, trial.cycle.loaded.config.protocol.min_window)
 
 
 def _judged(trial: _Trial) -> Verdict:
     sides = trial.before, trial.after
-    return judge_runs(trial.number, trial.terms, *sides, trial.remarks, confirmed=trial.confirmed)
+    return judge_runs(
+        trial.number, trial.terms, *sides, trial.remarks, confirmed=trial.confirmed, crashes=trial.crashes
+    )
+
+
+def _next_step(trial: _Trial, verdict: Verdict) -> NextRun:
+    likely = verdict.status is Status.REJECTED and trial.likely()
+    return step_after(verdict, trial.before, trial.after, likely=likely)
 
 
 def _first_step(trial: _Trial) -> NextRun:
     """What a trial goes on with, after the runs of it that were made before it was cut off."""
     if not trial.after:
         return NextRun.TRIAL
+    if (first := _before_judging(trial)) is not None:
+        return first
     verdict = _judged(trial)
-    step = step_after(verdict, trial.before, trial.after)
+    step = _next_step(trial, verdict)
     if step is not NextRun.DONE:
         return step
     # Sealed runs take no verdict any more: one more run brings it.
@@ -252,90 +330,34 @@ def _first_step(trial: _Trial) -> NextRun:
 def _launch(trial: _Trial, step: NextRun) -> MeasuredRun:
     """One run of the trial, or of the baseline beside it, that is not sealed yet."""
     if step is NextRun.BASELINE:
-        measured = baseline.launch(trial.cycle, trial.bench, "workload", trial.number, claim=trial.claim.note)
+        job = lengthened(baseline.job_beside(trial.cycle, trial.number, trial.claim.note), trial.lengthened)
+        measured = baseline.launch(trial.cycle, trial.bench, "workload", job=job)
     else:
-        measured = measure(trial.bench, _watched(trial) if trial.early_stop else trial.job)
+        job = lengthened(trial.job, trial.lengthened)
+        measured = measure(trial.bench, _watched(trial, job) if trial.early_stop else job)
     if baseline.by_the_user(measured):
         trial.bench.workspace.seal(measured.folder)
         raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
     return _of_same_code(trial, measured)
 
 
-def _watched(trial: _Trial) -> PreparedRun:
+def _watched(trial: _Trial, job: PreparedRun) -> PreparedRun:
     """The trial's job, ended early if the run under way has decided it."""
 
     def seen(run: MeasuredRun) -> bool:
         sides = trial.before, [*trial.after, run]
         return certain(trial.number, trial.terms, *sides, trial.confirmed)
 
-    return replace(trial.job, certain=seen)
+    return replace(job, certain=seen)
 
 
 def _of_same_code(trial: _Trial, measured: MeasuredRun) -> MeasuredRun:
     place = trial.cycle.place if measured.record.role.startswith("baseline-") else trial.place
     try:
-        return with_same_code(place, measured, trial.before)
+        return with_same_code(place, measured, trial.recorded)
     except CodeChanged:
         trial.bench.workspace.seal(measured.folder)
         raise
-
-
-def record_result(cycle: Cycle, number: int, verdict: Mapping[str, Any]) -> bool:
-    """Splice a verdict into the progress file. A run that is there already changes nothing.
-
-    False if it comes too late: the hypothesis is under another claim by now, or under none. Raises
-    ProgressError if the entry's change is no longer the one that was tested.
-    """
-    runs = runs_of(verdict)
-    block = result_block(verdict, runs, cycle.loaded.workspace.scrub)
-    status = Status(verdict["status"])
-    kept: list[bool] = []
-
-    def edit(document: progress.ProgressFile) -> bytes:
-        listed = set(runs) <= set(document.hypothesis(number).runs)
-        kept[:] = [listed or under(document, number, verdict.get("claim"))]
-        if not kept[0]:
-            return document.data
-        _refuse_other_change(cycle.loaded.workspace, document, number, verdict["change_digest"], runs)
-        return progress.set_result(document, number, status, block)
-
-    splice(cycle.loaded, edit)
-    return kept[0]
-
-
-def runs_of(verdict: Mapping[str, Any]) -> list[str]:
-    """The runs that were made for a verdict, in their order; the last one holds it."""
-    made = (r["name"] for r in verdict["runs"] if r["part"] == "trial" or r["fresh"])
-    return sorted(made, key=store.run_number)
-
-
-def result_block(verdict: Mapping[str, Any], runs: Sequence[str], scrub: store.Scrub) -> str:
-    """The lines of a Result as they are spliced into the progress file."""
-    texts = {**numbers.result_fields(verdict), "notes": numbers.result_notes(verdict)}
-    fields = {
-        key.replace(" ", "_"): progress.harmless(scrub(text), limit=numbers.LONGEST)
-        for key, text in texts.items()
-    }
-    return templates.render("result.md.j2", **fields, runs=runs)
-
-
-def _refuse_other_change(
-    workspace: store.Workspace,
-    document: progress.ProgressFile,
-    number: int,
-    tested: str | None,
-    runs: list[str],
-) -> None:
-    """A verdict belongs to the change that was tested, not to whatever has its number now."""
-    entry = document.hypothesis(number)
-    if tested_change(workspace, entry.intervention) != tested:
-        raise ProgressError(
-            f"hypothesis {number} has another change now than the one that {runs[-1]} tested; "
-            "its result is not entered",
-            file=document.file,
-            line=entry.line,
-            next="gpudebug next tests the new change; put the old one back to keep the result",
-        )
 
 
 def _answer(trial: _Trial, verdict: Verdict, decided: str, *, late: bool) -> RecordedVerdict:
@@ -343,6 +365,7 @@ def _answer(trial: _Trial, verdict: Verdict, decided: str, *, late: bool) -> Rec
     runs = [m.folder.name for m in trial.after]
     loaded, data = trial.cycle.loaded, verdict.model_dump(mode="json")
     answer = answer_of(loaded, trial.number, data, decided, runs, sides)
+    answer = replace(answer, notes=(*answer.notes, *trial.spending))
     if not late:
         return answer
     why = f"not recorded: the claim on hypothesis {trial.number} was released or taken over during the run"

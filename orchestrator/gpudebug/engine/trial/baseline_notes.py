@@ -1,0 +1,60 @@
+"""What a baseline says of its runs: what disturbed, ended or spoilt them, and what a trial may do to them."""
+
+from __future__ import annotations
+
+from gpudebug.core.command.command_line import Option
+from gpudebug.core.verdict import lengthen, pooling
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.trial.lengths import may_be_lengthened
+
+ENOUGH = 10.0
+"""A baseline that holds this speed-up does not mention it."""
+
+
+def disturbed(runs: list[MeasuredRun]) -> list[str]:
+    """What makes every trial against these runs INVALID."""
+    shared = [m.folder.name for m in runs if m.evidence.conditions.foreign_procs]
+    if not shared:
+        return []
+    return [
+        f"another process computed on the device in {', '.join(shared)}: every trial against this baseline "
+        "will be INVALID; `gpudebug baseline` records it again, once the device is free"
+    ]
+
+
+def ended(runs: list[MeasuredRun]) -> list[str]:
+    """That gpudebug ended runs, and which setting keeps it from that."""
+    found = [m.record.planned for m in runs if m.record.planned is not None]
+    if not found:
+        return []
+    count = f"{len(found)} of {len(runs)} runs" if len(found) < len(runs) else "each run"
+    return [
+        f"gpudebug ended {count} once it had {found[0].window_s:g} s of steady training and enough of the "
+        "loss; protocol: {run_for: end} in gpudebug.yaml lets runs end by themselves"
+    ]
+
+
+def held(loaded: Loaded, role: str, runs: list[MeasuredRun]) -> list[str]:
+    """How fast a trial these runs still hold, and what becomes of a faster one."""
+    protocol = loaded.config.protocol
+    times = lengthen.holds([m.evidence for m in runs], protocol.min_window, protocol.max_runs)
+    if role != "workload" or times is None or times >= ENOUGH:
+        return []
+    option = may_be_lengthened(loaded.config)
+    first = f"these runs hold a speed-up of up to {times:.1f}x"
+    if isinstance(option, Option):
+        return [f"{first}; beyond, gpudebug lengthens {option.name} for trial and baseline alike"]
+    why = option or "no flag of the command says how long it trains"
+    more = pooling.holds([m.evidence for m in runs], protocol.min_window, protocol.max_runs)
+    if more is not None and more > times:
+        first += f", of up to {more:.1f}x if windows of several short runs are pooled"
+    return [f"{first}; beyond, a trial is too short to judge ({why})"]
+
+
+def left_out(runs: list[MeasuredRun]) -> str:
+    first, later = (m.evidence.conditions.read_mb_s or 0.0 for m in runs[:2])
+    return (
+        f"run {runs[0].folder.name} is left out: it met a cold page cache and read {first:.0f} MB/s from "
+        f"disk, the next one {later:.0f} MB/s"
+    )

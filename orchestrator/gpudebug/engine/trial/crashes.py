@@ -1,0 +1,85 @@
+"""Crashes of a change's own code: the first is mended under the same claim, the second is the verdict.
+
+The state is the crashed run: it is sealed and has no verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpudebug.core.change import intervention as interventions
+from gpudebug.core.change.intervention import Intervention, SingleChange
+from gpudebug.core.progress.claims import Claim
+from gpudebug.core.records import Verdict
+from gpudebug.core.verdict.gates import crowded_out, is_infrastructure, killed_by_host
+from gpudebug.core.words import Outcome, Result, Status
+from gpudebug.edges.store import leases
+from gpudebug.engine.campaign import claims, worktrees
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.prepare import stored_run
+from gpudebug.engine.trial.reuse import alike, newest
+
+
+class CodeCrashed(Exception):
+    """The change of a hypothesis crashed for the first time; `run` shows how."""
+
+    def __init__(self, number: int, run: MeasuredRun) -> None:
+        self.number = number
+        self.run = run
+        super().__init__(f"hypothesis {number}: the code of the change crashed in run {run.folder.name}")
+
+
+def earlier(loaded: Loaded, number: int, role: str) -> list[MeasuredRun]:
+    """The runs of a hypothesis, since its last verdict, in which code of its change crashed."""
+    judged = [
+        name
+        for name, record in loaded.records.items()
+        if record.get("hypothesis") == number and loaded.workspace.run(name).has("verdict.json")
+    ]
+    since = newest([*judged, *loaded.document.hypothesis(number).runs])
+    found = (
+        stored_run(loaded.workspace, name)
+        for name, record in alike(loaded, role, loaded.identities["workload"], since)
+        if record.get("hypothesis") == number and record.get("outcome") == Outcome.CRASHED.value
+    )
+    return [m for m in found if _by_own_code(m)]
+
+
+def _by_own_code(m: MeasuredRun) -> bool:
+    change, e = m.record.change, m.evidence
+    coded = change is not None and any(
+        c.kind in ("patch", "code") for c in interventions.parse(change).changes
+    )
+    outside = is_infrastructure(e) or killed_by_host(e) or crowded_out(e)
+    return coded and e.outcome is Outcome.CRASHED and not outside
+
+
+def is_first(verdict: Verdict, measured: MeasuredRun) -> bool:
+    """Whether this run, the last one of a trial whose code never crashed before, crashed by its code."""
+    failed = any(g.name == "outcome" and g.result is Result.FAIL for g in verdict.gates)
+    return verdict.status is Status.REJECTED and failed and _by_own_code(measured)
+
+
+def is_unanswered(
+    loaded: Loaded, number: int, found: list[MeasuredRun], digest: str, *, written: bool
+) -> bool:
+    """Whether a crash was met before a kill, or under another claim, and its code is what it was.
+
+    A caller who holds the claim was asked to mend it, and so was the one who wrote the change just now.
+    """
+    held = loaded.claimed(loaded.document.hypothesis(number)) is not None
+    return len(found) == 1 and not (held or written) and found[0].record.change_digest == digest
+
+
+def keep_claim(loaded: Loaded, number: int, claim: Claim, change: Intervention) -> None:
+    """Back to a claim to implement: a lease of time, and code that is written where its worktree has it."""
+    leases.take(loaded.workspace.leases, number, claim.session, claim.since)
+    unwritten = _as_code(change).text if worktrees.is_written(loaded, number) else None
+    claims.mark(loaded, number, claim, unwritten)
+
+
+def _as_code(change: Intervention) -> Intervention:
+    return replace(
+        change, changes=tuple(SingleChange("code") if c.kind == "patch" else c for c in change.changes)
+    )

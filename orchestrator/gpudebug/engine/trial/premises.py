@@ -1,0 +1,60 @@
+"""What a trial must find before its first run: a baseline of its surroundings, and a change that applies."""
+
+from __future__ import annotations
+
+from gpudebug.core.campaign import accepted_changes
+from gpudebug.core.change.intervention import Applied, Intervention
+from gpudebug.core.change.server_side import of_server
+from gpudebug.core.errors import GpudebugError, InterventionError
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.run.environment import Surroundings, differences, recorded
+from gpudebug.engine.run.measure import MeasuredRun, PreparedRun
+from gpudebug.engine.run.prepare import Cycle
+from gpudebug.engine.run.server import PreparedServer, with_change
+from gpudebug.engine.trial import baseline
+from gpudebug.engine.trial.judge import evidence_of
+
+
+class BaselineOutdated(GpudebugError):
+    """The surroundings are no longer the baseline's: it has to be recorded again before a trial counts."""
+
+    code = "baseline"
+
+
+def refuse_outdated(before: list[MeasuredRun], around: Surroundings) -> None:
+    outdated = list(dict.fromkeys(d for m in before for d in differences(recorded(m.record), around)))
+    if any(not m.record.devices for m in before) and any(d.kind == "cpu" for d in around.devices):
+        outdated.append("an imported run's device and the CPU used here")
+    if outdated:
+        raise BaselineOutdated(f"recorded elsewhere: {'; '.join(outdated)}", next="gpudebug baseline")
+
+
+def refuse_without_figure(cycle: Cycle, before: list[MeasuredRun]) -> None:
+    """A trial has nothing to be compared with if no run of the baseline has the campaign's metric."""
+    metric = cycle.loaded.metric
+    if any(metric.value(m.evidence) is not None for m in before):
+        return
+    lines = baseline.advice(cycle.loaded, "workload", before)
+    raise baseline.BaselineFailed(
+        f"the baseline has no figure to compare with: {baseline.metric_text(metric, evidence_of(before))}",
+        file=str(cycle.loaded.progress_path),
+        next="; ".join([*lines, "then gpudebug baseline"]),
+    )
+
+
+def apply_change(
+    loaded: Loaded, number: int, intervention: Intervention, job: PreparedRun
+) -> tuple[Applied, PreparedServer | None]:
+    """The change applied to the command and its server; one that cannot be is refused with its place."""
+    allowed = loaded.config.allowed
+    try:
+        change = accepted_changes.located(intervention, loaded.config.workload).spelled(
+            job.argv, job.synonyms
+        )
+        applied = change.apply(job.argv, dict(job.env), allowed)
+        return applied, with_change(job.server, of_server(change), allowed)
+    except InterventionError as e:
+        line = loaded.document.hypothesis(number).line
+        raise InterventionError(
+            f"hypothesis {number}: {e.message}", file=str(loaded.progress_path), line=line, next=e.next
+        ) from None
