@@ -91,7 +91,8 @@ def test_one_session_after_the_other(recorded: Campaign) -> None:
     assert "changed in the checkout by an unknown author, not measured: train.py" in done.err
 
     # Each event is a line; what is kept holds no secret.
-    assert all(re.match(r"gpudebug: \d\d:\d\d:\d\d |\d{4}-", line) for line in done.err.splitlines())
+    event = r"gpudebug: \d\d:\d\d:\d\d |gpudebug: (?:hypothesis \d+|baseline \w+): |\d{4}-"
+    assert all(re.match(event, line) for line in done.err.splitlines())
     assert "tested hypothesis 1: VALIDATED" in done.err
     assert "left a change of hypothesis 2 untested: testing it" in done.err
     assert "key [redacted]\n" in looped.said(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -23,6 +24,7 @@ from tests.support.campaigns import (
 
 from gpudebug.core.errors import BusyError
 from gpudebug.edges import store
+from gpudebug.edges.store.locks import open_lock
 from gpudebug.engine.cycle import detached
 from gpudebug.engine.live.underway import underway
 from gpudebug.engine.run.live_line import Live
@@ -166,6 +168,23 @@ def test_what_kills_it_is_said_and_recovered(long: Story) -> None:
     assert said["code"] == "killed" and "gpudebug next" in said["next"]
     assert long.campaign.json("next", env=A)["action"] == "recovered"
     assert long.wait("a")["action"] == "idle"
+
+
+def test_it_is_said_too_where_its_warden_was_still_ending_what_it_left(recorded: Campaign) -> None:
+    files = store.Detached(recorded.folder / "runs")
+    files.start_log("7")
+    files.lock.write_text(json.dumps({"pid": 7, "id": "7", "since": "2026-11-24T03:00:00"}))
+    claim = open_lock(store.Workspace(recorded.folder).claim_path)
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX)
+        left = recorded.json("wait", "--for", "100ms")
+        assert left["action"] == "running" and left["why"].endswith("still: what began it is gone")
+        waiting = recorded.start("wait", "--json")
+        time.sleep(1)
+    finally:
+        os.close(claim)
+    out, _ = waiting.communicate(timeout=60)
+    assert waiting.returncode == 1 and json.loads(out)["error"]["code"] == "killed"
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ def test_the_campaigns_own_program_decides_what_tests_it(campaign: Path) -> None
     found = catalogue_view.one(campaign, "eval-frequent").here
     assert found is not None
     assert (found.framework, found.offers[0].change) == ("lightning", None)
-    assert found.offers[0].instructions.startswith("In train.py, set check_val_every_n_epoch=10 where")
+    assert found.offers[0].instructions.startswith("In train.py, set check_val_every_n_epoch=5 where")
 
 
 def test_without_a_campaign_no_test_is_of_it(tmp_path: Path) -> None:

@@ -187,3 +187,28 @@ def test_code_is_proposed_and_asked_for(tmp_path: Path) -> None:
     assert "--set" in campaign.propose("--compound --code --set --work=0.7", "A third one")["intervention"]
     done = campaign.run("propose", "--title", "x", "--compound", "--code", "--set", "--work=0.2").expect(1)
     assert "no effect" in done.err
+
+
+SHORT = "import argparse\np = argparse.ArgumentParser()\np.add_argument('-j', '--workers', type=int)\n"
+
+
+def test_a_long_flag_is_named_as_the_command_names_it(tmp_path: Path) -> None:
+    campaign = make_campaign(
+        tmp_path / "repo", command="python3 load.py -j 0", files={"load.py": SHORT}, config="locked: []\n"
+    )
+    words = ("propose", "--title", "Workers", "--set", "--workers=4")
+    answer = campaign.json(*words)
+    assert answer["intervention"] == "--set -j=4"
+    assert answer["notes"] == ["the command spells --workers as -j"]
+    assert "is hypothesis 1 already" in campaign.run(*words).expect(1).err
+
+
+def test_a_lock_covers_the_short_name(tmp_path: Path) -> None:
+    campaign = make_campaign(
+        tmp_path / "repo",
+        command="python3 load.py -j0",
+        files={"load.py": SHORT},
+        config="locked: [workers]\n",
+    )
+    refused = campaign.run("propose", "--title", "Workers", "--set", "-j=4").expect(1)
+    assert "changes workers, which gpudebug.yaml locks" in refused.err

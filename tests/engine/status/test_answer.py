@@ -158,6 +158,16 @@ def test_a_figure_below_half_of_what_is_expected(recorded: Campaign) -> None:
     assert recorded.json("status")["baselines"]["workload"]["valid"]
 
 
+def test_a_baseline_says_what_learning_is_judged_by(recorded: Campaign) -> None:
+    """As the answer of the command that recorded it does."""
+    for _ in ("as recorded", "from the evidence"):
+        baselines = recorded.json("status")["baselines"]
+        assert baselines["workload"]["learning"] == "the loss that the log prints"
+        recorded.config.write_text(recorded.config.read_text() + "\n")
+    recorded.config.write_text(recorded.config.read_text() + "criteria: {loss: any}\n")
+    assert recorded.json("status")["baselines"]["workload"]["learning"] is None
+
+
 def test_what_is_expected_before_anything_was_measured(campaign: Campaign) -> None:
     campaign.config.write_text(
         campaign.config.read_text() + "expected: {steps_per_s: {default: [1, 2]}, gpu_util: {A100: [1, 2]}}\n"

@@ -59,6 +59,36 @@ def test_two_commands_run_in_turn(compared: tuple[Path, Any]) -> None:
         assert (Path(name) / "manifest.json").exists()
 
 
+ENDLESS = """\
+import itertools, sys, time
+for step in itertools.count(1):
+    time.sleep(float(sys.argv[1]))
+    print(f'step {step} loss {1 / step:.4f}', flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_commands_that_never_end_are_ended_alike(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(ENDLESS)
+    slow, fast = (f"{sys.executable} train.py {wait}" for wait in ("0.06", "0.01"))
+    done = compare(tmp_path, slow, fast, "--run-for=5s", "--json", timeout=300)
+    assert "each run is ended after 5 s of steady work" in done.err
+    answer = done.json
+    assert (answer["verdict"], answer["figure"]) == ("faster", "throughput")
+    assert answer["ratio"] > 2
+    records = [json.loads((Path(folder) / "run.json").read_text()) for folder in answer["files"]]
+    assert [r["outcome"] for r in records] == ["ENDED_BY_PLAN"] * 4
+    assert any(note.startswith("gpudebug ended each run after 5 s") for note in answer["notes"])
+
+
+def test_a_time_to_end_at_that_says_nothing_is_refused(compared: tuple[Path, Any]) -> None:
+    line = refused(compared[0], SLOW, FAST, "--run-for=soon", status=2)
+    assert "--run-for: expected auto, end or a duration" in line
+    a, b = compared[1]["files"][:2]
+    line = refused(compared[0], a, b, "--run-for=9s", status=2)
+    assert "--run-for and --timeout go with two commands" in line
+
+
 def test_what_was_measured_of_each(compared: tuple[Path, Any]) -> None:
     a, b = compared[1]["a"], compared[1]["b"]
     assert b["latency"]["mean_s"] < a["latency"]["mean_s"] < 0.3 == a["latency"]["first_s"]

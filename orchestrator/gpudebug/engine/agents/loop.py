@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.answers.loop import LoopAnswer, LoopSession
-from gpudebug.core.answers.next import NextAnswer, Request
+from gpudebug.core.answers.next import NextAnswer
 from gpudebug.core.answers.status import HypothesisRow
 from gpudebug.core.campaign.decide import Action, ActionKind, Ending, decide
 from gpudebug.core.campaign.loop_limits import End, Limits, Spent, Stuck, end_of, next_name
@@ -31,6 +31,7 @@ from gpudebug.engine.campaign.session import session_of
 from gpudebug.engine.campaign.settings import admit
 from gpudebug.engine.cycle import detached
 from gpudebug.engine.cycle.next import STOPPED, next_cycle
+from gpudebug.engine.cycle.request import to_correct
 from gpudebug.engine.diagnosis.weights import proposes, weighed
 from gpudebug.engine.live.underway import underway
 from gpudebug.engine.run.live_line import Live, Report
@@ -268,26 +269,9 @@ class _Loop:
         refused = self.refused.pop(number, None) if number is not None else None
         if action.kind is not ActionKind.TEST or refused is None:
             return self.cycle(name)
-        from gpudebug.engine.brief.brief import brief
-
+        assert number is not None
         why = f"hypothesis {number} cannot be tested: {refused.message}"
-        loaded = load(self.root, name)
-        page = brief(
-            loaded,
-            ActionKind.IMPLEMENT,
-            why,
-            hypothesis=number,
-            session=name,
-            remarks=[str(refused.next or why)],
-        )
-        return Request(
-            action=ActionKind.IMPLEMENT.value,
-            campaign=loaded.config.campaign,
-            hypothesis=number,
-            brief=page,
-            why=why,
-            worktree=None,
-        )
+        return to_correct(load(self.root, name), number, why, str(refused.next or why))
 
     def watch_checkout(self, loaded: Loaded) -> None:
         """Name what was changed in the checkout; sessions measure the base, whatever lies there."""

@@ -46,13 +46,14 @@ def brief(
     diagnosis: Sequence[str] = (),
     instructions: Sequence[str] = (),
     offer: str | None = None,
+    patch: str | None = None,
 ) -> str:
     """One markdown page of at most 6,000 characters; its last line is the command that ends it.
 
     `worktree` is the folder in which the code of a hypothesis is to be written, `remarks` what else the
     caller must know now, one line each; `diagnosis` are ranked causes with their evidence, `instructions`
     the catalogue's advice on writing the change, one line each. `offer` is the id of the cause that
-    the catalogue would propose to test.
+    the catalogue would propose to test; `patch` is the file of a change that crashed.
     """
     it = _Brief(loaded, hypothesis)
     parts = (
@@ -67,7 +68,7 @@ def brief(
         PagePart(lambda n: it.instructions(instructions, n), 400, 1600, 0),
         PagePart(lambda n: it.listed("Remarks", remarks, n), 300, 700, 0),
     )
-    return pages.page(it.head(kind, why, session), parts, it.now(kind, worktree, offer))
+    return pages.page(it.head(kind, why, session), parts, it.now(kind, worktree, offer, patch))
 
 
 class _Brief:
@@ -187,7 +188,13 @@ class _Brief:
         text = pages.section(title, [f"- {key}: {value}" for key, value in parts.items() if value])
         return text if len(text) <= limit else ""
 
-    def now(self, kind: decide.ActionKind, worktree: Path | None, offer: str | None = None) -> str:
+    def now(
+        self,
+        kind: decide.ActionKind,
+        worktree: Path | None,
+        offer: str | None = None,
+        patch: str | None = None,
+    ) -> str:
         """What to do now and the command that ends it: never cut, so nothing in it can be long."""
         ours = ["gpudebug.yaml", self.config.progress, "hypotheses/", "runs/", ".git"]
         forbidden = ", ".join(code(self.short(n, 60)) for n in [*ours, *self.config.worktree.link[:5]])
@@ -200,6 +207,7 @@ class _Brief:
             flags_do=self.entry is not None and self.entry.intervention is None,
             progress=code(self.short(self.config.progress, 200)),
             offer=offer,
+            patch=patch and code(self.short(patch, 200)),
             gpudebug=self._gpudebug(),
         ).strip("\n")
 

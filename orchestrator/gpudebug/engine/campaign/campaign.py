@@ -16,6 +16,7 @@ from gpudebug.core.config import Config
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.progress import claims
 from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.statistics.work_units import AUTO
 from gpudebug.core.text.digests import short_digest
 from gpudebug.core.words import Status
 from gpudebug.edges import git, store
@@ -175,7 +176,8 @@ class Loaded:
 
     @property
     def metric(self) -> Metric:
-        return Metric(self.config.metric, lower=self.config.direction == "lower")
+        work = "" if self.config.work == AUTO else self.config.work
+        return Metric(self.config.metric, lower=self.config.direction == "lower", work=(work, ""))
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.command import command_line
+from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.errors import InterventionError
 from gpudebug.engine.campaign import worktrees
 from gpudebug.engine.campaign.campaign import Loaded
@@ -62,7 +63,9 @@ def change_of(loaded: Loaded, number: int) -> TrialChange:
     return TrialChange(intervention.with_patch(path), found.patch, written=True, notes=notes)
 
 
-def refuse_before_running(loaded: Loaded, number: int | None, intervention: Intervention) -> None:
+def refuse_before_running(
+    loaded: Loaded, number: int | None, intervention: Intervention, synonyms: Synonyms
+) -> None:
     """Refuse, before device time is spent, what the gates would refuse after it."""
     name = f"hypothesis {number}" if number is not None else "this hypothesis"
     where = str(loaded.progress_path)
@@ -70,7 +73,7 @@ def refuse_before_running(loaded: Loaded, number: int | None, intervention: Inte
     if number is not None:
         line = loaded.document.hypothesis(number).line
     flags = [option.name for option in command_line.options(loaded.config.workload.argv())]
-    locked = intervention.locked_by(loaded.config.locked, flags)
+    locked = intervention.locked_by(loaded.config.locked, flags, synonyms)
     if locked:
         raise InterventionError(
             f"{name} changes {', '.join(locked)}, which gpudebug.yaml locks",

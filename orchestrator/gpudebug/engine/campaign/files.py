@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpudebug.core import config as configs
 from gpudebug.core import progress
-from gpudebug.core.config import Config, Workload
+from gpudebug.core.config import Config, ServerSettings, Workload
 from gpudebug.core.errors import ConfigError, GpudebugError, StoreError
 from gpudebug.core.evidence import sound
 from gpudebug.edges import store
@@ -155,7 +155,7 @@ _GIT_PLACES = frozenset(
 )
 
 
-def training_environment(workload: Workload) -> dict[str, str]:
+def training_environment(workload: Workload | ServerSettings) -> dict[str, str]:
     """The variables that a training starts with: ours, and the workload's own."""
     ours = {name: value for name, value in os.environ.items() if name not in _GIT_PLACES}
     return {**ours, **workload.env}

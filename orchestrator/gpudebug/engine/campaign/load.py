@@ -24,7 +24,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.statistics.numbers import UNKNOWN, figure, percent, same_figures
 from gpudebug.core.text.digests import short_digest
-from gpudebug.core.words import VERDICTS, Status
+from gpudebug.core.words import VERDICTS, Status, ended_as_planned
 from gpudebug.edges import git, host, launcher, store
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of, recorded
@@ -192,10 +192,12 @@ def identity(workspace: store.Workspace, config: Config, workload: Workload, tre
     `reading` is how its log and samples are read: a pattern or a warm-up that changed gives other figures.
     """
     argv = workload.argv()
-    text = json.dumps([argv, workload.cwd, sorted(workload.env.items())])
+    server = workload.server
+    served = [] if server is None else [server.argv(), server.cwd, sorted(server.env.items())]
+    text = json.dumps([argv, workload.cwd, sorted(workload.env.items()), *served])
     cwd = str(workspace.root / workload.cwd)
     env = training_environment(workload)
-    reading = json.dumps([sorted(config.log.items()), config.protocol.warmup, config.protocol.interval])
+    reading = json.dumps([sorted(config.patterns.items()), config.protocol.warmup, config.protocol.interval])
     try:
         executable = launcher.find_command(argv, cwd, env)
         interpreter = host.interpreter_identity(host.find_interpreter(executable, env.get("PATH", "")))
@@ -242,7 +244,7 @@ def _baseline(
             what = "is not as it was sealed" if whole else "cannot be read"
             what = what if run.path.exists() else "is not here"
             return CampaignBaseline(role, f"run {name} {what}", entry.runs, unverified=True)
-        if (records[name].get("role"), found.get("outcome")) != (f"baseline-{role}", "COMPLETED"):
+        if records[name].get("role") != f"baseline-{role}" or not ended_as_planned(found.get("outcome")):
             return CampaignBaseline(
                 role, f"run {name} is not a completed run of it", entry.runs, unverified=True
             )
@@ -269,8 +271,12 @@ def _left_out(
     if str(one.get("reason") or "").startswith("imported"):
         return []
     # A run beside a trial is under the claim on its hypothesis.
-    same = ("role", "campaign", "identity", "outcome", "claim", "set_aside")
-    alike = [name for name, r in records.items() if all(r.get(key) == one.get(key) for key in same)]
+    same = ("role", "campaign", "identity", "claim", "set_aside")
+    alike = [
+        name
+        for name, r in records.items()
+        if ended_as_planned(r.get("outcome")) and all(r.get(key) == one.get(key) for key in same)
+    ]
     if len(entry.runs) >= least:
         listed = sorted(map(store.run_number, entry.runs))
         alike = [name for name in alike if listed[0] < store.run_number(name) < listed[-1]]

@@ -237,13 +237,14 @@ def wait(directory: Path, report: Report, session: str | None, limit: float | No
     answer = adopt(directory, session)
     if answer is not None:
         return answer
-    if found.id is not None and store.Detached(workspace.runs).said().killed:
+    # Without a pid it was the warden of a gpudebug that is gone, which ended what that left.
+    if (found.id is not None or found.pid is None) and store.Detached(workspace.runs).said().killed:
         raise _killed(store.Detached(workspace.runs))
     if session is None or found.session == session:
         ending = ending_of(directory, follower.seen, session)
         if ending is not None:
             return ending
-    return _idle(workspace, f"what `{found.command}` did since {found.since} has ended")
+    return _idle(workspace, f"what {found.told} has ended")
 
 
 def _killed(files: store.Detached) -> Killed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,15 @@ from gpudebug.core.errors import BusyError
 from gpudebug.engine.campaign import claims, upkeep
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.cycle.finished import finished
-from gpudebug.engine.cycle.request import ask
+from gpudebug.engine.cycle.request import ask, mend
+from gpudebug.engine.diagnosis.likely import ranked_first
 from gpudebug.engine.diagnosis.weights import weighed
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign
 from gpudebug.engine.status.summary import record
 from gpudebug.engine.trial import baseline, recover, trial
+from gpudebug.engine.trial.crashes import CodeCrashed
+from gpudebug.engine.trial.premises import BaselineOutdated
 
 if TYPE_CHECKING:
     from gpudebug.engine.diagnosis.offer import Outlook
@@ -103,9 +107,12 @@ def _test(cycle: Cycle, action: Action, unready: list[trial.Unready]) -> NextAns
     """Prepare, run, judge and record one hypothesis. Raises Unready if another may be tested instead."""
     assert action.hypothesis is not None
     try:
-        answer = trial.run_trial(cycle, action.hypothesis, action.why)
+        likely = partial(ranked_first, cycle.loaded, action.hypothesis)
+        answer = trial.run_trial(cycle, action.hypothesis, action.why, likely)
         return replace(answer, unready=tuple(map(str, unready)))
-    except trial.BaselineOutdated as e:
+    except CodeCrashed as e:
+        return mend(cycle.again(), e)
+    except BaselineOutdated as e:
         return baseline.record(cycle, "workload", f"baseline workload: {e.message}")
     except trial.Unready as e:
         entry = cycle.loaded.document.hypothesis(action.hypothesis)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudebug.core.answers.next import Request
@@ -9,6 +11,7 @@ from gpudebug.core.campaign.decide import Action, ActionKind
 from gpudebug.engine.campaign import claims, upkeep, worktrees
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.prepare import Cycle
+from gpudebug.engine.trial.crashes import CodeCrashed
 
 if TYPE_CHECKING:
     from gpudebug.engine.diagnosis.offer import Outlook
@@ -58,6 +61,67 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
         diagnosis=found.causes() if found else None,
         next_command=(found.command if found else None) or _NEXT_COMMAND[action.kind],
         files=(str(loaded.progress_path), *place),
+    )
+
+
+def mend(cycle: Cycle, crash: CodeCrashed) -> Request:
+    """Code of a change crashed: its author is asked to mend it, where it is written."""
+    loaded, number, e = cycle.loaded, crash.number, crash.run.evidence
+    change = loaded.interventions.get(number)
+    coded = change is None or change.needs_code
+    worktree = worktrees.worktree_for(loaded, number) if coded else None
+    patch = None if change is None or coded else change.patch
+    kind = f" ({e.failure.kind})" if e.failure else ""
+    line = f": {e.failure.lines[-1]}" if e.failure and e.failure.lines else ""
+    why = loaded.workspace.scrub(
+        f"hypothesis {number} is still yours: its code crashed in run {crash.run.folder.name}{kind}{line}"
+    )
+    remark = (
+        f"Mend the crash of {crash.run.folder.name}{kind}, whose last lines are above; the rest of the "
+        "change is as it was. A second crash is REJECTED."
+    )
+    asked = to_correct(loaded, number, why, remark, worktree=worktree, patch=patch)
+    return replace(
+        asked,
+        next_command=_NEXT_COMMAND[ActionKind.IMPLEMENT],
+        files=(
+            str(loaded.progress_path),
+            *([asked.worktree] if asked.worktree else []),
+            *([str(loaded.workspace.root / patch)] if patch else []),
+            str(crash.run.folder.path),
+        ),
+    )
+
+
+def to_correct(
+    loaded: Loaded,
+    number: int,
+    why: str,
+    remark: str,
+    *,
+    worktree: Path | None = None,
+    patch: str | None = None,
+) -> Request:
+    """What the session of `loaded` is asked if a change cannot be tested as it is."""
+    from gpudebug.engine.brief.brief import brief
+
+    page = brief(
+        loaded,
+        ActionKind.IMPLEMENT,
+        why,
+        hypothesis=number,
+        session=loaded.session,
+        worktree=worktree,
+        remarks=[remark],
+        patch=patch,
+    )
+    return Request(
+        action=ActionKind.IMPLEMENT.value,
+        campaign=loaded.config.campaign,
+        hypothesis=number,
+        brief=page,
+        why=why,
+        worktree=str(worktree) if worktree is not None else None,
     )
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,8 @@ def main(text: str, fd: int) -> int:
         outcome = failed(_defect(str(files.log(request["id"]))))
         try:
             outcome = _cycle(Path(request["directory"]), report, request["session"])
+        except Exception:  # noqa: BLE001 - a defect: it is in the log before the answer sends anybody there
+            traceback.print_exc()
         finally:
             if report.told or not ear.tell({"done": outcome}):
                 files.put_answer({**outcome, **holder, "ended": now()})

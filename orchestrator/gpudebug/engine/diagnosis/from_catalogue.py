@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gpudebug.core.answers.hypotheses import ProposeAnswer
 from gpudebug.core.catalogue import Cause
@@ -114,6 +115,7 @@ def _offers(loaded: Loaded, case: DiagnosisCase, cause: Cause) -> Offers:
     workload, records = loaded.config.workload, loaded.baselines["workload"].records
     known = adapters.of(loaded.workspace.root, workload)
     packages = dict(records[0].get("packages") or {}) if records else {}
+    evidence = loaded.baselines["workload"].evidence
     cores = case.facts.signals.get("cores")
     return interventions_for(
         cause,
@@ -125,7 +127,13 @@ def _offers(loaded: Loaded, case: DiagnosisCase, cause: Cause) -> Offers:
         cores=float(cores) if isinstance(cores, (int, float)) else None,
         locked=loaded.config.locked,
         allowed=loaded.config.allowed,
+        printed=_last(evidence, "printed") or {},
+        total_steps=_last(evidence, "total_steps"),
     )
+
+
+def _last(evidence: Sequence[Mapping[str, Any]], key: str) -> Any:
+    return next((e[key] for e in reversed(evidence) if e.get(key)), None)
 
 
 def _refuse_written(document: ProgressFile, cause: str, change: Intervention) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudebug.core.answers.diagnosis import LayerAnswer
+from gpudebug.core.catalogue.frameworks import synonyms_of
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.permits import Allowed
 from gpudebug.core.diagnosis.layer_flags import KnownCommand, doubled, quiet
@@ -26,9 +27,10 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.diagnosis.layers import BY_PROBE, changed, results
 from gpudebug.engine.run import adapters
+from gpudebug.engine.run.around import surroundings_of
 from gpudebug.engine.run.environment import differences, recorded
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import MeasuredRun, PreparedRun, surroundings_of
+from gpudebug.engine.run.measure import MeasuredRun, PreparedRun
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench, stored_run
 from gpudebug.engine.trial import baseline, recover
 
@@ -89,7 +91,8 @@ def _test(loaded: Loaded, layer: str) -> _Test:
         known_steps = all(m.evidence.probe and m.evidence.probe.steps_per_s for m in before)
         return _Test(layer, quiet(command, told=known_steps), before)
     change = doubled(command)
-    locked = change.locked_by(loaded.config.locked)
+    synonyms = synonyms_of(command.found, command.program)
+    locked = change.locked_by(loaded.config.locked, synonyms=synonyms)
     notes = (f"{', '.join(locked)} is locked: it is changed for this test alone",) if locked else ()
     return _Test(layer, change, before, notes)
 
@@ -148,7 +151,9 @@ def _run(cycle: Cycle, test: _Test) -> MeasuredRun:
 def _changed(job: PreparedRun, test: _Test) -> PreparedRun:
     if test.change is None:
         return replace(job, layer=asked(test.layer, [m.evidence for m in test.before]))
-    applied = test.change.apply(job.argv, dict(job.env), Allowed(frozenset(test.change.names)))
+    applied = test.change.spelled(job.argv, job.synonyms).apply(
+        job.argv, dict(job.env), Allowed(frozenset(test.change.names))
+    )
     variables = {name for name, value in applied.env.items() if value != job.env.get(name)}
     return replace(
         job,

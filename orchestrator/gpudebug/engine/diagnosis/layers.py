@@ -9,7 +9,7 @@ from typing import Any
 from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.diagnosis.layers import LAYERS, PREFIX, judge, shown
 from gpudebug.core.records import Evidence, RunRecord
-from gpudebug.core.words import Outcome
+from gpudebug.core.words import ended_as_planned
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record
 from gpudebug.engine.run.environment import differences, recorded
@@ -68,7 +68,7 @@ def _counts(loaded: Loaded, name: str) -> bool:
     return (
         record.get("campaign") == loaded.config.campaign
         and record.get("identity") == loaded.identities["workload"]
-        and record.get("outcome") == Outcome.COMPLETED.value
+        and ended_as_planned(record.get("outcome"))
         and not record.get("set_aside")
         and run.sealed
         and run.intact("run.json", "evidence.json")

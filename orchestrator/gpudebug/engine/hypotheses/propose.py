@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +26,7 @@ from gpudebug.engine.campaign.files import training_environment
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.premises import why_of
 from gpudebug.engine.campaign.progress_edit import splice
+from gpudebug.engine.run import adapters
 
 _TITLE = 200
 _TEXT = 2000
@@ -86,8 +88,8 @@ def add(
 
     `recheck` may refuse it at the moment of the write, by the file as it is then: two may propose at once.
     """
-    refuse(loaded, proposal.change)
-    change = proposal.change
+    change, spelled = in_words_of(loaded, proposal.change)
+    refuse(loaded, change)
     title, description, method = (_said(loaded, text) for text in proposal[:3])
     number = 0
 
@@ -101,7 +103,23 @@ def add(
         return progress.add_hypothesis(document, entry)
 
     splice(loaded, edit)
-    return _answer(loaded, [_added(number, title, change, proposal.cause)], _alike(loaded, title))
+    added = [_added(number, title, change, proposal.cause)]
+    return _answer(loaded, added, [*spelled, *_alike(loaded, title)])
+
+
+def in_words_of(loaded: Loaded, change: Intervention | None) -> tuple[Intervention | None, list[str]]:
+    """The change with its flags named as the command names them, and a note on each that was not."""
+    if change is None:
+        return None, []
+    workload = loaded.config.workload
+    known = accepted_changes.located(change, workload)
+    spelled = known.spelled(workload.argv(), adapters.synonyms_of(loaded.workspace.root, workload))
+    pairs = zip(known.names, spelled.names, strict=True)
+    moved = [f"{c.bare} is of the server" for c in known.changes if c.of_server and c not in change.changes]
+    return spelled, [
+        *moved,
+        *(f"the command spells {asked} as {name}" for asked, name in pairs if asked != name),
+    ]
 
 
 def refuse(loaded: Loaded, change: Intervention | None) -> None:
@@ -133,8 +151,8 @@ def propose_sweep(
     A value that the command has already, or that a hypothesis tests, is left out and named. Raises
     Duplicate if none is left, InterventionError for a locked knob or a text that is not a sweep.
     """
-    asked = sweep.parse(text)
     loaded = load(directory, session)
+    asked, spelled = _sweep(loaded, text)
     title, description, method = (_said(loaded, text) for text in (title, description, method))
     workload = loaded.config.workload
     argv, env = workload.argv(), training_environment(workload)
@@ -168,7 +186,7 @@ def propose_sweep(
         return document.data
 
     splice(loaded, edit)
-    return _answer(loaded, added, notes)
+    return _answer(loaded, added, [*spelled, *notes])
 
 
 def _said(loaded: Loaded, text: str) -> str:
@@ -192,6 +210,14 @@ def _added(
         intervention=change.text if change else None,
         cause=cause,
     )
+
+
+def _sweep(loaded: Loaded, text: str) -> tuple[sweep.Sweep, list[str]]:
+    """The sweep with its flag named as the command names it."""
+    asked = sweep.parse(text)
+    found = [(value, *in_words_of(loaded, change)) for value, change in asked.changes]
+    changes = tuple((value, change) for value, change, _ in found if change is not None)
+    return replace(asked, changes=changes), found[0][2]
 
 
 def _answer(loaded: Loaded, added: Sequence[ProposedHypothesis], notes: Sequence[str]) -> ProposeAnswer:
@@ -229,14 +255,16 @@ def _entry(
 
 
 def _check(loaded: Loaded, change: Intervention) -> None:
-    refuse_before_running(loaded, None, change)
+    workload = loaded.config.workload
+    synonyms = adapters.synonyms_of(loaded.workspace.root, workload)
+    refuse_before_running(loaded, None, change, synonyms)
     if loaded.workspace.scrub(change.text) != change.text:
         raise InterventionError(
             "the change holds a secret, and the progress file is for everyone to read",
             next="keep it in the environment that gpudebug is started in",
         )
-    workload = loaded.config.workload
     change.apply(workload.argv(), training_environment(workload), loaded.config.allowed)
+    accepted_changes.changed_server(workload, change, loaded.config.allowed)
     if change.patch is not None:
         patch_files.refuse_unusable(loaded, change.patch)
 

@@ -10,7 +10,7 @@ from gpudebug.core import progress
 from gpudebug.core.answers.hypotheses import ReopenAnswer
 from gpudebug.core.errors import BusyError, GpudebugError, ProgressError, UsageError
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.core.words import Status
+from gpudebug.core.words import VERDICTS, Status
 from gpudebug.engine.campaign import confirmation
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
@@ -29,16 +29,16 @@ def reopen(
 ) -> ReopenAnswer:
     """Make hypothesis `number` UNTESTED, its Result an earlier one.
 
-    What is decided is reopened only if its premises changed. An untested one stays as it is. `because` is
-    how a person explains counts that do not fit together: the next test of this very change takes them.
+    What is decided is reopened only if its premises changed, or if a person says why (`because`). An untested
+    one stays as it is. `because` is also how a person explains counts that do not fit together: the next test
+    of this very change takes them.
     """
     loaded = load(directory, session)
     entry = entry_of(loaded, number)
-    if because is not None:
-        _confirm(loaded, entry, because)
+    word = _word(loaded, entry, because) if because is not None else None
     if entry.status is Status.UNTESTED:
         return _answer(loaded, entry, f"hypothesis {number} is UNTESTED already", already=True)
-    why = reason(loaded, entry)
+    why = reason(loaded, entry) or (word if _decided(loaded, entry) else None)
     if why is None:
         raise _refused(loaded, entry)
 
@@ -54,17 +54,21 @@ def reopen(
         return progress.reopen(document, number)
 
     splice(loaded, edit)
-    if because is not None:
-        why += f"; confirmed by a person: {because}"
+    if word is not None and word not in why:
+        why += f"; {word}"
     return _answer(loaded, entry, why, already=False)
 
 
-def _confirm(loaded: Loaded, entry: HypothesisEntry, because: str) -> None:
-    """Keep a person's word on counts of which the verdict says that they do not fit."""
+def _decided(loaded: Loaded, entry: HypothesisEntry) -> bool:
+    return entry.status in VERDICTS and loaded.order(entry) is None
+
+
+def _word(loaded: Loaded, entry: HypothesisEntry, because: str) -> str:
+    """A person's word, kept if it explains counts of which the verdict says that they do not fit."""
     file, line, number = str(loaded.progress_path), entry.status_line or entry.line, entry.number
     if loaded.session is not None:
         raise NotReopened(
-            f"session {loaded.session} cannot confirm counts that do not fit: that is a person's word",
+            f"session {loaded.session} cannot say --because: that is a person's word",
             file=file,
             line=line,
             next=f'a person runs: gpudebug reopen {number} --because "WHY"',
@@ -75,14 +79,17 @@ def _confirm(loaded: Loaded, entry: HypothesisEntry, because: str) -> None:
     judged = loaded.trials[number]
     verdict = judged.verdict if judged.verified and judged.verdict else {}
     counts = unexplained(verdict)
-    if counts is None:
-        raise NotReopened(
-            f"hypothesis {number} has no counts to confirm: --because explains those that do not fit",
-            file=file,
-            line=line,
-            next="gpudebug next" if entry.status is Status.UNTESTED else f"gpudebug reopen {number}",
-        )
-    confirmation.confirm(loaded, number, verdict, text, counts)
+    if counts is not None:
+        confirmation.confirm(loaded, number, verdict, text, counts)
+        return f"confirmed by a person: {text}"
+    if entry.status in VERDICTS:
+        return f"a person says: {text}"
+    raise NotReopened(
+        f"hypothesis {number} has no verdict to reopen, and no counts to confirm",
+        file=file,
+        line=line,
+        next="gpudebug next" if entry.status is Status.UNTESTED else "gpudebug status",
+    )
 
 
 def unexplained(verdict: Mapping[str, Any]) -> str | None:
@@ -109,7 +116,7 @@ def _refused(loaded: Loaded, entry: HypothesisEntry) -> GpudebugError:
         file=file,
         line=line,
         next="propose something else; accepting another hypothesis, or changing the workload or its code, "
-        "would reopen it",
+        'would reopen it, and so does a person\'s --because "WHY"',
     )
 
 

@@ -33,13 +33,22 @@ Mark = tuple[float, int]
 
 @dataclass(frozen=True)
 class RunningCommand:
-    """The command that holds the campaign's lock. `id` names the files of a background process."""
+    """The command that holds the campaign's lock. `id` names the files of a background process.
+
+    Without `pid` and `since`: one that is gone, whose warden still ends what it left.
+    """
 
     pid: int | None
     command: str
     session: str | None
     since: str
     id: str | None = None
+
+    @property
+    def told(self) -> str:
+        return (
+            f"`{self.command}` did since {self.since}" if self.since else "a gpudebug that is gone left here"
+        )
 
 
 def underway(workspace: store.Workspace) -> RunningCommand | None:
@@ -104,6 +113,7 @@ class Follower:
             elapsed_s=elapsed,
             gpu_util=_mean(samples),
             loss=self._log.reader.loss,
+            latency_s=self._log.reader.latency,
             runs_done=sum(r.sealed for r, _ in made),
         )
 
@@ -230,13 +240,16 @@ def running(workspace: store.Workspace, found: RunningCommand, progress: RunProg
     fields = asdict(progress)
     del fields["loss"]
     whose = f" of session {found.session}" if found.session else ""
+    by = (
+        f"since {found.since}, by `{found.command}`{whose}" if found.since else "still: what began it is gone"
+    )
     return Running(
         campaign=_campaign(workspace, progress.run),
         **fields,
         session=found.session,
         since=found.since,
         detached=found.id is not None,
-        why=f"{_what(progress)} is under way since {found.since}, by `{found.command}`{whose}",
+        why=f"{_what(progress)} is under way {by}",
         next_command="gpudebug wait --for 9m",
         files=_files(workspace, found, progress),
     )
@@ -278,4 +291,5 @@ def live(progress: RunProgress) -> Live:
         loss=progress.loss,
         gpu_util=progress.gpu_util,
         left=progress.left_s,
+        latency=progress.latency_s,
     )

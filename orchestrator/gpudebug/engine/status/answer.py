@@ -27,11 +27,14 @@ from gpudebug.core.answers.status import (
     UnlistedVerdict,
     UsedDevice,
 )
+from gpudebug.core.answers.work import WorkFigure
 from gpudebug.core.campaign import decide
+from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.campaign.order import NO_DIAGNOSIS, HypothesisOrder, ordered
 from gpudebug.core.progress import claims
-from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics import learning_units, numbers
 from gpudebug.core.statistics.metrics import GPU_UTIL
+from gpudebug.core.statistics.work_units import pick, recorded
 from gpudebug.core.words import VERDICTS, Status, Trend
 from gpudebug.engine.campaign.campaign import CampaignBaseline, Loaded
 from gpudebug.engine.campaign.load import load
@@ -185,7 +188,10 @@ def _baseline(loaded: Loaded, baseline: CampaignBaseline | None) -> BaselineRow 
         steps_per_s=sum(rates) / len(rates) if rates else None,
         metric_text=written.get("metric"),
         throughput_text=written.get("throughput"),
+        work=_work(loaded, baseline),
+        work_text=written.get("work"),
         loss=written.get("loss"),
+        learning=_learning(loaded, baseline),
         advice=_advice(loaded, baseline),
         runs=baseline.runs,
         cost_s=spent.cost_s,
@@ -198,11 +204,27 @@ def _baseline(loaded: Loaded, baseline: CampaignBaseline | None) -> BaselineRow 
     )
 
 
+def _work(loaded: Loaded, baseline: CampaignBaseline) -> WorkFigure | None:
+    """What its runs process a second, in the unit of work that is chosen from them or set."""
+    found = pick([recorded(e) for e in baseline.evidence], loaded.config.work)
+    return WorkFigure(unit=found.unit, per_s=found.per_s, source=found.source) if found else None
+
+
+def _learning(loaded: Loaded, baseline: CampaignBaseline) -> str | None:
+    """What learning is judged by, as its runs show; None if it is not judged, or cannot be."""
+    criteria = loaded.config.criteria
+    runs = [learning_units.recorded(e) for e in baseline.evidence]
+    return learning_units.judged_by(runs, criteria.learning, criteria.loss)
+
+
 def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
-    """What would make the baseline's loss judgeable, as its runs found it."""
-    if loaded.config.criteria.loss == "any":
-        return []
-    found = [e["loss"]["advice"] for e in baseline.evidence if (e.get("loss") or {}).get("advice")]
+    """What would make a success visible, and the baseline's loss judgeable, as its runs found it."""
+    figure = baseline.figure(loaded.metric) if loaded.metric.points and baseline.role == "workload" else None
+    room = no_room(loaded.campaign, float(loaded.config.criteria.success), figure)
+    found = [room] if room is not None else []
+    learns = any(one.get("metric") == "reward" for e in baseline.evidence for one in e.get("learning") or ())
+    if loaded.config.criteria.loss != "any" and not learns:
+        found += [e["loss"]["advice"] for e in baseline.evidence if (e.get("loss") or {}).get("advice")]
     return list(dict.fromkeys(found))
 
 

@@ -11,28 +11,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudebug.core.answers.compare import CompareAnswer, CompareSide, SpeedRatio
-from gpudebug.core.catalogue import frameworks
-from gpudebug.core.compare import faster
+from gpudebug.core.compare import faster, planning
 from gpudebug.core.compare.faster import ComparedRun, SpeedFigure
+from gpudebug.core.compare.sides import side as shown_side
+from gpudebug.core.config.parser import counted_in, run_for_in
 from gpudebug.core.config.schema import split_command
-from gpudebug.core.errors import GpudebugError, InterruptedRun, StoreError, UsageError
+from gpudebug.core.errors import InterruptedRun, StoreError, UsageError
 from gpudebug.core.inside.sections import beside
 from gpudebug.core.records import Evidence, Manifest, RunRecord
 from gpudebug.core.redaction.redact import REDACTED, Redactor, sensitive_variable
 from gpudebug.core.text import shell_words
-from gpudebug.core.trainlog.latency import Latency, LatencyReader
-from gpudebug.core.trainlog.text import readable
-from gpudebug.core.words import Outcome
+from gpudebug.core.verdict import work as units
+from gpudebug.core.verdict.run_plan import RunPlan
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.playback import NOTE, replayed
 from gpudebug.engine.campaign.session import persons_only
-from gpudebug.engine.run import adapters
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure
-from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
+from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench, remarks
 from gpudebug.engine.run.traces import slowed
+from gpudebug.engine.tools.compared import ComparedSide, asked_of, latency_of, refuse_incomplete
 from gpudebug.engine.trial.baseline import by_the_user
 
 PAIRS = 2
@@ -40,25 +40,7 @@ _RUN = re.compile(r"[0-9]{4,9}-[a-z][\w.-]*")
 _HYPOTHESIS = re.compile(r"[hH]?([0-9]{1,3})")
 _ROLES = {"baseline": "workload", "workload": "workload", "reference": "reference"}
 _READ = ("run.json", "evidence.json", "train.log")
-# Of a longer log the beginning is read.
-_LOG_READ = 64 << 20
-_TAIL_READ = 4096
 _LINE = 200
-
-
-class CompareFailed(GpudebugError):
-    """A run did not complete, so its figures are not those of the whole command."""
-
-    code = "compare"
-
-
-@dataclass(frozen=True)
-class _ComparedSide:
-    """A or B with the folders of its runs, and what is in these."""
-
-    label: str
-    folders: tuple[store.RunFolder, ...]
-    runs: tuple[ComparedRun, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,19 +66,25 @@ def compare(
     device: str = "auto",
     timeout: float | None = None,
     commands_allowed: bool = False,
+    work: str = units.AUTO,
+    run_for: str = "auto",
 ) -> CompareAnswer:
     """Say whether B is faster than A, and what else differs between them.
 
     A and B are each a run (name or folder), `baseline`, `reference` or the number of a hypothesis, for all
     its runs; or both are commands, run `pairs` times each, in turn. In a campaign these go to its runs/,
     else to the first free `compare-N` in `directory`. A session runs none, unless `commands_allowed`.
+    `work` is the unit that throughput counts, `run_for` when gpudebug ends a command, as in a campaign.
     """
+    unit, wanted = counted_in(work), run_for_in(run_for)
     stored = [_stored(directory, text) for text in (a, b)]
     if stored[0] is not None and stored[1] is not None:
-        if pairs or warm_up or timeout:
-            raise UsageError("--runs, --warm-up and --timeout go with two commands", next="leave them out")
+        if pairs or warm_up or timeout or wanted:
+            raise UsageError(
+                "--runs, --warm-up, --run-for and --timeout go with two commands", next="leave them out"
+            )
         _refuse_same(stored[0], stored[1])
-        return _answer(_read_side(stored[0]), _read_side(stored[1]), ())
+        return _answer(_read_side(stored[0]), _read_side(stored[1]), (), unit)
     if stored[0] is not None or stored[1] is not None:
         kinds = ["a command" if one is None else "a recorded run" for one in stored]
         raise UsageError(
@@ -110,8 +98,11 @@ def compare(
         _command(directory, letter, text, interval, device, timeout, report)
         for letter, text in (("a", a), ("b", b))
     ]
-    sides = _run_in_turn(directory, root, commands, pairs or PAIRS, warm_up)
-    return _answer(*sides, tuple(_remarks(commands, warm_up)))
+    if (text := planning.announced(wanted)) is not None:
+        remarks(report)(text)
+    sides = _run_in_turn(directory, root, commands, pairs or PAIRS, warm_up, wanted)
+    notes = planning.ended([run.record for side in sides for run in side.runs])
+    return _answer(*sides, (*notes, *_remarks(commands, warm_up)), unit)
 
 
 def compare_recorded(directory: Path, a: str, b: str) -> CompareAnswer:
@@ -129,7 +120,7 @@ def compare_recorded(directory: Path, a: str, b: str) -> CompareAnswer:
     return _answer(_read_side(sides[0]), _read_side(sides[1]), ())
 
 
-def _stored(directory: Path, text: str) -> _ComparedSide | None:
+def _stored(directory: Path, text: str) -> ComparedSide | None:
     """The recorded runs that `text` names, not yet read; None if it is a command."""
     if not text.strip():
         return None
@@ -139,10 +130,10 @@ def _stored(directory: Path, text: str) -> _ComparedSide | None:
         return _trial(directory, int(named[1]))
     path = directory / text
     if os.path.isfile(path / "run.json"):
-        return _ComparedSide(text, (_folder(path),))
+        return ComparedSide(text, (_folder(path),))
     root = store.find_root(directory)
     if root is not None and "/" not in text and os.path.isdir(root / "runs" / text):
-        return _ComparedSide(text, (_folder(root / "runs" / text),))
+        return ComparedSide(text, (_folder(root / "runs" / text),))
     if os.path.isdir(path):
         raise StoreError("is not a run: it has no run.json", file=str(path), next="name a folder of runs/")
     if _RUN.fullmatch(path.name) and not os.path.isfile(path):
@@ -154,14 +145,14 @@ def _folder(path: Path) -> store.RunFolder:
     return store.RunFolder(path, Redactor().redact)
 
 
-def _baseline(directory: Path, role: str) -> _ComparedSide:
+def _baseline(directory: Path, role: str) -> ComparedSide:
     """All runs of a baseline."""
     loaded = load(directory)
     entry = loaded.document.baseline(role)
     return _of_campaign(loaded, f"baseline of the {role}", entry.runs if entry else ())
 
 
-def _trial(directory: Path, number: int) -> _ComparedSide:
+def _trial(directory: Path, number: int) -> ComparedSide:
     """All runs of a hypothesis's trial, without those of the baseline beside it."""
     loaded = load(directory)
     entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
@@ -172,20 +163,20 @@ def _trial(directory: Path, number: int) -> _ComparedSide:
     return _of_campaign(loaded, f"hypothesis {number}{title}", names)
 
 
-def _of_campaign(loaded: Loaded, label: str, names: Sequence[str]) -> _ComparedSide:
+def _of_campaign(loaded: Loaded, label: str, names: Sequence[str]) -> ComparedSide:
     if not names:
         raise StoreError(f"{label}: no recorded runs", file=str(loaded.progress_path), next="gpudebug status")
-    return _ComparedSide(label, tuple(_folder(loaded.workspace.run(name).path) for name in names))
+    return ComparedSide(label, tuple(_folder(loaded.workspace.run(name).path) for name in names))
 
 
-def _refuse_same(a: _ComparedSide, b: _ComparedSide) -> None:
+def _refuse_same(a: ComparedSide, b: ComparedSide) -> None:
     both = {f.path.resolve() for f in a.folders} & {f.path.resolve() for f in b.folders}
     if both:
         name = min(path.name for path in both)
         raise UsageError(f"run {name} is on both sides", next="name two different runs")
 
 
-def _read_side(side: _ComparedSide) -> _ComparedSide:
+def _read_side(side: ComparedSide) -> ComparedSide:
     return replace(side, runs=tuple(_read(folder) for folder in side.folders))
 
 
@@ -208,51 +199,8 @@ def _read(folder: store.RunFolder) -> ComparedRun:
                 file=str(folder.path / name),
                 next="name another run, or record it again",
             )
-    _refuse_incomplete(folder, evidence)
-    return ComparedRun(record, evidence, _latency(folder), asked=_asked(record))
-
-
-def _asked(record: RunRecord) -> int | None:
-    """The steps that a run's command asks for."""
-    return frameworks.steps_of(record.argv, adapters.known())
-
-
-def _refuse_incomplete(folder: store.RunFolder, evidence: Evidence, who: str = "") -> None:
-    if evidence.outcome is Outcome.COMPLETED:
-        return
-    raise CompareFailed(
-        f"run {folder.name}{who} did not complete: {_ending(folder, evidence)}",
-        file=str(folder.log),
-        next="compare commands that complete" if who else "compare runs that completed",
-    )
-
-
-def _ending(folder: store.RunFolder, e: Evidence) -> str:
-    """How a run ended, in the last words of its log if they say more: `CRASHED (oom_gpu): …`."""
-    if e.failure and e.failure.lines:
-        return f"{e.outcome} ({e.failure.kind}): {e.failure.lines[-1]}"
-    if e.outcome is not Outcome.CRASHED:
-        return f"{e.outcome}: {e.reason}" if e.reason else str(e.outcome)
-    status = f"signal {e.signal}" if e.signal else f"exit status {e.exit_status}"
-    last = folder.scrub(_last_line(folder.log))
-    return f"{e.outcome}, {status}" + (f": {last}" if last else "")
-
-
-def _last_line(log: Path) -> str:
-    if not log.exists():
-        return ""
-    with log.open("rb") as f:
-        f.seek(max(0, f.seek(0, os.SEEK_END) - _TAIL_READ))
-        lines = f.read().splitlines()
-    return next((text for line in reversed(lines) if (text := readable(line, _LINE).strip())), "")
-
-
-def _latency(folder: store.RunFolder) -> Latency | None:
-    if not folder.has("train.log"):
-        return None
-    reader = LatencyReader()
-    reader.feed(store.read_head(folder.log, _LOG_READ))
-    return reader.latency()
+    refuse_incomplete(folder, evidence)
+    return ComparedRun(record, evidence, latency_of(folder), asked=asked_of(record))
 
 
 def _command(
@@ -291,9 +239,14 @@ def _command(
 
 
 def _run_in_turn(
-    directory: Path, root: Path | None, commands: Sequence[_SideCommand], pairs: int, warm_up: bool
-) -> tuple[_ComparedSide, _ComparedSide]:
-    """A B A B …, each run in a folder of its own, sealed."""
+    directory: Path,
+    root: Path | None,
+    commands: Sequence[_SideCommand],
+    pairs: int,
+    warm_up: bool,
+    run_for: float | str | None,
+) -> tuple[ComparedSide, ComparedSide]:
+    """A B A B …, each run in a folder of its own, sealed. Whether the first of A is ended decides for all."""
     with ExitStack() as held:
         workspace = store.Workspace(root or _new_folder(directory))
         fds: tuple[int, ...] = ()
@@ -305,10 +258,11 @@ def _run_in_turn(
             for c, b in zip(commands, benches, strict=True)
         ]
         for command in ready if warm_up else ():
-            workspace.discard(_once(command).folder)
+            workspace.discard(_once(command, planning.plan(run_for)).folder)
         found: dict[str, list[MeasuredRun]] = {c.letter: [] for c in ready}
         for command in ready * pairs:
-            found[command.letter].append(_once(command))
+            plan = planning.plan(run_for, [m.evidence for m in found["a"][:1]])
+            found[command.letter].append(_once(command, plan))
     a, b = (_measured_side(c, found[c.letter]) for c in ready)
     return a, b
 
@@ -319,27 +273,27 @@ def _new_folder(directory: Path) -> Path:
     return path
 
 
-def _once(command: _SideCommand) -> MeasuredRun:
+def _once(command: _SideCommand, plan: RunPlan | None) -> MeasuredRun:
     """One sealed run that completed. CompareFailed or InterruptedRun else; its folder stays."""
-    measured = measure(command.bench, command.job)
+    measured = measure(command.bench, replace(command.job, plan=plan))
     command.bench.workspace.seal(measured.folder)
     if by_the_user(measured):
         raise InterruptedRun(f"run {measured.folder.name} was interrupted", file=str(measured.folder.path))
-    _refuse_incomplete(measured.folder, measured.evidence, f" of {command.letter.upper()}")
+    refuse_incomplete(measured.folder, measured.evidence, f" of {command.letter.upper()}")
     return measured
 
 
-def _measured_side(command: _SideCommand, measured: Sequence[MeasuredRun]) -> _ComparedSide:
+def _measured_side(command: _SideCommand, measured: Sequence[MeasuredRun]) -> ComparedSide:
     redactor = Redactor(command.job.env, command.job.argv)
     shown = {
         name: REDACTED if sensitive_variable(name) else redactor.redact(value)
         for name, value in command.variables.items()
     }
     runs = tuple(
-        ComparedRun(m.record, m.evidence, _latency(m.folder), shown, _asked(m.record)) for m in measured
+        ComparedRun(m.record, m.evidence, latency_of(m.folder), shown, asked_of(m.record)) for m in measured
     )
     words = [f"{name}={value}" for name, value in shown.items()]
-    return _ComparedSide(" ".join([*words, runs[0].record.command]), tuple(m.folder for m in measured), runs)
+    return ComparedSide(" ".join([*words, runs[0].record.command]), tuple(m.folder for m in measured), runs)
 
 
 def _remarks(commands: Sequence[_SideCommand], warm_up: bool) -> list[str]:
@@ -351,10 +305,13 @@ def _remarks(commands: Sequence[_SideCommand], warm_up: bool) -> list[str]:
     return [*remarks, *dict.fromkeys(note for c in commands for note in c.bench.notes)]
 
 
-def _answer(a: _ComparedSide, b: _ComparedSide, remarks: tuple[str, ...]) -> CompareAnswer:
-    found = faster.compare(a.runs, b.runs)
+def _answer(
+    a: ComparedSide, b: ComparedSide, remarks: tuple[str, ...], unit: str = units.AUTO
+) -> CompareAnswer:
+    found = faster.compare(a.runs, b.runs, unit)
     sides = [
-        faster.side(s.label, s.runs, other_batch=found.other_batch, replayed=_played_back(s)) for s in (a, b)
+        shown_side(s.label, s.runs, other_batch=found.other_batch, unit=found.work, replayed=_played_back(s))
+        for s in (a, b)
     ]
     evidence = [[run.evidence for run in side.runs] for side in (a, b)]
     notes = (*_replays(sides), *found.notes, *remarks, *slowed(itertools.chain(*evidence)))
@@ -372,10 +329,11 @@ def _answer(a: _ComparedSide, b: _ComparedSide, remarks: tuple[str, ...]) -> Com
         unknown=tuple(found.checklist.unknown),
         notes=notes,
         files=tuple(str(folder.path) for folder in (*a.folders, *b.folders)),
+        work=units.text(found.work) if found.work else None,
     )
 
 
-def _played_back(side: _ComparedSide) -> bool | None:
+def _played_back(side: ComparedSide) -> bool | None:
     """Whether a run of this side was played back; None if unknown."""
     pairs = zip(side.runs, side.folders, strict=True)
     found = [replayed(run.record.model_dump(mode="json"), folder) for run, folder in pairs]

@@ -19,6 +19,14 @@ from gpudebug.engine.campaign.files import progress_head, progress_path, read_co
 from gpudebug.engine.campaign.links import refuse_links
 from gpudebug.engine.run import adapters
 
+ENDED = (
+    "runs that would go on for long are ended by gpudebug after 30 s of steady training; "
+    "protocol: {run_for: end} lets each end by itself"
+)
+LEARNING = (
+    "learning will be judged by a reward if the runs show one, else by the training loss, from the log or "
+    "from TensorBoard, W&B, CSV or JSONL files; the first baseline says which, and criteria.learning sets it"
+)
 _FOLDERS = ("runs", "progress", "hypotheses")
 
 
@@ -156,6 +164,9 @@ def _about(root: Path, config: Config) -> list[str]:
     name = _framework(root, config)
     if name:
         notes.append(f"recognised the framework: {name}")
+    notes.append(LEARNING)
+    if config.protocol.run_for is None:
+        notes.append(ENDED)
     for part, workload in (("workload", config.workload), ("reference", config.reference)):
         if workload is None:
             continue

@@ -14,12 +14,13 @@ from gpudebug.core.records import Verdict
 from gpudebug.core.redaction.alike import alike, reworded
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 from gpudebug.core.statistics.numbers import UNKNOWN
-from gpudebug.core.words import Outcome
+from gpudebug.core.statistics.work_units import AUTO
+from gpudebug.core.words import AS_PLANNED, Outcome
 from gpudebug.edges import templates
 from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.trial import baseline
-from gpudebug.engine.trial.trial import result_block, runs_of
+from gpudebug.engine.trial.result import result_block, runs_of
 from gpudebug.engine.verify.findings import Finding, Findings
 from gpudebug.engine.verify.runs import Checked, is_older
 
@@ -75,7 +76,7 @@ class CheckedEntry:
                 self.differs(field, found=found[field], why=_NONE_WRITTEN)
 
 
-_CHECKED = frozenset({"gpu util", "metric", "throughput", "training", "loss"})
+_CHECKED = frozenset({"gpu util", "metric", "work", "throughput", "training", "loss"})
 _NONE_WRITTEN = "a figure that gpudebug does not write here"
 
 
@@ -108,10 +109,11 @@ def check_baseline(shown: CheckedEntry, entry: BaselineEntry, runs: Sequence[Che
                 f"run {m.folder.name} is {m.record.reason}: its command, code and device are "
                 "the importer's claim"
             )
-    text = templates.render("baseline.md.j2", **baseline.entry_fields(entry.role, measured, _metric(entry)))
+    fields = baseline.entry_fields(entry.role, measured, _metric(entry), _work(entry))
+    text = templates.render("baseline.md.j2", **fields)
     expected = progress.parse(f"## Baselines\n\n{text}".encode("utf-8", "replace"), "").baselines[0]
-    fields = {k: v for k, v in expected.fields.items() if k != "runs"}
-    shown.compare(fields, entry.fields, older=is_older(measured))
+    values = {k: v for k, v in expected.fields.items() if k != "runs"}
+    shown.compare(values, entry.fields, older=is_older(measured))
 
 
 def _metric(entry: BaselineEntry) -> Metric:
@@ -119,8 +121,14 @@ def _metric(entry: BaselineEntry) -> Metric:
     return Metric(entry.fields.get("metric", "").partition(" ")[0] or GPU_UTIL)
 
 
+def _work(entry: BaselineEntry) -> str:
+    """The unit of work that the entry says was set; else `auto`."""
+    unit, _, rest = entry.fields.get("work", "").partition(", from ")
+    return unit if "(set)" in rest else AUTO
+
+
 def _check_part(shown: CheckedEntry, wanted: str, role: str, outcome: Outcome | None, name: str) -> None:
-    if (role, outcome) != (wanted, Outcome.COMPLETED):
+    if role != wanted or outcome not in AS_PLANNED:
         found = f"runs/{name}: {role}, {outcome or 'unfinished'}"
         shown.differs("runs", expected=f"completed runs of {wanted}", found=found, run=name)
 
@@ -160,9 +168,12 @@ def check_former(shown: CheckedEntry, former: Former, verdict: Verdict) -> None:
 
 
 def check_change(shown: CheckedEntry, entry: HypothesisEntry, runs: Sequence[Checked]) -> None:
-    """The entry's change is the one that its runs tested, and they are this hypothesis's runs."""
+    """The entry's change is the one that its runs tested, and they are this hypothesis's runs.
+
+    The last one counts: in an earlier one the code may have crashed before it was mended.
+    """
     records = [run.measured.record for run in runs if run.measured is not None]
-    trial = next((r for r in records if not r.role.startswith("baseline-")), None)
+    trial = next((r for r in reversed(records) if not r.role.startswith("baseline-")), None)
     if trial is None:
         return
     if trial.hypothesis != entry.number:

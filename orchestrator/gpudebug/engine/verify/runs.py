@@ -27,10 +27,12 @@ _OURS = frozenset(
         "samples.csv",
         "sampler.json",
         "train.log",
+        "server.log",
         "probe.jsonl",
         "loaded.jsonl",
         "sections.json",
         "change.patch",
+        "learning.jsonl",
         "evidence.json",
         "verdict.json",
     }

@@ -76,7 +76,7 @@ def _check_record(run: Checked, where: Finding, findings: Findings) -> bool:
 
 def check_one_pin(verdict: Verdict, runs: Sequence[Checked], where: Finding, findings: Findings) -> None:
     """The runs of one trial, the baseline's beside it among them, are made under the same settings."""
-    own = {used.name for used in verdict.runs if used.part == "trial" or used.fresh}
+    own = {used.name for used in verdict.runs if used.part in ("trial", "crash") or used.fresh}
     records = [run.measured.record for run in runs if run.measured is not None]
     pins = {r.name: r.settings for r in records if r.name in own and r.settings is not None}
     if len(set(pins.values())) > 1:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.engine.campaign.files import Written, stored_record, stored_verdict
 from gpudebug.engine.campaign.unlisted import judged_runs, tested_before, unlisted
-from gpudebug.engine.trial.trial import runs_of
+from gpudebug.engine.trial.result import runs_of
 from gpudebug.engine.verify.entries import CheckedEntry
 from gpudebug.engine.verify.findings import Findings
 

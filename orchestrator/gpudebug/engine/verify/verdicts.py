@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.core.records import UsedRun, Verdict
+from gpudebug.core.records import Terms, UsedRun, Verdict, WorkUnit
 from gpudebug.core.redaction import alike
 from gpudebug.core.verdict.judge import RULE, RULES
+from gpudebug.core.verdict.learning import text as learning_text
+from gpudebug.core.verdict.work import AUTO, text
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import Written, record_of
 from gpudebug.engine.run.measure import MeasuredRun
-from gpudebug.engine.trial.judge import judge_runs, terms_of
+from gpudebug.engine.trial.judge import CRASH, judge_runs, learning_of, terms_of, work_of
 from gpudebug.engine.verify.confirmation import check_confirmed
 from gpudebug.engine.verify.entries import CheckedEntry
 from gpudebug.engine.verify.findings import Finding, Findings
@@ -53,6 +55,8 @@ def check_verdict(
     again = _again(stored, *used, where, findings) if used else None
     if again is None:
         return stored
+    if stored.terms is not None:
+        _check_chosen(stored.terms, used[0] if used else [], where, findings)
     same_rule = stored.rule in RULES
     older = used is not None and is_older(used[1])
     expected = again.model_dump(mode="json", include=_DERIVED if same_rule else _WHATEVER_RULE)
@@ -74,9 +78,10 @@ def _stored(folder: store.RunFolder, where: Finding, findings: Findings) -> Verd
 
 def _used(
     runs: CheckedRuns, stored: Verdict, where: Finding, findings: Findings
-) -> tuple[list[MeasuredRun], list[MeasuredRun]] | None:
-    """The runs of baseline and trial that the verdict used; None if it cannot be judged from them."""
-    parts: dict[str, list[MeasuredRun]] = {"baseline": [], "trial": []}
+) -> tuple[list[MeasuredRun], list[MeasuredRun], list[MeasuredRun]] | None:
+    """The runs of baseline and trial that the verdict used, and earlier crashes of the change; None if it
+    cannot be judged from them."""
+    parts: dict[str, list[MeasuredRun]] = {"baseline": [], "trial": [], CRASH: []}
     whole = True
     for used in stored.runs:
         checked = runs.get(used.name, where.hypothesis)
@@ -89,10 +94,11 @@ def _used(
             whole = False
         else:
             parts[used.part].append(checked.measured)
-    if whole and not all(parts.values()):
+    judged = parts["baseline"] and parts["trial"]
+    if whole and not judged:
         why = "it names no run of the baseline, or none of the trial"
         findings.differs(where.but(field="runs", why=why))
-    return (parts["baseline"], parts["trial"]) if whole and all(parts.values()) else None
+    return (parts["baseline"], parts["trial"], parts[CRASH]) if whole and judged else None
 
 
 def _check_digest(used: UsedRun, checked: Checked, where: Finding, findings: Findings) -> None:
@@ -122,6 +128,7 @@ def _again(
     stored: Verdict,
     before: Sequence[MeasuredRun],
     after: Sequence[MeasuredRun],
+    crashes: Sequence[MeasuredRun],
     where: Finding,
     findings: Findings,
 ) -> Verdict | None:
@@ -145,6 +152,7 @@ def _again(
             stored.remarks,
             confirmed=stored.confirmed,
             rule=rule,
+            crashes=crashes,
         )
     except GpudebugError as e:
         findings.differs(where.but(why=f"cannot be judged again: {e.message}"))
@@ -153,11 +161,40 @@ def _again(
     return None
 
 
+def _check_chosen(terms: Terms, before: Sequence[MeasuredRun], where: Finding, findings: Findings) -> None:
+    """What was chosen from the baseline's runs is what follows from them."""
+    if terms.work is not None:
+        _check_work(terms.work, before, where, findings)
+    if terms.learning is not None and terms.learning.chosen:
+        found = learning_of(before, None)
+        if found is not None and found != terms.learning:
+            why = "not what its baseline's runs show"
+            expected, stored = (learning_text(one) for one in (found, terms.learning))
+            findings.differs(where.but(field="terms.learning", expected=expected, found=stored, why=why))
+
+
+def _check_work(unit: WorkUnit, before: Sequence[MeasuredRun], where: Finding, findings: Findings) -> None:
+    """The unit of work is one that the baseline's runs give: the first that they share, or the one set."""
+    found = work_of(before, AUTO if unit.chosen else unit.unit)
+    if found is not None and found != unit:
+        findings.differs(
+            where.but(
+                field="terms.work",
+                expected=text(found),
+                found=text(unit),
+                why="not what its baseline's runs count",
+            )
+        )
+
+
 def _say_terms(written: Written, stored: Verdict, findings: Findings) -> None:
     """Terms other than those of gpudebug.yaml are allowed, and worth knowing."""
     if stored.terms is None:
         return
-    now, then = (t.model_dump(mode="json") for t in (terms_of(written.config), stored.terms))
+    now, then = (
+        t.model_dump(mode="json", exclude={"work", "learning"})
+        for t in (terms_of(written.config), stored.terms)
+    )
     other = [f"{d.field} {d.found}, now {d.expected}" for d in alike.differences(now, then)]
     if other:
         findings.notes.append(

@@ -10,18 +10,20 @@ from gpudebug.core.answers.analyze import LogAnswer, LoggedLoss
 from gpudebug.core.answers.sample import FailureLines
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence.build import finite
+from gpudebug.core.evidence.latency import latency_evidence
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog.series import Point
 from gpudebug.edges import charts, store
 from gpudebug.engine.campaign.files import find, read_config, redactor_of
 from gpudebug.engine.run.evidence import read_log, samples_beside
+from gpudebug.engine.run.sample import latency_in
 from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, is_document
 
 
 def log(path: Path) -> AnalyzedFile:
     """Raises GpudebugError if the file is one JSON value without training data."""
     found = read_log(path, samples_beside(path), {}, exit_status=None, signal=None, redactor=_redactor(path))
-    silent = not (found.points or found.durations or found.steps or found.failure)
+    silent = not (found.points or found.durations or found.steps or found.failure or found.latencies.count)
     if silent and is_document(store.read_head(path, HEAD)):
         raise GpudebugError(
             "is JSON, but no trace, no section report and no log", file=str(path), next=f"give {KNOWN}"
@@ -41,6 +43,7 @@ def log(path: Path) -> AnalyzedFile:
         steps_per_s=finite(found.steps_per_s),
         data_s=finite(found.data_s),
         update_s=finite(found.update_s),
+        latency=latency_in(latency_evidence(found.latencies)),
         failure=FailureLines(class_=failure.kind, lines=tuple(failure.lines)) if failure else None,
     )
     series = {
