@@ -201,7 +201,10 @@ def test_a_terminal_has_colours_and_a_line_that_lives(replayed: Campaign) -> Non
 
 def test_in_a_pipe_the_run_says_where_it_is_on_standard_error(replayed: Campaign) -> None:
     done = replayed.pin().run("next", "--json").expect(0)
-    (line,) = done.err.splitlines()
+    lines = done.err.splitlines()
+    # Before a run starts, what is about to be spent.
+    assert lines[0].startswith("gpudebug: baseline workload: 1 run of the unchanged workload")
+    (line,) = (line for line in lines if not line.startswith("gpudebug: "))
     assert re.match(r"0001-baseline-workload  \d+\.\d s  ", line)
     assert done.json["action"] == "recorded_baseline"
 

@@ -118,7 +118,8 @@ def test_a_client_drives_one_hypothesis_and_is_told_to_stop(campaign: Campaign) 
                 assert ageless(await answer(client, tool, **arguments)) == ageless(said)
 
     asyncio.run(story())
-    assert told and all("0001-baseline-workload" in str(message) for _, message in told)
+    assert str(told[0][1]).startswith("baseline workload: 1 run of the unchanged workload")
+    assert told[1:] and all("0001-baseline-workload" in str(message) for _, message in told[1:])
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
 
@@ -167,8 +168,9 @@ def test_a_cancelled_call_ends_its_run_and_not_the_server(slow: Campaign) -> Non
         async with connected(slow) as client:
             with anyio.CancelScope() as scope:
 
-                async def cancel(*_: object) -> None:
-                    scope.cancel()
+                async def cancel(_done: float, _total: float | None, message: str | None) -> None:
+                    if "0001-baseline-workload" in str(message):
+                        scope.cancel()
 
                 await client.call_tool("next", {"detach": False}, progress_callback=cancel)
             assert scope.cancelled_caught
@@ -182,7 +184,7 @@ def test_a_cancelled_call_ends_its_run_and_not_the_server(slow: Campaign) -> Non
 
 @contextlib.contextmanager
 def raw(campaign: Campaign) -> Iterator[subprocess.Popen[bytes]]:
-    """The server with a client that is only a pipe; `next` is running when it is handed over."""
+    """The server with a client that is only a pipe; a run is under way when it is handed over."""
     process = subprocess.Popen(
         [*GPUDEBUG, "mcp"],
         cwd=campaign.folder,
@@ -208,7 +210,11 @@ def raw(campaign: Campaign) -> Iterator[subprocess.Popen[bytes]]:
         process.stdin.flush()
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "gpudebug"
-        assert json.loads(process.stdout.readline())["method"] == "notifications/progress"
+        for line in iter(process.stdout.readline, b""):
+            message = json.loads(line)
+            assert message["method"] == "notifications/progress"
+            if "0001-baseline-workload" in message["params"]["message"]:
+                break
         yield process
 
 

@@ -32,6 +32,10 @@ LINES = {
         moment(step=None, total_steps=None, loss=None, gpu_util=None, left=None),
         "0001-h1  7.3 s  no step yet  util unknown",
     ),
+    "latencies without steps": (
+        moment(step=None, total_steps=None, loss=None, left=None, latency=0.0123),
+        "0001-h1  7.3 s  latency 12.3 ms  util 27.4%",
+    ),
     "idle is not unknown": (moment(gpu_util=0.0, left=0.0), "util 0.0%  0.0 s left"),
 }
 

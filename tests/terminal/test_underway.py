@@ -14,6 +14,10 @@ from gpudebug.terminal.underway import progress
     "told, said",
     [
         (RunProgress(), "no run has begun yet"),
+        (
+            RunProgress(run="0001-h1", latency_s=0.0123),
+            "0001-h1, latency 12.3 ms, time left unknown, gpu_util unknown so far",
+        ),
         (RunProgress(run="0001-h1"), "0001-h1, step unknown, time left unknown, gpu_util unknown so far"),
         (
             RunProgress(

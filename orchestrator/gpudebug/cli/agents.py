@@ -107,7 +107,7 @@ def reopen(
         typer.Option(
             "--because",
             metavar="WHY",
-            help="Explain counts of log and probe that do not fit; only a person may.",
+            help="Say why, of any verdict or of counts that do not fit; only a person may.",
         ),
     ] = None,
     directory: Directory = None,
@@ -115,7 +115,7 @@ def reopen(
 ) -> None:
     """Test a hypothesis again; keep its result.
 
-    If it is undecided, or its premises changed.
+    If it is undecided, its premises or its baseline changed, its trial was disturbed, or a person says why.
     """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of

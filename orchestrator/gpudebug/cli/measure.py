@@ -80,6 +80,10 @@ def compare(
     interval: Annotated[float, typer.Option(min=0.02, max=60.0, help="Seconds between samples.")] = 0.2,
     device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
     timeout: Annotated[str | None, typer.Option(help="End a command after this time, e.g. 10m.")] = None,
+    work: Annotated[str, typer.Option(help="What throughput counts, e.g. tokens.")] = "auto",
+    run_for: Annotated[
+        str, typer.Option("--run-for", help="When a command is ended: auto, 90s of steady work, or end.")
+    ] = "auto",
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -92,9 +96,9 @@ def compare(
     from gpudebug.terminal.compare import compare as render
     from gpudebug.terminal.live import LiveLine
 
-    how: dict[str, Any] = {"interval": interval, "device": device, "timeout": seconds(timeout)}
+    how: dict[str, Any] = {"interval": interval, "device": device, "timeout": seconds(timeout), "work": work}
     with LiveLine() as live:
-        answer = engine(folder, a, b, live, pairs=runs, warm_up=warm_up, **how)
+        answer = engine(folder, a, b, live, pairs=runs, warm_up=warm_up, run_for=run_for, **how)
     print_(answer, render)
 
 

@@ -69,6 +69,10 @@ def _log(answer: LogAnswer) -> str:
         f"data      {numbers.number(answer.data_s, 's a step')}, "
         f"update {numbers.number(answer.update_s, 's a step')}",
     ]
+    if answer.latency:
+        from gpudebug.terminal.sample import latency
+
+        lines += [line.replace("latency ", "latency   ", 1) for line in latency(answer.latency)]
     if answer.failure:
         lines.append(f"failure   {answer.failure.class_}")
         lines += [f"  {line}" for line in answer.failure.lines[-5:]]

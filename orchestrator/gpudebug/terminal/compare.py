@@ -20,7 +20,8 @@ _FIGURES = {"throughput": "throughput", "latency": "latency", "wall_time": "wall
 def compare(answer: CompareAnswer) -> str:
     """Render a table of A and B, the verdict, the differences and the files."""
     a, b = answer.a, answer.b
-    lines = [*_behind("A  ", a.label), *_behind("B  ", b.label), ""]
+    lines = [*_behind("A  ", a.label), *_behind("B  ", b.label)]
+    lines += [*(_behind("work: ", answer.work) if answer.work else []), ""]
     lines.append(_row("", f"A, {_runs(a)}", f"B, {_runs(b)}", "speed of B over A"))
     lines.append(_row("gpu_util", _utilisation(a), _utilisation(b)))
     for name, label in _FIGURES.items():
@@ -67,13 +68,19 @@ def _values(side: CompareSide, name: str) -> dict[str, str] | None:
     if name == "throughput":
         rate = side.throughput
         ends = (("mean", rate.mean), ("min", rate.min), ("max", rate.max)) if rate else ()
-        return {end: numbers.rate(v, rate.unit) for end, v in ends} if rate else None
+        return {end: _rate(v, rate.unit) for end, v in ends} if rate else None
     spread = side.latency if name == "latency" else side.wall_time
     if spread is None:
         return None
     first = {"first": numbers.seconds(side.latency.first_s)} if side.latency else {}
     times = (("mean", spread.mean_s), ("min", spread.min_s), ("max", spread.max_s))
     return first | {end: numbers.seconds(v) for end, v in times}
+
+
+def _rate(value: float, unit: str) -> str:
+    """A rate that fits into its column; what it counts is in `work:` above."""
+    text = numbers.rate(value, unit)
+    return text if len(text) < _COLUMN else f"{numbers.number(value)}/s"
 
 
 def _or_unknown(figure: Mapping[str, str] | None, which: str) -> str:

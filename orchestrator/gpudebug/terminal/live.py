@@ -19,12 +19,9 @@ PIPE_INTERVAL_S = 10.0
 
 def line(live: Live) -> str:
     """Format elapsed time, step, loss, utilisation and time left, as far as they are known."""
-    step = (
-        f"step {live.step}" + (f"/{live.total_steps}" if live.total_steps else "")
-        if live.step
-        else "no step yet"
-    )
-    parts = [live.label, numbers.duration(live.elapsed), step]
+    step = f"step {live.step}" + (f"/{live.total_steps}" if live.total_steps else "") if live.step else ""
+    latency = f"latency {numbers.seconds(live.latency)}" if live.latency is not None else ""
+    parts = [live.label, numbers.duration(live.elapsed), step or latency or "no step yet"]
     if live.loss is not None:
         parts.append(f"loss {numbers.number(live.loss)}")
     parts.append(f"util {numbers.percent(live.gpu_util)}")

@@ -33,6 +33,8 @@ def _(answer: RecordedBaseline) -> str:
         own = "" if one.metric == "gpu_util" else f"{one.metric} {one.metric_text}, "
         figures = f"{own}{one.gpu_util_text}, {one.throughput_text}, loss {one.loss}"
         lines.append(f"Baseline {one.role} recorded: {figures}")
+        lines += [f"  work: {one.work_text}"] if one.work_text else []
+        lines += [f"  learning: judged by {one.learning}"] if one.learning else []
         lines += [f"  note: {line}" for line in one.notes]
         lines += [f"  advice: {line}" for line in one.advice]
         lines += inside(one.probe)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudebug.core.answers.sample import SampleAnswer, SampledDevice
+from gpudebug.core.answers.sample import LatencyFigures, SampleAnswer, SampledDevice
 from gpudebug.core.inside.probe.together import side
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.probe import inside
@@ -22,6 +22,7 @@ def sample(answer: SampleAnswer) -> str:
     # The probe's own rate is among its figures.
     if rate is not None and rate != (answer.probe or {}).get("steps_per_s"):
         lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
+    lines += latency(answer.latency)
     lines += [f"note: {line}" for line in answer.notes]
     record = {"run": "probe", "probe": answer.probe, "probe_reason": answer.probe_reason}
     lines += [*inside([side("probe", [record])]), *places(answer.stacks)]
@@ -38,6 +39,20 @@ def _trace(answer: SampleAnswer) -> list[str]:
     from gpudebug.terminal.torchprofile import trace
 
     return trace(answer.trace)
+
+
+def latency(found: LatencyFigures | None) -> list[str]:
+    """Format the latencies that were printed: `latency p50 12.3 ms, p95 15 ms (290 of 300, first 2.4 s)`."""
+    if found is None:
+        return []
+    known = [(name, getattr(found, f"{name}_s")) for name in ("p50", "p95", "p99")]
+    known = [(name, value) for name, value in known if value is not None] or [("mean", found.mean_s)]
+    text = ", ".join(f"{name} {numbers.seconds(value)}" for name, value in known)
+    if found.count is None:
+        return [f"latency {text} (as printed over all)"]
+    printed = found.count + found.warmup
+    count = f"{found.count} of {printed} printed" if found.warmup else f"{printed} printed"
+    return [f"latency {text} ({count}, first {numbers.seconds(found.first_s)})"]
 
 
 def devices(rows: Sequence[SampledDevice]) -> list[str]:

@@ -82,6 +82,7 @@ def _baseline(role: str, b: BaselineRow, here: Screen) -> list[str]:
     lines = here.labelled(label, _measured(b)) if beside else [label.rstrip()]
     lines += [] if beside else here.labelled(indent, _measured(b))
     lines += [indent + line for line in here.sparks(drawn(b), here.columns - len(indent))]
+    lines += here.labelled(f"{indent}work: ", b.work_text) if b.work_text else []
     for advice in b.advice:
         lines += here.labelled(f"{indent}advice: ", advice)
     return lines

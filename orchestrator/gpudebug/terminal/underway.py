@@ -15,8 +15,7 @@ def progress(run: RunProgress | Running) -> str:
     """Format the run, its progress and its utilisation."""
     if run.run is None:
         return "no run has begun yet"
-    step = numbers.UNKNOWN if run.step is None else str(run.step)
-    parts = [run.run, f"step {step}" + (f" of {run.steps}" if run.steps else "")]
+    parts = [run.run, _reached(run)]
     if run.elapsed_s is not None:
         parts.append(f"{numbers.duration(run.elapsed_s)} elapsed")
     left = numbers.UNKNOWN if run.left_s is None else numbers.duration(run.left_s)
@@ -25,3 +24,10 @@ def progress(run: RunProgress | Running) -> str:
     if run.runs_done:
         parts.append(f"{run.runs_done} run{'s' if run.runs_done != 1 else ''} done")
     return ", ".join(parts)
+
+
+def _reached(run: RunProgress | Running) -> str:
+    if run.step is None and run.latency_s is not None:
+        return f"latency {numbers.seconds(run.latency_s)}"
+    step = numbers.UNKNOWN if run.step is None else str(run.step)
+    return f"step {step}" + (f" of {run.steps}" if run.steps else "")

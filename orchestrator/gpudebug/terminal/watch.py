@@ -243,6 +243,8 @@ def _wrapped(pen: Pen, text: Text, width: int, most: int = 3) -> list[Text]:
 
 def _steps(sight: Sight) -> str:
     p = sight.progress
+    if p.step is None and p.latency_s is not None:
+        return f"latency {numbers.seconds(p.latency_s)}"
     if p.step is None:
         return "no step yet" if not sight.over else ""
     return f"{sight.step_unit or 'step'} {p.step}" + (f"/{p.steps}" if p.steps else "")
@@ -283,4 +285,10 @@ def _size(count: int) -> str:
 
 
 def _of_outcome(outcome: str | None) -> str:
-    return "" if outcome is None else "green" if outcome in ("COMPLETED", "ENDED_EARLY") else "bold red"
+    return (
+        ""
+        if outcome is None
+        else "green"
+        if outcome in ("COMPLETED", "ENDED_EARLY", "ENDED_BY_PLAN")
+        else "bold red"
+    )
