@@ -179,19 +179,19 @@ ROOMS = {
         text: errors progress
         change: command errors text
         redaction: command words
-        statistics: answers progress records redaction
+        statistics: answers progress records redaction words
         yaml: errors
         config: change command errors statistics text words yaml
         inside: answers command errors records statistics text words
         campaign: change config errors progress statistics words
         catalogue: change command config errors inside records text yaml
-        trainlog: errors records redaction statistics text yaml
+        trainlog: command errors records redaction statistics text words yaml
         samples: errors records statistics trainlog
         evidence: command inside records samples statistics trainlog words
-        verdict: change command inside records redaction samples statistics words
+        verdict: change command inside records redaction samples statistics text words
         compare: answers command errors inside records statistics trainlog verdict words
         diagnosis: answers catalogue change command compare errors evidence inside records samples statistics
-            text verdict words
+            text words
     """,
     "engine": """
         campaign:
@@ -204,7 +204,7 @@ ROOMS = {
         diagnosis: campaign hypotheses run trial
         status: campaign diagnosis live run trial verify
         cycle: brief campaign diagnosis hypotheses live run status trial
-        agents: brief campaign cycle diagnosis live run status
+        agents: campaign cycle diagnosis live run status
         report: campaign diagnosis run status trial
         tools: agents campaign cycle hypotheses run status trial
     """,
@@ -553,6 +553,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.setup": "cli/test_golden.py",
     "gpudebug.core.answers.verify": "terminal/test_verify.py",
     "gpudebug.core.answers.show": "cli/test_golden.py",
+    "gpudebug.core.answers.work": "core/verdict/test_work.py",
     "gpudebug.core.answers.status": "cli/test_golden.py",
     "gpudebug.core.catalogue.model": "core/catalogue/test_parser.py",
     "gpudebug.core.change.flag_edits": "core/command/test_launchers.py",
@@ -560,7 +561,15 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.diagnosis.layer_flags": "core/diagnosis/test_layers.py",
     "gpudebug.core.diagnosis.model": "core/diagnosis/test_rank.py",
     "gpudebug.core.records.base": "core/records/test_records.py",
+    "gpudebug.core.records.conditions": "core/samples/test_conditions.py",
+    "gpudebug.core.records.ended": "core/records/test_records.py",
     "gpudebug.core.records.inside": "core/inside/probe/test_figures.py",
+    "gpudebug.edges.launcher.ports": "edges/launcher/warden/test_serving.py",
+    "gpudebug.edges.launcher.warden.events": "edges/launcher/test_follower.py",
+    "gpudebug.edges.launcher.warden.served": "edges/launcher/warden/test_serving.py",
+    "gpudebug.core.records.series": "core/evidence/test_build.py",
+    "gpudebug.core.records.work": "core/verdict/test_work.py",
+    "gpudebug.core.verdict.gates.rates": "core/verdict/test_composition.py",
     "gpudebug.core.trace.names": "core/trace/test_summary.py",
     "gpudebug.engine.campaign.campaign": "engine/campaign/test_load.py",
     "gpudebug.engine.campaign.change_files": "engine/campaign/test_premises.py",
@@ -573,9 +582,14 @@ TESTED_ELSEWHERE = {
     "gpudebug.engine.diagnosis.layer_run": "engine/diagnosis/test_layers.py",
     "gpudebug.engine.report.hypotheses": "engine/report/test_data.py",
     "gpudebug.engine.report.runs": "engine/report/test_data.py",
+    "gpudebug.engine.run.around": "engine/run/test_environment.py",
     "gpudebug.engine.run.catalogue": "engine/diagnosis/test_catalogue_view.py",
     "gpudebug.engine.run.evidence": "engine/run/test_measure.py",
     "gpudebug.engine.run.outputs": "engine/tools/analyze/test_outputs.py",
+    "gpudebug.engine.trial.baseline_notes": "engine/trial/test_baseline.py",
+    "gpudebug.engine.trial.lengths": "engine/trial/test_lengthen.py",
+    "gpudebug.engine.trial.premises": "engine/trial/test_trial.py",
+    "gpudebug.engine.trial.spending": "core/verdict/test_spending.py",
     "gpudebug.engine.run.prepare": "engine/trial/test_trial.py",
     "gpudebug.engine.tools.analyze.samples": "engine/tools/analyze/test_analyze.py",
     "gpudebug.engine.verify.confirmation": "engine/campaign/test_confirmation.py",
@@ -616,7 +630,9 @@ OF_A_ROOM = {
     "core/trace/test_hta.py": "figures of another tool",
     "core/trainlog/test_formats.py": "logs of every framework",
     "core/trainlog/test_recorded.py": "real logs",
+    "core/catalogue/test_side_work_offers.py": "the shipped causes on commands of real programs",
     "core/verdict/test_composition.py": "all gates together",
+    "core/verdict/test_drift.py": "intervals and protocol on hosts that drift",
     "cli/test_bad_input.py": "bad input at the command line",
     "cli/test_golden.py": "the answers of every command",
     "cli/test_disk.py": "disks that are full or read-only",

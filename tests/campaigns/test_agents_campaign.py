@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from tests.support import scripted_agent
 from tests.support.campaigns import Campaign, git, make_repository
+from tests.support.judged import disturbed, settled
 from tests.support.repositories import left_over, users, worktrees
 
 from gpudebug import demo
@@ -116,31 +117,28 @@ def waits(folder: Path) -> float:
     return sum(found) / len(found)
 
 
+def of_fix(campaign: Campaign) -> Any:
+    """What `show` answers of the right fix, in the words of `next`."""
+    shown = campaign.json("show", "4")
+    return {**shown, "hypothesis": 4, "verdict": shown["status"]}
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_agents_that_misbehave(tmp_path: Path) -> None:
     campaign = make(tmp_path / "repo")
     before = own(campaign)
     original = (campaign.folder / "train.py").read_bytes()
     env = scripted_agent.script(tmp_path / "plan.json", *SESSIONS)
     command = shlex.join([sys.executable, str(AGENT)])
-    done = campaign.run("loop", "--agent", command, "--idle", "5", *LIMIT, "--json", env=env, timeout=200)
-    answer = done.json
-    told = {h["number"]: h for h in answer["hypotheses"]}
-    if told[4]["status"] == "INVALID":
-        why = campaign.json("show", "4")["why"]
-        assert why.startswith("the device was shared"), why
-        pytest.skip(f"too busy here to measure: {why}")
-    done.expect(4)
-    assert answer["ending"] == "solved"
-
-    # Only the right fix is VALIDATED by runs; on a busy machine the others may be no more than undecided.
-    assert [n for n, h in told.items() if h["verified"] and h["status"] == "VALIDATED"] == [4]
-    assert (told[1]["status"], told[1]["verified"]) == ("VALIDATED", False)
-    assert {told[n]["status"] for n in (2, 3)} <= {"REJECTED", "INVALID"}
-    assert told[2]["verified"] and told[3]["verified"]
+    words = ("loop", "--agent", command, "--idle", "5", *LIMIT, "--json")
+    done = campaign.run(*words, env=env, timeout=200)
+    answer, first = done.json, of_fix(campaign)
     sessions = answer["sessions"]
     assert [s["hypothesis"] for s in sessions if s["verdict"]] == [2, 4]
-    assert [s["exit_status"] for s in sessions] == [0, 0, 0, None, 0]
+    assert [s["exit_status"] for s in sessions[:5]] == [0, 0, 0, None, 0]
+    # After a verdict that others on the host left open, further agents come, who have nothing to do.
+    assert len(sessions) == 5 or disturbed(first)
     said = [Path(s["transcript"]).read_text() for s in sessions]
     assert re.findall(r"gpudebug next -> (\d)", said[2]) == ["0", *"7" * 9]
     assert "gpudebug propose --title The scaler is not cached" in said[3]
@@ -153,8 +151,28 @@ def test_agents_that_misbehave(tmp_path: Path) -> None:
     kept = {k: v for k, v in own(campaign).items() if k != "train.py"}
     assert kept == {k: v for k, v in before.items() if k != "train.py"}
 
-    # Its owner puts it back, accepts the fix, measures it, and hands it over.
+    # Its owner puts it back; what others on the host disturbed is measured again.
     (campaign.folder / "train.py").write_bytes(original)
+
+    def again(number: int) -> Any:
+        nonlocal done
+        campaign.run("baseline").expect(0)
+        campaign.run("reopen", str(number)).expect(0)
+        done = campaign.run(*words, env=env, timeout=200)
+        return of_fix(campaign)
+
+    settled(first, again)
+    done.expect(4)
+    assert done.json["ending"] == "solved"
+
+    # Only the right fix is VALIDATED by runs; on a busy machine the others may be no more than undecided.
+    found = {h["number"]: h for h in done.json["hypotheses"]}
+    assert [n for n, h in found.items() if h["verified"] and h["status"] == "VALIDATED"] == [4]
+    assert (found[1]["status"], found[1]["verified"]) == ("VALIDATED", False)
+    assert {found[n]["status"] for n in (2, 3)} <= {"REJECTED", "INVALID"}
+    assert found[2]["verified"] and found[3]["verified"]
+
+    # The owner accepts the fix, measures it, and hands it over.
     problems = campaign.run("verify", "--json").expect(1).json["problems"]
     assert {p["hypothesis"] for p in problems} == {1}
     assert "UNVERIFIED" in [p["why"].split(":")[0] for p in problems]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, copied, make_campaign, make_replay_campaign, record
+from tests.support.judged import gates, judged
 from tests.support.places import SUPPORT
 
 PROGRAM = SUPPORT / "hollow_train.py"
@@ -31,27 +32,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 
 
 def try_out(measured: Campaign, folder: Path, change: str, config: str = "") -> tuple[Campaign, Any]:
-    """What `next` says of one change to the campaign, with more settings; skipped on a machine that is not
-    quiet enough for a verdict."""
+    """What `next` answers of one change to the campaign, with more settings."""
     campaign = copied(measured, folder)
     with campaign.config.open("a") as f:
         f.write(config)
     campaign.pin().propose(change)
-    answer = campaign.json("next")
-    for _ in range(2):
-        if answer["verdict"] not in ("INCONCLUSIVE", "INVALID"):
-            break
-        # The load beside it changed: with a new baseline it is judged again.
-        campaign.run("baseline").expect(0)
-        campaign.run("reopen", "1").expect(0)
-        answer = campaign.json("next")
-    if answer["why"].startswith("the device was shared: other processes used "):
-        pytest.skip(answer["why"])
-    return campaign, answer
-
-
-def gates(answer: Any) -> dict[str, Any]:
-    return {gate["name"]: gate for gate in answer["gates"]}
+    return campaign, judged(campaign)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, make_campaign, make_replay_campaign, record
+from tests.support.judged import judged
 from tests.support.patches import write_patch
 
 LOADER = "def fetch(n):\n    return [read(i) for i in n]\n"
@@ -52,7 +53,7 @@ def played(folder: Path, *, command: str, trial: dict[str, Any]) -> Campaign:
     return campaign
 
 
-def judged(campaign: Campaign, files: dict[str, str]) -> Any:
+def tried(campaign: Campaign, files: dict[str, str]) -> Any:
     write_patch(campaign, PATCH, files)
     campaign.propose(f"--patch {PATCH}")
     return campaign.json("next")
@@ -65,7 +66,7 @@ def gate(answer: Any, name: str = "throughput") -> Any:
 @pytest.mark.parametrize("code", [SPINS, TRIPLED], ids=["spins and prints four", "prints each step as three"])
 def test_a_change_of_what_is_printed_proves_no_speed_without_a_probe(tmp_path: Path, code: str) -> None:
     campaign = played(tmp_path, command="python train.py", trial={"rate": 40.0})
-    answer = judged(campaign, {"train.py": code})
+    answer = tried(campaign, {"train.py": code})
     assert answer["verdict"] == "INCONCLUSIVE", answer
     found = gate(answer)
     assert (found["result"], found["value"], found["source"]) == ("unknown", None, "log")
@@ -79,14 +80,14 @@ def test_steps_beyond_what_the_command_plans_prove_no_speed(tmp_path: Path) -> N
     """Whatever the change touches: 120 steps are planned, and 480 are printed."""
     command = "python train.py --steps=120"
     campaign = played(tmp_path, command=command, trial={"rate": 40.0})
-    answer = judged(campaign, {"loader.py": CACHED})
+    answer = tried(campaign, {"loader.py": CACHED})
     assert answer["verdict"] == "INCONCLUSIVE", answer
     assert gate(answer)["unexplained"].endswith("printed 480 steps, and its command plans 120 steps")
 
 
 def test_a_change_of_the_loader_is_validated_and_called_the_programs_own_word(tmp_path: Path) -> None:
     campaign = played(tmp_path, command="python train.py", trial={"rate": 25.0})
-    answer = judged(campaign, {"loader.py": CACHED})
+    answer = tried(campaign, {"loader.py": CACHED})
     assert answer["verdict"] == "VALIDATED", answer
     assert (gate(answer)["source"], gate(answer)["note"]) == ("log", "by the program's own word")
     (shown,) = campaign.json("status")["hypotheses"]
@@ -99,10 +100,10 @@ def test_a_change_of_the_loader_is_validated_and_called_the_programs_own_word(tm
 @pytest.mark.slow
 def test_a_person_explains_counts_and_no_session_may(tmp_path: Path) -> None:
     campaign = played(tmp_path, command="python train.py", trial={"rate": 25.0})
-    assert judged(campaign, {"train.py": TRAIN.replace("step + 1", "1 + step")})["verdict"] == "INCONCLUSIVE"
+    assert tried(campaign, {"train.py": TRAIN.replace("step + 1", "1 + step")})["verdict"] == "INCONCLUSIVE"
     words = ("reopen", "1", "--because", "it prints the same\x1b[2J number")
     refused = campaign.run(*words, env={"GPUDEBUG_SESSION": "a1"}).expect(1).err
-    assert "cannot confirm counts that do not fit" in refused
+    assert "cannot say --because: that is a person's word" in refused
     assert campaign.statuses() == ["INCONCLUSIVE"]
     campaign.run(*words).expect(0)
     answer = campaign.json("next")
@@ -119,18 +120,21 @@ def test_a_person_explains_counts_and_no_session_may(tmp_path: Path) -> None:
 
 def test_a_word_on_another_change_confirms_nothing(tmp_path: Path) -> None:
     campaign = played(tmp_path, command="python train.py", trial={"rate": 25.0})
-    judged(campaign, {"train.py": TRAIN.replace("step + 1", "1 + step")})
+    tried(campaign, {"train.py": TRAIN.replace("step + 1", "1 + step")})
     campaign.run("reopen", "1", "--because", "the same number").expect(0)
     write_patch(campaign, PATCH, {"train.py": SPINS})
     assert campaign.json("next")["verdict"] == "INCONCLUSIVE"
 
 
-def test_there_must_be_counts_to_explain(tmp_path: Path) -> None:
+def test_a_persons_word_without_counts_reopens_and_confirms_nothing(tmp_path: Path) -> None:
     campaign = played(tmp_path, command="python train.py", trial={"rate": 25.0})
-    judged(campaign, {"loader.py": CACHED})
-    said = campaign.run("reopen", "1", "--because", "I like it").expect(1).err
-    assert "has no counts to confirm" in said
-    assert campaign.statuses() == ["VALIDATED"]
+    tried(campaign, {"loader.py": CACHED})
+    answer = campaign.json("reopen", "1", "--because", "the data set was moved")
+    assert (answer["was"], answer["why"]) == ("VALIDATED", "a person says: the data set was moved")
+    assert "Earlier result (VALIDATED)" in campaign.text
+    said = campaign.run("reopen", "1", "--because", "once more").expect(1).err
+    assert "has no verdict to reopen, and no counts to confirm" in said
+    assert not [note for note in campaign.json("next")["notes"] if "confirmed" in note]
 
 
 TORCH = '''\
@@ -214,10 +218,9 @@ def test_the_optimizers_steps_are_held_against_the_log(
     campaign = copied(probed_once, tmp_path / "repo")
     write_patch(campaign, PATCH, {"train.py": code})
     campaign.propose(f"--patch {PATCH}")
-    answer = campaign.json("next", env={"OMP_NUM_THREADS": "1"}, timeout=270)
+    answer = judged(campaign, env={"OMP_NUM_THREADS": "1"}, timeout=270)
     if verdict == "not validated":
-        shared = answer["verdict"] == "INVALID" and "the device was shared" in answer["why"]
-        assert answer["verdict"] in ("INCONCLUSIVE", "REJECTED") or shared, json.dumps(answer, indent=1)
+        assert answer["verdict"] in ("INCONCLUSIVE", "REJECTED"), json.dumps(answer, indent=1)
     else:
         assert answer["verdict"] == verdict, json.dumps(answer, indent=1)
     assert (gate(answer)["unexplained"] is None) == (said is None)

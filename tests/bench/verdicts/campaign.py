@@ -73,13 +73,13 @@ def _moments(plan: Plan) -> tuple[Pool, list[Moment]]:
     """The recorded baselines' runs, and those of every later moment."""
     drift = plan.scenario.drift
     deltas = [d for d in DELTAS if plan.trials.get(d)]
-    baseline = _pool(plan, 0.0, "baseline", 0, looks=False)
+    baseline = _pool(plan, 0.0, "baseline", 0, looks=plan.early)
     if not drift:
         return baseline, [Moment(baseline, {d: _pool(plan, d, "trial", 0, looks=plan.early) for d in deltas})]
     found = []
     for moment in range(1, _MOMENTS + 1):
         moved = drift * moment / _MOMENTS
-        fresh = _pool(plan, moved, "fresh", moment, looks=False)
+        fresh = _pool(plan, moved, "fresh", moment, looks=plan.early)
         trials = {d: _pool(plan, d + moved, "trial", moment, looks=plan.early) for d in deltas}
         found.append(Moment(fresh, trials))
     return baseline, found

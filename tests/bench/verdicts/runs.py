@@ -18,7 +18,8 @@ from gpudebug.core.trainlog import LogSummary
 
 # Steps per busy second, for 4 steps a second at the baseline's level: work is conserved.
 STEPS_PER_BUSY_S = 4 / (BASELINE / 100)
-LOOK_EVERY = 10.0
+LOOK_EVERY = 5.0
+"""Half of what lies between two looks for a certain answer: a plan is looked at when it is due."""
 _DEVICE = "GPU-00000000-0000-0000-0000-000000000000"
 
 
@@ -91,7 +92,8 @@ def _run(traces: Traces, i: int, steps_known: bool, looks: bool) -> Run:
 
     def seen(until: float, ended: bool) -> Evidence:
         count = len(rows) if ended else int(until / INTERVAL)
-        run = EndedRun(name=f"{i:04d}", role="simulated", outcome=Outcome.COMPLETED, duration_s=until)
+        outcome = Outcome.COMPLETED if ended else Outcome.ENDED_EARLY
+        run = EndedRun(name=f"{i:04d}", role="simulated", outcome=outcome, duration_s=until)
         log = _log(done[:count], start, min(until, end), steps_known)
         return evidence.build(run, RunReadings(samples=SampleTable(rows[:count]), log=log))
 

@@ -111,22 +111,26 @@ def cost(outcomes: Sequence[Outcome], name: str) -> float | None:
     return None
 
 
-def by_scenario(outcomes: Sequence[Outcome], name: str) -> str:
-    """One protocol, scenario by scenario."""
-    rows = []
+def by_scenario(outcomes: Sequence[Outcome], name: str) -> tuple[str, list[str]]:
+    """One protocol, scenario by scenario, with the bounds that it misses."""
+    rows, missed = [], []
     for outcome in outcomes:
         cells = outcome.cells[name]
         row = [outcome.plan.title]
-        row += [
-            share_text(c.count(cells[c.delta]), cells[c.delta].trials) if c.delta in cells else "-"
-            for c in COLUMNS
-        ]
+        for column in COLUMNS:
+            cell = cells.get(column.delta)
+            row.append(share_text(column.count(cell), cell.trials) if cell else "-")
+            if cell and not column.kept(column.count(cell) / cell.trials):
+                missed.append(
+                    f"{name}, {outcome.plan.title}: {column.title} {row[-1]}, must be {column.bound}"
+                )
+                row[-1] += " !"
         known = [d for d in _MIX if d in cells]
         row.append(" / ".join(f"{cells[d].seconds:.0f}" for d in known))
         row.append(" / ".join(f"{cells[d].runs:.1f}" for d in known))
         rows.append(row)
     head = [name, *(f"{c.title}, %" for c in COLUMNS), "device-s at 0/10/25", "trial runs"]
-    return markdown(head, rows)
+    return markdown(head, rows), missed
 
 
 def dilution(outcomes: Sequence[Outcome], names: Sequence[str]) -> str:

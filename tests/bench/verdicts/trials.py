@@ -14,6 +14,7 @@ from gpudebug.core.records import Evidence
 from gpudebug.core.statistics.contrast import contrast
 from gpudebug.core.verdict.judge import Criteria, TrialSetting, judge
 from gpudebug.core.verdict.protocol import NextRun, is_certain, next_step
+from gpudebug.core.verdict.run_plan import next_look, with_early_stop
 from gpudebug.core.words import Status
 
 BASELINE_RUNS = 4
@@ -53,7 +54,7 @@ def decide_trial(
             found, spent = _watched(run, criteria, before, after, setting) if early_stop else _whole(run)
             after.append(found)
         else:
-            found, spent = _whole(fresh())
+            found, spent = _filled(fresh(), criteria) if early_stop else _whole(fresh())
             before.append(found)
         seconds += spent
         setting = TrialSetting(fresh=len(before) - len(recorded))
@@ -68,11 +69,20 @@ def _whole(run: Run) -> tuple[Evidence, float]:
     return run.evidence, run.seconds
 
 
+def _filled(run: Run, criteria: Criteria) -> tuple[Evidence, float]:
+    """The run up to the first look at which its plan ends it."""
+    plan = with_early_stop(criteria.min_window, trial=False, learns=False)
+    for look in run.looks:
+        if next_look(plan, look.evidence, None) == 0:
+            return look.evidence, look.seconds
+    return _whole(run)
+
+
 def _watched(
     run: Run, criteria: Criteria, before: list[Evidence], after: list[Evidence], setting: TrialSetting
 ) -> tuple[Evidence, float]:
     """The run up to the first look at which its answer is certain."""
-    for look in run.looks:
+    for look in run.looks[1::2]:
         if is_certain(1, criteria, before, [*after, look.evidence], setting):
             return look.evidence, look.seconds
     return _whole(run)
@@ -104,8 +114,15 @@ def shipped(
     deltas, odds = list(share), [s / total for s in share.values()]
     campaigns = max(round(n / HYPOTHESES / (share[d] / total)) for d, n in counts.items())
     found: dict[int, list[Decision]] = {d: [] for d in deltas}
+    spent: list[float] = []
+
+    def recorded_run(run: Run) -> tuple[Evidence, float]:
+        return _filled(run, CRITERIA) if early_stop else _whole(run)
+
     for _ in range(max(1, campaigns)):
-        known = [recorded.runs[i].evidence for i in rng.integers(0, len(recorded.runs), BASELINE_RUNS)]
+        made = [recorded_run(recorded.runs[i]) for i in rng.integers(0, len(recorded.runs), BASELINE_RUNS)]
+        known = [evidence for evidence, _ in made]
+        spent.extend(seconds for _, seconds in made)
         for k, delta in enumerate(rng.choice(deltas, HYPOTHESES, p=odds).tolist()):
             now = moments[k * len(moments) // HYPOTHESES]
             done = decide_trial(
@@ -113,7 +130,7 @@ def shipped(
             )
             known.extend(done.fresh)
             found[delta].append(done)
-    baseline = BASELINE_RUNS * float(recorded.seconds.mean()) / HYPOTHESES
+    baseline = BASELINE_RUNS * float(np.mean(spent)) / HYPOTHESES
     return {delta: _cell(done, baseline) for delta, done in found.items() if done}
 
 
