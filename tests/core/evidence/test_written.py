@@ -38,3 +38,8 @@ def test_too_few_values_show_no_course() -> None:
     found = WrittenScalars()
     found.add("reward", 0, 1.0)
     assert chosen(found, "x") == []
+
+
+def test_a_name_that_would_print_more_than_itself_is_left_out() -> None:
+    names = ["loss\n\n## ", "\x1b[2loss", "train\u2028loss", "loss"]
+    assert [one.name for one in chosen(scalars(*names), "x")] == ["loss"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 import zlib
 
 from hypothesis import given
@@ -89,6 +90,22 @@ def test_a_damaged_file_never_gives_another_value(at: int, flip: int) -> None:
     found = read_wandb(bytes(damaged))
     values = found.values.get("charts/episodic_return", [])
     assert RETURNS[: len(values)] == values
+
+
+def test_a_record_of_many_small_parts_takes_no_longer_than_its_bytes() -> None:
+    """To copy all that was read for each part took minutes with a file of 8 MB."""
+    out = bytearray(b":W&B" + struct.pack("<HB", 0xBEE1, 0))
+    while len(out) < 2_300_000:
+        left = BLOCK - len(out) % BLOCK
+        if left < 8:
+            out += b"\0" * left
+            continue
+        kind, part = (2 if len(out) < BLOCK else 3), b"x" * (left - 7 if len(out) < 2_000_000 else 1)
+        out += struct.pack("<IHB", zlib.crc32(part, zlib.crc32(bytes([kind]))), len(part), kind) + part
+    data = bytes(out)
+    begun = time.process_time()
+    assert read_wandb(data).note is None
+    assert time.process_time() - begun < 1.5
 
 
 def test_another_file_is_named() -> None:

@@ -116,3 +116,19 @@ def test_a_training_that_crashes_has_crashed(tmp_path: Path) -> None:
     assert done.status != 0
     run = record_of(found, "0001-baseline-workload")
     assert (run["outcome"], run["planned"]) == ("CRASHED", None)
+
+
+_MEDDLER = """\
+import os, pathlib
+pathlib.Path(os.environ["GPUDEBUG_RUN_DIR"]).parent.joinpath("learning.jsonl").write_text("garbage")
+"""
+
+
+@pytest.mark.slow
+def test_what_a_training_puts_into_its_run_folder_does_not_end_the_watch(tmp_path: Path) -> None:
+    found = campaign(tmp_path / "repo")
+    program = found.folder / "train.py"
+    program.write_text(_MEDDLER + program.read_text())
+    found.json("next")
+    assert record_of(found, "0001-baseline-workload")["outcome"] == "ENDED_BY_PLAN"
+    assert found.json("verify")["ok"] is True

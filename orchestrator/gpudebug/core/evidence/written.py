@@ -36,7 +36,12 @@ def chosen(found: WrittenScalars, source: str) -> list[LearningSeries]:
 
 
 def _metric(name: str) -> tuple[str, int] | None:
-    """(reward or loss, how plain the name is); None of any other, and of validation."""
+    """(reward or loss, how plain the name is); None of any other, and of validation.
+
+    A name of more than one line, or with escapes, would be printed as such.
+    """
+    if not name.isprintable():
+        return None
     zeroed = _DIGIT.sub("0", name)
     found = quantity(zeroed)
     if found is not None and found.kind == "reward" and found.phase != "val":

@@ -37,7 +37,7 @@ def read_wandb(data: bytes) -> WrittenScalars:
 
 
 def _records(data: bytes) -> Iterator[bytes]:
-    at, parts = _HEAD, b""
+    at, parts = _HEAD, list[bytes]()
     while at < len(data):
         left = BLOCK - at % BLOCK
         if left < _HEAD:
@@ -59,9 +59,11 @@ def _records(data: bytes) -> Iterator[bytes]:
             _LAST,
         ):
             raise ValueError(f"is damaged at byte {at}")
-        parts = part if kind in (_FULL, _FIRST) else parts + part
+        if kind in (_FULL, _FIRST):
+            parts = []
+        parts.append(part)
         if kind in (_FULL, _LAST):
-            yield parts
+            yield b"".join(parts)
         at += _HEAD + size
 
 

@@ -65,22 +65,33 @@ def _flat(row: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 
 
 def _of_rows(rows: Iterable[Mapping[str, object]]) -> WrittenScalars:
-    found = WrittenScalars()
+    found, ranks = WrittenScalars(), _Ranks()
     for number, row in enumerate(rows):
         if number >= MAX_ROWS:
             found.note = f"has more than {MAX_ROWS} rows"
             break
         values = {name: value for name, text in row.items() if (value := as_number(text)) is not None}
-        step = _position(values, number)
+        step = _position(values, number, ranks)
         for name, value in values.items():
             found.add(name, step, value)
     return found
 
 
-def _position(values: Mapping[str, float], row: int) -> int:
-    counters = [(_rank(name), value) for name, value in values.items() if value >= 0 and isfinite(value)]
-    best = min((one for one in counters if one[0] is not None), default=None, key=lambda one: one[0] or 0)
-    return int(best[1]) if best is not None else row
+class _Ranks(dict[str, "int | None"]):
+    """How well each column counts what was done, looked at once: None if it does not."""
+
+    def __missing__(self, name: str) -> int | None:
+        self[name] = _rank(name)
+        return self[name]
+
+
+def _position(values: Mapping[str, float], row: int, ranks: _Ranks) -> int:
+    counters = [
+        (rank, value)
+        for name, value in values.items()
+        if (rank := ranks[name]) is not None and value >= 0 and isfinite(value)
+    ]
+    return int(min(counters, key=lambda one: one[0])[1]) if counters else row
 
 
 def _rank(name: str) -> int | None:

@@ -76,6 +76,12 @@ class Files:
         return self.folder / SERVER_LOG if self.folder is not None else self.log.with_suffix(".server.log")
 
     @property
+    def collected(self) -> Path | None:
+        """Where gpudebug keeps what it collected of the program's own files; None while the run goes on, when
+        only the program can have written there."""
+        return self.folder if self.reports is None or self.reports != self.records else None
+
+    @property
     def lost(self) -> bool:
         """Whether another thing is in the place of the folder `reports` that was made."""
         if self.reports is None or self.made is None:
@@ -166,7 +172,7 @@ def read_evidence(
     are the sampler's, read from its file if None; `synonyms` are options with several names. `planned` is
     where gpudebug ended the run: nothing that came later is read. `trimmed` is as `find_window` has it,
     `least_window` how short its window may be, None for one that counts by itself."""
-    written = read_written(files.folder) if files.folder else WrittenLearning()
+    written = read_written(files.collected) if files.collected else WrittenLearning()
     text = _told(files.reports) if files.reports else ""
     found = probe.read_probe(text)
     samples = until(read_run_samples(files.samples), planned)
@@ -245,7 +251,7 @@ def _failure(
 def _configuration(files: Files, redactor: Redactor) -> Settings:
     """What the program printed and saved of its configuration, without secrets."""
     heads = [_beginning(path) for path in (files.log, files.server_log)]
-    saved = read_collected(files.folder) if files.folder else ()
+    saved = read_collected(files.collected) if files.collected else ()
     found = combined(*map(printed_settings, heads), *(Settings(entries) for entries in saved))
 
     def is_open(*values: str) -> bool:

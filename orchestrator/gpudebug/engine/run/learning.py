@@ -23,6 +23,7 @@ from gpudebug.engine.run import adapters
 FILE = "learning.jsonl"
 LARGEST = 8 << 20
 """Of a larger file the beginning is read."""
+_LARGEST_KEPT = 1 << 20
 MOST_FILES = 8
 MOST_SERIES = 12
 _MOST_FOLDERS = 300
@@ -93,6 +94,9 @@ def _files(
 
 
 def _reader(name: str) -> Callable[[bytes], WrittenScalars] | None:
+    """What reads a file of this name; None if it is no logger's, or could not be printed in a line."""
+    if not name.isprintable():
+        return None
     if "tfevents" in name:
         return read_events
     if name.startswith("run-") and name.endswith(".wandb"):
@@ -114,15 +118,21 @@ def _fresh(path: Path, since: float) -> bool:
 
 
 def read_written(run_dir: Path) -> WrittenLearning:
-    """What `collect` kept; nothing if there was nothing."""
+    """What `collect` kept; nothing if there was nothing. Raises StoreError if it is not what that writes."""
     path = run_dir / FILE
     if not path.is_file():
         return WrittenLearning()
-    series, notes = [], []
-    for line in store.read_file(path).decode("utf-8", "replace").splitlines():
-        record = json.loads(line)
-        if "note" in record:
-            notes.append(str(record["note"]))
-        else:
-            series.append(LearningSeries.model_validate(record))
+    series: list[LearningSeries] = []
+    notes: list[str] = []
+    for line in store.read_head(path, _LARGEST_KEPT).decode("utf-8", "replace").splitlines():
+        try:
+            record = json.loads(line)
+            if isinstance(record, dict) and "note" in record:
+                notes.append(str(record["note"]))
+            else:
+                series.append(LearningSeries.model_validate(record))
+        except (ValueError, RecursionError):
+            raise StoreError(
+                "is not what gpudebug writes", file=str(path), next="move this run folder away"
+            ) from None
     return WrittenLearning(tuple(series), tuple(notes))
