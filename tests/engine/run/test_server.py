@@ -15,6 +15,7 @@ from gpudebug.core.errors import InterventionError, LaunchError
 from gpudebug.core.records import Failure
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.engine.run import server
+from gpudebug.engine.run.measure import PreparedRun
 
 
 @pytest.fixture
@@ -66,6 +67,18 @@ def test_the_record_holds_no_secret(prepared: server.PreparedServer) -> None:
     assert found is not None
     assert "hunter2" not in found.model_dump_json()
     assert found.ready_s == 1.5
+
+
+def test_the_secrets_of_both_are_known_where_their_variables_have_one_name(
+    prepared: server.PreparedServer, tmp_path: Path
+) -> None:
+    theirs = replace(prepared, env={"API_KEY": "of-the-server-1"})
+    limits = {"timeout": None, "stall_timeout": None, "max_output": None}
+    job = PreparedRun(
+        "x", "x", ("ask",), tmp_path, {"API_KEY": "of-the-client-2"}, (), **limits, server=theirs
+    )
+    text = server.redactor_of(job).redact("with of-the-server-1, then of-the-client-2")
+    assert text == "with [redacted], then [redacted]"
 
 
 def test_a_failure_ends_with_the_reason_and_the_last_line(tmp_path: Path) -> None:

@@ -82,7 +82,10 @@ def redactor_of(job: PreparedRun) -> Redactor:
     """What knows the secrets of a job's surroundings, and of its server's."""
     if job.server is None:
         return Redactor(job.env, job.argv)
-    return Redactor({**job.server.env, **job.env}, (*job.argv, *job.server.argv))
+    theirs = job.server.env
+    # Both may have a variable of one name, with a secret each.
+    other = {f"SERVER_{name}": value for name, value in theirs.items() if job.env.get(name, value) != value}
+    return Redactor({**theirs, **job.env, **other}, (*job.argv, *job.server.argv))
 
 
 def port_of(server: PreparedServer) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.support.processes import WITNESS, Driver, left_after, spec_for, wait_
 from gpudebug.core.errors import LaunchError
 from gpudebug.core.words import Outcome
 from gpudebug.edges.launcher import Launched, LaunchSpec, ServerSpec, free_port, launch, taken
+from gpudebug.edges.launcher.warden.serving import KILLED_S, ServerProcess
 
 
 def spec_of(
@@ -175,6 +177,32 @@ def test_a_server_that_floods_its_log_ends_the_run(tmp_path: Path) -> None:
         ladder=(0.3, 0.3),
     )
     assert found.outcome is Outcome.OUTPUT_LIMIT
+
+
+def test_a_server_that_floods_its_log_before_it_is_ready_ends_the_run(tmp_path: Path) -> None:
+    argv = ("sh", "-c", "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done")
+    found = served(tmp_path, server=argv, client=("true",), max_output=200_000, patience=20.0)
+    assert found.outcome is Outcome.OUTPUT_LIMIT
+    assert found.reason == "the server printed more than max_output before it was ready"
+    assert left_after([tmp_path / "run"]) == {}
+
+
+def test_a_server_that_not_even_a_kill_ends_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[int] = []
+    monkeypatch.setattr(os, "killpg", lambda pid, number: sent.append(number))
+    server = ServerProcess({"ladder": [2.0, 3.0]})
+    server.pid = 4711
+    now = 100.0
+    while not server.outlasts(now):
+        now += max(server.ladder(now), 0.001)
+    assert [number for number in sent if number != signal.SIGCONT] == [
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGKILL,
+    ]
+    assert now == pytest.approx(100 + 2 + 3 + KILLED_S, abs=0.2)
 
 
 def test_a_port_is_free_or_taken() -> None:

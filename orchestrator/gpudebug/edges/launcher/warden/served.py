@@ -98,9 +98,10 @@ class ServedRun(ABC):
             return self.server.code
         return os.waitstatus_to_exitcode(self.status) if self.status is not None else None
 
-    def served_bytes(self) -> int:
-        """How much the server has printed."""
-        return self.server.log.measure() if self.server is not None and self.server.log else 0
+    def over_limit(self, most: int | None) -> bool:
+        """Whether the job or its server has printed more than it may."""
+        logs = (self.log, self.server.log if self.server is not None else None)
+        return most is not None and any(log is not None and log.measure() > most for log in logs)
 
     def flooding(self, most: int | None) -> bool:
         """A job that goes on writing far beyond its limit gets no time to end by itself."""
@@ -126,6 +127,9 @@ class ServedRun(ABC):
         elif self.reason is None and server.is_ready():
             server.ready_s = now - server.began
             return self.launch()
+        elif self.reason is None and self.over_limit(self.spec["max_output"]):
+            self.stop("OUTPUT_LIMIT", "the server printed more than max_output before it was ready")
+            return self.enter(self.killing)
         elif now >= server.began + limit:
             self.stop("TIMED_OUT", f"the server was not ready after {limit:g} s: {server.waited_for()}")
             # At once: what it would print on being asked to end is not why it was not ready.
@@ -141,7 +145,7 @@ class ServedRun(ABC):
             self.sampler.retire()
             if self.sampler.pids and self.t0 is not None and not self.hurry:
                 return self.close_sampler(self.sampler, now)
-        if self.server.alive and not self.hurry:
+        if self.server.alive and not self.hurry and not self.server.outlasts(now):
             return self.server.ladder(now)
         self.quiet_since = now
         return self.enter(self.grace)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 STEPS = ((signal.SIGINT, "interrupt"), (signal.SIGTERM, "terminate"), (signal.SIGKILL, "kill"))
 READY_TICK_S = 0.1
+KILLED_S = 5.0
+"""A killed server may take this long to give its device back."""
 CONNECT_S = 0.2
 ANSWER_S = 2.0
 _TAIL = 1 << 16
@@ -117,9 +119,13 @@ class ServerProcess:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
                 os.killpg(self.pid, signal.SIGCONT)
-            self._until = now + [*self.spec["ladder"], READY_TICK_S][min(self._step, len(STEPS) - 1)]
+            self._until = now + [*self.spec["ladder"], KILLED_S][min(self._step, len(STEPS) - 1)]
             self._step += 1
         return min(READY_TICK_S, max(0.0, self._until - now))
+
+    def outlasts(self, now: float) -> bool:
+        """Whether it is still there though it was killed: waiting in the kernel, it may stay for ever."""
+        return self._step >= len(STEPS) and now >= self._until
 
     def record(self) -> dict[str, Any]:
         code = self.code

@@ -240,7 +240,7 @@ class Warden(ServedRun):
             self.after_sampler()
             waits.append(TICK_S)
         if most is not None:
-            if max(self.log.measure(), self.served_bytes()) > most:
+            if self.over_limit(most):
                 self.stop("OUTPUT_LIMIT", f"more than {most} bytes of output")
             waits.append(TICK_S)
         if timeout is not None:
