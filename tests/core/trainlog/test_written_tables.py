@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpudebug.core.trainlog import written_tables
-from gpudebug.core.trainlog.written_tables import read_csv, read_jsonl
+from gpudebug.core.trainlog.event_files import WrittenScalars
+from gpudebug.core.trainlog.written_tables import head_of_csv, of_last_run, read_csv, read_jsonl
 
 SB3 = """time/fps,time/total_timesteps,rollout/ep_rew_mean,train/loss
 500,512,20.5,
@@ -71,3 +72,21 @@ def test_the_name_of_a_column_is_looked_at_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(written_tables, "quantity", looked.append)
     found = read_csv("step,loss\n" + "1,2.0\n" * 50)
     assert (looked, len(found.values["loss"])) == (["step", "loss"], 50)
+
+
+def as_csv(data: bytes) -> WrittenScalars:
+    return read_csv(data.decode())
+
+
+def test_rows_that_a_run_adds_begin_to_count_again() -> None:
+    """Some programs write the head again."""
+    first = b"# of a run\nstep,loss\n1,3.0\n2,2.0\n"
+    assert head_of_csv(first) == b"step,loss\n"
+    for added in (b"1,5.0\n2,4.0\n", b"step,loss\n1,5.0\n2,4.0\n"):
+        found = of_last_run(first, added, as_csv, head_of_csv(first))
+        assert found.values["loss"] == [(1, 5.0), (2, 4.0)]
+
+
+def test_rows_that_count_on_are_of_one_run() -> None:
+    found = of_last_run(b"step,loss\n1,3.0\n2,2.0\n", b"3,1.0\n", as_csv, b"step,loss\n")
+    assert found.values["loss"] == [(1, 3.0), (2, 2.0), (3, 1.0)]

@@ -12,7 +12,7 @@ from gpudebug.core.errors import StoreError
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.edges import store
 from gpudebug.engine.run.evidence import files_of
-from gpudebug.engine.run.learning import FILE, collect, read_written
+from gpudebug.engine.run.learning import FILE, collect, read_written, standing
 
 EVENTS = next((Path(__file__).parents[2] / "data" / "learning").glob("events*"))
 CSV = "step,train_loss\n" + "".join(f"{n},{1 / n}\n" for n in range(1, 20))
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def kept(run: Path, cwd: Path, *argv: str) -> list[tuple[str, str, str, int]]:
-    collect(run, ("python", "train.py", *argv), cwd, Redactor())
+    collect(run, ("python", "train.py", *argv), cwd, Redactor(), {})
     return [(one.metric, one.name, one.source, one.points) for one in read_written(run).series]
 
 
@@ -68,7 +68,7 @@ def test_files_of_an_earlier_run_and_links_are_left_alone(tmp_path: Path) -> Non
 def test_a_file_that_is_cut_short_is_named(tmp_path: Path) -> None:
     run = folder(tmp_path)
     (run / "job" / EVENTS.name).write_bytes(EVENTS.read_bytes()[:-9])
-    collect(run, ("python", "train.py"), tmp_path, Redactor())
+    collect(run, ("python", "train.py"), tmp_path, Redactor(), {})
     found = read_written(run)
     assert [one.points for one in found.series] == [50]
     assert found.notes == ("TensorBoard is cut short at byte 5676",)
@@ -82,7 +82,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
     closed.chmod(0)
     if os.access(closed, os.R_OK):
         pytest.skip("root may read it")
-    collect(run, ("python", "train.py"), tmp_path, Redactor())
+    collect(run, ("python", "train.py"), tmp_path, Redactor(), {})
     found = read_written(run)
     assert ([one.source for one in found.series], len(found.notes)) == (["metrics.csv"], 1)
     assert found.notes[0].startswith("closed.csv cannot read")
@@ -108,3 +108,43 @@ def test_a_file_whose_name_is_more_than_a_line_is_left_alone(tmp_path: Path) -> 
     run = folder(tmp_path)
     (run / "job" / "a\n## Hypothesis 9.csv").write_text(CSV)
     assert kept(run, tmp_path) == []
+
+
+ARGV = ("python", "train.py")
+
+
+def rows(*values: float) -> str:
+    return "".join(f"{n},{value}\n" for n, value in enumerate(values))
+
+
+def of_second_run(tmp_path: Path, name: str, first: str, second: str) -> list[tuple[int, float | None]]:
+    """(points, first value) of a file that one run left as `first` and the next as `second`."""
+    run, file = folder(tmp_path), tmp_path / "logs" / name
+    file.parent.mkdir()
+    file.write_text(first)
+    before = standing(run, ARGV, tmp_path)
+    if second != first:
+        file.write_text(second)
+    collect(run, ARGV, tmp_path, Redactor(), before)
+    return [(one.points, one.first) for one in read_written(run).series]
+
+
+def test_of_a_table_that_each_run_goes_on_the_rows_of_this_run_count(tmp_path: Path) -> None:
+    first = "step,reward\n" + rows(1, 2, 3, 4, 5)
+    assert of_second_run(tmp_path, "progress.csv", first, first + rows(7, 8, 9, 10)) == [(4, 7.0)]
+
+
+def test_of_lines_that_each_run_adds_those_of_this_run_count(tmp_path: Path) -> None:
+    lines = [f'{{"step": {n}, "ep_rew_mean": {value}}}\n' for n, value in ((1, 5), (2, 6), (3, 7), (4, 8))]
+    assert of_second_run(tmp_path, "log.jsonl", "".join(lines), "".join(lines + lines[:3])) == [(3, 5.0)]
+
+
+def test_a_table_that_is_written_anew_counts_whole(tmp_path: Path) -> None:
+    first = "step,reward\n" + rows(1, 2, 3)
+    assert of_second_run(tmp_path, "progress.csv", first, "step,reward\n" + rows(1, 2, 3, 4, 5)) == [(5, 1.0)]
+
+
+def test_what_was_written_just_before_the_run_is_of_the_one_before(tmp_path: Path) -> None:
+    """Within the second in which the run began, which a file system may not tell apart."""
+    first = "step,reward\n" + rows(1, 2, 3, 4, 5)
+    assert of_second_run(tmp_path, "progress.csv", first, first) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isfinite
 
 from gpudebug.core.trainlog.event_files import WrittenScalars
@@ -13,6 +13,27 @@ from gpudebug.core.trainlog.quantities import quantity
 from gpudebug.core.words import WorkName
 
 MAX_ROWS = 200_000
+
+
+def head_of_csv(data: bytes) -> bytes:
+    """The line that names the columns."""
+    lines = (line for line in data.splitlines(keepends=True) if not line.startswith(b"#"))
+    return next(lines, b"")
+
+
+def of_last_run(
+    before: bytes, added: bytes, read: Callable[[bytes], WrittenScalars], head: bytes = b""
+) -> WrittenScalars:
+    """The figures of a table to which each run adds its own, of which `before` was there before this one.
+
+    They are what was `added`, below `head`, if its counter begins again there. Else the table is written anew
+    by each run.
+    """
+    old, new = read(before), read(head + added)
+    again = any(
+        points[0][0] < old.values[name][-1][0] for name, points in new.values.items() if name in old.values
+    )
+    return new if again else read(before + added)
 
 
 def read_csv(text: str) -> WrittenScalars:

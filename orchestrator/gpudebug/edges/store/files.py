@@ -41,9 +41,10 @@ def read_file(path: Path, longest: int = _MAX_TEXT) -> bytes:
         return f.read(min(longest, size + _GROWTH))
 
 
-def read_head(path: Path, size: int) -> bytes:
-    """The first bytes of a regular file of any size."""
+def read_head(path: Path, size: int, start: int = 0) -> bytes:
+    """The first bytes of a regular file of any size, or the first behind `start`."""
     with _regular(path) as f, saying(path, "cannot read"):
+        f.seek(start)
         return f.read(size)
 
 

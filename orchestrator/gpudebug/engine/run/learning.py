@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.errors import StoreError
@@ -15,7 +16,7 @@ from gpudebug.core.records import LearningSeries
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog.event_files import WrittenScalars, read_events
 from gpudebug.core.trainlog.wandb_files import read_wandb
-from gpudebug.core.trainlog.written_tables import read_csv, read_jsonl
+from gpudebug.core.trainlog.written_tables import head_of_csv, of_last_run, read_csv, read_jsonl
 from gpudebug.edges import store
 from gpudebug.edges.walk import files_below
 from gpudebug.engine.run import adapters
@@ -40,37 +41,73 @@ class WrittenLearning:
     notes: tuple[str, ...] = ()
 
 
-def collect(run_dir: Path, argv: Sequence[str], cwd: Path, redactor: Redactor) -> None:
+class FileState(NamedTuple):
+    """A file of a logger at one moment: its bytes, and when it was written, in nanoseconds."""
+
+    size: int
+    written_ns: int
+
+
+@dataclass(frozen=True)
+class _LoggerFormat:
+    """How a file of a logger is read; `head` finds what a table of which runs write on begins with, None if
+    each run has a file of its own."""
+
+    read: Callable[[bytes], WrittenScalars]
+    head: Callable[[bytes], bytes] | None = None
+
+
+def standing(run_dir: Path, argv: Sequence[str], cwd: Path) -> dict[Path, FileState]:
+    """The files of loggers that are there before a run is launched: those of earlier ones."""
+    found = {}
+    for path, _ in _files(run_dir, argv, cwd):
+        state = _state(path)
+        if state is not None:
+            found[path] = state
+    return found
+
+
+def collect(
+    run_dir: Path, argv: Sequence[str], cwd: Path, redactor: Redactor, before: Mapping[Path, FileState]
+) -> None:
     """Read what the run wrote in its own folder, in the output folder that `argv` names, or where loggers
-    write by themselves, and keep its figures of learning. Files older than its run.json are of another run.
+    write by themselves, and keep its figures of learning. `before` is what had been `standing` there.
     """
     since = (run_dir / "run.json").stat().st_mtime
-    option = frameworks.output_flag(argv, adapters.known())
-    own = [] if (run_dir / "job").is_symlink() else [run_dir / "job"]
-    named = [cwd / option.value] if option and option.value else []
-    folders = [*own, *named, *(cwd / name for name in _USUAL)]
     lines: list[str] = []
     seen: set[Path] = set()
-    for folder in folders:
-        for path, read in _files(folder, since, run_dir.parent):
-            if path not in seen and len(seen) < MOST_FILES:
-                seen.add(path)
-                lines += _lines(path, read, redactor)
+    for path, form in _files(run_dir, argv, cwd):
+        state = _state(path)
+        # File systems may keep whole seconds only.
+        if state is None or state == before.get(path) or state.written_ns < int(since) * 10**9:
+            continue
+        if path not in seen and len(seen) < MOST_FILES:
+            seen.add(path)
+            lines += _lines(path, form, redactor, before.get(path))
     if lines:
         store.copy_into(run_dir / FILE, "".join(f"{line}\n" for line in lines[: 2 * MOST_SERIES]).encode())
 
 
-def _lines(path: Path, read: Callable[[bytes], WrittenScalars], redactor: Redactor) -> list[str]:
+def _lines(path: Path, form: _LoggerFormat, redactor: Redactor, before: FileState | None) -> list[str]:
     source = _source(path, redactor)
     try:
         data = store.read_head(path, LARGEST)
+        found, size = form.read(data), len(data)
+        if before is not None and form.head is not None and _goes_on(path, before):
+            added = store.read_head(path, LARGEST, before.size)
+            found, size = of_last_run(data[: before.size], added, form.read, form.head(data)), len(added)
     except StoreError as e:
         return [json.dumps({"note": f"{source} {e.message}"})]
-    found = read(data)
     lines = [one.model_dump_json() for one in chosen(found, source)[:MOST_SERIES]]
-    note = f"has more than {LARGEST >> 20} MB" if len(data) >= LARGEST else found.note
+    note = f"has more than {LARGEST >> 20} MB" if size >= LARGEST else found.note
     noted = [json.dumps({"note": f"{source} {note}"})] if note is not None and found.values else []
     return [*lines, *noted]
+
+
+def _goes_on(path: Path, before: FileState) -> bool:
+    """Whether a line of the file ends where the file had ended before the run, and more follow."""
+    behind = store.read_head(path, 2, before.size - 1)
+    return len(behind) == 2 and behind[:1] == b"\n"
 
 
 def _source(path: Path, redactor: Redactor) -> str:
@@ -80,41 +117,45 @@ def _source(path: Path, redactor: Redactor) -> str:
     return "W&B" if path.suffix == ".wandb" else redactor.redact(path.name)
 
 
-def _files(
-    folder: Path, since: float, runs: Path
-) -> Iterator[tuple[Path, Callable[[bytes], WrittenScalars]]]:
-    """Files of loggers that were written since, with their readers; other runs' folders are passed over."""
+def _files(run_dir: Path, argv: Sequence[str], cwd: Path) -> Iterator[tuple[Path, _LoggerFormat]]:
+    """Files of loggers with their formats; other runs' folders are passed over."""
+    runs = run_dir.parent
+    option = frameworks.output_flag(argv, adapters.known())
+    own = [] if (run_dir / "job").is_symlink() else [run_dir / "job"]
+    named = [cwd / option.value] if option and option.value else []
 
     def enter(path: Path) -> bool:
         return not (path.parent == runs and (path / "run.json").exists())
 
-    for path in files_below(folder, deepest=_DEEPEST, most_folders=_MOST_FOLDERS, enter=enter):
-        if (reader := _reader(path.name)) is not None and _fresh(path, since):
-            yield path, reader
+    for folder in (*own, *named, *(cwd / name for name in _USUAL)):
+        for path in files_below(folder, deepest=_DEEPEST, most_folders=_MOST_FOLDERS, enter=enter):
+            if (form := _format(path.name)) is not None:
+                yield path, form
 
 
-def _reader(name: str) -> Callable[[bytes], WrittenScalars] | None:
-    """What reads a file of this name; None if it is no logger's, or could not be printed in a line."""
+def _format(name: str) -> _LoggerFormat | None:
+    """That of a file of this name; None if it is no logger's, or could not be printed in a line."""
     if not name.isprintable():
         return None
     if "tfevents" in name:
-        return read_events
+        return _LoggerFormat(read_events)
     if name.startswith("run-") and name.endswith(".wandb"):
-        return read_wandb
+        return _LoggerFormat(read_wandb)
     if name.endswith(".csv") and not name.endswith("monitor.csv"):
-        return lambda data: read_csv(data.decode("utf-8", "replace"))
+        return _LoggerFormat(lambda data: read_csv(data.decode("utf-8", "replace")), head_of_csv)
     if name.endswith(".jsonl"):
-        return lambda data: read_jsonl(data.decode("utf-8", "replace"))
+        return _LoggerFormat(lambda data: read_jsonl(data.decode("utf-8", "replace")), lambda data: b"")
     return None
 
 
-def _fresh(path: Path, since: float) -> bool:
+def _state(path: Path) -> FileState | None:
     try:
         status = path.stat()
     except OSError:  # Another program has removed it since.
-        return False
-    # File systems may keep whole seconds only.
-    return stat.S_ISREG(status.st_mode) and status.st_size > 0 and status.st_mtime >= int(since)
+        return None
+    if not stat.S_ISREG(status.st_mode) or not status.st_size:
+        return None
+    return FileState(status.st_size, status.st_mtime_ns)
 
 
 def read_written(run_dir: Path) -> WrittenLearning:

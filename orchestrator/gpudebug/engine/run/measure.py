@@ -196,8 +196,7 @@ def _made_anew(
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a launch; `written` is what was counted of the files that the job could write to,
-    `planned` where gpudebug ended it."""
+    """What came of a launch, what was counted of the files that it could write, where gpudebug ended it."""
 
     launched: launcher.Launched
     evidence: Evidence
@@ -254,6 +253,7 @@ def run_files(
     watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None, ending)
     files = replace(files, served=job.server is not None)
     spec = _launch_spec(bench, job, files, argv, marker, name, str(run_dir))
+    before = learning.standing(files.folder, argv, job.cwd) if files.folder is not None else {}
     launched = launcher.launch(spec, watch.observe)
     found = counts.compare(files, launched)
     launched = counts.ending(launched, found.altered)
@@ -264,7 +264,7 @@ def run_files(
         if files.folder is not None:
             store.copy_into(files.notes, json.dumps(notes, indent=1).encode() + b"\n")
             collect(files.folder, argv, job.cwd, redactor)
-            learning.collect(files.folder, argv, job.cwd, redactor)
+            learning.collect(files.folder, argv, job.cwd, redactor, before)
     read_from = files.without(found.altered)
     if files.lost:
         read_from = replace(read_from, reports=None)
