@@ -412,3 +412,23 @@ def test_a_run_that_was_ended_may_end_before_its_samples_say() -> None:
 def test_the_reason_of_an_ended_run_is_kept() -> None:
     found = build(samples(sampled(lambda t: 50.0, 30)), reason="no step for 5 s", outcome=Outcome.STALLED)
     assert found.reason == "no step for 5 s"
+
+
+@pytest.mark.parametrize("value", ["1e308", "-1e308", "1e-308", "5e-324", "1" * 320, "1e400", "nan"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step {n} loss {x} SPS: {x}",
+        "samples/s: {x} step time: {x} s",
+        "total_timesteps: {n} ep_rew_mean: {x}",
+        "latency: {x} ms",
+        "tok/s {x} tokens: {x}",
+    ],
+)
+def test_numbers_of_any_size_in_a_log_are_evidence(line: str, value: str) -> None:
+    """A training that diverges prints them: it is judged, and gpudebug goes on."""
+    reader = LogReader({})
+    for n in range(100):
+        reader.feed(f"{line.format(n=n, x=value)}\n".encode(), 0.3 * n)
+    found = build(samples(sampled(lambda t: 50.0, 30)), reader.summary(0, None))
+    assert Evidence.model_validate_json(found.model_dump_json()) == found

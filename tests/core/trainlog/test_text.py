@@ -103,6 +103,14 @@ def test_numbers_as_they_are_printed(text: str, value: float | None) -> None:
     assert number(text.encode()) == value
 
 
+def test_numbers_that_no_sum_of_squares_holds_are_infinite_or_nothing() -> None:
+    assert [number(text) for text in ("1e308", "-1e101", "1e-308", "5e-324", "1e100", "1e-100")] == [
+        *(inf, -inf),
+        *(0.0, 0.0),
+        *(1e100, 1e-100),
+    ]
+
+
 @pytest.mark.parametrize("text", ["nan", "NaN", "nan.0"])
 def test_nan_as_it_is_printed(text: str) -> None:
     found = number(text)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from gpudebug.core.command import batch
 from gpudebug.core.records import ProbeEvidence, Window
 from gpudebug.core.statistics import intervals
+from gpudebug.core.trainlog.text import number
 
 if TYPE_CHECKING:
     from gpudebug.core.trainlog import LogSummary
@@ -74,8 +75,9 @@ def _read_samples(line: str) -> Iterable[float]:
         named = match[4] and _NAMED_ALREADY.search(line, 0, match.start())
         if named and _NEXT_VALUE.match(line, match.end()):
             continue
-        number, kilo = match[2] or match[4], match[3] or match[5]
-        yield float(number.replace(",", "")) * (1000 if kilo else 1)
+        value, kilo = number(match[2] or match[4]), match[3] or match[5]
+        if value is not None:
+            yield value * (1000 if kilo else 1)
 
 
 def step_times(log: LogSummary, window: Window | None) -> tuple[float | None, float | None]:

@@ -10,6 +10,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from gpudebug.core.trainlog.text import measured
+
 LARGEST_SCALAR = 4096
 """Longer messages hold images, graphs and histograms; they are passed over."""
 MAX_TAGS = 512
@@ -99,7 +101,7 @@ def _of_tensor(message: bytes) -> float | None:
     if kind == _FLOAT and len(content) == 4:
         return float(struct.unpack("<f", content)[0])
     if kind == _DOUBLE and len(content) == 8:
-        return float(struct.unpack("<d", content)[0])
+        return measured(struct.unpack("<d", content)[0])
     return None
 
 

@@ -15,7 +15,7 @@ from statistics import median
 
 from gpudebug.core.statistics import intervals
 from gpudebug.core.trainlog.names import word_set
-from gpudebug.core.trainlog.text import Splitter, plain
+from gpudebug.core.trainlog.text import Splitter, measured, plain
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0}
 _SECONDS |= {"second": 1.0, "seconds": 1.0, "millisecond": 1e-3, "milliseconds": 1e-3, "msec": 1e-3}
@@ -208,7 +208,7 @@ def _value(match: re.Match[str], label: str) -> float | None:
     if unit is None:
         words = _WORD.findall(label)
         unit = words[-1] if words and words[-1] in _SECONDS else None
-    value = float(match[1]) * _SECONDS[unit] if unit else 0.0
+    value = measured(float(match[1])) * _SECONDS[unit] if unit else 0.0
     return value if 0 < value < math.inf else None
 
 

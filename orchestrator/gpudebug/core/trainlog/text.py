@@ -111,17 +111,28 @@ def readable(segment: bytes, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+LARGEST, SMALLEST = 1e100, 1e-100
+
+
+def measured(value: float) -> float:
+    """A number that can be squared and summed: beyond 1e100 it is infinite, below 1e-100 it is 0."""
+    size = abs(value)
+    if size > LARGEST:
+        return inf if value > 0 else -inf
+    return 0.0 if size < SMALLEST else value
+
+
 def number(text: bytes | str) -> float | None:
     """A printed number: `1,234`, `1e-3`, `nan.0`, `-inf`, `1K`; None if it is not a number."""
     try:
-        return float(text)
+        return measured(float(text))
     except ValueError:
         word = (text.decode("ascii", "replace") if isinstance(text, bytes) else text).strip().lower()
     if word[-2:] == ".0" and word.strip("+-")[:3] in ("nan", "inf"):
         return nan if "nan" in word else -inf if word[0] == "-" else inf
     scale = _SUFFIX.get(word[-1:], 1.0)
     try:
-        return float((word[:-1] if scale != 1.0 else word).replace(",", "")) * scale
+        return measured(float((word[:-1] if scale != 1.0 else word).replace(",", "")) * scale)
     except ValueError:
         return None
 

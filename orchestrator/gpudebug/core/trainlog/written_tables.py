@@ -10,6 +10,7 @@ from math import isfinite
 from gpudebug.core.trainlog.event_files import WrittenScalars
 from gpudebug.core.trainlog.names import classify
 from gpudebug.core.trainlog.quantities import quantity
+from gpudebug.core.trainlog.text import measured
 from gpudebug.core.words import WorkName
 
 MAX_ROWS = 200_000
@@ -127,6 +128,6 @@ def as_number(text: object) -> float | None:
     if isinstance(text, bool) or not isinstance(text, (int, float, str)):
         return None
     try:
-        return float(text)
+        return measured(float(text))
     except (ValueError, OverflowError):
         return None
