@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -12,7 +13,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import TRAINER, Campaign, environment, gpudebug, killed_at_the_end, wait_for
+from tests.support.campaigns import (
+    TRAINER,
+    Campaign,
+    environment,
+    gpudebug,
+    killed_at_the_end,
+    make_repository,
+    wait_for,
+)
+from tests.support.places import SUPPORT
 
 STATUSES = {
     "success": (["true"], 0),
@@ -192,3 +202,24 @@ def test_a_shell_sees_json(tmp_path: Path) -> None:
     done = gpudebug(tmp_path, "sample", "--json", "--device=cpu:1", "--", "sh", "-c", "echo noise").expect(0)
     assert len(done.out.splitlines()) == 1
     assert json.loads(done.out)["outcome"] == "COMPLETED"
+
+
+def test_the_log_of_a_server_is_replaced_with_the_samples_alone(tmp_path: Path) -> None:
+    """It was appended to: what an earlier server had printed made the next one ready."""
+    python = shlex.quote(sys.executable)
+    config = (
+        f"workload: {{command: '{python} {SUPPORT}/ask.py --port={{port}} --requests=3'}}\n"
+        f"server: {{command: '{python} {SUPPORT}/serve.py --port={{port}}', ready: {{log: complete}}}}\n"
+    )
+    folder = tmp_path / "repo"
+    make_repository(folder, {"gpudebug.yaml": config})
+    log = folder / "F.server.log"
+    log.write_text("startup complete\n")
+    words = ("sample", "--device=cpu:1", "-o", "F.csv")
+    done = gpudebug(folder, *words).expect(125)
+    assert "F.server.log: is not a file that gpudebug wrote" in done.err
+    assert not (folder / "F.csv").exists()
+    log.unlink()
+    for _ in range(2):
+        gpudebug(folder, *words).expect(0)
+        assert log.read_text().count("startup complete") == 1

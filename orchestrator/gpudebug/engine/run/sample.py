@@ -68,7 +68,7 @@ def sample(
     with devices_held([bench], directory, "gpudebug sample") as (bench,):
         if output is None and root is not None:
             return _in_campaign(bench, job)
-        files = _files(directory, output, force=force)
+        files = _files(directory, output, served=job.server is not None, force=force)
         launched, evidence, lost = _beside(bench, job, files)
     remarks = [*lost, *_remarks(job, evidence)]
     return _answer(evidence, launched.exit_status, launched.signal, files, bench, remarks)
@@ -144,8 +144,9 @@ def _in_campaign(bench: Bench, job: PreparedRun) -> SampleAnswer:
     return _answer(measured.evidence, record.exit_status, record.signal, files_of(folder), bench, remarks)
 
 
-def _files(directory: Path, output: Path | None, *, force: bool) -> Files:
-    """`F.csv` and `F.log` beside it; without a name, the first free `sample-N` of the folder.
+def _files(directory: Path, output: Path | None, *, served: bool, force: bool) -> Files:
+    """`F.csv` and `F.log` beside it; without a name, the first free `sample-N` of the folder. With `served`
+    also `F.server.log`.
 
     StoreError if one of them is there and not of a run before.
     """
@@ -157,9 +158,12 @@ def _files(directory: Path, output: Path | None, *, force: bool) -> Files:
     size = _log_size(output)
     outputs.refuse(output, outputs.is_samples, force=force)
     outputs.refuse(log, lambda head, tail: log.stat().st_size == size, force=force)
-    for path in (output, log):
+    files = Files(output, log, output.with_suffix(".sampler.json"))
+    if served:
+        outputs.refuse(files.server_log, lambda head, tail: size is not None, force=force)
+    for path in (output, log, *([files.server_log] if served else [])):
         store.start_file(path)
-    return Files(output, log, output.with_suffix(".sampler.json"))
+    return files
 
 
 def _log_size(samples: Path) -> int | None:

@@ -61,6 +61,17 @@ def test_the_job_starts_once_the_server_is_ready(tmp_path: Path, ready: dict[str
     assert left_after([tmp_path / "run"]) == {}
 
 
+def test_what_an_earlier_server_printed_makes_none_ready(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, "--load=0.4", ready={"log": "startup complete"})
+    assert spec.server is not None
+    log = Path(spec.server.log)
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("startup complete\n")
+    found = launch(spec)
+    assert found.server is not None
+    assert found.server["ready_s"] >= 0.4
+
+
 def test_a_server_that_never_gets_ready_is_ended_and_named(tmp_path: Path) -> None:
     found = served(tmp_path, "--fault=never", patience=0.5)
     assert found.outcome is Outcome.TIMED_OUT

@@ -49,6 +49,8 @@ class ServerProcess:
     def start(self, cgroup: Cgroup | None) -> None:
         """Raises OSError if its log cannot be written."""
         self.log = JobLog(self.spec["log"])
+        # What stands there already says nothing of this server.
+        self._read_to = os.fstat(self.log.fd).st_size
         self.began = time.monotonic()
         self.pid, self._told = spawn.spawn_job(self.spec, self.log.fd, cgroup)
         os.set_blocking(self._told, False)
