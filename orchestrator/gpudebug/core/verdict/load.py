@@ -25,6 +25,9 @@ APART = 0.15
 # As many cores must be idle for a run, on average, that does not tell how long it waited.
 SPARE_CORES = 1.0
 
+# A run that got less than this share of its time says nothing of how fast it would be.
+_LEAST_LEFT = 0.05
+
 # Percent of one core's time for which a quota may hold a run back without a word.
 HELD = 5.0
 
@@ -102,6 +105,20 @@ def met_more(before: Sequence[Evidence], after: Sequence[Evidence]) -> bool:
     if any(e.conditions.foreign_procs for e in (*before, *after)):
         return False
     return _mean(known[1]) >= _mean(known[0]) and _mean(found[1]) >= _mean(found[0])
+
+
+def held_up(before: Sequence[Evidence], after: Sequence[Evidence]) -> float:
+    """How many times as fast the trial may be if others keep it from no more of its time than the baseline.
+
+    1 if they did not keep it from more, or if a run does not say. A change that spreads the work over more
+    processes meets more of a neighbour on the same cores.
+    """
+    shares = [[stolen(e) for e in side] for side in (before, after)]
+    known = [[share for share in side if share is not None] for side in shares]
+    if any(len(a) < len(b) for a, b in zip(known, shares, strict=True)) or not any(map(disturbed, after)):
+        return 1.0
+    left = [1 - _mean(side) for side in known]
+    return max(1.0, left[0] / max(left[1], _LEAST_LEFT))
 
 
 def differs(before: Sequence[Evidence], after: Sequence[Evidence]) -> bool:

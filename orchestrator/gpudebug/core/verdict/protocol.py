@@ -12,6 +12,7 @@ from gpudebug.core.verdict.gates import (
     Criteria,
     TrialCase,
     TrialSetting,
+    held_up,
     is_machinery,
     measure,
     share_seen,
@@ -61,6 +62,8 @@ def next_step(
         return NextRun.DONE
     unknown = {g.name: g.value for g in verdict.gates if g.result is Result.UNKNOWN}
     if "delta" in unknown:
+        if held_up.hides_delta(case):
+            return _in_turn(case, setting, after)
         # Whatever else is unknown: a delta that is decided to be too small rejects.
         return _alternating(case, _narrow(case))
     open_ = {name for name in unknown if not name.startswith(PREFIX)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics import numbers
+from gpudebug.core.verdict.gates import held_up
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase, comparable, has_metric, told_by
 from gpudebug.core.verdict.gates.early import is_hopeless
 from gpudebug.core.verdict.gates.enough import short_window
@@ -27,7 +28,9 @@ def delta_gate(case: TrialCase) -> Gate:
     assert case.delta.low is not None and case.delta.high is not None
     if case.delta.value >= c.success and case.delta.low > c.failure:
         return gate.model_copy(update={"result": Result.PASS})
-    if case.delta.value < c.failure and case.delta.high < c.success:
+    if held_up.hides_delta(case):
+        return gate.model_copy(update={"note": held_up.text(case)})
+    if held_up.too_small(case.delta, c.failure, c.success):
         return gate.model_copy(update={"result": Result.FAIL})
     return gate.model_copy(update={"note": "the interval does not decide; more runs would narrow it"})
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from gpudebug.core.records import Evidence
 from gpudebug.core.samples.window import RISE_S
 from gpudebug.core.verdict.gates.case import TrialCase, contrast_of
+from gpudebug.core.verdict.gates.held_up import hides_delta
 from gpudebug.core.words import Outcome
 
 SHORTEST_S = 12.0
@@ -35,7 +36,7 @@ def is_hopeless(case: TrialCase) -> bool:
     # A run is looked at many times: twice as many looks as there may be runs.
     high = replace(found, looks=2 * found.looks).interval.high
     assert high is not None
-    return found.value < case.criteria.failure and high < case.criteria.success
+    return found.value < case.criteria.failure and high < case.criteria.success and not hides_delta(case)
 
 
 def _risen(case: TrialCase, seconds: float) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.records import Estimate, Evidence, Gate
 from gpudebug.core.statistics.metrics import WORK
+from gpudebug.core.verdict.gates import held_up
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase, has_figure, idle
 from gpudebug.core.verdict.gates.count import LOG, OWN_WORD, source, unfit
 from gpudebug.core.verdict.gates.rates import probed, rate_of
@@ -61,6 +62,9 @@ def _by_rate(case: TrialCase) -> Gate:
     if case.ratio is None:
         return gate.model_copy(update={"note": _no_ratio(case)})
     result = throughput_result(wanted, case.ratio)
+    possible = held_up.possible_ratio(case)
+    if result is Result.FAIL and possible and throughput_result(wanted, possible) is not Result.FAIL:
+        return gate.model_copy(update={"note": held_up.text(case)})
     if result is Result.PASS and (contradicted := _contradicted(wanted, case)):
         return gate.model_copy(update={"note": contradicted})
     return gate.model_copy(update={"result": result})
