@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.support.trials import run
 
-from gpudebug.core.records import LossEvidence
+from gpudebug.core.records import LatencyEvidence, LossEvidence, ProbeEvidence
 from gpudebug.core.verdict.unlike import unlike, unlike_notes
 from gpudebug.core.words import Outcome, Trend
 
@@ -47,6 +47,9 @@ def test_what_makes_a_run_unlike_another(changes: dict[str, Any], changed: bool,
     other = first.model_copy(update={"run": "0002-x", **changes})
     found = unlike(other, [first], changed=changed)
     assert found == why if why is None else found is not None and found.startswith(why)
+    # It is the same the other way round; but what a change lets a run no longer do is its own.
+    back = unlike(first, [other], changed=changed)
+    assert (back is None) is (why is None or changed)
     # One that is like any of the others is like them.
     assert unlike(other, [first, other]) is None
     assert unlike(other, []) is None
@@ -72,6 +75,9 @@ def test_a_loss_that_begins_where_another_ended_tells_of_a_snapshot(loss: LossEv
     found = unlike(other, [first])
     assert (found is None) is like
     assert like or (found and found.startswith("its loss begins at 1.1, at that step 4 in "))
+    back = unlike(first, [other])
+    assert (back is None) is like
+    assert like or (back and "its loss begins at 1.1, at that step 4 in this one: that one" in back)
     # A change may well make it learn faster; a loss that hardly falls shows nothing.
     assert unlike(other, [first], changed=True) is None
     assert unlike(run(loss=falling(0.9, 0.9)), [run(loss=falling(1.0, 0.9))]) is None
@@ -89,3 +95,82 @@ def test_a_comparison_notes_what_it_compared() -> None:
 def test_what_all_runs_do_is_no_difference() -> None:
     both = [run(resumed="Resuming from epoch 3"), run(resumed="Resuming from epoch 3")]
     assert unlike(both[1], both[:1]) is None
+
+
+def told(line: str | None, loss: LossEvidence, first_count: int = 1) -> Any:
+    return run(loss=loss, resumed=line, first_count=first_count, last_count=400)
+
+
+@pytest.mark.parametrize(
+    ("other", "like"),
+    [
+        # A word alone against counts and losses: pretrained weights, or what is loaded at the end.
+        (told("Loading checkpoint x.pt", falling(4.1, 1.1)), True),
+        (told("Loading checkpoint x.pt", falling(2.4, 1.0)), False),
+        (told("Loading checkpoint x.pt", falling(4.1, 1.1), first_count=7), False),
+        (told("Resuming from x.pt", falling(4.1, 1.1)), False),
+        (told("Loading checkpoint x.pt", falling(4.1, 1.1, points=4)), False),
+        (told("Loading checkpoint x.pt", falling(4.1, 1.1, name="other")), False),
+    ],
+)
+def test_counts_and_losses_decide_more_than_words(other: Any, like: bool) -> None:
+    first = told(None, falling(4.0, 1.0))
+    assert (unlike(other, [first]) is None) is like
+    assert (unlike(first, [other]) is None) is like
+
+
+@pytest.mark.parametrize(
+    ("first_count", "lines", "why"),
+    [
+        (41, 60, "it begins at step 41, and 0001-x at step 1"),
+        # It prints every 50 steps; or too rarely to tell.
+        (50, 2, None),
+        (50, 3, None),
+        (1, 100, None),
+    ],
+)
+def test_a_changed_run_that_skips_steps(first_count: int, lines: int, why: str | None) -> None:
+    counts: dict[str, Any] = {"first_count": 1, "last_count": 100, "occasions": {"log": 100}}
+    first = run().model_copy(update=counts)
+    other = run().model_copy(
+        update={**counts, "run": "0002-x", "first_count": first_count, "occasions": {"log": lines}}
+    )
+    assert unlike(other, [first], changed=True) == why
+
+
+def probed(steps: int) -> ProbeEvidence:
+    return ProbeEvidence(pid=1, steps=steps)
+
+
+@pytest.mark.parametrize(
+    ("figures", "why"),
+    [
+        ({}, "it made no step of an optimizer, and 0001-x ended at step of an optimizer 200"),
+        (
+            {"probe": probed(20)},
+            "it ended at step of an optimizer 20, and 0001-x at step of an optimizer 200",
+        ),
+        ({"probe": probed(180)}, None),
+        ({"duration_s": 60.0}, None),
+        ({"outcome": Outcome.ENDED_EARLY}, None),
+    ],
+)
+def test_a_run_whose_log_counts_nothing(figures: dict[str, Any], why: str | None) -> None:
+    silent: dict[str, Any] = {"progress_per_s": None, "duration_s": 60.0, "step_unit": None}
+    first = run().model_copy(update={**silent, "probe": probed(200)})
+    other = run().model_copy(update={**silent, "run": "0002-x", "duration_s": 5.0, **figures})
+    assert unlike(other, [first]) == why
+
+
+def test_fewer_requests_are_less_work() -> None:
+    def infers(count: int, seconds: float, name: str) -> Any:
+        latency = LatencyEvidence(count=count, warmup=5, mean_s=0.1)
+        return run().model_copy(
+            update={"run": name, "latency": latency, "progress_per_s": None, "duration_s": seconds}
+        )
+
+    first = infers(295, 60.0, "0001-x")
+    assert (
+        unlike(infers(25, 9.0, "0002-x"), [first]) == "it ended at inference 30, and 0001-x at inference 300"
+    )
+    assert unlike(infers(25, 59.0, "0002-x"), [first]) is None

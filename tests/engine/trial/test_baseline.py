@@ -143,6 +143,25 @@ def test_a_run_that_resumes_is_left_out_and_made_up_for(tmp_path: Path) -> None:
     campaign.run("verify").expect(0)
 
 
+def cached(share: float) -> str:
+    line = "\nUsing cached features from data/cache.npy" if share < 0.02 else ""
+    return f"{2.0 - 1.5 * share:.3f}{line}"
+
+
+def test_a_first_run_that_fills_a_cache_is_left_out_and_made_up_for(tmp_path: Path) -> None:
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload")
+    for number in (2, 3):
+        record(recordings, f"000{number}-baseline-workload", losses=cached, seed=number)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=2)
+    assert campaign.json("next")["notes"][-1] == (
+        "run 0001-baseline-workload is left out: the next one found a cache that it made (Using cached "
+        "features from data/cache.npy); trials find that cache, too: {run} in its path gives each run its own"
+    )
+    assert "runs/0002-baseline-workload, runs/0003-baseline-workload" in campaign.text
+    campaign.run("verify").expect(0)
+
+
 def test_a_workload_that_always_resumes_stops_with_what_helps(tmp_path: Path) -> None:
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload")

@@ -103,6 +103,36 @@ def test_a_run_that_resumes_did_other_work() -> None:
     assert found.differences[0].startswith("run 0002-h1: it goes on where an earlier run ended")
 
 
+def of_evidence(name: str, argv: tuple[str, ...] = HELPED, **figures: Any) -> MeasuredRun:
+    return replace(measured(name, argv), evidence=run(**{"run": name, **figures}))
+
+
+def test_a_trials_run_is_held_against_its_first_one() -> None:
+    counts = {"last_count": 100, "occasions": {"log": 20}}
+    first = of_evidence("0002-h1", first_count=50, **counts)
+    later = of_evidence("0003-h1", first_count=90, **counts)
+    change = intervention.parse("--set --lr=0.2")
+    for after, said in (([first, first], ()), ([first, later], ("run 0003-h1: it begins at step 90",))):
+        found = with_conduct(TrialSetting(), change, (), [BEFORE], after)
+        assert found.other_work is bool(said)
+        assert len(found.differences) == len(said)
+        assert all(map(str.startswith, found.differences, said))
+    assert not with_conduct(TrialSetting(rule=4), change, (), [BEFORE], [first, later]).other_work
+
+
+@pytest.mark.parametrize(
+    ("change", "other"),
+    [("--set --lr=0.2", True), ("--set --cache=ram", False), ("--patch hypotheses/patches/a.patch", False)],
+)
+def test_a_cache_that_the_baseline_did_not_find_is_other_work(change: str, other: bool) -> None:
+    line = "Using cached features from data/cache.npy"
+    found = conduct(change, BEFORE, of_evidence("0002-h1", cached=line))
+    assert found.other_work is other
+    assert not other or "it found a cache that the baseline's runs did not" in found.differences[0]
+    had = replace(BEFORE, evidence=run(cached=line))
+    assert not conduct(change, had, of_evidence("0002-h1", cached=line)).other_work
+
+
 def test_a_variable_that_the_change_sets_is_no_difference() -> None:
     before = measured("0001-baseline-workload", knobs={"OMP_NUM_THREADS": "1"})
     change = "--env OMP_NUM_THREADS=4"

@@ -188,6 +188,7 @@ def build(
         restated=dict(read.settings.restated),
         occasions=dict(log.occasions),
         resumed=scrub(log.resumed) if log.resumed is not None else None,
+        cached=scrub(log.cached) if log.cached is not None else None,
         first_count=log.span[0] if log.span else None,
         last_count=log.span[1] if log.span else None,
         loaded=read.loaded,

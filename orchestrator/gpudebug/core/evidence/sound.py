@@ -42,7 +42,7 @@ NUMBERS = frozenset(
 TEXTS = frozenset(
     {
         *("run", "role", "outcome", "reason", "window_reason", "steps_by", "step_unit", "samples_by"),
-        *("step_time_by", "framework", "probe_reason", "resumed"),
+        *("step_time_by", "framework", "probe_reason", "resumed", "cached"),
     }
 )
 OBJECTS = frozenset(

@@ -182,7 +182,8 @@ class Evidence(Record):
     wrong with others; `step_flags` are the command's flags, beside the batch's, that set what a step takes.
     `learning` are the figures of learning beside the log's loss, and `learning_notes` what is wrong with
     files that were read for them.
-    `resumed` is the line by which the program reports that it continues an earlier run, `first_count` and
+    `resumed` is the line by which the program reports that it continues an earlier run, `cached` the one by
+    which it reports that it found a cache, `first_count` and
     `last_count` are the ends of what the log counts, in `step_unit`.
     """
 
@@ -230,6 +231,7 @@ class Evidence(Record):
     restated: dict[str, tuple[str, ...]] = {}
     occasions: dict[str, int] | None = None
     resumed: str | None = None
+    cached: str | None = None
     first_count: int | None = None
     last_count: int | None = None
     loaded: LoadedFiles | None = None

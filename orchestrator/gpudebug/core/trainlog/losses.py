@@ -53,10 +53,11 @@ class LossSeries:
 
 
 class Losses:
-    """All candidate series, bounded in number."""
+    """All candidate series, bounded in number. `begun` says that one of training was printed."""
 
     def __init__(self) -> None:
         self._series: dict[tuple[str, str, str], LossSeries] = {}
+        self.begun = False
 
     def add(
         self,
@@ -68,6 +69,7 @@ class Losses:
         gradient_lost: bool,
     ) -> None:
         """`key` is (style, phase, name): the same name printed in another style is another series."""
+        self.begun = self.begun or (key[1] != "val" and tier == 0)
         series = self._series.get(key)
         if series is None:
             if len(self._series) >= MAX_SERIES:

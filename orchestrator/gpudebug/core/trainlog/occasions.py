@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from gpudebug.core.command.cadence import CHECKPOINT, EVALUATION, LOG
+from gpudebug.core.trainlog.cached import finds_cache
 from gpudebug.core.trainlog.resumed import resumes
 
 _KEPT = 2048
@@ -36,7 +37,8 @@ class Occasions:
     """Counts lines that tell of an evaluation or a checkpoint.
 
     A figure that a progress bar repeats is one evaluation. What comes before the first step, a configuration
-    or an evaluation of the untrained model, counts apart. `resumed` is the line of one that goes on.
+    or an evaluation of the untrained model, counts apart. `resumed` is the line of one that goes on, `cached`
+    of one that found what another run has made.
     """
 
     def __init__(self) -> None:
@@ -45,11 +47,15 @@ class Occasions:
         self._kinds: dict[bytes, tuple[bool, bool]] = {}
         self._last: list[str] = []
         self.resumed: str | None = None
+        self.cached: str | None = None
 
-    def read(self, key: bytes, text: bytes, seen: int) -> None:
-        """Takes a line in; `key` is its skeleton, `seen` how many steps were seen before it."""
+    def read(self, key: bytes, text: bytes, seen: int, trained: bool = False) -> None:
+        """Takes a line in; `key` is its skeleton, `seen` how many steps were seen before it, `trained` says
+        that a loss was."""
         if self.resumed is None and seen < _MOST_BEFORE:
-            self.resumed = resumes(text)
+            self.resumed = resumes(text, trained)
+        if self.cached is None and seen < _MOST_BEFORE:
+            self.cached = finds_cache(text)
         begun = seen > 0
         kinds = self._kinds.get(key)
         if kinds is None:

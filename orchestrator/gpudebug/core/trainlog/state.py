@@ -28,7 +28,6 @@ from gpudebug.core.trainlog.work import NamedStep, WorkLog
 
 MAX_HELD = 16384
 """Fields of all kept shapes together."""
-
 LONGEST_KEPT = 1024
 COARSE_SPAN = 10.0
 """Stamps of whole seconds measure no shorter span."""
@@ -122,7 +121,7 @@ class LogState:
         if self.sources.quotes(key, segment) or USAGE.match(key):
             self._recognise(shape)
             return
-        self.occasions.read(key, text, self._seen())
+        self.occasions.read(key, text, self._seen(), self.losses.begun)
         if about:
             self.speech.keep(about, text, time)
         if "latency" in about:
@@ -353,6 +352,7 @@ class LogState:
             speech=self.speech.items(),
             latencies=self.latencies.printed(),
             resumed=self.occasions.resumed,
+            cached=self.occasions.cached,
             span=(counter.first, counter.value) if counter and counter.seen else None,
             occasions=self.occasions.counted(self._seen(), best.count if best else 0),
             extra={} if given_up else {name: series.items() for name, series in self.named.items()},

@@ -25,7 +25,8 @@ class LogSummary:
     lines that tell of speed in other words, by topic; `latencies` how long single inferences took; `extra`
     holds the user's other patterns, `work` the counters and rates of work, and the rewards;
     `occasions` counts evaluations, checkpoints and log lines.
-    `resumed` is the line that says that an earlier run is continued, `span` the first and the last count.
+    `resumed` is the line that says that an earlier run is continued, `cached` the one that says that a cache
+    was found, `span` the first and the last count.
     """
 
     framework: str | None = None
@@ -50,6 +51,7 @@ class LogSummary:
     speech: dict[str, tuple[Line, ...]] = field(default_factory=dict)
     latencies: PrintedLatencies = field(default_factory=PrintedLatencies)
     resumed: str | None = None
+    cached: str | None = None
     span: tuple[int, int] | None = None
     occasions: dict[str, int] = field(default_factory=dict)
     extra: dict[str, tuple[Point, ...]] = field(default_factory=dict)

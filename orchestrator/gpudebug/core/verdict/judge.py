@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpudebug.core.records import Evidence, Gate, Verdict
 from gpudebug.core.verdict import load
-from gpudebug.core.verdict.cold_cache import is_cold
+from gpudebug.core.verdict.cold_cache import fills_cache, is_cold
 from gpudebug.core.verdict.gates import (
     GATES,
     SINCE,
@@ -190,6 +190,8 @@ def _notes(case: TrialCase, gates: Sequence[Gate], hollow: bool) -> tuple[str, .
         notes.append(f"hollow gain: {_hollow(case, results)}")
     if is_cold([*case.after[:1], *case.before, *case.after[1:]]):
         notes.append("the trial's first run read far more from disk than the others: a cold page cache")
+    if case.setting.loads and (filled := fills_cache(case.after)):
+        notes.append(f"the trial's first run is unlike its others: {filled}")
     trained = results["outcome"] is Result.PASS and results["loss"] is not Result.FAIL
     faster = case.ratio is not None and throughput_result("better", case.ratio) is Result.PASS
     faster = faster and not case.metric.throughput

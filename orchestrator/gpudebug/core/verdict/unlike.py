@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gpudebug.core.records import Evidence, LossEvidence
 from gpudebug.core.words import Outcome, Trend
@@ -13,19 +15,39 @@ LEAST_WORK = 0.6
 SOONER = 0.8
 # A run begins later if it does so by this share of what the other one does.
 LATER = 0.1
+# A run from the beginning prints its first count within this many of the intervals at which it prints.
+INTERVALS = 3
 # A loss that falls by this share of itself shows where on its way a run begins; a run that begins with this
-# share of the way behind it has learned before.
+# share of the way behind it has learned before, one with that share has not.
 LEAST_FALL = 0.3
 BEHIND = 0.75
+NOT_BEHIND = 0.25
 FEWEST_LOSSES = 10
+# A single count is soon missed.
+FEWEST_COUNTS = 2
 _LONGEST = 80
+# What is only loaded may be pretrained weights, or the best ones at the end.
+_SAYS_SO = re.compile(r"\bresum|\bcontinu|auto-?resum", re.I)
+
+
+class CountedWork(NamedTuple):
+    """The first and the last count of a run, and what it counts."""
+
+    unit: str
+    first: int
+    last: int
+
+    @property
+    def done(self) -> int:
+        return self.last - self.first + 1
 
 
 def unlike(run: Evidence, beside: Sequence[Evidence], *, changed: bool = False) -> str | None:
     """Why a run is unlike every one of those beside it; None if it is like one, or if nothing shows it.
 
     A run that resumes, or begins behind where another began, had a snapshot of an earlier run; one that ends
-    by itself after far fewer steps, and sooner, was given less to do. A `changed` run may have fewer steps.
+    by itself after far fewer steps, and sooner, was given less to do. It is the same the other way round. A
+    `changed` run may have fewer steps, and print them at other intervals.
     """
     found = [_against(run, other, changed) for other in beside]
     return found[0] if found and all(found) else None
@@ -41,56 +63,133 @@ def unlike_notes(sides: Sequence[Sequence[Evidence]]) -> list[str]:
 
 
 def _against(run: Evidence, other: Evidence, changed: bool) -> str | None:
-    if run.resumed is not None and other.resumed is None:
-        return f"it goes on where an earlier run ended ({_short(run.resumed)}), and {other.run} does not"
-    if not changed and (why := _learned_before(run.loss, other.loss)):
-        return f"{why} in {other.run}: it goes on from what an earlier run kept"
-    mine, theirs = _ends(run), _ends(other)
-    if mine is None or theirs is None or run.step_unit != other.step_unit:
+    return _resumed(run, other, changed) or _begins(run, other, changed) or _amount(run, other, changed)
+
+
+def _resumed(run: Evidence, other: Evidence, changed: bool) -> str | None:
+    """What one of them says of an earlier run; of a state that was loaded counts and losses say more."""
+    if (run.resumed is None) is (other.resumed is None):
         return None
-    (first, last), (usual, until) = mine, theirs
-    unit, work = run.step_unit or "step", until - usual
-    if not changed and first - usual >= max(1.0, LATER * work):
-        return f"it begins at {unit} {first}, and {other.run} at {unit} {usual}"
+    if not _SAYS_SO.search(run.resumed or other.resumed or "") and _begin_alike(run, other):
+        return None
+    if run.resumed is not None:
+        return f"it goes on where an earlier run ended ({_short(run.resumed)}), and {other.run} does not"
+    if changed or other.resumed is None:
+        return None
+    return f"{other.run} goes on where an earlier run ended ({_short(other.resumed)}), and it does not"
+
+
+def _begin_alike(run: Evidence, other: Evidence) -> bool:
+    """Whether both count from the same, as far, and learn from the same loss on."""
+    mine, theirs = _work(run), _work(other)
+    behind = _behind(run.loss, other.loss)
+    if mine is None or theirs is None or mine.unit != theirs.unit or behind is None:
+        return False
+    return mine.first == theirs.first and abs(behind) <= NOT_BEHIND
+
+
+def _begins(run: Evidence, other: Evidence, changed: bool) -> str | None:
+    """Which of the two begins behind the other, by its counts or by its loss."""
+    mine, theirs = _work(run), _work(other)
+    if mine is not None and theirs is not None and mine.unit == theirs.unit:
+        apart = mine.first - theirs.first
+        whole = theirs.done if apart > 0 else mine.done
+        skipped = apart > 0 and _skips(run, mine) and not _skips(other, theirs)
+        if abs(apart) >= max(1.0, LATER * (whole - 1)) and (skipped or not changed):
+            return f"it begins at {mine.unit} {mine.first}, and {other.run} at {theirs.unit} {theirs.first}"
+    return None if changed else _learned_before(run, other)
+
+
+def _skips(e: Evidence, work: CountedWork) -> bool:
+    """Whether a run's first count is far beyond the interval at which it prints."""
+    lines = (e.occasions or {}).get("log", 0)
+    if lines < INTERVALS:
+        return False
+    return work.first > 1 + INTERVALS * (work.last - work.first) / (lines - 1)
+
+
+def _amount(run: Evidence, other: Evidence, changed: bool) -> str | None:
+    """Which of the two did far less, if both ended by themselves and that one sooner."""
+    mine, theirs = _work(run), _work(other)
     whole = run.outcome is Outcome.COMPLETED and other.outcome is Outcome.COMPLETED
-    fewer = last - first + 1 < LEAST_WORK * (work + 1)
-    if whole and fewer and not changed and _sooner(run, other):
-        return f"it ended at {unit} {last}, and {other.run} at {unit} {until}"
-    return None
+    if changed or not whole:
+        return None
+    if mine is None or theirs is None:
+        idle, busy = (run, other) if mine is None else (other, run)
+        counted = theirs or mine
+        if counted is None or counted.done < FEWEST_COUNTS or not _over_sooner(idle, busy):
+            return None
+        who = ("it", other.run) if idle is run else (other.run, "it")
+        return f"{who[0]} made no {counted.unit}, and {who[1]} ended at {counted.unit} {counted.last}"
+    if mine.unit != theirs.unit:
+        return None
+    less, more = (
+        ((run, mine), (other, theirs)) if mine.done <= theirs.done else ((other, theirs), (run, mine))
+    )
+    if less[1].done >= LEAST_WORK * more[1].done or not _sooner(less, more):
+        return None
+    return f"it ended at {mine.unit} {mine.last}, and {other.run} at {theirs.unit} {theirs.last}"
 
 
-def _sooner(run: Evidence, other: Evidence) -> bool:
+def _sooner(less: tuple[Evidence, CountedWork], more: tuple[Evidence, CountedWork]) -> bool:
     """Whether a run was over sooner; a training that a clock ends makes fewer steps, but in the same time.
 
     Its time is that of its counts at the rate of its window, which start-up has no part in, else the whole.
     """
-    times = [
-        (last - first + 1) / e.progress_per_s
-        for e in (run, other)
-        if (ends := _ends(e)) and e.progress_per_s
-        for first, last in (ends,)
-    ]
-    if len(times) < 2:
-        times = [e.duration_s for e in (run, other) if e.duration_s is not None]
+    times = [work.done / e.progress_per_s for e, work in (less, more) if e.progress_per_s]
+    return times[0] < SOONER * times[1] if len(times) == 2 else _over_sooner(less[0], more[0])
+
+
+def _over_sooner(run: Evidence, other: Evidence) -> bool:
+    times = [e.duration_s for e in (run, other) if e.duration_s is not None]
     return len(times) == 2 and times[0] < SOONER * times[1]
 
 
-def _learned_before(run: LossEvidence, other: LossEvidence) -> str | None:
-    """Where the run's loss begins near the end of the other's, at an equal step; None if it does not."""
+def _learned_before(run: Evidence, other: Evidence) -> str | None:
+    """Which of the two has a loss that begins near the end of the other's, at an equal step."""
+    name = run.loss.name
+    for whose, here, there, which in (
+        ("its", run, other, "it"),
+        (f"{other.run}: its", other, run, "that one"),
+    ):
+        behind = _behind(here.loss, there.loss)
+        if behind is not None and behind >= BEHIND:
+            step, begins = here.loss.curve[0]
+            where = there.run if here is run else "this one"
+            usual = _at(there.loss, step)
+            return (
+                f"{whose} {name} begins at {begins:.3g}, at that step {usual:.3g} in {where}: "
+                f"{which} goes on from what an earlier run kept"
+            )
+    return None
+
+
+def _behind(run: LossEvidence, other: LossEvidence) -> float | None:
+    """The share of the way that the other one's loss falls which the run's first loss has behind it, at an
+    equal step; None if too few losses, or too small a fall, show it."""
     enough = min(run.points, other.points) >= FEWEST_LOSSES and run.name == other.name
     if not enough or other.trend is not Trend.CONVERGING or not run.curve or not other.curve:
         return None
     step, begins = run.curve[0]
-    usual = next((value for at, value in reversed(other.curve) if at <= step), other.curve[0][1])
+    usual = _at(other, step)
     fall = usual - other.curve[-1][1]
-    if fall <= LEAST_FALL * abs(usual) or usual - begins < BEHIND * fall:
-        return None
-    return f"its {run.name} begins at {begins:.3g}, at that step {usual:.3g}"
+    return None if fall <= LEAST_FALL * abs(usual) else (usual - begins) / fall
 
 
-def _ends(e: Evidence) -> tuple[int, int] | None:
-    """The first and the last count of a run's log."""
-    return (e.first_count, e.last_count) if e.first_count is not None and e.last_count is not None else None
+def _at(loss: LossEvidence, step: float) -> float:
+    """A loss at a step, else the first one behind it."""
+    return next((value for at, value in reversed(loss.curve) if at <= step), loss.curve[0][1])
+
+
+def _work(e: Evidence) -> CountedWork | None:
+    """What a run did: by its log's counts, else the steps that its process reported, else its latencies."""
+    if e.first_count is not None and e.last_count is not None:
+        return CountedWork(e.step_unit or "step", e.first_count, e.last_count)
+    if e.probe is not None and e.probe.steps:
+        return CountedWork("step of an optimizer", 1, e.probe.steps)
+    if e.latency is not None and e.latency.count:
+        return CountedWork("inference", 1, e.latency.count + e.latency.warmup)
+    return None
 
 
 def _short(line: str) -> str:

@@ -16,7 +16,7 @@ from gpudebug.core.statistics import intervals, numbers
 from gpudebug.core.statistics.learning_units import judged_by
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict import learning
-from gpudebug.core.verdict.cold_cache import is_cold
+from gpudebug.core.verdict.cold_cache import fills_cache, is_cold
 from gpudebug.core.verdict.gates import mean, rates_of
 from gpudebug.core.verdict.gates.also import missing_in
 from gpudebug.core.verdict.gates.inference import NO_LOSS, infers
@@ -63,7 +63,8 @@ class BaselineFailed(GpudebugError):
 def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
     """Record a baseline: runs up to `protocol.baseline_runs`, sealed ones of a cut-off recording included.
 
-    A first run that met a cold page cache is left out and made up for: later runs find the cache warm.
+    A first run that met a cold page cache, or filled a cache of the program's, is left out and made up for:
+    later runs find it warm.
     """
     loaded = cycle.loaded
     workload = workload_of(loaded.config, role)
@@ -105,8 +106,9 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
 
 
 def _warm(runs: list[MeasuredRun]) -> list[MeasuredRun]:
-    """The runs without a first one that met a cold page cache."""
-    return runs[1:] if is_cold([m.evidence for m in runs]) else runs
+    """The runs without a first one that met a cold page cache, or that made what the others found."""
+    evidence = [m.evidence for m in runs]
+    return runs[1:] if is_cold(evidence) or fills_cache(evidence) else runs
 
 
 def _refuse_others(cycle: Cycle, role: str, others: Sequence[tuple[MeasuredRun, str]]) -> None:

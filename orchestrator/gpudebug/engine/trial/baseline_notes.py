@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.command.command_line import Option
 from gpudebug.core.verdict import lengthen, pooling
+from gpudebug.core.verdict.cold_cache import fills_cache
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.measure import MeasuredRun
 from gpudebug.engine.trial.lengths import may_be_lengthened
@@ -53,6 +54,13 @@ def held(loaded: Loaded, role: str, runs: list[MeasuredRun]) -> list[str]:
 
 
 def left_out(runs: list[MeasuredRun]) -> str:
+    """Why the first run is not among those of the baseline."""
+    filled = fills_cache([m.evidence for m in runs])
+    if filled is not None:
+        return (
+            f"run {runs[0].folder.name} is left out: {filled}; trials find that cache, too: {{run}} in its "
+            "path gives each run its own"
+        )
     first, later = (m.evidence.conditions.read_mb_s or 0.0 for m in runs[:2])
     return (
         f"run {runs[0].folder.name} is left out: it met a cold page cache and read {first:.0f} MB/s from "

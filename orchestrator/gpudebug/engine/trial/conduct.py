@@ -16,6 +16,8 @@ from gpudebug.core.command.synonyms import names_of
 from gpudebug.core.evidence.rewritten import spoiling
 from gpudebug.core.inside.imported_files import has_package, strays
 from gpudebug.core.inside.probe import counts
+from gpudebug.core.records import Evidence
+from gpudebug.core.verdict.cold_cache import finds_cache
 from gpudebug.core.verdict.gates import TrialSetting
 from gpudebug.core.verdict.planned_work import SideWork, planned, touched
 from gpudebug.core.verdict.took_effect import ChangeEffect, ShownConfiguration, effect_of, moved_knobs
@@ -55,7 +57,7 @@ def with_conduct(
     named = tuple(change.locked_by(locked, known, synonyms)) if change else ()
     resized = _resized(after[0])
     moved = moved_knobs([knob for knob in locked if knob not in named], old, new)
-    other_work = _unlike(before, after)
+    other_work = _unlike(before, after, change) if setting.loads else []
     return replace(
         setting,
         locked=(*named, *moved),
@@ -186,16 +188,33 @@ def _differences(
     return tuple(dict.fromkeys((*found, *_written(before, after), *_uncounted(before, after))))
 
 
-def _unlike(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> list[str]:
-    """Runs that went on where an earlier run ended: of the baseline those made beside the trial, too."""
+def _unlike(
+    before: Sequence[MeasuredRun], after: Sequence[MeasuredRun], change: Intervention | None
+) -> list[str]:
+    """Runs that did other work: of the baseline those made beside the trial, too, and of the trial those
+    that differ from its own first one."""
     first = [m.evidence for m in before if m.record.hypothesis is None] or [before[0].evidence]
-    runs = [*((m, False) for m in before if m.record.hypothesis is not None), *((m, True) for m in after)]
-    found = [(m, unlike(m.evidence, first, changed=changed)) for m, changed in runs]
+    found = [
+        (m, unlike(m.evidence, first) or _finds(m, first)) for m in before if m.record.hypothesis is not None
+    ]
+    caches = change is not None and any(
+        c.kind in ("patch", "code") or "cach" in " ".join(c.words) for c in change.changes
+    )
+    for place, m in enumerate(after):
+        why = unlike(m.evidence, first, changed=True) or (None if caches else _finds(m, first))
+        beside = [other.evidence for other in after[:place]]
+        found.append((m, why or unlike(m.evidence, beside)))
     return [
         f"run {m.record.name}: {why}; {fresh_folder_advice(m.record.argv)}"
         for m, why in found
         if why is not None
     ]
+
+
+def _finds(m: MeasuredRun, recorded: Sequence[Evidence]) -> str | None:
+    """Say that a run found a cache that no recorded run had, as theirs had to make it."""
+    line = finds_cache(m.evidence, recorded)
+    return None if line is None else f"it found a cache that the baseline's runs did not ({line})"
 
 
 def _written(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> Iterator[str]:
