@@ -18,6 +18,13 @@ def test_a_list_of_the_same_name_is_not_a_later_word() -> None:
     assert resolve([SettingBlock(Form.LINES, {"name": ["a", "b"]})]) == Settings({}, {"name": ("a", "b")})
 
 
+def test_a_default_is_never_the_last_word() -> None:
+    for form in (Form.LINES, Form.STRUCTURE, Form.OVERRIDE):
+        given = [block(form, lr="0.1"), block(Form.DEFAULTS, lr="0.2")]
+        assert resolve(given) == resolve(given[::-1]) == Settings({"lr": "0.1"})
+    assert resolve([block(Form.DEFAULTS, lr="0.2")]) == Settings({"lr": "0.2"})
+
+
 def test_two_files_that_differ_leave_a_setting_unknown() -> None:
     found = combined(Settings({"a": "1", "b": "2"}), Settings({"a": "1.0", "b": "3"}), Settings({"b": "3"}))
     assert found == Settings({"a": "1"}, {"b": ("2", "3")})

@@ -90,6 +90,14 @@ TEXTS: dict[str, tuple[str, dict[str, str]]] = {
     "metrics look like a configuration": ("{'loss': 2.0, 'learning_rate': 3e-4}\n", {}),
     "a weight of a loss is none yet": ("aux_loss: 0.1\nlr: 0.2\n", {"aux_loss": "0.1", "lr": "0.2"}),
     "a broken one": ("Namespace(lr=0.1, x={\nseed: 3\n", {"seed": "3"}),
+    "what is ignored": ("WARNING: unused arguments: {'workers': 4}\nlr: 0.1\n", {"lr": "0.1"}),
+    "what is ignored, below": ("Ignored keys:\n  workers: 4\n  seed: 2\nlr: 0.1\n", {"lr": "0.1"}),
+    "a warning before": ("WARNING: no GPU, not compiling\n  workers: 4\n", {"workers": "4"}),
+    "overrides that are unknown": ("Ignoring unknown overrides: ['workers=4']\n", {}),
+    "defaults after the values": (
+        "Args: {'a': 4, 'b': 1}\nDefaults: {'a': 2, 'b': 1}\n",
+        {"a": "4", "b": "1"},
+    ),
     "nothing": ("", {}),
 }
 

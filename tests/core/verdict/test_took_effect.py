@@ -228,7 +228,9 @@ def test_what_the_loader_shows_decides_where_nothing_is_printed(
     assert said in f"{effect.value} {effect.note}"
     printed = {part.name: str(part.value) for part in parsed.changes if part.value}
     if printed and parsed.changes[0].kind == "set":
-        assert effect_of(parsed, [old], [replace(new, printed=printed)]).result is PASS
+        # A loader that has the old value contradicts what is printed.
+        usual = SKIPPED if result is FAIL else PASS
+        assert effect_of(parsed, [old], [replace(new, printed=printed)]).result is usual
 
 
 TREE = "/repo/runs/worktrees/c/h1-trial"
@@ -387,10 +389,11 @@ PRINTS: list[tuple[str, str, Result, str]] = [
 @pytest.mark.parametrize(("change", "log", "result", "said"), PRINTS)
 def test_the_last_word_of_a_program_counts(change: str, log: str, result: Result, said: str) -> None:
     name = change.partition("=")[0]
-    old = ("python", "train.py", "--seed=1", f"--{name}=2")
+    usual = "20" if name == "eval_interval" else "2"
+    old = ("python", "train.py", "--seed=1", f"--{name}={usual}")
     parsed = intervention.parse(f"--set --{change}")
     settings = printed_settings(log)
-    before = ShownConfiguration(old, {name: "2" if name == "workers" else "20"})
+    before = ShownConfiguration(old, {name: usual})
     after = ShownConfiguration(parsed.apply(old, {}).argv, settings.known, restated=settings.restated)
     effect = effect_of(parsed, [before], [after])
     assert effect.result is result, effect
@@ -409,3 +412,136 @@ def test_a_short_flag_is_confirmed_by_its_long_name(printed: dict[str, str], res
         effect_of(parsed, [ShownConfiguration(old, {"workers": "0"}, synonyms=names)], [after]).result
         is result
     )
+
+
+def prints(change: str, argv: tuple[str, ...], before: str, after: str) -> ChangeEffect:
+    """What two logs show of a change to `python train.py`."""
+    parsed, old = intervention.parse(change), ("python", "train.py", *argv)
+    new = old if "--env" in change else parsed.apply(old, {}).argv
+    (shown, was) = (printed_settings(text) for text in (after, before))
+    return effect_of(
+        parsed,
+        [ShownConfiguration(old, was.known, restated=was.restated)],
+        [ShownConfiguration(new, shown.known, restated=shown.restated)],
+    )
+
+
+ECHO = "workers: 2\nlr: 0.1\n"
+# The change, the baseline's flags, what the baseline prints, what the trial prints, result
+ECHOES: dict[str, tuple[str, tuple[str, ...], str, str, Result]] = {
+    "a batch as each device gets it": (
+        "--set --batch_size=16",
+        ("--batch_size=8",),
+        "Namespace(batch_size=4, lr=0.1)\n",
+        "Namespace(batch_size=8, lr=0.1)\n",
+        PASS,
+    ),
+    "a batch that stays": (
+        "--set --batch_size=16",
+        ("--batch_size=8",),
+        "Namespace(batch_size=4, lr=0.1)\n",
+        "Namespace(batch_size=4, lr=0.1)\n",
+        SKIPPED,
+    ),
+    "a file that the command overrides without a word": (
+        "--set --workers=4",
+        ("--workers=1",),
+        ECHO,
+        ECHO,
+        SKIPPED,
+    ),
+    "a file that other flags override without a word": (
+        "--set --workers=4",
+        ("--lr=0.5",),
+        ECHO,
+        ECHO,
+        SKIPPED,
+    ),
+    "arguments that follow the command": ("--set --workers=4", ("--lr=0.1",), ECHO, ECHO, FAIL),
+    "another setting of that name": (
+        "--set --batch_size=64",
+        (),
+        "val:\n  batch_size: 1\n",
+        "val:\n  batch_size: 1\n",
+        SKIPPED,
+    ),
+    "another setting that has the value already": (
+        "--set --batch_size=1",
+        ("--batch_size=8",),
+        "val:\n  batch_size: 1\n",
+        "val:\n  batch_size: 1\n",
+        SKIPPED,
+    ),
+    "a longer name that follows the command": (
+        "--set --batch_size=64",
+        ("--batch_size=8",),
+        "train:\n  batch_size: 8\n",
+        "train:\n  batch_size: 8\n",
+        FAIL,
+    ),
+    "a variable and a flag of its name": (
+        "--env DEBUG=1",
+        (),
+        "Namespace(debug=False, lr=0.1)\n",
+        "Namespace(debug=False, lr=0.1)\n",
+        SKIPPED,
+    ),
+    "a word that may mean the same": (
+        "--set --workers=auto",
+        ("--workers=4",),
+        "Namespace(workers=4)\n",
+        "Namespace(workers=4)\n",
+        SKIPPED,
+    ),
+    "an enumeration": (
+        "--set --eval_strategy=no",
+        ("--eval_strategy=steps",),
+        "eval_strategy: IntervalStrategy.STEPS\n",
+        "eval_strategy: IntervalStrategy.STEPS\n",
+        FAIL,
+    ),
+    "the opposite of a flag": (
+        "--set --no-amp",
+        (),
+        "Namespace(amp=True, lr=0.1)\n",
+        "Namespace(amp=False, lr=0.1)\n",
+        PASS,
+    ),
+    "the opposite of a flag without effect": (
+        "--set --no-amp",
+        (),
+        "Namespace(amp=True, lr=0.1)\n",
+        "Namespace(amp=True, lr=0.1)\n",
+        FAIL,
+    ),
+    "several values that the baseline has too": (
+        "--set --workers=4",
+        ("--workers=2",),
+        "workers: 2\nBuilding\nworkers: 4\n",
+        "workers: 2\nBuilding\nworkers: 4\n",
+        SKIPPED,
+    ),
+    "what the program ignores": (
+        "--set --workers=4",
+        (),
+        "",
+        "Unused arguments: {'workers': 4}\n",
+        SKIPPED,
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "argv", "before", "after", "result"), ECHOES.values(), ids=ECHOES)
+def test_only_what_follows_the_command_contradicts_it(
+    change: str, argv: tuple[str, ...], before: str, after: str, result: Result
+) -> None:
+    effect = prints(change, argv, before, after)
+    assert effect.result is result, effect
+
+
+def test_the_loader_outranks_an_echo() -> None:
+    change = intervention.parse("--set --num_workers=4")
+    old = ShownConfiguration(OLD, {"num_workers": "2"}, facts=fed({"workers": 0}))
+    new = ShownConfiguration(change.apply(OLD, {}).argv, {"num_workers": "2"}, facts=fed({"workers": 4}))
+    effect = effect_of(change, [old], [new])
+    assert (effect.result, effect.note) == (PASS, "the program prints num_workers: 2")

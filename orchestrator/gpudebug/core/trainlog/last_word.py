@@ -20,8 +20,10 @@ _REPRINTED = 0.5
 
 
 class Form(Enum):
-    """How settings are printed: as lines, as one structure (a Namespace, a dictionary), as an override."""
+    """How settings are printed: as what holds if nothing is set, as lines, as one structure (a Namespace, a
+    dictionary), as an override."""
 
+    DEFAULTS = "defaults"
     LINES = "lines"
     STRUCTURE = "structure"
     OVERRIDE = "override"
@@ -50,14 +52,17 @@ class Settings:
 
 
 def resolve(blocks: Sequence[SettingBlock]) -> Settings:
-    """Settings of blocks in the order in which they were printed."""
+    """Settings of blocks in the order in which they were printed; defaults are before all others."""
+    blocks = sorted(blocks, key=lambda block: block.form is not Form.DEFAULTS)
     statements: dict[str, list[tuple[str, SettingBlock]]] = {}
     for block in blocks:
         for name, values in block.values.items():
             statements.setdefault(name, []).extend((value, block) for value in values)
     known, restated = dict[str, str](), dict[str, tuple[str, ...]]()
-    for name, given in statements.items():
-        last, block = given[-1]
+    for name, every in statements.items():
+        last, block = every[-1]
+        all_defaults = block.form is Form.DEFAULTS
+        given = [(value, by) for value, by in every if all_defaults or by.form is not Form.DEFAULTS]
         others = [(value, by) for value, by in given[:-1] if not same_value(value, last)]
         if not others:
             known[name] = given[0][0]

@@ -34,6 +34,13 @@ _BEHIND = re.compile(
     rf"(?:.*?\s)?{_NAME}\s*[:=]\s*(?:{_OLD}\s*(?:{_ARROW}|\bto\b)\s*)?{_VALUE}\s*(?:#|\(|\[|--?\s)(?P<note>.*)",
     re.I,
 )
+# What a program says that it does not take over; and that something else than the command line decided.
+_REFUSED = re.compile(
+    r"\b(?:unknown|unused|un-?recogni[sz]ed|ignor(?:e[sd]?|ing)|unexpected|invalid|unsupported|extra|stale"
+    r"|not|cannot|can't|fail(?:s|ed|ing)?|refus(?:e[sd]?|ing)|skipp?(?:ed|ing|s)?|dropp(?:ed|ing))\b",
+    re.I,
+)
+_BY_OTHERS = re.compile(r"\bby\b(?!.{0,12}\b(?:command.?line|cli|flags?|arg\w*|user|option)s?\b)", re.I)
 _HEADER = re.compile(r".*\boverrid(?:e|es|ing)\b.*\bwith\b.*:\s*", re.I)
 _PAIR = re.compile(
     r"['\"]?(?:--|\+{1,2})?([A-Za-z_][\w./@-]*)=(\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^\s,'\"\]]*)['\"]?"
@@ -47,6 +54,8 @@ def of_line(line: str) -> list[tuple[str, str]]:
     word = _WORD.search(line) or re.search(r"\boverrides\b", line, re.I)
     if word is None and "ommand" not in line and "cli" not in line.lower():
         return []
+    if is_refused(line):
+        return []
     if word is not None:
         behind = line[word.end() :]
         tail = behind[match.end() :] if (match := _WHAT.match(behind)) else behind
@@ -59,9 +68,14 @@ def of_line(line: str) -> list[tuple[str, str]]:
             if found is not None:
                 return [(found["name"], _plain(found["value"]))]
     noted = _BEHIND.fullmatch(line)
-    if noted is not None and _NOTED.fullmatch(noted["note"]):
+    if noted is not None and _NOTED.fullmatch(noted["note"]) and not _BY_OTHERS.search(noted["note"]):
         return [(noted["name"], _plain(noted["value"]))]
     return []
+
+
+def is_refused(line: str) -> bool:
+    """Whether a line says that what it holds, or what follows it, is not taken over: `Unused keys: …`."""
+    return _REFUSED.search(line) is not None
 
 
 def is_header(line: str) -> bool:

@@ -58,6 +58,7 @@ _NOTE = re.compile(r"\s*(?:#.*)?")
 # Enough `name=value` beside each other to be no metrics.
 _ROW = re.compile(r"[A-Za-z_][\w.]*=[^,=]{0,200}(?:, [A-Za-z_][\w.]*=[^=]{0,200}){5}")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
+_DEFAULTS = re.compile(r"\bdefaults?\b", re.I)
 _MARK = "\0"
 # The source that a traceback quotes is no configuration.
 _TRACEBACK = "Traceback (most recent call last)"
@@ -300,12 +301,18 @@ def _read_lines(lines: list[str], structures: Iterator[object], found: _FoundSet
     Any other line ends what was nested, and the block.
     """
     above: list[tuple[int, str]] = []
-    form = Form.LINES
+    form, skips = Form.LINES, False
     for marked in lines:
         marks, line = marked.count(_MARK), marked.replace(_MARK, "")
         known = len(line) <= _LONGEST_LINE
         match = _LINE.fullmatch(line) if known else None
-        if known and overrides.is_header(line):
+        refused = known and match is None and overrides.is_refused(line)
+        if refused or (skips and line[:1].isspace()):
+            # What a program ignores, in this line or indented below it, says nothing.
+            found.end()
+            above, form = [], Form.LINES
+            skips = skips or line.rstrip().endswith(":")
+        elif known and overrides.is_header(line):
             found.end()
             above, form = [], Form.OVERRIDE
         elif known and (pairs := overrides.of_line(line)):
@@ -323,8 +330,18 @@ def _read_lines(lines: list[str], structures: Iterator[object], found: _FoundSet
         elif not _NOTE.fullmatch(line):
             above, form = [], Form.LINES
             found.end()
+        skips = skips and (line.rstrip().endswith(":") or line[:1].isspace())
         for _ in range(marks):
-            found.structure(next(structures), Form.OVERRIDE if overrides.mentions(line) else Form.STRUCTURE)
+            structure = next(structures)
+            if not refused:
+                found.structure(structure, _form(line))
+
+
+def _form(line: str) -> Form:
+    """What a structure is by the words beside it."""
+    if overrides.mentions(line):
+        return Form.OVERRIDE
+    return Form.DEFAULTS if _DEFAULTS.search(line) else Form.STRUCTURE
 
 
 def _nest(match: re.Match[str], above: list[tuple[int, str]], found: _FoundSettings, form: Form) -> None:

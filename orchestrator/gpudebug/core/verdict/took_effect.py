@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -42,6 +44,8 @@ class ShownConfiguration:
 # Too short to tell one option of a program from another.
 _SHORTEST_NAME = 2
 _NAMED = 3
+_NEGATED = re.compile(r"no[-_]")
+_DIGIT = re.compile(r"\d")
 
 
 def effect_of(
@@ -112,23 +116,43 @@ def _part(
     missing = _missing_in_command(part, run.argv)
     if missing:
         return ChangeEffect(Result.FAIL, missing)
-    contradicted = _contradicted(part, run)
+    contradicted = _contradicted(part, before, run)
     if contradicted is not None:
         return contradicted
+    part = _meant(part, run)
     found = _shown_by(run, part.name)
+    of_loader = _of_loader(part, before, run)
     if found is None:
-        of_loader = _of_loader(part, before, run)
-        if of_loader is not None:
-            return of_loader
-        return ChangeEffect(Result.SKIPPED, note=_unconfirmed(part))
-    earlier = shown(before, part.name)
-    return _judged(part, _old(part, before), earlier[1] if earlier else None, *found)
+        return of_loader or ChangeEffect(Result.SKIPPED, note=_unconfirmed(part))
+    judged = _judged(part, before, run, *found)
+    if of_loader is None or judged.result is of_loader.result:
+        return judged
+    # What the loader does is no echo of a file.
+    if judged.result is Result.FAIL and of_loader.result is Result.PASS:
+        return ChangeEffect(Result.PASS, of_loader.value, f"the program prints {': '.join(found)}")
+    if judged.result is Result.PASS and of_loader.result is Result.FAIL:
+        note = f"the program prints {': '.join(found)}, but {of_loader.value}"
+        return ChangeEffect(Result.SKIPPED, note=note)
+    return judged
 
 
-def _contradicted(part: SingleChange, run: ShownConfiguration) -> ChangeEffect | None:
+def _meant(part: SingleChange, run: ShownConfiguration) -> SingleChange:
+    """`--no-amp` as `amp` set to false, if the program shows that name and not its own."""
+    opposite = _NEGATED.sub("", command_line.bare_name(part.name), count=1)
+    if part.kind != "set" or part.value is not None or opposite == command_line.bare_name(part.name):
+        return part
+    if _shown_by(run, part.name) is not None or _shown_by(run, opposite) is None:
+        return part
+    return part._replace(name=opposite, value="false")
+
+
+def _contradicted(
+    part: SingleChange, before: Sequence[ShownConfiguration], run: ShownConfiguration
+) -> ChangeEffect | None:
     """What a setting shows that the program gave several values; None if one of them holds.
 
-    Its last word may confirm the change. That it contradicts proves nothing where another word confirms.
+    Its last word may confirm the change, if the baseline's is another. That it contradicts proves nothing
+    where another word confirms.
     """
     names = next((found for name in names_of(part.name, run.synonyms) if (found := _restated(run, name))), [])
     if not names:
@@ -137,7 +161,9 @@ def _contradicted(part: SingleChange, run: ShownConfiguration) -> ChangeEffect |
     asked = "true" if part.value is None else part.value
     shown_as = f"{name}: {', then '.join(values)}"
     if part.kind != "unset" and len(names) == 1:
-        if same_value(asked, values[-1]):
+        if same_value(asked, values[-1]) and not any(
+            same_value(asked, other.restated.get(name, ("",))[-1]) for other in before
+        ):
             return ChangeEffect(Result.PASS, shown_as)
         if name in run.printed and not any(same_value(asked, value) for value in values):
             return None
@@ -221,18 +247,83 @@ def _old(part: SingleChange, before: Sequence[ShownConfiguration]) -> str | None
     return "true" if options[-1].value is None else options[-1].value
 
 
-def _judged(part: SingleChange, old: str | None, earlier: str | None, name: str, value: str) -> ChangeEffect:
-    """`old` is what the baseline's command says, `earlier` what its program showed."""
+def _judged(
+    part: SingleChange, before: Sequence[ShownConfiguration], run: ShownConfiguration, name: str, value: str
+) -> ChangeEffect:
+    """What the program shows as one value, against what was asked for and what the baseline has."""
     text = f"{name}: {value}"
+    old = _old(part, before)
+    earlier = next((other.printed[name] for other in before if name in other.printed), None)
+    if earlier is None and (found := shown(before, part.name)) is not None:
+        earlier = found[1]
     still = any(known is not None and same_value(known, value) for known in (old, earlier))
     if part.kind == "unset":
         result = Result.FAIL if still else Result.PASS if earlier is not None else Result.SKIPPED
         return ChangeEffect(result, f"the program shows {text}" if still else text)
     asked = "true" if part.value is None else part.value
+    exact = _folded(name) in map(_folded, names_of(part.name, run.synonyms))
+    compared = old is not None and earlier is not None
+    follows = compared and _is_shown_as(str(old), str(earlier))
+    strange = compared and not follows
     if same_value(asked, value):
+        if earlier is not None and same_value(asked, earlier) and (strange or not (exact or follows)):
+            return ChangeEffect(Result.SKIPPED, note=f"the baseline's program shows {text} as well")
         return ChangeEffect(Result.PASS, text)
-    if still or (finite_number(asked) is not None and finite_number(value) is not None):
-        written = part.name if part.value is None else f"{part.name}={part.value}"
-        return ChangeEffect(Result.FAIL, f"{written} was asked for, the program shows {text}")
-    note = f"{part.name}={asked} is shown as {value}"
-    return ChangeEffect(Result.SKIPPED if old is None and earlier is None else Result.PASS, text, note)
+    numbers = finite_number(asked) is not None and finite_number(value) is not None
+    if not still and not numbers:
+        note = f"{part.name}={asked} is shown as {value}"
+        return ChangeEffect(Result.SKIPPED if old is None and earlier is None else Result.PASS, text, note)
+    if strange and _in_proportion(str(old), str(earlier), asked, value):
+        return ChangeEffect(Result.PASS, text, f"{part.name}={asked} is shown as {value}, {old} as {earlier}")
+    doubt = _doubt(part, run, name, value, exact or follows, strange)
+    if doubt is not None:
+        return ChangeEffect(Result.SKIPPED, note=f"the program shows {text}, {doubt}")
+    written = part.name if part.value is None else f"{part.name}={part.value}"
+    return ChangeEffect(Result.FAIL, f"{written} was asked for, the program shows {text}")
+
+
+def _is_shown_as(written: str, value: str) -> bool:
+    """Whether a value is shown as it was written, or as an enumeration's member: `Strategy.STEPS`."""
+    return same_value(written, value) or same_value(written, value.rpartition(".")[2])
+
+
+def _in_proportion(old: str, earlier: str, asked: str, value: str) -> bool:
+    """Whether what is shown follows what is asked for: a batch as each of several devices gets it."""
+    numbers = [finite_number(text) for text in (old, earlier, asked, value)]
+    if None in numbers:
+        return False
+    a, b, c, d = (float(number or 0.0) for number in numbers)
+    return a * b * c * d != 0 and math.isclose(a * d, b * c, rel_tol=0.01)
+
+
+def _doubt(
+    part: SingleChange, run: ShownConfiguration, name: str, value: str, its_own: bool, strange: bool
+) -> str | None:
+    """Why another value than the one asked for may be no contradiction; None if it is one.
+
+    Programs echo files and defaults that their command line overrides without a word.
+    """
+    if strange:
+        return "which is not what the baseline's command says either"
+    if not its_own:
+        return "which may be another setting"
+    if part.kind == "env" and part.name != name:
+        return "which may be another setting than the variable"
+    word = part.value is not None and not _DIGIT.search(part.value)
+    if word and finite_number(value) is not None:
+        return f"which {part.value} may mean"
+    if _only_echoes(part, run):
+        return "but of other flags, too, not what the command says"
+    return None
+
+
+def _only_echoes(part: SingleChange, run: ShownConfiguration) -> bool:
+    """Whether the program shows other flags of the command with other values, and none with its own."""
+    own = {_folded(name) for name in names_of(part.name, run.synonyms)}
+    printed = {_folded(name): value for name, value in run.printed.items()}
+    compared = [
+        same_value(option.value, printed[_folded(option.name)])
+        for option in command_line.program_options(run.argv)
+        if option.value is not None and _folded(option.name) not in own and _folded(option.name) in printed
+    ]
+    return bool(compared) and not any(compared)
