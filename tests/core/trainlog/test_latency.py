@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpudebug.core.trainlog import LogReader
 from gpudebug.core.trainlog.latency import Latency, LatencyReader
 
 
@@ -29,6 +30,13 @@ ONE_VALUE = {
     "time per something": ("time per inference: 12.5 milliseconds", 0.0125),
     "a colour": ("\x1b[32mlatency:\x1b[0m 12.5 ms", 0.0125),
     "more behind it": ("latency: 12.5 ms, 80.0 it/s, 3 actions", 0.0125),
+    "the unit as another program writes it": ("Avg latency: 12500 usec (standard deviation 56 usec)", 0.0125),
+    "a time of a response": ("response time: 12.5 ms", 0.0125),
+    "a time of a prediction": ("Prediction took 12.5 ms", 0.0125),
+    "a name that ends with the unit": (
+        "{'server_timing': {'infer_ms': 12.5, 'prev_total_ms': 20.1}}",
+        0.0125,
+    ),
     "a printed mean": ("Mean inference time: 12.5 ms", 0.0125),
     "a median where no mean is": ("latency p50: 12.5 ms", 0.0125),
 }
@@ -37,6 +45,10 @@ NO_LATENCY = {
     "a target": "target latency: 20 ms",
     "a total": "total inference time: 3.4 s",
     "a percentile": "latency p95: 20 ms",
+    "a percentile in words": "95th percentile latency: 20 ms",
+    "a percentile in percent": "99% latency: 20 ms",
+    "percentiles of a benchmark": "10% percentile latency: 1.1 seconds\n90% percentile latency: 1.5 seconds",
+    "a load generator": "Concurrency: 1, throughput: 809.2 infer/sec, latency 1234 usec",
     "a standard deviation": "latency std: 2 ms",
     "another duration": "data time: 12.5 ms",
     "nothing": "",
@@ -115,3 +127,38 @@ def test_where_the_output_is_cut_makes_no_difference(values: list[float], chunk:
     assert found.least is not None and found.most is not None
     assert found.least * (1 - 1e-9) <= found.mean <= found.most * (1 + 1e-9)
     assert (found.count or 0) + found.warmup == len(values)
+
+
+VLLM = """\
+Avg latency: 1.234 seconds
+10% percentile latency: 1.1 seconds
+25% percentile latency: 1.15 seconds
+50% percentile latency: 1.2 seconds
+90% percentile latency: 1.4 seconds
+"""
+
+
+def test_the_percentiles_of_a_benchmark_are_no_single_latencies() -> None:
+    found = read(VLLM)
+    assert found == Latency(mean=1.234, median=1.2)
+
+
+def test_the_images_of_a_prediction_are_its_latencies() -> None:
+    found = read("".join(f"image {i}/40 /data/{i}.jpg: 384x640 1 person, 12.5ms\n" for i in range(1, 41)))
+    assert found is not None
+    assert (found.mean, found.count) == (pytest.approx(0.0125), 40)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "image 3/40 /data/3.jpg: 384x640 1 person, 12.5ms",
+        "response time: 12.5 ms",
+        "Predict time: 12.5 ms",
+        "infer_ms: 12.5",
+    ],
+)
+def test_a_log_is_read_for_each_form(line: str) -> None:
+    reader = LogReader()
+    reader.feed(f"{line}\n".encode() * 5, 1.0)
+    assert reader.summary().latencies.count == 5

@@ -19,18 +19,29 @@ from gpudebug.core.trainlog.text import Splitter, measured, plain
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0}
 _SECONDS |= {"second": 1.0, "seconds": 1.0, "millisecond": 1e-3, "milliseconds": 1e-3, "msec": 1e-3}
+_SECONDS |= {"msecs": 1e-3, "usec": 1e-6, "usecs": 1e-6, "microsecond": 1e-6, "microseconds": 1e-6}
 _UNIT = "|".join(sorted(_SECONDS, key=len, reverse=True))
 _PAIR = re.compile(rf"(?<![\w.])(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?: ?({_UNIT})(?![a-z0-9]))?(?![\d.]*\d)")
 _TOPIC = re.compile(
-    r"latency|latencies|infer(?:ence)?[ _-]*(?:time|duration|took)s?"
+    r"latency|latencies|infer(?:ence)?[ _-]*(?:time|duration|took)s?|infer(?:ence)?_(?=[mun]?s\b)"
+    r"|(?:response|request|predict(?:ion)?)[ _-]*(?:time|duration|took)s?"
     r"|(?:time|duration)[ _-]+per[ _-]+(?:inference|iteration|iter|request|call|query)"
     r"|forward[ _-](?:pass[ _-])?time"
 )
 _WORD = re.compile(r"[a-z]+\d*|\d+")
 _TURN = re.compile(
     r"^\W*(?:loop|iteration|iter|inference|request|frame) ?#?\d+(?:/\d+)?\s*(?:[:=-]|took)?\s*$"
+    r"|^(?:image|video) \d+/\d+ .*, $"
 )
-_HINTS = ("latenc", "infer", "per", "forward", "loop", "iter", "request", "frame")
+_HINTS = ("latenc", "infer", "per", "forward", "loop", "iter", "request", "frame", "respon", "predict")
+_HINTS += ("image ", "video ")
+# A figure over many: `95th percentile latency`, `99% latency`. Its rank may be the number before the label.
+_PERCENTILE = re.compile(
+    r"percentile|\bquantile|^ ?(?:%|th|st|nd|rd)(?: ?[:=)]|[ -]*(?:ile )?(?:latenc|infer))"
+)
+_HALF = frozenset({"50", "0.5", "50.0"})
+# A line of a load generator: what it says is over all requests at that load.
+_LOAD = re.compile(r"^\W*(?:concurrency|request rate)\b")
 
 _MEAN = frozenset({"mean", "average", "avg"})
 _MEDIAN = frozenset({"median", "p50"})
@@ -39,8 +50,8 @@ _MOST = frozenset({"max", "maximum", "slowest", "worst"})
 _SUMMARY = _MEAN | _MEDIAN | _LEAST | _MOST
 # What is no latency of one inference, though its name says so.
 _OTHER = word_set(
-    "p5 p90 p95 p99 std stdev sd total sum overall target budget limit expected threshold elapsed timeout "
-    "compile compilation load loading warmup warm overhead"
+    "p1 p5 p10 p25 p75 p90 p95 p98 p99 p999 std stdev sd total sum overall target budget limit expected "
+    "threshold elapsed timeout compile compilation load loading warmup warm overhead"
 )
 _FILLER = frozenset({"is", "was", "of", "took", "in", *_SECONDS})
 MIN_PRINTED = 3
@@ -155,12 +166,14 @@ class LatencyReader:
         line = text.decode("ascii", "replace").lower()
         if not any(hint in line for hint in _HINTS):
             return
+        if _LOAD.search(line):
+            return
         carried = False
-        position = 0
+        position, before = 0, ""
         for match in _PAIR.finditer(line):
             label = line[position : match.start()]
-            position = match.end()
-            topic = _topic(label, carried)
+            topic = _topic(label, carried, before)
+            position, before = match.end(), match[1]
             value = _value(match, label)
             if topic is None:
                 self._turn(line[: match.start()], value, time)
@@ -182,14 +195,16 @@ class LatencyReader:
             self._turns.add(value, time)
 
 
-def _topic(label: str, carried: bool) -> str | None:
+def _topic(label: str, carried: bool, before: str) -> str | None:
     """What the number behind `label` is: single, mean, median, least, most or other; None for no latency.
 
-    `carried` says whether the number before it on the line was one: `latency mean 12 ms, max 20 ms`.
+    `carried` says whether the number `before` it on the line was one: `latency mean 12 ms, max 20 ms`.
     """
     found = _TOPIC.search(label)
     if found is None and not carried:
         return None
+    if _PERCENTILE.search(label):
+        return "median" if before in _HALF else "other"
     words = set(_WORD.findall(label))
     behind = set(_WORD.findall(label[found.end() :] if found else label))
     if words & _OTHER:

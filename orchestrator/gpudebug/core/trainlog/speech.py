@@ -20,7 +20,9 @@ _TOPICS = {
     "environments": re.compile(rb"number of environments", re.I),
     "tokens": re.compile(rb"tokens (?:per|/) ?(?:iter|step|update|global)", re.I),
     "latency": re.compile(
-        rb"latenc|infer|forward|(?:time|duration)[ _-]+per[ _-]|^\W*(?:loop|request|frame) ?#?0", re.I
+        rb"latenc|infer|forward|respon|predict|(?:time|duration)[ _-]+per[ _-]"
+        rb"|^\W*(?:loop|request|frame|image|video) ?#?0",
+        re.I,
     ),
 }
 
