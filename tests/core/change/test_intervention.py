@@ -341,3 +341,25 @@ def test_no_text_raises_anything_else(text: str) -> None:
         assert intervention.parse(text).size > 0
     except InterventionError as error:
         assert error.next
+
+
+NAMES = (("--workers", "-j"), ("--optimizer", "-o"))
+
+
+@pytest.mark.parametrize(
+    ("change", "argv", "locked"),
+    [
+        ("--set -j4", ("-j", "4"), ["--workers"]),
+        ("--set -j=4", ("-j", "4"), ["--workers"]),
+        ("--set --workers=4", ("-j", "4"), ["--workers"]),
+        ("--set -oadam", ("-j", "0", "-oadam"), ["--optimizer"]),
+        ("--set -v", ("-j", "0", "-v"), []),
+    ],
+)
+def test_a_short_flag_with_its_value_is_the_knob_that_it_sets(
+    change: str, argv: tuple[str, ...], locked: list[str]
+) -> None:
+    command = ("python", "train.py", "-j", "0")
+    made = intervention.parse(change).spelled(command, NAMES)
+    assert made.apply(command, {}).argv[2:] == argv
+    assert made.locked_by(("--workers", "--optimizer", "--lr"), synonyms=NAMES) == locked

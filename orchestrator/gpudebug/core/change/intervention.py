@@ -214,6 +214,10 @@ class Intervention:
             short = [_knob(c.name) for c in self.changes if c.kind != "env" and c.name.startswith("--")]
             meant = [[f for f in flags if f.startswith(name)] for name in short if name not in flags]
             touched |= {long[0] for long in meant if len(long) == 1}
+        # `-oadam` is `-o adam` if the program has an `-o`.
+        glued = {c.name[:2] for c in self.changes if re.match(r"-[A-Za-z].", c.name)}
+        shorts = {name for group in (*synonyms, locked) for name in group if len(name) == 2}
+        touched |= {_knob(name) for name in glued & shorts}
         touched |= {_knob(other) for name in touched for other in names_of(name, synonyms)}
         return [knob for knob in locked if _knob(knob) in touched]
 
@@ -312,7 +316,11 @@ def _change(kind: str, text: str) -> SingleChange:
         raise InterventionError(
             f"--set {text!r} has no value", next=f"write --set {name}=VALUE or --set --{name}"
         )
-    return SingleChange("set", name, value if equals else None)
+    if not equals:
+        # `-j4` is `-j` with its number, as a command has it.
+        name, number = command_line.without_number(name)
+        return SingleChange("set", name, number)
+    return SingleChange("set", name, value)
 
 
 def _patch(text: str) -> str:

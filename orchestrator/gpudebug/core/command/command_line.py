@@ -99,6 +99,12 @@ def _dashed(argv: Sequence[str], start: int) -> Option:
     return Option(name, " ".join(argv[start + 1 : stop]), start, stop, "separate")
 
 
+def without_number(name: str) -> tuple[str, str | None]:
+    """The name and the number of a short option that holds one: `-j4`; any other name as it is."""
+    glued = _GLUED.fullmatch(name)
+    return (name, None) if glued is None else (glued[1], glued[2])
+
+
 def holds_value(name: str) -> bool:
     """Whether a word of its own would be a short option with its number: `-j0`."""
     return _GLUED.fullmatch(name) is not None
