@@ -41,3 +41,17 @@ def test_what_is_said_of_a_baseline(
 
 def test_another_metric_has_no_ceiling() -> None:
     assert no_room(replace(CAMPAIGN, metric=Metric("steps_per_s")), 0.1, 99.0) is None
+
+
+@pytest.mark.parametrize(
+    ("unit", "metric"),
+    [
+        (None, "steps_per_s"),
+        ("optimizer steps", "steps_per_s"),
+        ("environment steps", "work_per_s (environment steps)"),
+    ],
+)
+def test_the_campaigns_unit_of_work_is_offered(unit: str | None, metric: str) -> None:
+    found = no_room(CAMPAIGN, 20.0, 93.4, unit)
+    assert found is not None
+    assert found.endswith(f"set metric: {metric} in gpudebug.yaml")

@@ -33,8 +33,10 @@ _TURN = re.compile(
     r"^\W*(?:loop|iteration|iter|inference|request|frame) ?#?\d+(?:/\d+)?\s*(?:[:=-]|took)?\s*$"
     r"|^(?:image|video) \d+/\d+ .*, $"
 )
-_HINTS = ("latenc", "infer", "per", "forward", "loop", "iter", "request", "frame", "respon", "predict")
-_HINTS += ("image ", "video ")
+_HINTS = (
+    *("latenc", "infer", "per", "forward", "loop", "iter", "request", "frame", "respon", "predict"),
+    *("image ", "video "),
+)
 # A figure over many: `95th percentile latency`, `99% latency`. Its rank may be the number before the label.
 _PERCENTILE = re.compile(
     r"percentile|\bquantile|^ ?(?:%|th|st|nd|rd)(?: ?[:=)]|[ -]*(?:ile )?(?:latenc|infer))"

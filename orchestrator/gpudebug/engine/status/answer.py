@@ -220,7 +220,9 @@ def _learning(loaded: Loaded, baseline: CampaignBaseline) -> str | None:
 def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
     """What would make a success visible, and the baseline's loss judgeable, as its runs found it."""
     figure = baseline.figure(loaded.metric) if loaded.metric.points and baseline.role == "workload" else None
-    room = no_room(loaded.campaign, float(loaded.config.criteria.success), figure)
+    work = _work(loaded, baseline)
+    unit = work.unit if work is not None else None
+    room = no_room(loaded.campaign, float(loaded.config.criteria.success), figure, unit)
     found = [room] if room is not None else []
     learns = any(one.get("metric") == "reward" for e in baseline.evidence for one in e.get("learning") or ())
     if loaded.config.criteria.loss != "any" and not learns:

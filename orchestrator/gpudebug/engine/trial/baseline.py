@@ -90,7 +90,7 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
             made.append(measured)
             if len(made) == 1 < wanted:
                 # Before more runs are spent on what no verdict can rest on.
-                for line in _without_learning(loaded, made):
+                for line in (*_without_room(loaded, role, made), *_without_learning(loaded, made)):
                     remarks(cycle.report)(f"baseline {role}: {line}")
             continue
         others.append((measured, reason))
@@ -324,8 +324,7 @@ def advice(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
     workload = workload_of(loaded.config, role)
     assert workload is not None
     lines = _without_work([m.evidence for m in runs], loaded.config.work)
-    room = no_room_for(loaded, [m.evidence.utilisation for m in runs]) if role == "workload" else None
-    lines += [room] if room is not None else []
+    lines += _without_room(loaded, role, runs)
     metric = loaded.metric
     without = next((m.evidence for m in runs if not metric.points and metric.value(m.evidence) is None), None)
     if without is not None and (without.window is not None or metric.latency):
@@ -353,10 +352,17 @@ def _without_learning(loaded: Loaded, runs: Sequence[MeasuredRun]) -> list[str]:
     return [NO_LOSS] if infers(evidence) else [missing, UNJUDGED]
 
 
-def no_room_for(loaded: Loaded, utilisations: Sequence[float | None]) -> str | None:
-    """Why the metric cannot show a success above a baseline of runs with these; None if it can."""
-    figure = mean([value for value in utilisations if value is not None])
-    return no_room(loaded.campaign, float(loaded.config.criteria.success), figure)
+def _without_room(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
+    room = no_room_for(loaded, [m.evidence for m in runs]) if role == "workload" else None
+    return [room] if room is not None else []
+
+
+def no_room_for(loaded: Loaded, runs: Sequence[Evidence]) -> str | None:
+    """Why the metric cannot show a success above a baseline of these runs; None if it can."""
+    figure = mean([e.utilisation for e in runs if e.utilisation is not None])
+    unit = choose(runs, loaded.config.work)
+    name = unit.unit if unit is not None and unit.source else None
+    return no_room(loaded.campaign, float(loaded.config.criteria.success), figure, name)
 
 
 def answer(

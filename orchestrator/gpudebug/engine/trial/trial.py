@@ -155,7 +155,7 @@ def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree)
     around = surroundings_of(bench, job)
     refuse_outdated(before, around)
     refuse_without_figure(cycle, before)
-    room = baseline.no_room_for(loaded, [m.evidence.utilisation for m in before])
+    room = baseline.no_room_for(loaded, [m.evidence for m in before])
     if room is not None:
         remarks(cycle.report)(room)
     before += shared(loaded, around)
