@@ -81,6 +81,11 @@ TEXTS: dict[str, tuple[str, dict[str, str]]] = {
         {"batch_size": "128", "steps": "100"},
     ),
     "logged": ("2025-01-01 INFO - lr = 0.1\n[INFO] seed: 2\n", {"lr": "0.1", "seed": "2"}),
+    "logged with its place": (
+        "[2024-01-01 10:00:00,000] [INFO] [config.py:988:print]   train_batch_size ............. 8\n"
+        "2025-01-01 10:00:00.123 | INFO     | train:main:10 - seed: 2\n",
+        {"train_batch_size": "8", "seed": "2"},
+    ),
     "quoted": ('name: "a b"\n', {"name": "a b"}),
     "the text of a module": ("Linear(in_features=3, bias=True)\n(0): Conv(stride=(1, 1))\n", {}),
     "prose": ("Loading data: 30 files\nDone. Took: a while\nSee http://x.org/a=b now\n", {}),

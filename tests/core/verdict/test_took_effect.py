@@ -521,6 +521,20 @@ ECHOES: dict[str, tuple[str, tuple[str, ...], str, str, Result]] = {
         "workers: 2\nBuilding\nworkers: 4\n",
         SKIPPED,
     ),
+    "an argument of a class": (
+        "--set --data.batch_size=64",
+        ("--data.batch_size=8",),
+        "data:\n  class_path: D\n  init_args:\n    batch_size: 8\n",
+        "data:\n  class_path: D\n  init_args:\n    batch_size: 64\n",
+        PASS,
+    ),
+    "a flag of a configuration object": (
+        "--set --config.batch_size=64",
+        ("--config.batch_size=8",),
+        "batch_size: 8\nmodel:\n  dim: 3\n",
+        "batch_size: 8\nmodel:\n  dim: 3\n",
+        FAIL,
+    ),
     "what the program ignores": (
         "--set --workers=4",
         (),

@@ -45,6 +45,8 @@ class ShownConfiguration:
 _SHORTEST_NAME = 2
 _NAMED = 3
 _NEGATED = re.compile(r"no[-_]")
+# `--config.lr` of ml_collections, `data.init_args.batch_size` of Lightning.
+_WRAPPING = re.compile(r"^(?:config|cfg)\.|(?<=\.)init_args\.")
 _DIGIT = re.compile(r"\d")
 
 
@@ -105,7 +107,9 @@ def _lookup(printed: Mapping[str, str], flag: str) -> tuple[str, str] | None:
 
 
 def _folded(name: str) -> str:
-    return command_line.bare_name(name).replace("-", "_").replace("/", ".").lower()
+    """The name in one spelling, without what only the libraries of flags put into it."""
+    plain = command_line.bare_name(name).replace("-", "_").replace("/", ".").lower()
+    return _WRAPPING.sub("", plain)
 
 
 def _part(
