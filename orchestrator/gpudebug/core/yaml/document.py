@@ -95,6 +95,10 @@ def read(text: str, file: str) -> Document:
 def _broken(error: yaml.YAMLError, text: str, file: str) -> ConfigError:
     line, what = None, "no YAML"
     if isinstance(error, yaml.MarkedYAMLError):
+        if "nesting depth" in (error.problem or ""):
+            # libyaml has a limit of its own, which it meets while it looks ahead for a key.
+            mark = error.problem_mark or error.context_mark
+            return _too_deep(file, mark.line + 1 if mark else None)
         # An open quote is noticed at the end of the file; where it begins says more.
         open_quote = "quoted scalar" in (error.context or "")
         mark = error.context_mark if open_quote else error.problem_mark or error.context_mark
@@ -105,6 +109,12 @@ def _broken(error: yaml.YAMLError, text: str, file: str) -> ConfigError:
         line = _line_of_control(text)
     return ConfigError(
         f"broken YAML: {what}", file=file, line=line, next="mend the line, or the one above it"
+    )
+
+
+def _too_deep(file: str, line: int | None) -> ConfigError:
+    return ConfigError(
+        f"nested deeper than {DEEPEST} levels", file=file, line=line, next="no setting is that deep"
     )
 
 
@@ -165,7 +175,7 @@ def _read_node(event: Any, line: int, document: Document, stack: list[_OpenValue
         _put(document, parent, _scalar(event))
         return
     if len(stack) >= DEEPEST:
-        _fail(document, line, f"nested deeper than {DEEPEST} levels", "no setting is that deep")
+        raise _too_deep(document.file, line)
     value: dict[str, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
     _put(document, parent, value)
     stack.append(_OpenValue(value, path))
