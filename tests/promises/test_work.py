@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, make_campaign, make_replay_campaign, record
-from tests.support.judged import judged
+from tests.support.judged import disturbed, judged
 from tests.support.patches import write_patch
 
 LOADER = "def fetch(n):\n    return [read(i) for i in n]\n"
@@ -197,6 +197,7 @@ def probed_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 
 @needs_torch
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("code", "verdict", "said"),
     [
@@ -218,10 +219,14 @@ def test_the_optimizers_steps_are_held_against_the_log(
     campaign = copied(probed_once, tmp_path / "repo")
     write_patch(campaign, PATCH, {"train.py": code})
     campaign.propose(f"--patch {PATCH}")
-    answer = judged(campaign, env={"OMP_NUM_THREADS": "1"}, timeout=270)
+    options: dict[str, Any] = {"env": {"OMP_NUM_THREADS": "1"}, "timeout": 270}
     if verdict == "not validated":
-        assert answer["verdict"] in ("INCONCLUSIVE", "REJECTED"), json.dumps(answer, indent=1)
+        # An open verdict is the right one here, whoever else is on the host: it is not measured again.
+        answer = campaign.json("next", **options)
+        known = ("INCONCLUSIVE", "REJECTED", *(["INVALID"] if disturbed(answer) else []))
+        assert answer["verdict"] in known, json.dumps(answer, indent=1)
     else:
+        answer = judged(campaign, **options)
         assert answer["verdict"] == verdict, json.dumps(answer, indent=1)
     assert (gate(answer)["unexplained"] is None) == (said is None)
     assert said is None or said in gate(answer)["unexplained"]

@@ -50,7 +50,7 @@ def run(
         env={**kept, "PYTHONPATH": str(SHIM), **(env or {})},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
     )
     assert done.returncode == status, done.stderr

@@ -340,10 +340,11 @@ def test_the_ladder_in_its_order(tmp_path: Path) -> None:
     assert (launched.outcome, launched.ladder, launched.signal) == (Outcome.TIMED_OUT, "kill", signal.SIGKILL)
     lines = [line.split() for line in log(tmp_path).splitlines() if not line.startswith(("up", "SIGCONT"))]
     assert [name for name, _ in lines] == ["SIGINT", "SIGTERM"]
+    # Each rung is counted from when the one before was sent; on a busy machine a job hears of it later.
     interrupt, terminate = (float(at) - launched.t0 for _, at in lines)
     assert interrupt >= 0.6
-    assert terminate - interrupt >= 0.49
-    assert launched.duration_s - terminate >= 0.49
+    assert terminate >= 1.1
+    assert launched.duration_s >= 1.6
 
 
 def test_a_job_that_ends_on_terminate(tmp_path: Path) -> None:

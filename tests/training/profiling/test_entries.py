@@ -52,7 +52,9 @@ def test_tasks_that_interleave_keep_their_own_durations_and_places(tmp_path: Pat
     found = by_name(report)
     # Each task slept three times as long as its leaf: none was timed from another's beginning.
     assert found["leaf"]["min_s"] >= 0.019
-    assert found["leaf"]["total_s"] == pytest.approx(5 * 0.024, rel=0.5)
+    assert found["leaf"]["total_s"] >= 5 * 0.022
+    # Sleeps that a busy machine draws out are drawn out in both.
+    assert found["leaf"]["total_s"] < 0.6 * found["work"]["total_s"]
     assert found["work"]["max_s"] >= 0.083
     # Five tasks side by side take more than what waits for all of them, which has no time of its own then.
     assert places(report)["loop/main/work"]["total_s"] > places(report)["loop/main"]["total_s"]
