@@ -49,7 +49,8 @@ _SPACE = re.compile(r"\s*")
 # A line of a configuration, behind what a logger may write in front. One value without blanks, or quoted, and
 # what a line of Python or YAML notes behind it.
 _LINE = re.compile(
-    r"(?:.*\b(?:INFO|DEBUG)\b[\]:\s|-]*(?:\[[\w.]+:\d+:\w+\] |[\w.]+:[\w.<>]+:\d+ - )?|[IWD]\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\] )?(?:[Cc]onfig \w+ )?"
+    r"(?:.*\b(?:INFO|DEBUG)\b[\]:\s|-]*(?:\[[\w.]+:\d+:\w+\] |[\w.]+:[\w.<>]+:\d+ - )?"
+    r"|[IWD]\d{4} [\d:.]+ +\d+ [\w./-]+:\d+\] )?(?:[Cc]onfig \w+ )?"
     r"(?P<indent>[\s|>*│├└─]*)(?P<item>-\s+)?['\"]?(?P<name>[A-Za-z_+][\w./+-]*)\s*(?::|=|\.{2,})\s*"
     r"(?P<value>[^\s\"'#][^\s,]*|\"[^\"]*\"|'[^']*'|\[[^\]]*\])?['\"]?\s*(?:\s#.*)?"
 )
