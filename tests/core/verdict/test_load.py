@@ -116,6 +116,53 @@ def test_a_gain_in_spite_of_more_load_is_a_gain(before: Evidence, after: Evidenc
     assert judge(1, CRITERIA, [before] * 3, [after] * 2, TrialSetting(), "4").status is Status.INVALID
 
 
+def silent(**figures: Any) -> Evidence:
+    """A run that does not tell what others did."""
+    e = under(None, None, **figures)
+    return e.model_copy(update={"conditions": e.conditions.model_copy(update={"foreign_cpu": None})})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [
+        # What a run waited for may have made the figures, and nothing shows that the other side met as much.
+        (silent(), under(150, 0.4), Status.INVALID),
+        (under(150, 0.4), silent(), Status.INVALID),
+        (silent(), under(150, 0.4, level=61.0, rate=2.0), Status.INVALID),
+        # No run waited, or none tells: there is nothing to hold against it.
+        (silent(), under(3, 0.0), Status.REJECTED),
+        (under(3, 0.0), silent(), Status.REJECTED),
+        (silent(), silent(), Status.REJECTED),
+        (silent(), silent(**GAIN), Status.VALIDATED),
+    ],
+)
+def test_figures_beside_an_unknown_load_reject_nothing(
+    before: Evidence, after: Evidence, status: Status
+) -> None:
+    found = verdict([before] * 4, [after] * 2)
+    assert found.status is status, found.why
+    if status is Status.INVALID:
+        assert found.why.startswith("it is not known whether the load was alike: other processes kept run")
+    old = judge(1, CRITERIA, [before] * 4, [after] * 2, TrialSetting(), "4").status
+    assert old is (Status.REJECTED if status is Status.INVALID else status)
+
+
+def test_a_gpu_beside_an_unknown_load_is_not_alone() -> None:
+    gpu = (DeviceEvidence(index=0, uuid="GPU-0", name="x"),)
+    before, after = (e.model_copy(update={"devices": gpu}) for e in (silent(), under(150, 0.4, **GAIN)))
+    shown = gate(verdict([before] * 4, [after]), "device_to_itself")
+    assert (shown.result, shown.value) == (Result.SKIPPED, "unknown")
+    assert shown.note == (
+        "other processes kept run 0001-x from 28.6% of its CPU time, "
+        "and what they did beside run 0001-x is unknown"
+    )
+
+
+def test_the_programs_own_failure_is_one_beside_an_unknown_load_too() -> None:
+    broken = crashed("exception", "ValueError", conditions=under(150, 0.4).conditions, devices=CPU)
+    assert verdict([silent()] * 4, [broken]).status is Status.REJECTED
+
+
 def test_an_old_rule_counts_what_others_used() -> None:
     before, after = [under(3, 0.0)] * 2, [under(95, 0.0, **GAIN)] * 2
     for rule, status in (("4", Status.INVALID), ("5", Status.VALIDATED)):
@@ -152,6 +199,14 @@ class TestChoose:
         after = [under(100, 0.5, name="0003-h1"), under(2, 0.0, name="0005-h1")]
         found = load.choose(before, after, 1)
         assert self.names(found) == (["0001-b", "0002-b", "0004-b"], ["0005-h1"], 1)
+
+    def test_recorded_runs_of_an_unknown_load_are_left_out_once_there_are_fresh_ones(self) -> None:
+        recorded = [silent(name=f"000{n}-b") for n in (1, 2)]
+        trial, fresh = under(100, 0.5, name="0003-h1"), under(98, 0.4, name="0004-b")
+        found = load.choose([*recorded, fresh], [trial], 1)
+        assert self.names(found) == (["0004-b"], ["0003-h1"], 1)
+        text = load.left_out_text(found)
+        assert text == "left out: 0001-b, 0002-b, under a load that is not known, or another one"
 
     def test_what_crashed_is_never_left_out(self) -> None:
         loaded = under(100, 0.5)

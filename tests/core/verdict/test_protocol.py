@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.trials import BASE, GOOD, crashed, criteria, run, runs, verdict
 
-from gpudebug.core.records import Conditions, Evidence, LossEvidence
+from gpudebug.core.records import Conditions, Evidence, LearningSeries, LearningUnit, LossEvidence
 from gpudebug.core.verdict.gates import TrialSetting
 from gpudebug.core.verdict.judge import judge
 from gpudebug.core.verdict.protocol import NextRun, is_certain, next_step
@@ -266,6 +266,38 @@ class TestBesideStrangers:
     def test_a_loss_is_rejected_whatever_the_load(self) -> None:
         diverging = [loaded(*BUSY, trend=Trend.DIVERGING)]
         assert step(side(28, *[BUSY] * 4), diverging) is DONE
+
+    def test_a_load_that_a_baseline_does_not_tell_is_met_again(self) -> None:
+        imported = runs(28, 29, 27, 28)
+        assert step(imported, side(29, BUSY)) is BASELINE
+        assert step(imported, side(29, BUSY, BUSY), side(28, *[BUSY] * 4)) is DONE
+        assert step(imported, side(29, QUIET)) is BASELINE
+        assert step(imported, side(29, QUIET), side(28, QUIET)) is DONE
+
+    @pytest.mark.parametrize("late", [Outcome.TIMED_OUT, Outcome.STALLED])
+    def test_what_came_too_late_beside_others_costs_a_fresh_run(self, late: Outcome) -> None:
+        for level, expected in ((BUSY, BASELINE), (QUIET, DONE)):
+            before, after = side(28, *[level] * 4), [loaded(*level, outcome=late)]
+            assert step(before, after) is expected
+            assert step(before, after, side(28, level)) is DONE
+
+    def test_learning_that_is_behind_at_equal_time_costs_a_fresh_run(self) -> None:
+        """More environments, and the neighbour slows the program down: it learns less in the same time."""
+        unit = LearningUnit(metric="reward", name="r", source="log", direction="higher")
+
+        def learnt(rate: float, slope: float) -> Evidence:
+            curve = tuple((float(n), n * slope) for n in range(0, 1000, 20))
+            one = LearningSeries(
+                metric="reward", name="r", source="log", points=50, first=0.0, last=1.0, curve=curve
+            )
+            return loaded(*BUSY, level=61.0, rate=rate, learning=(one,))
+
+        before, after = [learnt(5, 1.0)] * 4, [learnt(11, 0.2)] * 2
+        for knob, expected in (("--n_envs", BASELINE), (None, DONE)):
+            setting = TrialSetting(learning=unit, knob=knob)
+            found = verdict(before, after, setting)
+            assert found.why.startswith("loss parity"), found.why
+            assert next_step(found, criteria(), before, after, setting) is expected
 
     def test_a_stranger_on_the_gpu_is_not_waited_out(self) -> None:
         shared = loaded(*BUSY, level=62).conditions.model_copy(update={"foreign_procs": 1})

@@ -19,6 +19,7 @@ from gpudebug.core.verdict.gates import (
     improvement_text,
     is_infrastructure,
     is_machinery,
+    load_unknown,
     mean,
     measure,
     short_window,
@@ -112,6 +113,33 @@ def _in_spite_of_others(case: TrialCase, gates: tuple[Gate, ...]) -> tuple[Gate,
 
 
 def _compose(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
+    """Status, why, hollow. Figures that others may have made reject nothing."""
+    found = _first_rule(case, gates)
+    unknown = load_unknown(case)
+    if found[0] is Status.REJECTED and unknown is not None and not fails_whatever_load(case, gates):
+        return Status.INVALID, f"it is not known whether the load was alike: {unknown}", False
+    return found
+
+
+def fails_whatever_load(case: TrialCase, gates: Sequence[Gate]) -> bool:
+    """Whether a gate fails by the program's own doing, whatever else ran.
+
+    A load makes a program slow, so that it may miss its time limit, or learn less in equal time.
+    """
+    failing = {g.name for g in gates if g.result is Result.FAIL}
+    slowed = set()
+    if any(e.outcome in _LATE for e in case.after):
+        slowed.add("outcome")
+    if case.learning is not None and case.trades_work:
+        slowed.add("loss_parity")
+    return bool(failing & (_WHATEVER_LOAD - slowed))
+
+
+_LATE = frozenset({Outcome.TIMED_OUT, Outcome.STALLED})
+_WHATEVER_LOAD = frozenset({"outcome", "loss", "loss_parity", "locked_knobs", "one_variable"})
+
+
+def _first_rule(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
     """The first rule that matches decides. Returns status, why, hollow."""
     by_name = {g.name: g for g in gates}
     infra = next((e for e in case.after if is_machinery(case, e)), None)

@@ -69,14 +69,29 @@ def _cores_to_spare(e: Evidence) -> bool:
     return c.cores * (1 - c.foreign_cpu / 100) - c.cpu_cores >= SPARE_CORES
 
 
+# What others wanted of the cores; what they used where a run does not say what they wanted.
+_COLUMNS = ("foreign_demand", "foreign_cpu")
+
+
 def levels(*sides: Sequence[Evidence]) -> tuple[list[float], ...] | None:
     """What others wanted of the cores in each run, a share of all these; what they used if a run does not say
     what they wanted. None if one does not say that either."""
-    for column in ("foreign_demand", "foreign_cpu"):
-        found = [[getattr(e.conditions, column) for e in side] for side in sides]
-        if all(value is not None for side in found for value in side):
-            return tuple([value / 100 for value in side] for side in found)
+    for column in _COLUMNS:
+        found = [[_level(e, column) for e in side] for side in sides]
+        known = [[value for value in side if value is not None] for side in found]
+        if [len(side) for side in known] == [len(side) for side in sides]:
+            return tuple(known)
     return None
+
+
+def _level(e: Evidence, column: str) -> float | None:
+    value = e.conditions.foreign_demand if column == "foreign_demand" else e.conditions.foreign_cpu
+    return value / 100 if value is not None else None
+
+
+def is_known(e: Evidence) -> bool:
+    """Whether the run tells what others did on its cores."""
+    return any(_level(e, column) is not None for column in _COLUMNS)
 
 
 def like(one: float, other: float) -> bool:
@@ -84,12 +99,15 @@ def like(one: float, other: float) -> bool:
     return abs(one - other) <= APART * max(1.0, one, other)
 
 
-def comparable(before: Sequence[Evidence], after: Sequence[Evidence]) -> bool:
-    """Whether the sides may be compared: none waited for others, both met a like load, or it is unknown."""
+def comparable(before: Sequence[Evidence], after: Sequence[Evidence]) -> bool | None:
+    """Whether the sides may be compared: no run waited for others, or both sides met a like load.
+
+    None if a run waited, and another does not tell what it met: that it met as much is not known.
+    """
     if not any(disturbed(e) for e in (*before, *after)):
         return True
     found = levels(before, after)
-    return found is None or like(*(_mean(side) for side in found))
+    return like(*(_mean(side) for side in found)) if found is not None else None
 
 
 def met_more(before: Sequence[Evidence], after: Sequence[Evidence]) -> bool:
@@ -122,9 +140,13 @@ def held_up(before: Sequence[Evidence], after: Sequence[Evidence]) -> float:
 
 
 def differs(before: Sequence[Evidence], after: Sequence[Evidence]) -> bool:
-    """Whether a run met another load than another, whether it waited or not."""
-    found = levels([*before, *after])
-    return found is not None and not like(min(found[0]), max(found[0]))
+    """Whether a run met another load than another, whether it waited or not; also if one tells what it met
+    and another does not. Where none tells, nothing is known to differ."""
+    runs = [*before, *after]
+    found = levels(runs)
+    if found is None:
+        return any(map(is_known, runs))
+    return not like(min(found[0]), max(found[0]))
 
 
 def choose(before: Sequence[Evidence], after: Sequence[Evidence], fresh: int) -> Chosen:
@@ -145,15 +167,13 @@ def choose(before: Sequence[Evidence], after: Sequence[Evidence], fresh: int) ->
 
 def _near(whole: Chosen, at: int) -> Chosen | None:
     """The runs that met the load of the baseline's run `at`; None if none of the trial's did."""
-    found = levels(whole.before, whole.after)
-    if found is None:
+    sides = whole.before, whole.after
+    marked = ([_marked(e, whole.before[at], column) for e in side] for column in _COLUMNS for side in sides)
+    old, new = next((pair for pair in zip(marked, marked, strict=True) if any(pair[1])), ([], []))
+    if not new:
         return None
-    here = found[0][at]
-    old, new = ([like(level, here) for level in side] for side in found)
     before = [e for e, near in zip(whole.before, old, strict=True) if near]
     after = [e for e, near in zip(whole.after, new, strict=True) if near or not _sound(e)]
-    if not any(new):
-        return None
     kept = sum(old[len(whole.before) - whole.fresh :])
     out = [
         e
@@ -162,6 +182,12 @@ def _near(whole: Chosen, at: int) -> Chosen | None:
         if not n and (side is whole.before or _sound(e))
     ]
     return Chosen(tuple(before), tuple(after), kept, tuple(out))
+
+
+def _marked(e: Evidence, here: Evidence, column: str) -> bool:
+    """Whether both runs tell this of the load, and it is alike."""
+    level, other = _level(e, column), _level(here, column)
+    return level is not None and other is not None and like(level, other)
 
 
 def _sound(e: Evidence) -> bool:
@@ -180,6 +206,16 @@ def demand_text(before: Sequence[Evidence], after: Sequence[Evidence]) -> str | 
     if any(len(a) < len(b) or not a for a, b in zip(known, sides, strict=True)):
         return None
     return "they wanted {:.0f}% of the cores in the baseline, {:.0f}% in the trial".format(*map(_mean, known))
+
+
+def unknown_text(before: Sequence[Evidence], after: Sequence[Evidence]) -> str:
+    """Which run waited for others, and which does not tell what it met."""
+    runs = (*before, *after)
+    waited = next(e for e in runs if disturbed(e))
+    silent = next(e for e in runs if levels([waited, e]) is None)
+    share = share_text([waited])
+    much = f"kept run {waited.run} from {share} of its CPU time" if share else f"disturbed run {waited.run}"
+    return f"other processes {much}, and what they did beside run {silent.run} is unknown"
 
 
 def share_text(runs: Sequence[Evidence]) -> str | None:
@@ -203,9 +239,10 @@ def left_out_text(found: Chosen) -> str | None:
     """Which runs are not compared, and why."""
     if not found.left_out:
         return None
-    shown = levels(found.left_out, (*found.before, *found.after))
-    assert shown is not None
     names = ", ".join(sorted(e.run for e in found.left_out))
+    shown = levels(found.left_out, (*found.before, *found.after))
+    if shown is None:
+        return f"left out: {names}, under a load that is not known, or another one"
     out, kept = (f"{_mean(side):.0%}" for side in shown)
     return (
         f"left out: {names}, under another load (others wanted {out} of the cores, {kept} beside the trial)"

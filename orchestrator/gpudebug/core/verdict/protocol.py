@@ -14,13 +14,14 @@ from gpudebug.core.verdict.gates import (
     TrialSetting,
     held_up,
     is_machinery,
+    load_unknown,
     measure,
     share_seen,
 )
 from gpudebug.core.verdict.gates.also import PREFIX
 from gpudebug.core.verdict.gates.early import SHORTEST_S
 from gpudebug.core.verdict.gates.enough import latency_total, metric_of, window_total
-from gpudebug.core.verdict.judge import judge
+from gpudebug.core.verdict.judge import fails_whatever_load, judge
 from gpudebug.core.words import Result, Status, Trend, Word
 
 # A run is not started where the runs that are left would decide less often than this.
@@ -79,8 +80,6 @@ def next_step(
 
 # Rounds of one run of either side that a trial makes to meet the same load as its baseline.
 _ROUNDS = 2
-# A REJECTED by one of these is the program's own doing, whatever else ran.
-_WHATEVER_LOAD = frozenset({"outcome", "loss", "loss_parity", "locked_knobs", "one_variable"})
 
 
 def _failing(verdict: Verdict) -> set[str]:
@@ -89,9 +88,8 @@ def _failing(verdict: Verdict) -> set[str]:
 
 def _met_another_load(case: TrialCase, verdict: Verdict) -> bool:
     """Whether strangers on the cores, and nothing else, made the trial INVALID."""
-    alone = "device_to_itself" in _failing(verdict) and not (
-        _failing(verdict) & {"outcome", "change_in_effect", "environment_parity"}
-    )
+    other = "device_to_itself" in _failing(verdict) or load_unknown(case) is not None
+    alone = other and not _failing(verdict) & {"outcome", "change_in_effect", "environment_parity"}
     shared = any(e.conditions.foreign_procs for e in (*case.before, *case.after))
     machinery = any(is_machinery(case, e) for e in case.after)
     return case.setting.loads and alone and not shared and not machinery
@@ -109,7 +107,9 @@ def _doubtful(
     case: TrialCase, verdict: Verdict, before: Sequence[Evidence], after: Sequence[Evidence]
 ) -> bool:
     """Whether a neighbour may have made the figures of a REJECTED."""
-    if verdict.status is not Status.REJECTED or not case.setting.loads or _failing(verdict) & _WHATEVER_LOAD:
+    if verdict.status is not Status.REJECTED or not case.setting.loads:
+        return False
+    if fails_whatever_load(case, verdict.gates):
         return False
     return (
         case.setting.likely

@@ -14,7 +14,7 @@ from gpudebug.core.verdict.gates.case import (
 )
 from gpudebug.core.verdict.gates.conduct import environment_gate, locked_gate, variable_gate
 from gpudebug.core.verdict.gates.delta import delta_gate
-from gpudebug.core.verdict.gates.device import device_gate
+from gpudebug.core.verdict.gates.device import device_gate, load_unknown
 from gpudebug.core.verdict.gates.effect import effect_gate
 from gpudebug.core.verdict.gates.enough import share_seen, short_window, window_total
 from gpudebug.core.verdict.gates.outcome import (
@@ -47,6 +47,7 @@ __all__ = [
     "is_infrastructure",
     "is_machinery",
     "killed_by_host",
+    "load_unknown",
     "mean",
     "measure",
     "rates_of",

@@ -32,7 +32,7 @@ def device_gate(case: TrialCase) -> Gate:
                 "note": _remedy(case),
             }
         )
-    untold = _untold(case)
+    untold = _untold(case) or load_unknown(case)
     if untold:
         return gate.model_copy(update={"note": untold})
     return gate.model_copy(update={"value": alike or "alone", "result": Result.PASS})
@@ -75,6 +75,9 @@ def _busy_cores(case: TrialCase) -> tuple[str | None, str | None]:
 
 def _waiting(case: TrialCase) -> tuple[str | None, str | None]:
     """(why the sides are not comparable, what load both had)."""
+    alike = load.comparable(case.before, case.after)
+    if alike is None:
+        return None, None
     used = [_mean_load(runs) for _, runs in _sides(case)]
     if used[0] is None or used[1] is None:
         return None, None
@@ -84,10 +87,17 @@ def _waiting(case: TrialCase) -> tuple[str | None, str | None]:
         text += f", and kept the runs from {shares[0]} and {shares[1]} of their CPU time"
     if not any(load.disturbed(e) for e in (*case.before, *case.after)):
         return None, f"alone enough: {text}" if max(used[0], used[1]) > PRINTED else None
-    if load.comparable(case.before, case.after):
+    if alike:
         return None, f"{text}: equal, but noisy"
     wanted = load.demand_text(case.before, case.after)
     return f"{text}; {wanted}" if wanted else text, None
+
+
+def load_unknown(case: TrialCase) -> str | None:
+    """Why it is not known that both sides met a like load, though a run waited for others; else None."""
+    if not case.setting.loads or load.comparable(case.before, case.after) is not None:
+        return None
+    return load.unknown_text(case.before, case.after)
 
 
 def _untold(case: TrialCase) -> str | None:
