@@ -33,6 +33,20 @@ def test_foreign_processes_are_counted_where_they_disturb() -> None:
     assert (found.foreign_procs, found.foreign_share) == (2, 0.5)
 
 
+def test_who_came_in_the_last_moments_counts_for_a_crash() -> None:
+    """The tail behind the window is cut off, and a neighbour who took the memory came in it."""
+    seen = rows(*[{"foreign_procs": 0}] * 3, {"foreign_procs": 1}, {"foreign_procs": 1})
+    assert observed(seen, WINDOW).foreign_procs == 0
+    assert observed(seen, WINDOW, crashed=True).foreign_procs == 1
+
+
+def test_a_short_window_has_the_load_that_is_read_just_behind_it() -> None:
+    short = Window(start_s=1.5, end_s=2.6, samples=5, rule="steps")
+    seen = rows({"cpu_stolen": 1.0}, {}, {"cpu_stolen": 30.0}, {"cpu_stolen": 2.0})
+    assert observed(seen, short).cpu_stolen == 30.0
+    assert observed(seen[:2], short).cpu_stolen is None
+
+
 @pytest.mark.parametrize(("other", "expected"), [({"foreign_procs": 3}, 3), ({}, None)])
 def test_the_worst_of_the_devices_counts_and_none_may_be_silent(
     other: dict[str, int], expected: int | None

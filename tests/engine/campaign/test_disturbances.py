@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,28 @@ def test_a_rejection_whose_baseline_moved_may_be_tested_again(tmp_path: Path, ho
         campaign.json("next")
         said = "the baseline drifted since: "
     assert campaign.json("reopen", "1")["why"].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("written", "drifted"),
+    [
+        ({"outcome": "ENDED_BY_PLAN"}, True),
+        ({"outcome": "TIMED_OUT"}, False),
+        ({"lengthened": {"flag": "--steps", "value": 100, "factor": 2}}, False),
+    ],
+)
+def test_only_good_baseline_runs_of_the_same_length_show_a_drift(
+    tmp_path: Path, written: dict[str, object], drifted: bool
+) -> None:
+    """Most runs of a long training are ended by gpudebug; a longer one may have another level."""
+    campaign = rejected(tmp_path, {}, later=45.0)
+    campaign.propose("--set --lr=0.3", "Another")
+    campaign.json("next")
+    for name in campaign.runs()[2:]:
+        path = campaign.folder / "runs" / name / "run.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **written}))
+    done = campaign.run("reopen", "1")
+    assert ("the baseline drifted since: " in done.out, done.status == 0) == (drifted, drifted)
 
 
 def test_runs_under_another_load_are_left_out_and_verify_derives_it(tmp_path: Path) -> None:

@@ -183,7 +183,9 @@ def build(
         peak_rss_mb=max((r.rss_mb for r in samples.rows if r.rss_mb is not None), default=None),
         peak_device_mb=max((r.mem_used_mb for r in samples.rows if r.mem_used_mb is not None), default=None),
         missing=dict(run.missing),
-        conditions=conditions.observed(samples.rows, window, cores),
+        conditions=conditions.observed(
+            samples.rows, window, cores, crashed=run.trimmed and run.outcome is Outcome.CRASHED
+        ),
         printed=dict(read.settings.known),
         restated=dict(read.settings.restated),
         occasions=dict(log.occasions),

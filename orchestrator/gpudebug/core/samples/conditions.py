@@ -16,32 +16,44 @@ _Number = TypeVar("_Number", int, float)
 _UNTHROTTLED = frozenset({"", "none"})
 
 
-def observed(rows: Sequence[Sample], window: Window | None, cores: float | None = None) -> Conditions:
+def observed(
+    rows: Sequence[Sample], window: Window | None, cores: float | None = None, *, crashed: bool = False
+) -> Conditions:
     """The conditions inside the window; of the whole run if there is none. `cores` are those that the run
-    may use.
+    may use. Of a run that `crashed` the last moments count for its devices: who was there then may be why.
 
-    A process that was there before the window and not in it has disturbed nothing that counts.
+    A process that was there before the window and not in it has disturbed nothing that counts. What is read
+    once a second may be read just behind a short window: that reading covers its end.
     """
     inside = [r for r in rows if window is None or window.start_s <= r.elapsed <= window.end_s]
     by_device: dict[Device, list[Sample]] = {}
-    for row in inside:
+    behind = [r for r in rows if window is not None and r.elapsed > window.end_s]
+    for row in (*inside, *(behind if crashed else ())):
         by_device.setdefault((row.gpu_index, row.gpu_uuid), []).append(row)
     found = [_of_device(own) for own in by_device.values()]
+    host = {column: _known(inside, column) or _known(behind, column)[:1] for column in _OF_THE_HOST}
     return Conditions(
         foreign_procs=_worst([c.foreign_procs for c in found]),
         foreign_share=_worst([c.foreign_share for c in found]),
-        foreign_cpu=_mean([r.foreign_cpu for r in inside if r.foreign_cpu is not None]),
+        foreign_cpu=_mean(host["foreign_cpu"]),
         sm_clock_mhz=min((c.sm_clock_mhz for c in found if c.sm_clock_mhz is not None), default=None),
         throttle=_worst_shares([c.throttle for c in found if c.throttle is not None]),
         read_mb_s=_mean([r.read_mb_s for r in inside if r.read_mb_s is not None]),
         write_mb_s=_mean([r.write_mb_s for r in inside if r.write_mb_s is not None]),
-        cpu_cores=_cores([r.cpu_util for r in inside if r.cpu_util is not None]),
+        cpu_cores=_cores(host["cpu_util"]),
         cores=cores,
-        cpu_wait=_mean([r.cpu_wait for r in inside if r.cpu_wait is not None]),
-        cpu_throttled=_mean([r.cpu_throttled for r in inside if r.cpu_throttled is not None]),
-        cpu_stolen=_mean([r.cpu_stolen for r in inside if r.cpu_stolen is not None]),
-        foreign_demand=_mean([r.foreign_demand for r in inside if r.foreign_demand is not None]),
+        cpu_wait=_mean(host["cpu_wait"]),
+        cpu_throttled=_mean(host["cpu_throttled"]),
+        cpu_stolen=_mean(host["cpu_stolen"]),
+        foreign_demand=_mean(host["foreign_demand"]),
     )
+
+
+_OF_THE_HOST = ("foreign_cpu", "cpu_util", "cpu_wait", "cpu_throttled", "cpu_stolen", "foreign_demand")
+
+
+def _known(rows: Sequence[Sample], column: str) -> list[float]:
+    return [value for r in rows if (value := getattr(r, column)) is not None]
 
 
 def _of_device(rows: Sequence[Sample]) -> Conditions:

@@ -10,7 +10,7 @@ from gpudebug.core.records import Evidence
 from gpudebug.core.statistics.contrast import contrast
 from gpudebug.core.statistics.intervals import RATE_PRIOR, UTILISATION_PRIOR
 from gpudebug.core.verdict import load
-from gpudebug.core.words import Outcome
+from gpudebug.core.words import AS_PLANNED
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record
@@ -38,16 +38,19 @@ def _moved(loaded: Loaded, verdict: Mapping[str, Any]) -> str | None:
 
 
 def _drifted(loaded: Loaded, verdict: Mapping[str, Any]) -> str | None:
-    """Whether runs of the baseline since the verdict contradict those that it was recorded by."""
+    """Whether runs of the baseline since the verdict contradict those that it was recorded by; those of
+    another length are none of them."""
     recorded = [r["name"] for r in verdict["runs"] if r["part"] == "baseline" and not r["fresh"]]
     last = max(store.run_number(r["name"]) for r in verdict["runs"])
     identity = loaded.identities["workload"]
+    lengths = [loaded.records.get(name, {}).get("lengthened") for name in recorded]
     later = [
         name
         for name, record in loaded.records.items()
         if record.get("role") == "baseline-workload"
         and record.get("identity") == identity
-        and record.get("outcome") == Outcome.COMPLETED.value
+        and record.get("outcome") in AS_PLANNED
+        and record.get("lengthened") in lengths
         and not record.get("set_aside")
         and store.run_number(name) > last
     ]
