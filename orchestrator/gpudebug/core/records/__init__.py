@@ -104,6 +104,7 @@ class RunRecord(Record):
     `lengthened` by how much it made it longer, None of a run as the command says. `trimmed`: its window
     has neither the device's rise to its level nor what follows the last step; those of 0.1.0 have both.
     `least_window_s` is how short its window may be, to be pooled with those of other runs; None: 5 s.
+    `own_limit_mb` is as `Failure` has it.
     """
 
     format: int = FORMAT_VERSION
@@ -150,6 +151,7 @@ class RunRecord(Record):
     signal: int | None = None
     reason: str | None = None
     failure: Failure | None = None
+    own_limit_mb: float | None = None
     leaked: int = 0
     server: ServerRun | None = None
     planned: PlannedEnd | None = None

@@ -26,10 +26,14 @@ class DeviceInfo(Record):
 
 
 class Failure(Record):
-    """Why a run failed, with the log lines that say so. `kind` is one of the documented failure classes."""
+    """Why a run failed, with the log lines that say so. `kind` is one of the documented failure classes.
+
+    `own_limit_mb` is the memory limit that the run itself had filled when the kernel killed a process of it.
+    """
 
     kind: str
     lines: tuple[str, ...] = ()
+    own_limit_mb: float | None = None
 
 
 class Counted(Record):

@@ -285,6 +285,14 @@ def classify_failure(
     return found or Failure(kind="exception", lines=_lines(scan, fatal[:3]))
 
 
+def at_own_limit(found: Failure | None, limit_mb: float | None) -> Failure | None:
+    """The failure of a run that the kernel killed because the run itself had filled its memory limit."""
+    if limit_mb is None or found is None or found.kind not in ("signal", "oom_host"):
+        return found
+    line = f"the kernel killed it at its memory limit of {limit_mb:.0f} MB, which it had filled itself"
+    return Failure(kind="oom_host", lines=(*found.lines, line), own_limit_mb=limit_mb)
+
+
 def _hidden(scan: FailureScan, fatal: Sequence[Block]) -> Failure | None:
     for block in reversed(fatal):
         near = scan.seen - block.at

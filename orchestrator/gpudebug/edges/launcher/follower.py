@@ -96,7 +96,8 @@ class Launched:
     `terminate`, `kill`; None if it ended by itself). `sampler` is its own account: see `warden.sampling`.
     `server` is what became of the server: `ready_s`, `died` (its end was the run's), `exit_status`, `signal`;
     then `exit_status` and `signal` of the run are its. `counted` holds, by the name of a file that the job
-    wrote, `bytes` and `sha256` of what was seen of it.
+    wrote, `bytes` and `sha256` of what was seen of it. `own_limit_mb` is the memory limit at which the kernel
+    killed a process of the run, where the run itself had filled it.
     """
 
     outcome: Outcome
@@ -110,6 +111,7 @@ class Launched:
     ladder: str | None = None
     counted: Mapping[str, Any] = field(default_factory=dict)
     server: Mapping[str, Any] | None = None
+    own_limit_mb: float | None = None
 
 
 @dataclass(frozen=True)
@@ -300,6 +302,7 @@ class _FollowerState:
             ladder=final["ladder"],
             counted=final["counted"],
             server=final.get("server"),
+            own_limit_mb=final.get("own_limit_mb"),
         )
 
     def lost(self) -> Launched:

@@ -39,6 +39,12 @@ class FileCounts:
     altered: Mapping[str, str]
 
 
+def ends(launched: launcher.Launched) -> dict[str, Any]:
+    """How a run ended, as run.json has it."""
+    names = ("exit_status", "signal", "leaked", "own_limit_mb")
+    return {name: getattr(launched, name) for name in names}
+
+
 def compare(files: Files, launched: launcher.Launched) -> FileCounts:
     """Each file that the job could write to beside what its writer or follower counted of it, or gpudebug
     had put there before the launch."""

@@ -26,6 +26,7 @@ from gpudebug.core.records import DeviceInfo, Evidence, Failure, LoadedFiles, Pl
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.samples.table import SampleTable, looks_like_samples, read_samples
 from gpudebug.core.trainlog import LogReader, LogSummary
+from gpudebug.core.trainlog.failure import at_own_limit
 from gpudebug.core.trainlog.last_word import Settings, combined
 from gpudebug.core.trainlog.printed_settings import LONGEST, printed_settings
 from gpudebug.core.words import Outcome
@@ -113,6 +114,8 @@ class Ended(Protocol):
     def reason(self) -> str | None: ...
     @property
     def duration_s(self) -> float | None: ...
+    @property
+    def own_limit_mb(self) -> float | None: ...
 
 
 def files_of(folder: store.RunFolder) -> Files:
@@ -236,7 +239,7 @@ def _failure(
     """
     served = (ended.reason or "").startswith(server.ENDED)
     if not served or outcome not in (Outcome.CRASHED, Outcome.TIMED_OUT):
-        return log.failure if outcome is Outcome.CRASHED else None
+        return at_own_limit(log.failure, ended.own_limit_mb) if outcome is Outcome.CRASHED else None
     found = read_log(
         files.server_log,
         SampleTable(),

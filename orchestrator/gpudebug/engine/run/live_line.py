@@ -60,6 +60,7 @@ class SoFar:
     exit_status: int | None = None
     signal: int | None = None
     reason: str | None = None
+    own_limit_mb: float | None = None
 
 
 class RunEnd(Protocol):

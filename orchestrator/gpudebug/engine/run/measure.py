@@ -156,11 +156,9 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
             "written": dict(ran.written),
             "duration_s": launched.duration_s,
             "outcome": launched.outcome,
-            "exit_status": launched.exit_status,
-            "signal": launched.signal,
             "reason": launched.reason,
             "failure": evidence.failure,
-            "leaked": launched.leaked,
+            **counts.ends(launched),
             "server": serving.recorded(job.server, redactor, launched.server),
             "planned": ran.planned if launched.outcome is Outcome.ENDED_BY_PLAN else None,
         }

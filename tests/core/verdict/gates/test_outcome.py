@@ -8,8 +8,9 @@ import pytest
 from tests.support.trials import BASE, crashed, gate, result, run, verdict
 
 from gpudebug.core.records import Evidence, LossEvidence
+from gpudebug.core.trainlog.failure import at_own_limit
 from gpudebug.core.verdict.gates import is_infrastructure, training_text, worst_trend
-from gpudebug.core.words import Outcome, Result, Trend
+from gpudebug.core.words import Outcome, Result, Status, Trend
 
 
 class TestOutcome:
@@ -66,6 +67,29 @@ class TestOutcome:
         assert text == "FAILED - CRASHED (oom_gpu): CUDA out of memory"
         assert training_text([run(outcome=Outcome.TIMED_OUT)]) == "FAILED - TIMED_OUT"
         assert training_text([run()]) == "SUCCESS"
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    [
+        (crashed("oom_host", signal=signal.SIGKILL), Status.INVALID),
+        (crashed("oom_host", "DataLoader worker (pid 7) is killed by signal: Killed."), Status.INVALID),
+        (crashed("signal", "exitcode  : -9 (pid: 7)"), Status.INVALID),
+        (crashed("oom_host", "MemoryError"), Status.REJECTED),
+    ],
+)
+def test_what_the_hosts_killer_ended_is_no_verdict_and_what_filled_its_own_limit_is(
+    ending: Evidence, status: Status
+) -> None:
+    assert verdict(BASE, [ending]).status is status
+    assert ending.failure is not None
+    own = at_own_limit(ending.failure, 2048.0)
+    found = verdict(BASE, [ending.model_copy(update={"failure": own})])
+    assert found.status is Status.REJECTED
+    assert found.training == (
+        "FAILED - CRASHED (oom_host): "
+        "the kernel killed it at its memory limit of 2048 MB, which it had filled itself"
+    )
 
 
 class TestLoss:

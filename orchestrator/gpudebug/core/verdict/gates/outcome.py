@@ -39,8 +39,11 @@ _CHILD_KILLED = re.compile(
 
 
 def killed_by_host(e: Evidence) -> bool:
-    """Whether SIGKILL ended the run or a process of it, for want of memory or for no reason that it knows."""
+    """Whether SIGKILL ended the run or a process of it, for want of memory or for no reason that it knows;
+    not if the run itself had filled the memory limit of its control group."""
     if e.outcome is not Outcome.CRASHED or e.failure is None or e.failure.kind not in ("oom_host", "signal"):
+        return False
+    if e.failure.own_limit_mb is not None:
         return False
     own = e.signal == signal.SIGKILL or e.exit_status == 128 + signal.SIGKILL
     return own or any(_CHILD_KILLED.search(line) for line in e.failure.lines)

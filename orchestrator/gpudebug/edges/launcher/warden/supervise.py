@@ -18,6 +18,7 @@ from . import processes, spawn
 from .containment import Tree
 from .digests import Counters
 from .events import emit
+from .memory import OwnLimit
 from .output import JobLog
 from .sampling import SamplerProcess
 from .served import ServedRun
@@ -48,6 +49,7 @@ class Warden(ServedRun):
         self.server = ServerProcess(spec["server"]) if spec.get("server") else None
         self.log: JobLog | None = None
         self.counters: Counters | None = None
+        self.memory: OwnLimit | None = None
         self.reason: str | None = None
         self.detail: str | None = None
         self.hurry = False
@@ -207,6 +209,7 @@ class Warden(ServedRun):
 
     def launch(self) -> float:
         assert self.log is not None
+        self.memory = OwnLimit()
         self.t0 = time.monotonic()
         # With it the job's own processes can say when something happened in the time of the samples.
         env = {**self.spec["env"], "GPUDEBUG_T0": repr(self.t0)}
@@ -381,6 +384,7 @@ class Warden(ServedRun):
             t0=self.t0,
             duration_s=(self.ended_at or now) - self.t0 if self.t0 is not None else 0.0,
             leaked=len(self.leaked),
+            own_limit_mb=self.memory.reached_mb() if self.memory is not None else None,
             ladder=self.ladder,
             sampler=self.sampler.record() if self.sampler is not None else None,
             server=self.server and self.server.record(),
