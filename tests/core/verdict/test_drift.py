@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 from tests.support.trials import criteria, run
 
-from gpudebug.core.records import Evidence, Verdict
+from gpudebug.core.records import Conditions, Evidence, Verdict
 from gpudebug.core.verdict.gates import TrialCase, TrialSetting, measure
 from gpudebug.core.verdict.judge import judge
 from gpudebug.core.verdict.protocol import NextRun, next_step
@@ -102,6 +102,50 @@ def test_an_interval_beside_a_drifting_baseline_holds_what_is_measured_later(
     assert min(many, former) >= 20
     assert right >= 0.95 * many
     assert former_right < 0.92 * former
+
+
+def decide_beside_a_stranger(rng: random.Random, ratio: float) -> Decided:
+    """A stranger came after the baseline, and takes a third of each run's time, now more, now less."""
+    came = Conditions(foreign_cpu=90, foreign_demand=100, cpu_stolen=50, cpu_cores=1)
+    quiet = Conditions(foreign_cpu=3, foreign_demand=3, cpu_stolen=0, cpu_cores=1)
+
+    def one(faster: float) -> Evidence:
+        return run(40.0, 6 * faster * math.exp(rng.gauss(0, 0.15)), conditions=came)
+
+    before, after, step = [run(40.0, 10.0, conditions=quiet)] * 2, list[Evidence](), NextRun.TRIAL
+    while True:
+        side = after if step is NextRun.TRIAL else before
+        side.append(one(ratio if step is NextRun.TRIAL else 1.0))
+        setting = TrialSetting(fresh=len(before) - 2)
+        verdict = judge(1, CRITERIA, before, after, setting)
+        step = next_step(verdict, CRITERIA, before, after, setting)
+        if step is NextRun.DONE:
+            return Decided(verdict, before, after, setting)
+
+
+def test_what_a_stranger_takes_now_more_now_less_is_in_the_interval() -> None:
+    """Few runs that agree by luck are no measure of how evenly others take."""
+    rng = random.Random(3)
+    nothing = [decide_beside_a_stranger(rng, 1.0).verdict.status for _ in range(60)]
+    assert nothing.count(Status.VALIDATED) <= 1
+    found = [decide_beside_a_stranger(rng, 1.6).verdict for _ in range(60)]
+    gains = [v.delta for v in found if v.status is Status.VALIDATED]
+    assert not [v for v in found if v.status is Status.REJECTED]
+    assert len(gains) >= 57
+    held = [g for g in gains if g is not None and (g.low or 0.0) <= 1.6 <= (g.high or 0.0)]
+    assert len(held) >= 0.95 * len(gains)
+
+
+def test_runs_that_agree_by_luck_beside_a_stranger_make_a_wider_interval() -> None:
+    """He took a third of their time: 8 % of their figures is his, as far as two runs of each show."""
+    widths = []
+    for taken in (0, 50):
+        there = Conditions(foreign_cpu=90, foreign_demand=100, cpu_stolen=taken, cpu_cores=1)
+        before, after = ([run(40.0, r, conditions=there) for r in side] for side in ((6, 6.1), (9.6, 9.7)))
+        found = judge(1, CRITERIA, before, after, TrialSetting()).delta
+        assert found is not None and found.low is not None and found.high is not None
+        widths.append(math.log(found.high / found.low))
+    assert widths[1] > 1.5 * widths[0]
 
 
 def test_a_gain_over_a_drifting_baseline_rests_on_two_runs_of_the_trial() -> None:

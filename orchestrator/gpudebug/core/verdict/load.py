@@ -7,6 +7,7 @@ others.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -222,6 +223,20 @@ def share_text(runs: Sequence[Evidence]) -> str | None:
     """The mean share that others kept the runs from, in percent."""
     known = [share for e in runs if (share := stolen(e)) is not None]
     return f"{_mean(known):.1%}" if known else None
+
+
+# Of the time that others took from runs, how far it varies from run to run before runs have shown it.
+SWAY = 0.25
+
+
+def sway(before: Sequence[Evidence], after: Sequence[Evidence]) -> float:
+    """By how much runs vary because others do not take the same of each, as a share of their figures.
+
+    What two or three runs beside strangers have in common by luck is no measure of it. 0 if none waited.
+    """
+    runs = (*before, *after)
+    shares = [share for e in runs if disturbed(e) and (share := stolen(e)) is not None]
+    return SWAY * math.fsum(shares) / len(runs)
 
 
 def quota_text(before: Sequence[Evidence], after: Sequence[Evidence]) -> str | None:

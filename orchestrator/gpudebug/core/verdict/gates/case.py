@@ -231,6 +231,7 @@ def contrast_of(case: TrialCase, after: Sequence[Evidence]) -> Contrast:
         looks=case.criteria.max_runs,
         within=(typical, _typical_error(case.after)),
         extra=_excess(case, typical),
+        prior=_prior(case, intervals.UTILISATION_PRIOR, max(utilisations(case.before), default=0.0)),
         moments=case.setting.loads,
         uneven=case.pooled,
     )
@@ -247,7 +248,7 @@ def _contrast_of_ratios(case: TrialCase) -> Contrast:
         fresh=fresh,
         looks=case.criteria.max_runs,
         within=(_error_of_runs(case, case.before), _error_of_runs(case, case.after)),
-        prior=intervals.RATE_PRIOR,
+        prior=_prior(case, intervals.RATE_PRIOR),
         moments=case.setting.loads,
         uneven=case.pooled,
     )
@@ -262,8 +263,15 @@ def _ratio(
     case: TrialCase, before: Sequence[float], after: Sequence[float], prior: intervals.Prior
 ) -> Estimate:
     recorded, fresh = _parts(case, before)
-    looks, moments = case.criteria.max_runs, case.setting.loads
+    looks, moments, prior = case.criteria.max_runs, case.setting.loads, _prior(case, prior)
     return ratio(recorded, after, fresh=fresh, looks=looks, prior=prior, moments=moments, uneven=case.pooled)
+
+
+def _prior(case: TrialCase, prior: intervals.Prior, scale: float = 1.0) -> intervals.Prior:
+    """`prior`, wider where others took time from the runs; `scale` is the level of what is compared."""
+    if not case.setting.loads:
+        return prior
+    return intervals.Prior(math.hypot(prior.sd, scale * load.sway(case.before, case.after)), prior.weight)
 
 
 def _excess(case: TrialCase, typical: float) -> float:
