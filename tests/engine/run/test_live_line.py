@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
+from time import thread_time
 
 import pytest
 from tests.support.campaigns import make_replay_campaign, record
@@ -131,3 +132,24 @@ def test_with_early_stop_a_certain_run_ends_and_says_that_its_completion_was_not
     assert (run["outcome"], run["reason"]) == ("ENDED_EARLY", "its answer is certain")
     assert "Training: ENDED_EARLY - not run to its end" in campaign.text
     assert campaign.json("verify")["ok"] is True
+
+
+def test_following_a_flood_of_bars_costs_the_training_next_to_nothing(tmp_path: Path) -> None:
+    """200 MB of them in 100 s: reading all of it would take a core for as long."""
+    told: list[Live] = []
+    seen = watch(tmp_path, told)
+    bars = b"".join(
+        b"\r Training:  3%%|#     | %07d/9999999 [00:12<10:00, 33.1it/s, loss=1.25]" % n for n in range(26_000)
+    )
+    log, ticks = tmp_path / "train.log", 100
+    begun = thread_time()
+    with log.open("ab") as file:
+        for tick in range(1, ticks + 1):
+            file.truncate(0)
+            file.seek((tick - 1) * len(bars))
+            file.write(bars)
+            file.flush()
+            seen.observe(Tick(float(tick), tick * len(bars), None))
+    assert thread_time() - begun < 0.2 * ticks
+    assert told[-1].step is not None
+    assert told[-1].step > 25_000

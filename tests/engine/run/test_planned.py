@@ -8,6 +8,16 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, Done, make_repository
+from tests.support.trials import run
+
+from gpudebug.core.records import Evidence
+from gpudebug.core.trainlog import LogReader
+from gpudebug.core.verdict.run_plan import RunPlan
+from gpudebug.core.words import Outcome
+from gpudebug.edges.launcher import Tick
+from gpudebug.engine.run import planned
+from gpudebug.engine.run.evidence import Files, read_evidence
+from gpudebug.engine.run.live_line import SoFar
 
 # What it prints once it is asked to end must be in no figure.
 PROGRAM = """\
@@ -132,3 +142,39 @@ def test_what_a_training_puts_into_its_run_folder_does_not_end_the_watch(tmp_pat
     found.json("next")
     assert record_of(found, "0001-baseline-workload")["outcome"] == "ENDED_BY_PLAN"
     assert found.json("verify")["ok"] is True
+
+
+def test_looks_that_take_long_are_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr(planned, "thread_time", lambda: 0.5 * next(clock))
+    looks: list[float] = []
+
+    def read(elapsed: float) -> Evidence:
+        looks.append(elapsed)
+        return run(50.0, window=None)
+
+    ending = planned.PlannedEnding(RunPlan(30.0), read, ["train"])
+    for tick in range(400):
+        assert not ending.due(Tick(float(tick), 0, None), LogReader())
+    assert looks == [31, 81, 131, 181, 231, 281, 331, 381]
+
+
+def test_a_look_takes_the_log_as_it_was_followed(tmp_path: Path) -> None:
+    files = Files(tmp_path / "samples.csv", tmp_path / "train.log", tmp_path / "sampler.json")
+    files.log.write_text("step 900 loss 0.5\n")
+    reader = LogReader()
+    reader.feed(b"step 7 loss 2.5\n", 3.0)
+    seen = read_evidence(
+        files,
+        run="0001-x",
+        role="trial",
+        argv=["train"],
+        patterns={},
+        warmup=None,
+        devices=(),
+        ended=SoFar(5.0),
+        outcome=Outcome.ENDED_BY_PLAN,
+        notes={},
+        followed=reader.summary(),
+    )
+    assert (seen.steps, seen.loss.last) == (7, 2.5)

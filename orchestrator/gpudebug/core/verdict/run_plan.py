@@ -20,7 +20,7 @@ ENOUGH_STEPS = 10
 ENOUGH_LOSSES = 12
 """Loss parity compares the last quarter of the common steps, by at least three values a run."""
 _SOONEST = 1.0
-"""Seconds between two looks: each reads all of the run's evidence again."""
+"""Seconds between two looks: each reads the run's samples again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,17 +169,19 @@ def read_evidence(
     planned: PlannedEnd | None = None,
     trimmed: bool = True,
     least_window: float | None = None,
+    followed: LogSummary | None = None,
 ) -> Evidence:
     """Read `files` of a run of `argv`. `redactor` knows the secrets of the run's surroundings, `probed`
     whether its processes were made to report, `cpu_quota` how many cores they were given. `notes`
     are the sampler's, read from its file if None; `synonyms` are options with several names. `planned` is
     where gpudebug ended the run: nothing that came later is read. `trimmed` is as `find_window` has it,
-    `least_window` how short its window may be, None for one that counts by itself."""
+    `least_window` how short its window may be, None for one that counts by itself. `followed` is what the log
+    says if it was read as it grew."""
     written = read_written(files.collected) if files.collected else WrittenLearning()
     text = _told(files.reports) if files.reports else ""
     found = probe.read_probe(text)
     samples = until(read_run_samples(files.samples), planned)
-    log = read_log(
+    log = followed or read_log(
         files.log,
         samples,
         patterns,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from time import thread_time
 from typing import Protocol
 
 from gpudebug.core.inside.probe.live import LiveSteps
@@ -18,7 +19,7 @@ from gpudebug.edges.store import jobfiles
 from gpudebug.engine.run.evidence import Files
 
 LOOK_S = 10.0
-"""Looks at a run's evidence are this far apart, or `LOOK_SHARE` of its time: each reads all of it again."""
+"""Looks at a run's evidence are this far apart, or `LOOK_SHARE` of its time: each reads its samples again."""
 LOOK_SHARE = 0.1
 GAPS = 3
 """A training whose steps only the probe reports has not stalled before this many of the usual times between
@@ -28,6 +29,12 @@ LATE = 3.0
 _LATE_S = 2.0
 _GAPS_KEPT = 20
 _LIVE_STEP = 1 << 20
+LIVE_SHARE = 0.02
+"""Of a run's time, what following its log may take of a core that its training wants."""
+_SAVED_S = 0.3
+# Seconds a byte at first; what a log really takes depends on its lines.
+_COST_S = 2e-7
+_LEAST_READ = 4 << 10
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,8 @@ class RunEnd(Protocol):
 class Watch:
     """Follows a growing log for the live line, for stalls and for looks at the evidence so far.
 
-    The training process's reports of its steps count too. A flood is followed at its tail only.
+    The training process's reports of its steps count too. A flood is followed at its tail only, as far as
+    `LIVE_SHARE` pays for.
     `stall_timeout` is seconds; `look` is asked, with the seconds since launch, whether the run's answer is
     certain, `ending` whether its plan is fulfilled: not while the training saves or evaluates.
     """
@@ -97,6 +105,7 @@ class Watch:
         self.gaps: deque[float] = deque(maxlen=_GAPS_KEPT)
         self.next_look = LOOK_S
         self.read_to = 0
+        self.paid_s, self.paid_at, self.cost_s = _SAVED_S, 0.0, _COST_S
         self.step: int | None = None
         self.step_at: float | None = None
         self.inside = LiveSteps()
@@ -157,15 +166,25 @@ class Watch:
     def _follow(self, tick: launcher.Tick) -> None:
         if tick.log_bytes <= self.read_to:
             return
-        start = max(self.read_to, tick.log_bytes - _LIVE_STEP)
+        start = max(self.read_to, tick.log_bytes - self._affordable(tick.elapsed))
         file = jobfiles.open_plain(self.files.log)
         if file is None:
             return
         with file:
             file.seek(start)
             data = file.read(tick.log_bytes - start)
+        begun = thread_time()
         self.reader.feed(data if start == self.read_to else b"\n" + data, tick.elapsed)
+        took = thread_time() - begun
+        self.paid_s -= took
+        self.cost_s = max(self.cost_s / 2, took / max(len(data), _LEAST_READ))
         self.read_to = start + len(data)
+
+    def _affordable(self, elapsed: float) -> int:
+        """How many bytes of new log may be read now, by what the ones before took."""
+        self.paid_s = min(_SAVED_S, self.paid_s + LIVE_SHARE * (elapsed - self.paid_at))
+        self.paid_at = elapsed
+        return min(_LIVE_STEP, max(_LEAST_READ, int(self.paid_s / self.cost_s)))
 
     def _follow_inside(self) -> None:
         if self.files.records is None:

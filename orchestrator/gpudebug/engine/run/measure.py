@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -27,7 +28,7 @@ from gpudebug.engine.run import counts, learning
 from gpudebug.engine.run import server as serving
 from gpudebug.engine.run.around import foreign_imports, surroundings_of
 from gpudebug.engine.run.environment import Surroundings, remarks_on
-from gpudebug.engine.run.evidence import Ended, Files, files_of, read_evidence
+from gpudebug.engine.run.evidence import Files, files_of, read_evidence
 from gpudebug.engine.run.extras import collect
 from gpudebug.engine.run.import_paths import Trees, injected
 from gpudebug.engine.run.live_line import Certain, Live, Report, SoFar, Watch
@@ -215,39 +216,32 @@ def run_files(
     argv = expand(job.argv, run=name, run_dir=str(run_dir))
     redactor, quota = serving.redactor_of(job), host.cpu_quota()
 
-    def read(
-        files: Files,
-        ended: Ended,
-        outcome: Outcome,
-        notes: Mapping[str, object] | None = None,
-        planned: PlannedEnd | None = None,
-    ) -> Evidence:
-        return read_evidence(
-            files,
-            run=name,
-            role=job.role,
-            argv=job.argv,
-            patterns=bench.patterns,
-            warmup=bench.warmup,
-            devices=bench.devices,
-            ended=ended,
-            outcome=outcome,
-            probed=probed(job),
-            redactor=redactor,
-            cpu_quota=quota,
-            notes=notes,
-            synonyms=job.synonyms,
-            planned=planned,
-            least_window=job.least_window,
-        )
+    read = partial(
+        read_evidence,
+        run=name,
+        role=job.role,
+        argv=job.argv,
+        patterns=bench.patterns,
+        warmup=bench.warmup,
+        devices=bench.devices,
+        probed=probed(job),
+        redactor=redactor,
+        cpu_quota=quota,
+        synonyms=job.synonyms,
+        least_window=job.least_window,
+    )
+    follow = LogReader(dict(bench.patterns), perf_counter)
+
+    def so_far(elapsed: float, outcome: Outcome) -> Evidence:
+        ended, log = SoFar(elapsed), follow.summary()
+        return read(files.underway(), ended=ended, outcome=outcome, followed=log)
 
     def look(elapsed: float) -> bool:
-        return certain is not None and certain(read(files.underway(), SoFar(elapsed), Outcome.ENDED_EARLY))
+        return certain is not None and certain(so_far(elapsed, Outcome.ENDED_EARLY))
 
-    follow = LogReader(dict(bench.patterns), perf_counter)
     # A recording that is played back has its own end.
     plan = None if bench.replays else job.plan
-    ending = ending_of(plan, lambda t: read(files.underway(), SoFar(t), Outcome.ENDED_BY_PLAN), argv)
+    ending = ending_of(plan, lambda t: so_far(t, Outcome.ENDED_BY_PLAN), argv)
     watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None, ending)
     files = replace(files, served=job.server is not None)
     spec = _launch_spec(bench, job, files, argv, marker, name, str(run_dir))
@@ -267,7 +261,7 @@ def run_files(
     if files.lost:
         read_from = replace(read_from, reports=None)
     planned = ending.end if ending and launched.outcome is Outcome.ENDED_BY_PLAN else None
-    evidence = read(read_from, launched, launched.outcome, notes, planned)
+    evidence = read(read_from, ended=launched, outcome=launched.outcome, notes=notes, planned=planned)
     return Ran(launched, evidence, found.written, planned)
 
 

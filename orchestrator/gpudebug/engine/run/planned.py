@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.catalogue import frameworks
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # Start-up takes a while: no window is full before this much more than its length.
 _FIRST_LOOK_S = 1.0
+LOOK_SHARE = 0.01
+"""Of a run's time, what looks at it may take of a core that its training wants."""
 
 
 class PlannedEnding:
@@ -36,9 +39,11 @@ class PlannedEnding:
     def due(self, tick: launcher.Tick, reader: LogReader) -> bool:
         if tick.elapsed < self.look_at:
             return False
+        start = thread_time()
         seen = self.read(tick.elapsed)
+        took = thread_time() - start
         wait = next_look(self.plan, seen, self._left(seen, reader))
-        self.look_at = tick.elapsed + wait
+        self.look_at = tick.elapsed + max(wait, took / LOOK_SHARE)
         if wait > 0:
             return False
         self.end = PlannedEnd(
