@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.support.trials import run
 
-from gpudebug.core.records import LearningSeries, LossEvidence
+from gpudebug.core.records import LatencyEvidence, LearningSeries, LossEvidence, Window
 from gpudebug.core.verdict.run_plan import RunPlan, as_recorded, next_look, time_left, with_early_stop
 from gpudebug.core.words import Trend
 
@@ -67,6 +67,28 @@ def test_a_run_is_looked_at_again_until_it_has_told_enough(
 
 
 @pytest.mark.parametrize(
+    ("plan", "window", "more", "seconds"),
+    [
+        # A model is loaded: the device is busy, or the stand-in for it, and no step is seen yet.
+        (PLAN, 30.0, {}, 30.0),
+        (QUIET, 200.0, {}, 30.0),
+        (QUIET, 300.0, {}, 0.0),
+        (RunPlan(5.0, learns=False), 50.0, {}, 0.0),
+        (RunPlan(600.0, learns=False), 600.0, {}, 0.0),
+        # The runs beside it never showed one, or it prints latencies.
+        (RunPlan(30.0, learns=False, silent=True), 30.0, {}, 0.0),
+        (QUIET, 30.0, {"latency": LatencyEvidence(count=400)}, 0.0),
+    ],
+)
+def test_a_run_that_shows_no_step_yet_is_starting(
+    plan: RunPlan, window: float, more: dict[str, Any], seconds: float
+) -> None:
+    settled = Window(start_s=5.0, end_s=5.0 + window, samples=200, rule="mser5")
+    seen = run(rate=None, loss=NONE, **more).model_copy(update={"window": settled})
+    assert next_look(plan, seen, None) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
     ("total", "done", "rate", "seconds"),
     [
         (100, 40, 3.0, 20.0),
@@ -101,6 +123,9 @@ def ended(outcome: str, trend: str = "CONVERGING", points: int = 40) -> dict[str
         (None, [ended("ENDED_BY_PLAN", "PLATEAU", 6)], RunPlan(30.0)),
         (None, [{**ended("ENDED_BY_PLAN", "PLATEAU"), "learning": [{}]}], RunPlan(30.0)),
         (None, [{"outcome": "ENDED_BY_PLAN", "loss": None}], RunPlan(30.0, learns=False)),
+        (None, [{**ended("ENDED_BY_PLAN"), "window": {"rule": "steps"}}], RunPlan(30.0)),
+        (None, [{**ended("ENDED_BY_PLAN"), "window": {"rule": "mser5"}}], RunPlan(30.0, silent=True)),
+        (90.0, [{**ended("ENDED_BY_PLAN"), "window": {"rule": "mser5"}}], RunPlan(90.0, silent=True)),
     ],
 )
 def test_a_run_is_ended_as_those_of_the_baseline_were(

@@ -139,7 +139,8 @@ def test_following_a_flood_of_bars_costs_the_training_next_to_nothing(tmp_path: 
     told: list[Live] = []
     seen = watch(tmp_path, told)
     bars = b"".join(
-        b"\r Training:  3%%|#     | %07d/9999999 [00:12<10:00, 33.1it/s, loss=1.25]" % n for n in range(26_000)
+        b"\r Training:  3%%|#     | %07d/9999999 [00:12<10:00, 33.1it/s, loss=1.25]" % n
+        for n in range(26_000)
     )
     log, ticks = tmp_path / "train.log", 100
     begun = thread_time()

@@ -35,12 +35,17 @@ _STRATEGY = {
     LOG: re.compile(r"logging_strategy"),
 }
 _ON = {
-    EVALUATION: re.compile(
-        r"(?:do_|run_)?(?:eval(?:uate)?|val(?:idate)?)|evaluator\.evaluate_local|limit_val_batches"
-    ),
+    EVALUATION: re.compile(r"(?:do_|run_)?(?:eval(?:uate)?|val(?:idate)?)|evaluator\.evaluate_local"),
     CHECKPOINT: re.compile(r"(?:do_)?save|save_(?:checkpoints?|model|ckpt|weights)|enable_checkpointing"),
     LOG: re.compile(r"do_log|enable_logging|log_progress"),
 }
+_SIZE = {
+    EVALUATION: re.compile(
+        rf"(?:\w+_)?(?:max|num|n|limit)_{_EVAL}_(?:batches|iters|steps|episodes|samples|envs)"
+        rf"|{_EVAL}_(?:num_|n_)?(?:batches|iters|episodes|samples|size)|limit_val_batches"
+    ),
+}
+"""How much of it is done each time: nothing is never."""
 _OFF = {
     EVALUATION: re.compile(r"(?:no|skip|disable|without)_(?:eval\w*|val\w*)"),
     CHECKPOINT: re.compile(r"(?:no|skip|disable|without)_(?:sav\w*|checkpoint\w*|ckpt\w*)"),
@@ -53,6 +58,7 @@ _STEPS = re.compile(
 _EPOCHS = re.compile(r"(?:(?:max|num|n|total|train|training|nb)_)*epochs?")
 _TRUE = frozenset({"true", "yes", "on", "1", ""})
 _FALSE = frozenset({"false", "no", "off", "0", "0.0", "none", "null"})
+_NEVER = frozenset({"inf", "+inf", "infinity", "+infinity", ".inf", "never", "off", "disabled"})
 
 
 class Cadence(NamedTuple):
@@ -97,8 +103,8 @@ def kind_of(name: str) -> str | None:
     """Which of the kinds a setting of this name sets or switches; None for any other."""
     names = {folded(name), folded(name).rpartition(".")[2]}
     for kind in KINDS:
-        tables = (_EVERY[kind], _STRATEGY[kind], _ON[kind], _OFF[kind])
-        if any(table.fullmatch(each) for table in tables for each in names):
+        tables = (_EVERY[kind], _STRATEGY[kind], _ON[kind], _OFF[kind], _SIZE.get(kind))
+        if any(table.fullmatch(each) for table in tables if table is not None for each in names):
             return kind
     return None
 
@@ -124,7 +130,9 @@ def cadences(settings: Mapping[str, str], kind: str) -> list[Cadence]:
         if _EVERY[kind].fullmatch(name) and every is not None:
             found.append(Cadence(name, every))
         elif (
-            (_STRATEGY[kind].fullmatch(name) and low.rpartition(".")[2] in ("no", "none"))
+            (_EVERY[kind].fullmatch(name) and low in _NEVER)
+            or (kind in _SIZE and _SIZE[kind].fullmatch(name) and every is not None and every <= 0)
+            or (_STRATEGY[kind].fullmatch(name) and low.rpartition(".")[2] in ("no", "none"))
             or (_ON[kind].fullmatch(name) and low in _FALSE)
             or (_OFF[kind].fullmatch(name) and low in _TRUE)
         ):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Device = tuple[int, str]
 """Index and UUID."""
 
+SETTLED = "mser5"
+"""The rule of a window that the devices' mean alone shows: no step was seen."""
 # A run's window must reach this after warm-up: at NVML's own period of up to 1 s, less than five
 # independent readings say nothing.
 MIN_RUN_WINDOW_S = 5.0
@@ -134,14 +136,14 @@ def find_window(
     if bounds is None:
         rule, bounds = "probe", probed
     if bounds is None:
-        rule, bounds = "mser5", _settled(list(series.values()), longest)
+        rule, bounds = SETTLED, _settled(list(series.values()), longest)
     start, end = bounds
     if warmup is not None:
         start, rule = warmup, "fixed"
-    elif trimmed and rule != "mser5":
+    elif trimmed and rule != SETTLED:
         start = _after_ramp(list(series.values()), longest, start, end)
     end = max((s.end for s in longest if s.end <= end + 1e-9), default=0.0)
-    if rule == "mser5":
+    if rule == SETTLED:
         least = max(least, MIN_RUN_WINDOW_S)
     if end - start < least:
         # Rounded down: 4.99 s must not read as the 5.0 s that would have been enough.

@@ -21,17 +21,19 @@ _IN_CODE = {
 @dataclass(frozen=True, slots=True)
 class SideWork:
     """By kind how many of it each run has over its planned length, by its settings; a kind that is missing is
-    not known. `touched` are the kinds whose settings or code the change holds."""
+    not known. `touched` are the kinds whose settings or code the change holds, `in_code` those of the code:
+    of these the settings prove nothing."""
 
     before: tuple[Mapping[str, int], ...] = ()
     after: tuple[Mapping[str, int], ...] = ()
     touched: frozenset[str] = frozenset()
+    in_code: frozenset[str] = frozenset()
 
     def of_runs(self, before: Sequence[bool], after: Sequence[bool]) -> SideWork:
         """The same of the runs that are kept."""
         old = tuple(plan for plan, stays in zip(self.before, before, strict=False) if stays)
         new = tuple(plan for plan, stays in zip(self.after, after, strict=False) if stays)
-        return SideWork(old, new, self.touched)
+        return SideWork(old, new, self.touched, self.in_code)
 
 
 def planned(
@@ -45,13 +47,16 @@ def planned(
     return {kind: count for kind, count in counts.items() if count is not None}
 
 
-def touched(change: Intervention | None, patch: Patch | None, synonyms: Synonyms = ()) -> frozenset[str]:
-    """The kinds that a change's flags, variables or code are about."""
-    names = change.names if change is not None else ()
-    kinds = {cadence.kind_of(long_name(name, synonyms)) for name in names}
-    if patch is not None:
-        lines = [
-            line.decode("utf-8", "replace") for f in patch.files for hunk in f.hunks for line in hunk.body
-        ]
-        kinds |= {kind for kind, words in _IN_CODE.items() if any(map(words.search, lines))}
+def touched(change: Intervention | None, synonyms: Synonyms = ()) -> frozenset[str]:
+    """The kinds that a change's flags and variables are about, by name."""
+    names = [long_name(name, synonyms) for name in change.names] if change is not None else []
+    kinds = {cadence.kind_of(name) for name in names}
+    kinds |= {kind for kind, words in _IN_CODE.items() if any(map(words.search, names))}
     return frozenset(kind for kind in kinds if kind is not None)
+
+
+def in_code(patch: Patch | None) -> frozenset[str]:
+    """The kinds that the code around a patch's changes is about."""
+    files = patch.files if patch is not None else ()
+    lines = [line.decode("utf-8", "replace") for f in files for hunk in f.hunks for line in hunk.body]
+    return frozenset(kind for kind, words in _IN_CODE.items() if any(map(words.search, lines)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.records import Evidence
+from gpudebug.core.samples.window import SETTLED
 from gpudebug.core.words import Outcome, Trend
 
 LEAST_WINDOW_S = 30.0
@@ -19,6 +20,8 @@ ENOUGH_STEPS = 10
 """Fewer steps than this in the window have no rate worth comparing."""
 ENOUGH_LOSSES = 12
 """Loss parity compares the last quarter of the common steps, by at least three values a run."""
+LONGEST_SILENT_S = 300.0
+"""A run that shows no step is still starting for `MOST_SPARSE` windows or so long: it loads a model."""
 _SOONEST = 1.0
 """Seconds between two looks: each reads the run's samples again."""
 
@@ -29,13 +32,15 @@ class RunPlan:
 
     With `may_complete` a run that would end by itself within about one more window is left to. `learns` says
     that the loss is judged, so that its trend should be known. With `counted` a run that counts no steps,
-    work or latencies is left to end by itself: only its whole time says how fast it is.
+    work or latencies is left to end by itself: only its whole time says how fast it is. With `silent` the
+    runs beside it never showed a step, so that only the device says when start-up is over.
     """
 
     window_s: float
     may_complete: bool = False
     learns: bool = True
     counted: bool = False
+    silent: bool = False
 
 
 def time_left(total: int | None, done: int | None, rate: float | None) -> float | None:
@@ -55,6 +60,8 @@ def next_look(plan: RunPlan, seen: Evidence, left: float | None) -> float:
         return max(_SOONEST, plan.window_s - window)
     if plan.counted and not _counts(seen):
         return max(_SOONEST, plan.window_s)
+    if not plan.silent and _starts(seen) and window < min(MOST_SPARSE * plan.window_s, LONGEST_SILENT_S):
+        return max(_SOONEST, plan.window_s)
     if plan.may_complete and left is not None and left < plan.window_s and window < MOST * plan.window_s:
         return max(_SOONEST, left)
     if seen.loss.trend is Trend.NAN:
@@ -65,9 +72,17 @@ def next_look(plan: RunPlan, seen: Evidence, left: float | None) -> float:
     return max(_SOONEST, min(missing, most - window)) if missing and window < most else 0.0
 
 
+def _starts(seen: Evidence) -> bool:
+    """Whether a run may still be starting: its device is busy, and no step is seen."""
+    return seen.window is not None and seen.window.rule == SETTLED and not _timed(seen)
+
+
+def _timed(seen: Evidence) -> bool:
+    return seen.latency is not None and bool(seen.latency.count)
+
+
 def _counts(seen: Evidence) -> bool:
-    timed = seen.latency is not None and bool(seen.latency.count)
-    return timed or bool(seen.progress_per_s or seen.steps_per_s or seen.work)
+    return _timed(seen) or bool(seen.progress_per_s or seen.steps_per_s or seen.work)
 
 
 def _missing_steps(seen: Evidence, window: float) -> float:
@@ -113,21 +128,32 @@ def as_recorded(
         e.get("outcome") == Outcome.ENDED_BY_PLAN and not e.get("learning") and _flat(e.get("loss") or {})
         for e in recorded
     )
+    silent = never_counted(recorded)
     if wanted is not None:
-        return RunPlan(float(wanted), learns=learns and not flat)
+        return RunPlan(float(wanted), learns=learns and not flat, silent=silent)
     window = max(LEAST_WINDOW_S, min_window)
     if not recorded:
         return RunPlan(window, may_complete=True, learns=learns)
     if not any(e.get("outcome") == Outcome.ENDED_BY_PLAN for e in recorded):
         return None
-    return RunPlan(window, learns=learns and not flat)
+    return RunPlan(window, learns=learns and not flat, silent=silent)
+
+
+def never_counted(recorded: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a run of these was ended, and showed no step to its end."""
+    return any(
+        e.get("outcome") in (Outcome.ENDED_BY_PLAN, Outcome.ENDED_EARLY)
+        and (e.get("window") or {}).get("rule") == SETTLED
+        for e in recorded
+    )
 
 
 TRIAL_WINDOWS = 2.0
 """With `early_stop` a trial's run that is not certain goes on for this many of the baseline's windows."""
 
 
-def with_early_stop(min_window: float, *, trial: bool, learns: bool) -> RunPlan:
+def with_early_stop(min_window: float, *, trial: bool, learns: bool, silent: bool = False) -> RunPlan:
     """The plan with `early_stop` and `run_for: auto`: one more run tells more than a baseline run's rest."""
     window = max(LEAST_WINDOW_S, min_window)
-    return RunPlan(TRIAL_WINDOWS * window if trial else window, may_complete=trial, learns=learns)
+    length = TRIAL_WINDOWS * window if trial else window
+    return RunPlan(length, may_complete=trial, learns=learns, silent=silent)

@@ -32,7 +32,7 @@ from gpudebug.engine.run.evidence import Files, files_of, read_evidence
 from gpudebug.engine.run.extras import collect
 from gpudebug.engine.run.import_paths import Trees, injected
 from gpudebug.engine.run.live_line import Certain, Live, Report, SoFar, Watch
-from gpudebug.engine.run.planned import ending_of
+from gpudebug.engine.run.planned import LEAST_S, ending_of
 from gpudebug.engine.run.server import PreparedServer
 
 
@@ -232,16 +232,21 @@ def run_files(
     )
     follow = LogReader(dict(bench.patterns), perf_counter)
 
-    def so_far(elapsed: float, outcome: Outcome) -> Evidence:
-        ended, log = SoFar(elapsed), follow.summary()
-        return read(files.underway(), ended=ended, outcome=outcome, followed=log)
+    def so_far(elapsed: float, outcome: Outcome, least: float | None) -> Evidence:
+        return read(
+            files.underway(),
+            ended=SoFar(elapsed),
+            outcome=outcome,
+            followed=follow.summary(),
+            least_window=least,
+        )
 
     def look(elapsed: float) -> bool:
-        return certain is not None and certain(so_far(elapsed, Outcome.ENDED_EARLY))
+        return certain is not None and certain(so_far(elapsed, Outcome.ENDED_EARLY, job.least_window))
 
     # A recording that is played back has its own end.
     plan = None if bench.replays else job.plan
-    ending = ending_of(plan, lambda t: so_far(t, Outcome.ENDED_BY_PLAN), argv)
+    ending = ending_of(plan, lambda t: so_far(t, Outcome.ENDED_BY_PLAN, LEAST_S), argv)
     watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None, ending)
     files = replace(files, served=job.server is not None)
     spec = _launch_spec(bench, job, files, argv, marker, name, str(run_dir))

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.records import Evidence, PlannedEnd
 from gpudebug.core.trainlog import LogReader
-from gpudebug.core.verdict.run_plan import RunPlan, as_recorded, next_look, time_left, with_early_stop
+from gpudebug.core.verdict.run_plan import (
+    RunPlan,
+    as_recorded,
+    never_counted,
+    next_look,
+    time_left,
+    with_early_stop,
+)
 from gpudebug.edges import launcher
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run import adapters
@@ -17,10 +25,16 @@ from gpudebug.engine.run import adapters
 if TYPE_CHECKING:
     from gpudebug.engine.run.measure import MeasuredRun
 
+# What of recorded runs decides how long the next ones go on.
+_DECIDES = {"outcome", "loss", "learning", "window"}
 # Start-up takes a while: no window is full before this much more than its length.
 _FIRST_LOOK_S = 1.0
-LOOK_SHARE = 0.01
-"""Of a run's time, what looks at it may take of a core that its training wants."""
+# Lines of the log are seen up to so much later than the samples will say: no window is to end below its plan.
+_TICK_S = 0.5
+LEAST_S = 1.0
+"""How short a window a look sees, so that it knows how much is missing."""
+LOOK_SHARE, LOOKS_S = 0.01, 0.5
+"""Of a run's time, what looks at it may take of a core, beyond some seconds in all."""
 
 
 class PlannedEnding:
@@ -33,7 +47,9 @@ class PlannedEnding:
         self.plan = plan
         self.read = read
         self.asked = frameworks.steps_of(argv, adapters.known())
+        self.wanted = replace(plan, window_s=plan.window_s + _TICK_S)
         self.look_at = plan.window_s + _FIRST_LOOK_S
+        self.spent_s = 0.0
         self.end: PlannedEnd | None = None
 
     def due(self, tick: launcher.Tick, reader: LogReader) -> bool:
@@ -41,9 +57,9 @@ class PlannedEnding:
             return False
         start = thread_time()
         seen = self.read(tick.elapsed)
-        took = thread_time() - start
-        wait = next_look(self.plan, seen, self._left(seen, reader))
-        self.look_at = tick.elapsed + max(wait, took / LOOK_SHARE)
+        self.spent_s += thread_time() - start
+        wait = next_look(self.wanted, seen, self._left(seen, reader))
+        self.look_at = max(tick.elapsed + wait, (self.spent_s - LOOKS_S) / LOOK_SHARE)
         if wait > 0:
             return False
         self.end = PlannedEnd(
@@ -78,13 +94,12 @@ def plan_of(loaded: Loaded, workload: str, *, trial: bool) -> RunPlan | None:
 
 def plan_after(loaded: Loaded, made: Sequence[MeasuredRun]) -> RunPlan | None:
     """The plan of the later runs of a baseline of which these are made."""
-    return _plan(
-        loaded, [m.evidence.model_dump(mode="json", include={"outcome", "loss", "learning"}) for m in made]
-    )
+    return _plan(loaded, [m.evidence.model_dump(mode="json", include=_DECIDES) for m in made])
 
 
 def _plan(loaded: Loaded, recorded: Sequence[Mapping[str, Any]], *, trial: bool = False) -> RunPlan | None:
     protocol, learns = loaded.config.protocol, loaded.config.criteria.loss != "any"
     if protocol.early_stop and protocol.run_for is None:
-        return with_early_stop(protocol.min_window, trial=trial, learns=learns)
+        silent = never_counted(recorded)
+        return with_early_stop(protocol.min_window, trial=trial, learns=learns, silent=silent)
     return as_recorded(protocol.run_for, protocol.min_window, recorded, learns=learns)

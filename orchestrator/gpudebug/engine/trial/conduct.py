@@ -19,7 +19,7 @@ from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Evidence
 from gpudebug.core.verdict.cold_cache import finds_cache
 from gpudebug.core.verdict.gates import TrialSetting
-from gpudebug.core.verdict.planned_work import SideWork, planned, touched
+from gpudebug.core.verdict.planned_work import SideWork, in_code, planned, touched
 from gpudebug.core.verdict.took_effect import ChangeEffect, ShownConfiguration, effect_of, moved_knobs
 from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.words import Result
@@ -73,7 +73,8 @@ def with_conduct(
         side_work=SideWork(
             tuple(map(_planned, before)),
             tuple(map(_planned, after)),
-            touched(change, _patch(after[0]), synonyms),
+            touched(change, synonyms),
+            in_code(_patch(after[0])),
         ),
         beyond=counts.beyond_plan(*([(m.record.argv, m.evidence) for m in side] for side in (before, after))),
     )

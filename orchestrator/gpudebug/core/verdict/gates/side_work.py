@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gpudebug.core.command.cadence import EVALUATION, KINDS, PLURAL
+from gpudebug.core.command.cadence import EVALUATION, KINDS, LOG, PLURAL
 from gpudebug.core.inside.probe.counts import evaluated_batches
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
@@ -16,6 +16,8 @@ THRESHOLD = "evaluations, checkpoints and log lines do not vanish"
 _ADVICE = "make them rarer instead: at least two are to remain in the run"
 _UNTOLD = "the change sets how often, and its value says nothing: set a number of which at least two remain"
 _UNSEEN = "gpudebug ended the run before it showed one: let runs end by themselves (protocol: {run_for: end})"
+_EMPTY = "the log shows evaluations, but the probe saw no batch of one"
+_CODE = "the change is in code about them, and no run shows one: print a line for each"
 # So many are due in a window that one of them is in it, whenever it began.
 CERTAIN = 3
 
@@ -51,53 +53,116 @@ def side_work_gate(case: TrialCase) -> Gate:
 
 
 def _kept(case: TrialCase, kind: str) -> _KindKept:
-    work = case.setting.side_work
-    before = list(zip(case.before, _plans(work.before, case.before), strict=True))
-    after = list(zip(case.after, _plans(work.after, case.after), strict=True))
-    had = max((_count(*run, kind) or 0 for run in before), default=0)
+    before, after = _settings(case, kind)
+    had = max((count or 0 for count in map(_count, before)), default=0)
     if not had:
         return _KindKept(Result.SKIPPED)
-    results = {_in_run(case, *run, kind) for run in after}
+    if kind == EVALUATION and _emptied(case):
+        return _KindKept(Result.UNKNOWN, f"{PLURAL[kind]} {had}, then unknown", _EMPTY)
+    results = {_in_run(case, run, before, after, kind) for run in after}
     if Result.FAIL in results:
         return _KindKept(Result.FAIL, f"{PLURAL[kind]} {had}, then none", _ADVICE)
-    left = min((count for run in after if (count := _count(*run, kind)) is not None), default=None)
+    left = min((count for run in after if (count := _count(run)) is not None), default=None)
     if Result.UNKNOWN in results:
-        note = _UNSEEN if any(_seen(run, kind) for run in case.before) else _UNTOLD
+        shown, code = any(run.seen for run in before), kind in case.setting.side_work.in_code
+        note = _UNSEEN if shown else _CODE if code else _UNTOLD
         return _KindKept(Result.UNKNOWN, f"{PLURAL[kind]} {had}, then unknown", note)
     return _KindKept(Result.PASS, f"{PLURAL[kind]} {had}, then {left}") if left else _KindKept(Result.SKIPPED)
 
 
-def _in_run(case: TrialCase, e: Evidence, plan: Mapping[str, int], kind: str) -> Result:
+@dataclass(frozen=True, slots=True)
+class _KindInRun:
+    """A run, how many of a kind it shows, and how many it has over its planned length by its settings."""
+
+    run: Evidence
+    seen: int
+    planned: int | None
+
+
+def _settings(case: TrialCase, kind: str) -> tuple[list[_KindInRun], list[_KindInRun]]:
+    """Both sides. Settings that plan none where the baseline shows some are not what it goes by."""
+    by_loss = kind == LOG and all(e.loss.points for e in case.before)
+    work = case.setting.side_work
+
+    def side(runs: Sequence[Evidence], plans: Sequence[Mapping[str, int]]) -> list[_KindInRun]:
+        pairs = zip(runs, plans or [{} for _ in runs], strict=True)
+        return [
+            _KindInRun(e, 0 if by_loss and not e.loss.points else _seen(e, kind), plan.get(kind))
+            for e, plan in pairs
+        ]
+
+    before, after = side(case.before, work.before), side(case.after, work.after)
+    if any(one.planned == 0 and one.seen for one in before):
+        before, after = ([replace(one, planned=None) for one in runs] for runs in (before, after))
+    return before, after
+
+
+def _emptied(case: TrialCase) -> bool:
+    """Whether the trial shows evaluations, of which the probe sees batches in the baseline alone."""
+    old, new = ([e.probe for e in runs if e.probe is not None] for runs in (case.before, case.after))
+    shown = any((e.occasions or {}).get(EVALUATION) for e in case.after)
+    known = shown and bool(old and new)
+    return known and all(map(evaluated_batches, old)) and not any(map(evaluated_batches, new))
+
+
+def _in_run(
+    case: TrialCase, one: _KindInRun, before: Sequence[_KindInRun], after: Sequence[_KindInRun], kind: str
+) -> Result:
     """Whether a run of the trial has any, where the baseline has."""
-    if _seen(e, kind):
+    if one.seen:
         return Result.PASS
-    if plan.get(kind) == 0:
+    if one.planned == 0:
         return Result.FAIL
-    shown, touched = any(_seen(run, kind) for run in case.before), kind in case.setting.side_work.touched
-    if not shown:
+    work = case.setting.side_work
+    if not any(run.seen for run in before):
         # The settings alone say that there are any: `--eval_interval=null` does not say if some remain.
-        return Result.UNKNOWN if touched and kind not in plan else Result.PASS
-    if e.outcome is Outcome.COMPLETED:
+        unsaid = one.planned is None and kind in work.touched
+        return Result.UNKNOWN if unsaid or (kind in work.in_code and _planned_due(one) >= 1) else Result.PASS
+    if one.run.outcome is Outcome.COMPLETED:
         # A whole run that shows none has none, if the program is one that shows them.
         return Result.FAIL
-    due = _due(case, e, plan, kind)
-    if due is not None and due >= CERTAIN:
-        return Result.UNKNOWN
-    return Result.UNKNOWN if touched and not plan.get(kind) else Result.PASS
+    if any(run.seen for run in after):
+        # All runs of the trial are of one command and one code.
+        return Result.PASS
+    if kind not in work.touched | work.in_code:
+        return Result.UNKNOWN if _certain(one, before) or _due(one, before) >= CERTAIN else Result.PASS
+    # Settings say when each run has its first; what code does now only the runs together show.
+    due = sum(_due(run, before) for run in after) if kind in work.in_code else _due(one, before)
+    return Result.PASS if one.planned and due < 1 else Result.UNKNOWN
 
 
-def _due(case: TrialCase, e: Evidence, plan: Mapping[str, int], kind: str) -> float | None:
+def _planned_due(one: _KindInRun) -> float:
+    """How many were due in what a run made, by its settings; all of them if its share is not known."""
+    made, total = _counted(one.run), one.run.total_steps
+    known = made is not None and total and one.run.step_unit == "step"
+    share = min(1.0, (made or 0) / (total or 1)) if known else 1.0
+    return (one.planned or 0) * (1.0 if one.run.outcome is Outcome.COMPLETED else share)
+
+
+def _due(one: _KindInRun, before: Sequence[_KindInRun]) -> float:
     """How many were due in a run that was ended: as often as in the baseline, as the settings changed it."""
-    steps = _counted(e)
-    plans = _plans(case.setting.side_work.before, case.before)
-    found = []
-    for run, usual in zip(case.before, plans, strict=True):
-        made, seen = _counted(run), _seen(run, kind)
-        if not made or not seen or run.step_unit != e.step_unit:
-            continue
-        rarer = plan[kind] / usual[kind] if usual.get(kind) and kind in plan else 1.0
-        found.append(seen / made * rarer)
-    return min(found) * steps if found and steps is not None else None
+    return min((_rarer(one, run) * _spans(one, run) * run.seen for run in before if run.seen), default=0.0)
+
+
+def _certain(one: _KindInRun, before: Sequence[_KindInRun]) -> bool:
+    """Whether at least one was due in a run that was ended, if they come at equal intervals.
+
+    So many of them in a run of the baseline are no further apart than its length over one less.
+    """
+    return all(_rarer(one, run) * _spans(one, run) * (run.seen - 1) >= 1 for run in before)
+
+
+def _spans(one: _KindInRun, usual: _KindInRun) -> float:
+    """How many times as long a run is, in steps or in time: some is done every ten minutes."""
+    ours, theirs = one.run, usual.run
+    pairs = [(ours.duration_s, theirs.duration_s)]
+    if ours.step_unit == theirs.step_unit:
+        pairs.append((_counted(ours), _counted(theirs)))
+    return min((mine / other for mine, other in pairs if mine is not None and other), default=0.0)
+
+
+def _rarer(one: _KindInRun, usual: _KindInRun) -> float:
+    return one.planned / usual.planned if one.planned is not None and usual.planned else 1.0
 
 
 def _counted(e: Evidence) -> int | None:
@@ -106,15 +171,11 @@ def _counted(e: Evidence) -> int | None:
     return ends[1] - ends[0] if ends[0] is not None and ends[1] is not None else None
 
 
-def _count(e: Evidence, plan: Mapping[str, int], kind: str) -> int | None:
+def _count(one: _KindInRun) -> int | None:
     """How many a run has: as it shows them, else as it is configured."""
-    return _seen(e, kind) or plan.get(kind)
+    return one.seen or one.planned
 
 
 def _seen(e: Evidence, kind: str) -> int:
     shown = (e.occasions or {}).get(kind, 0)
     return shown or (evaluated_batches(e.probe) if kind == EVALUATION else 0)
-
-
-def _plans(plans: Sequence[Mapping[str, int]], runs: Sequence[Evidence]) -> Sequence[Mapping[str, int]]:
-    return plans or [{} for _ in runs]
