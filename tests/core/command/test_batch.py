@@ -121,3 +121,25 @@ def test_a_variable_that_names_the_batch(name: str, speaks: bool) -> None:
 def test_whether_runs_differ(a: dict[str, object], b: dict[str, object], differs: bool) -> None:
     runs = [run().model_copy(update=facts) for facts in (a, b)]
     assert batch.differs(runs) is differs
+
+
+@pytest.mark.parametrize(
+    ("option", "planned"),
+    [
+        ("--total-timesteps=1e5", {100_000}),
+        ("--n-timesteps=100000", {100_000}),
+        ("collector.total_frames=50_000", {50_000}),
+        ("--train.num_env_steps=30000", {30_000}),
+        # Frames of a clip, a plan of updates, no number.
+        ("--num-frames=16", set()),
+        ("--total-steps=99999", set()),
+        ("--total-timesteps=auto", set()),
+    ],
+)
+def test_the_environment_steps_that_a_command_plans(option: str, planned: set[int]) -> None:
+    assert batch.environment_plans(batch.settings(["python", "train.py", option])) == planned
+
+
+def test_a_short_flag_plans_them_too() -> None:
+    argv = ["python", "-m", "rl_zoo3.train", "-n", "20000"]
+    assert batch.environment_plans(batch.settings(argv, [("--n-timesteps", "-n")])) == {20_000}

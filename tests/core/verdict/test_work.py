@@ -212,3 +212,29 @@ def test_a_trial_without_a_loader_to_count_is_compared_by_steps() -> None:
     assert found.throughput_unit == "step"
     other = judged(before, [e.model_copy(update={"batch_flags": {"batch": "4"}}) for e in after], unit)
     assert gate(other, "throughput").result is Result.UNKNOWN
+
+
+STEPS = WorkUnit(unit="optimizer steps", source="the probe")
+
+
+@pytest.mark.parametrize("unit", [ENV, STEPS, None], ids=["work that the trial lacks", "steps", "no unit"])
+@pytest.mark.parametrize("metric", ["steps_per_s", "gpu_util"])
+@pytest.mark.parametrize("knob", ["n_envs", "rollout_batches_per_step"])
+def test_fewer_steps_of_unknown_work_are_no_loss(unit: WorkUnit | None, metric: str, knob: str) -> None:
+    """A quarter of the steps a second, each of them perhaps eight times as much: slower by nothing."""
+    before = [counting(500 if unit is ENV else None, 20, 30.0)] * 4
+    after = [counting(None, 5.5, 60.0)] * 3
+    how = {"metric": metric, "throughput": "better"}
+    criterion = {"success": 1.2, "failure": 1.1} if metric == "steps_per_s" else {}
+    found = verdict(before, after, TrialSetting(work=unit, knob=knob), **how, **criterion)
+    assert found.status is Status.INCONCLUSIVE, found.why
+    # Steps of a known size that come as seldom are a loss.
+    plain = verdict([counting(None, 20, 30.0)] * 4, after, TrialSetting(work=STEPS), **how, **criterion)
+    assert plain.status is Status.REJECTED
+
+
+def test_a_setting_beside_the_command_that_makes_steps_smaller_is_no_gain() -> None:
+    """`N_ENVS=1` in the environment: three times the steps, a third of the work or less."""
+    found = judged([counting(None, 20)] * 4, [counting(None, 60)] * 3, STEPS, knob="N_ENVS")
+    assert found.status is Status.INCONCLUSIVE
+    assert gate(found, "throughput").note == "N_ENVS differs: a step is not the work of one in the baseline"

@@ -30,6 +30,13 @@ _TOKENS = re.compile(
     r"tokens (?:per|/) ?(?:iteration|iter|step|update|global batch)[^:=\d]{0,20}[:=] ?(\d[\d,]*)"
 )
 _ENVIRONMENTS_TOLD = re.compile(r"number of environments\W{0,8}(\d[\d,]*)")
+_FRAMES_PLANNED = re.compile(
+    r"(?:(?:total|num|n|max|train|training)_)*(?:timesteps|(?:env|environment|agent)_(?:steps|frames)|frames)"
+)
+_PLAIN_NUMBER = re.compile(r"\d[\d_]{0,15}(?:\.\d{1,15})?(?:e\+?\d{1,2})?", re.I)
+LEAST_FRAMES = 1000
+"""Fewer frames than this are those of a stack or of a video."""
+
 _ENVIRONMENTS = re.compile(r"(?:num_|n_)?(?:envs|environments)")
 
 
@@ -114,6 +121,23 @@ def environments(given: Mapping[str, str]) -> int | None:
         return None
     value = sizes.pop()
     return int(value) if value.isascii() and value.isdigit() and int(value) > 0 else None
+
+
+def settings(argv: Sequence[str], synonyms: Synonyms = ()) -> dict[str, str]:
+    """The program's options that have a value, by their long names."""
+    options = command_line.program_options(argv)
+    return {long_name(o.name, synonyms): o.value for o in options if o.value is not None}
+
+
+def environment_plans(given: Mapping[str, str]) -> frozenset[int]:
+    """The environment steps that these options or this configuration plan: `--total-timesteps 1e6`."""
+    found = set()
+    for name, value in given.items():
+        if _FRAMES_PLANNED.fullmatch(_folded(name)) and _PLAIN_NUMBER.fullmatch(value):
+            planned = float(value)
+            if planned >= LEAST_FRAMES and planned == int(planned):
+                found.add(int(planned))
+    return frozenset(found)
 
 
 def differs(runs: Sequence[Evidence]) -> bool:

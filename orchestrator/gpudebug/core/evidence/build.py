@@ -60,7 +60,8 @@ class EndedRun:
     `planned_s` is when gpudebug ended it by its plan, `devices` are those that it was sampled on, `missing`
     says by a figure's name why it could not be read, `least_window_s` how short its window may be if not
     `MIN_RUN_WINDOW_S`, `batch_flags` are the command's flags that set its batch, `step_flags` others that set
-    what a step takes, `cpu_quota` is how many cores it was given. `trimmed` is as `find_window` has it.
+    what a step takes, `environment_plans` how many steps of the environment it plans, `cpu_quota` is how many
+    cores it was given. `trimmed` is as `find_window` has it.
     """
 
     name: str
@@ -77,6 +78,7 @@ class EndedRun:
     missing: Mapping[str, str] = field(default_factory=dict)
     batch_flags: Mapping[str, str] = field(default_factory=dict)
     step_flags: Mapping[str, str] = field(default_factory=dict)
+    environment_plans: frozenset[int] = frozenset()
     cpu_quota: float | None = None
     trimmed: bool = True
 
@@ -226,6 +228,7 @@ def _work(
         environments=batch.environments(run.step_flags)
         or batch.environments(read.settings.known)
         or batch.printed_environments(text for text, _ in read.log.speech.get("environments", ())),
+        plans=run.environment_plans | batch.environment_plans(read.settings.known),
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 
 from gpudebug.core.command import batch
+from gpudebug.core.evidence import bars
+from gpudebug.core.evidence.bars import EnvironmentBar
 from gpudebug.core.records import Window, WorkRate
 from gpudebug.core.samples.window import MIN_RUN_WINDOW_S, is_short
 from gpudebug.core.trainlog import LogSummary
@@ -50,8 +52,10 @@ def candidates(
     samples_per_s: float | None,
     samples_by: str | None,
     environments: int | None = None,
+    plans: Collection[int] = (),
 ) -> tuple[tuple[WorkRate, ...], tuple[str, ...]]:
-    """(candidates, the best first, what was wrong with others). `environments` is how many the command sets.
+    """(candidates, the best first, what was wrong with others). `environments` is how many the command sets,
+    `plans` are the environment steps that it plans.
 
     Environment steps stand before tokens, these before samples, and optimizer steps come last; a figure that
     gpudebug counts comes before one that is printed.
@@ -59,9 +63,12 @@ def candidates(
     counted, notes = _counted(log, window)
     printed = _printed(log, window)
     notes = (*notes, *_disagree(counted, printed))
+    bar = bars.of_environment(log, plans, environments)
+    notes = (*notes, *([bar.unfit] if bar and bar.unfit else []))
     found = [
         *_of(ENVIRONMENT_STEPS, counted),
         *_vectorised(log, counted, progress_per_s, environments),
+        *_by_bar(bar, window),
         *_of(ENVIRONMENT_STEPS, printed),
         *_of(TOKENS, counted),
         *_tokens_by_steps(log, steps_per_s),
@@ -71,7 +78,8 @@ def candidates(
     if samples_by != "printed":
         found += samples
     found += _of(SAMPLES, counted)
-    if log.step_unit in (None, "step", "samples") or steps_by == "probe":
+    optimizers = log.step_unit in (None, "step", "samples") and not (bar and bar.leads)
+    if optimizers or steps_by == "probe":
         found += _rate(OPTIMIZER_STEPS, steps_per_s, _BY.get(steps_by or "", ""))
     if samples_by == "printed":
         found += samples
@@ -186,6 +194,12 @@ def _vectorised(
         return []
     per_s = progress_per_s * environments if progress_per_s else None
     return _rate(ENVIRONMENT_STEPS, per_s, "timesteps x environments")
+
+
+def _by_bar(found: EnvironmentBar | None, window: Window | None) -> list[WorkRate]:
+    usable = found is not None and found.unfit is None
+    per_s = counter_rate(found.bar.times, window) if usable and found else None
+    return _rate(ENVIRONMENT_STEPS, per_s, bars.SOURCE)
 
 
 def _tokens_by_steps(log: LogSummary, steps_per_s: float | None) -> list[WorkRate]:

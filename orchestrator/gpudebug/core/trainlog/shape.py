@@ -67,6 +67,7 @@ _PREPARING = word_set(
     "converting writing compiling collecting shards checkpoint computing indexing scanning "
     "building encoding rendering uploading evaluate inference"
 )
+_FRAMES = word_set("frame frames timestep timesteps")
 _IGNORED_UNIT = re.compile(r"^(?:B|[kMG]i?B|examples|files|file|items|docs|tokens|tok|ex|example)/s$")
 
 _INTEREST = re.compile(
@@ -99,7 +100,7 @@ class LoggedNumber:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A progress bar's position, clock and rate."""
+    """A progress bar's position, clock and rate; `counts` is `env` if its words say that it counts frames."""
 
     label: str
     phase: str
@@ -108,6 +109,7 @@ class Bar:
     elapsed: Span | None
     rate: Span | None
     inverse: bool
+    counts: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,7 @@ def _take_bars(text: str) -> tuple[str, tuple[Bar, ...]]:
             found = match.groupdict()
             elapsed = "elapsed" if found.get("elapsed") else "elapsed_r"
             rate = "rate" if found.get("rate") else "rate_r"
-            unit = found.get("unit") or found.get("unit_r") or ""
+            unit = (found.get("unit") or found.get("unit_r") or "").strip()
             label = words(text[max(0, match.start() - 80) : match.start()].replace("%", " "))
             if not _IGNORED_UNIT.match(unit) and not _PREPARING.intersection(label):
                 bars.append(
@@ -213,6 +215,7 @@ def _take_bars(text: str) -> tuple[str, tuple[Bar, ...]]:
                         elapsed=match.span(elapsed),
                         rate=match.span(rate) if found.get(rate) not in (None, "?") else None,
                         inverse=unit.startswith("s/"),
+                        counts="env" if _FRAMES.intersection([*label, *words(unit)]) else "",
                     )
                 )
             out.append(text[at : match.start()] + "~" * (match.end() - match.start()))

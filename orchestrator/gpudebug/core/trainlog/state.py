@@ -258,7 +258,7 @@ class LogState:
         if n is None or bar.phase == "val" or not 0 <= n < MAX_STEP:
             return
         whole = _whole(total)
-        line.positions.append((("bar", bar.label, str(whole or ""), ""), "bar", 1.0, int(n), whole))
+        line.positions.append((("bar", bar.label, str(whole or ""), bar.counts), "bar", 1.0, int(n), whole))
         if bar.elapsed:
             self.timing.bar(f"{bar.label} {whole}", n, clock(text[bar.elapsed[0] : bar.elapsed[1]]))
         speed = number(text[bar.rate[0] : bar.rate[1]]) if bar.rate else None
@@ -328,7 +328,6 @@ class LogState:
             counter = None
         unit = _unit(counter)
         speed, source = self._rate(counter, unit)
-        failure = classify_failure(self.scan, exit_status, signal, self._seen())
         return LogSummary(
             framework=max(self.frameworks, key=self.frameworks.__getitem__, default=None),
             loss_name=best.name if best else None,
@@ -347,13 +346,14 @@ class LogState:
             rate_source=source,
             data_s=self.timing.data_s(),
             update_s=self.timing.update_s(),
-            failure=failure,
+            failure=classify_failure(self.scan, exit_status, signal, self._seen()),
             durations=self.timing.durations(),
             speech=self.speech.items(),
             latencies=self.latencies.printed(),
             resumed=self.occasions.resumed,
             cached=self.occasions.cached,
             span=(counter.first, counter.value) if counter and counter.seen else None,
+            bars=self.steps.bars() if self.arrivals else (),
             occasions=self.occasions.counted(self._seen(), best.count if best else 0),
             extra={} if given_up else {name: series.items() for name, series in self.named.items()},
             work=self.work.summary(),

@@ -37,6 +37,18 @@ class CounterReading:
     loss: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class CountedBar:
+    """A progress bar with a total: all its positions are multiples of `granularity`, `times` are (position,
+    seconds since launch). `of_environment`: its label or the unit of its rate says that it counts frames."""
+
+    label: str
+    total: int
+    granularity: int
+    times: tuple[tuple[int, float], ...]
+    of_environment: bool = False
+
+
 @dataclass(slots=True)
 class StepCounter:
     """One counter. `kind`: step, bar, other (no optimiser step) or epoch; `value` counts over epochs.
@@ -169,6 +181,14 @@ class StepCounters:
             return True
         bars = [s.value for s in self._sources.values() if s.kind == "bar"]
         return any(abs(value - counter.value) <= SAME * counter.value for value in bars)
+
+    def bars(self) -> tuple[CountedBar, ...]:
+        """The bars that ran once, with a total; one that began again counts something of each round."""
+        return tuple(
+            CountedBar(s.key[1], s.total, s.unit, s.times.items(), bool(s.key[-1]))
+            for s in self._sources.values()
+            if s.kind == "bar" and s.total and not s.rolls and len(s.times.items()) >= BUFFERED_TIMES
+        )
 
     @property
     def current(self) -> int | None:

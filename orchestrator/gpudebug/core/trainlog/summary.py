@@ -8,6 +8,7 @@ from gpudebug.core.records import Failure, Trend
 from gpudebug.core.trainlog.latency import PrintedLatencies
 from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.speech import Line
+from gpudebug.core.trainlog.steps import CountedBar
 from gpudebug.core.trainlog.work import LoggedWork
 
 
@@ -25,8 +26,8 @@ class LogSummary:
     lines that tell of speed in other words, by topic; `latencies` how long single inferences took; `extra`
     holds the user's other patterns, `work` the counters and rates of work, and the rewards;
     `occasions` counts evaluations, checkpoints and log lines.
-    `resumed` is the line that says that an earlier run is continued, `cached` the one that says that a cache
-    was found, `span` the first and the last count.
+    `bars` are the progress bars. `resumed` is the line that says that an earlier run is continued, `cached`
+    the one that says that a cache was found, `span` the first and the last count.
     """
 
     framework: str | None = None
@@ -53,6 +54,7 @@ class LogSummary:
     resumed: str | None = None
     cached: str | None = None
     span: tuple[int, int] | None = None
+    bars: tuple[CountedBar, ...] = ()
     occasions: dict[str, int] = field(default_factory=dict)
     extra: dict[str, tuple[Point, ...]] = field(default_factory=dict)
     work: LoggedWork = field(default_factory=LoggedWork)

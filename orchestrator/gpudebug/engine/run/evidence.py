@@ -206,6 +206,7 @@ def read_evidence(
             missing=_missing(files.notes, notes),
             batch_flags=batch.flags(argv, synonyms),
             step_flags=counts.step_flags(argv),
+            environment_plans=batch.environment_plans(batch.settings(argv, synonyms)),
             cpu_quota=cpu_quota,
             trimmed=trimmed,
         ),

@@ -194,6 +194,11 @@ def like_batch(name: str) -> bool:
     return batch.names_batch(name) or bool(_LIKE_BATCH.fullmatch(_folded(name)))
 
 
+def sizes_step(name: str) -> bool:
+    """Whether a flag or variable of this name sets how much a step takes, whatever the program is."""
+    return bool(_SIZES_STEP.fullmatch(_folded(name)))
+
+
 def sets_length(name: str) -> bool:
     """Whether a flag of this name sets how long a sample is."""
     return bool(_LENGTH.fullmatch(_folded(name)))

@@ -88,6 +88,19 @@ class TrialCase:
         return self.other_batch or self.other_step is not None or self.setting.explained
 
     @property
+    def larger_steps_unseen(self) -> str | None:
+        """Why fewer steps may be as much work: nothing counts what a step takes. None if something does."""
+        unit, counted = self.setting.work, self.rates.unit
+        if self.setting.rule < 5 or (unit is not None and not unit.chosen):
+            return None
+        if self.rates.why is not None:
+            return self.rates.why
+        if not self.trades_work or counted not in (None, "step"):
+            return None
+        knob = self.other_step or self.setting.knob or "the batch"
+        return f"{knob} sets what a step takes, and no work is counted: fewer steps may be as much of it"
+
+    @property
     def thresholds(self) -> tuple[float, float]:
         """`success` and `failure` on the contrast's scale."""
         return self.metric.threshold(self.criteria.success), self.metric.threshold(self.criteria.failure)
@@ -107,12 +120,14 @@ class TrialCase:
 
     @property
     def other_step(self) -> str | None:
-        """A flag beside the batch's by which a step of the trial takes another share of work; else None."""
+        """A flag or setting beside the batch's by which a step of the trial takes another share of work."""
         if self.setting.work is None or self.setting.rule < 5:
             return None
         flags = [e.step_flags for e in (*self.before, *self.after)]
         names = dict.fromkeys(name for one in flags for name in one)
-        return next((name for name in names if len({one.get(name) for one in flags}) > 1), None)
+        found = next((name for name in names if len({one.get(name) for one in flags}) > 1), None)
+        knob = self.setting.knob if self.setting.explained else None
+        return found or (knob if knob is not None and counts.sizes_step(knob) else None)
 
     @property
     def other_batch(self) -> bool:

@@ -31,6 +31,8 @@ def delta_gate(case: TrialCase) -> Gate:
     if held_up.hides_delta(case):
         return gate.model_copy(update={"note": held_up.text(case)})
     if held_up.too_small(case.delta, c.failure, c.success):
+        if case.metric.by_steps and (why := case.larger_steps_unseen):
+            return gate.model_copy(update={"note": why})
         return gate.model_copy(update={"result": Result.FAIL})
     return gate.model_copy(update={"note": "the interval does not decide; more runs would narrow it"})
 

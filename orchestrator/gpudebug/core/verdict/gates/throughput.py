@@ -65,6 +65,8 @@ def _by_rate(case: TrialCase) -> Gate:
     possible = held_up.possible_ratio(case)
     if result is Result.FAIL and possible and throughput_result(wanted, possible) is not Result.FAIL:
         return gate.model_copy(update={"note": held_up.text(case)})
+    if result is Result.FAIL and (why := case.larger_steps_unseen):
+        return gate.model_copy(update={"note": why})
     if result is Result.PASS and (contradicted := _contradicted(wanted, case)):
         return gate.model_copy(update={"note": contradicted})
     return gate.model_copy(update={"result": result})
@@ -169,7 +171,9 @@ def work_gate(case: TrialCase) -> Gate:
                 f"by the log; {estimate_text(case.step_work, 'x', digits=2)} by the optimizer's steps"
             )
     else:
-        result = Result.FAIL if case.work.low > WORK_FAIL else Result.UNKNOWN
+        contradicted = case.larger_steps_unseen
+        surely = case.work.low > WORK_FAIL and contradicted is None
+        result = Result.FAIL if surely else Result.UNKNOWN
     return gate.model_copy(
         update={"value": estimate_text(case.work, "x", digits=2), "result": result, "note": contradicted},
     )
