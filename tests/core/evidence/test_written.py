@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudebug.core.evidence.written import chosen
+from gpudebug.core.evidence.written import chosen, restarts
 from gpudebug.core.trainlog.event_files import WrittenScalars
 
 
@@ -32,6 +32,20 @@ def test_what_a_learner_logs_of_its_update_is_no_loss() -> None:
 def test_names_of_known_trainers() -> None:
     names = ["Reward / Total reward (mean)", "rewards/step", "Train/mean_reward", "rollout/ep_rew_mean"]
     assert {one.name for one in chosen(scalars(*names), "x")} == set(names)
+
+
+def test_steps_that_begin_again_show_no_course_and_are_named() -> None:
+    """An earlier run's rows, to which this run appended; a validation that steps back a little is none."""
+    found = WrittenScalars()
+    for step in (10, 20, 30, 10, 20, 30):
+        found.add("train_loss", step, 1 / step)
+    for step in (10, 20, 15, 30):
+        found.add("reward", step, 1.0)
+    assert [one.name for one in chosen(found, "log.csv")] == ["reward"]
+    assert restarts(found, "log.csv") == (
+        "log.csv: the steps of train_loss begin again at 10 after 30: it is not used"
+    )
+    assert restarts(scalars("reward", "train_loss"), "log.csv") is None
 
 
 def test_too_few_values_show_no_course() -> None:

@@ -117,3 +117,12 @@ def test_samples_and_epochs_are_no_steps() -> None:
     summary = reader.summary()
     assert (summary.steps, summary.steps_per_s, summary.step_unit) == (None, None, "samples")
     assert summary.progress_per_s == pytest.approx(640)
+
+
+@pytest.mark.parametrize(("last", "total"), [(3, None), (5, 15)])
+def test_a_run_that_ended_within_an_epoch_shows_no_plan(last: int, total: int | None) -> None:
+    """Their number is unknown: a faster run that was ended after as long has seen more of them."""
+    reader = LogReader()
+    for n in [*range(1, 6), *range(1, 6), *range(1, last + 1)]:
+        reader.feed(f"\r{20 * n}%|##  | {n}/5 [00:0{n}<00:05,  1.00it/s, loss=0.5]".encode())
+    assert reader.summary(0).total_steps == total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,8 @@ def folder(tmp_path: Path) -> Path:
     return run
 
 
-def kept(run: Path, cwd: Path, *argv: str) -> list[tuple[str, str, str, int]]:
-    collect(run, ("python", "train.py", *argv), cwd, Redactor(), {})
+def kept(run: Path, cwd: Path, *argv: str, opened: Sequence[Path] = ()) -> list[tuple[str, str, str, int]]:
+    collect(run, ("python", "train.py", *argv), cwd, Redactor(), {}, [str(path) for path in opened])
     return [(one.metric, one.name, one.source, one.points) for one in read_written(run).series]
 
 
@@ -51,7 +52,44 @@ def test_where_loggers_write_by_themselves(tmp_path: Path) -> None:
         shutil.copy(EVENTS, place / EVENTS.name)
         os.utime(place / EVENTS.name)
     (other / "run.json").write_text("{}")
-    assert kept(run, tmp_path) == [("reward", "rollout/ep_rew_mean", "TensorBoard", 50)]
+    own = tmp_path / "runs" / "CartPole__ppo__1" / EVENTS.name
+    assert kept(run, tmp_path, opened=[own]) == [("reward", "rollout/ep_rew_mean", "TensorBoard", 50)]
+
+
+def test_a_file_of_another_process_is_named_and_not_used(tmp_path: Path) -> None:
+    """It was written while the run went on, where both write: nothing else tells them apart."""
+    run = folder(tmp_path)
+    for name in ("logs", "lightning_logs"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metrics.csv").write_text(CSV)
+    (tmp_path / "linked").symlink_to(tmp_path / "logs")
+    assert kept(run, tmp_path) == []
+    assert read_written(run).notes == tuple(
+        f"{name}/metrics.csv changed during the run and may be another process's: it is not used; "
+        "write it below {run_dir}"
+        for name in ("lightning_logs", "logs")
+    )
+    assert kept(run, tmp_path, opened=[tmp_path / "logs" / "metrics.csv"]) == [
+        ("loss", "train_loss", "metrics.csv", 19)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "others", "used"),
+    [
+        # The run's name is in the folder's: it is of this run, whoever else writes.
+        ("results-0001-h1", ["results-0001-h1/eval"], True),
+        ("results", [], True),
+        ("results", ["results/another"], False),
+    ],
+)
+def test_the_output_folder_of_the_command(tmp_path: Path, value: str, others: list[str], used: bool) -> None:
+    run = folder(tmp_path)
+    for name in (value, *others):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "progress.csv").write_text(CSV)
+    assert bool(kept(run, tmp_path, f"--output_dir={value}")) is used
+    assert bool(read_written(run).notes) is not used
 
 
 def test_files_of_an_earlier_run_and_links_are_left_alone(tmp_path: Path) -> None:
@@ -125,7 +163,7 @@ def of_second_run(tmp_path: Path, name: str, first: str, second: str) -> list[tu
     before = standing(run, ARGV, tmp_path)
     if second != first:
         file.write_text(second)
-    collect(run, ARGV, tmp_path, Redactor(), before)
+    collect(run, ARGV, tmp_path, Redactor(), before, [str(file.resolve())])
     return [(one.points, one.first) for one in read_written(run).series]
 
 
@@ -142,6 +180,31 @@ def test_of_lines_that_each_run_adds_those_of_this_run_count(tmp_path: Path) -> 
 def test_a_table_that_is_written_anew_counts_whole(tmp_path: Path) -> None:
     first = "step,reward\n" + rows(1, 2, 3)
     assert of_second_run(tmp_path, "progress.csv", first, "step,reward\n" + rows(1, 2, 3, 4, 5)) == [(5, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("places", "known", "used"),
+    [
+        pytest.param(["version_1"], ["version_0"], True, id="a folder of its own"),
+        pytest.param(["version_0"], ["version_0"], False, id="it was there before"),
+        pytest.param(["version_1", "version_2"], [], False, id="one of them is another's"),
+    ],
+)
+def test_a_logger_that_opens_its_file_for_each_line(
+    tmp_path: Path, places: list[str], known: list[str], used: bool
+) -> None:
+    """Lightning's CSVLogger does, so no look finds the file open."""
+    run, logs = folder(tmp_path), tmp_path / "lightning_logs"
+    for name in {*places, *known}:
+        (logs / name).mkdir(parents=True)
+    for name in known:
+        (logs / name / "metrics.csv").write_text("step,train_loss\n0,1\n")
+    before = standing(run, ARGV, tmp_path)
+    for name in places:
+        (logs / name / "metrics.csv").write_text(CSV)
+    collect(run, ARGV, tmp_path, Redactor(), before)
+    assert bool(read_written(run).series) is used
+    assert bool(read_written(run).notes) is not used
 
 
 def test_what_was_written_just_before_the_run_is_of_the_one_before(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 
 from gpudebug.core.evidence.learning import of_points
 from gpudebug.core.records import LearningSeries
@@ -11,6 +13,7 @@ from gpudebug.core.trainlog.event_files import WrittenScalars
 from gpudebug.core.trainlog.names import classify
 from gpudebug.core.trainlog.quantities import quantity
 from gpudebug.core.trainlog.series import Point
+from gpudebug.core.trainlog.work import AGAIN
 
 _DIGIT = re.compile(r"[0-9]")
 _OF_A_CRITIC = re.compile(r"value|critic|policy|actor|entropy", re.I)
@@ -20,11 +23,14 @@ MAX_SERIES = 4
 
 
 def chosen(found: WrittenScalars, source: str) -> list[LearningSeries]:
-    """The rewards and the training losses of a file, the plainest names first."""
+    """The rewards and the training losses of a file, the plainest names first.
+
+    One whose steps begin again is none: it may go on from an earlier run, or count within an epoch.
+    """
     ranked = []
     for order, (name, values) in enumerate(found.values.items()):
         role = _metric(name)
-        if role is not None and len(values) >= MIN_POINTS:
+        if role is not None and len(values) >= MIN_POINTS and began_again(values) is None:
             ranked.append((role[0], role[1], -len(values), order, name))
     kept: dict[str, list[LearningSeries]] = {}
     for metric, _, _, _, name in sorted(ranked):
@@ -33,6 +39,19 @@ def chosen(found: WrittenScalars, source: str) -> list[LearningSeries]:
         if len(kept.setdefault(metric, [])) < MAX_SERIES:
             kept[metric].append(one)
     return [one for metric in (REWARD, LOSS) for one in kept.get(metric, ())]
+
+
+def restarts(found: WrittenScalars, source: str) -> str | None:
+    """Say which figure of learning is not used, as its steps begin again."""
+    for name, values in found.values.items():
+        if _metric(name) is not None and (again := began_again(values)) is not None:
+            return f"{source}: the steps of {name} begin again at {again[1]} after {again[0]}: it is not used"
+    return None
+
+
+def began_again(values: Sequence[tuple[int, float]]) -> tuple[int, int] | None:
+    """(step before, step after) where steps fall to less than half of what they had reached."""
+    return next(((a, b) for (a, _), (b, _) in pairwise(values) if b < AGAIN * a), None)
 
 
 def _metric(name: str) -> tuple[str, int] | None:

@@ -85,6 +85,11 @@ class Processes(Protocol):
         """Why a host column is empty, by column."""
         ...
 
+    @property
+    def written(self) -> list[str]:
+        """Files of loggers that the job was seen to hold open to write."""
+        ...
+
     def start(self, job_pid: int | None) -> None:
         """The job was launched; rates count from here."""
 

@@ -9,6 +9,7 @@ from gpudebug.core.words import LOG
 
 AUTO, REWARD, LOSS = "auto", "reward", "loss"
 HIGHER, LOWER = "higher", "lower"
+BY_LOG = "the log"
 MIN_POINTS = 3
 """Fewer values than this show no course."""
 

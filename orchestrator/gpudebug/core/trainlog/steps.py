@@ -195,13 +195,19 @@ class StepCounters:
         return self.leader.value if self.leader and self.leader.n >= 0 else None
 
     def total(self, leader: StepCounter | None) -> int | None:
-        """Steps of the whole run, as printed; a bar that starts again each epoch counts for all epochs."""
+        """Steps of the whole run, as printed; a bar that starts again each epoch counts for all epochs.
+
+        None in the middle of an epoch if their number is unknown.
+        """
         if leader is None:
             return None
         if leader.total is None:
             return self.limit if self.limit and self.limit >= leader.reached else None
-        if self.epochs and (leader.rolls or "epoch" in leader.key[1]) and self.epochs > leader.rolls:
+        of_epoch = leader.rolls > 0 or "epoch" in leader.key[1]
+        if self.epochs and of_epoch and self.epochs > leader.rolls:
             return leader.total * self.epochs
+        if of_epoch and leader.n + leader.gap < leader.total:
+            return None  # How many epochs follow is not known, and what was seen is no plan.
         return leader.total * (leader.rolls + 1)
 
 

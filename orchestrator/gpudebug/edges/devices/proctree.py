@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from gpudebug.core.samples.row import HostReading
 from gpudebug.edges.devices.cores import OthersLoad
+from gpudebug.edges.devices.openlogs import OpenLogs
 from gpudebug.edges.devices.queueing import CoreQueue, Queueing
 
 MB = 2**20
@@ -147,6 +148,7 @@ class ProcessTree:
         self._last: tuple[float, float, tuple[int, int] | None] | None = None
         self._listed = lists_children()
         self._others = OthersLoad()
+        self._logs = OpenLogs()
         self._queue = CoreQueue()
         self._queue.start(root)
 
@@ -160,6 +162,11 @@ class ProcessTree:
     def glance(self) -> None:
         """Count who is ready to run; for each tick of the sampler."""
         self._queue.glance()
+
+    @property
+    def written(self) -> list[str]:
+        """Files of loggers that the job was seen to hold open to write."""
+        return list(self._logs.paths)
 
     def scan(self) -> dict[int, ProcessStat]:
         """Who is in the tree now."""
@@ -188,6 +195,7 @@ class ProcessTree:
         `cpu_wait` and the columns after it are those of `Queueing`.
         """
         alive = [process for process in self.scan().values() if process.state != "Z"]
+        self._logs.look(process.pid for process in alive)
         now = time.monotonic()
         rates: tuple[float | None, float | None, float | None] = (None, None, None)
         others, queueing = None, Queueing()

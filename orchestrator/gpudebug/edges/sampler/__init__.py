@@ -223,6 +223,7 @@ class Notes:
         self._restarts = max(order.restarts, int(order.resume))
         self._resumed_after = resumed_after
         self._summary: dict[str, Any] = {}
+        self._written: list[str] = []
         self._complete = False
 
     def finish(self, device: SamplerDevice, tree: Processes, summary: dict[str, Any]) -> None:
@@ -234,6 +235,7 @@ class Notes:
         if self._resumed_after is not None and "energy_j" in self._summary:
             self._summary["energy_j"] = {}
             self._missing["energy_j"] = "the sampler was restarted in mid-run"
+        self._written = tree.written
         self._complete = True
 
     def as_json(self) -> dict[str, Any]:
@@ -252,6 +254,7 @@ class Notes:
             "resumed_after": self._resumed_after,
             "lost": self.lost,
             "cpu_s": round(time.process_time(), 4),
+            "written": self._written,
             "complete": self._complete,
             **self._summary,
         }

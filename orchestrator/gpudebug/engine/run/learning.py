@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.errors import StoreError
-from gpudebug.core.evidence.written import chosen
+from gpudebug.core.evidence.written import chosen, restarts
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog.event_files import WrittenScalars, read_events
@@ -27,6 +28,7 @@ LARGEST = 8 << 20
 _LARGEST_KEPT = 1 << 20
 MOST_FILES = 8
 MOST_SERIES = 12
+MOST_DOUBTFUL = 3
 _MOST_FOLDERS = 300
 _DEEPEST = 5
 # Where loggers write by default: beside the command.
@@ -60,32 +62,90 @@ class _LoggerFormat:
 def standing(run_dir: Path, argv: Sequence[str], cwd: Path) -> dict[Path, FileState]:
     """The files of loggers that are there before a run is launched: those of earlier ones."""
     found = {}
-    for path, _ in _files(run_dir, argv, cwd):
-        state = _state(path)
-        if state is not None:
-            found[path] = state
+    for folder in _folders(run_dir, argv, cwd).every:
+        for path, _ in _files(folder, run_dir.parent):
+            state = _state(path)
+            if state is not None:
+                found[path] = state
     return found
 
 
 def collect(
-    run_dir: Path, argv: Sequence[str], cwd: Path, redactor: Redactor, before: Mapping[Path, FileState]
+    run_dir: Path,
+    argv: Sequence[str],
+    cwd: Path,
+    redactor: Redactor,
+    before: Mapping[Path, FileState],
+    opened: Collection[str] = (),
 ) -> None:
     """Read what the run wrote in its own folder, in the output folder that `argv` names, or where loggers
-    write by themselves, and keep its figures of learning. `before` is what had been `standing` there.
+    write by themselves, and keep its figures of learning.
+
+    Only what is surely of this run: `before` is what had been `standing` there, `opened` are files that its
+    processes were seen to hold open to write. One that may be another process's is named.
     """
     since = (run_dir / "run.json").stat().st_mtime
+    folders = _folders(run_dir, argv, cwd)
+    forms: dict[Path, _LoggerFormat] = {}
+
+    def changed(folder: Path) -> list[Path]:
+        found = {path: form for path, form in _files(folder, run_dir.parent) if _is_new(path, since, before)}
+        forms.update(found)
+        return list(found)
+
+    surely = [path for folder in folders.own for path in changed(folder)]
+    doubtful: list[Path] = []
+    for folder in folders.named:
+        found = changed(folder)
+        sure = _of_named(folder, found, opened, run_dir.name)
+        surely += sure
+        doubtful += [path for path in found if path not in sure]
+    found = [path for folder in folders.usual for path in changed(folder)]
+    sure = _of_usual(found, opened, before)
+    surely += sure
+    doubtful += [path for path in found if path not in sure]
+    surely = list(dict.fromkeys(surely))
     lines: list[str] = []
-    seen: set[Path] = set()
-    for path, form in _files(run_dir, argv, cwd):
-        state = _state(path)
-        # File systems may keep whole seconds only.
-        if state is None or state == before.get(path) or state.written_ns < int(since) * 10**9:
-            continue
-        if path not in seen and len(seen) < MOST_FILES:
-            seen.add(path)
-            lines += _lines(path, form, redactor, before.get(path))
+    for path in surely[:MOST_FILES]:
+        lines += _lines(path, forms[path], redactor, before.get(path))
+    lines = lines[: 2 * MOST_SERIES]
+    left = [path for path in dict.fromkeys(doubtful) if path not in surely]
+    lines += [_doubt(path, cwd, redactor) for path in left[:MOST_DOUBTFUL]]
     if lines:
-        store.copy_into(run_dir / FILE, "".join(f"{line}\n" for line in lines[: 2 * MOST_SERIES]).encode())
+        store.copy_into(run_dir / FILE, "".join(f"{line}\n" for line in lines).encode())
+
+
+def _of_named(folder: Path, found: Sequence[Path], opened: Collection[str], run: str) -> list[Path]:
+    """Those in the output folder of the command that this run wrote: what it held open, else all if the
+    folder has the run's name, or if files of one folder alone have changed."""
+    seen = _held_open(found, opened)
+    own = any(run in part for part in folder.parts) or len({path.parent for path in found}) == 1
+    return seen or (list(found) if own else [])
+
+
+def _of_usual(found: Sequence[Path], opened: Collection[str], before: Mapping[Path, FileState]) -> list[Path]:
+    """Those where loggers write by themselves that this run wrote: what it held open, else those of the one
+    folder that is new, as of a logger that opens its file for each line, if no other one has changed."""
+    seen = _held_open(found, opened)
+    parents = {path.parent for path in found}
+    new = len(parents) == 1 and not parents & {path.parent for path in before}
+    return seen or (list(found) if new else [])
+
+
+def _held_open(found: Sequence[Path], opened: Collection[str]) -> list[Path]:
+    return [path for path in found if os.path.realpath(path) in opened]
+
+
+def _is_new(path: Path, since: float, before: Mapping[Path, FileState]) -> bool:
+    """Whether the file was written since the launch; file systems may keep whole seconds only."""
+    state = _state(path)
+    return state is not None and state != before.get(path) and state.written_ns >= int(since) * 10**9
+
+
+def _doubt(path: Path, cwd: Path, redactor: Redactor) -> str:
+    shown = redactor.redact(str(path.relative_to(cwd) if path.is_relative_to(cwd) else path))
+    why = "changed during the run and may be another process's: it is not used"
+    return json.dumps({"note": f"{shown} {why}; write it below {{run_dir}}"})
 
 
 def _lines(path: Path, form: _LoggerFormat, redactor: Redactor, before: FileState | None) -> list[str]:
@@ -100,8 +160,9 @@ def _lines(path: Path, form: _LoggerFormat, redactor: Redactor, before: FileStat
         return [json.dumps({"note": f"{source} {e.message}"})]
     lines = [one.model_dump_json() for one in chosen(found, source)[:MOST_SERIES]]
     note = f"has more than {LARGEST >> 20} MB" if size >= LARGEST else found.note
-    noted = [json.dumps({"note": f"{source} {note}"})] if note is not None and found.values else []
-    return [*lines, *noted]
+    noted = [f"{source} {note}"] if note is not None and found.values else []
+    again = restarts(found, source)
+    return [*lines, *(json.dumps({"note": one}) for one in (*noted, *([again] if again else [])))]
 
 
 def _goes_on(path: Path, before: FileState) -> bool:
@@ -117,20 +178,34 @@ def _source(path: Path, redactor: Redactor) -> str:
     return "W&B" if path.suffix == ".wandb" else redactor.redact(path.name)
 
 
-def _files(run_dir: Path, argv: Sequence[str], cwd: Path) -> Iterator[tuple[Path, _LoggerFormat]]:
-    """Files of loggers with their formats; other runs' folders are passed over."""
-    runs = run_dir.parent
+class _Folders(NamedTuple):
+    """Where a run's loggers may write: its own folder, the one that its command names, the usual ones."""
+
+    own: tuple[Path, ...]
+    named: tuple[Path, ...]
+    usual: tuple[Path, ...]
+
+    @property
+    def every(self) -> tuple[Path, ...]:
+        return (*self.own, *self.named, *self.usual)
+
+
+def _folders(run_dir: Path, argv: Sequence[str], cwd: Path) -> _Folders:
     option = frameworks.output_flag(argv, adapters.known())
-    own = [] if (run_dir / "job").is_symlink() else [run_dir / "job"]
-    named = [cwd / option.value] if option and option.value else []
+    own = () if (run_dir / "job").is_symlink() else (run_dir / "job",)
+    named = (cwd / option.value,) if option and option.value else ()
+    return _Folders(own, named, tuple(cwd / name for name in _USUAL))
+
+
+def _files(folder: Path, runs: Path) -> Iterator[tuple[Path, _LoggerFormat]]:
+    """Files of loggers with their formats; folders of runs are passed over."""
 
     def enter(path: Path) -> bool:
         return not (path.parent == runs and (path / "run.json").exists())
 
-    for folder in (*own, *named, *(cwd / name for name in _USUAL)):
-        for path in files_below(folder, deepest=_DEEPEST, most_folders=_MOST_FOLDERS, enter=enter):
-            if (form := _format(path.name)) is not None:
-                yield path, form
+    for path in files_below(folder, deepest=_DEEPEST, most_folders=_MOST_FOLDERS, enter=enter):
+        if (form := _format(path.name)) is not None:
+            yield path, form
 
 
 def _format(name: str) -> _LoggerFormat | None:

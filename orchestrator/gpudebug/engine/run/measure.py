@@ -261,7 +261,7 @@ def run_files(
         if files.folder is not None:
             store.copy_into(files.notes, json.dumps(notes, indent=1).encode() + b"\n")
             collect(files.folder, argv, job.cwd, redactor)
-            learning.collect(files.folder, argv, job.cwd, redactor, before)
+            learning.collect(files.folder, argv, job.cwd, redactor, before, notes.get("written") or ())
     read_from = files.without(found.altered)
     if files.lost:
         read_from = replace(read_from, reports=None)

@@ -152,3 +152,33 @@ def test_with_loss_any_learning_is_not_judged() -> None:
     setting = TrialSetting(work=WORK, learning=UNIT)
     found = verdict([learner(rising(4.0))] * 4, [learner(rising(0.1), 1100.0)] * 3, setting, loss="any")
     assert {gate(found, name).result for name in ("loss", "loss_parity")} == {Result.SKIPPED}
+
+
+def test_one_run_a_side_does_not_show_that_half_is_learnt() -> None:
+    """Four runs show that it fails; one leaves it open, and passes nothing."""
+    found = judged([learner(rising(4.0))], [learner(rising(2.8), 1100.0)])
+    assert gate(found, "loss_parity").result is Result.UNKNOWN
+    equal = judged([learner(rising(4.0))], [learner(rising(4.0), 1100.0)])
+    assert gate(equal, "loss_parity").result is Result.PASS
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+@pytest.mark.parametrize(("larger", "result"), [(1, Result.PASS), (8, Result.SKIPPED)])
+def test_steps_of_a_file_are_compared_if_one_is_as_much_work_in_both(
+    scale: float, larger: int, result: Result
+) -> None:
+    """rsl_rl writes the reward over iterations: one of eight times the environments is another thing."""
+
+    def written(slope: float, per_s: float, envs: int, scale: float) -> Evidence:
+        printed = rising(slope)
+        curve = tuple((scale * x, y) for x, y in printed.curve)
+        series = printed.model_copy(update={"source": "TensorBoard", "over": "its steps", "curve": curve})
+        return learner(series, per_s, envs, duration_s=40.0)
+
+    unit = UNIT.model_copy(update={"source": "TensorBoard"})
+    setting = TrialSetting(work=WORK, learning=unit, knob="n_envs")
+    before = [written(4.0, 500.0, 1, scale)] * 4
+    after = [written(4.0, 600.0, 8, scale / larger)] * 3
+    parity = gate(verdict(before, after, setting), "loss_parity")
+    assert parity.result is result
+    assert ("a step of TensorBoard is not known to be" in str(parity.note)) is (result is Result.SKIPPED)
