@@ -101,6 +101,34 @@ def test_a_count_of_each_line_is_no_counter() -> None:
     assert summary.work.rewards[0].over == "num_env_steps_sampled_lifetime"
 
 
+RATES = {
+    "metta": ("Epoch {i} / 2.05 ksps / 1.20% of 10.00 Msteps / (55% train / 40% rollout)", "printed sps"),
+    "rl_games without frames": (
+        "fps step: 9000 fps step and policy inference: 4000 fps total: 2050 epoch: {i}/500",
+        "printed fps total",
+    ),
+    # Steps that come as fast as the environment's are the environment's.
+    "PufferLib": (
+        "  Steps   {k:.2f}K   Evaluate  1s  40%   value_loss  0.1\n  SPS     2.1K     Env  0s  10%",
+        "the log's steps",
+    ),
+    "metta's table": (
+        "  Steps    {n} / 10,000,000  \n  Steps/sec   2,050  \n  Reward  {i}",
+        "the log's steps",
+    ),
+}
+
+
+@pytest.mark.parametrize(("form", "source"), RATES.values(), ids=RATES)
+def test_a_rate_of_the_environment(form: str, source: str) -> None:
+    lines = [(float(i), form.format(i=i, n=2050 * i, k=2.05 * i)) for i in range(1, 31)]
+    got = found(log(lines), steps_per_s=2050.0, steps_by="arrival", progress_per_s=2050.0)
+    assert (got[0][0], got[0][1]) == ("environment steps", source)
+    assert got[0][2] == pytest.approx(2050, rel=0.03)
+    if source == "the log's steps":
+        assert "optimizer steps" not in [one[0] for one in got]
+
+
 def test_frames_per_second_of_a_video_model_are_no_environment() -> None:
     lines = [(float(n), f"step {n} loss {1 / (n + 1):.3f} fps: 30") for n in range(30)]
     assert found(log(lines), steps_per_s=1.0, steps_by="arrival") == [
@@ -132,6 +160,14 @@ def test_a_timestep_of_all_environments_at_once() -> None:
     lines += [(float(n), f" {n}%|## | {n}0/3000 [00:{n:02d}<01:00, 10.0it/s]") for n in range(1, 30)]
     got = found(log(lines), steps_per_s=10.0, steps_by="arrival", progress_per_s=10.0, environments=64)
     assert got[0] == ("environment steps", "timesteps x environments", 640.0)
+
+
+def test_timesteps_of_an_unknown_number_of_environments_are_named() -> None:
+    lines = [(0.0, "[skrl:INFO] Environment wrapper: gymnasium")]
+    lines += [(float(n), f" {n}%|## | {n}0/3000 [00:{n:02d}<01:00, 10.0it/s]") for n in range(1, 30)]
+    rates, notes = both(log(lines), steps_per_s=10.0, steps_by="arrival", progress_per_s=10.0)
+    assert rates == ()
+    assert notes[0].endswith("timesteps of all environments at once, and nothing says how many these are")
 
 
 def test_a_pattern_of_the_user_that_counts_up() -> None:

@@ -33,6 +33,7 @@ LINES = {
     "iter 4 reward 1.5 12345.6 env steps/s": [("reward", "1.5"), ("env steps/s", "12345.6")],
     "Avg episode reward: [(0, '1.123')]": [("Avg episode reward", "1.123")],
     "Mean reward: nan": [("Mean reward", "nan")],
+    "Epoch 12 / 40.96 ksps / 1.20% of 10.00 Msteps / (55% train / 40% rollout)": [("sps", "40.96 k")],
     " iteration       10/     200 | consumed samples:          160 | loss: 2.1": [
         ("consumed samples", "160")
     ],

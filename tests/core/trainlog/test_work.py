@@ -68,6 +68,14 @@ def test_a_step_beside_a_loss_is_the_optimizers() -> None:
     assert read(f"step {n}: loss {1 / n}, episode_reward {n}" for n in range(1, 5)).counters == ()
 
 
+def test_a_reward_without_a_counter_of_the_environment_is_over_the_logs_steps() -> None:
+    """As torchrl's bar and TRL's lines show it."""
+    found = read(f"step {n}: loss {1 / n}, episode_reward {2 * n}" for n in range(1, 5)).rewards[0]
+    assert ([p.step for p in found.points], found.over) == ([1, 2, 3, 4], "the log's steps")
+    bar = read(f"reward: {n}.5:  1%|# | {n}000/90000 [00:0{n}<01:30, 9.00it/s]" for n in range(1, 5))
+    assert [p.step for p in bar.rewards[0].points] == [1000, 2000, 3000, 4000]
+
+
 def test_a_reward_above_a_rule_belongs_to_the_counter_below_it() -> None:
     """rsl_rl: `Mean reward`, some rows, a rule, `Total timesteps`, and a long way to the next block."""
     block = [

@@ -31,7 +31,7 @@ def of_environment(
     One that moves on by one while several environments step at once counts them together.
     """
     if log.framework == "skrl":
-        return None
+        return _of_all_at_once(log, environments)
     learns = bool(plans or environments or log.work.rewards)
     found = [bar for bar in log.bars if bar.total in plans or (bar.of_environment and learns)]
     if not found:
@@ -44,3 +44,12 @@ def of_environment(
             f"it may not count the {ENVIRONMENT_STEPS} of all, and is not used"
         )
     return EnvironmentBar(bar, log.step_times == bar.times, unfit)
+
+
+def _of_all_at_once(log: LogSummary, environments: int | None) -> EnvironmentBar | None:
+    """skrl's bar: a timestep is one of all environments. How many these are the work is multiplied by."""
+    bar = next((bar for bar in log.bars if bar.times == log.step_times), None)
+    if bar is None or environments is not None:
+        return None
+    why = f"{SOURCE} counts timesteps of all environments at once, and nothing says how many these are"
+    return EnvironmentBar(bar, leads=True, unfit=why)

@@ -69,6 +69,11 @@ def candidates(
         *_of(ENVIRONMENT_STEPS, counted),
         *_vectorised(log, counted, progress_per_s, environments),
         *_by_bar(bar, window),
+    ]
+    stepped = not found and _steps_of_environment(log, printed, steps_per_s, steps_by)
+    if stepped:
+        found += _rate(ENVIRONMENT_STEPS, steps_per_s, _BY["arrival"])
+    found += [
         *_of(ENVIRONMENT_STEPS, printed),
         *_of(TOKENS, counted),
         *_tokens_by_steps(log, steps_per_s),
@@ -78,7 +83,7 @@ def candidates(
     if samples_by != "printed":
         found += samples
     found += _of(SAMPLES, counted)
-    optimizers = log.step_unit in (None, "step", "samples") and not (bar and bar.leads)
+    optimizers = log.step_unit in (None, "step", "samples") and not (bar and bar.leads) and not stepped
     if optimizers or steps_by == "probe":
         found += _rate(OPTIMIZER_STEPS, steps_per_s, _BY.get(steps_by or "", ""))
     if samples_by == "printed":
@@ -194,6 +199,16 @@ def _vectorised(
         return []
     per_s = progress_per_s * environments if progress_per_s else None
     return _rate(ENVIRONMENT_STEPS, per_s, "timesteps x environments")
+
+
+def _steps_of_environment(
+    log: LogSummary, printed: Sequence[WorkRate], steps_per_s: float | None, steps_by: str | None
+) -> bool:
+    """Whether the log's steps are the environment's: they come as fast as it prints that these do."""
+    told = _of(ENVIRONMENT_STEPS, printed)
+    if not told or not steps_per_s or steps_by != "arrival" or log.step_unit != "step":
+        return False
+    return 1 / APART <= steps_per_s / told[0].per_s <= APART
 
 
 def _by_bar(found: EnvironmentBar | None, window: Window | None) -> list[WorkRate]:

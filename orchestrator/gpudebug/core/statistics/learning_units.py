@@ -9,7 +9,8 @@ from gpudebug.core.words import LOG
 
 AUTO, REWARD, LOSS = "auto", "reward", "loss"
 HIGHER, LOWER = "higher", "lower"
-BY_LOG = "the log"
+BY_LOG, BY_STEPS = "the log", "the log's steps"
+"""Sources of a figure, and what it is over where nothing else is counted."""
 MIN_POINTS = 3
 """Fewer values than this show no course."""
 

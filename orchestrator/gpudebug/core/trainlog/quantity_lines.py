@@ -16,7 +16,8 @@ _OF_WORK = re.compile(
 _LOWER = ("m", "b", "t")
 """Of counts and rates, as PufferLib's dashboard shortens them: millions, and more."""
 _WORK_UNIT = re.compile(
-    r" ?((?:env[ _]?)?(?:tok|token|frame|timestep|step)s?/s(?:ec(?:ond)?)?|sps)\b(?!['\"]?\s*[:=])", re.I
+    r" ?((?:env[ _]?)?(?:tok|token|frame|timestep|step)s?/s(?:ec(?:ond)?)?|([kMG]?)sps)\b(?!['\"]?\s*[:=])",
+    re.I,
 )
 _NEXT_VALUE = re.compile(r" +[-+.]?0")
 _INDEX = re.compile(r"\[\(0+, '?[-+]?[0.]+")
@@ -67,13 +68,17 @@ def _found(text: str) -> list[LoggedQuantity]:
         behind = _WORK_UNIT.match(text, token.unit_end if shortened else token.end)
         if behind and key and _NEXT_VALUE.match(text, behind.end()):
             behind = None  # `loss 3.1 tok/s 51200`: the name of what comes next.
-        unit = behind[1] if behind else token.unit
+        unit = token.unit
+        if behind:
+            unit = "sps" if behind[2] is not None else behind[1]
         what = quantity(key, unit)
         if what is None and style == " " and text[token.end - 1] in "nNfFyY":
             continue
         at = token.unit_end
         if what is not None:
             end = token.unit_end if shortened else token.end
+            if behind and behind[2]:
+                end = behind.end(2)  # `2.05 ksps` is 2.05 k.
             what = replace(what, phase=what.phase or phase)
             name = unit if unit.lower() == "sps" else " ".join(key.split()) or unit
             found.append(LoggedQuantity(what, name, span, (token.start, end)))

@@ -131,7 +131,7 @@ class LogState:
             if name == "step":
                 self._user_step(value, time)
         step, at = self._apply(shape, text, time) if shape is not None else (None, time)
-        self.work.read(key, text, step, at)
+        self.work.read(key, text, step, at, self.steps.current)
         for name, value in named:
             self._take_named(name, value, time)
 

@@ -18,6 +18,9 @@ MAX_PENDING = 256
 AGAIN = 0.5
 """A counter that falls below this share of what it had reached has begun again; by less, lines came late."""
 
+THE_STEPS = "the log's steps"
+"""What rewards are over where the log counts no work of an environment."""
+
 MAX_LINES = 4096
 LONGEST_KEPT = 1024
 _GROUP_ROW = re.compile(rb"\|\s*([A-Za-z_]\w*)/\s*\|\s*\|\s*$")
@@ -48,7 +51,10 @@ class PrintedRate:
 
 @dataclass(frozen=True, slots=True)
 class LoggedReward:
-    """One reward as printed: a point's `step` is the work done by then, of the counter `over`; else None."""
+    """One reward as printed: a point's `step` is the work done by then, of the counter `over`; else None.
+
+    Without such a counter it is over the log's steps.
+    """
 
     name: str
     phase: str
@@ -117,6 +123,7 @@ class _Reward:
     tier: int
     order: int
     points: Thinned[Point] = field(default_factory=Thinned)
+    by_steps: Thinned[Point] = field(default_factory=Thinned)
 
 
 @dataclass(slots=True)
@@ -171,9 +178,16 @@ class WorkLog:
         self._group = ""
         self._at = 0
 
-    def read(self, skeleton: bytes, text: bytes, step: NamedStep | None, time: float | None) -> None:
+    def read(
+        self,
+        skeleton: bytes,
+        text: bytes,
+        step: NamedStep | None,
+        time: float | None,
+        done: int | None = None,
+    ) -> None:
         """Takes a line in. `step` is what it calls a step: beside the return of an episode it is one of the
-        environment. The rows below `| eval/ |  |` are of an evaluation."""
+        environment. `done` are the log's steps so far. The rows below `| eval/ |  |` are of an evaluation."""
         self._at += 1
         if text[:1] in (b"|", b"-"):
             self._look_at_group(text)
@@ -186,7 +200,7 @@ class WorkLog:
         if step is not None and _of_environment(step[0], found):
             counter = Quantity("count", WorkName.ENVIRONMENT_STEPS, 1)
             found.append(_Read(counter, step[0], float(step[1]), rank))
-        self._take(found, time)
+        self._take(found, time, done)
 
     def _look_at_group(self, text: bytes) -> None:
         row = _GROUP_ROW.match(text)
@@ -195,7 +209,7 @@ class WorkLog:
         elif text[:3] == b"---":
             self._group = ""
 
-    def _take(self, found: list[_Read], time: float | None) -> None:
+    def _take(self, found: list[_Read], time: float | None, done: int | None) -> None:
         for one in found:
             if one.quantity.kind == "count" and one.quantity.phase != "val":
                 self._count(one, time)
@@ -203,7 +217,7 @@ class WorkLog:
             if one.quantity.kind == "rate" and one.quantity.phase != "val":
                 self._rate(one, time)
             elif one.quantity.kind == "reward":
-                self._reward(one, time)
+                self._reward(one, time, done)
 
     def _count(self, one: _Read, time: float | None) -> None:
         if not 0 <= one.value < 1 << 53 or one.value != int(one.value):
@@ -242,7 +256,7 @@ class WorkLog:
         if key in self._rates or len(self._rates) < MAX_NAMES:
             self._rates.setdefault(key, Thinned()).add(Point(None, one.value, time))
 
-    def _reward(self, one: _Read, time: float | None) -> None:
+    def _reward(self, one: _Read, time: float | None, done: int | None) -> None:
         key = ((one.rank, one.name), one.quantity.phase)
         reward = self._rewards.get(key)
         if reward is None:
@@ -250,6 +264,7 @@ class WorkLog:
                 return
             reward = _Reward(one.name, one.quantity.phase, one.quantity.tier, len(self._rewards))
             self._rewards[key] = reward
+        reward.by_steps.add(Point(done, one.value, time))
         if self._counted_at == self._at:
             reward.points.add(Point(self._before, one.value, time))
             return
@@ -267,7 +282,7 @@ class WorkLog:
         )
         rewards = sorted(self._rewards.values(), key=lambda r: (r.tier, -r.points.count, r.order))
         rates = sorted(self._rates.items(), key=lambda item: item[0][2])
-        over = self._leader.name if self._leader else None
+        over = self._leader.name if self._leader else THE_STEPS
         return LoggedWork(
             tuple(
                 WorkCounter(c.unit, c.name, c.tier, c.times.items(), c.value, c.seen, c.began_again)
@@ -279,8 +294,8 @@ class WorkLog:
                     r.name,
                     r.phase,
                     r.tier,
-                    (*r.points.items(), *waiting.get(r.order, ())),
-                    r.points.count + len(waiting.get(r.order, ())),
+                    (*r.points.items(), *waiting.get(r.order, ())) if self._leader else r.by_steps.items(),
+                    r.by_steps.count,
                     over,
                 )
                 for r in rewards

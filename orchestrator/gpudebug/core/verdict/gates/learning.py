@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from gpudebug.core.records import Evidence, Gate, LearningUnit
 from gpudebug.core.statistics.contrast import contrast
 from gpudebug.core.statistics.intervals import Prior
-from gpudebug.core.statistics.learning_units import BY_LOG, HIGHER, MIN_POINTS
+from gpudebug.core.statistics.learning_units import BY_LOG, BY_STEPS, HIGHER, MIN_POINTS
 from gpudebug.core.statistics.loss_curve import Curve
 from gpudebug.core.statistics.numbers import number
 from gpudebug.core.verdict import learning
@@ -149,9 +149,13 @@ def _apart(case: TrialCase, unit: LearningUnit, *, by_time: bool) -> Behind | st
         sides.append(curves)
     if len(overs) > 1:
         return "the runs show it over different counters"
-    if case.trades_work and unit.source != BY_LOG and not _equal_steps(case, sides):
+    if case.trades_work and not _over_work(unit, overs) and not _equal_steps(case, sides):
         return f"a step of {unit.source} is not known to be as much work in the trial"
     return _behind(sides[0], sides[1], case.criteria.max_runs, unit.direction == HIGHER)
+
+
+def _over_work(unit: LearningUnit, overs: Collection[str | None]) -> bool:
+    return unit.source == BY_LOG and BY_STEPS not in overs
 
 
 def _equal_steps(case: TrialCase, sides: Sequence[Sequence[Curve]]) -> bool:
