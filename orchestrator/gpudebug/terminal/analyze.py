@@ -69,6 +69,14 @@ def _log(answer: LogAnswer) -> str:
         f"data      {numbers.number(answer.data_s, 's a step')}, "
         f"update {numbers.number(answer.update_s, 's a step')}",
     ]
+    if answer.work:
+        lines.append(f"work      {answer.work.unit}: {answer.work.last} by {answer.work.name}")
+    if answer.reward:
+        reward = answer.reward
+        lines.append(
+            f"reward    {reward.trend}: {numbers.number(reward.first)} to {numbers.number(reward.last)} "
+            f"over {reward.points} points ({reward.name})"
+        )
     if answer.latency:
         from gpudebug.terminal.sample import latency
 
@@ -76,4 +84,5 @@ def _log(answer: LogAnswer) -> str:
     if answer.failure:
         lines.append(f"failure   {answer.failure.class_}")
         lines += [f"  {line}" for line in answer.failure.lines[-5:]]
+    lines += [f"note: {note}" for note in answer.notes]
     return "\n".join(lines)

@@ -98,6 +98,13 @@ def test_a_counter_that_begins_again_says_where() -> None:
     assert found.counters[0].began_again == (2048, 128)
 
 
+def test_a_reward_over_a_counter_that_begins_again_is_over_nothing() -> None:
+    """One wrong number of the counter would else put a reward at the end of its course."""
+    (found,) = read(f"total_timesteps: {n}, Mean reward: {n}" for n in (1, 2, 10**9, 3, 4)).rewards
+    assert ([p.step for p in found.points], found.over) == ([None] * 5, None)
+    assert [p.value for p in found.points] == [1, 2, 10**9, 3, 4]
+
+
 def test_late_lines_of_another_process_are_no_new_beginning() -> None:
     found = read(f"total_timesteps: {n}" for n in (512, 1024, 1000, 1536))
     assert (found.counters[0].began_again, found.counters[0].last) == (None, 1536)

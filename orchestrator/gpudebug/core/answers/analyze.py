@@ -39,10 +39,32 @@ class LoggedLoss:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoggedCount:
+    """A counter of work: how far it got."""
+
+    unit: str
+    name: str
+    last: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggedReward:
+    """The reward of a log: `points` counts its values, `over` is what its course is over."""
+
+    name: str
+    trend: str
+    points: int
+    first: float | None
+    last: float | None
+    over: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class LogAnswer(Answer):
     """A log of a training, or of a program that infers.
 
-    `data_s` and `update_s` are seconds a step; null is not printed.
+    `data_s` and `update_s` are seconds a step; null is not printed. `notes` say what is wrong with counters
+    and rewards.
     """
 
     kind: str = "training_log"
@@ -53,8 +75,11 @@ class LogAnswer(Answer):
     steps_per_s: float | None
     data_s: float | None
     update_s: float | None
+    work: LoggedCount | None
+    reward: LoggedReward | None
     latency: LatencyFigures | None
     failure: FailureLines | None
+    notes: tuple[str, ...]
     written: tuple[str, ...] | None = omitted()
 
 

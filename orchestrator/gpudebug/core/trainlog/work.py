@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 
@@ -28,7 +29,10 @@ _GROUP_ROW = re.compile(rb"\|\s*([A-Za-z_]\w*)/\s*\|\s*\|\s*$")
 
 @dataclass(frozen=True, slots=True)
 class WorkCounter:
-    """A counter of work: (value, seconds since launch), and where it began again, if it did."""
+    """A counter of work: (value, seconds since launch), and where it began again, if it did.
+
+    `lines` are the first and the last line of the log that moved it.
+    """
 
     unit: str
     name: str
@@ -37,6 +41,7 @@ class WorkCounter:
     last: int
     seen: int
     began_again: tuple[int, int] | None = None
+    lines: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +71,12 @@ class LoggedReward:
 
 @dataclass(frozen=True, slots=True)
 class LoggedWork:
-    """All that a log tells of work and rewards, the plainest names first."""
+    """All that a log of so many `lines` tells of work and rewards, the plainest names first."""
 
     counters: tuple[WorkCounter, ...] = ()
     rates: tuple[PrintedRate, ...] = ()
     rewards: tuple[LoggedReward, ...] = ()
+    lines: int = 0
 
 
 Key = tuple[str, str]
@@ -88,6 +94,7 @@ class _RunningCount:
     seen: int = 0
     fell: int = 0
     began_again: tuple[int, int] | None = None
+    lines: tuple[int, int] = (0, 0)
     times: Thinned[tuple[int, float]] = field(default_factory=Thinned)
 
     @property
@@ -229,7 +236,10 @@ class WorkLog:
                 return
             counter = _RunningCount(one.quantity.unit, one.name, one.quantity.tier, len(self._counters))
             self._counters[key] = counter
-        if not counter.update(int(one.value), time) or counter.unit != WorkName.ENVIRONMENT_STEPS:
+        moved = counter.update(int(one.value), time)
+        if moved:
+            counter.lines = (counter.lines[0] or self._at, self._at)
+        if not moved or counter.unit != WorkName.ENVIRONMENT_STEPS:
             return
         leader = self._leader
         if leader is None or counter.rank < leader.rank:
@@ -282,25 +292,25 @@ class WorkLog:
         )
         rewards = sorted(self._rewards.values(), key=lambda r: (r.tier, -r.points.count, r.order))
         rates = sorted(self._rates.items(), key=lambda item: item[0][2])
-        over = self._leader.name if self._leader else THE_STEPS
         return LoggedWork(
             tuple(
-                WorkCounter(c.unit, c.name, c.tier, c.times.items(), c.value, c.seen, c.began_again)
+                WorkCounter(c.unit, c.name, c.tier, c.times.items(), c.value, c.seen, c.began_again, c.lines)
                 for c in counters
             ),
             tuple(PrintedRate(unit, name, tier, points.items()) for ((_, name), unit, tier), points in rates),
-            tuple(
-                LoggedReward(
-                    r.name,
-                    r.phase,
-                    r.tier,
-                    (*r.points.items(), *waiting.get(r.order, ())) if self._leader else r.by_steps.items(),
-                    r.by_steps.count,
-                    over,
-                )
-                for r in rewards
-            ),
+            tuple(self._logged(r, waiting.get(r.order, ())) for r in rewards),
+            self._at,
         )
+
+    def _logged(self, reward: _Reward, waiting: Sequence[Point]) -> LoggedReward:
+        """The reward over the counter; over nothing if that began again, as then no place on it is known."""
+        points: tuple[Point, ...] = reward.by_steps.items()
+        over: str | None = THE_STEPS
+        if self._leader is not None:
+            points, over = (*reward.points.items(), *waiting), self._leader.name
+            if self._leader.began_again is not None:
+                points, over = tuple(Point(None, p.value, p.time) for p in points), None
+        return LoggedReward(reward.name, reward.phase, reward.tier, points, reward.by_steps.count, over)
 
 
 def _of_environment(step: str, found: list[_Read]) -> bool:

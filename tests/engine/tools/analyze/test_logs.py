@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpudebug.core.answers.analyze import LogAnswer
 from gpudebug.core.errors import GpudebugError
 from gpudebug.engine.tools.analyze.logs import log
 
@@ -40,3 +41,29 @@ def test_a_log_of_one_json_line_is_a_log(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text('{"step": 1, "loss": 2.5}\n')
     assert log(path).answer.as_json()["loss"]["points"] == 1
+
+
+def test_work_and_rewards_are_answered_and_what_is_wrong_with_them_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"total_timesteps: {512 * n}\nMean reward: {n}\n" for n in range(1, 9)))
+    sound = log(path).answer
+    assert isinstance(sound, LogAnswer)
+    assert sound.work is not None
+    assert sound.reward is not None
+    assert (sound.work.unit, sound.work.name, sound.work.last) == (
+        "environment steps",
+        "total_timesteps",
+        4096,
+    )
+    assert (sound.reward.name, sound.reward.trend, sound.reward.last) == ("Mean reward", "CONVERGING", 8)
+    assert sound.notes == ()
+    path.write_text(2 * path.read_text() + "Mean reward: nan\n")
+    wrong = log(path).answer
+    assert isinstance(wrong, LogAnswer)
+    assert wrong.work is None
+    assert wrong.reward is not None
+    assert (wrong.reward.trend, wrong.reward.over) == ("NAN", None)
+    assert wrong.notes == (
+        "total_timesteps began again at 512 after 4096: what it counts is unknown",
+        "Mean reward is NaN or infinite in some of its values",
+    )

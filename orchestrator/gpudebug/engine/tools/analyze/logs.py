@@ -6,13 +6,20 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpudebug.core.answers.analyze import LogAnswer, LoggedLoss
+from gpudebug.core.answers.analyze import LogAnswer, LoggedCount, LoggedLoss, LoggedReward
 from gpudebug.core.answers.sample import FailureLines
 from gpudebug.core.errors import GpudebugError
+from gpudebug.core.evidence import learning
 from gpudebug.core.evidence.build import finite
+from gpudebug.core.evidence.doubts import doubts
 from gpudebug.core.evidence.latency import latency_evidence
+from gpudebug.core.evidence.work import MIN_SEEN
 from gpudebug.core.redaction.redact import Redactor
+from gpudebug.core.statistics.learning_units import HIGHER, REWARD
+from gpudebug.core.trainlog import LogSummary
 from gpudebug.core.trainlog.series import Point
+from gpudebug.core.trainlog.work import LoggedWork
+from gpudebug.core.verdict.learning import trend
 from gpudebug.edges import charts, store
 from gpudebug.engine.campaign.files import find, read_config, redactor_of
 from gpudebug.engine.run.evidence import read_log, samples_beside
@@ -43,8 +50,11 @@ def log(path: Path) -> AnalyzedFile:
         steps_per_s=finite(found.steps_per_s),
         data_s=finite(found.data_s),
         update_s=finite(found.update_s),
+        work=_work(found.work),
+        reward=_reward(found),
         latency=latency_in(latency_evidence(found.latencies)),
         failure=FailureLines(class_=failure.kind, lines=tuple(failure.lines)) if failure else None,
+        notes=doubts(found.work),
     )
     series = {
         "loss": _series(found.loss),
@@ -52,6 +62,27 @@ def log(path: Path) -> AnalyzedFile:
         "stepped": all(p.step is not None for p in (*found.loss, *found.durations)),
     }
     return AnalyzedFile(answer, charts.training_log, {"series": series})
+
+
+def _work(found: LoggedWork) -> LoggedCount | None:
+    """The first counter that counts through the log; one that begins again shows no work."""
+    counted = (one for one in found.counters if one.seen >= MIN_SEEN and one.began_again is None)
+    first = next(counted, None)
+    return LoggedCount(unit=first.unit, name=first.name, last=first.last) if first else None
+
+
+def _reward(found: LogSummary) -> LoggedReward | None:
+    series = next((one for one in learning.series(found) if one.metric == REWARD), None)
+    if series is None:
+        return None
+    return LoggedReward(
+        name=series.name,
+        trend=trend(series, HIGHER).value,
+        points=series.points,
+        first=series.first,
+        last=series.last,
+        over=series.over if series.curve else None,
+    )
 
 
 def _redactor(path: Path) -> Redactor:
