@@ -153,6 +153,17 @@ def test_wall_time_is_per_step_where_the_counts_differ() -> None:
     assert "time is per step" in "\n".join(found.notes)
 
 
+def test_more_wall_time_is_no_loss_where_a_step_takes_other_work() -> None:
+    """Eight environments instead of one, and nothing counts their steps."""
+    a = [run(rate=None, wall=w, step_flags={"n_envs": "1"}) for w in (20.0, 20.2, 20.1)]
+    b = [run(rate=None, wall=w, step_flags={"n_envs": "8"}) for w in (40.0, 40.2, 40.1)]
+    found = faster.compare(a, b)
+    assert (found.figure.name, found.answer) == (Name.WALL_TIME, SpeedAnswer.CANNOT_TELL)
+    assert "n_envs differs and no work is counted: B took longer, perhaps for more of it" in found.notes
+    assert faster.compare(a, walls(40.0, 40.2, 40.1)).answer is SpeedAnswer.CANNOT_TELL
+    assert faster.compare(walls(20.0, 20.2, 20.1), walls(40.0, 40.2, 40.1)).answer is SpeedAnswer.SLOWER
+
+
 def batches(size: int, rate: float, samples_by: str | None = "flags", **more: Any) -> list[ComparedRun]:
     samples = {"samples_per_s": size * rate, "samples_by": samples_by} if samples_by else {}
     return [run(rate=rate, batch_flags={"batch_size": str(size)}, **samples, **more)] * 2

@@ -158,6 +158,7 @@ def compare(
         why = "; ".join(str(f.why) for f in (throughput, wall_time))
         raise GpudebugError(f"nothing to compare: {why}", next="compare runs that completed under gpudebug")
     figure = order[0]
+    unseen = _work_unseen(figure, a, b)
     found = checklist.compare(_facts(a), _facts(b))
     found.add(
         "warm-up", _warmup(figure, a), _warmup(figure, b), why="start-up and compilation are in one only"
@@ -165,9 +166,10 @@ def compare(
     return SpeedComparison(
         figure=figure,
         figures=(throughput, latency, wall_time),
-        answer=judge(figure.ratio),
+        answer=SpeedAnswer.CANNOT_TELL if unseen else judge(figure.ratio),
         checklist=found,
         notes=(
+            *([unseen] if unseen else []),
             *dict.fromkeys(note for r in (*a, *b) for note in r.evidence.work_notes),
             *unlike_notes([[r.evidence for r in side] for side in (a, b)]),
             *_notes(figure, throughput, a, b),
@@ -176,6 +178,14 @@ def compare(
         other_batch=other,
         work=unit,
     )
+
+
+def _work_unseen(figure: SpeedFigure, a: Sequence[ComparedRun], b: Sequence[ComparedRun]) -> str | None:
+    """Why more wall time is no loss: a step of B takes another share of work, and nothing counts it."""
+    knob = _other_step(a, b)
+    if figure.name is not Name.WALL_TIME or knob is None or judge(figure.ratio) is not SpeedAnswer.SLOWER:
+        return None
+    return f"{knob} differs and no work is counted: B took longer, perhaps for more of it"
 
 
 def _unit(a: Sequence[ComparedRun], b: Sequence[ComparedRun], configured: str) -> WorkUnit | None:
