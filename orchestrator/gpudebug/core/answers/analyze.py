@@ -48,7 +48,7 @@ class LoggedCount:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoggedReward:
+class RewardFigure:
     """The reward of a log: `points` counts its values, `over` is what its course is over."""
 
     name: str
@@ -76,7 +76,7 @@ class LogAnswer(Answer):
     data_s: float | None
     update_s: float | None
     work: LoggedCount | None
-    reward: LoggedReward | None
+    reward: RewardFigure | None
     latency: LatencyFigures | None
     failure: FailureLines | None
     notes: tuple[str, ...]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpudebug.core.answers.analyze import LogAnswer, LoggedCount, LoggedLoss, LoggedReward
+from gpudebug.core.answers.analyze import LogAnswer, LoggedCount, LoggedLoss, RewardFigure
 from gpudebug.core.answers.sample import FailureLines
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import learning
@@ -71,11 +71,11 @@ def _work(found: LoggedWork) -> LoggedCount | None:
     return LoggedCount(unit=first.unit, name=first.name, last=first.last) if first else None
 
 
-def _reward(found: LogSummary) -> LoggedReward | None:
+def _reward(found: LogSummary) -> RewardFigure | None:
     series = next((one for one in learning.series(found) if one.metric == REWARD), None)
     if series is None:
         return None
-    return LoggedReward(
+    return RewardFigure(
         name=series.name,
         trend=trend(series, HIGHER).value,
         points=series.points,
