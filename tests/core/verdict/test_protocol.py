@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.support.trials import BASE, GOOD, crashed, criteria, run, runs, verdict
 
 from gpudebug.core.records import Conditions, Evidence, LearningSeries, LearningUnit, LossEvidence
+from gpudebug.core.statistics.learning_units import BY_LOG
 from gpudebug.core.verdict.gates import TrialSetting
 from gpudebug.core.verdict.judge import judge
 from gpudebug.core.verdict.protocol import NextRun, is_certain, next_step
@@ -283,12 +284,12 @@ class TestBesideStrangers:
 
     def test_learning_that_is_behind_at_equal_time_costs_a_fresh_run(self) -> None:
         """More environments, and the neighbour slows the program down: it learns less in the same time."""
-        unit = LearningUnit(metric="reward", name="r", source="log", direction="higher")
+        unit = LearningUnit(metric="reward", name="r", source=BY_LOG, direction="higher")
 
         def learnt(rate: float, slope: float) -> Evidence:
             curve = tuple((float(n), n * slope) for n in range(0, 1000, 20))
             one = LearningSeries(
-                metric="reward", name="r", source="log", points=50, first=0.0, last=1.0, curve=curve
+                metric="reward", name="r", source=BY_LOG, points=50, first=0.0, last=1.0, curve=curve
             )
             return loaded(*BUSY, level=61.0, rate=rate, learning=(one,))
 

@@ -13,7 +13,7 @@ from gpudebug.core.records import Counted
 from gpudebug.core.words import Outcome
 from gpudebug.edges.launcher import Launched
 from gpudebug.engine.run.counts import change_of, compare, ending
-from gpudebug.engine.run.evidence import Files
+from gpudebug.engine.run.files import Files
 
 
 def count(data: bytes) -> dict[str, Any]:

@@ -11,8 +11,6 @@ import pytest
 
 from gpudebug.core.errors import StoreError
 from gpudebug.core.redaction.redact import Redactor
-from gpudebug.edges import store
-from gpudebug.engine.run.evidence import files_of
 from gpudebug.engine.run.learning import FILE, collect, read_written, standing
 
 EVENTS = next((Path(__file__).parents[2] / "data" / "learning").glob("events*"))
@@ -132,14 +130,6 @@ def test_a_kept_file_that_gpudebug_did_not_write_is_named(tmp_path: Path, text: 
     (run / FILE).write_text(text)
     with pytest.raises(StoreError, match="is not what gpudebug writes"):
         read_written(run)
-
-
-def test_of_a_run_that_goes_on_nothing_is_collected_yet(tmp_path: Path) -> None:
-    """What lies there then is the program's own: it may be anything."""
-    run = store.Workspace(tmp_path).new_run("h1")
-    files = files_of(run)
-    assert (files.collected, files.underway().collected) == (run.path, None)
-    assert files.without(["train.log"]).collected == run.path
 
 
 def test_a_file_whose_name_is_more_than_a_line_is_left_alone(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.support.probe_lines import beat, start
 
 from gpudebug.core.trainlog import LogReader
 from gpudebug.edges.launcher import Tick
-from gpudebug.engine.run.evidence import Files
+from gpudebug.engine.run.files import Files
 from gpudebug.engine.run.live_line import LOOK_S, Live, Watch, last_utilisation
 
 

@@ -16,7 +16,8 @@ from gpudebug.core.verdict.run_plan import RunPlan
 from gpudebug.core.words import Outcome
 from gpudebug.edges.launcher import Tick
 from gpudebug.engine.run import planned
-from gpudebug.engine.run.evidence import Files, read_evidence
+from gpudebug.engine.run.evidence import read_evidence
+from gpudebug.engine.run.files import Files
 from gpudebug.engine.run.live_line import SoFar
 
 # What it prints once it is asked to end must be in no figure.

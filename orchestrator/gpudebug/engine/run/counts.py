@@ -13,7 +13,8 @@ from gpudebug.core.records import Counted
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.edges.store import jobfiles
-from gpudebug.engine.run.evidence import LONGEST_RECORD, SERVER_LOG, Files
+from gpudebug.engine.run.evidence import LONGEST_RECORD
+from gpudebug.engine.run.files import SERVER_LOG, Files
 
 SAMPLES = "samples.csv"
 LOG = "train.log"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, BinaryIO, Protocol
@@ -30,77 +30,21 @@ from gpudebug.core.trainlog.failure import at_own_limit
 from gpudebug.core.trainlog.last_word import Settings, combined
 from gpudebug.core.trainlog.printed_settings import LONGEST, printed_settings
 from gpudebug.core.words import Outcome
-from gpudebug.edges import launcher, removal, store
+from gpudebug.edges import launcher, store
 from gpudebug.edges.store import jobfiles
 from gpudebug.engine.run import adapters, server
 from gpudebug.engine.run.extras import read_collected
+from gpudebug.engine.run.files import Files, files_of
 from gpudebug.engine.run.learning import WrittenLearning, read_written
 from gpudebug.engine.run.sections import sections_of
 from gpudebug.engine.run.traces import trace_of
 
-# No regular file, so that nothing is read.
-_NOTHING = Path(os.devnull)
 # A log is read whole up to twice this; of a longer one the middle is left out.
 _LOG_PART = 32 << 20
 _CHUNK = 1 << 16
-SERVER_LOG = "server.log"
 _HEAD = 4096
 # Twice what the processes of a run may write of themselves.
 LONGEST_RECORD = 8 << 20
-
-
-@dataclass(frozen=True)
-class Files:
-    """Where a run's samples, log and the sampler's notes go; `folder` is the run folder, None without one.
-
-    `job` is the folder that GPUDEBUG_RUN_DIR names, `records` the one where its processes report themselves
-    (probe.jsonl, sections.json, …), and `reports` the one that these records are copied to once the run has
-    ended: the run folder, and outside a campaign a temporary one that `sample` removes; None until made.
-    `made` is the identity of `reports` as it was made. `ours` is what gpudebug wrote into `folder` before
-    the launch, by its name there; with `served` a server of the job writes a log beside the job's.
-    """
-
-    samples: Path
-    log: Path
-    notes: Path
-    folder: Path | None = None
-    reports: Path | None = None
-    job: Path | None = None
-    records: Path | None = None
-    made: removal.Identity | None = None
-    ours: Mapping[str, bytes] = field(default_factory=dict)
-    served: bool = False
-
-    @property
-    def server_log(self) -> Path:
-        """Where the output of a server of the job goes."""
-        return self.folder / SERVER_LOG if self.folder is not None else self.log.with_suffix(".server.log")
-
-    @property
-    def collected(self) -> Path | None:
-        """Where gpudebug keeps what it collected of the program's own files; None while the run goes on, when
-        only the program can have written there."""
-        return self.folder if self.reports is None or self.reports != self.records else None
-
-    @property
-    def lost(self) -> bool:
-        """Whether another thing is in the place of the folder `reports` that was made."""
-        if self.reports is None or self.made is None:
-            return self.reports is None
-        try:
-            return removal.identity_of(self.reports.lstat()) != self.made
-        except OSError:
-            return True
-
-    def underway(self) -> Files:
-        """The same while the run goes on: its processes' reports are where they write them."""
-        return replace(self, reports=self.records)
-
-    def without(self, names: Collection[str]) -> Files:
-        """The same, but nothing is read of the files `names`."""
-        samples = _NOTHING if self.samples.name in names or "samples.csv" in names else self.samples
-        log = _NOTHING if "train.log" in names else self.log
-        return replace(self, samples=samples, log=log)
 
 
 class Ended(Protocol):
@@ -116,11 +60,6 @@ class Ended(Protocol):
     def duration_s(self) -> float | None: ...
     @property
     def own_limit_mb(self) -> float | None: ...
-
-
-def files_of(folder: store.RunFolder) -> Files:
-    path, records = folder.path, folder.records
-    return Files(folder.samples, folder.log, folder.notes, path, path, folder.job, records, folder.made)
 
 
 def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:

@@ -16,7 +16,7 @@ from gpudebug.core.records import Evidence
 from gpudebug.core.trainlog import LogReader
 from gpudebug.edges import launcher
 from gpudebug.edges.store import jobfiles
-from gpudebug.engine.run.evidence import Files
+from gpudebug.engine.run.files import Files
 
 LOOK_S = 10.0
 """Looks at a run's evidence are this far apart, or `LOOK_SHARE` of its time: each reads its samples again."""

@@ -28,8 +28,9 @@ from gpudebug.engine.run import counts, learning
 from gpudebug.engine.run import server as serving
 from gpudebug.engine.run.around import foreign_imports, surroundings_of
 from gpudebug.engine.run.environment import Surroundings, remarks_on
-from gpudebug.engine.run.evidence import Files, files_of, read_evidence
+from gpudebug.engine.run.evidence import read_evidence
 from gpudebug.engine.run.extras import collect
+from gpudebug.engine.run.files import Files, files_of
 from gpudebug.engine.run.import_paths import Trees, injected
 from gpudebug.engine.run.live_line import Certain, Live, Report, SoFar, Watch
 from gpudebug.engine.run.planned import LEAST_S, ending_of

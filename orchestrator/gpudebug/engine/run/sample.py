@@ -30,7 +30,7 @@ from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.campaign.session import NotAPerson, session_of
 from gpudebug.engine.run import outputs
-from gpudebug.engine.run.evidence import Files, files_of
+from gpudebug.engine.run.files import Files, files_of
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import Bench, PreparedRun, measure, run_files
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpudebug.core.records import Lengthened
-from gpudebug.core.verdict.gates.case import has_metric
+from gpudebug.core.verdict.gates.figures import has_metric
 from gpudebug.core.verdict.judge import is_infrastructure
 from gpudebug.core.words import AS_PLANNED
 from gpudebug.edges.store import run_number

@@ -9,14 +9,13 @@ from gpudebug.core.verdict.gates.case import (
     UNKNOWN,
     TrialCase,
     measure,
-    utilisations,
-    values_of,
 )
 from gpudebug.core.verdict.gates.conduct import environment_gate, locked_gate, variable_gate
 from gpudebug.core.verdict.gates.delta import delta_gate
 from gpudebug.core.verdict.gates.device import device_gate, load_unknown
 from gpudebug.core.verdict.gates.effect import effect_gate
 from gpudebug.core.verdict.gates.enough import share_seen, short_window, window_total
+from gpudebug.core.verdict.gates.figures import utilisations, values_of
 from gpudebug.core.verdict.gates.outcome import (
     crowded_out,
     is_infrastructure,

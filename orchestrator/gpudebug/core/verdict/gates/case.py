@@ -15,13 +15,20 @@ from gpudebug.core.statistics.contrast import Contrast, contrast, ratio
 from gpudebug.core.statistics.metrics import WORK, Metric
 from gpudebug.core.verdict import load
 from gpudebug.core.verdict import work as work_units
+from gpudebug.core.verdict.gates.figures import (
+    comparable,
+    has_figure,
+    has_metric,
+    idle,
+    typical_error,
+    utilisations,
+    values_of,
+)
 from gpudebug.core.verdict.gates.rates import ProgressRates, alike, probed, rates_of, sample_rates
 from gpudebug.core.verdict.gates.setting import Criteria, TrialSetting
 from gpudebug.core.words import Outcome, WorkName
 
 UNKNOWN = "unknown"
-# Below the driver's resolution, in percent, a device's busy time says nothing to compare.
-IDLE = 1.0
 # A ratio of two noisy figures: utilisation (about 10 % of itself) and step rate (5 %).
 WORK_PRIOR = intervals.Prior(sd=0.1, weight=4.0)
 
@@ -238,13 +245,13 @@ def contrast_of(case: TrialCase, after: Sequence[Evidence]) -> Contrast:
     if not case.metric.points:
         return _contrast_of_ratios(case)
     recorded, fresh = _parts(case, utilisations(case.before))
-    typical = _typical_error(case.before)
+    typical = typical_error(case.before)
     return contrast(
         recorded,
         utilisations(case.after),
         fresh=fresh,
         looks=case.criteria.max_runs,
-        within=(typical, _typical_error(case.after)),
+        within=(typical, typical_error(case.after)),
         extra=_excess(case, typical),
         prior=_prior(case, intervals.UTILISATION_PRIOR, max(utilisations(case.before), default=0.0)),
         moments=case.setting.loads,
@@ -309,48 +316,6 @@ def _own_error(case: TrialCase, e: Evidence, typical: float) -> float:
     whole = [b.window.duration_s for b in case.before if b.window]
     usual = math.fsum(whole) / len(whole) if whole else e.window.duration_s
     return max(own, typical * math.sqrt(max(1.0, usual / e.window.duration_s)))
-
-
-def idle(runs: Sequence[Evidence]) -> bool:
-    return any(u < IDLE for u in utilisations(runs))
-
-
-def _typical_error(runs: Sequence[Evidence]) -> float:
-    """Root mean square of the runs' own standard errors, in pp."""
-    return math.sqrt(math.fsum((e.standard_error or 0.0) ** 2 for e in runs) / len(runs))
-
-
-def has_figure(e: Evidence) -> bool:
-    return e.utilisation is not None and e.standard_error is not None
-
-
-def has_metric(metric: Metric, e: Evidence) -> bool:
-    return has_figure(e) if metric.points else metric.value(e) is not None
-
-
-def comparable(metric: Metric, runs: Sequence[Evidence]) -> bool:
-    """Whether the metric has the same source in all runs."""
-    return len({told_by(metric, e) for e in runs}) == 1
-
-
-def told_by(metric: Metric, e: Evidence) -> str | None:
-    """Name the metric's source; of steps only whether it is the log: one of its steps may differ."""
-    if metric.name == "samples_per_s":
-        return e.samples_by
-    if not metric.by_steps:
-        return None
-    by = e.steps_by if metric.name == "steps_per_s" else e.step_time_by
-    return by if by == "probe" else "log"
-
-
-def values_of(metric: Metric, runs: Sequence[Evidence]) -> list[float]:
-    """The metric of the runs that have it, in its own unit."""
-    return [v for e in runs if (v := metric.value(e)) is not None]
-
-
-def utilisations(runs: Sequence[Evidence]) -> list[float]:
-    """Of the runs that have one, in percent."""
-    return [e.utilisation for e in runs if e.utilisation is not None]
 
 
 def _busy(runs: Sequence[Evidence], rates: Sequence[float]) -> list[float]:

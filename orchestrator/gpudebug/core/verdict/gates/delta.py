@@ -5,9 +5,10 @@ from __future__ import annotations
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics import numbers
 from gpudebug.core.verdict.gates import held_up
-from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase, comparable, has_metric, told_by
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.verdict.gates.early import is_hopeless
 from gpudebug.core.verdict.gates.enough import short_window
+from gpudebug.core.verdict.gates.figures import comparable, has_metric, told_by
 from gpudebug.core.verdict.gates.text import improvement_text
 from gpudebug.core.words import Result
 

@@ -9,7 +9,8 @@ import math
 
 from gpudebug.core.records import Estimate
 from gpudebug.core.verdict import load
-from gpudebug.core.verdict.gates.case import TrialCase, utilisations
+from gpudebug.core.verdict.gates.case import TrialCase
+from gpudebug.core.verdict.gates.figures import utilisations
 
 
 def possible_delta(case: TrialCase) -> Estimate | None:

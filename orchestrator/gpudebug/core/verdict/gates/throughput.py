@@ -5,8 +5,9 @@ from __future__ import annotations
 from gpudebug.core.records import Estimate, Evidence, Gate
 from gpudebug.core.statistics.metrics import WORK
 from gpudebug.core.verdict.gates import held_up
-from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase, has_figure, idle
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.verdict.gates.count import LOG, OWN_WORD, source, unfit
+from gpudebug.core.verdict.gates.figures import has_figure, idle
 from gpudebug.core.verdict.gates.rates import probed, rate_of
 from gpudebug.core.verdict.gates.text import estimate_text
 from gpudebug.core.words import Result

@@ -1,0 +1,54 @@
+"""The figures of runs that are compared: which of them there are, and what they come from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gpudebug.core.records import Evidence
+from gpudebug.core.statistics.metrics import Metric
+
+# Below the driver's resolution, in percent, a device's busy time says nothing to compare.
+IDLE = 1.0
+
+
+def idle(runs: Sequence[Evidence]) -> bool:
+    return any(u < IDLE for u in utilisations(runs))
+
+
+def typical_error(runs: Sequence[Evidence]) -> float:
+    """Root mean square of the runs' own standard errors, in pp."""
+    return math.sqrt(math.fsum((e.standard_error or 0.0) ** 2 for e in runs) / len(runs))
+
+
+def has_figure(e: Evidence) -> bool:
+    return e.utilisation is not None and e.standard_error is not None
+
+
+def has_metric(metric: Metric, e: Evidence) -> bool:
+    return has_figure(e) if metric.points else metric.value(e) is not None
+
+
+def comparable(metric: Metric, runs: Sequence[Evidence]) -> bool:
+    """Whether the metric has the same source in all runs."""
+    return len({told_by(metric, e) for e in runs}) == 1
+
+
+def told_by(metric: Metric, e: Evidence) -> str | None:
+    """Name the metric's source; of steps only whether it is the log: one of its steps may differ."""
+    if metric.name == "samples_per_s":
+        return e.samples_by
+    if not metric.by_steps:
+        return None
+    by = e.steps_by if metric.name == "steps_per_s" else e.step_time_by
+    return by if by == "probe" else "log"
+
+
+def values_of(metric: Metric, runs: Sequence[Evidence]) -> list[float]:
+    """The metric of the runs that have it, in its own unit."""
+    return [v for e in runs if (v := metric.value(e)) is not None]
+
+
+def utilisations(runs: Sequence[Evidence]) -> list[float]:
+    """Of the runs that have one, in percent."""
+    return [e.utilisation for e in runs if e.utilisation is not None]
