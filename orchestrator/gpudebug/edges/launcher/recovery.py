@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from gpudebug.edges.launcher.warden.processes import Proc
 VARIABLE = "GPUDEBUG_RUN"
 LIMIT_S = 5.0
 # A process that forks its successor and exits can do both between the list of processes and a look at it.
-_QUIET_ROUNDS = 4
+_QUIET_ROUNDS = 8
+# Looks at one moment may all miss a chain of processes that replace each other.
+_BETWEEN_S = 0.02
 
 
 @contextlib.contextmanager
@@ -73,6 +76,8 @@ def sweep(marker: str, limit: float = LIMIT_S) -> list[int]:
     pids: list[int] = []
     quiet = 0
     while quiet < _QUIET_ROUNDS:
+        if quiet:
+            time.sleep(_BETWEEN_S)
         killed, left = end_all(find, limit, kill_groups)
         pids += [proc.pid for proc in killed]
         if left:
