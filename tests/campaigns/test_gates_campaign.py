@@ -187,11 +187,9 @@ def test_busy_strangers_on_the_trainings_core_are_named_and_decide_nothing(
     story.campaign.propose("--set --lr=0.06")
     answer, _ = story.next(5)
     assert answer["verdict"] in ("INVALID", "INCONCLUSIVE"), answer
-    told = gates(answer)["device_to_itself"]["value"]
-    assert told.startswith("other processes used ")
-    # The baseline is measured beside it, too, unless others were there all along.
-    beside = any(run.endswith("-baseline-workload") for run in story.campaign.runs()[2:])
-    assert beside or told.endswith("equal, but noisy")
+    assert gates(answer)["device_to_itself"]["value"].startswith("other processes used ")
+    # The baseline is measured beside it, too.
+    assert any(run.endswith("-baseline-workload") for run in story.campaign.runs()[2:])
 
 
 def rewrite(run: Path, change: Callable[[int, dict[str, str]], dict[str, str]]) -> None:

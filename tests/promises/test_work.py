@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, make_campaign, make_replay_campaign, record
-from tests.support.judged import disturbed, judged
+from tests.support.judged import disturbed, judged, measured_again
 from tests.support.patches import write_patch
 
 LOADER = "def fetch(n):\n    return [read(i) for i in n]\n"
@@ -223,8 +223,9 @@ def test_the_optimizers_steps_are_held_against_the_log(
     if verdict == "not validated":
         # An open verdict is the right one here, whoever else is on the host: it is not measured again.
         answer = campaign.json("next", **options)
-        known = ("INCONCLUSIVE", "REJECTED", *(["INVALID"] if disturbed(answer) else []))
-        assert answer["verdict"] in known, json.dumps(answer, indent=1)
+        if answer["verdict"] == "INVALID" and disturbed(answer):
+            answer = measured_again(campaign, 1, **options)
+        assert answer["verdict"] in ("INCONCLUSIVE", "REJECTED"), json.dumps(answer, indent=1)
     else:
         answer = judged(campaign, **options)
         assert answer["verdict"] == verdict, json.dumps(answer, indent=1)

@@ -126,8 +126,8 @@ def decide_beside_a_stranger(rng: random.Random, ratio: float) -> Decided:
 def test_what_a_stranger_takes_now_more_now_less_is_in_the_interval() -> None:
     """Few runs that agree by luck are no measure of how evenly others take."""
     rng = random.Random(3)
-    nothing = [decide_beside_a_stranger(rng, 1.0).verdict.status for _ in range(400)]
-    assert nothing.count(Status.VALIDATED) <= 0.02 * len(nothing)
+    nothing = [decide_beside_a_stranger(rng, 1.0).verdict.status for _ in range(60)]
+    assert nothing.count(Status.VALIDATED) <= 1
     found = [decide_beside_a_stranger(rng, 1.6).verdict for _ in range(60)]
     gains = [v.delta for v in found if v.status is Status.VALIDATED]
     assert not [v for v in found if v.status is Status.REJECTED]
