@@ -197,7 +197,7 @@ def probed_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 
 @needs_torch
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("code", "verdict", "said"),
     [
@@ -219,7 +219,7 @@ def test_the_optimizers_steps_are_held_against_the_log(
     campaign = copied(probed_once, tmp_path / "repo")
     write_patch(campaign, PATCH, {"train.py": code})
     campaign.propose(f"--patch {PATCH}")
-    options: dict[str, Any] = {"env": {"OMP_NUM_THREADS": "1"}, "timeout": 270}
+    options: dict[str, Any] = {"env": {"OMP_NUM_THREADS": "1"}, "timeout": 600}
     if verdict == "not validated":
         # An open verdict is the right one here, whoever else is on the host: it is not measured again.
         answer = campaign.json("next", **options)

@@ -288,7 +288,7 @@ CODES = {
     "inference": """
 net = Net()
 with torch.no_grad():
-    for _ in range(5):
+    for _ in range(20):
         net(torch.ones(1, 4))
         store()
 """,
