@@ -137,8 +137,8 @@ def test_an_iteration_is_a_step_of_the_optimizer_that_steps_most_often(
 
 def test_optimizers_are_told_by_name(told: dict[str, Told]) -> None:
     assert told["two that step equally often"].facts["optimizers"] == [
-        {"index": 0, "name": "SGD", "steps": 10},
-        {"index": 1, "name": "Adam", "steps": 10},
+        {"index": 0, "name": "SGD", "steps": 10, "weights": 5},
+        {"index": 1, "name": "Adam", "steps": 10, "weights": 5},
     ]
 
 

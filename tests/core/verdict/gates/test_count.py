@@ -18,8 +18,12 @@ CODE = TrialSetting(code=True)
 def probe(rate: float = 5.0, **more: Any) -> ProbeEvidence:
     known = {"samples_per_s": 16 * rate, "backwards_per_step": 1.0, "steps": round(45 * rate)}
     known["inputs_per_step"] = 3200.0
-    facts = {"optimizers": [{"index": 0, "name": "SGD", "steps": round(45 * rate)}]}
+    facts = trained(5000, round(45 * rate))
     return ProbeEvidence(pid=1, steps_per_s=rate, **{**known, "facts": facts, **more})
+
+
+def trained(weights: int, steps: int = 495) -> dict[str, Any]:
+    return {"optimizers": [{"index": 0, "name": "SGD", "steps": steps, "weights": weights}]}
 
 
 def side(*utilisations: float, log: float, inside: ProbeEvidence | None, **more: Any) -> list[Evidence]:
@@ -47,6 +51,7 @@ AGREES = {
         TrialSetting(knob="--gradient_accumulation_steps"),
     ),
     "more input": (after(inputs_per_step=6400.0), CODE),
+    "a larger model": (after(facts=trained(6000)), CODE),
     "input that varies": (after(inputs_per_step=2700.0), CODE),
     "shorter sequences by a flag": (after(inputs_per_step=800.0), TrialSetting(knob="--pad_to_max_length")),
     "another number of environments": (after(11.0, 5.0), TrialSetting(knob="--num_envs")),
@@ -98,6 +103,18 @@ DIFFERS = {
         TrialSetting(),
         "INCONCLUSIVE",
         "800 elements",
+    ),
+    "a smaller model": (
+        after(facts=trained(4200)),
+        CODE,
+        "INCONCLUSIVE",
+        "4200 trained weights for each step of the optimizer in the trial, 5000 in the baseline",
+    ),
+    "a smaller model behind a batch": (
+        after(facts=trained(2000)),
+        TrialSetting(code=True, knob="--batch_size"),
+        "INCONCLUSIVE",
+        "2000 trained weights",
     ),
     "a second optimizer": (
         after(facts=two(495, 124)),

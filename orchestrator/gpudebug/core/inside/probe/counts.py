@@ -18,12 +18,11 @@ from gpudebug.core.words import Outcome
 APART = 1.25
 """Ratios further apart than this differ: a line of a log is seen up to a reading late at both ends of a
 window of five seconds, and a scaler skips some of the first steps."""
-FEWER = 0.8
-"""A step that takes less than this share of the input does less: padding and last batches vary."""
 APART_COUNTED = 1.1
 """The same of counts of whole runs, which nothing but a first or a last step blurs."""
 STEPS = "steps of the log"
 INPUTS = "inputs"
+WEIGHTS = "weights"
 # The probe reports so many optimizers and kinds of loaders; of more, some are missing.
 _MOST_OPTIMIZERS, _MOST_LOADERS = 16, 8
 
@@ -79,6 +78,7 @@ def ratios(e: Evidence) -> dict[str, StepRatio]:
         "samples": _ratio("samples", inside.samples_per_s and inside.samples_per_s / inside.steps_per_s),
         "backwards": _ratio("backward passes", inside.backwards_per_step),
         INPUTS: _ratio("elements of input", inside.inputs_per_step),
+        WEIGHTS: _ratio("trained weights", _trained(inside), APART_COUNTED),
     }
     if e.outcome is Outcome.COMPLETED and inside.steps:
         found["optimizers"] = _ratio("steps of all optimizers", _of_optimizers(inside), APART_COUNTED)
@@ -108,6 +108,19 @@ def _of_optimizers(inside: ProbeEvidence) -> float | None:
     if not known or len(known) < len(steps) or len(steps) >= _MOST_OPTIMIZERS:
         return None
     return sum(known) / inside.steps
+
+
+def _trained(inside: ProbeEvidence) -> float | None:
+    """Weights that an iteration updates: of each optimizer its own, as often as it steps."""
+    records = _dicts(inside.facts.get("optimizers"))
+    known = [
+        (steps, weights)
+        for one in records
+        if (steps := _whole(one.get("steps"))) and (weights := _whole(one.get("weights")))
+    ]
+    if not known or not inside.steps or len(known) < len(records) or len(records) >= _MOST_OPTIMIZERS:
+        return None
+    return sum(steps * weights for steps, weights in known) / inside.steps
 
 
 def _of_loaders(inside: ProbeEvidence) -> float | None:
@@ -159,8 +172,8 @@ def moved(before: Sequence[Evidence], after: Sequence[Evidence], *, missing: boo
         if any(ratio.what != first.what for ratio in (*(one[name] for one in old), *theirs)):
             continue
         value = _mean([ratio.value for ratio in theirs])
-        if name == INPUTS and value >= FEWER * min(values):
-            # More is no sign: a module of the data's own may come first.
+        if name in (INPUTS, WEIGHTS) and value >= min(values) / first.apart:
+            # More is no sign: a module of the data's own may come first, and a larger model is no shortcut.
             continue
         if not min(values) / first.apart <= value <= max(values) * first.apart:
             found.append(Moved(name, first.what, _mean(values), value))

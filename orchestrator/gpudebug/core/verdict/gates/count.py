@@ -77,7 +77,10 @@ def _ratios(case: TrialCase) -> Unfit | None:
     if case.larger_log_steps:
         # The log's count of work and the optimizer's agree: only what it calls a step is another.
         found = [one for one in found if one.name != "log"]
-    if not found or setting.explained:
+    if setting.explained:
+        # A batch explains what a step takes, and not that it trains a smaller model.
+        found = [one for one in found if one.name == counts.WEIGHTS]
+    if not found:
         return None
     for one in found:
         if one.name != "log" or one.new is None or not setting.code or one.what != counts.STEPS:

@@ -89,6 +89,7 @@ class _Optimizers:
     def _anew(self) -> None:
         self._known: dict[int, _Optimizer] = {}
         self._names: list[str] = []
+        self._weights: list[int | None] = []
         self._seen = 0
         self._leading: _Optimizer | None = None
         self._kinds: set[type] = set()
@@ -131,6 +132,7 @@ class _Optimizers:
         self._look()
         if entry.index < MOST:
             self._names.append(type(optimizer).__name__)
+            self._weights.append(_weights(optimizer))
         return entry
 
     def _look(self) -> None:
@@ -143,9 +145,19 @@ class _Optimizers:
     def _tell(self) -> None:
         self._look()
         self._recorder.facts["optimizers"] = [
-            {"index": index, "name": self._names[index], "steps": steps}
+            {"index": index, "name": self._names[index], "steps": steps, "weights": self._weights[index]}
             for index, steps in self._recorder.optimizers.items()
         ]
+
+
+def _weights(optimizer: Any) -> int | None:
+    """How many numbers a step of it trains; None of an optimizer of another make."""
+    try:
+        groups = optimizer.param_groups
+        return sum(int(one.numel()) for group in groups for one in group["params"] if one.requires_grad)
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError):
+        # One that compiled code steps has none, one of lazy modules does not know them yet.
+        return None
 
 
 def _inside_its_own_step(optimizer: Any) -> bool:
