@@ -16,6 +16,7 @@ from gpudebug.core.verdict.gates import (
     TrialSetting,
     crowded_out,
     estimate_text,
+    held_up,
     improvement_text,
     is_infrastructure,
     is_machinery,
@@ -98,15 +99,17 @@ _SPOILT = (
 
 
 def _in_spite_of_others(case: TrialCase, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
-    """The gates, those of a trial passed that met more of others' load and is VALIDATED all the same."""
+    """The gates, with a pass where others' load differed and the trial is VALIDATED all the same: it met more
+    of it, or gained more than the baseline lost by it."""
     device = next(g for g in gates if g.name == "device_to_itself")
-    if (
-        case.setting.rule < 5
-        or device.result is not Result.FAIL
-        or not load.met_more(case.before, case.after)
-    ):
+    if case.setting.rule < 5 or device.result is not Result.FAIL:
         return gates
-    note = "the trial met more of them: what it gains in spite of them is no less without"
+    if load.met_more(case.before, case.after):
+        note = "the trial met more of them: what it gains in spite of them is no less without"
+    elif held_up.outweighed(case):
+        note = "the trial gains more than they can have kept the baseline from"
+    else:
+        return gates
     passed = device.model_copy(update={"result": Result.PASS, "note": note})
     changed = tuple(passed if gate is device else gate for gate in gates)
     return changed if _compose(case, changed)[0] is Status.VALIDATED else gates

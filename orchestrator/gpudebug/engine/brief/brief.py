@@ -12,7 +12,7 @@ from gpudebug.core.agents.page import PagePart, code, quoted
 from gpudebug.core.campaign import decide
 from gpudebug.core.progress import harmless
 from gpudebug.core.statistics import numbers
-from gpudebug.core.verdict.gates.throughput import BETTER_ESTIMATE, NOT_WORSE_BOUND
+from gpudebug.core.verdict.gates.figures import BETTER_ESTIMATE, NOT_WORSE_BOUND
 from gpudebug.edges import store, templates
 from gpudebug.engine.brief import history, sources, state
 from gpudebug.engine.brief.last_run import last_run

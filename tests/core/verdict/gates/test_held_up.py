@@ -114,6 +114,52 @@ def test_throughput_is_not_hollow_by_what_others_took() -> None:
     assert throughput.note is not None and "kept the trial from 50.0%" in throughput.note
 
 
+def other_load(share: float, rate: float, name: str, **more: float) -> Evidence:
+    """A run beside others who wanted less than those beside the baseline."""
+    e = beside(share, rate=rate, name=name, **more)
+    return e.model_copy(update={"conditions": e.conditions.model_copy(update={"foreign_demand": 80.0})})
+
+
+@pytest.mark.parametrize(
+    ("rate", "status"),
+    [
+        # From 44 % and 25 % of the time: 1.34x, and twice over 1.79x. The rest is the change's.
+        pytest.param(27.0, Status.VALIDATED, id="5.4x"),
+        pytest.param(9.0, Status.INVALID, id="1.8x"),
+        pytest.param(6.7, Status.INVALID, id="no more than the load"),
+        pytest.param(4.0, Status.INVALID, id="slower"),
+    ],
+)
+def test_a_gain_beyond_all_that_the_baseline_lost_to_others_is_one(rate: float, status: Status) -> None:
+    before = [beside(0.44, rate=r, name=f"000{i}-b") for i, r in enumerate((5.0, 5.1, 4.9, 5.0, 5.0))]
+    after = [other_load(0.25, rate * r, f"001{i}-h3") for i, r in enumerate((1.0, 1.02, 0.98))]
+    found, _ = judged(before, after, fresh=2)
+    assert found.status is status, found.why
+    if status is Status.VALIDATED:
+        assert "gains more than they can have kept the baseline from" in (
+            gate(found, "device_to_itself").note or ""
+        )
+
+
+@pytest.mark.parametrize(("level", "status"), [(95, Status.VALIDATED), (60, Status.INVALID)])
+def test_points_beyond_the_load_are_a_gain(level: float, status: Status) -> None:
+    before = [beside(0.3, level=30, name=f"000{i}-b") for i in range(5)]
+    after = [other_load(0.1, 20.0, f"001{i}-h3", level=level) for i in range(3)]
+    assert judged(before, after, CRITERIA, fresh=2)[0].status is status
+    # A device that is busier for no more steps than the load explains is not one.
+    hollow = [other_load(0.1, 7.0, f"001{i}-h3", level=level) for i in range(3)]
+    assert judged(before, hollow, CRITERIA, fresh=2)[0].status is Status.INVALID
+
+
+def test_a_load_that_one_run_does_not_tell_is_beyond_nothing() -> None:
+    before = [beside(0.44, name=f"000{i}-b") for i in range(5)]
+    after = [other_load(0.25, 27.0, "0010-h3"), other_load(0.25, 27.0, "0011-h3")]
+    silent = after[0].conditions.model_copy(update={"cpu_stolen": None})
+    assert judged(before, after)[0].status is Status.VALIDATED
+    after[0] = after[0].model_copy(update={"conditions": silent})
+    assert judged(before, after)[0].status is Status.INVALID
+
+
 def test_older_verdicts_are_judged_as_they_were() -> None:
     before = [beside(0.61, rate=r, name=f"000{i}-b") for i, r in enumerate((5.0, 5.1, 4.9))]
     after = [beside(0.78, rate=3.9, name="0004-h3")]

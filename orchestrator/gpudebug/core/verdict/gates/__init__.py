@@ -15,7 +15,7 @@ from gpudebug.core.verdict.gates.delta import delta_gate
 from gpudebug.core.verdict.gates.device import device_gate, load_unknown
 from gpudebug.core.verdict.gates.effect import effect_gate
 from gpudebug.core.verdict.gates.enough import share_seen, short_window, window_total
-from gpudebug.core.verdict.gates.figures import utilisations, values_of
+from gpudebug.core.verdict.gates.figures import throughput_result, utilisations, values_of
 from gpudebug.core.verdict.gates.outcome import (
     crowded_out,
     is_infrastructure,
@@ -31,7 +31,7 @@ from gpudebug.core.verdict.gates.rates import mean, rates_of
 from gpudebug.core.verdict.gates.setting import Criteria, TrialSetting
 from gpudebug.core.verdict.gates.side_work import side_work_gate
 from gpudebug.core.verdict.gates.text import estimate_text, improvement_text
-from gpudebug.core.verdict.gates.throughput import throughput_gate, throughput_result, work_gate
+from gpudebug.core.verdict.gates.throughput import throughput_gate, work_gate
 
 __all__ = [
     "GATES",

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpudebug.core.records import Evidence
+from gpudebug.core.records import Estimate, Evidence
 from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.words import Result
 
 # Below the driver's resolution, in percent, a device's busy time says nothing to compare.
 IDLE = 1.0
+# Throughput: `better` needs a gain that a person would keep; `not_worse` forgives noise.
+BETTER_ESTIMATE = 1.03
+NOT_WORSE_BOUND = 0.97
 
 
 def idle(runs: Sequence[Evidence]) -> bool:
@@ -52,3 +56,13 @@ def values_of(metric: Metric, runs: Sequence[Evidence]) -> list[float]:
 def utilisations(runs: Sequence[Evidence]) -> list[float]:
     """Of the runs that have one, in percent."""
     return [e.utilisation for e in runs if e.utilisation is not None]
+
+
+def throughput_result(wanted: str, ratio: Estimate) -> Result:
+    """Whether throughput is `better` or `not_worse`."""
+    assert ratio.low is not None and ratio.high is not None
+    if wanted == "not_worse":
+        return Result.FAIL if ratio.high < NOT_WORSE_BOUND else Result.PASS
+    if ratio.low > 1 and ratio.value >= BETTER_ESTIMATE:
+        return Result.PASS
+    return Result.FAIL if ratio.high < BETTER_ESTIMATE else Result.UNKNOWN

@@ -1,6 +1,6 @@
-"""What a trial that others held up more than its baseline may come to without them.
+"""What a trial may come to where others held one side up more than the other.
 
-No figure fails by what others kept the trial from.
+No figure fails by what others kept the trial from, and a gain beyond what they kept the baseline from is one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import math
 from gpudebug.core.records import Estimate
 from gpudebug.core.verdict import load
 from gpudebug.core.verdict.gates.case import TrialCase
-from gpudebug.core.verdict.gates.figures import utilisations
+from gpudebug.core.verdict.gates.figures import throughput_result, utilisations
+from gpudebug.core.words import Result
 
 
 def possible_delta(case: TrialCase) -> Estimate | None:
@@ -27,6 +28,27 @@ def possible_delta(case: TrialCase) -> Estimate | None:
 def possible_ratio(case: TrialCase) -> Estimate | None:
     """The ratio of throughput that the trial may have."""
     return _times(case.ratio, _factor(case)) if case.ratio is not None else None
+
+
+def outweighed(case: TrialCase) -> bool:
+    """Whether delta and throughput pass even if others made twice as much of them as they can have.
+
+    The baseline met no less of them, and what they kept it from beyond the trial counts by its square: ranks
+    that wait for one another, and caches that are shared, lose more than what threads waited for a core.
+    """
+    c, delta, ratio = case.criteria, case.delta, case.ratio
+    if delta is None or not load.met_more(case.after, case.before):
+        return False
+    factor = load.held_up(case.after, case.before) ** 2
+    levels = utilisations(case.before)
+    made = (factor - 1) * math.fsum(levels) / max(1, len(levels))
+    delta = _plus(delta, -made) if case.metric.points else _times(delta, 1 / factor)
+    assert delta.low is not None
+    if delta.value < c.success or delta.low <= c.failure:
+        return False
+    if ratio is None or c.throughput == "any":
+        return True
+    return throughput_result(c.throughput, _times(ratio, 1 / factor)) is Result.PASS
 
 
 def hides_delta(case: TrialCase) -> bool:

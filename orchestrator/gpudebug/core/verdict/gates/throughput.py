@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from gpudebug.core.records import Estimate, Evidence, Gate
+from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics.metrics import WORK
 from gpudebug.core.verdict.gates import held_up
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.verdict.gates.count import LOG, OWN_WORD, source, unfit
-from gpudebug.core.verdict.gates.figures import has_figure, idle
+from gpudebug.core.verdict.gates.figures import (
+    BETTER_ESTIMATE,
+    NOT_WORSE_BOUND,
+    has_figure,
+    idle,
+    throughput_result,
+)
 from gpudebug.core.verdict.gates.rates import probed, rate_of
 from gpudebug.core.verdict.gates.text import estimate_text
 from gpudebug.core.words import Result
 
-# Throughput: `better` needs a gain that a person would keep; `not_worse` forgives noise.
-BETTER_ESTIMATE = 1.03
-NOT_WORSE_BOUND = 0.97
 # Busy seconds a step stay equal when a stall is removed.
 WORK_PASS = 1.15
 WORK_FAIL = 1.25
@@ -136,16 +139,6 @@ def _batches(case: TrialCase) -> str:
 
 def _sides(case: TrialCase) -> tuple[tuple[Evidence, ...], tuple[Evidence, ...]]:
     return case.before, case.after
-
-
-def throughput_result(wanted: str, ratio: Estimate) -> Result:
-    """Whether throughput is `better` or `not_worse`."""
-    assert ratio.low is not None and ratio.high is not None
-    if wanted == "not_worse":
-        return Result.FAIL if ratio.high < NOT_WORSE_BOUND else Result.PASS
-    if ratio.low > 1 and ratio.value >= BETTER_ESTIMATE:
-        return Result.PASS
-    return Result.FAIL if ratio.high < BETTER_ESTIMATE else Result.UNKNOWN
 
 
 def work_gate(case: TrialCase) -> Gate:
