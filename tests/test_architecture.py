@@ -553,6 +553,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.setup": "cli/test_golden.py",
     "gpudebug.core.answers.verify": "terminal/test_verify.py",
     "gpudebug.core.answers.show": "cli/test_golden.py",
+    "gpudebug.core.answers.why": "terminal/test_why.py",
     "gpudebug.core.answers.work": "core/verdict/test_work.py",
     "gpudebug.core.answers.status": "cli/test_golden.py",
     "gpudebug.core.catalogue.model": "core/catalogue/test_parser.py",

@@ -1,4 +1,4 @@
-"""The commands that explain: diagnose, catalogue."""
+"""The commands that explain: why, diagnose, catalogue."""
 
 from __future__ import annotations
 
@@ -9,6 +9,53 @@ import typer
 
 from gpudebug.cli.options import Directory, Json, app, choose, print_
 from gpudebug.core.errors import UsageError
+
+
+@app.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="Example: gpudebug why -- python train.py --batch_size=32\n\n"
+    "Example: gpudebug why --for 3m -- torchrun --nproc_per_node=2 train.py",
+)
+def why(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="CMD…", help="The command and its arguments.")
+    ] = None,
+    most: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="End it after this time; default: 30 to 90 s.")
+    ] = None,
+    to_the_end: Annotated[
+        bool, typer.Option("--to-the-end", help="Let the command run until it ends by itself.")
+    ] = False,
+    interval: Annotated[float, typer.Option(min=0.02, max=60.0, help="Seconds between samples.")] = 0.2,
+    device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Say why a training is slow, from one short run.
+
+    It needs no campaign, no git and no configuration. The command is ended after 30 to 90 s.
+    """
+    folder = choose(directory, json)
+    if most is not None and to_the_end:
+        raise UsageError("--for and --to-the-end exclude each other", next="keep one of them")
+    from gpudebug.engine.campaign.session import persons_only
+    from gpudebug.engine.diagnosis.why import why as engine
+    from gpudebug.terminal.live import LiveLine
+    from gpudebug.terminal.output import timeout
+    from gpudebug.terminal.why import why as render
+
+    persons_only("running a command", "gpudebug diagnose reads the runs that are recorded")
+    with LiveLine() as live:
+        answer = engine(
+            folder,
+            command or (),
+            live,
+            most=timeout(most, "--for"),
+            to_the_end=to_the_end,
+            interval=interval,
+            device=device,
+        )
+    print_(answer, render)
 
 
 @app.command(

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gpudebug.edges.store.kept import get_order, put_order
     from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
     from gpudebug.edges.store.locks import RunClaim, check_locks, claimed, held_by, locked
+    from gpudebug.edges.store.lone import LoneFolders
     from gpudebug.edges.store.root import CONFIG, RUNS, WORKTREES, find_root
     from gpudebug.edges.store.sessions import SessionFolder, Sessions
     from gpudebug.edges.store.summary import STATUS
@@ -60,6 +61,7 @@ __all__ = [
     "WORKTREES",
     "Detached",
     "Lease",
+    "LoneFolders",
     "Moment",
     "NotPermitted",
     "OtherFormat",
@@ -109,6 +111,7 @@ _HOMES = {
     "hostlocks": "device_locks",
     "kept": "get_order put_order",
     "leases": "LEASE_S Lease Moment",
+    "lone": "LoneFolders",
     "locks": "RunClaim check_locks claimed held_by locked",
     "root": "CONFIG RUNS WORKTREES find_root",
     "sessions": "SessionFolder Sessions",

@@ -1,0 +1,62 @@
+"""What `why` answers: how busy the devices are, where a step goes, and what to try first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpudebug.core.answers.answer import Answer
+from gpudebug.core.answers.diagnosis import DiagnosedCause, KnownCause, Missing
+from gpudebug.core.answers.sample import FailureLines, SampledDevice, SampledRate, SampledWindow
+
+
+@dataclass(frozen=True, kw_only=True)
+class BusyPlace:
+    """A line of the program, `train.py:87`, and its `share` (0 to 1) of the time of the thread that trains;
+    `state` is `runs` or `waits`, whichever takes more of it."""
+
+    site: str
+    function: str
+    share: float
+    state: str
+    code: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepParts:
+    """Where a step goes: `time_s` is its median, `shares` (0 to 1) are those of its parts by their names, {}
+    if the program does not report them; `places` are the lines with the most time, the first three."""
+
+    time_s: float | None
+    shares: dict[str, float]
+    places: tuple[BusyPlace, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhyAnswer(Answer):
+    """`why`: one run of a command, or a look at one that runs already, and its diagnosis.
+
+    `why`, `exit_status`, `window`, `reason`, `devices`, `throughput` and `failure` are as those of `sample`,
+    `kind` to `missing` as those of `diagnose`. `folder` holds the evidence.
+    """
+
+    command: str
+    outcome: str
+    why: str | None
+    exit_status: int | None
+    duration_s: float | None
+    window: SampledWindow | None
+    reason: str | None
+    devices: tuple[SampledDevice, ...]
+    throughput: SampledRate
+    step: StepParts
+    failure: FailureLines | None
+    kind: str
+    framework: str | None
+    abstains: str | None
+    gates: tuple[KnownCause, ...]
+    causes: tuple[DiagnosedCause, ...]
+    missing: tuple[Missing, ...]
+    notes: tuple[str, ...]
+    replayed: bool
+    folder: str
+    next_command: str
