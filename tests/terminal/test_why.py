@@ -21,7 +21,7 @@ ANSWER: dict[str, Any] = {
         "time_s": 0.2, "shares": {"data_wait": 0.5, "forward": 0.2, "other": 0.3},
         "places": [{"site": "train.py:87", "function": "load", "share": 0.5, "state": "waits", "code": "x"}],
     },
-    "failure": None, "kind": "vision", "framework": "timm", "abstains": None, "gates": [],
+    "failure": None, "problem": None, "kind": "vision", "framework": "timm", "abstains": None, "gates": [],
     "causes": [CAUSE], "missing": [], "notes": [], "replayed": False, "folder": "/w/gpudebug-why-1",
     "next_command": "gpudebug init --from gpudebug-why-1",
 }  # fmt: skip
@@ -52,7 +52,7 @@ def test_it_is_never_longer_than_twelve_lines_and_ends_with_what_is_next(devices
         devices=[DEVICE] * devices,
         causes=[CAUSE] * causes,
         notes=["one", "two", "three"],
-        failure={"class_": "exception", "lines": ["ValueError: no"]},
+        problem="the command failed after 3 s: " + "ValueError " * 40,
     )
     lines = text.splitlines()
     assert len(lines) <= render.MOST_LINES
@@ -74,4 +74,4 @@ def test_what_is_to_be_typed_is_never_cut() -> None:
 
 def test_a_run_that_shows_no_window_says_why() -> None:
     text = why(window=None, reason="the window is too short", outcome="CRASHED", why="exit 1", devices=[])
-    assert text.startswith("CRASHED (exit 1), 41.2 s of timm, no steady window: the window is too short")
+    assert text.startswith("CRASHED (exit 1), 41.2 s of timm, no steady window: python train.py")

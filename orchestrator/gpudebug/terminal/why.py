@@ -9,12 +9,13 @@ from gpudebug.core.answers.sample import SampledDevice
 from gpudebug.core.answers.why import StepParts, WhyAnswer
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import AS_PLANNED
-from gpudebug.terminal.fit import screen, short
+from gpudebug.terminal.fit import screen, short, wrap
 from gpudebug.terminal.sample import devices as each_device
 
 MOST_LINES = 12
 _MOST_DEVICES = 2
 _PLACES = 2
+_PROBLEM = 5
 _A_CAUSE = 2
 _LIKELY = 0.03
 _WIDEST = 120
@@ -23,14 +24,15 @@ _INDENT = "   "
 
 def why(answer: WhyAnswer) -> str:
     """Render the answer; what does not fit is in the folder and in `--json`."""
-    above = [_head(answer), *_devices(answer.devices), *_step(answer.step)]
+    seen = answer.devices if answer.window else ()
+    above = [_head(answer), *_devices(seen), *_step(answer.step)]
     below = [*_aside(answer), f"Next  {answer.next_command}"]
     left = MOST_LINES - len(above) - len(below)
     shown = [c for c in answer.causes if c.probability >= _LIKELY][: max(1, left // _A_CAUSE)]
     if answer.abstains:
-        shown = shown[:1]
+        shown = [] if answer.problem else shown[:1]
     causes = [line for place, cause in enumerate(shown, 1) for line in _cause(place, cause)]
-    return "\n".join([*above, *causes, *below][:MOST_LINES])
+    return "\n".join([*[*above, *causes][: MOST_LINES - len(below)], *below])
 
 
 def _cut(text: str, indent: str = "", keep: int = 0) -> str:
@@ -51,7 +53,7 @@ def _head(answer: WhyAnswer) -> str:
     seen = (
         f"steady from {answer.window.start_s:.0f} to {answer.window.end_s:.0f} s{speed}"
         if answer.window
-        else f"no steady window: {answer.reason or numbers.UNKNOWN}"
+        else "no steady window"
     )
     return _cut(f"{ended}{took} of {kind}, {seen}: {answer.command}")
 
@@ -103,11 +105,11 @@ def _ceiling(cause: DiagnosedCause) -> str:
 
 
 def _aside(answer: WhyAnswer) -> list[str]:
-    """Why the run failed, why no cause is named, and the first remark."""
+    """What kept the look from seeing the training, or why no cause is named; and the first remark."""
     lines = []
-    if answer.failure is not None and answer.failure.lines:
-        lines.append(_cut(f"Failed: {answer.failure.lines[-1]}"))
-    if answer.abstains:
+    if answer.problem:
+        lines += wrap(answer.problem, _WIDEST, rest=_INDENT)[:_PROBLEM]
+    elif answer.abstains:
         lines.append(_cut(f"No cause is named: {answer.abstains}"))
-    lines += [_cut(f"Note: {note}") for note in answer.notes[: 2 - len(lines)]]
+    lines += [_cut(f"Note: {note}") for note in answer.notes[:1]]
     return lines

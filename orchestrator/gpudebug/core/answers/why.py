@@ -36,7 +36,8 @@ class WhyAnswer(Answer):
     """`why`: one run of a command, or a look at one that runs already, and its diagnosis.
 
     `why`, `exit_status`, `window`, `reason`, `devices`, `throughput` and `failure` are as those of `sample`,
-    `kind` to `missing` as those of `diagnose`. `folder` holds the evidence.
+    `kind` to `missing` as those of `diagnose`. `problem` says what kept the look from seeing the training,
+    and what to do about it; null if nothing did. `folder` holds the evidence.
     """
 
     command: str
@@ -50,6 +51,7 @@ class WhyAnswer(Answer):
     throughput: SampledRate
     step: StepParts
     failure: FailureLines | None
+    problem: str | None
     kind: str
     framework: str | None
     abstains: str | None

@@ -10,9 +10,12 @@ from pathlib import Path
 
 from gpudebug.core.answers.sample import FailureLines, SampledRate
 from gpudebug.core.answers.why import WhyAnswer
+from gpudebug.core.command.reach import BeyondReach
+from gpudebug.core.diagnosis.look_problem import LookProblem, problem_of
+from gpudebug.core.diagnosis.model import Ranked
 from gpudebug.core.diagnosis.rank import diagnose
 from gpudebug.core.diagnosis.step_parts import step_parts
-from gpudebug.core.errors import UsageError
+from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, RunPlan
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.playback import NOTE
@@ -21,6 +24,7 @@ from gpudebug.engine.run import catalogue
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
+from gpudebug.engine.run.reach import OutOfReach, beyond_reach
 from gpudebug.engine.run.sample import devices_in, window_in
 
 ROLE = "why"
@@ -31,6 +35,7 @@ MOST_S = 90.0
 _MOST = 5
 _LEAST = 0.03
 _LIKELY = 0.05
+_LOG_END = 4096
 
 
 @dataclass(frozen=True)
@@ -38,13 +43,15 @@ class LookedAt:
     """What is looked at: `job` is what gpudebug launches to see it, the training itself or a follower of one
     that runs already; its argv, cwd and variables are those of the training. `root` is the campaign's.
 
-    `bench.workspace` is where the evidence goes; `notes` are remarks for the answer.
+    `bench.workspace` is where the evidence goes; `notes` are remarks for the answer. `beyond` says that the
+    training does not run below the command.
     """
 
     bench: Bench
     job: PreparedRun
     root: Path | None
     notes: tuple[str, ...] = ()
+    beyond: BeyondReach | None = None
 
 
 def why(
@@ -67,10 +74,13 @@ def why(
         raise UsageError("no command to look at", next="gpudebug why -- python train.py")
     job = _job(directory, command, plan_for(most, to_the_end=to_the_end))
     launcher.find_command(job.argv, str(job.cwd), job.env)
+    beyond = beyond_reach(job.argv, job.cwd)
+    if beyond is not None and not beyond.here:
+        raise OutOfReach(beyond)
     bench = lone_bench(root or directory, device, job.env, directory, interval, report)
     bench = replace(bench, workspace=workspace_of(directory, root))
     with devices_held([bench], directory, COMMAND) as (held,), _claimed(held, root) as ready:
-        return explain(LookedAt(ready, job, root))
+        return explain(LookedAt(ready, job, root, beyond=beyond))
 
 
 def plan_for(most: float | None, *, to_the_end: bool) -> RunPlan | None:
@@ -118,16 +128,25 @@ def explain(looked_at: LookedAt) -> WhyAnswer:
     measured = measure(bench, looked_at.job)
     bench.workspace.seal(measured.folder)
     notes = (*((NOTE,) if bench.replays else ()), *bench.notes, *looked_at.notes)
-    return answer_of(measured, looked_at.root, notes)
+    return answer_of(measured, looked_at.root, notes, looked_at.beyond)
 
 
-def answer_of(measured: MeasuredRun, root: Path | None, notes: Sequence[str] = ()) -> WhyAnswer:
-    """What one run shows and the causes that explain it, the most probable first."""
+def answer_of(
+    measured: MeasuredRun, root: Path | None, notes: Sequence[str] = (), beyond: BeyondReach | None = None
+) -> WhyAnswer:
+    """What one run shows and the causes that explain it, the most probable first.
+
+    None is named if the run shows no steady window, or of a training `beyond` the command.
+    """
     record, evidence = measured.record, measured.evidence
     single = single_run(evidence.model_dump(mode="json"), record.model_dump(mode="json"), root)
     causes = catalogue.load(root)
     found = diagnose(causes.causes, single.facts)
-    shown = [c for c in found.causes if c.probability >= _LEAST][:_MOST]
+    problem = problem_of(record, evidence, _log_end(measured.folder))
+    if beyond is not None:
+        problem = LookProblem(f"{beyond.unseen}: {beyond.instead}")
+    blind = beyond is not None or evidence.window is None
+    shown = [] if blind else [c for c in found.causes if c.probability >= _LEAST][:_MOST]
     failure = evidence.failure
     return WhyAnswer(
         command=record.command,
@@ -141,14 +160,34 @@ def answer_of(measured: MeasuredRun, root: Path | None, notes: Sequence[str] = (
         throughput=SampledRate(steps_per_s=evidence.steps_per_s),
         step=step_parts(evidence),
         failure=FailureLines(class_=failure.kind, lines=failure.lines) if failure else None,
+        problem=problem.text if problem else None,
         kind=found.kind,
         framework=single.facts.framework,
-        abstains=found.abstains,
+        abstains=problem.text if problem and blind else found.abstains,
         gates=known_causes(found),
         causes=tuple(diagnosed(c, single.test_of(c, causes.cause(c.id))) for c in shown),
         missing=found.missing,
         notes=tuple(notes),
         replayed=bool(record.replayed),
         folder=str(measured.folder.path),
-        next_command=f"gpudebug init --from {measured.folder.name}" if root is None else "gpudebug next",
+        next_command=_next(measured, root, problem, [] if found.abstains else shown),
     )
+
+
+def _log_end(folder: store.RunFolder) -> str:
+    try:
+        return store.read_tail(folder.log, _LOG_END).decode("utf-8", "replace")
+    except GpudebugError:
+        return ""
+
+
+def _next(
+    measured: MeasuredRun, root: Path | None, problem: LookProblem | None, shown: Sequence[Ranked]
+) -> str:
+    if problem is not None and not shown:
+        longer = f" --for {problem.for_s}s" if problem.for_s else ""
+        return f"{COMMAND}{longer} -- {measured.record.command}"
+    if root is None:
+        return f"gpudebug init --from {measured.folder.name}"
+    likely = [c for c in shown if c.probability >= _LIKELY]
+    return f"gpudebug propose --from-catalogue {likely[0].id}" if likely else "gpudebug next"
