@@ -175,8 +175,8 @@ ROOMS = {
         answers: records words
         trace: errors
         agents: errors progress
-        command: records
         text: errors progress
+        command: records text
         change: command errors text
         redaction: command words
         statistics: answers progress records redaction words

@@ -19,6 +19,7 @@ from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, RunPlan
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.playback import NOTE
+from gpudebug.engine.diagnosis.premises_of_look import note_code, with_premises
 from gpudebug.engine.diagnosis.single import diagnosed, known_causes, single_run
 from gpudebug.engine.run import catalogue
 from gpudebug.engine.run.live_line import Report
@@ -72,11 +73,13 @@ def why(
     root = store.find_root(directory)
     if not command:
         raise UsageError("no command to look at", next="gpudebug why -- python train.py")
-    job = _job(directory, command, plan_for(most, to_the_end=to_the_end))
+    job = job_in(directory, command, plan_for(most, to_the_end=to_the_end))
     launcher.find_command(job.argv, str(job.cwd), job.env)
     beyond = beyond_reach(job.argv, job.cwd)
     if beyond is not None and not beyond.here:
         raise OutOfReach(beyond)
+    if root is None:
+        job = with_premises(job, directory, device, interval)
     bench = lone_bench(root or directory, device, job.env, directory, interval, report)
     bench = replace(bench, workspace=workspace_of(directory, root))
     with devices_held([bench], directory, COMMAND) as (held,), _claimed(held, root) as ready:
@@ -97,7 +100,8 @@ def workspace_of(directory: Path, root: Path | None) -> store.Workspace:
     return store.Workspace(root) if root is not None else store.LoneFolders(directory, FOLDER)
 
 
-def _job(directory: Path, command: Sequence[str], plan: RunPlan | None) -> PreparedRun:
+def job_in(directory: Path, command: Sequence[str], plan: RunPlan | None) -> PreparedRun:
+    """One run of `command` in `directory`, with the caller's variables."""
     return PreparedRun(
         label=ROLE,
         role=ROLE,
@@ -126,6 +130,7 @@ def explain(looked_at: LookedAt) -> WhyAnswer:
     """Look at it, seal the evidence and diagnose it."""
     bench = looked_at.bench
     measured = measure(bench, looked_at.job)
+    note_code(measured, bench.workspace.root)
     bench.workspace.seal(measured.folder)
     notes = (*((NOTE,) if bench.replays else ()), *bench.notes, *looked_at.notes)
     return answer_of(measured, looked_at.root, notes, looked_at.beyond)
