@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from gpudebug.edges.store.locks import RunClaim, check_locks, claimed, held_by, locked
     from gpudebug.edges.store.lone import LoneFolders
     from gpudebug.edges.store.root import CONFIG, RUNS, WORKTREES, find_root
+    from gpudebug.edges.store.seen import get_seen, put_seen
     from gpudebug.edges.store.sessions import SessionFolder, Sessions
     from gpudebug.edges.store.summary import STATUS
 
@@ -82,6 +83,7 @@ __all__ = [
     "find_root",
     "get_json",
     "get_order",
+    "get_seen",
     "held_by",
     "in_git",
     "leases",
@@ -93,6 +95,7 @@ __all__ = [
     "put_file",
     "put_json",
     "put_order",
+    "put_seen",
     "read_file",
     "read_head",
     "read_tail",
@@ -114,6 +117,7 @@ _HOMES = {
     "lone": "LoneFolders",
     "locks": "RunClaim check_locks claimed held_by locked",
     "root": "CONFIG RUNS WORKTREES find_root",
+    "seen": "get_seen put_seen",
     "sessions": "SessionFolder Sessions",
     "summary": "STATUS",
 }

@@ -25,10 +25,11 @@ from gpudebug.engine.diagnosis import layers
 from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of, waiting
 from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.diagnosis.order import record_order
-from gpudebug.engine.diagnosis.single import SingleRun, diagnosed, known_causes, of_folder
+from gpudebug.engine.diagnosis.single import SingleRun, diagnosed, known_causes, of_folder, single_run
 from gpudebug.engine.hypotheses.propose import Duplicate
 from gpudebug.engine.run import catalogue
 from gpudebug.engine.run.evidence import log_beside, read_log, read_run_samples
+from gpudebug.engine.run.seen import seen_of
 
 _MOST = 10
 _LEAST = 0.01
@@ -93,7 +94,7 @@ def _of_run(directory: Path, root: Path | None, run: str) -> SingleRun:
     if path is not None and path.is_dir() and (path / "run.json").is_file():
         return _of_folder(store.RunFolder(path, lambda text: text), root)
     if path is not None and path.is_file() and looks_like_samples(_head(path)):
-        return _of_samples(path)
+        return _of_samples(path, root)
     what = "is not a run folder or a samples CSV" if path is not None else "is not a run here"
     raise UsageError(f"{run} {what}", next="name a folder of runs/, or the F.csv of gpudebug sample -o F.csv")
 
@@ -117,19 +118,25 @@ def _of_folder(folder: store.RunFolder, root: Path | None) -> SingleRun:
     return of_folder(folder, root)
 
 
-def _of_samples(path: Path) -> SingleRun:
-    """Samples beside their log show neither the command nor the inside of the training."""
+def _of_samples(path: Path, root: Path | None) -> SingleRun:
+    """What was seen of the run of these samples; else what they and the log beside them show."""
+    seen = seen_of(path)
+    if seen is not None:
+        return single_run(seen.evidence.model_dump(mode="json"), seen.record, root)
     samples, log = read_run_samples(path), log_beside(path)
     evidence = build(
         EndedRun(name=path.stem, role="sample", outcome=Outcome.COMPLETED),
         RunReadings(
             samples=samples,
             log=read_log(log or path.with_suffix(".log"), samples, {}, exit_status=None, signal=None),
-            probe_reason="a run outside a campaign keeps samples and log only: run `gpudebug sample` in one",
+            probe_reason=(
+                "only samples and log are left of this run: what else was seen is kept on the host that made "
+                "it, of the last runs, and not of a file that was altered"
+            ),
         ),
     )
     found = evidence.model_dump(mode="json")
-    return SingleRun(facts_of([found]), found)
+    return SingleRun(facts_of([found]), found, root=root)
 
 
 def _answer(subject: _Subject) -> DiagnoseAnswer:

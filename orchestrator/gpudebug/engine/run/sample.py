@@ -34,6 +34,7 @@ from gpudebug.engine.run.files import Files, files_of
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import Bench, PreparedRun, measure, run_files
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
+from gpudebug.engine.run.seen import keep_seen
 from gpudebug.engine.run.server import prepared
 from gpudebug.engine.run.traces import keep_beside, located
 
@@ -57,7 +58,8 @@ def sample(
     """Run `command` once and summarise its devices; without one, the campaign's workload as it is.
 
     Without `output`, a run folder in a campaign is used; `force` replaces an `output` that gpudebug did not
-    write. What PyTorch's profiler records goes there too, or beside `output` as `F.trace.json.gz`. Refuses a
+    write. What PyTorch's profiler records goes there too, or beside `output` as `F.trace.json.gz`; what else
+    was seen is kept for `diagnose` and `analyze` of `output`. Refuses a
     session whose workload is none that was recorded.
     """
     root = store.find_root(directory)
@@ -70,6 +72,7 @@ def sample(
             return _in_campaign(bench, job)
         files = _files(directory, output, served=job.server is not None, force=force)
         launched, evidence, lost = _beside(bench, job, files)
+    keep_seen(files.samples, evidence, bench, job)
     remarks = [*lost, *_remarks(job, evidence)]
     return _answer(evidence, launched.exit_status, launched.signal, files, bench, remarks)
 
