@@ -18,7 +18,8 @@ from gpudebug.core.errors import UsageError
 )
 def why(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="CMD…", help="The command and its arguments.")
+        list[str] | None,
+        typer.Argument(metavar="[CMD…]", help="The command and its arguments; default: the workload."),
     ] = None,
     most: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="End it after this time; default: 30 to 90 s.")
@@ -44,7 +45,8 @@ def why(
     from gpudebug.terminal.output import timeout
     from gpudebug.terminal.why import why as render
 
-    persons_only("running a command", "gpudebug diagnose reads the runs that are recorded")
+    if command:
+        persons_only("running a command", "gpudebug why, without one, looks at the workload")
     with LiveLine() as live:
         answer = engine(
             folder,

@@ -25,6 +25,8 @@ from gpudebug.mcp.arguments import (
     SampleArguments,
     VerifyArguments,
     WaitArguments,
+    WhyArguments,
+    WhyCommandArguments,
 )
 
 if TYPE_CHECKING:
@@ -147,6 +149,18 @@ def _diagnose(place: Client, asked: DiagnoseArguments, _: Report) -> Answer:
     from gpudebug.engine.diagnosis.diagnose import diagnose
 
     return diagnose(place.folder, asked.run)
+
+
+def _why_workload(place: Client, asked: WhyArguments, report: Report) -> Answer:
+    from gpudebug.engine.diagnosis.why import why
+
+    return why(place.folder, (), report, most=asked.seconds)
+
+
+def _why(place: Client, asked: WhyCommandArguments, report: Report) -> Answer:
+    from gpudebug.engine.diagnosis.why import why
+
+    return why(place.folder, asked.command, report, most=asked.seconds)
 
 
 def _verify(place: Client, asked: VerifyArguments, report: Report) -> Answer:
@@ -313,8 +327,22 @@ TOOLS = (
         NoArguments,
         _sample_workload,
     ),
+    Tool(
+        "why",
+        "Run the campaign's workload for 30 to 90 s and say at once why it is slow: devices, where a step "
+        "goes, causes; it is not evidence for a hypothesis.",
+        WhyArguments,
+        _why_workload,
+    ),
 )
 OF_COMMANDS = (
+    Tool(
+        "why_command",
+        "Run any training command for 30 to 90 s and say at once why it is slow.",
+        WhyCommandArguments,
+        _why,
+        command="why",
+    ),
     Tool(
         "sample_command",
         "Run any command once under the sampler.",

@@ -15,7 +15,7 @@ from gpudebug.core.diagnosis.look_problem import LookProblem, problem_of
 from gpudebug.core.diagnosis.model import Ranked
 from gpudebug.core.diagnosis.rank import diagnose
 from gpudebug.core.diagnosis.step_parts import step_parts
-from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.core.errors import GpudebugError
 from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, RunPlan
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.playback import NOTE
@@ -26,7 +26,7 @@ from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
 from gpudebug.engine.run.reach import OutOfReach, beyond_reach
-from gpudebug.engine.run.sample import devices_in, window_in
+from gpudebug.engine.run.sample import devices_in, window_in, workload_job
 
 ROLE = "why"
 FOLDER = "gpudebug-why"
@@ -45,7 +45,7 @@ class LookedAt:
     that runs already; its argv, cwd and variables are those of the training. `root` is the campaign's.
 
     `bench.workspace` is where the evidence goes; `notes` are remarks for the answer. `beyond` says that the
-    training does not run below the command.
+    training does not run below the command, `workload` that it is the campaign's.
     """
 
     bench: Bench
@@ -53,6 +53,7 @@ class LookedAt:
     root: Path | None
     notes: tuple[str, ...] = ()
     beyond: BeyondReach | None = None
+    workload: bool = False
 
 
 def why(
@@ -67,13 +68,13 @@ def why(
 ) -> WhyAnswer:
     """Run `command` until its steady window shows enough, at most `MOST_S`, and say why its device waits.
 
-    With `most` it is ended after so many seconds, with `to_the_end` by itself. The evidence is a sealed run
-    folder: `runs/NNNN-why` in a campaign, else the first free `gpudebug-why-N` of `directory`.
+    Without one it is the campaign's workload. With `most` it is ended after so many seconds, with
+    `to_the_end` by itself. The evidence is a sealed run folder: `runs/NNNN-why` in a campaign, else the first
+    free `gpudebug-why-N` of `directory`. OutOfReach if the training would run on another host.
     """
     root = store.find_root(directory)
-    if not command:
-        raise UsageError("no command to look at", next="gpudebug why -- python train.py")
-    job = job_in(directory, command, plan_for(most, to_the_end=to_the_end))
+    job = job_in(directory, command) if command else workload_job(directory, root, ROLE)
+    job = replace(job, label=ROLE, role=ROLE, plan=plan_for(most, to_the_end=to_the_end))
     launcher.find_command(job.argv, str(job.cwd), job.env)
     beyond = beyond_reach(job.argv, job.cwd)
     if beyond is not None and not beyond.here:
@@ -83,7 +84,7 @@ def why(
     bench = lone_bench(root or directory, device, job.env, directory, interval, report)
     bench = replace(bench, workspace=workspace_of(directory, root))
     with devices_held([bench], directory, COMMAND) as (held,), _claimed(held, root) as ready:
-        return explain(LookedAt(ready, job, root, beyond=beyond))
+        return explain(LookedAt(ready, job, root, beyond=beyond, workload=not command))
 
 
 def plan_for(most: float | None, *, to_the_end: bool) -> RunPlan | None:
@@ -100,7 +101,7 @@ def workspace_of(directory: Path, root: Path | None) -> store.Workspace:
     return store.Workspace(root) if root is not None else store.LoneFolders(directory, FOLDER)
 
 
-def job_in(directory: Path, command: Sequence[str], plan: RunPlan | None) -> PreparedRun:
+def job_in(directory: Path, command: Sequence[str]) -> PreparedRun:
     """One run of `command` in `directory`, with the caller's variables."""
     return PreparedRun(
         label=ROLE,
@@ -112,7 +113,6 @@ def job_in(directory: Path, command: Sequence[str], plan: RunPlan | None) -> Pre
         timeout=None,
         stall_timeout=None,
         max_output=None,
-        plan=plan,
     )
 
 
@@ -133,16 +133,15 @@ def explain(looked_at: LookedAt) -> WhyAnswer:
     note_code(measured, bench.workspace.root)
     bench.workspace.seal(measured.folder)
     notes = (*((NOTE,) if bench.replays else ()), *bench.notes, *looked_at.notes)
-    return answer_of(measured, looked_at.root, notes, looked_at.beyond)
+    return answer_of(measured, replace(looked_at, notes=notes))
 
 
-def answer_of(
-    measured: MeasuredRun, root: Path | None, notes: Sequence[str] = (), beyond: BeyondReach | None = None
-) -> WhyAnswer:
+def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
     """What one run shows and the causes that explain it, the most probable first.
 
-    None is named if the run shows no steady window, or of a training `beyond` the command.
+    None is named if the run shows no steady window, or of a training beyond the command.
     """
+    root, beyond = looked_at.root, looked_at.beyond
     record, evidence = measured.record, measured.evidence
     single = single_run(evidence.model_dump(mode="json"), record.model_dump(mode="json"), root)
     causes = catalogue.load(root)
@@ -172,10 +171,10 @@ def answer_of(
         gates=known_causes(found),
         causes=tuple(diagnosed(c, single.test_of(c, causes.cause(c.id))) for c in shown),
         missing=found.missing,
-        notes=tuple(notes),
+        notes=looked_at.notes,
         replayed=bool(record.replayed),
         folder=str(measured.folder.path),
-        next_command=_next(measured, root, problem, [] if found.abstains else shown),
+        next_command=_next(measured, looked_at, problem, [] if found.abstains else shown),
     )
 
 
@@ -187,12 +186,15 @@ def _log_end(folder: store.RunFolder) -> str:
 
 
 def _next(
-    measured: MeasuredRun, root: Path | None, problem: LookProblem | None, shown: Sequence[Ranked]
+    measured: MeasuredRun, looked_at: LookedAt, problem: LookProblem | None, shown: Sequence[Ranked]
 ) -> str:
     if problem is not None and not shown:
         longer = f" --for {problem.for_s}s" if problem.for_s else ""
-        return f"{COMMAND}{longer} -- {measured.record.command}"
-    if root is None:
+        again = "" if looked_at.workload else f" -- {measured.record.command}"
+        return f"{COMMAND}{longer}{again}"
+    if looked_at.root is None:
         return f"gpudebug init --from {measured.folder.name}"
+    if not looked_at.workload:
+        return f"gpudebug diagnose {measured.folder.name}"
     likely = [c for c in shown if c.probability >= _LIKELY]
     return f"gpudebug propose --from-catalogue {likely[0].id}" if likely else "gpudebug next"

@@ -41,6 +41,7 @@ from gpudebug.engine.run.traces import keep_beside, located
 TIMED_OUT = 124
 OWN_FAILURE = 125
 _TAIL = 1 << 16
+_VERBS = {"sample": "sample", "why": "look at"}
 
 
 def sample(
@@ -63,7 +64,7 @@ def sample(
     session whose workload is none that was recorded.
     """
     root = store.find_root(directory)
-    job = _job(directory, command) if command else _workload(directory, root)
+    job = _job(directory, command) if command else workload_job(directory, root)
     job = replace(job, timeout=timeout or job.timeout, torch_profile=torch_profile)
     launcher.find_command(job.argv, str(job.cwd), job.env)
     bench = lone_bench(root or directory, device, job.env, directory, interval, report)
@@ -91,10 +92,13 @@ def _job(directory: Path, command: Sequence[str]) -> PreparedRun:
     )
 
 
-def _workload(directory: Path, root: Path | None) -> PreparedRun:
-    """The workload of gpudebug.yaml with what was accepted; for a session, as its baseline was recorded."""
+def workload_job(directory: Path, root: Path | None, doing: str = "sample") -> PreparedRun:
+    """The workload of gpudebug.yaml with what was accepted; for a session, as its baseline was recorded.
+
+    `doing` is the command that looks at it. UsageError without a campaign.
+    """
     if root is None:
-        raise UsageError("no command to sample", next="gpudebug sample -- python train.py")
+        raise UsageError(f"no command to {_VERBS[doing]}", next=f"gpudebug {doing} -- python train.py")
     session = session_of()
     loaded = load(directory, session)
     if session is not None:
