@@ -8,8 +8,8 @@ import pytest
 from tests.edges.store.test_folders import a_record
 from tests.support.trials import run
 
-from gpudebug.core.diagnosis.look_problem import LookProblem, problem_of
-from gpudebug.core.records import Failure
+from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, problem_of
+from gpudebug.core.records import Conditions, Failure
 from gpudebug.core.words import Outcome
 
 
@@ -79,3 +79,12 @@ def test_a_steady_window_without_a_step_says_so() -> None:
     assert found is not None
     assert found.text.startswith("no training step was seen")
     assert found.for_s is None
+
+
+def test_others_on_the_host_make_the_figures_rough() -> None:
+    busy = run(50.0, conditions=Conditions(foreign_cpu=40.0, foreign_procs=1))
+    assert [note.partition(":")[0] for note in disturbances(busy)] == [
+        "another process computed on the device",
+        "other programs used 40% of the cores",
+    ]
+    assert disturbances(run(50.0, conditions=Conditions(foreign_cpu=2.0))) == ()

@@ -16,6 +16,8 @@ _TERMINAL = re.compile(
     re.IGNORECASE,
 )
 """What Python, curses, docker, ssh and prompts of libraries print if standard input is no terminal."""
+_CROWDED = 15.0
+"""Percent of the cores that others use: from here on shares of the time are rough (as `ofstacks` has it)."""
 _STARTING_S = 300
 _LONGEST = 200
 
@@ -85,3 +87,15 @@ def _no_step(evidence: Evidence) -> LookProblem:
         "PyTorch shows its steps by lines such as `step 10 loss 2.5`",
         for_s=longer if evidence.outcome is Outcome.ENDED_BY_PLAN else None,
     )
+
+
+def disturbances(evidence: Evidence) -> tuple[str, ...]:
+    """What others did on the host meanwhile that makes the figures rough."""
+    found, others = [], evidence.conditions
+    if others.foreign_procs:
+        found.append("another process computed on the device: its utilisation is not this training's alone")
+    if others.foreign_cpu is not None and others.foreign_cpu >= _CROWDED:
+        found.append(
+            f"other programs used {others.foreign_cpu:.0f}% of the cores: the shares and rates are rough"
+        )
+    return tuple(found)

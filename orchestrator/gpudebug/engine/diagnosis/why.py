@@ -11,7 +11,7 @@ from pathlib import Path
 from gpudebug.core.answers.sample import FailureLines, SampledRate
 from gpudebug.core.answers.why import WhyAnswer
 from gpudebug.core.command.reach import BeyondReach
-from gpudebug.core.diagnosis.look_problem import LookProblem, problem_of
+from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, problem_of
 from gpudebug.core.diagnosis.model import Ranked
 from gpudebug.core.diagnosis.rank import diagnose
 from gpudebug.core.diagnosis.step_parts import step_parts
@@ -171,7 +171,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         gates=known_causes(found),
         causes=tuple(diagnosed(c, single.test_of(c, causes.cause(c.id))) for c in shown),
         missing=found.missing,
-        notes=looked_at.notes,
+        notes=(*disturbances(evidence), *looked_at.notes),
         replayed=bool(record.replayed),
         folder=str(measured.folder.path),
         next_command=_next(measured, looked_at, problem, [] if found.abstains else shown),
