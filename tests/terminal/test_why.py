@@ -72,6 +72,12 @@ def test_what_is_to_be_typed_is_never_cut() -> None:
     assert f"   try {change}" in text
 
 
+def test_no_cause_is_listed_where_none_is_named() -> None:
+    text = why(abstains="no cause stands out")
+    assert "No cause is named: no cause stands out\n" in text
+    assert CAUSE["id"] not in text
+
+
 def test_a_run_that_shows_no_window_says_why() -> None:
     text = why(window=None, reason="the window is too short", outcome="CRASHED", why="exit 1", devices=[])
     assert text.startswith("CRASHED (exit 1), 41.2 s of timm, no steady window: python train.py")

@@ -30,7 +30,7 @@ def why(answer: WhyAnswer) -> str:
     left = MOST_LINES - len(above) - len(below)
     shown = [c for c in answer.causes if c.probability >= _LIKELY][: max(1, left // _A_CAUSE)]
     if answer.abstains:
-        shown = [] if answer.problem else shown[:1]
+        shown = []
     causes = [line for place, cause in enumerate(shown, 1) for line in _cause(place, cause)]
     return "\n".join([*[*above, *causes][: MOST_LINES - len(below)], *below])
 
