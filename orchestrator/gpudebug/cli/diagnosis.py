@@ -9,6 +9,7 @@ import typer
 
 from gpudebug.cli.options import Directory, Json, app, choose, print_
 from gpudebug.core.errors import UsageError
+from gpudebug.core.words import Outcome
 
 
 @app.command(
@@ -42,7 +43,7 @@ def why(
     from gpudebug.engine.campaign.session import persons_only
     from gpudebug.engine.diagnosis.why import why as engine
     from gpudebug.terminal.live import LiveLine
-    from gpudebug.terminal.output import timeout
+    from gpudebug.terminal.output import INTERRUPTED, timeout
     from gpudebug.terminal.why import why as render
 
     if command:
@@ -58,6 +59,8 @@ def why(
             device=device,
         )
     print_(answer, render)
+    if answer.outcome == Outcome.INTERRUPTED:
+        raise typer.Exit(INTERRUPTED)
 
 
 @app.command(

@@ -8,7 +8,7 @@ import pytest
 from tests.edges.store.test_folders import a_record
 from tests.support.trials import run
 
-from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, problem_of
+from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, is_blind, problem_of
 from gpudebug.core.records import Conditions, Failure
 from gpudebug.core.words import Outcome
 
@@ -88,3 +88,13 @@ def test_others_on_the_host_make_the_figures_rough() -> None:
         "other programs used 40% of the cores",
     ]
     assert disturbances(run(50.0, conditions=Conditions(foreign_cpu=2.0))) == ()
+
+
+def test_a_failure_is_told_even_if_the_start_up_made_a_window() -> None:
+    silent = {"probe": None, "steps_per_s": None, "progress_per_s": None}
+    started = run(50.0, **silent, **failed("OSError: no data"))
+    found = problem_of(a_record(), started)
+    assert found is not None
+    assert found.text.endswith("OSError: no data")
+    assert is_blind(started)
+    assert not is_blind(run(50.0, **failed("OSError: late")))

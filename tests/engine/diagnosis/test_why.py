@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
-from tests.support.campaigns import gpudebug
+from tests.support.campaigns import Campaign, gpudebug, killed_at_the_end, wait_for
 
 from gpudebug.core.verdict.run_plan import RunPlan
 from gpudebug.engine.diagnosis.why import plan_for
@@ -58,3 +60,15 @@ def test_how_long_a_look_goes_on() -> None:
     usual = plan_for(None, to_the_end=False)
     assert usual is not None
     assert (usual.window_s, usual.most_s) == (30.0, 90.0)
+
+
+def test_ctrl_c_ends_it_and_what_was_seen_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    process = Campaign(tmp_path).start("why", "--device=cpu:1", "--", "python", "train.py")
+    samples = tmp_path / "gpudebug-why-1" / "samples.csv"
+    with killed_at_the_end(process):
+        wait_for(lambda: samples.exists() and samples.stat().st_size > 300)
+        os.kill(process.pid, signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (tmp_path / "gpudebug-why-1" / "manifest.json").exists()

@@ -30,10 +30,18 @@ class LookProblem(NamedTuple):
 
 
 def problem_of(record: RunRecord, evidence: Evidence, log_end: str = "") -> LookProblem | None:
-    """None if the look saw a training in a steady window. `log_end` are the log's last lines."""
-    if evidence.window is None:
+    """None if the look saw a training in a steady window, and the command did not fail.
+
+    `log_end` are the last lines of the log.
+    """
+    if evidence.window is None or evidence.outcome is Outcome.CRASHED:
         return _unseen(record, evidence, log_end)
     return None if _steps(evidence) else _no_step(evidence)
+
+
+def is_blind(evidence: Evidence) -> bool:
+    """Whether no cause can rest on it: it has no steady window, or failed before it showed a step."""
+    return evidence.window is None or (evidence.outcome is Outcome.CRASHED and not _steps(evidence))
 
 
 def _steps(evidence: Evidence) -> bool:

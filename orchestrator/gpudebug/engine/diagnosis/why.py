@@ -11,7 +11,7 @@ from pathlib import Path
 from gpudebug.core.answers.sample import FailureLines, SampledRate
 from gpudebug.core.answers.why import WhyAnswer
 from gpudebug.core.command.reach import BeyondReach
-from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, problem_of
+from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, is_blind, problem_of
 from gpudebug.core.diagnosis.model import Ranked
 from gpudebug.core.diagnosis.rank import diagnose
 from gpudebug.core.diagnosis.step_parts import step_parts
@@ -149,7 +149,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
     problem = problem_of(record, evidence, _log_end(measured.folder))
     if beyond is not None:
         problem = LookProblem(f"{beyond.unseen}: {beyond.instead}")
-    blind = beyond is not None or evidence.window is None
+    blind = beyond is not None or is_blind(evidence)
     shown = [] if blind else [c for c in found.causes if c.probability >= _LEAST][:_MOST]
     failure = evidence.failure
     return WhyAnswer(
