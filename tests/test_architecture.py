@@ -561,6 +561,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.command.wrappers": "core/command/test_launchers.py",
     "gpudebug.core.diagnosis.layer_flags": "core/diagnosis/test_layers.py",
     "gpudebug.core.diagnosis.model": "core/diagnosis/test_rank.py",
+    "gpudebug.core.records.attached": "core/inside/attached/test_record.py",
     "gpudebug.core.records.base": "core/records/test_records.py",
     "gpudebug.core.records.conditions": "core/samples/test_conditions.py",
     "gpudebug.core.records.ended": "core/records/test_records.py",
