@@ -32,12 +32,25 @@ class StepParts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AttachedLook:
+    """A job that ran already when it was looked at: process `pid` and all below it. `processes` are those
+    that were looked at, as `evidence.json` has them, of `members` Python processes; `cost` is what looking
+    took, in cores, None if unknown."""
+
+    pid: int
+    members: int | None
+    processes: tuple[dict[str, object], ...]
+    cost: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class WhyAnswer(Answer):
     """`why`: one run of a command, or a look at one that runs already, and its diagnosis.
 
     `why`, `exit_status`, `window`, `reason`, `devices`, `throughput` and `failure` are as those of `sample`,
     `kind` to `missing` as those of `diagnose`. `problem` says what kept the look from seeing the training,
-    and what to do about it; null if nothing did. `folder` holds the evidence.
+    and what to do about it; null if nothing did. `attached` is null of a command that was run.
+    `folder` holds the evidence.
     """
 
     command: str
@@ -62,3 +75,4 @@ class WhyAnswer(Answer):
     replayed: bool
     folder: str
     next_command: str
+    attached: AttachedLook | None = None
