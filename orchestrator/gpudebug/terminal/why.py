@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from gpudebug.core.answers.diagnosis import DiagnosedCause
 from gpudebug.core.answers.sample import SampledDevice
 from gpudebug.core.answers.why import StepParts, WhyAnswer
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import AS_PLANNED
+from gpudebug.terminal.attached import job, unseen
 from gpudebug.terminal.fit import screen, short, wrap
 from gpudebug.terminal.sample import devices as each_device
 
@@ -25,7 +27,7 @@ _INDENT = "   "
 def why(answer: WhyAnswer) -> str:
     """Render the answer; what does not fit is in the folder and in `--json`."""
     seen = answer.devices if answer.window else ()
-    above = [_head(answer), *_devices(seen), *_step(answer.step)]
+    above = [_head(answer), *_devices(seen), *_step(answer.step), *_job(answer)]
     below = [*_aside(answer), f"Next  {answer.next_command}"]
     left = MOST_LINES - len(above) - len(below)
     shown = [c for c in answer.causes if c.probability >= _LIKELY][: max(1, left // _A_CAUSE)]
@@ -82,6 +84,13 @@ def _step(step: StepParts) -> list[str]:
         places = [f"{100 * p.share:.0f}% {p.state} {p.site} {p.function}" for p in step.places[:_PLACES]]
         lines.append(_cut(f"Most time: {'; '.join(places)}"))
     return lines
+
+
+def _job(answer: WhyAnswer) -> list[str]:
+    if answer.attached is None:
+        return []
+    missing = (wrap(line, _WIDEST, rest=_INDENT)[:_PROBLEM] for line in unseen(answer.attached))
+    return [_cut(job(answer.attached)), *chain.from_iterable(missing)]
 
 
 def _cause(place: int, cause: DiagnosedCause) -> list[str]:

@@ -66,11 +66,10 @@ def test_what_py_spy_cannot_do_is_said_with_what_allows_it(
 ) -> None:
     monkeypatch.setattr(spy, "look_once", looked(result))
     with running(TRAINING, tmp_path) as job:
-        order, (note, *_) = attach._order(target(job.pid))
+        order, _ = attach._order(target(job.pid))
         assert order.program is None
         assert order.why is not None and why in order.why
         assert order.allow is not None and allow in order.allow
-        assert note == f"stacks unknown: {order.why}; to allow it: {order.allow}"
 
 
 def test_a_job_that_ends_under_the_first_look_is_said_to_have_ended(
@@ -84,9 +83,9 @@ def test_a_job_that_ends_under_the_first_look_is_said_to_have_ended(
 def test_a_job_without_python_is_said_to_have_none() -> None:
     job = subprocess.Popen(["sleep", "60"])
     try:
-        order, (note, *_) = attach._order(target(job.pid))
+        order, _ = attach._order(target(job.pid))
         assert order.program is None
-        assert "no process of the job runs Python (sleep 60)" in note
+        assert order.why == "no process of the job runs Python (sleep 60)"
     finally:
         job.kill()
         job.wait()
@@ -158,3 +157,37 @@ def test_while_a_campaign_runs_something_the_evidence_lies_beside_its_runs(tmp_p
     # What is recovered after a kill are runs: this is none of them.
     assert folder.name not in bench.workspace.run_names()
     assert processes.read(os.getpid()) is not None
+
+
+@pytest.mark.slow
+def test_without_stacks_what_is_seen_is_shown_with_what_allows_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spy, "look_once", looked("missing"))
+    with running(TRAINING, tmp_path) as job:
+        answer = attach.attach(tmp_path, ignored, pid=job.pid, most=8.0, device="cpu:1")
+    text = render(answer)
+    assert "Stacks unknown: py-spy is not installed" in text
+    assert "To see them: pip install 'gpudebug[attach]'" in text
+    assert answer.window is not None
+    assert answer.attached is not None
+    assert answer.attached.processes[0]["cores"] is not None
+    assert f"Job {job.pid}: 1 Python process" in text
+    assert len(text.splitlines()) <= 12
+
+
+@pytest.mark.slow
+def test_a_job_that_ends_meanwhile_is_said_to_have_ended(tmp_path: Path) -> None:
+    ends = "import time; print('ready', flush=True); time.sleep(4)"
+    with running(ends, tmp_path) as job:
+        answer = attach.attach(tmp_path, ignored, pid=job.pid, most=30.0, device="cpu:1")
+    assert answer.window is None
+    assert answer.problem is not None
+    assert "the job ended" in answer.problem
+    assert answer.causes == ()
+    assert len(render(answer).splitlines()) <= 12
+
+
+def test_a_command_that_cannot_be_typed_is_not_offered() -> None:
+    assert attach._next("python train.py --x 'a b'").startswith("gpudebug init --command 'python train.py")
+    assert attach._next("python -c '\nx'") == "gpudebug init --command 'YOUR TRAINING COMMAND'"

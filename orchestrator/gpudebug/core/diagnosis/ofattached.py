@@ -31,14 +31,14 @@ def signals(
     seen = records[-1]
     main = seen.main
     return {
-        **_phases(stacks),
+        **phases(stacks),
         **_loader(seen, cores),
         "main_cpu_cores": main.cores if main else None,
         "world_size": float(len(seen.of("rank")) + 1) if seen.of("rank") else None,
     }
 
 
-def _phases(stacks: StacksEvidence | None) -> dict[str, SignalValue | None]:
+def phases(stacks: StacksEvidence | None) -> dict[str, SignalValue | None]:
     """The parts of a step by the frames of PyTorch in the stacks, if there are any."""
     training = stacks.training if stacks else None
     if training is None or training.samples < _FEW or training.seconds <= 0:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpudebug.core.answers.why import BusyPlace, StepParts
+from gpudebug.core.diagnosis.figures import number
+from gpudebug.core.diagnosis.ofattached import phases
 from gpudebug.core.inside.stacks.hottest import hottest
 from gpudebug.core.records import Evidence
 
@@ -19,7 +21,8 @@ _LEAST = 0.05
 
 
 def step_parts(evidence: Evidence) -> StepParts:
-    """The parts of a step by the probe, what is left as `other`; and the lines with the most time."""
+    """The parts of a step by the probe, of a job that ran already by its stacks, what is left as `other`; and
+    the lines with the most time."""
     return StepParts(
         time_s=evidence.step_time_p50_s, shares=_shares(evidence), places=tuple(_places(evidence))
     )
@@ -27,7 +30,11 @@ def step_parts(evidence: Evidence) -> StepParts:
 
 def _shares(evidence: Evidence) -> dict[str, float]:
     probe = evidence.probe
-    found = {} if probe is None else {name: getattr(probe, field) for name, field in _PARTS.items()}
+    if probe is None and evidence.attached is not None:
+        seen = phases(evidence.stacks)
+        found = {name: number(seen.get(field)) for name, field in _PARTS.items()}
+    else:
+        found = {} if probe is None else {name: getattr(probe, field) for name, field in _PARTS.items()}
     known = {name: share for name, share in found.items() if share is not None}
     if not known:
         return {}

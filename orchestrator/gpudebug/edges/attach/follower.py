@@ -237,8 +237,9 @@ class JobFollower:
 
 
 def parts_of(family: dict[int, ForeignProcess]) -> list[Part]:
-    """The Python processes of a job, the one that trains first, then ranks, workers and others."""
-    python = {pid: one for pid, one in family.items() if processes.is_python(one) is not False}
+    """The Python processes of a job, the one that trains first, then ranks, workers and others; of a job that
+    runs no Python all processes."""
+    python = {pid: one for pid, one in family.items() if processes.is_python(one) is not False} or family
     known = {pid: processes.variables(pid, _ENV) or {} for pid in python}
     ranks = {pid: rank for pid, env in known.items() if (rank := _rank(env)) is not None}
     workers = {pid for pid, one in python.items() if one.loads or _serves(one, python)}

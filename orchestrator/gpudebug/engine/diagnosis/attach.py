@@ -49,7 +49,7 @@ def attach(
     root = store.find_root(directory)
     job = target(pid) if pid is not None else _on_gpu(gpu or 0)
     _admit(job, root)
-    order, notes = _order(job)
+    order, remarks = _order(job)
     variables = processes.environment(job.root.pid) or {}
     prepared = PreparedRun(
         label=ROLE,
@@ -68,13 +68,23 @@ def attach(
     with _place(lone_bench(root or directory, device, seen, directory, interval, report), root) as bench:
         measured = measure(bench, prepared)
         bench.workspace.seal(measured.folder)
-    answer = answer_of(measured, root, (*notes, *bench.notes))
-    return replace(
-        answer,
-        attached=_seen(measured),
-        problem=_problem(answer, measured),
-        next_command=f"gpudebug init --command {shlex.quote(answer.command)}",
-    )
+    answer = answer_of(measured, root, (*remarks, *bench.notes))
+    found = replace(answer, attached=_seen(measured), next_command=_next(answer.command))
+    if order.why is not None:
+        found = _without_stacks(found, order.why)
+    problem = _problem(answer, measured)
+    return found if problem is None else replace(found, problem=problem, abstains=problem)
+
+
+def _without_stacks(answer: WhyAnswer, why: str) -> WhyAnswer:
+    """The answer with the reason that is the job's; how to allow it is said of its process."""
+    return answer if answer.abstains is None else replace(answer, abstains=f"there are no stacks: {why}")
+
+
+def _next(command: str) -> str:
+    """What a person does next: the job's command in a campaign, if it is one that can be typed."""
+    typed = command if command.isprintable() else "YOUR TRAINING COMMAND"
+    return f"gpudebug init --command {shlex.quote(typed)}"
 
 
 def _seen(measured: MeasuredRun) -> AttachedLook | None:
@@ -106,8 +116,8 @@ def _problem(answer: WhyAnswer, measured: MeasuredRun) -> str | None:
     seen = measured.evidence.attached
     if seen is not None and seen.ended:
         return (
-            f"the job ended {numbers.duration(answer.duration_s or 0.0)} after the look began, and how is not "
-            "seen from outside: its own log says it"
+            f"the job ended {numbers.duration(answer.duration_s or 0.0)} after the look began; how is "
+            "not seen from outside: its own log says it"
         )
     return answer.problem
 
@@ -131,16 +141,15 @@ def _order(job: TargetJob) -> tuple[follower.FollowOrder, list[str]]:
     """What the follower is told, and what cannot be seen of the job with the way to allow it."""
     parts = follower.parts_of(job.family)
     place = (job.root.pid, job.root.start)
-    if not parts:
+    if not any(python is not False for python in job.python.values()):
         why = f"no process of the job runs Python ({job.root.shown})"
-        return follower.FollowOrder(*place, None, why, FIND), [f"stacks unknown: {why}"]
+        return follower.FollowOrder(*place, None, why, FIND), []
     main = parts[0].process
     looked = spy.look_once(spy.find(), main.pid)
     if looked.result == "seen":
         return follower.FollowOrder(*place, spy.find()), _remarks(job, parts)
     why, allow = _why_not(looked, job, main)
-    note = f"stacks unknown: {why}; to allow it: {allow}"
-    return follower.FollowOrder(*place, None, why, allow), [note, *_remarks(job, parts)]
+    return follower.FollowOrder(*place, None, why, allow), _remarks(job, parts)
 
 
 def _remarks(job: TargetJob, parts: Sequence[follower.Part]) -> list[str]:
