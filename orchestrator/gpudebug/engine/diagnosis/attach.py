@@ -73,7 +73,7 @@ def attach(
     if order.why is not None:
         found = _without_stacks(found, order.why)
     problem = _problem(answer, measured)
-    return found if problem is None else replace(found, problem=problem, abstains=problem)
+    return replace(found, problem=problem, abstains=found.abstains if problem is None else problem)
 
 
 def _without_stacks(answer: WhyAnswer, why: str) -> WhyAnswer:
