@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from gpudebug.core.answers.why import AttachedLook
 
 _SMALL = 0.05
+_FEW = 3
+_NAMED = 2
 
 
 def job(look: AttachedLook) -> str:
     """Its processes, what its main thread does, and what looking took."""
     parts = [_who(look), *_main(look), *_cost(look)]
     return f"Job {look.pid}: {'; '.join(parts)}"
+
+
+def ranks(look: AttachedLook) -> list[str]:
+    """Which ranks spend their time elsewhere than most do; nothing if none does."""
+    known = [one for one in look.processes if one.get("of") in ("training", "rank") and one.get("place")]
+    places = Counter(str(one["place"]) for one in known)
+    if len(known) < _FEW or len(places) < 2:
+        return []
+    (usual, times), *_ = places.most_common(1)
+    odd = [one for one in known if one["place"] != usual]
+    if times <= len(known) / 2:
+        return []
+    named = [f"rank {one.get('rank')} {_share(one)}{one['place']}" for one in odd[:_NAMED]]
+    more = f" and {len(odd) - _NAMED} more" if len(odd) > _NAMED else ""
+    return [f"Ranks: {times} of {len(known)} mostly in {usual}; {', '.join(named)}{more}"]
+
+
+def _share(process: Mapping[str, object]) -> str:
+    share = _number(process, "place_share")
+    return f"{100 * share:.0f}% in " if share is not None else "in "
 
 
 def unseen(look: AttachedLook) -> list[str]:

@@ -10,7 +10,7 @@ from gpudebug.core.answers.sample import SampledDevice
 from gpudebug.core.answers.why import StepParts, WhyAnswer
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import AS_PLANNED
-from gpudebug.terminal.attached import job, unseen
+from gpudebug.terminal.attached import job, ranks, unseen
 from gpudebug.terminal.fit import screen, short, wrap
 from gpudebug.terminal.sample import devices as each_device
 
@@ -90,7 +90,8 @@ def _job(answer: WhyAnswer) -> list[str]:
     if answer.attached is None:
         return []
     missing = (wrap(line, _WIDEST, rest=_INDENT)[:_PROBLEM] for line in unseen(answer.attached))
-    return [_cut(job(answer.attached)), *chain.from_iterable(missing)]
+    seen = [_cut(line) for line in (job(answer.attached), *ranks(answer.attached))]
+    return [*seen, *chain.from_iterable(missing)]
 
 
 def _cause(place: int, cause: DiagnosedCause) -> list[str]:

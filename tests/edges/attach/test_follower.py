@@ -127,6 +127,7 @@ def test_an_interrupt_ends_it_with_stacks_processes_and_the_growth_of_the_log(tm
         assert any("time.sleep(0.03)" in line.code.values() for line in stacks.lines)
         assert (seen.main.pid, seen.main.why, seen.ended) == (job.pid, None, False)
         assert seen.main.looks > 0
+        assert seen.main.place.endswith((" fetch", " update", " <module>"))
         assert seen.observer_cores is not None
 
 

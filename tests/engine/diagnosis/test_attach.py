@@ -14,6 +14,7 @@ from gpudebug.edges import store
 from gpudebug.edges.attach import AttachError, processes, spy, target
 from gpudebug.engine.campaign.session import RUN, VARIABLE, NotAPerson
 from gpudebug.engine.diagnosis import attach
+from gpudebug.engine.tools import carry_over
 from gpudebug.terminal.why import why as render
 
 
@@ -46,6 +47,8 @@ def test_a_job_of_another_shell_is_explained_and_goes_on(tmp_path: Path) -> None
     record = json.loads((folder / "run.json").read_text())
     assert (record["attached"], record["probed"]) == (job.pid, False)
     assert store.RunFolder(folder, str).sealed
+    look = carry_over.look_of(folder.parent, folder.name)
+    assert next(carry_over._against(folder.parent, look, None)).startswith("gpudebug did not start it")
 
 
 def looked(result: str, said: str = "its own line") -> object:

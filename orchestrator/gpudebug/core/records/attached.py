@@ -13,8 +13,9 @@ class SeenProcess(Record):
     `main_running` and `main_ready` are the shares of the time that it ran, and was ready to while others had
     the core; `disk_wait` that it waited for a disk. Rates a second: `major_faults_s` page faults that read,
     `read_mb_s` and `write_mb_s` of storage, `waits_s` and `forced_s` how often threads gave up a core, and
-    had it taken. `affinity` is how many cores it may use. `looks` counts stacks that py-spy read, `why` says
-    why none, `allow` what to do about that; `loader` is its DataLoader's iterator, "" if none.
+    had it taken. `affinity` is how many cores it may use. `looks` counts stacks that py-spy read; `place` is
+    the line in which most were, with its share (0 to 1) of the last span. `why` says why there are none,
+    `allow` what to do about that. `loader` is its DataLoader's iterator, "" if none.
     """
 
     pid: int
@@ -37,6 +38,8 @@ class SeenProcess(Record):
     rss_mb: float | None = None
     swap_mb: float | None = None
     looks: int = 0
+    place: str = ""
+    place_share: float | None = None
     why: str | None = None
     allow: str | None = None
     loader: str = ""

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpudebug.core.inside.attached.looks import MOST_STACKS, Looks, stacks_line
+from gpudebug.core.inside.attached.looks import MOST_STACKS, Looks, hottest_place, stacks_line
 from gpudebug.core.text.isolation import isolated_argv
 from gpudebug.edges.attach import counters, processes, sources
 from gpudebug.edges.attach.processes import ForeignProcess
@@ -37,6 +37,7 @@ TICK_S = 0.5
 # What is looked at in a span: ranks first, then workers of the main process.
 MOST_RANKS, MOST_WORKERS = 32, 3
 LONGEST_LINE = 60_000
+LONGEST_PLACE = 200
 LARGEST_LOG = 1 << 20
 _ENV = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "WORLD_SIZE")
 
@@ -172,6 +173,8 @@ class JobFollower:
 
     def _take(self, part: Part, found: Looks, facts: dict[str, Any], since: float, until: float) -> None:
         facts["loader"] = found.loader or facts.get("loader", "")
+        place, share = hottest_place(found)
+        facts |= {"place": place[:LONGEST_PLACE], "place_share": round(share, 4)}
         if found.worker and part.of == "other":
             self._parts[part.process.pid] = part = part._replace(of="worker")
         # What serves the training otherwise (an environment, a compiler) is no loader worker.

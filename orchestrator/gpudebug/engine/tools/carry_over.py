@@ -86,6 +86,8 @@ def _against(directory: Path, look: Look, session: str | None) -> Iterator[str]:
     record, evidence = look.record, look.evidence
     if session is not None:
         yield "a person has to run init --from"
+    if record.attached is not None:
+        yield "gpudebug did not start it: it is a look at a job that ran already"
     if not record.identity:
         yield "its code was in no git repository with a commit when it ran"
     if record.replayed:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gpudebug.core.inside.attached.looks import Looks, looks_of, stacks_line
+from gpudebug.core.inside.attached.looks import Looks, hottest_place, looks_of, stacks_line
 from gpudebug.core.inside.attached.raw_stacks import RawFrame, RawStack
 from gpudebug.core.inside.stacks import read_stacks
 
@@ -44,6 +44,12 @@ def test_time_is_the_share_of_looks_and_what_ran_comes_to_what_the_kernel_counts
     assert sum(cpu for _, cpu in spent.values()) == pytest.approx(4.5, abs=0.1)
     assert spent["forward"][1] > 0.9 * 4.0
     assert spent["data"][1] < 0.2 * 6.0
+
+
+def test_the_place_with_the_most_time_is_a_line_of_the_program() -> None:
+    found = joined([seen(LOAD, 60), seen(MODEL, 40)], None, 1.0)
+    assert hottest_place(found) == ("data.py:6 fetch", 0.6)
+    assert hottest_place(joined([seen(WAIT, 10)], None, 1.0)) == ("threading.py run", 1.0)
 
 
 def test_without_the_kernels_count_the_looks_alone_say_what_ran() -> None:

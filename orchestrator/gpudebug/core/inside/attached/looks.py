@@ -44,6 +44,22 @@ class Looks:
     loader: str
 
 
+def hottest_place(looks: Looks) -> tuple[str, float]:
+    """The line `train.py:87 main` in which most time went, and its share (0 to 1); without a user's line the
+    innermost function."""
+    spent: dict[str, float] = {}
+    for one in looks.stacks:
+        stack = one.stack
+        if not stack.names:
+            continue
+        file, _, function = stack.names[stack.at].rpartition(":")
+        line = f":{stack.line}" if stack.at >= 0 else ""
+        place = f"{file.rpartition('/')[2]}{line} {function}"
+        spent[place] = spent.get(place, 0.0) + one.seconds
+    most = max(spent, key=lambda place: spent[place], default="")
+    return most, min(1.0, spent[most] / looks.seconds) if most else 0.0
+
+
 def looks_of(
     seen: Sequence[RawStack],
     ran: Sequence[RawStack] | None,
