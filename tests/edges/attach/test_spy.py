@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import platform
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,3 +77,39 @@ def test_a_recording_never_stops_the_process() -> None:
     assert "--nonblocking" in argv
     assert "--idle" in argv
     assert "--idle" not in spy.recording("py-spy", 7, "/dev/null", rate=3, seconds=9, idle=False)
+
+
+# A filter as containers have: process_vm_readv (310 on x86_64) fails with EPERM, or kills.
+FILTERED = """
+import ctypes, json, struct, sys
+from gpudebug.edges.attach import processes, spy
+kinds = {"refused": 0x00050001, "killed": 0x80000000}
+def rule(code, true, false, value): return struct.pack("HBBI", code, true, false, value)
+code = b"".join([
+    rule(0x20, 0, 0, 0), rule(0x15, 0, 1, 310),
+    rule(0x06, 0, 0, kinds[sys.argv[2]]), rule(0x06, 0, 0, 0x7FFF0000),
+])
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+text = ctypes.create_string_buffer(code)
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.byref(Program(4, ctypes.addressof(text))), 0, 0) == 0
+print(json.dumps([processes.filtered(), *spy.look_once(spy.find(), int(sys.argv[1]))[:2]]))
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the filter names a system call by its number")
+@needs_spy
+def test_a_seccomp_filter_that_refuses_is_got_round_and_one_that_kills_is_told(tmp_path: Path) -> None:
+    with running(TRAINING, tmp_path) as job:
+        for kind in ("refused", "killed"):
+            argv = [sys.executable, "-c", FILTERED, str(job.pid), kind]
+            done = subprocess.run(argv, capture_output=True, text=True, check=True)
+            filtered, result, said = json.loads(done.stdout)
+            assert filtered
+            if kind == "killed":
+                assert (result, said) == ("refused", "it was killed by signal 31")
+            else:
+                # It reads /proc/PID/mem then.
+                assert result == "seen"
