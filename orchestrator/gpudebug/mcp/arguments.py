@@ -94,6 +94,14 @@ class WhyArguments(Arguments):
     )
 
 
+class WhyRunArguments(WhyArguments):
+    pid: int | SkipJsonSchema[None] = Field(
+        None,
+        ge=1,
+        description="Look at a run of the campaign that runs already, by one of its processes.",
+    )
+
+
 class WhyCommandArguments(WhyArguments):
     command: Command = Field(description="The command and its arguments, one word each; not run in a shell.")
 

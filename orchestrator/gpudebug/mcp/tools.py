@@ -25,8 +25,8 @@ from gpudebug.mcp.arguments import (
     SampleArguments,
     VerifyArguments,
     WaitArguments,
-    WhyArguments,
     WhyCommandArguments,
+    WhyRunArguments,
 )
 
 if TYPE_CHECKING:
@@ -151,7 +151,11 @@ def _diagnose(place: Client, asked: DiagnoseArguments, _: Report) -> Answer:
     return diagnose(place.folder, asked.run)
 
 
-def _why_workload(place: Client, asked: WhyArguments, report: Report) -> Answer:
+def _why_workload(place: Client, asked: WhyRunArguments, report: Report) -> Answer:
+    if asked.pid is not None:
+        from gpudebug.engine.diagnosis.attach import attach
+
+        return attach(place.folder, report, pid=asked.pid, most=asked.seconds, session=place.session)
     from gpudebug.engine.diagnosis.why import why
 
     return why(place.folder, (), report, most=asked.seconds)
@@ -331,7 +335,7 @@ TOOLS = (
         "why",
         "Run the campaign's workload for 30 to 90 s and say at once why it is slow: devices, where a step "
         "goes, causes; it is not evidence for a hypothesis.",
-        WhyArguments,
+        WhyRunArguments,
         _why_workload,
     ),
 )

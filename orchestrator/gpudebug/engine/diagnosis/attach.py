@@ -24,7 +24,7 @@ from gpudebug.edges.attach.target import FIND
 from gpudebug.edges.devices.probe import probe_nvml
 from gpudebug.edges.devices.visible import VARIABLE
 from gpudebug.engine.campaign.session import RUN, NotAPerson, session_of
-from gpudebug.engine.diagnosis.why import COMMAND, FOLDER, ROLE, answer_of, plan_for
+from gpudebug.engine.diagnosis.why import COMMAND, FOLDER, ROLE, LookedAt, answer_of, plan_for
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import AttachedJob, Bench, MeasuredRun, PreparedRun, measure
 from gpudebug.engine.run.prepare import claim_of, lone_bench
@@ -42,13 +42,14 @@ def attach(
     to_the_end: bool = False,
     interval: float = 0.2,
     device: str = "auto",
+    session: str | None = None,
 ) -> WhyAnswer:
     """Look at the job of process `pid`, or at the one on GPU `gpu`, as long as `why` does, and say why its
     device waits. AttachError in one line if there is none, or it is another user's; a session may look at the
     runs of its campaign alone."""
     root = store.find_root(directory)
     job = target(pid) if pid is not None else _on_gpu(gpu or 0)
-    _admit(job, root)
+    _admit(job, root, session)
     order, remarks = _order(job)
     variables = processes.environment(job.root.pid) or {}
     prepared = PreparedRun(
@@ -68,7 +69,7 @@ def attach(
     with _place(lone_bench(root or directory, device, seen, directory, interval, report), root) as bench:
         measured = measure(bench, prepared)
         bench.workspace.seal(measured.folder)
-    answer = answer_of(measured, root, (*remarks, *bench.notes))
+    answer = answer_of(measured, LookedAt(bench, prepared, root, (*remarks, *bench.notes)))
     found = replace(answer, attached=_seen(measured), next_command=_next(answer.command))
     if order.why is not None:
         found = _without_stacks(found, order.why)
@@ -122,9 +123,9 @@ def _problem(answer: WhyAnswer, measured: MeasuredRun) -> str | None:
     return answer.problem
 
 
-def _admit(job: TargetJob, root: Path | None) -> None:
+def _admit(job: TargetJob, root: Path | None, session: str | None = None) -> None:
     """NotAPerson if a session asks for a job that is no run of its campaign."""
-    session = session_of()
+    session = session or session_of()
     if session is None:
         return
     known = [processes.variables(pid, (RUN,)) or {} for pid in (job.root.pid, job.asked.pid)]
