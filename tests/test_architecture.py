@@ -175,8 +175,8 @@ ROOMS = {
         answers: records words
         trace: errors
         agents: errors progress
-        command: records
         text: errors progress
+        command: records text
         change: command errors text
         redaction: command words
         statistics: answers progress records redaction words
@@ -553,6 +553,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.setup": "cli/test_golden.py",
     "gpudebug.core.answers.verify": "terminal/test_verify.py",
     "gpudebug.core.answers.show": "cli/test_golden.py",
+    "gpudebug.core.answers.why": "terminal/test_why.py",
     "gpudebug.core.answers.work": "core/verdict/test_work.py",
     "gpudebug.core.answers.status": "cli/test_golden.py",
     "gpudebug.core.catalogue.model": "core/catalogue/test_parser.py",
@@ -560,6 +561,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.command.wrappers": "core/command/test_launchers.py",
     "gpudebug.core.diagnosis.layer_flags": "core/diagnosis/test_layers.py",
     "gpudebug.core.diagnosis.model": "core/diagnosis/test_rank.py",
+    "gpudebug.core.records.attached": "core/inside/attached/test_record.py",
     "gpudebug.core.records.base": "core/records/test_records.py",
     "gpudebug.core.records.conditions": "core/samples/test_conditions.py",
     "gpudebug.core.records.ended": "core/records/test_records.py",

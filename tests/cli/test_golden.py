@@ -129,6 +129,7 @@ def rarer_answers(folder: Path) -> Iterator[tuple[str, Any]]:
     record(recordings, "0007-compare-a", util=20, rate=10)
     record(recordings, "0008-compare-b", util=40, rate=20)
     record(recordings, "0009-sample", util=20, rate=10)
+    record(recordings, "0010-why", util=20, rate=10)
     campaign = make_replay_campaign(
         folder / "repository",
         recordings,
@@ -159,6 +160,7 @@ def rarer_answers(folder: Path) -> Iterator[tuple[str, Any]]:
     yield answer("propose --sweep", "propose", "--sweep", "--lr=0.4,0.5")
     yield answer("propose --from-catalogue", "propose", "--from-catalogue", "eval-frequent")
     yield answer("sample", "sample", device, "-o", "run.csv", "--", "true")
+    yield answer("why", "why", device, "--to-the-end", "--", "true")
     yield answer("compare commands", "compare", "true", "true again", device)
     yield answer("analyze sections", "analyze", str(folder / "sections.json"))
     yield answer("analyze trace", "analyze", str(DATA / "trace_cpu.json.gz"))

@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -77,6 +78,8 @@ def environment(changes: Mapping[str, str | None] | None = None) -> dict[str, st
     ours = ("GPUDEBUG_LOCK_DIR",)
     env = {k: v for k, v in os.environ.items() if k in ours or not k.startswith(_FOREIGN)}
     env["GIT_CONFIG_GLOBAL"] = env["GIT_CONFIG_SYSTEM"] = os.devnull
+    # What gpudebug keeps of runs is not kept among the caller's own.
+    env["XDG_CACHE_HOME"] = f"{tempfile.gettempdir()}/gpudebug-tests-cache-{os.getuid()}"
     for name, value in (changes or {}).items():
         env.pop(name, None)
         if value is not None:

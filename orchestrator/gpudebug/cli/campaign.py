@@ -28,6 +28,10 @@ def init(
         str | None, typer.Option("--progress", help="The progress file; it may exist already.")
     ] = None,
     goal: Annotated[str, typer.Option("--goal", help="What to achieve.")] = "",
+    run: Annotated[
+        str | None,
+        typer.Option("--from", metavar="RUN", help="Begin with this run of gpudebug why and its command."),
+    ] = None,
     agent: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,7 +62,7 @@ def init(
     from gpudebug.engine.campaign.session import persons_only, session_of
     from gpudebug.engine.tools.init import init as engine
 
-    if command or reference:
+    if command or reference or run:
         persons_only("choosing the measured command", "gpudebug next works on this campaign")
     answer = engine(
         folder,
@@ -69,6 +73,7 @@ def init(
         goal=goal,
         agent=agent or (),
         session=session_of(),
+        run=run,
     )
     print_(answer, render)
 

@@ -1,4 +1,4 @@
-"""The commands that explain: diagnose, catalogue."""
+"""The commands that explain: why, diagnose, catalogue."""
 
 from __future__ import annotations
 
@@ -9,6 +9,96 @@ import typer
 
 from gpudebug.cli.options import Directory, Json, app, choose, print_
 from gpudebug.core.errors import UsageError
+from gpudebug.core.words import Outcome
+
+
+@app.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="Example: gpudebug why -- python train.py --batch_size=32\n\n"
+    "Example: gpudebug why --for 3m -- torchrun --nproc_per_node=2 train.py\n\n"
+    "Example: gpudebug why --pid 4711",
+)
+def why(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CMD…]", help="The command and its arguments; default: the workload."),
+    ] = None,
+    pid: Annotated[
+        int | None,
+        typer.Option("--pid", metavar="PID", help="Look at a job that runs already, by a process."),
+    ] = None,
+    gpu: Annotated[
+        int | None, typer.Option("--gpu", min=0, metavar="N", help="Look at the job that runs on GPU N.")
+    ] = None,
+    most: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="End it after this time; default: 30 to 90 s.")
+    ] = None,
+    to_the_end: Annotated[
+        bool, typer.Option("--to-the-end", help="Let the command run until it ends by itself.")
+    ] = False,
+    interval: Annotated[float, typer.Option(min=0.02, max=60.0, help="Seconds between samples.")] = 0.2,
+    device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Say why a training is slow, from one short run.
+
+    It needs no campaign, no git and no configuration. The command is ended after 30 to 90 s.
+
+    With --pid or --gpu it looks at a job that runs already, and leaves it as it is.
+    """
+    folder = choose(directory, json)
+    if most is not None and to_the_end:
+        raise UsageError("--for and --to-the-end exclude each other", next="keep one of them")
+    if (pid is not None) + (gpu is not None) + bool(command) > 1:
+        raise UsageError("--pid, --gpu and a command exclude each other", next="keep one of them")
+    if pid is not None or gpu is not None:
+        _attach(folder, pid, gpu, timeout_text=most, to_the_end=to_the_end, interval=interval, device=device)
+        return
+    from gpudebug.engine.campaign.session import persons_only
+    from gpudebug.engine.diagnosis.why import why as engine
+    from gpudebug.terminal.live import LiveLine
+    from gpudebug.terminal.output import INTERRUPTED, timeout
+    from gpudebug.terminal.why import why as render
+
+    if command:
+        persons_only("running a command", "gpudebug why, without one, looks at the workload")
+    with LiveLine() as live:
+        answer = engine(
+            folder,
+            command or (),
+            live,
+            most=timeout(most, "--for"),
+            to_the_end=to_the_end,
+            interval=interval,
+            device=device,
+        )
+    print_(answer, render)
+    if answer.outcome == Outcome.INTERRUPTED:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _attach(
+    folder: Path,
+    pid: int | None,
+    gpu: int | None,
+    *,
+    timeout_text: str | None,
+    to_the_end: bool,
+    interval: float,
+    device: str,
+) -> None:
+    from gpudebug.engine.diagnosis.attach import attach
+    from gpudebug.terminal.live import LiveLine
+    from gpudebug.terminal.output import timeout
+    from gpudebug.terminal.why import why as render
+
+    most = timeout(timeout_text, "--for")
+    with LiveLine() as live:
+        answer = attach(
+            folder, live, pid=pid, gpu=gpu, most=most, to_the_end=to_the_end, interval=interval, device=device
+        )
+    print_(answer, render)
 
 
 @app.command(

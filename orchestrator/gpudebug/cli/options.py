@@ -14,7 +14,7 @@ from gpudebug.terminal import output
 GROUPS = {
     "Start": ("demo", "init", "doctor"),
     "Measure": ("baseline", "next", "wait", "sample"),
-    "Explain": ("diagnose", "analyze", "compare", "catalogue"),
+    "Explain": ("why", "diagnose", "analyze", "compare", "catalogue"),
     "Hypotheses": ("propose", "accept", "reopen", "export"),
     "Agents": ("loop", "mcp", "release"),
     "Look": ("status", "show", "report"),

@@ -76,6 +76,9 @@ class Result(Word):
     SKIPPED = "skipped"
 
 
+LOOKS = frozenset({"sample", "why"})
+"""Roles of runs that a person looks at: they are no part of what a campaign does."""
+
 SignalValue = float | bool | str
 """What a signal of the catalogue can be: a figure, a yes or no, or a word; a missing one is None."""
 

@@ -88,6 +88,24 @@ class SampleArguments(Arguments):
     command: Command = Field(description="The command and its arguments, one word each; not run in a shell.")
 
 
+class WhyArguments(Arguments):
+    seconds: int | SkipJsonSchema[None] = Field(
+        None, ge=1, le=3600, description="End the run after so many seconds; by default after 30 to 90."
+    )
+
+
+class WhyRunArguments(WhyArguments):
+    pid: int | SkipJsonSchema[None] = Field(
+        None,
+        ge=1,
+        description="Look at a run of the campaign that runs already, by one of its processes.",
+    )
+
+
+class WhyCommandArguments(WhyArguments):
+    command: Command = Field(description="The command and its arguments, one word each; not run in a shell.")
+
+
 class CompareCommandsArguments(Arguments):
     a: Word = Field(description="A recorded run as for `compare`, or a command in one text.")
     b: Word

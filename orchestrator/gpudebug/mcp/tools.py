@@ -25,6 +25,8 @@ from gpudebug.mcp.arguments import (
     SampleArguments,
     VerifyArguments,
     WaitArguments,
+    WhyCommandArguments,
+    WhyRunArguments,
 )
 
 if TYPE_CHECKING:
@@ -147,6 +149,22 @@ def _diagnose(place: Client, asked: DiagnoseArguments, _: Report) -> Answer:
     from gpudebug.engine.diagnosis.diagnose import diagnose
 
     return diagnose(place.folder, asked.run)
+
+
+def _why_workload(place: Client, asked: WhyRunArguments, report: Report) -> Answer:
+    if asked.pid is not None:
+        from gpudebug.engine.diagnosis.attach import attach
+
+        return attach(place.folder, report, pid=asked.pid, most=asked.seconds, session=place.session)
+    from gpudebug.engine.diagnosis.why import why
+
+    return why(place.folder, (), report, most=asked.seconds)
+
+
+def _why(place: Client, asked: WhyCommandArguments, report: Report) -> Answer:
+    from gpudebug.engine.diagnosis.why import why
+
+    return why(place.folder, asked.command, report, most=asked.seconds)
 
 
 def _verify(place: Client, asked: VerifyArguments, report: Report) -> Answer:
@@ -313,8 +331,22 @@ TOOLS = (
         NoArguments,
         _sample_workload,
     ),
+    Tool(
+        "why",
+        "Run the campaign's workload for 30 to 90 s and say at once why it is slow: devices, where a step "
+        "goes, causes; it is not evidence for a hypothesis.",
+        WhyRunArguments,
+        _why_workload,
+    ),
 )
 OF_COMMANDS = (
+    Tool(
+        "why_command",
+        "Run any training command for 30 to 90 s and say at once why it is slow.",
+        WhyCommandArguments,
+        _why,
+        command="why",
+    ),
     Tool(
         "sample_command",
         "Run any command once under the sampler.",

@@ -51,11 +51,15 @@ def _one(answer: OneFile, all_rows: bool) -> str:
 
 
 def _samples(answer: SamplesAnswer) -> str:
-    from gpudebug.terminal.sample import devices
+    from gpudebug.terminal.sample import devices, inside_of
 
     window = answer.window
     span = f"{window.start_s:.1f} to {window.end_s:.1f} s" if window else answer.reason
-    return "\n".join([f"{answer.file}: samples, window {span}", *devices(answer.devices)])
+    lines = [f"{answer.file}: samples, window {span}", *devices(answer.devices)]
+    rate = answer.throughput.steps_per_s
+    if rate is not None and rate != (answer.probe or {}).get("steps_per_s"):
+        lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
+    return "\n".join([*lines, *inside_of(answer)])
 
 
 def _log(answer: LogAnswer) -> str:

@@ -71,14 +71,14 @@ def _owner_of_removed_worktree(directory: Path) -> Path | None:
     return next((root for root in reversed(owners) if (root / "gpudebug.yaml").is_file()), None)
 
 
-def timeout(text: str | None) -> float | None:
-    """Parse --timeout into seconds; None if not given. UsageError if it is not a duration."""
+def timeout(text: str | None, option: str = "--timeout") -> float | None:
+    """Parse the text of `option` into seconds; None if not given. UsageError if it is not a duration."""
     from gpudebug.core.text.units import QuantityError, parse_duration
 
     try:
         return None if text is None else parse_duration(text)
     except QuantityError as e:
-        raise UsageError(f"--timeout: {e}", next="write it as 90s, 10m or 2h") from None
+        raise UsageError(f"{option}: {e}", next="write it as 90s, 10m or 2h") from None
 
 
 def _open_closed_streams() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpudebug.core.answers.analyze import SamplesAnswer
 from gpudebug.core.answers.sample import LatencyFigures, SampleAnswer, SampledDevice
 from gpudebug.core.inside.probe.together import side
 from gpudebug.core.statistics import numbers
@@ -24,13 +25,19 @@ def sample(answer: SampleAnswer) -> str:
         lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
     lines += latency(answer.latency)
     lines += [f"note: {line}" for line in answer.notes]
+    lines += inside_of(answer)
+    return "\n".join([*lines, f"samples {answer.csv}", f"log     {answer.log}", *_trace(answer)])
+
+
+def inside_of(answer: SampleAnswer | SamplesAnswer) -> list[str]:
+    """Render what the training process showed from inside."""
     record = {"run": "probe", "probe": answer.probe, "probe_reason": answer.probe_reason}
-    lines += [*inside([side("probe", [record])]), *places(answer.stacks)]
+    lines = [*inside([side("probe", [record])]), *places(answer.stacks)]
     if answer.sections:
         from gpudebug.terminal import sections
 
         lines += sections.of_run(answer.sections)
-    return "\n".join([*lines, f"samples {answer.csv}", f"log     {answer.log}", *_trace(answer)])
+    return lines
 
 
 def _trace(answer: SampleAnswer) -> list[str]:

@@ -136,7 +136,7 @@ def test_samples_and_log_outside_a_campaign_say_what_they_cannot_tell(
     assert found.runs == ("mine",)
     assert found.facts["log_data_share"] == pytest.approx(0.75)
     probe = next(m for m in found.missing if m.what == "the probe's figures from inside the training")
-    assert "keeps samples and log only" in probe.why
+    assert "only samples and log are left of this run" in probe.why
     assert found.next_command == "gpudebug init --command 'YOUR TRAINING COMMAND'"
     assert {c.hypothesis.command for c in found.causes} == {None}
     assert "propose" not in render(found)

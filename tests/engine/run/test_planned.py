@@ -160,6 +160,17 @@ def test_looks_that_take_long_are_rarer(monkeypatch: pytest.MonkeyPatch) -> None
     assert looks == [31, 62, 93, 124, 155, 200, 250, 300, 350]
 
 
+def test_a_run_that_has_gone_on_for_as_long_as_it_may_is_ended_without_a_look() -> None:
+    def read(elapsed: float) -> Evidence:
+        raise AssertionError(elapsed)
+
+    ending = planned.PlannedEnding(RunPlan(30.0, most_s=20.0), read, ["train"])
+    assert not ending.due(Tick(19.9, 5, None), LogReader())
+    assert ending.due(Tick(20.1, 7, None), LogReader())
+    assert ending.end is not None
+    assert (ending.end.at_s, ending.end.log_bytes) == (20.1, 7)
+
+
 def test_a_look_takes_the_log_as_it_was_followed(tmp_path: Path) -> None:
     files = Files(tmp_path / "samples.csv", tmp_path / "train.log", tmp_path / "sampler.json")
     files.log.write_text("step 900 loss 0.5\n")

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.answers.answer import Answer, omitted
-from gpudebug.core.answers.sample import FailureLines, LatencyFigures, SampledDevice, SampledWindow
+from gpudebug.core.answers.sample import (
+    FailureLines,
+    LatencyFigures,
+    SampledDevice,
+    SampledRate,
+    SampledWindow,
+)
 from gpudebug.core.answers.sections import SectionsAnswer
 
 Table = list[dict[str, Any]]
@@ -15,7 +21,11 @@ Table = list[dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class SamplesAnswer(Answer):
-    """Samples: their steady window, and what each device did in it; `reason` says why there is no window."""
+    """Samples: their steady window, and what each device did in it; `reason` says why there is no window.
+
+    `throughput` to `stacks` are as those of `sample`: of the run folder around the samples, or kept of
+    `sample -o`; null if only the samples and their log are known.
+    """
 
     kind: str = "samples"
     file: str
@@ -24,6 +34,11 @@ class SamplesAnswer(Answer):
     devices: tuple[SampledDevice, ...]
     rows: int
     unreadable_rows: int
+    throughput: SampledRate
+    probe: dict[str, Any] | None
+    probe_reason: str | None
+    sections: dict[str, Any] | None
+    stacks: dict[str, Any] | None
     written: tuple[str, ...] | None = omitted()
 
 

@@ -30,6 +30,7 @@ from gpudebug.core.answers.setup import CleanAnswer, DefaultsAnswer, DemoAnswer,
 from gpudebug.core.answers.show import ShowAnswer
 from gpudebug.core.answers.status import StatusAnswer
 from gpudebug.core.answers.verify import VerifyAnswer
+from gpudebug.core.answers.why import WhyAnswer
 
 _CYCLE = (cycle.RecordedVerdict, cycle.RecordedBaseline, cycle.Recovered, cycle.Request, cycle.SessionDone)
 
@@ -39,6 +40,7 @@ ANSWERS: dict[str, tuple[type[Answer], ...]] = {
     "next": (*_CYCLE, cycle.Running, cycle.NothingRunning),
     "wait": (*_CYCLE, cycle.Running, cycle.NothingRunning),
     "baseline": (cycle.RecordedBaseline, cycle.RecordedAA, cycle.RecordedProfile),
+    "why": (WhyAnswer,),
     "diagnose": (DiagnoseAnswer, LayerAnswer),
     "catalogue": (CatalogueAnswer, CauseAnswer, SignalsAnswer),
     "propose": (ProposeAnswer,),

@@ -7,13 +7,13 @@ doubt of, and rather too late than too early, so that no word of a launcher is e
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gpudebug.core.command import wrappers
 from gpudebug.core.command.wrappers import LAUNCHERS, NEVER_OPEN, Wrapper
 
-__all__ = ["LAUNCHERS", "NEVER_OPEN", "Launch", "LaunchOption", "LauncherPart", "launch"]
+__all__ = ["LAUNCHERS", "NEVER_OPEN", "Launch", "LaunchOption", "LauncherPart", "launch", "programs"]
 
 _OPTION = re.compile(r"--?[A-Za-z_][^\s=]*(=.*)?", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-(inf|nan)", re.ASCII)
@@ -79,6 +79,18 @@ def launch(argv: Sequence[str]) -> Launch:
             return Launch(walked.start, tuple(parts), why)
         at = walked.program
     return Launch(None, tuple(parts), "the command names no program")
+
+
+def programs(argv: Sequence[str]) -> Iterator[int]:
+    """Where the programs of a command begin: each wrapper before its program, as far as that is certain."""
+    at: int | None = 0
+    while at is not None and at < len(argv):
+        while at < len(argv) and _ASSIGNMENT.match(argv[at]):
+            at += 1
+        if at < len(argv):
+            yield at
+        wrapper = wrappers.WRAPPERS.get(basename(argv[at])) if at < len(argv) else None
+        at = _Walk(argv, at, wrapper).walked().program if wrapper is not None else None
 
 
 def _starts_python(word: str) -> bool:

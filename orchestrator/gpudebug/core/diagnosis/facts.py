@@ -8,7 +8,7 @@ from typing import Any
 from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.command import command_line
 from gpudebug.core.command.synonyms import Synonyms, long_name
-from gpudebug.core.diagnosis import context, kinds, ofprobe, ofstacks
+from gpudebug.core.diagnosis import context, kinds, ofattached, ofprobe, ofstacks
 from gpudebug.core.diagnosis.layers import signals as layer_signals
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.ofprobe import mean, number
@@ -57,6 +57,7 @@ def facts_of(
     on_cpu = signals.get("trains_on", "cpu" if signals.get("device_stand_in") else None) == "cpu"
     stacks = ofstacks.uncrowded(stacks, foreign, on_cpu=on_cpu)
     _add(signals, ofstacks.signals(stacks))
+    _add(signals, ofattached.signals(evidence, stacks, number(signals.get("cores"))))
     _add(signals, _log(evidence))
     _add(signals, context.of_trace(trace))
     _add(signals, context.of_others(number(signals.get("gpu_util")), reference, expected))

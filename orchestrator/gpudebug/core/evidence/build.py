@@ -13,6 +13,7 @@ from gpudebug.core.evidence import latency, learning, speed, work
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.probe import crosscheck
 from gpudebug.core.records import (
+    AttachedEvidence,
     DeviceEvidence,
     DeviceInfo,
     Evidence,
@@ -88,7 +89,8 @@ class RunReadings:
     """What was read of a run: samples, log (of `log_bytes` now) and the `settings` that it printed.
 
     `loaded` is what its processes imported, `told` what they reported of training, `probe_reason` why none
-    did, `watched` where their threads were, `written` the figures of learning in files that it wrote.
+    did, `watched` where their threads were, `written` the figures of learning in files that it wrote,
+    `attached` what was seen of a job that ran already.
     """
 
     samples: SampleTable
@@ -101,6 +103,7 @@ class RunReadings:
     watched: stacks.StacksRecord | None = None
     written: Sequence[LearningSeries] = ()
     written_notes: Sequence[str] = ()
+    attached: AttachedEvidence | None = None
 
 
 def build(
@@ -198,7 +201,7 @@ def build(
         loaded=read.loaded,
         probe=_checked(inside, rate, run.devices),
         probe_reason=read.probe_reason if inside is None else None,
-        stacks=stacks.stacks_evidence(read.watched, window, main.pid if main else None, scrub),
+        stacks=stacks.stacks_evidence(read.watched, window, main.pid if main else _looked_at(read), scrub),
         spark=_spark(series),
         rise=_rise(series, window) if window else (),
         work=known_work,
@@ -206,7 +209,14 @@ def build(
         step_flags=dict(run.step_flags),
         learning=learning.series(log, read.written),
         learning_notes=tuple(read.written_notes),
+        attached=read.attached,
     )
+
+
+def _looked_at(read: RunReadings) -> int | None:
+    """The process of a job that ran already whose stacks are the run's."""
+    main = read.attached.main if read.attached else None
+    return main.pid if main else None
 
 
 def _work(

@@ -49,6 +49,7 @@ OBJECTS = frozenset(
     {
         *("failure", "window", "batch_flags", "logged", "loss", "missing", "conditions", "printed"),
         *("restated", "occasions", "loaded", "probe", "sections", "stacks", "trace", "latency", "step_flags"),
+        "attached",
     }
 )
 _TEXTS = ("why", "training", "loss")

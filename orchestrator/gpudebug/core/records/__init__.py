@@ -6,6 +6,7 @@ Units, unless a name says otherwise: seconds, percent of utilisation, `_mb` is 2
 
 from __future__ import annotations
 
+from gpudebug.core.records.attached import AttachedEvidence, SeenProcess
 from gpudebug.core.records.base import Record
 from gpudebug.core.records.conditions import Conditions
 from gpudebug.core.records.ended import (
@@ -41,6 +42,7 @@ __all__ = [
     "FORMAT_VERSION",
     "INFRASTRUCTURE",
     "VERDICTS",
+    "AttachedEvidence",
     "Conditions",
     "Counted",
     "DeviceEvidence",
@@ -67,6 +69,7 @@ __all__ = [
     "RunRecord",
     "SectionFigures",
     "SectionsEvidence",
+    "SeenProcess",
     "ServerRun",
     "Spread",
     "Stacks",
@@ -104,7 +107,8 @@ class RunRecord(Record):
     `lengthened` by how much it made it longer, None of a run as the command says. `trimmed`: its window
     has neither the device's rise to its level nor what follows the last step; those of 0.1.0 have both.
     `least_window_s` is how short its window may be, to be pooled with those of other runs; None: 5 s.
-    `own_limit_mb` is as `Failure` has it.
+    `own_limit_mb` is as `Failure` has it. `attached` is the process that was looked at while it ran already:
+    then `argv`, `cwd` and `knobs` are its, and gpudebug launched nothing of it.
     """
 
     format: int = FORMAT_VERSION
@@ -158,6 +162,7 @@ class RunRecord(Record):
     lengthened: Lengthened | None = None
     trimmed: bool = False
     least_window_s: float | None = None
+    attached: int | None = None
 
 
 class Evidence(Record):
@@ -183,9 +188,9 @@ class Evidence(Record):
     run. `work` are the candidates for the campaign's unit of work, the best first, and `work_notes` what is
     wrong with others; `step_flags` are the command's flags, beside the batch's, that set what a step takes.
     `learning` are the figures of learning beside the log's loss, and `learning_notes` what is wrong with
-    files that were read for them.
-    `resumed` is the line by which the program reports that it continues an earlier run, `cached` the one by
-    which it reports that it found a cache, `first_count` and
+    files that were read for them. `attached` is what was seen of a job that ran already, None of any other
+    run. `resumed` is the line by which the program reports that it continues an earlier run, `cached` the one
+    by which it reports that it found a cache, `first_count` and
     `last_count` are the ends of what the log counts, in `step_unit`.
     """
 
@@ -249,6 +254,7 @@ class Evidence(Record):
     step_flags: dict[str, str] = {}
     learning: tuple[LearningSeries, ...] = ()
     learning_notes: tuple[str, ...] = ()
+    attached: AttachedEvidence | None = None
 
 
 class Estimate(Record):

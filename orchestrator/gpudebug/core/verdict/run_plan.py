@@ -33,7 +33,8 @@ class RunPlan:
     With `may_complete` a run that would end by itself within about one more window is left to. `learns` says
     that the loss is judged, so that its trend should be known. With `counted` a run that counts no steps,
     work or latencies is left to end by itself: only its whole time says how fast it is. With `silent` the
-    runs beside it never showed a step, so that only the device says when start-up is over.
+    runs beside it never showed a step, so that only the device says when start-up is over. It is ended
+    `most_s` seconds after its launch, whatever it has shown by then; None: only once it has shown enough.
     """
 
     window_s: float
@@ -41,6 +42,7 @@ class RunPlan:
     learns: bool = True
     counted: bool = False
     silent: bool = False
+    most_s: float | None = None
 
 
 def time_left(total: int | None, done: int | None, rate: float | None) -> float | None:

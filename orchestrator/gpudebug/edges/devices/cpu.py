@@ -121,7 +121,7 @@ class CpuDevice:
         self._scanned = now
         members = self._tree.scan()
         trainings = self._trainings.among(members) if self._trainings else []
-        chosen = busiest(trainings, self._followed) or training_process(members, self._tree.root)
+        chosen = busiest(trainings, self._followed) or training_process(members, self._tree.adopter)
         if chosen is None or (chosen.pid, chosen.start) != self._followed:
             self._follow(chosen, now)
 

@@ -136,11 +136,13 @@ class ProcessTree:
     """All descendants of `root` but `exclude` and what these started, rescanned by `scan`.
 
     `root` is the warden: a subreaper, so that a daemonised process stays in its tree. `members`
-    holds the last scan, parents before their children.
+    holds the last scan, parents before their children. With `attached` the root is a job that gpudebug did
+    not start, itself a member.
     """
 
-    def __init__(self, root: int, exclude: Iterable[int] = ()) -> None:
+    def __init__(self, root: int, exclude: Iterable[int] = (), attached: bool = False) -> None:
         self.root = root
+        self.attached = attached
         self.exclude = frozenset(exclude)
         self.job: int | None = None
         self.missing: dict[str, str] = {}
@@ -164,6 +166,11 @@ class ProcessTree:
         self._queue.glance()
 
     @property
+    def adopter(self) -> int:
+        """The process that adopts what daemonises itself; 0, the number of none, if that is not ours."""
+        return 0 if self.attached else self.root
+
+    @property
     def written(self) -> list[str]:
         """Files of loggers that the job was seen to hold open to write."""
         return list(self._logs.paths)
@@ -173,6 +180,10 @@ class ProcessTree:
         below = children if self._listed else walked_children()
         found: dict[int, ProcessStat] = {}
         pending = list(below(self.root))
+        root = read_process(self.root) if self.attached else None
+        if root is not None:
+            # Whoever forked it, it serves no one here.
+            found[self.root] = root._replace(forked=False)
         while pending:
             pid = pending.pop()
             if pid in self.exclude or pid in found:
@@ -216,14 +227,14 @@ class ProcessTree:
 
     def _cpu_seconds(self) -> float:
         # The root's own time is the warden's; what it has reaped was the job's.
-        root = read_process(self.root)
+        root = None if self.attached else read_process(self.root)
         reaped = root.reaped_s if root else 0.0
         return reaped + sum(process.cpu_s + process.reaped_s for process in self.members.values())
 
     def _moved_bytes(self) -> tuple[int, int] | None:
         # The root's own traffic is the warden's, next to nothing; what it has reaped was the job's.
         try:
-            totals = [moved for pid in (self.root, *self.members) if (moved := moved_bytes(pid)) is not None]
+            totals = [moved for pid in {self.root, *self.members} if (moved := moved_bytes(pid)) is not None]
         except PermissionError as error:
             # A sum without one process would be less than the truth.
             self.missing.update(dict.fromkeys(("read_mb_s", "write_mb_s"), str(error)))

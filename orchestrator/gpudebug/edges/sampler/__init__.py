@@ -53,7 +53,7 @@ EXIT_ERROR = 4
 _PR_SET_DUMPABLE = 4
 
 Opener = Callable[[dict[str, Any], Processes], SamplerDevice]
-TreeOpener = Callable[[int, list[int]], Processes]
+TreeOpener = Callable[[int, list[int], bool], Processes]
 
 
 def command() -> tuple[str, ...]:
@@ -77,7 +77,8 @@ class SamplerOrder(NamedTuple):
     """What the warden asks for. `device` is a specification that `devices.resolve` made.
 
     `csv` and `log` (train.log, whose size makes `log_bytes`) are paths; `root_pid` is the root of the
-    run's process tree, by default the parent, and `exclude` are processes of ours in it. `counted` is what
+    run's process tree, by default the parent, and `exclude` are processes of ours in it; `attached` says that
+    this root is the job itself, which runs already. `counted` is what
     the sampler that is resumed counted last, None if it counted nothing; `restarts` how often one was.
     """
 
@@ -87,6 +88,7 @@ class SamplerOrder(NamedTuple):
     interval: float = INTERVAL_S
     host_interval: float = HOST_INTERVAL_S
     root_pid: int | None = None
+    attached: bool = False
     exclude: tuple[int, ...] = ()
     resume: bool = False
     restarts: int = 0
@@ -104,7 +106,8 @@ def main(open_device: Opener, open_tree: TreeOpener) -> int:
     if text is None:
         return 0
     order = SamplerOrder(**json.loads(text))
-    tree = open_tree(order.root_pid or os.getppid(), [os.getpid(), *order.exclude])
+    root = order.root_pid or os.getppid()
+    tree = open_tree(root, [os.getpid(), *order.exclude], order.attached)
     try:
         with _deadline(order.hang):
             device = open_device(order.device, tree)
@@ -119,9 +122,10 @@ def main(open_device: Opener, open_tree: TreeOpener) -> int:
     if text is None:
         return 0
     launch = json.loads(text)
-    tree.start(launch.get("job_pid"))
+    job_pid = root if order.attached else launch.get("job_pid")
+    tree.start(job_pid)
     with _deadline(order.hang):
-        device.start(launch.get("job_pid"))
+        device.start(job_pid)
     return _Sampling(order, device, tree, file, notes).run(float(launch["t0"]), lines)
 
 

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from gpudebug.edges.store.kept import get_order, put_order
     from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
     from gpudebug.edges.store.locks import RunClaim, check_locks, claimed, held_by, locked
+    from gpudebug.edges.store.lone import LoneFolders
     from gpudebug.edges.store.root import CONFIG, RUNS, WORKTREES, find_root
+    from gpudebug.edges.store.seen import get_seen, put_seen
     from gpudebug.edges.store.sessions import SessionFolder, Sessions
     from gpudebug.edges.store.summary import STATUS
 
@@ -60,6 +62,7 @@ __all__ = [
     "WORKTREES",
     "Detached",
     "Lease",
+    "LoneFolders",
     "Moment",
     "NotPermitted",
     "OtherFormat",
@@ -80,6 +83,7 @@ __all__ = [
     "find_root",
     "get_json",
     "get_order",
+    "get_seen",
     "held_by",
     "in_git",
     "leases",
@@ -91,6 +95,7 @@ __all__ = [
     "put_file",
     "put_json",
     "put_order",
+    "put_seen",
     "read_file",
     "read_head",
     "read_tail",
@@ -109,8 +114,10 @@ _HOMES = {
     "hostlocks": "device_locks",
     "kept": "get_order put_order",
     "leases": "LEASE_S Lease Moment",
+    "lone": "LoneFolders",
     "locks": "RunClaim check_locks claimed held_by locked",
     "root": "CONFIG RUNS WORKTREES find_root",
+    "seen": "get_seen put_seen",
     "sessions": "SessionFolder Sessions",
     "summary": "STATUS",
 }

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from gpudebug.core.answers.diagnosis import CauseTest, DiagnoseAnswer, DiagnosedCause, KnownCause
-from gpudebug.core.catalogue import Catalogue, frameworks
-from gpudebug.core.catalogue.settings import text_of
+from gpudebug.core.answers.diagnosis import CauseTest, DiagnoseAnswer, DiagnosedCause
+from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
@@ -27,9 +25,11 @@ from gpudebug.engine.diagnosis import layers
 from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of, waiting
 from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.diagnosis.order import record_order
+from gpudebug.engine.diagnosis.single import SingleRun, diagnosed, known_causes, of_folder, single_run
 from gpudebug.engine.hypotheses.propose import Duplicate
-from gpudebug.engine.run import adapters, catalogue
+from gpudebug.engine.run import catalogue
 from gpudebug.engine.run.evidence import log_beside, read_log, read_run_samples
+from gpudebug.engine.run.seen import seen_of
 
 _MOST = 10
 _LEAST = 0.01
@@ -52,13 +52,14 @@ class _DiagnosedCampaign:
 
 @dataclass(frozen=True)
 class _Subject:
-    """What is diagnosed; `campaign` is None for a single run, which may be `in_campaign` all the same."""
+    """What is diagnosed: a campaign's baseline, or a `single` run, which may be `in_campaign` too."""
 
     facts: DiagnosisFacts
     diagnosis: Diagnosis
     causes: Catalogue
     in_campaign: bool
     campaign: _DiagnosedCampaign | None = None
+    single: SingleRun | None = None
 
 
 def diagnose(directory: Path, run: str | None = None) -> DiagnoseAnswer:
@@ -76,11 +77,12 @@ def diagnose(directory: Path, run: str | None = None) -> DiagnoseAnswer:
         return _answer(_Subject(case.facts, case.diagnosis, case.catalogue, True, campaign))
     found = _of_run(directory, root, run)
     causes = catalogue.load(root)
-    return _answer(_Subject(found, rank(causes.causes, found), causes, root is not None))
+    diagnosis = rank(causes.causes, found.facts)
+    return _answer(_Subject(found.facts, diagnosis, causes, root is not None, single=found))
 
 
-def _of_run(directory: Path, root: Path | None, run: str) -> DiagnosisFacts:
-    """The facts of one run: of this campaign, of another folder, or of samples with their log."""
+def _of_run(directory: Path, root: Path | None, run: str) -> SingleRun:
+    """One run: of this campaign, of another folder, or of samples with their log."""
     path = next((p for p in _places(directory, root, run) if p.exists()), None)
     if (
         path is not None
@@ -90,9 +92,9 @@ def _of_run(directory: Path, root: Path | None, run: str) -> DiagnosisFacts:
     ):
         path = path.parent
     if path is not None and path.is_dir() and (path / "run.json").is_file():
-        return _of_folder(store.RunFolder(path, lambda text: text))
+        return _of_folder(store.RunFolder(path, lambda text: text), root)
     if path is not None and path.is_file() and looks_like_samples(_head(path)):
-        return _of_samples(path)
+        return _of_samples(path, root)
     what = "is not a run folder or a samples CSV" if path is not None else "is not a run here"
     raise UsageError(f"{run} {what}", next="name a folder of runs/, or the F.csv of gpudebug sample -o F.csv")
 
@@ -108,38 +110,33 @@ def _head(path: Path) -> str:
     return store.read_head(path, _HEAD).decode("utf-8", "replace")
 
 
-def _of_folder(folder: store.RunFolder) -> DiagnosisFacts:
+def _of_folder(folder: store.RunFolder, root: Path | None) -> SingleRun:
     if not folder.has("evidence.json"):
         raise StoreError(
             "the run was not finished: it has no evidence.json", file=str(folder.path), next="gpudebug next"
         )
-    evidence, record = (_record(folder, name) for name in ("evidence.json", "run.json"))
-    argv = tuple(str(word) for word in record.get("argv") or ())
-    known = frameworks.recognise(argv, adapters.known()) if argv else None
-    return facts_of(
-        [evidence], [record], argv, framework=known.name if known else None, trace=evidence.get("trace")
-    )
+    return of_folder(folder, root)
 
 
-def _record(folder: store.RunFolder, name: str) -> dict[str, Any]:
-    found = folder.read(name)
-    if not isinstance(found, dict):
-        raise StoreError("is not a run's record", file=str(folder.path / name), next="name another run")
-    return found
-
-
-def _of_samples(path: Path) -> DiagnosisFacts:
-    """Samples beside their log show neither the command nor the inside of the training."""
+def _of_samples(path: Path, root: Path | None) -> SingleRun:
+    """What was seen of the run of these samples; else what they and the log beside them show."""
+    seen = seen_of(path)
+    if seen is not None:
+        return single_run(seen.evidence.model_dump(mode="json"), seen.record, root)
     samples, log = read_run_samples(path), log_beside(path)
     evidence = build(
         EndedRun(name=path.stem, role="sample", outcome=Outcome.COMPLETED),
         RunReadings(
             samples=samples,
             log=read_log(log or path.with_suffix(".log"), samples, {}, exit_status=None, signal=None),
-            probe_reason="a run outside a campaign keeps samples and log only: run `gpudebug sample` in one",
+            probe_reason=(
+                "only samples and log are left of this run: what else was seen is kept on the host that made "
+                "it, of the last runs, and not of a file that was altered"
+            ),
         ),
     )
-    return facts_of([evidence.model_dump(mode="json")])
+    found = evidence.model_dump(mode="json")
+    return SingleRun(facts_of([found]), found, root=root)
 
 
 def _answer(subject: _Subject) -> DiagnoseAnswer:
@@ -155,7 +152,7 @@ def _answer(subject: _Subject) -> DiagnoseAnswer:
         gpu_util=number(facts.signals.get("gpu_util")),
         stand_in=stand_in if isinstance(stand_in, bool) else None,
         abstains=diagnosis.abstains,
-        gates=tuple(KnownCause(id=g.id, title=g.title, for_=g.speaks_for) for g in diagnosis.gates),
+        gates=known_causes(diagnosis),
         causes=causes,
         missing=diagnosis.missing,
         facts=dict(facts.signals),
@@ -167,20 +164,10 @@ def _answer(subject: _Subject) -> DiagnoseAnswer:
 
 def _cause(ranked: Ranked, subject: _Subject) -> DiagnosedCause:
     campaign = subject.campaign
-    test = (_waiting(ranked, campaign) or _offered(ranked, campaign)) if campaign else None
-    return DiagnosedCause(
-        id=ranked.id,
-        title=ranked.title,
-        probability=ranked.probability,
-        exposed=ranked.exposed,
-        ceiling_pp=ranked.ceiling_pp,
-        expected_util=ranked.expected_util,
-        ceiling_ratio=ranked.ceiling_ratio,
-        ceiling_steps_per_s=ranked.ceiling_steps_per_s,
-        for_=ranked.speaks_for,
-        against=ranked.speaks_against,
-        hypothesis=test or _general(ranked, subject),
-    )
+    if campaign is not None:
+        return diagnosed(ranked, _waiting(ranked, campaign) or _offered(ranked, campaign))
+    assert subject.single is not None
+    return diagnosed(ranked, subject.single.test_of(ranked, subject.causes.cause(ranked.id)))
 
 
 def _waiting(ranked: Ranked, campaign: _DiagnosedCampaign) -> CauseTest | None:
@@ -217,17 +204,6 @@ def _offered(ranked: Ranked, campaign: _DiagnosedCampaign) -> CauseTest:
         cost_s=case.cost_s,
         command=_propose(ranked),
     )
-
-
-def _general(ranked: Ranked, subject: _Subject) -> CauseTest:
-    """The catalogue's change for the framework, in `propose`'s syntax, or what is to be written."""
-    interventions = subject.causes.cause(ranked.id).interventions
-    command = _propose(ranked) if subject.in_campaign else None
-    names = (subject.facts.framework, "env", "any")
-    known = next((interventions[name] for name in names if name in interventions), None)
-    if known is None:
-        return CauseTest(title=ranked.title, command=command)
-    return CauseTest(title=ranked.title, change=text_of(known), instructions=known.code, command=command)
 
 
 def _propose(ranked: Ranked) -> str:

@@ -14,6 +14,7 @@ from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.errors import ConfigError, GpudebugError
 from gpudebug.core.samples.table import SampleTable, read_samples
 from gpudebug.core.trainlog import LogReader
+from gpudebug.core.words import LOOKS
 from gpudebug.edges import store
 from gpudebug.engine.run.live_line import Live
 
@@ -127,7 +128,7 @@ class Follower:
                 continue
             if str(record.get("start", ""))[:_SECONDS] < self.since[:_SECONDS]:
                 return
-            if record.get("role") != "sample":
+            if record.get("role") not in LOOKS:
                 yield run, record
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -41,8 +44,23 @@ def known() -> tuple[Framework, ...]:
 
 def of(root: Path, workload: Workload) -> Known:
     """The framework of a workload of the campaign at `root`, by its command and its program's imports."""
-    program = program_of(root, workload)
-    return Known(frameworks.find(workload.argv(), known(), program), program)
+    return _known(workload.argv(), program_of(root, workload))
+
+
+def of_command(argv: Sequence[str], folder: Path) -> Known:
+    """The framework of a command that is started in `folder`, which belongs to no campaign."""
+    return _known(argv, next((p for path in programs.scripts(argv) if (p := _own(path, folder))), None))
+
+
+def _known(argv: Sequence[str], program: Program | None) -> Known:
+    return Known(frameworks.find(argv, known(), program), program)
+
+
+def _own(path: str, folder: Path) -> Program | None:
+    """What a script says; its neighbours are read below its folder and `folder`."""
+    with suppress(OSError, ValueError):
+        return _program([path], folder, Path(os.path.commonpath([folder, (folder / path).resolve().parent])))
+    return None
 
 
 def program_of(root: Path, workload: Workload) -> Program | None:
@@ -50,8 +68,11 @@ def program_of(root: Path, workload: Workload) -> Program | None:
 
     Only files of the repository are read; None if the command names none.
     """
-    folder = root / workload.cwd
-    for path in programs.scripts(workload.argv()):
+    return _program(programs.scripts(workload.argv()), root / workload.cwd, root)
+
+
+def _program(scripts: Iterable[str], folder: Path, root: Path) -> Program | None:
+    for path in scripts:
         source = _source(folder / path, root)
         if source is not None:
             found = (_source(folder / other, root) for other in programs.neighbours(source, path))

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 
 def surroundings_of(bench: Bench, job: PreparedRun) -> Surroundings:
-    """What `job` would run in now. Raises LaunchError if its command cannot be found."""
+    """What `job` would run in now. Raises LaunchError if its command cannot be found.
+
+    The interpreter of a job that runs already is not asked: it may be another container's.
+    """
+    if job.attached is not None:
+        return here(None, bench.devices, job.env)
     executable = launcher.find_command(job.argv, str(job.cwd), job.env)
     path = host.find_interpreter(executable, job.env.get("PATH", ""))
     python = None
@@ -33,6 +38,8 @@ def _ask(bench: Bench, job: PreparedRun, path: str) -> launcher.Asked | None:
 
 def foreign_imports(bench: Bench, job: PreparedRun) -> dict[str, str] | None:
     """The packages of the checkout that `job` would import from elsewhere; None if that is not known."""
+    if job.attached is not None:
+        return None
     executable = launcher.find_command(job.argv, str(job.cwd), job.env)
     path = host.find_interpreter(executable, job.env.get("PATH", ""))
     packages = job.trees.packages if job.trees else {}

@@ -20,6 +20,7 @@ from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.errors import StoreError
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.inside import probe, stacks
+from gpudebug.core.inside.attached.record import FROM_OUTSIDE, read_attached
 from gpudebug.core.inside.imported_files import read_loaded
 from gpudebug.core.inside.probe import absent, counts
 from gpudebug.core.records import DeviceInfo, Evidence, Failure, LoadedFiles, PlannedEnd, RunRecord
@@ -118,7 +119,7 @@ def read_evidence(
     says if it was read as it grew."""
     written = read_written(files.collected) if files.collected else WrittenLearning()
     text = _told(files.reports) if files.reports else ""
-    found = probe.read_probe(text)
+    found, attached = probe.read_probe(text), read_attached(text)
     samples = until(read_run_samples(files.samples), planned)
     log = followed or read_log(
         files.log,
@@ -156,10 +157,11 @@ def read_evidence(
             settings=_configuration(files, redactor or Redactor()),
             loaded=_loaded(files.folder) if files.folder else None,
             told=found,
-            probe_reason=absent.reason(argv, probed, found),
+            probe_reason=FROM_OUTSIDE if attached else absent.reason(argv, probed, found),
             watched=stacks.read_stacks(text),
             written=written.series,
             written_notes=written.notes,
+            attached=attached,
         ),
         warmup=warmup,
         advice=lambda summary: loss_advice(argv, summary),

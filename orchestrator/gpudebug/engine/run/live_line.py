@@ -14,6 +14,7 @@ from typing import Protocol
 from gpudebug.core.inside.probe.live import LiveSteps
 from gpudebug.core.records import Evidence
 from gpudebug.core.trainlog import LogReader
+from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher
 from gpudebug.edges.store import jobfiles
 from gpudebug.engine.run.files import Files
@@ -71,8 +72,9 @@ class SoFar:
 
 
 class RunEnd(Protocol):
-    """Whether a run that goes on has shown enough, at a moment in which it trains."""
+    """Whether a run that goes on has shown enough, at a moment in which it trains or once it is overdue."""
 
+    def overdue(self, elapsed: float) -> bool: ...
     def due(self, tick: launcher.Tick, reader: LogReader) -> bool: ...
 
 
@@ -140,9 +142,16 @@ class Watch:
             return "STALLED"
         if self._certain(tick.elapsed):
             return "ENDED_EARLY its answer is certain"
-        if self.ending is not None and self._trains(tick.elapsed) and self.ending.due(tick, self.reader):
-            return "ENDED_BY_PLAN its planned window is full"
-        return None
+        return self._planned_end(tick)
+
+    def _planned_end(self, tick: launcher.Tick) -> str | None:
+        if self.ending is None:
+            return None
+        overdue = self.ending.overdue(tick.elapsed)
+        if not ((overdue or self._trains(tick.elapsed)) and self.ending.due(tick, self.reader)):
+            return None
+        why = f"it has run for {tick.elapsed:.0f} s" if overdue else "its planned window is full"
+        return f"{Outcome.ENDED_BY_PLAN} {why}"
 
     def _trains(self, elapsed: float) -> bool:
         """Whether the last step, if steps are seen at all, is no longer ago than usual."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,8 +20,7 @@ from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.verdict.run_plan import RunPlan
 from gpudebug.core.words import Outcome
-from gpudebug.edges import devices, git, host, launcher, sampler, store
-from gpudebug.edges.devices import replay
+from gpudebug.edges import devices, git, host, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.run import counts, learning
 from gpudebug.engine.run import server as serving
@@ -31,10 +29,19 @@ from gpudebug.engine.run.environment import Surroundings, remarks_on
 from gpudebug.engine.run.evidence import read_evidence
 from gpudebug.engine.run.extras import collect
 from gpudebug.engine.run.files import Files, files_of
-from gpudebug.engine.run.import_paths import Trees, injected
+from gpudebug.engine.run.import_paths import Trees
+from gpudebug.engine.run.launch import launch_spec, probed
 from gpudebug.engine.run.live_line import Certain, Live, Report, SoFar, Watch
 from gpudebug.engine.run.planned import LEAST_S, ending_of
 from gpudebug.engine.run.server import PreparedServer
+
+
+@dataclass(frozen=True)
+class AttachedJob:
+    """A job that runs already: the process `pid` and all below it; `argv` starts what follows it."""
+
+    pid: int
+    argv: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,7 @@ class PreparedRun:
     its planned window is full, without one it ends by itself. `lengthened` says by how much `argv` is longer
     than the command, `least_window` how short its window may be, `torch_profile` what PyTorch's profiler
     records, `layer` which layer the probe replaces. `base_env` is its unchanged environment, `code` its tree.
+    With `attached` it runs already: `argv`, `cwd` and `env` are what it was started with.
     """
 
     label: str
@@ -76,6 +84,7 @@ class PreparedRun:
     layer: str | None = None
     server: PreparedServer | None = None
     synonyms: Synonyms = ()
+    attached: AttachedJob | None = None
 
 
 @dataclass(frozen=True)
@@ -250,8 +259,10 @@ def run_files(
     ending = ending_of(plan, lambda t: so_far(t, Outcome.ENDED_BY_PLAN, LEAST_S), argv)
     watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None, ending)
     files = replace(files, served=job.server is not None)
-    spec = _launch_spec(bench, job, files, argv, marker, name, str(run_dir))
-    before = learning.standing(files.folder, argv, job.cwd) if files.folder is not None else {}
+    # What a job that runs already has written lies where it was told to, and stays there.
+    ours = job.attached is None
+    spec = launch_spec(bench, job, files, argv, marker, name, str(run_dir))
+    before = learning.standing(files.folder, argv, job.cwd) if files.folder is not None and ours else {}
     launched = launcher.launch(spec, watch.observe)
     found = counts.compare(files, launched)
     launched = counts.ending(launched, found.altered)
@@ -261,6 +272,7 @@ def run_files(
         counts.take_over(files.reports, found.altered)
         if files.folder is not None:
             store.copy_into(files.notes, json.dumps(notes, indent=1).encode() + b"\n")
+        if files.folder is not None and ours:
             collect(files.folder, argv, job.cwd, redactor)
             learning.collect(files.folder, argv, job.cwd, redactor, before, notes.get("written") or ())
     read_from = files.without(found.altered)
@@ -311,88 +323,5 @@ def _record(
         patterns=dict(bench.patterns),
         start=now(),
         trimmed=True,
+        attached=job.attached.pid if job.attached is not None else None,
     )
-
-
-def _launch_spec(
-    bench: Bench, job: PreparedRun, files: Files, argv: tuple[str, ...], marker: str, run: str, run_dir: str
-) -> launcher.LaunchSpec:
-    device = dict(bench.device)
-    if device["kind"] == "replay":
-        recording = replay.pick(str(device["folder"]), job.label, _ordinal(bench, job.label))
-        speed = float(str(device.get("speed", 1.0)))
-        argv = tuple(replay.player_command(recording, speed))
-        device = {"kind": "replay", "path": str(recording), "speed": speed}
-    if device["kind"] == "cpu" and probed(job):
-        device["probe"] = str(Path(str(files.records)) / launcher.PROBE)
-    request = {
-        "device": device,
-        "csv": str(files.samples),
-        "log": str(files.log),
-        "interval": bench.interval,
-        "host_interval": max(1.0, bench.interval),
-    }
-    ours = {
-        "GPUDEBUG_RUN": marker,
-        "GPUDEBUG_RUN_DIR": str(files.job),
-        launcher.RECORDS_DIR: str(files.records),
-    }
-    own = bench.campaign is not None
-    port = server = None
-    if job.server is not None and not bench.replays:
-        port = serving.port_of(job.server)
-        bench.report(Live(run, 0.0, None, None, None, None, None, serving.starting(job.server)))
-        theirs = replace(job, env=job.server.env, env_names=job.server.env_names)
-        env = {**_env(theirs, own=own), **ours}
-        server = serving.spec_of(job.server, env, files.server_log, port, run=run, run_dir=run_dir)
-    return launcher.LaunchSpec(
-        argv=serving.with_port(argv, port),
-        cwd=str(job.cwd),
-        env=serving.variables_with_port({**_env(job, own=own), **ours}, job.env_names, port),
-        server=server,
-        log=str(files.log),
-        timeout=job.timeout,
-        max_output=job.max_output,
-        sampler=launcher.SamplerSpec(
-            argv=sampler.command(),
-            env=dict(os.environ),
-            request=request,
-            csv=str(files.samples),
-            interval=bench.interval,
-            required=bench.require_sampler,
-        ),
-        hold_fds=bench.hold_fds,
-        marker=marker,
-        records=str(files.records),
-    )
-
-
-def probed(job: PreparedRun) -> bool:
-    """Whether the job's Python is made to report; it is unless `probe: false` is set."""
-    return job.trees.probe if job.trees else True
-
-
-def _env(job: PreparedRun, *, own: bool) -> dict[str, str]:
-    """The job's variables, and what makes its Python report.
-
-    With `own` nothing that is meant for gpudebug comes from its caller: what is pinned says it all.
-    """
-    # One that gpudebug itself was started with would do it to every run.
-    ours = (launcher.TORCH_PROFILE, launcher.LAYER)
-    env = {
-        name: value
-        for name, value in job.env.items()
-        if name not in ours and not (own and name.startswith("GPUDEBUG_") and name not in job.env_names)
-    }
-    if job.torch_profile is not None:
-        env[launcher.TORCH_PROFILE] = str(job.torch_profile)
-    if job.layer is not None:
-        env[launcher.LAYER] = job.layer
-    if job.trees is None:
-        return launcher.inject(env)
-    return injected(env, job.trees) if probed(job) else env
-
-
-def _ordinal(bench: Bench, label: str) -> int:
-    """How many runs of this label came before the newest."""
-    return max(0, sum(1 for n in bench.workspace.run_names() if n.partition("-")[2] == label) - 1)

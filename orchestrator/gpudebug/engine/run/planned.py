@@ -52,7 +52,13 @@ class PlannedEnding:
         self.spent_s = 0.0
         self.end: PlannedEnd | None = None
 
+    def overdue(self, elapsed: float) -> bool:
+        """Whether the run has gone on for as long as its plan allows."""
+        return self.plan.most_s is not None and elapsed >= self.plan.most_s
+
     def due(self, tick: launcher.Tick, reader: LogReader) -> bool:
+        if self.overdue(tick.elapsed):
+            return self._ended(tick)
         if tick.elapsed < self.look_at:
             return False
         start = thread_time()
@@ -60,8 +66,9 @@ class PlannedEnding:
         self.spent_s += thread_time() - start
         wait = next_look(self.wanted, seen, self._left(seen, reader))
         self.look_at = max(tick.elapsed + wait, (self.spent_s - LOOKS_S) / LOOK_SHARE)
-        if wait > 0:
-            return False
+        return wait <= 0 and self._ended(tick)
+
+    def _ended(self, tick: launcher.Tick) -> bool:
         self.end = PlannedEnd(
             at_s=round(tick.elapsed, 3), log_bytes=tick.log_bytes, window_s=self.plan.window_s
         )

@@ -29,6 +29,7 @@ from gpudebug.engine.run.live_line import Live, Report
 from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, resolve_device, set_aside
 from gpudebug.engine.run.origins import packages_of
 from gpudebug.engine.run.planned import plan_of
+from gpudebug.engine.run.reach import OutOfReach, beyond_reach
 from gpudebug.engine.run.server import prepared
 
 
@@ -184,6 +185,9 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
     except (DeviceError, LaunchError) as e:
         e.file = e.file or str(cycle.loaded.workspace.config)
         raise
+    beyond = beyond_reach(workload.argv(), cycle.loaded.workspace.root / workload.cwd)
+    if beyond is not None and spec["kind"] != "replay":
+        raise OutOfReach(beyond, str(cycle.loaded.workspace.config))
     settings.settle(cycle.loaded, spec, pins=cycle.pins)
     _refuse_silent(infos)
     return Bench(

@@ -34,12 +34,14 @@ from gpudebug.engine.run.files import Files, files_of
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import Bench, PreparedRun, measure, run_files
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
+from gpudebug.engine.run.seen import keep_seen
 from gpudebug.engine.run.server import prepared
 from gpudebug.engine.run.traces import keep_beside, located
 
 TIMED_OUT = 124
 OWN_FAILURE = 125
 _TAIL = 1 << 16
+_VERBS = {"sample": "sample", "why": "look at"}
 
 
 def sample(
@@ -57,11 +59,12 @@ def sample(
     """Run `command` once and summarise its devices; without one, the campaign's workload as it is.
 
     Without `output`, a run folder in a campaign is used; `force` replaces an `output` that gpudebug did not
-    write. What PyTorch's profiler records goes there too, or beside `output` as `F.trace.json.gz`. Refuses a
+    write. What PyTorch's profiler records goes there too, or beside `output` as `F.trace.json.gz`; what else
+    was seen is kept for `diagnose` and `analyze` of `output`. Refuses a
     session whose workload is none that was recorded.
     """
     root = store.find_root(directory)
-    job = _job(directory, command) if command else _workload(directory, root)
+    job = _job(directory, command) if command else workload_job(directory, root)
     job = replace(job, timeout=timeout or job.timeout, torch_profile=torch_profile)
     launcher.find_command(job.argv, str(job.cwd), job.env)
     bench = lone_bench(root or directory, device, job.env, directory, interval, report)
@@ -70,6 +73,7 @@ def sample(
             return _in_campaign(bench, job)
         files = _files(directory, output, served=job.server is not None, force=force)
         launched, evidence, lost = _beside(bench, job, files)
+    keep_seen(files.samples, evidence, bench, job)
     remarks = [*lost, *_remarks(job, evidence)]
     return _answer(evidence, launched.exit_status, launched.signal, files, bench, remarks)
 
@@ -88,10 +92,13 @@ def _job(directory: Path, command: Sequence[str]) -> PreparedRun:
     )
 
 
-def _workload(directory: Path, root: Path | None) -> PreparedRun:
-    """The workload of gpudebug.yaml with what was accepted; for a session, as its baseline was recorded."""
+def workload_job(directory: Path, root: Path | None, doing: str = "sample") -> PreparedRun:
+    """The workload of gpudebug.yaml with what was accepted; for a session, as its baseline was recorded.
+
+    `doing` is the command that looks at it. UsageError without a campaign.
+    """
     if root is None:
-        raise UsageError("no command to sample", next="gpudebug sample -- python train.py")
+        raise UsageError(f"no command to {_VERBS[doing]}", next=f"gpudebug {doing} -- python train.py")
     session = session_of()
     loaded = load(directory, session)
     if session is not None:

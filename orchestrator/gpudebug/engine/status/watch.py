@@ -14,7 +14,7 @@ from gpudebug.core.answers.status import NextAction
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe.live import LATELY_S
 from gpudebug.core.samples.live import DeviceNow, HostNow
-from gpudebug.core.words import Word
+from gpudebug.core.words import LOOKS, Word
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import read, stored_record
 from gpudebug.engine.live.run_files import FollowedRun, LogFacts
@@ -283,7 +283,7 @@ def _newest(workspace: store.Workspace) -> tuple[store.RunFolder, dict[str, Any]
     for name in reversed(workspace.run_names()):
         run = workspace.run(name)
         record = stored_record(run, "run.json")
-        if record and record.get("role") != "sample":
+        if record and record.get("role") not in LOOKS:
             return run, record
     return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpudebug.core import config as configs
@@ -18,6 +18,7 @@ from gpudebug.engine.agents import instructions as agents
 from gpudebug.engine.campaign.files import progress_head, progress_path, read_config, read_progress
 from gpudebug.engine.campaign.links import refuse_links
 from gpudebug.engine.run import adapters
+from gpudebug.engine.tools.carry_over import carried_over, look_of
 
 ENDED = (
     "runs that would go on for long are ended by gpudebug after 30 s of steady training; "
@@ -27,6 +28,7 @@ LEARNING = (
     "learning will be judged by a reward if the runs show one, else by the training loss, from the log or "
     "from TensorBoard, W&B, CSV or JSONL files; the first baseline says which, and criteria.learning sets it"
 )
+_NOTHING_SET: Mapping[str, str] = {}
 _FOLDERS = ("runs", "progress", "hypotheses")
 
 
@@ -40,13 +42,20 @@ def init(
     goal: str = "",
     agent: Sequence[str] = (),
     session: str | None = None,
+    run: str | None = None,
 ) -> InitAnswer:
     """Write gpudebug.yaml, the progress file and the folders in `directory`; add runs/ to .gitignore.
+
+    `run` is a folder of `gpudebug why`: its command is the default, and a person's call makes it the first
+    run of the baseline if it was one of this code, command, interpreter and device.
 
     With `agent`, the instruction files of these agents, too; without a command, those alone, beside the
     gpudebug.yaml that is there. A person's call pins the settings, a session's does not.
     """
     chosen = [known.agent(name) for name in agent]
+    begun = look_of(directory, run) if run is not None else None
+    if begun is not None and command is None:
+        command = begun.command
     if not command or not command.strip():
         if chosen and command is None and (root := store.find_root(directory)):
             return _instruct(root, chosen)
@@ -71,12 +80,15 @@ def init(
         goal=goal,
         progress=progress,
         locked=frameworks.suggested_locks(draft.workload.argv(), kinds, program),
+        settings=begun.settings if begun is not None else {},
     )
     config = configs.load(text, str(path))
     notes += _about(directory, config)
     # First: an init that is cut off before gpudebug.yaml is there is simply run again.
     notes += _pinned(directory, config, session)
     files = _write(directory, config, text)
+    if begun is not None:
+        notes.append(carried_over(directory, begun, session))
     return InitAnswer(
         campaign=name,
         framework=_framework(directory, config),
@@ -122,9 +134,11 @@ def _text(
     goal: str = "",
     progress: str | None = None,
     locked: tuple[str, ...] = (),
+    settings: Mapping[str, str] = _NOTHING_SET,
 ) -> str:
     try:
-        return configs.config_text(name, command, reference, goal=goal, progress=progress, locked=locked)
+        text = configs.config_text(name, command, reference, goal=goal, progress=progress, locked=locked)
+        return text + "".join(f"{key}: {value}\n" for key, value in settings.items())
     except ShellSyntaxError as e:
         raise UsageError(
             f"the command cannot be split as a shell would: {e}", next="close its quotes, then try again"

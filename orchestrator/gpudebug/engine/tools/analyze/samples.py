@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpudebug.core.answers.analyze import SamplesAnswer
+from gpudebug.core.answers.sample import SampledRate
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
-from gpudebug.core.samples.table import read_samples
+from gpudebug.core.records import Evidence
+from gpudebug.core.samples.table import SampleTable, read_samples
 from gpudebug.core.samples.timeline import timelines
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import charts
 from gpudebug.engine.run.evidence import log_beside, read_log
 from gpudebug.engine.run.sample import devices_in, window_in
+from gpudebug.engine.run.seen import seen_of
 from gpudebug.engine.tools.analyze.kinds import AnalyzedFile
 
 _POINTS = 4000
@@ -24,12 +27,9 @@ def samples(path: Path) -> AnalyzedFile:
         found = read_samples(f, str(path))
     if found.refused:
         raise GpudebugError(found.refused, file=str(path), next="is this the right file?")
-    log = log_beside(path)
-    summary = read_log(log, found, {}, exit_status=None, signal=None) if log else LogReader().summary()
-    evidence = build(
-        EndedRun(name=path.stem, role="sample", outcome=Outcome.COMPLETED),
-        RunReadings(samples=found, log=summary),
-    )
+    seen = seen_of(path)
+    evidence = seen.evidence if seen is not None else _of_files(path, found)
+    shown = evidence.model_dump(mode="json", include={"probe", "sections", "stacks"})
     answer = SamplesAnswer(
         file=str(path),
         window=window_in(evidence),
@@ -37,5 +37,20 @@ def samples(path: Path) -> AnalyzedFile:
         devices=devices_in(evidence),
         rows=len(found.rows),
         unreadable_rows=found.unreadable,
+        throughput=SampledRate(steps_per_s=evidence.steps_per_s),
+        probe=shown["probe"],
+        probe_reason=evidence.probe_reason,
+        sections=shown["sections"],
+        stacks=shown["stacks"],
     )
     return AnalyzedFile(answer, charts.samples, {"timeline": timelines(found, _POINTS)})
+
+
+def _of_files(path: Path, found: SampleTable) -> Evidence:
+    """What the samples and the log beside them show."""
+    log = log_beside(path)
+    summary = read_log(log, found, {}, exit_status=None, signal=None) if log else LogReader().summary()
+    return build(
+        EndedRun(name=path.stem, role="sample", outcome=Outcome.COMPLETED),
+        RunReadings(samples=found, log=summary),
+    )

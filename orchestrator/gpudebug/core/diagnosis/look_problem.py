@@ -1,0 +1,109 @@
+"""What kept one look at a command from seeing its training, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from gpudebug.core.records import Evidence, RunRecord
+from gpudebug.core.statistics import numbers
+from gpudebug.core.words import Outcome
+
+_TERMINAL = re.compile(
+    r"EOFError: EOF when reading a line|not a (tty|terminal)\b|Inappropriate ioctl for device|curses\.error"
+    r"|(wants|needs|requires?|must be (run|started) (in|from)|without) an? (interactive )?(terminal|tty)\b"
+    r"|[Cc]annot open /dev/tty|setupterm|termios\.error",
+    re.IGNORECASE,
+)
+"""What Python, curses, docker, ssh and prompts of libraries print if standard input is no terminal."""
+_CROWDED = 15.0
+"""Percent of the cores that others use: from here on shares of the time are rough (as `ofstacks` has it)."""
+_STARTING_S = 300
+_LONGEST = 200
+
+
+class LookProblem(NamedTuple):
+    """`text` is one line with what to do; `for_s` is how long another look should be, None: as long."""
+
+    text: str
+    for_s: int | None = None
+
+
+def problem_of(record: RunRecord, evidence: Evidence, log_end: str = "") -> LookProblem | None:
+    """None if the look saw a training in a steady window, and the command did not fail.
+
+    `log_end` are the last lines of the log.
+    """
+    if evidence.window is None or evidence.outcome is Outcome.CRASHED:
+        return _unseen(record, evidence, log_end)
+    return None if _steps(evidence) else _no_step(evidence)
+
+
+def is_blind(evidence: Evidence) -> bool:
+    """Whether no cause can rest on it: it has no steady window, or failed before it showed a step."""
+    return evidence.window is None or (evidence.outcome is Outcome.CRASHED and not _steps(evidence))
+
+
+def _steps(evidence: Evidence) -> bool:
+    return bool(evidence.probe or evidence.steps_per_s or evidence.progress_per_s or evidence.latency)
+
+
+def _unseen(record: RunRecord, evidence: Evidence, log_end: str) -> LookProblem:
+    took = numbers.duration(evidence.duration_s or 0.0)
+    failed = evidence.failure.lines[-1] if evidence.failure and evidence.failure.lines else ""
+    asked = _asks(failed) or (_asks(log_end) if evidence.outcome is not Outcome.COMPLETED else "")
+    if asked:
+        return LookProblem(
+            f"the command wants a terminal, and gpudebug gives it none ({asked}): give its answers as "
+            "options, or from a file: sh -c 'CMD < answers'"
+        )
+    if evidence.outcome is Outcome.COMPLETED and record.leaked:
+        behind = (
+            "1 process behind, which was"
+            if record.leaked == 1
+            else f"{record.leaked} processes behind, which were"
+        )
+        return LookProblem(
+            f"the command ended after {took} and left {behind} ended: start the "
+            "training in the foreground (no `&`, nohup or daemon; `wait` at the end of a script)"
+        )
+    if evidence.outcome is Outcome.COMPLETED:
+        return LookProblem(
+            f"the command ended by itself after {took}: a look needs 5 s of steady training behind the "
+            "start-up; give it more steps"
+        )
+    if failed:
+        return LookProblem(f"the command failed after {took}: {failed.strip()[:_LONGEST]}")
+    if evidence.outcome is Outcome.ENDED_BY_PLAN:
+        return _no_step(evidence)
+    how = f", {evidence.reason}" if evidence.reason else ""
+    status = f" with status {record.exit_status}" if record.exit_status else ""
+    return LookProblem(f"the command ended after {took}{status} ({evidence.outcome}{how}): see train.log")
+
+
+def _asks(text: str) -> str:
+    """The line by which a program says that it has no terminal."""
+    lines = [line.strip() for line in text.splitlines() if _TERMINAL.search(line)]
+    return lines[-1][:_LONGEST] if lines else ""
+
+
+def _no_step(evidence: Evidence) -> LookProblem:
+    took = numbers.duration(evidence.duration_s or 0.0)
+    longer = max(_STARTING_S, round(2 * (evidence.duration_s or 0.0)))
+    return LookProblem(
+        f"no training step was seen in {took}: if it still starts, look for longer; a training without "
+        "PyTorch shows its steps by lines such as `step 10 loss 2.5`",
+        for_s=longer if evidence.outcome is Outcome.ENDED_BY_PLAN else None,
+    )
+
+
+def disturbances(evidence: Evidence) -> tuple[str, ...]:
+    """What others did on the host meanwhile that makes the figures rough."""
+    found, others = [], evidence.conditions
+    if others.foreign_procs:
+        found.append("another process computed on the device: its utilisation is not this training's alone")
+    if others.foreign_cpu is not None and others.foreign_cpu >= _CROWDED:
+        found.append(
+            f"other programs used {others.foreign_cpu:.0f}% of the cores: the shares and rates are rough"
+        )
+    return tuple(found)

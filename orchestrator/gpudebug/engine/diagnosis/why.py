@@ -1,0 +1,200 @@
+"""`gpudebug why`: one look at a training, and why its device waits, without a campaign."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpudebug.core.answers.sample import FailureLines, SampledRate
+from gpudebug.core.answers.why import WhyAnswer
+from gpudebug.core.command.reach import BeyondReach
+from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, is_blind, problem_of
+from gpudebug.core.diagnosis.model import Ranked
+from gpudebug.core.diagnosis.rank import diagnose
+from gpudebug.core.diagnosis.step_parts import step_parts
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, RunPlan
+from gpudebug.edges import launcher, store
+from gpudebug.engine.campaign.playback import NOTE
+from gpudebug.engine.diagnosis.premises_of_look import note_code, with_premises
+from gpudebug.engine.diagnosis.single import diagnosed, known_causes, single_run
+from gpudebug.engine.run import catalogue
+from gpudebug.engine.run.live_line import Report
+from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure
+from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
+from gpudebug.engine.run.reach import OutOfReach, beyond_reach
+from gpudebug.engine.run.sample import devices_in, window_in, workload_job
+
+ROLE = "why"
+FOLDER = "gpudebug-why"
+COMMAND = "gpudebug why"
+MOST_S = 90.0
+"""Nobody waits longer for an answer: a run that has not shown its steady window by then is ended too."""
+_MOST = 5
+_LEAST = 0.03
+_LIKELY = 0.05
+_LOG_END = 4096
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """What is looked at: `job` is what gpudebug launches to see it, the training itself or a follower of one
+    that runs already; its argv, cwd and variables are those of the training. `root` is the campaign's.
+
+    `bench.workspace` is where the evidence goes; `notes` are remarks for the answer. `beyond` says that the
+    training does not run below the command, `workload` that it is the campaign's.
+    """
+
+    bench: Bench
+    job: PreparedRun
+    root: Path | None
+    notes: tuple[str, ...] = ()
+    beyond: BeyondReach | None = None
+    workload: bool = False
+
+
+def why(
+    directory: Path,
+    command: Sequence[str],
+    report: Report,
+    *,
+    most: float | None = None,
+    to_the_end: bool = False,
+    interval: float = 0.2,
+    device: str = "auto",
+) -> WhyAnswer:
+    """Run `command` until its steady window shows enough, at most `MOST_S`, and say why its device waits.
+
+    Without one it is the campaign's workload. With `most` it is ended after so many seconds, with
+    `to_the_end` by itself. The evidence is a sealed run folder: `runs/NNNN-why` in a campaign, else the first
+    free `gpudebug-why-N` of `directory`. OutOfReach if the training would run on another host.
+    """
+    root = store.find_root(directory)
+    job = job_in(directory, command) if command else workload_job(directory, root, ROLE)
+    job = replace(job, label=ROLE, role=ROLE, plan=plan_for(most, to_the_end=to_the_end))
+    launcher.find_command(job.argv, str(job.cwd), job.env)
+    beyond = beyond_reach(job.argv, job.cwd)
+    if beyond is not None and not beyond.here:
+        raise OutOfReach(beyond)
+    if root is None:
+        job = with_premises(job, directory, device, interval)
+    bench = lone_bench(root or directory, device, job.env, directory, interval, report)
+    bench = replace(bench, workspace=workspace_of(directory, root))
+    with devices_held([bench], directory, COMMAND) as (held,), _claimed(held, root) as ready:
+        return explain(LookedAt(ready, job, root, beyond=beyond, workload=not command))
+
+
+def plan_for(most: float | None, *, to_the_end: bool) -> RunPlan | None:
+    """How long a look goes on: until its window is full, `most` seconds, or to the training's end (None)."""
+    if to_the_end:
+        return None
+    if most is not None:
+        return RunPlan(most, learns=False, most_s=most)
+    return RunPlan(LEAST_WINDOW_S, learns=False, most_s=MOST_S)
+
+
+def workspace_of(directory: Path, root: Path | None) -> store.Workspace:
+    """Where the folder of evidence goes."""
+    return store.Workspace(root) if root is not None else store.LoneFolders(directory, FOLDER)
+
+
+def job_in(directory: Path, command: Sequence[str]) -> PreparedRun:
+    """One run of `command` in `directory`, with the caller's variables."""
+    return PreparedRun(
+        label=ROLE,
+        role=ROLE,
+        argv=tuple(command),
+        cwd=directory,
+        env=dict(os.environ),
+        env_names=(),
+        timeout=None,
+        stall_timeout=None,
+        max_output=None,
+    )
+
+
+@contextmanager
+def _claimed(bench: Bench, root: Path | None) -> Iterator[Bench]:
+    """The bench with the campaign's claim held, if it is one's."""
+    if root is None:
+        yield bench
+        return
+    with claim_of(bench.workspace, COMMAND) as claim:
+        yield replace(bench, hold_fds=(claim.fd, *bench.hold_fds))
+
+
+def explain(looked_at: LookedAt) -> WhyAnswer:
+    """Look at it, seal the evidence and diagnose it."""
+    bench = looked_at.bench
+    measured = measure(bench, looked_at.job)
+    note_code(measured, bench.workspace.root)
+    bench.workspace.seal(measured.folder)
+    notes = (*((NOTE,) if bench.replays else ()), *bench.notes, *looked_at.notes)
+    return answer_of(measured, replace(looked_at, notes=notes))
+
+
+def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
+    """What one run shows and the causes that explain it, the most probable first.
+
+    None is named if the run shows no steady window, or of a training beyond the command.
+    """
+    root, beyond = looked_at.root, looked_at.beyond
+    record, evidence = measured.record, measured.evidence
+    single = single_run(evidence.model_dump(mode="json"), record.model_dump(mode="json"), root)
+    causes = catalogue.load(root)
+    found = diagnose(causes.causes, single.facts)
+    problem = problem_of(record, evidence, _log_end(measured.folder))
+    if beyond is not None:
+        problem = LookProblem(f"{beyond.unseen}: {beyond.instead}")
+    blind = beyond is not None or is_blind(evidence)
+    shown = [] if blind else [c for c in found.causes if c.probability >= _LEAST][:_MOST]
+    failure = evidence.failure
+    return WhyAnswer(
+        command=record.command,
+        outcome=str(evidence.outcome),
+        why=evidence.reason,
+        exit_status=record.exit_status,
+        duration_s=evidence.duration_s,
+        window=window_in(evidence),
+        reason=evidence.window_reason,
+        devices=devices_in(evidence),
+        throughput=SampledRate(steps_per_s=evidence.steps_per_s),
+        step=step_parts(evidence),
+        failure=FailureLines(class_=failure.kind, lines=failure.lines) if failure else None,
+        problem=problem.text if problem else None,
+        kind=found.kind,
+        framework=single.facts.framework,
+        abstains=problem.text if problem and blind else found.abstains,
+        gates=known_causes(found),
+        causes=tuple(diagnosed(c, single.test_of(c, causes.cause(c.id))) for c in shown),
+        missing=found.missing,
+        notes=(*disturbances(evidence), *looked_at.notes),
+        replayed=bool(record.replayed),
+        folder=str(measured.folder.path),
+        next_command=_next(measured, looked_at, problem, [] if found.abstains else shown),
+    )
+
+
+def _log_end(folder: store.RunFolder) -> str:
+    try:
+        return store.read_tail(folder.log, _LOG_END).decode("utf-8", "replace")
+    except GpudebugError:
+        return ""
+
+
+def _next(
+    measured: MeasuredRun, looked_at: LookedAt, problem: LookProblem | None, shown: Sequence[Ranked]
+) -> str:
+    if problem is not None and not shown:
+        longer = f" --for {problem.for_s}s" if problem.for_s else ""
+        again = "" if looked_at.workload else f" -- {measured.record.command}"
+        return f"{COMMAND}{longer}{again}"
+    if looked_at.root is None:
+        return f"gpudebug init --from {measured.folder.name}"
+    if not looked_at.workload:
+        return f"gpudebug diagnose {measured.folder.name}"
+    likely = [c for c in shown if c.probability >= _LIKELY]
+    return f"gpudebug propose --from-catalogue {likely[0].id}" if likely else "gpudebug next"

@@ -1,0 +1,109 @@
+"""From a prepared run to what the launcher is asked to start, under the sampler."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpudebug.edges import launcher, sampler
+from gpudebug.edges.devices import replay
+from gpudebug.engine.run import server as serving
+from gpudebug.engine.run.files import Files
+from gpudebug.engine.run.import_paths import injected
+from gpudebug.engine.run.live_line import Live
+
+if TYPE_CHECKING:
+    from gpudebug.engine.run.measure import Bench, PreparedRun
+
+
+def launch_spec(
+    bench: Bench, job: PreparedRun, files: Files, argv: tuple[str, ...], marker: str, run: str, run_dir: str
+) -> launcher.LaunchSpec:
+    device = dict(bench.device)
+    if device["kind"] == "replay":
+        recording = replay.pick(str(device["folder"]), job.label, _ordinal(bench, job.label))
+        speed = float(str(device.get("speed", 1.0)))
+        argv = tuple(replay.player_command(recording, speed))
+        device = {"kind": "replay", "path": str(recording), "speed": speed}
+    if device["kind"] == "cpu" and probed(job):
+        device["probe"] = str(Path(str(files.records)) / launcher.PROBE)
+    request = {
+        "device": device,
+        "csv": str(files.samples),
+        "log": str(files.log),
+        "interval": bench.interval,
+        "host_interval": max(1.0, bench.interval),
+    }
+    env = _env(job, own=bench.campaign is not None)
+    cwd = str(job.cwd)
+    if job.attached is not None:
+        # The follower stands in for the job: it needs nothing of the job's surroundings.
+        argv, env, cwd = job.attached.argv, dict(os.environ), str(bench.workspace.root)
+        request |= {"root_pid": job.attached.pid, "attached": True}
+    ours = {
+        "GPUDEBUG_RUN": marker,
+        "GPUDEBUG_RUN_DIR": str(files.job),
+        launcher.RECORDS_DIR: str(files.records),
+    }
+    port = server = None
+    if job.server is not None and not bench.replays:
+        port = serving.port_of(job.server)
+        bench.report(Live(run, 0.0, None, None, None, None, None, serving.starting(job.server)))
+        theirs = replace(job, env=job.server.env, env_names=job.server.env_names)
+        its = {**_env(theirs, own=bench.campaign is not None), **ours}
+        server = serving.spec_of(job.server, its, files.server_log, port, run=run, run_dir=run_dir)
+    return launcher.LaunchSpec(
+        argv=serving.with_port(argv, port),
+        cwd=cwd,
+        env=serving.variables_with_port({**env, **ours}, job.env_names, port),
+        server=server,
+        log=str(files.log),
+        timeout=job.timeout,
+        max_output=job.max_output,
+        sampler=launcher.SamplerSpec(
+            argv=sampler.command(),
+            env=dict(os.environ),
+            request=request,
+            csv=str(files.samples),
+            interval=bench.interval,
+            required=bench.require_sampler,
+        ),
+        hold_fds=bench.hold_fds,
+        marker=marker,
+        records=str(files.records),
+    )
+
+
+def probed(job: PreparedRun) -> bool:
+    """Whether the job's Python is made to report; it is unless `probe: false` is set, or it runs already."""
+    if job.attached is not None:
+        return False
+    return job.trees.probe if job.trees else True
+
+
+def _env(job: PreparedRun, *, own: bool) -> dict[str, str]:
+    """The job's variables, and what makes its Python report.
+
+    With `own` nothing that is meant for gpudebug comes from its caller: what is pinned says it all.
+    """
+    # One that gpudebug itself was started with would do it to every run.
+    ours = (launcher.TORCH_PROFILE, launcher.LAYER)
+    env = {
+        name: value
+        for name, value in job.env.items()
+        if name not in ours and not (own and name.startswith("GPUDEBUG_") and name not in job.env_names)
+    }
+    if job.torch_profile is not None:
+        env[launcher.TORCH_PROFILE] = str(job.torch_profile)
+    if job.layer is not None:
+        env[launcher.LAYER] = job.layer
+    if job.trees is None:
+        return launcher.inject(env)
+    return injected(env, job.trees) if probed(job) else env
+
+
+def _ordinal(bench: Bench, label: str) -> int:
+    """How many runs of this label came before the newest."""
+    return max(0, sum(1 for n in bench.workspace.run_names() if n.partition("-")[2] == label) - 1)

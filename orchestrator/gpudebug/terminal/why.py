@@ -1,0 +1,125 @@
+"""The answer of `gpudebug why` as text for people: at most twelve lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+from gpudebug.core.answers.diagnosis import DiagnosedCause
+from gpudebug.core.answers.sample import SampledDevice
+from gpudebug.core.answers.why import StepParts, WhyAnswer
+from gpudebug.core.statistics import numbers
+from gpudebug.core.words import AS_PLANNED
+from gpudebug.terminal.attached import job, ranks, unseen
+from gpudebug.terminal.fit import screen, short, wrap
+from gpudebug.terminal.sample import devices as each_device
+
+MOST_LINES = 12
+_MOST_DEVICES = 2
+_PLACES = 2
+_PROBLEM = 5
+_A_CAUSE = 2
+_LIKELY = 0.03
+_WIDEST = 120
+_INDENT = "   "
+
+
+def why(answer: WhyAnswer) -> str:
+    """Render the answer; what does not fit is in the folder and in `--json`."""
+    seen = answer.devices if answer.window else ()
+    above = [_head(answer), *_devices(seen), *_step(answer.step), *_job(answer)]
+    below = [*_aside(answer), f"Next  {answer.next_command}"]
+    left = MOST_LINES - len(above) - len(below)
+    shown = [c for c in answer.causes if c.probability >= _LIKELY][: max(1, left // _A_CAUSE)]
+    if answer.abstains:
+        shown = []
+    causes = [line for place, cause in enumerate(shown, 1) for line in _cause(place, cause)]
+    return "\n".join([*[*above, *causes][: MOST_LINES - len(below)], *below])
+
+
+def _cut(text: str, indent: str = "", keep: int = 0) -> str:
+    """One line of at most the screen's columns; its first `keep` characters stay whatever that takes."""
+    here = screen()
+    widest = min(here.columns, _WIDEST) if here.terminal else _WIDEST
+    return short(f"{indent}{here.line(text)}", max(widest, len(indent) + keep))
+
+
+def _head(answer: WhyAnswer) -> str:
+    took = numbers.duration(answer.duration_s) if answer.duration_s else numbers.UNKNOWN
+    rate = answer.throughput.steps_per_s
+    speed = f", {numbers.number(rate, 'steps/s')}" if rate is not None else ""
+    kind = answer.framework or answer.kind
+    ended = answer.outcome if answer.outcome not in AS_PLANNED else ""
+    if ended:
+        ended = f"{ended} ({answer.why}), " if answer.why else f"{ended}, "
+    seen = (
+        f"steady from {answer.window.start_s:.0f} to {answer.window.end_s:.0f} s{speed}"
+        if answer.window
+        else "no steady window"
+    )
+    return _cut(f"{ended}{took} of {kind}, {seen}: {answer.command}")
+
+
+def _devices(rows: Sequence[SampledDevice]) -> list[str]:
+    """A line each, or of many the mean, the least and the most."""
+    if len(rows) <= _MOST_DEVICES:
+        return [_cut(line) for line in each_device(rows)]
+    known = [d.gpu_util.mean for d in rows if d.gpu_util is not None]
+    if not known:
+        return [_cut(f"{len(rows)} devices: gpu_util unknown: {rows[0].reason}")]
+    mean = sum(known) / len(known)
+    return [
+        f"{len(rows)} devices: gpu_util {mean:.1f}% (least {min(known):.0f}, most {max(known):.0f}"
+        + (f"; {len(rows) - len(known)} unknown)" if len(known) < len(rows) else ")")
+    ]
+
+
+def _step(step: StepParts) -> list[str]:
+    lines = []
+    if step.shares:
+        parts = [f"{name.replace('_', ' ')} {100 * share:.0f}%" for name, share in step.shares.items()]
+        took = f" of {numbers.seconds(step.time_s)}" if step.time_s is not None else ""
+        lines.append(_cut(f"A step{took}: {', '.join(parts)}"))
+    if step.places:
+        places = [f"{100 * p.share:.0f}% {p.state} {p.site} {p.function}" for p in step.places[:_PLACES]]
+        lines.append(_cut(f"Most time: {'; '.join(places)}"))
+    return lines
+
+
+def _job(answer: WhyAnswer) -> list[str]:
+    if answer.attached is None:
+        return []
+    missing = (wrap(line, _WIDEST, rest=_INDENT)[:_PROBLEM] for line in unseen(answer.attached))
+    seen = [_cut(line) for line in (job(answer.attached), *ranks(answer.attached))]
+    return [*seen, *chain.from_iterable(missing)]
+
+
+def _cause(place: int, cause: DiagnosedCause) -> list[str]:
+    ceiling = _ceiling(cause)
+    test = cause.hypothesis
+    head = f"{place}. {cause.id} {100 * cause.probability:.0f}%{ceiling}: {cause.title}"
+    because = f" ({cause.for_[0]})" if cause.for_ else ""
+    if test.change:
+        # What is to be typed is never cut.
+        shown = f"try {test.change}"
+        return [_cut(head), _cut(f"{shown}{because}", _INDENT, keep=len(shown) + 1)]
+    how = test.instructions or test.refused or "write down how to test it"
+    return [_cut(head), _cut(f"try {how}{because}", _INDENT)]
+
+
+def _ceiling(cause: DiagnosedCause) -> str:
+    if cause.ceiling_ratio is None:
+        return ", gain unknown"
+    points = f", +{cause.ceiling_pp:.1f}pp" if cause.ceiling_pp is not None else ""
+    return f", at most {cause.ceiling_ratio:.2f}x{points}"
+
+
+def _aside(answer: WhyAnswer) -> list[str]:
+    """What kept the look from seeing the training, or why no cause is named; and the first remark."""
+    lines = []
+    if answer.problem:
+        lines += wrap(answer.problem, _WIDEST, rest=_INDENT)[:_PROBLEM]
+    elif answer.abstains:
+        lines.append(_cut(f"No cause is named: {answer.abstains}"))
+    lines += [_cut(f"Note: {note}") for note in answer.notes[:1]]
+    return lines

@@ -1,0 +1,100 @@
+"""One line for each way in which a command shows no training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.edges.store.test_folders import a_record
+from tests.support.trials import run
+
+from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, is_blind, problem_of
+from gpudebug.core.records import Conditions, Failure
+from gpudebug.core.words import Outcome
+
+
+def problem(*, leaked: int = 0, log_end: str = "", **evidence: Any) -> LookProblem | None:
+    blind = {"window": None, "probe": None, "steps_per_s": None, "duration_s": 2.0, **evidence}
+    return problem_of(a_record(leaked=leaked), run(50.0, **blind), log_end)
+
+
+def text(**given: Any) -> str:
+    found = problem(**given)
+    assert found is not None
+    return found.text
+
+
+def failed(line: str) -> dict[str, Any]:
+    return {"outcome": Outcome.CRASHED, "failure": Failure(kind="exception", lines=("x", line))}
+
+
+def test_a_training_that_was_seen_is_no_problem() -> None:
+    assert problem_of(a_record(), run(50.0)) is None
+
+
+def test_a_command_that_ends_soon() -> None:
+    assert text(outcome=Outcome.COMPLETED).startswith("the command ended by itself after 2.0 s")
+
+
+def test_a_command_that_forks_and_leaves() -> None:
+    assert "left 1 process behind" in text(outcome=Outcome.COMPLETED, leaked=1)
+    assert "in the foreground" in text(outcome=Outcome.COMPLETED, leaked=2)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "EOFError: EOF when reading a line",
+        "_curses.error: cbreak() returned ERR",
+        "termios.error: (25, 'Inappropriate ioctl for device')",
+        "the input device is not a TTY",
+    ],
+)
+def test_a_command_that_wants_a_terminal(line: str) -> None:
+    assert f"wants a terminal, and gpudebug gives it none ({line})" in text(**failed(line))
+    assert "wants a terminal" in text(outcome=Outcome.CRASHED, log_end=f"hello\n{line}\n")
+
+
+def test_a_command_that_completed_did_not_want_a_terminal() -> None:
+    warned = text(outcome=Outcome.COMPLETED, log_end="stdout is not a tty, no colours\n")
+    assert warned.startswith("the command ended by itself")
+
+
+def test_a_command_that_fails_says_by_which_line() -> None:
+    assert text(**failed("ValueError: no such model")).endswith(
+        "failed after 2.0 s: ValueError: no such model"
+    )
+
+
+def test_a_command_that_never_trains_may_be_looked_at_for_longer() -> None:
+    found = problem(outcome=Outcome.ENDED_BY_PLAN, duration_s=90.0)
+    assert found is not None
+    assert found.text.startswith("no training step was seen in 1 min 30 s")
+    assert found.for_s == 300
+
+
+def test_a_steady_window_without_a_step_says_so() -> None:
+    seen = run(50.0, probe=None, steps_per_s=None, progress_per_s=None, outcome=Outcome.COMPLETED)
+    found = problem_of(a_record(), seen)
+    assert found is not None
+    assert found.text.startswith("no training step was seen")
+    assert found.for_s is None
+
+
+def test_others_on_the_host_make_the_figures_rough() -> None:
+    busy = run(50.0, conditions=Conditions(foreign_cpu=40.0, foreign_procs=1))
+    assert [note.partition(":")[0] for note in disturbances(busy)] == [
+        "another process computed on the device",
+        "other programs used 40% of the cores",
+    ]
+    assert disturbances(run(50.0, conditions=Conditions(foreign_cpu=2.0))) == ()
+
+
+def test_a_failure_is_told_even_if_the_start_up_made_a_window() -> None:
+    silent = {"probe": None, "steps_per_s": None, "progress_per_s": None}
+    started = run(50.0, **silent, **failed("OSError: no data"))
+    found = problem_of(a_record(), started)
+    assert found is not None
+    assert found.text.endswith("OSError: no data")
+    assert is_blind(started)
+    assert not is_blind(run(50.0, **failed("OSError: late")))

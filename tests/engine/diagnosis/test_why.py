@@ -1,0 +1,74 @@
+"""`gpudebug why`: one run, one folder of evidence, one answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+from tests.support.campaigns import Campaign, gpudebug, killed_at_the_end, wait_for
+
+from gpudebug.core.verdict.run_plan import RunPlan
+from gpudebug.engine.diagnosis.why import plan_for
+
+# Waits for its data, and would train for ever.
+PROGRAM = """\
+import time
+def load():
+    time.sleep(0.05)
+def train():
+    end = time.perf_counter() + 0.01
+    while time.perf_counter() < end:
+        pass
+step = 0
+while True:
+    load()
+    train()
+    step += 1
+    print(f"step {step} loss {1 / step:.4f}", flush=True)
+"""
+
+
+def test_a_training_is_ended_and_diagnosed_and_leaves_one_folder(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    words = ("why", "--for", "8s", "--device=cpu:1", "--json", "--", "python", "train.py")
+    answer = gpudebug(tmp_path, *words).expect(0).json
+    assert answer["outcome"] == "ENDED_BY_PLAN"
+    assert answer["throughput"]["steps_per_s"] > 0
+    assert answer["next_command"] == "gpudebug init --from gpudebug-why-1"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["gpudebug-why-1", "train.py"]
+    again = gpudebug(tmp_path, "--json", "diagnose", "gpudebug-why-1").expect(0).json
+    assert [c["id"] for c in again["causes"]][: len(answer["causes"])] == [c["id"] for c in answer["causes"]]
+    record = json.loads((tmp_path / "gpudebug-why-1" / "run.json").read_text())
+    assert (record["role"], record["argv"]) == ("why", ["python", "train.py"])
+
+
+def test_no_command_is_one_line(tmp_path: Path) -> None:
+    assert "no command to look at" in gpudebug(tmp_path, "why").expect(2).err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_program_that_is_not_there_leaves_nothing(tmp_path: Path) -> None:
+    gpudebug(tmp_path, "why", "--", "no-such-program").expect(1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_how_long_a_look_goes_on() -> None:
+    assert plan_for(None, to_the_end=True) is None
+    assert plan_for(20.0, to_the_end=False) == RunPlan(20.0, learns=False, most_s=20.0)
+    usual = plan_for(None, to_the_end=False)
+    assert usual is not None
+    assert (usual.window_s, usual.most_s) == (30.0, 90.0)
+
+
+def test_ctrl_c_ends_it_and_what_was_seen_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    process = Campaign(tmp_path).start("why", "--device=cpu:1", "--", "python", "train.py")
+    samples = tmp_path / "gpudebug-why-1" / "samples.csv"
+    with killed_at_the_end(process):
+        wait_for(lambda: samples.exists() and samples.stat().st_size > 300)
+        os.kill(process.pid, signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (tmp_path / "gpudebug-why-1" / "manifest.json").exists()

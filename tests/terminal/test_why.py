@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.answers import read
+from tests.terminal.test_diagnose import CAUSE
+
+from gpudebug.core.answers.why import WhyAnswer
+from gpudebug.terminal import why as render
+
+DEVICE: dict[str, Any] = {
+    "index": 0, "uuid": "GPU-0", "name": "A100", "reason": None,
+    "gpu_util": {"mean": 31.0, "p5": 0.0, "p50": 28.0, "p95": 90.0},
+}  # fmt: skip
+ANSWER: dict[str, Any] = {
+    "command": "python train.py", "outcome": "ENDED_BY_PLAN", "why": "its planned window is full",
+    "exit_status": None, "duration_s": 41.2, "window": {"start_s": 8.0, "end_s": 40.0, "samples": 160},
+    "reason": None, "devices": [DEVICE], "throughput": {"steps_per_s": 5.0},
+    "step": {
+        "time_s": 0.2, "shares": {"data_wait": 0.5, "forward": 0.2, "other": 0.3},
+        "places": [{"site": "train.py:87", "function": "load", "share": 0.5, "state": "waits", "code": "x"}],
+    },
+    "failure": None, "problem": None, "kind": "vision", "framework": "timm", "abstains": None, "gates": [],
+    "causes": [CAUSE], "missing": [], "notes": [], "replayed": False, "folder": "/w/gpudebug-why-1",
+    "next_command": "gpudebug init --from gpudebug-why-1",
+}  # fmt: skip
+
+
+def why(**changes: Any) -> str:
+    return render.why(read(WhyAnswer, {**ANSWER, **changes}))
+
+
+def test_an_answer_says_how_busy_where_why_and_what_to_do() -> None:
+    assert (
+        why()
+        == """\
+41.2 s of timm, steady from 8 to 40 s, 5 steps/s: python train.py
+GPU 0 (GPU-0): gpu_util 31.0% (p5 0, p50 28, p95 90)
+A step of 200 ms: data wait 50%, forward 20%, other 30%
+Most time: 50% waits train.py:87 load
+1. dl-no-workers 62%, at most 2.50x, +45.0pp: Loading has no workers
+   try --set --num_workers=4 (training waits 60% of its time for batches)
+Next  gpudebug init --from gpudebug-why-1"""
+    )
+
+
+@pytest.mark.parametrize("devices", [1, 2, 8])
+@pytest.mark.parametrize("causes", [0, 1, 5])
+def test_it_is_never_longer_than_twelve_lines_and_ends_with_what_is_next(devices: int, causes: int) -> None:
+    text = why(
+        devices=[DEVICE] * devices,
+        causes=[CAUSE] * causes,
+        notes=["one", "two", "three"],
+        problem="the command failed after 3 s: " + "ValueError " * 40,
+    )
+    lines = text.splitlines()
+    assert len(lines) <= render.MOST_LINES
+    assert lines[-1].startswith("Next  ")
+
+
+def test_many_devices_are_one_line() -> None:
+    busy = {**DEVICE, "gpu_util": {**DEVICE["gpu_util"], "mean": 91.0}}
+    silent = {**DEVICE, "gpu_util": None, "reason": "lost"}
+    text = why(devices=[DEVICE, busy, silent])
+    assert "3 devices: gpu_util 61.0% (least 31, most 91; 1 unknown)" in text
+
+
+def test_what_is_to_be_typed_is_never_cut() -> None:
+    change = "--set --" + "a" * 200 + "=1"
+    text = why(causes=[{**CAUSE, "hypothesis": {**CAUSE["hypothesis"], "change": change}}])
+    assert f"   try {change}" in text
+
+
+def test_no_cause_is_listed_where_none_is_named() -> None:
+    text = why(abstains="no cause stands out")
+    assert "No cause is named: no cause stands out\n" in text
+    assert CAUSE["id"] not in text
+
+
+def test_a_run_that_shows_no_window_says_why() -> None:
+    text = why(window=None, reason="the window is too short", outcome="CRASHED", why="exit 1", devices=[])
+    assert text.startswith("CRASHED (exit 1), 41.2 s of timm, no steady window: python train.py")
