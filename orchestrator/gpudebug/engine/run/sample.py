@@ -154,6 +154,8 @@ def _files(directory: Path, output: Path | None, *, served: bool, force: bool) -
     output = next(free) if output is None else directory / output
     if not output.name or output.suffix == ".log":
         raise UsageError(f"-o {output}: the log goes there", next="name the samples F.csv")
+    if output.parent != directory:
+        store.make_folder(output.parent)
     log = output.with_suffix(".log")
     size = _log_size(output)
     outputs.refuse(output, outputs.is_samples, force=force)
