@@ -65,6 +65,8 @@ def devices(rows: Sequence[SampledDevice]) -> list[str]:
         else:
             spread = f"p5 {util.p5:.0f}, p50 {util.p50:.0f}, p95 {util.p95:.0f}"
             lines.append(f"{label} ({d.uuid}): gpu_util {util.mean:.1f}%  ({spread})")
+        if d.memory is not None:
+            lines.append(f"  memory {d.memory.mean_mb:.0f} MB on average, {d.memory.peak_mb:.0f} MB at most")
     return lines
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpudebug.core.answers.sample import (
+    DeviceMemory,
     FailureLines,
     LatencyFigures,
     SampleAnswer,
@@ -196,6 +197,9 @@ def devices_in(evidence: Evidence) -> tuple[SampledDevice, ...]:
             name=d.name,
             gpu_util=UtilisationSpread(**d.gpu_util.model_dump()) if d.gpu_util else None,
             reason=d.reason,
+            memory=DeviceMemory(mean_mb=d.mem_mean_mb, peak_mb=d.mem_used_mb)
+            if d.mem_mean_mb is not None and d.mem_used_mb is not None
+            else None,
         )
         for d in evidence.devices
     )
