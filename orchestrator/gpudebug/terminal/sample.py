@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudebug.core.answers.sample import LatencyFigures, SampleAnswer, SampledDevice
+from gpudebug.core.answers.sample import FailureLines, LatencyFigures, SampleAnswer, SampledDevice
 from gpudebug.core.inside.probe.together import side
 from gpudebug.core.statistics import numbers
+from gpudebug.core.trainlog.remedies import remedy
 from gpudebug.terminal.probe import inside
 from gpudebug.terminal.stacks import places
 
@@ -15,6 +16,8 @@ def sample(answer: SampleAnswer) -> str:
     why = f" ({answer.why})" if answer.why else ""
     lines = [f"{answer.outcome}{why}, exit status {answer.exit_status}"]
     window = answer.window
+    if answer.failure:
+        lines += failure(answer.failure)
     if window:
         lines[0] += f"; {window_text(window.start_s, window.end_s, window.samples)}"
     lines += devices(answer.devices)
@@ -31,6 +34,13 @@ def sample(answer: SampleAnswer) -> str:
 
         lines += sections.of_run(answer.sections)
     return "\n".join([*lines, f"samples {answer.csv}", f"log     {answer.log}", *_trace(answer)])
+
+
+def failure(found: FailureLines) -> list[str]:
+    """Format a failure: its class and last line, and what to try."""
+    last = f": {found.lines[-1].strip()}" if found.lines else ""
+    helps = remedy(found.class_)
+    return [f"failure {found.class_}{last}", *([f"  try {helps}"] if helps else [])]
 
 
 def _trace(answer: SampleAnswer) -> list[str]:

@@ -228,3 +228,10 @@ def test_the_log_of_a_server_is_replaced_with_the_samples_alone(tmp_path: Path) 
     for _ in range(2):
         gpudebug(folder, *words).expect(0)
         assert log.read_text().count("startup complete") == 1
+
+
+def test_out_of_memory_outside_a_campaign_is_named_with_what_to_try(tmp_path: Path) -> None:
+    error = "raise RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB')"
+    done = gpudebug(tmp_path, "sample", "--device=cpu:1", "-o", "F.csv", "--", sys.executable, "-c", error)
+    assert "failure oom_gpu: RuntimeError: CUDA out of memory" in done.out
+    assert "try a smaller batch" in done.out

@@ -1,7 +1,7 @@
 """Sections around every method of classes that the environment names: GPUDEBUG_PROFILE_METHODS.
 
-`package.module:Class` each, separated by commas; `package.module` alone is all classes that it defines. Private
-methods are timed too. A class is taken when its module has been imported; the code stays as it is.
+`package.module:Class` each, separated by commas; `package.module` alone is all classes that it defines.
+Private methods are timed too. A class is taken when its module has been imported; the code stays as it is.
 """
 
 from __future__ import annotations
