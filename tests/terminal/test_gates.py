@@ -10,7 +10,7 @@ import pytest
 from tests.support.answers import read
 
 from gpudebug.core.answers.gates import GateRow
-from gpudebug.core.answers.sample import SampledDevice, UtilisationSpread
+from gpudebug.core.answers.sample import DeviceMemory, SampledDevice, UtilisationSpread
 from gpudebug.terminal import fit
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.fit import Screen, short
@@ -58,6 +58,8 @@ def test_an_unknown_utilisation_is_a_reason_and_never_a_zero() -> None:
     assert known == "GPU 1 (GPU-1): gpu_util 15.0%  (p5 14, p50 15, p95 16)"
     assert unknown == "CPU stand-in (CPU): gpu_util unknown: too short"
     assert "0.0" not in unknown
+    _, memory = devices([replace(DEVICE, memory=DeviceMemory(mean_mb=199.6, peak_mb=300.0))])
+    assert memory == "  memory 200 MB on average, 300 MB at most"
 
 
 def test_gates_are_a_line_each_and_the_skipped_ones_together() -> None:

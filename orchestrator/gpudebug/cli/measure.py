@@ -108,9 +108,12 @@ def compare(
 )
 def analyze(
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(metavar="FILE…", help="Training logs, samples CSVs, section reports, traces."),
-    ],
+    ] = None,
+    given: Annotated[
+        list[Path] | None, typer.Option("--input", metavar="FILE", help="The same as FILE.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(metavar="F.txt", help="Also write the full text to this file.")
     ] = None,
@@ -140,4 +143,5 @@ def analyze(
     text, picture, whole = (path and folder / path for path in (output, charts, detailed))
     outputs = Outputs(text, picture, whole, force)
     other = compare and folder / compare
-    print_(engine([folder / f for f in files], compare=other, outputs=outputs, text=in_full), render)
+    every = [folder / f for f in (*(files or ()), *(given or ()))]
+    print_(engine(every, compare=other, outputs=outputs, text=in_full), render)

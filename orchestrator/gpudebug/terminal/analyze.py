@@ -11,6 +11,7 @@ from gpudebug.core.answers.analyze import (
 )
 from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.statistics import numbers
+from gpudebug.core.trainlog.remedies import remedy
 
 
 def analyze(answer: AnalyzeAnswer, *, all_rows: bool = False) -> str:
@@ -88,5 +89,7 @@ def _log(answer: LogAnswer) -> str:
     if answer.failure:
         lines.append(f"failure   {answer.failure.class_}")
         lines += [f"  {line}" for line in answer.failure.lines[-5:]]
+        helps = remedy(answer.failure.class_)
+        lines += [f"  try {helps}"] if helps else []
     lines += [f"note: {note}" for note in answer.notes]
     return "\n".join(lines)

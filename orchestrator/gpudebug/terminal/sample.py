@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudebug.core.answers.analyze import SamplesAnswer
-from gpudebug.core.answers.sample import LatencyFigures, SampleAnswer, SampledDevice
+from gpudebug.core.answers.sample import FailureLines, LatencyFigures, SampleAnswer, SampledDevice
 from gpudebug.core.inside.probe.together import side
 from gpudebug.core.statistics import numbers
+from gpudebug.core.trainlog.remedies import remedy
 from gpudebug.terminal.probe import inside
 from gpudebug.terminal.stacks import places
 
@@ -16,6 +17,8 @@ def sample(answer: SampleAnswer) -> str:
     why = f" ({answer.why})" if answer.why else ""
     lines = [f"{answer.outcome}{why}, exit status {answer.exit_status}"]
     window = answer.window
+    if answer.failure:
+        lines += failure(answer.failure)
     if window:
         lines[0] += f"; {window_text(window.start_s, window.end_s, window.samples)}"
     lines += devices(answer.devices)
@@ -38,6 +41,13 @@ def inside_of(answer: SampleAnswer | SamplesAnswer) -> list[str]:
 
         lines += sections.of_run(answer.sections)
     return lines
+
+
+def failure(found: FailureLines) -> list[str]:
+    """Format a failure: its class and last line, and what to try."""
+    last = f": {found.lines[-1].strip()}" if found.lines else ""
+    helps = remedy(found.class_)
+    return [f"failure {found.class_}{last}", *([f"  try {helps}"] if helps else [])]
 
 
 def _trace(answer: SampleAnswer) -> list[str]:
@@ -72,6 +82,8 @@ def devices(rows: Sequence[SampledDevice]) -> list[str]:
         else:
             spread = f"p5 {util.p5:.0f}, p50 {util.p50:.0f}, p95 {util.p95:.0f}"
             lines.append(f"{label} ({d.uuid}): gpu_util {util.mean:.1f}%  ({spread})")
+        if d.memory is not None:
+            lines.append(f"  memory {d.memory.mean_mb:.0f} MB on average, {d.memory.peak_mb:.0f} MB at most")
     return lines
 
 

@@ -177,6 +177,9 @@ def _comparison(answer: SectionsComparison, most: int) -> list[str]:
     lines += _more(len(answer.sections) - most)
     rates = [numbers.number(side.iterations_per_s, "iterations/s") for side in (a, b)]
     lines += ["", f"Throughput: A {rates[0]}, B {rates[1]}", *_behind("Verdict: ", _verdict(answer))]
+    if answer.advice:
+        lines += ["", f"WHY {answer.advice[0].level} IS SLOWER:"]
+        lines += [line for one in answer.advice for line in _behind("  ", one.text)]
     return [*lines, "", "CHECKLIST:", *(line for c in answer.checklist for line in _check(c))]
 
 

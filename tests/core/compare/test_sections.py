@@ -10,6 +10,7 @@ from tests.support.section_reports import a_section
 from gpudebug.core.answers.sections import SideSection
 from gpudebug.core.compare.sections import compare
 from gpudebug.core.inside.sections import Report, Section
+from gpudebug.core.inside.sections.report import MeasuredOn
 
 
 def of(*sections: Section, seconds: float | None = 10.0, **more: Any) -> Report:
@@ -101,3 +102,47 @@ def test_other_pythons_and_other_sections_are_a_concern() -> None:
     found = {c.answer: c.concern for c in compare([a], [of(a_section("x"), python="3.12.1")]).checklist}
     assert found["no: Python 3.11.4 in A, 3.12.1 in B"]
     assert found["no: only in A: 's0', 's1', 's2', 's3', 's4' and 3 more; only in B: 'x'"]
+
+
+def test_the_slower_one_is_advised_and_the_causes_are_named() -> None:
+    def side(load: float, seconds: float, *more: Section) -> Report:
+        return of(
+            a_section("data_loading", mean=load), a_section("forward", mean=0.006), *more, seconds=seconds
+        )
+
+    a, b = side(0.020, 10.0), side(0.005, 4.0)
+    (advice,) = compare([a], [b]).advice
+    assert (advice.level, advice.section) == ("A", "data_loading")
+    assert (
+        "20 ms an iteration instead of 5 ms (100% of what A loses): give the loader more workers"
+        in advice.text
+    )
+    (turned,) = compare([b], [a]).advice
+    assert (turned.level, turned.section) == ("B", "data_loading")
+    assert compare([a], [a]).advice == ()
+    _, other = compare([b], [side(0.020, 12.0, a_section("odd", mean=0.004))]).advice
+    assert "and the other has no such section" in other.text
+
+
+def test_compile_hardware_and_horizon_are_answered() -> None:
+    def side(compiled: bool | None = None, device: str | None = None, **settings: str) -> Report:
+        return of(surroundings=MeasuredOn(device=device, cpus=8, compiled=compiled, settings=settings))
+
+    def answers(a: Report, b: Report) -> list[tuple[str | None, bool]]:
+        return [(c.answer, c.concern) for c in compare([a], [b]).checklist[-3:]]
+
+    assert answers(side(True, "A100", horizon="20"), side(False, "H100", horizon="5")) == [
+        ("no: device A100 in A, H100 in B", True),
+        ("only in A", True),
+        ("no: horizon 20 in A, 5 in B", True),
+    ]
+    assert answers(side(True, "A100", batch_size="8"), side(True, "A100", batch_size="8")) == [
+        ("yes, as far as is known: device A100, cores 8", False),
+        ("yes, in both", False),
+        ("the same: batch_size 8", False),
+    ]
+    assert answers(side(horizon="4"), side(horizon="4")) == [
+        (None, False),
+        (None, False),
+        ("no: horizon 4 in both, fewer than 10", True),
+    ]

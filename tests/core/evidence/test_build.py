@@ -201,6 +201,13 @@ def test_memory_is_told_apart_by_device_without_uuids() -> None:
     assert [d.mem_used_mb for d in build(samples(rows)).devices] == [100, 200]
 
 
+def test_memory_has_a_mean_beside_its_peak() -> None:
+    found = build(samples([row(0.2 * (i + 1), 30.0, mem=100.0 if i % 2 else 300.0) for i in range(200)]))
+    (device,) = found.devices
+    assert device.mem_used_mb == 300
+    assert device.mem_mean_mb == pytest.approx(200, rel=0.05)
+
+
 def test_the_error_of_a_correlated_series_is_wider_than_that_of_its_readings() -> None:
     rng = random.Random(9)
     values, value = [], 0.0

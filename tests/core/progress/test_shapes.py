@@ -72,3 +72,8 @@ def test_no_text_takes_long(part: str) -> None:
         ask(folded)
     shapes.says("improvement", folded), shapes.starts("gpu util", folded), shapes.starts("status", folded)
     assert time.process_time() - begun < 5
+
+
+def test_an_unfilled_choice_may_offer_nan() -> None:
+    assert shapes.choice("[CONVERGING/NaN/DIVERGING]")
+    assert not shapes.choice("CONVERGING, then NaN")

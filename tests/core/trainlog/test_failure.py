@@ -72,6 +72,39 @@ def test_classes_of_exceptions(message: str, kind: str) -> None:
     assert message.splitlines()[0] in found.lines
 
 
+@pytest.mark.parametrize("label", ["gpu01: ", "worker-1: ", " 3: ", "[1,3]<stderr>:", "(main pid=3) "])
+def test_a_traceback_behind_a_label(label: str) -> None:
+    text = raised("RuntimeError: CUDA out of memory. Tried to allocate 2 GiB").splitlines()
+    found = failure("\n".join([text[0], *(label + line for line in text[1:])]) + "\n", None)
+    assert found is not None
+    assert (found.kind, found.lines[-1]) == (
+        "oom_gpu",
+        "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB",
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (
+            "2024-01-01 10:00:00 - ERROR - Training failed: CUDA out of memory. Tried to allocate 2 GiB",
+            "oom_gpu",
+        ),
+        ("[2021-01-01] Error: CUDA error 2 'out of memory' - /m/gpu.cu:32", "oom_gpu"),
+        (
+            "RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that workers are out of shared memory.",
+            "oom_host",
+        ),
+        ("ERROR something else", None),
+    ],
+)
+def test_an_error_at_the_end_of_a_log_whose_status_is_unknown(line: str, kind: str | None) -> None:
+    found = failure(f"step 1 loss 2.0\nstep 2 loss 1.9\n{line}\n", None)
+    assert (found.kind if found else None) == kind
+    went_on = "".join(f"step {i} loss 1.5\n" for i in range(3, 8))
+    assert kind is None or "Error: " in line or failure(f"step 2 loss 1.9\n{line}\n{went_on}", None) is None
+
+
 @pytest.mark.parametrize(
     ("status", "signal", "text", "kind"),
     [

@@ -301,6 +301,40 @@ CASES = (
     ),
     Case("value (average) by twin names", lines("iter: {step} time (data): 0.5 (0.1) loss: {loss}"), data_s=0.1, update_s=0.4),
     Case("Loss step N: value", lines("Loss step {step}: {loss}")),
+    Case("sentences", lines("[Iteration {step}][Wall Clock 19.8s] Throughput is 408.4 records/second. Loss is {loss}. Current rate is 0.04.")),
+    Case("llm.c's main.log", "s:0 tel:9.9\n" + lines("s:{step} trl:{loss} lr:0.000171 norm:1.14") + "s:60 tel:1.1\n", steps=None),
+    Case(
+        "colours that lost their escape",
+        lines(
+            "[rank0]:[titan] 2025-06-16 22:30:48,735 - root - INFO - [31mstep: {step}  [32mloss:  {loss}  "
+            "[38;2;180;60;0mgrad_norm:  0.8319  [33mmemory: 49.66GiB(52.28%)  [34mtps: 5,856  [35mmfu: 34.29%[39m"
+        ),
+    ),
+    Case(
+        "a detector's parts with their total",
+        lines(
+            "   {i}/5     55.1G   0.05461   0.01017   0.03715    {loss}        26      1856: 100%|████| 9/9 [00:51<00:00,  2.62s/it]\n"
+            "               Class      Images      Labels           P           R      mAP@.5: 100%|████| 5/5 [00:15<00:00,  1.52s/it]\n"
+            "                 all         787        2054       0.736      0.0185     0.00493",
+            head="     Epoch   gpu_mem       box       obj       cls     total    labels  img_size\n",
+        ),
+        steps=54,
+    ),
+    Case(
+        "srun's padded label of one rank",
+        lines(" 3: iter {step}: loss {loss:.4f}, time 99.1ms") + "slurmstepd: error: Detected 1 oom_kill event in StepId=11.0.\n",
+    ),
+    Case(
+        "another loss after training",
+        lines("step:{step}/60 train_loss:{loss} train_time:100ms") + "".join(f"chunk [{i}/40] bpb={1.5 - i / 100}\n" for i in range(40)),
+        total=60,
+    ),
+    Case(
+        "source before a log that shows validation alone",
+        "        loss = 0\n" + lines("step:{step}/60 val_loss:{loss} train_time:100ms step_avg:98.76ms"),
+        trend="UNKNOWN",
+        total=60,
+    ),
     Case("no loss", lines("step {step} fps 100"), first=None, last=None, points=0, trend="UNKNOWN"),
 )  # fmt: skip
 

@@ -122,3 +122,12 @@ def test_nan_as_it_is_printed(text: str) -> None:
 )
 def test_clock(text: bytes, seconds: float) -> None:
     assert clock(text) == seconds
+
+
+def test_colours_that_were_copied_as_text_are_taken_out() -> None:
+    for lost in ("", "^[", "\\x1b", "\\033", "\\e"):
+        line = f"{lost}[31mstep: 5  {lost}[1;32mloss: 2.5  {lost}[38;5;208mlr{lost}[0m 1"
+        assert plain(line.encode()) == b"step: 5  loss: 2.5  lr 1"
+        assert readable(line.encode(), 100) == "step: 5  loss: 2.5  lr 1"
+    assert plain(b"[30m elapsed, 5 [it/s]") == b"[30m elapsed, 5 [it/s]"
+    assert plain(b"[10m 3s] of [40m 2s]") == b"[10m 3s] of [40m 2s]"

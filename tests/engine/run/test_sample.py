@@ -40,7 +40,7 @@ OWN_FAILURES = {
     "a word for a time": ("--timeout", "soon", "--", "true"),
     "no such device": ("--device", "tpu", "--", "true"),
     "an impossible interval": ("--interval", "0", "--", "true"),
-    "a folder that is not there": ("-o", "nowhere/F.csv", "--", "true"),
+    "a folder below a file": ("-o", "/etc/hostname/F.csv", "--", "true"),
 }
 
 
@@ -87,6 +87,11 @@ def test_output_and_log_lie_beside_each_other(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["F.csv", "F.log"]
     for path in tmp_path.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_its_folder_is_made(tmp_path: Path) -> None:
+    gpudebug(tmp_path, "sample", "--device=cpu:1", "-o", "new/sub/F.csv", "--", "true").expect(0)
+    assert sorted(os.listdir(tmp_path / "new" / "sub")) == ["F.csv", "F.log"]
 
 
 def test_a_program_that_takes_the_folder_away_that_it_is_to_tell_in_is_sampled_all_the_same(
@@ -223,3 +228,10 @@ def test_the_log_of_a_server_is_replaced_with_the_samples_alone(tmp_path: Path) 
     for _ in range(2):
         gpudebug(folder, *words).expect(0)
         assert log.read_text().count("startup complete") == 1
+
+
+def test_out_of_memory_outside_a_campaign_is_named_with_what_to_try(tmp_path: Path) -> None:
+    error = "raise RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB')"
+    done = gpudebug(tmp_path, "sample", "--device=cpu:1", "-o", "F.csv", "--", sys.executable, "-c", error)
+    assert "failure oom_gpu: RuntimeError: CUDA out of memory" in done.out
+    assert "try a smaller batch" in done.out

@@ -58,6 +58,14 @@ def test_it_works_from_a_folder_below(campaign: Campaign) -> None:
     assert done.json["role"] == "workload"
 
 
+def test_without_a_log_nothing_tells_how_it_ended(campaign: Campaign) -> None:
+    answer = campaign.json("baseline", "workload", "--import", "seed.csv")
+    assert answer["action"] == "recorded_baseline"
+    assert "- **Training**: UNKNOWN - imported without a log" in campaign.text
+    assert "SUCCESS" not in campaign.text
+    assert campaign.json("verify")["ok"]
+
+
 REFUSED = {
     "missing samples": (("--import", "nothing.csv"), "nothing.csv", 1),
     "a log for samples": (("--import", "train.log"), "samples CSV", 1),

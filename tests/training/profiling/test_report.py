@@ -20,7 +20,8 @@ def test_the_keys_of_a_report(tmp_path: Path) -> None:
     """
     report = report_of(code, tmp_path)
     assert set(report) == {
-        "format", "version", "pid", "rank", "python", "wall_s", "enabled_s", "warmup", "iterations", "sync",
+        "format", "version", "pid", "rank", "python", "surroundings", "wall_s",
+        "enabled_s", "warmup", "iterations", "sync",
         "categories", "capped", "open", "notes", "sections", "tree",
     }  # fmt: skip
     assert (report["format"], report["version"], report["rank"]) == ("gpudebug-sections", 1, None)

@@ -28,14 +28,23 @@ class UtilisationSpread:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeviceMemory:
+    """Memory in use on a device, of all its processes, in MB: the mean in the window and the run's peak."""
+
+    mean_mb: float
+    peak_mb: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class SampledDevice:
-    """One device in the window; `reason` says why its utilisation is null."""
+    """One device in the window; `reason` says why its utilisation is null. `memory` is null if unknown."""
 
     index: int
     uuid: str
     name: str
     gpu_util: UtilisationSpread | None
     reason: str | None
+    memory: DeviceMemory | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

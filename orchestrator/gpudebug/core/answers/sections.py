@@ -112,7 +112,8 @@ class SectionsComparison:
     """`verdict` is of B: faster, slower or cannot_tell, by the `figure`: throughput, or a section's name.
 
     `ratio` is B's speed over A's with its 95 % interval `ratio_ci`; null says that nothing is in common, and
-    `why`. `sections` are those with the most time first.
+    `why`. `sections` are those with the most time first. `advice` is for the slower one: its level is A or B,
+    its sections those that cost it the most an iteration.
     """
 
     verdict: str
@@ -124,6 +125,7 @@ class SectionsComparison:
     sections: tuple[SectionPair, ...]
     checklist: tuple[Check, ...]
     why: str | None
+    advice: tuple[SectionAdvice, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpudebug.core.command import batch
-from gpudebug.core.compare import checklist
+from gpudebug.core.compare import checklist, timed_sections
 from gpudebug.core.compare.checklist import Checklist
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe import counts
@@ -149,6 +149,14 @@ def compare(
     other = batch.differs([r.evidence for r in (*a, *b)])
     unit = _unit(a, b, configured)
     throughput = _throughput(a, b, other, unit) if counts_work(unit) else _throughput_of_steps(a, b, other)
+    timed = (
+        None
+        if throughput.ratio or other
+        else timed_sections.rates(*([r.evidence for r in s] for s in (a, b)))
+    )
+    if timed is not None:
+        ratio = contrast.ratio(timed.a, timed.b, prior=WHOLE_RUN_PRIOR)
+        throughput = SpeedFigure(Name.THROUGHPUT, f"calls of {timed.section!r}", ratio, whole=True)
     own = unit is not None and unit.unit in (WorkName.ENVIRONMENT_STEPS, WorkName.TOKENS)
     latency, wall_time = _latency(a, b), _wall_time(a, b, other or own or _other_step(a, b) is not None)
     # A rate over a whole short run knows steps to the sampler's grid only: what the program timed is better.

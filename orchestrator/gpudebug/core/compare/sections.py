@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import math
+import re
 from collections.abc import Callable, Sequence
 
 from gpudebug.core.answers.sections import (
     Check,
     ReportSide,
     Section,
+    SectionAdvice,
     SectionPair,
     SectionsComparison,
     SideSection,
 )
-from gpudebug.core.compare.faster import WHOLE_RUN_PRIOR, judge
+from gpudebug.core.compare.faster import WHOLE_RUN_PRIOR, SpeedAnswer, judge
 from gpudebug.core.inside.sections.cost import profiled_s, share
+from gpudebug.core.inside.sections.hints import hint
 from gpudebug.core.inside.sections.many_reports import merge
 from gpudebug.core.inside.sections.report import Report
 from gpudebug.core.records import Estimate
@@ -28,6 +32,11 @@ SIGNIFICANT = 0.1
 # A section this much slower is one that people notice.
 _NOTICED = 1.05
 _NAMED = 5
+_CAUSES = 3
+LEAST_HORIZON = 10
+_WORK = re.compile(
+    r"horizon|chunk_size|n_action_steps|batch_?size|denois|num_envs|n_obs_steps|dtype|precision", re.I
+)
 _QUEUES = ("queue", "merge", "merging", "buffer")
 
 
@@ -41,8 +50,9 @@ def compare(
     """
     merged = (merge(a), merge(b))
     figure, ratio = _ratio(a, b, merged)
+    verdict = judge(ratio)
     return SectionsComparison(
-        verdict=str(judge(ratio)),
+        verdict=str(verdict),
         figure=figure,
         ratio=ratio.value if ratio else None,
         ratio_ci=(ratio.low, ratio.high) if ratio else None,
@@ -51,6 +61,7 @@ def compare(
         sections=_sections(*merged),
         checklist=_checklist(*merged),
         why=None if ratio else "they have neither iterations nor a section in common",
+        advice=_advice(verdict, *merged),
     )
 
 
@@ -135,6 +146,34 @@ def _speed(a: Section | None, b: Section | None) -> float | None:
     return a.mean_s / b.mean_s if a and b and a.mean_s > 0 and b.mean_s > 0 else None
 
 
+def _advice(verdict: SpeedAnswer, a: Report, b: Report) -> tuple[SectionAdvice, ...]:
+    """Why the slower one is slower: its sections with the most time of their own beyond the other's."""
+    if verdict is SpeedAnswer.CANNOT_TELL:
+        return ()
+    slower, faster, letter = (a, b, "A") if verdict is SpeedAnswer.FASTER else (b, a, "B")
+    before, now = _costs(faster), _costs(slower)
+    lost = {name: cost - before.get(name, 0.0) for name, cost in now.items()}
+    gone = math.fsum(value for value in lost.values() if value > 0)
+    unit = "an iteration" if a.iterations and b.iterations else "a call"
+    found = []
+    for name in sorted(lost, key=lambda n: -lost[n])[:_CAUSES]:
+        if lost[name] <= SIGNIFICANT * gone:
+            break
+        instead = (
+            f" instead of {_ms(before[name])}" if name in before else ", and the other has no such section"
+        )
+        helps = hint(name) or "look inside it: time what it calls (profile_object)"
+        part = f"{100 * lost[name] / gone:.0f}% of what {letter} loses"
+        text = f"{name!r} takes {_ms(now[name])} {unit}{instead} ({part}): {helps}"
+        found.append(SectionAdvice(level=letter, section=name, text=text))
+    return tuple(found)
+
+
+def _costs(report: Report) -> dict[str, float]:
+    """Seconds of each section's own an iteration; a call if there are no iterations."""
+    return {s.name: s.self_s / (report.iterations or s.calls) for s in report.sections if s.calls}
+
+
 def _checklist(a: Report, b: Report) -> tuple[Check, ...]:
     """What to ask before a comparison is believed, answered as far as the reports tell."""
     return (
@@ -144,8 +183,8 @@ def _checklist(a: Report, b: Report) -> tuple[Check, ...]:
         _waits(a, b),
         _lacking(a, b),
         _surroundings(a, b),
-        Check("Is torch.compile used in both, or in neither?"),
-        Check("Does a call do enough work, the same in both (batch size, execution horizon of 10 or more)?"),
+        _compiled(a, b),
+        _work_of_a_call(a, b),
     )
 
 
@@ -209,9 +248,42 @@ def _lacking(a: Report, b: Report) -> Check:
 
 def _surroundings(a: Report, b: Report) -> Check:
     question = "Was it the same hardware, device and software?"
-    if a.python and b.python and a.python != b.python:
-        return Check(question, f"no: Python {a.python} in A, {b.python} in B", True)
-    return Check(question)
+    pairs = [("Python", a.python, b.python)]
+    for what, key in (("device", "device"), ("machine", "machine"), ("cores", "cpus"), ("PyTorch", "torch")):
+        pairs.append((what, getattr(a.surroundings, key), getattr(b.surroundings, key)))
+    other = [f"{what} {x} in A, {y} in B" for what, x, y in pairs if x and y and x != y]
+    if other:
+        return Check(question, f"no: {'; '.join(other)}", True)
+    known = [f"{what} {x}" for what, x, y in pairs if x and y]
+    return Check(question, f"yes, as far as is known: {', '.join(known)}" if len(known) > 1 else None)
+
+
+def _compiled(a: Report, b: Report) -> Check:
+    question = "Is torch.compile used in both, or in neither?"
+    first, second = a.surroundings.compiled, b.surroundings.compiled
+    if first is None or second is None:
+        return Check(question)
+    if first != second:
+        return Check(question, f"only in {'A' if first else 'B'}", True)
+    return Check(question, "yes, in both" if first else "no, in neither: try it in both")
+
+
+def _work_of_a_call(a: Report, b: Report) -> Check:
+    question = "Does a call do enough work, the same in both (batch size, execution horizon of 10 or more)?"
+    first, second = ({k: v for k, v in r.surroundings.settings.items() if _WORK.search(k)} for r in (a, b))
+    other = [
+        f"{name} {first.get(name, 'not given')} in A, {second.get(name, 'not given')} in B"
+        for name in dict.fromkeys((*first, *second))
+        if first.get(name) != second.get(name)
+    ]
+    if other:
+        return Check(question, f"no: {'; '.join(other[:_NAMED])}", True)
+    short = [
+        f"{k} {v}" for k, v in first.items() if "horizon" in k and v.isdigit() and int(v) < LEAST_HORIZON
+    ]
+    if short:
+        return Check(question, f"no: {', '.join(short)} in both, fewer than {LEAST_HORIZON}", True)
+    return Check(question, f"the same: {', '.join(f'{k} {v}' for k, v in first.items())}" if first else None)
 
 
 def _ms(seconds: float) -> str:

@@ -300,8 +300,16 @@ def _device(
     missing: Mapping[str, str],
     rows: Sequence[Sample],
 ) -> DeviceEvidence:
-    used = (r.mem_used_mb for r in rows if (r.gpu_index, r.gpu_uuid) == device and r.mem_used_mb is not None)
-    blank = DeviceEvidence(index=device[0], uuid=device[1], name=name, mem_used_mb=max(used, default=None))
+    own = [r for r in rows if (r.gpu_index, r.gpu_uuid) == device and r.mem_used_mb is not None]
+    inside_it = [r for r in own if window and window.start_s <= r.elapsed <= window.end_s]
+    used, steady = ([r.mem_used_mb or 0.0 for r in some] for some in (own, inside_it or own))
+    blank = DeviceEvidence(
+        index=device[0],
+        uuid=device[1],
+        name=name,
+        mem_used_mb=max(used, default=None),
+        mem_mean_mb=math.fsum(steady) / len(steady) if steady else None,
+    )
     if not readings:
         return blank.model_copy(update={"reason": missing.get("gpu_util", _TOO_EARLY)})
     if window is None:

@@ -28,7 +28,7 @@ _OUTCOMES = r"SUCCESS|FAILED|CONVERGING|PLATEAU|DIVERGING"
 _VERDICT = re.compile(rf"\b(?:{_VERDICTS})\b")
 _OUTCOME = re.compile(rf"\b(?:{_OUTCOMES})\b")
 _MEASURED = re.compile(rf"\d|\b(?:{_VERDICTS}|{_OUTCOMES})\b")
-_CHOICE = re.compile(rf"\W*(?:{_VERDICTS}|{_OUTCOMES}|UNTESTED)(?:\s*[|/]\s*(?:[A-Z]+))+\W*")
+_CHOICE = re.compile(rf"\W*(?:{_VERDICTS}|{_OUTCOMES}|UNTESTED)(?:\s*[|/]\s*(?:[A-Z]+|NaN))+\W*")
 
 _NUMBER = r"[-+~<>≈]?\s?\d[\d.,]*(?:\s?(?:to|->|→|-)\s?[-+]?\d[\d.,]*)?"
 _UNIT = r"(?:\s?%|\s?pp\b|\s?x\b|\s?×|\s?times\b|\s?percent|\s?points\b|-?\s?fold\b|\s?[a-z]+/s\b)"

@@ -32,7 +32,11 @@ class Spread(Record):
 
 
 class DeviceEvidence(Record):
-    """What one device did in the window. `reason` says why `gpu_util` is unknown."""
+    """What one device did in the window. `reason` says why `gpu_util` is unknown.
+
+    `mem_used_mb` is the most of the whole run, `mem_mean_mb` the mean in the window, of the whole run without
+    one.
+    """
 
     index: int
     uuid: str
@@ -40,6 +44,7 @@ class DeviceEvidence(Record):
     gpu_util: Spread | None = None
     standard_error: float | None = None
     mem_used_mb: float | None = None
+    mem_mean_mb: float | None = None
     reason: str | None = None
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gpudebug.core.records import Failure
+from gpudebug.core.trainlog.endings import CHILD_KILLED, SIGNALLED, ending
 from gpudebug.core.trainlog.text import readable
 
 MAX_LINES = 20
@@ -17,18 +18,26 @@ KEPT_BLOCKS = 6
 GOES_ON = 2
 """New steps after an error that say that training went on."""
 MESSAGE_LINES = 8
+LONGEST_LABEL = 40
+NEAR_END = 8
+_ERROR_LINE = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|[Ff]atal|[Ee]rror:|failed)(?!\w)")
 
 ALERT = re.compile(
     rb"Traceback \(most|Error\b|[Ee]rror:|ERROR|Exception|Killed|killed|Segmentation|core dumped|SIG[A-Z]{3}"
     rb"|[Oo]ut of memory|OOM|oom-kill|RESOURCE_EXHAUSTED|Interrupt|NCCL|CUDA|Fatal|FATAL|terminate called"
     rb"|Aborted|exitcode|unrecognized arguments|^usage:|bad_alloc|Bus error|BadAlloc|No space left"
-    rb"|No such option|Invalid value for|Unknown command line flag|Could not override"
+    rb"|No such option|Invalid value for|Unknown command line flag|Could not |Missing (?:option|argument"
+    rb"|param)"
+    rb"|CANCELLED|exit (?:code|status)|return code|PBS: |TERM_|[Tt]erminated|[Ww]atchdog|segmentation fault"
+    rb"|No module named|open file|not in struct|^In '|: F [tex.]|^F0000 |abort$|died|on signal"
+    rb"|mismatched input"
 )
 USAGE = re.compile(rb"(?:\[[^\]]{1,40}\]:? ?)*(?:usage: |[^\s:]{1,200}: error: )")
 """The lines of a command-line parser, whose options are no readings."""
 
 _PREFIX = re.compile(
-    r"^(?:(?:\[[\w .:/=@-]{1,40}\]:?|\([\w.:, =]{0,60}pid=\d+[^)]{0,60}\)|\d{1,4}:(?= ))){1,4} ?"
+    r"^ {0,4}(?:(?:\[[\w .,:/=@-]{1,40}\](?:<std(?:out|err)>)?:?|\([\w.:, =]{0,60}pid=\d+[^)]{0,60}\)"
+    r"|\d{1,5}:(?= ))){1,4} ?"
 )
 _RAISED = re.compile(r"^(?P<type>[A-Za-z_][\w.]{0,120})(?P<message>: .*|:?$)")
 _LIKE_ERROR = re.compile(
@@ -45,16 +54,19 @@ _CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "oom_host",
             r"^(?:\w+\.)*(?:MemoryError|_ArrayMemoryError)|DefaultCPUAllocator|Cannot allocate memory"
             r"|can't allocate memory|bad_alloc|oom[-_]kill|OOM Killer|Out of memory: Kill|Unable to allocate"
-            r"|insufficient shared memory|killed by signal: Killed|CPU out of memory"
+            r"|insufficient shared memory|out of shared memory|cgroup out[- ]of[- ]memory"
+            r"|killed by signal: Killed|CPU out of memory"
             r"|RESOURCE_EXHAUSTED.{0,200}(?:[cC]pu|host)|OutOfMemoryError.{0,80}(?:Java|object store|node)",
         ),
         (
             "oom_gpu",
             r"OutOfMemoryError|(?:CUDA|HIP|XPU|MPS|GPU|device)[\w ]{0,20} out of memory|RESOURCE_EXHAUSTED"
-            r"|ResourceExhausted|OOM when allocating|CUDA error: out of memory|cudaErrorMemoryAllocation"
+            r"|ResourceExhausted|OOM when allocating|CUDA error:?(?: \d+)? ?'?out of memory"
+            r"|cudaErrorMemoryAllocation"
             r"|CUBLAS_STATUS_ALLOC_FAILED|OUT_OF_MEMORY|[Oo]ut of memory error on GPU"
             r"|[Oo]ut of memory (?:while|allocating)",
         ),
+        ("signal", SIGNALLED.pattern),
         (
             "nccl",
             r"NCCL|ncclError|nccl[A-Z]\w+|DistBackendError|ProcessGroup|gloo|c10d"
@@ -101,16 +113,13 @@ _CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )
 _WRAPPER = re.compile(
-    r"CalledProcessError|ChildFailedError|ProcessRaisedException|ProcessExitedException|^SystemExit|RayTaskError"
+    r"CalledProcessError|ChildFailedError|ProcessRaisedException|ProcessExitedException|^SystemExit"
+    r"|RayTaskError"
     r"|Caught \w+ in (?:DataLoader worker|replica|pin memory)|HYDRA_FULL_ERROR"
 )
 _KNOCK_ON = re.compile(
     r"[Cc]onnection (?:reset|closed|refused|was)|BrokenPipe|ConnectionResetError|EOFError|Aborting|heartbeat"
     r"|Broken pipe|remote process has terminated|watchdog|Watchdog|DataLoader worker .{0,80}exited"
-)
-_CHILD_KILLED = re.compile(r"Signal (\d+) \(SIG\w+\) received by PID|exitcode\s*:? ?-(\d+)")
-_KILL_LINE = re.compile(
-    r"^\W*(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted|Floating point exc)"
 )
 
 
@@ -172,7 +181,8 @@ class FailureScan:
     def _read(self, text: str, alert: bool, steps: int) -> None:
         at = text.find("Traceback (most recent call last)")
         prefix = _PREFIX.match(text)
-        who = prefix[0].strip() if prefix else ""
+        end = prefix.end() if prefix else self._labelled(text, at)
+        who = text[:end].strip()
         if at >= 0:
             ignored = self._ignored or any(sign in text for sign in _IGNORED)
             if len(self._open) < 64:
@@ -180,18 +190,23 @@ class FailureScan:
             self._ignored = False
             self._after = None
             return
-        line = text[prefix.end() :] if prefix else text
+        line = text[end:]
         open_ = self._open.get(who)
-        if open_ is None and not who and len(self._open) == 1 and not text.startswith((" ", "\t")):
-            open_ = None
         if open_ is not None:
             self._in_traceback(who, open_, line, steps)
             return
-        if self._after is not None and self._continue(line) and not _CHILD_KILLED.search(line):
+        if self._after is not None and self._continue(line) and not CHILD_KILLED.search(line):
             return
         self._ignored = any(sign in text for sign in _IGNORED)
         if alert and not self._ignored:
             self._loose(line, steps)
+
+    def _labelled(self, text: str, at: int) -> int:
+        """The end of another label, as a host's: what is before the head of a traceback, and then again."""
+        if at >= 0:
+            return at if at <= LONGEST_LABEL else 0
+        label = next((who for who in self._open if who and text.startswith(who)), "")
+        return len(label) + text[len(label) :].startswith(" ") if label else 0
 
     def _in_traceback(self, who: str, open_: _OpenTraceback, line: str, steps: int) -> None:
         raised = _RAISED.match(line)
@@ -222,8 +237,7 @@ class FailureScan:
         raised = _RAISED.match(line)
         named = bool(raised and _LIKE_ERROR.search(raised["type"]))
         kind = kind_of(line)
-        killed = _KILL_LINE.match(line) or _CHILD_KILLED.search(line)
-        if not (named or kind or killed or "error" in line.lower()):
+        if not (named or kind or ending(line) or "error" in line.lower()):
             return
         self._add(Block(raised["type"] if named and raised else "", line, [], self.seen, steps, named, line))
 
@@ -270,7 +284,7 @@ def classify_failure(
     if (fatal or not unknown) and not any(_tells(b) for b in fatal):
         fatal = blocks
     if unknown:
-        sure = [b for b in fatal if b.raised or _KILL_LINE.match(b.head) or _CHILD_KILLED.search(b.head)]
+        sure = [b for b in fatal if b.raised or ending(b.head) or _last_error(b, scan, steps)]
         return _from_blocks(sure) if sure else _hidden(scan, fatal)
     if signal == 2:
         return Failure(kind="interrupted", lines=_lines(scan, _of_kind(fatal, "interrupted")))
@@ -283,6 +297,12 @@ def classify_failure(
             return found
         return Failure(kind="signal", lines=_lines(scan, fatal[:1]))
     return found or Failure(kind="exception", lines=_lines(scan, fatal[:3]))
+
+
+def _last_error(block: Block, scan: FailureScan, steps: int) -> bool:
+    """Whether a logger's error of a known class is among a log's last lines, and no step came after it."""
+    near = scan.seen - block.at <= NEAR_END and steps == block.steps
+    return near and _ERROR_LINE.search(block.head) is not None and kind_of(block.head) is not None
 
 
 def at_own_limit(found: Failure | None, limit_mb: float | None) -> Failure | None:
@@ -310,7 +330,7 @@ def _of_kind(blocks: Sequence[Block], kind: str) -> list[Block]:
 def _from_blocks(blocks: Sequence[Block]) -> Failure | None:
     """The root cause: the first exception that wraps no other and follows from no other's death."""
     killed = next((b for b in blocks if _deadly(b.head)), None)
-    causes = [b for b in blocks if not _WRAPPER.search(b.head) and not _CHILD_KILLED.search(b.head)]
+    causes = [b for b in blocks if not _WRAPPER.search(b.head) and not CHILD_KILLED.search(b.head)]
     raised = [b for b in causes if b.raised]
     roots = [b for b in raised if not _KNOCK_ON.search(b.message)]
     if killed is not None and not roots:
@@ -318,11 +338,15 @@ def _from_blocks(blocks: Sequence[Block]) -> Failure | None:
     pool = roots or raised or causes or list(blocks)
     if not pool:
         return None
-    kinds = [(b, kind_of(b.message)) for b in pool]
+    kinds = [(b, _kind(b)) for b in pool]
     chosen, kind = next(((b, k) for b, k in kinds if k not in (None, "assertion")), kinds[0])
-    if kind is None and not chosen.raised and _KILL_LINE.match(chosen.head):
-        kind = "signal"
     return Failure(kind=kind or "exception", lines=tuple(_unique(_with_error(chosen, causes))))
+
+
+def _kind(block: Block) -> str | None:
+    """The class of a block; of a line about a signal, the ending that it names."""
+    kind = kind_of(block.message)
+    return (ending(block.head) or kind) if kind in (None, "signal") and not block.raised else kind
 
 
 def _with_error(chosen: Block, blocks: Sequence[Block]) -> list[Block]:
@@ -334,13 +358,13 @@ def _with_error(chosen: Block, blocks: Sequence[Block]) -> list[Block]:
 
 def _tells(block: Block) -> bool:
     """Whether a block may be a cause, not the report of a parent process or of a rank stopped by it."""
-    if _CHILD_KILLED.search(block.head):
+    if CHILD_KILLED.search(block.head):
         return _deadly(block.head)
     return not _WRAPPER.search(block.head)
 
 
 def _deadly(head: str) -> bool:
-    match = _CHILD_KILLED.search(head)
+    match = CHILD_KILLED.search(head)
     return match is not None and (match[1] or match[2]) != "15"
 
 

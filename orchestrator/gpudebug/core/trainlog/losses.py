@@ -1,55 +1,19 @@
-"""Which of the printed series is the training loss, and its bounded points."""
+"""Which of the printed series is the training loss."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from math import isfinite, isnan
+from math import isfinite
 
-from gpudebug.core.trainlog.names import NO_COURSE
-from gpudebug.core.trainlog.series import Point, Thinned
+from gpudebug.core.records import Trend
+from gpudebug.core.trainlog.loss_series import LossSeries
+from gpudebug.core.trainlog.names import TRAINING, words
+from gpudebug.core.trainlog.unnamed import UnnamedLoss
 
 MAX_SERIES = 96
 FAIR_SHARE = 0.2
 """The loss itself is preferred over its parts unless it was printed less than this share as often."""
 
-
-@dataclass(slots=True)
-class LossSeries:
-    """One named series of loss values; neighbours that are equal count as one point."""
-
-    name: str
-    phase: str
-    tier: int
-    order: int
-    points: Thinned[Point] = field(default_factory=Thinned)
-    printed: int = 0
-    negative: bool = False
-    finite: bool = True
-    hidden_nan: bool = False
-    first: float | None = None
-    last: float | None = None
-
-    def add(self, value: float, step: int | None, time: float | None, gradient_lost: bool) -> None:
-        """Takes a value in; `gradient_lost` says that the same line showed a gradient that is not finite."""
-        self.printed += 1
-        self.hidden_nan = gradient_lost and value == 0
-        if self.last is not None and (value == self.last or (isnan(value) and isnan(self.last))):
-            return
-        if self.first is None:
-            self.first = value
-        self.last = value
-        self.negative = self.negative or value < 0
-        self.finite = self.finite and isfinite(value)
-        self.points.add(Point(step, value, time))
-
-    @property
-    def of_learner(self) -> bool:
-        """Whether it is a critic's or a policy's, which need not fall where the program learns."""
-        return self.tier >= NO_COURSE
-
-    @property
-    def count(self) -> int:
-        return self.points.count
+OFTEN = 5
 
 
 class Losses:
@@ -57,6 +21,7 @@ class Losses:
 
     def __init__(self) -> None:
         self._series: dict[tuple[str, str, str], LossSeries] = {}
+        self.unnamed = UnnamedLoss()
         self.begun = False
 
     def add(
@@ -85,22 +50,51 @@ class Losses:
             for s in self._series.values()
         )
 
+    def trend(self, best: LossSeries | None) -> Trend:
+        """The course of `best`; NAN as well if another training loss ended as nan or inf."""
+        if best is None:
+            return Trend.UNKNOWN
+        return Trend.NAN if self.lost() else best.trend()
+
     def best(self) -> LossSeries | None:
-        """The training loss: not of validation, the loss itself before its parts, then the most points."""
+        """The training loss: not of validation, the loss itself before its parts, then the most points.
+
+        A number without a name counts if no training loss has one. What was printed once, and is no loss of
+        an epoch, may be a line of source: validation that was printed often is more.
+        """
+        if self.unnamed.sure and not any(s.phase != "val" for s in self._series.values()):
+            return self.unnamed.series
         best: LossSeries | None = None
-        for pool in (
+        for candidates in (
             [s for s in self._series.values() if s.phase != "val"],
             [s for s in self._series.values() if s.phase == "val"],
         ):
-            if not pool:
+            if not candidates:
                 continue
+            pool = _while_training(candidates)
             best = None
             for tier in sorted({s.tier for s in pool}):
                 top = max((s for s in pool if s.tier == tier), key=_rank)
                 if best is None or best.printed < FAIR_SHARE * top.printed:
                     best = top
-            break
+            if (best is not None and best.printed > 1) or not self._validated():
+                break
         return best
+
+    def _validated(self) -> bool:
+        """Whether a loss of validation was printed often."""
+        return any(s.phase == "val" and s.count >= OFTEN for s in self._series.values())
+
+
+def _while_training(pool: list[LossSeries]) -> list[LossSeries]:
+    """Without the series that begin where a loss named as the training's had ended, as of a test after it."""
+    named = [s for s in pool if s.tier == 0 and s.count >= OFTEN and TRAINING.intersection(words(s.name))]
+    trained = max(named, key=_rank, default=None)
+    end = trained.points.items()[-1].step if trained else None
+    if end is None:
+        return pool
+    starts = [(s, s.points.items()[0].step) for s in pool if s.count]
+    return [s for s, start in starts if s is trained or start is None or start < end]
 
 
 def _rank(series: LossSeries) -> tuple[int, bool, bool, int]:

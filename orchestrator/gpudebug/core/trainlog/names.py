@@ -57,6 +57,9 @@ _SECONDARY = word_set(
 _CRITIC = word_set("value values vf v critic qf q")
 _POLICY = word_set("actor policy surrogate pg pi entropy ent kl curiosity")
 
+_SHORT: dict[tuple[str, ...], str] = {("trl",): "train", ("tel",): "val"}
+"""llm.c's: train loss and test loss."""
+
 _STEP = word_set(
     "step steps iter iters iteration iterations itr it update updates batch batches round rounds "
     "gstep minibatch minibatches"
@@ -126,6 +129,8 @@ def _classify(name: str) -> Role:
     parts = words(name)
     while len(parts) > 1 and parts[-1] in ("idx", "index", "id", "no", "is"):
         parts.pop()
+    if tuple(parts) in _SHORT:
+        return Role("loss", _SHORT[tuple(parts)])
     if not parts:
         return Role("step", about="#") if name.strip() == "#" else Role("")
     bag = frozenset(parts)

@@ -13,6 +13,7 @@ from gpudebug.core.trainlog.frameworks import recognise
 from gpudebug.core.trainlog.names import Role, classify, phase_of, word_set, words
 from gpudebug.core.trainlog.table import find_header, find_rows, row_like
 from gpudebug.core.trainlog.text import NUMBER, Span
+from gpudebug.core.trainlog.unnamed import UnnamedPlace, find_unnamed
 
 LONGEST_UNIT = 5
 """Longer words right after a number are other text that was printed there, as after a bar."""
@@ -42,7 +43,7 @@ _PID = re.compile(r"^\([\w.:, ]{0,60}pid=0+[^)]{0,60}\)")
 _RATIO_GAP = re.compile(r" ?/ *$| of $")
 _WRAPPED = re.compile(r"(?:[\w.]{0,20}(?:tensor|array|Array|float0*|scalar))\(\[*$")
 _PARENS = re.compile(r" ?\(([A-Za-z_ /.-]{1,20})\)")
-_DELIMITER = re.compile(r"[|,;{}\[\]()~\t]|:(?!:)|\s{2,}|\s-+\s|^-+\s|=>|\s\*+\s")
+_DELIMITER = re.compile(r"[|,;{}\[\]()~\t]|:(?!:)|\s{2,}|\s-+\s|^-+\s|=>|\s\*+\s|\.\s(?=[A-Z])")
 _TWIN = re.compile(r"([A-Za-z_]{1,40}) \(([A-Za-z_]{1,40})\): $")
 _PARENT = re.compile(r"([A-Za-z_]{1,40})\[([A-Za-z_]{1,40})$")
 _LETTERS = re.compile(r"[A-Za-z]")
@@ -72,7 +73,7 @@ _IGNORED_UNIT = re.compile(r"^(?:B|[kMG]i?B|examples|files|file|items|docs|token
 
 _INTEREST = re.compile(
     r"loss|nll|xent|mse\b|rmse|mae\b|l0\b|learn|ppl|perplexity|error|deviance|elbo|bp[bc]\b|cost|objective"
-    r"|entropy|step|iter|epoch|update|batch|round|it/s|frames|0 ?/ *0|time|data|fps",
+    r"|entropy|tr?e?l:|step|iter|epoch|update|batch|round|it/s|frames|0 ?/ *0|time|data|fps",
     re.I,
 )
 
@@ -124,6 +125,7 @@ class Shape:
     header: tuple[str, tuple[Span, ...]] | None = None
     framework: str | None = None
     redraw: bool = False
+    unnamed: UnnamedPlace | None = None
 
     @property
     def size(self) -> int:
@@ -145,11 +147,13 @@ class NumberToken:
 def read_shape(skeleton: str) -> Shape | None:
     """The shape of a skeleton, or None if the line says nothing about the training's progress."""
     framework = recognise(skeleton)
-    header = find_header(skeleton) if "oss" in skeleton.lower() or "error" in skeleton else None
+    lower = skeleton.lower()
+    header = find_header(skeleton) if "oss" in lower or "error" in skeleton or " total " in lower else None
     if header is not None:
         return Shape(header=header, framework=framework)
     tabular = row_like(skeleton)
-    if not tabular and not _INTEREST.search(skeleton):
+    unnamed = find_unnamed(skeleton)
+    if not tabular and unnamed is None and not _INTEREST.search(skeleton):
         return Shape(framework=framework) if framework else None
     text, bars = _take_bars(skeleton) if "/" in skeleton or "[" in skeleton else (skeleton, ())
     text, stamp, rank = without_marks(text)
@@ -158,7 +162,7 @@ def read_shape(skeleton: str) -> Shape | None:
     if rows:
         end = max(cells[-1][1] for _, cells in rows)
         fields = tuple(replace(f, bare=f.bare and f.value[1] <= end) for f in fields)
-    if not (fields or bars or rows):
+    if not (fields or bars or rows or unnamed):
         return Shape(framework=framework) if framework else None
     return Shape(
         fields=fields,
@@ -168,6 +172,7 @@ def read_shape(skeleton: str) -> Shape | None:
         rows=rows,
         framework=framework,
         redraw=bool(bars),
+        unnamed=unnamed,
     )
 
 

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite
 
-from gpudebug.core.records import Trend
 from gpudebug.core.text.expressions import Expression
 from gpudebug.core.trainlog.clock import stamp_seconds
 from gpudebug.core.trainlog.failure import ALERT, USAGE, FailureScan, classify_failure
 from gpudebug.core.trainlog.latency import LatencyReader
-from gpudebug.core.trainlog.losses import Losses, LossSeries
+from gpudebug.core.trainlog.losses import Losses
 from gpudebug.core.trainlog.occasions import Occasions
 from gpudebug.core.trainlog.patterns import GROUP
 from gpudebug.core.trainlog.series import Point, Thinned
@@ -23,7 +22,7 @@ from gpudebug.core.trainlog.steps import CounterReading, Key, StepCounter, StepC
 from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.core.trainlog.table import Head, read_head, read_row
 from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton
-from gpudebug.core.trainlog.trend import trend
+from gpudebug.core.trainlog.unnamed import UnnamedPlace
 from gpudebug.core.trainlog.work import NamedStep, WorkLog
 
 MAX_HELD = 16384
@@ -40,7 +39,6 @@ PATTERN_SECONDS = 20.0
 MAX_NAMES = 64
 TRACEBACK = b"Traceback (most recent call last)"
 STEP_WEIGHTS = (1.1, 1.0, 0.8)
-BUFFERED_SHARE = 0.5
 
 Learned = tuple[Shape | None, bool, tuple[str, ...]]
 
@@ -71,6 +69,7 @@ class _LineReadings:
     losses: list[tuple[tuple[str, str, str], int, float]] = field(default_factory=list)
     positions: list[tuple[Key, str, float, int, int | None]] = field(default_factory=list)
     gradient_lost: bool = False
+    unnamed: bool = False
     data: float | None = None
     weak_data: float | None = None
     update: float | None = None
@@ -168,9 +167,18 @@ class LogState:
                 self._field(item, text, line, rank)
         for bar in shape.bars:
             self._bar(bar, text, line)
+        if shape.unnamed:
+            line.unnamed = self._unnamed(shape.unnamed, text, time)
         self._settle(line, time)
         steps = ((key[1].lstrip("=:q "), n) for key, kind, _, n, _ in line.positions if kind == "step")
         return None if line.losses else next((step for step in steps if step[0] != "#"), None), at
+
+    def _unnamed(self, place: UnnamedPlace, text: bytes, time: float | None) -> bool:
+        """Takes in a number without a name; whether such lines are a course over steps by now."""
+        step, value = number(text[slice(*place.step)]), number(text[slice(*place.value)])
+        if "loss" not in self.patterns and step is not None and value is not None:
+            self.losses.unnamed.add(int(step), value, time)
+        return self.losses.unnamed.sure
 
     def _field(self, item: LoggedNumber, text: bytes, line: _LineReadings, rank: str) -> None:
         value = number(text[item.value[0] : item.value[1]])
@@ -281,7 +289,7 @@ class LogState:
         trained = any(key[1] != "val" for key, _, _ in line.losses)
         if "step" not in self.patterns:
             for key, kind, weight, n, total in line.positions:
-                if key[1].endswith("#") and not line.losses:
+                if key[1].endswith("#") and not (line.losses or line.unnamed):
                     continue
                 source = self.steps.source(key, kind, weight)
                 if source is not None:
@@ -331,12 +339,12 @@ class LogState:
         return LogSummary(
             framework=max(self.frameworks, key=self.frameworks.__getitem__, default=None),
             loss_name=best.name if best else None,
-            loss=_points(best) if best else (),
+            loss=best.shown() if best else (),
             of_learner=best is not None and best.of_learner,
             points=best.count if best else 0,
             first=best.first if best else None,
             last=best.last if best else None,
-            trend=_trend(best, self.losses.lost()),
+            trend=self.losses.trend(best),
             steps=counter.reached if counter and unit == "step" else None,
             step_unit=unit,
             total_steps=self.steps.total(counter) if unit == "step" else None,
@@ -366,26 +374,6 @@ class LogState:
                 return measured, "arrival" if self.arrivals else "stamps"
         printed = None if unit == "samples" else self.timing.steps_per_s(self.steps.by_bar(counter))
         return printed if printed else (None, None)
-
-
-def _trend(best: LossSeries | None, lost: bool) -> Trend:
-    if best is None:
-        return Trend.UNKNOWN
-    if lost or not best.finite or best.hidden_nan:
-        return Trend.NAN
-    if best.phase == "val" or best.of_learner:
-        return Trend.UNKNOWN
-    values = [point.value for point in best.points.items()]
-    return trend(values if len(values) > 1 or best.printed < 2 else values * 2)
-
-
-def _points(best: LossSeries) -> tuple[Point, ...]:
-    """Points, without steps where most share one: buffered lines come after the steps they tell of."""
-    points = best.points.items()
-    distinct = len({point.step for point in points})
-    if len(points) > 2 and distinct < BUFFERED_SHARE * len(points):
-        return tuple(Point(None, point.value, point.time) for point in points)
-    return points
 
 
 def _unit(leader: StepCounter | None) -> str | None:

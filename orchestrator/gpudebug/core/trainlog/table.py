@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpudebug.core.trainlog.names import Role, classify
@@ -28,9 +29,11 @@ class Head:
 
 def read_head(text: bytes, sign: str, cells: tuple[Span, ...]) -> Head:
     columns = []
-    for start, end in cells[:MAX_COLUMNS]:
-        name = text[start:end].decode("ascii", "replace").strip("'\" ")
-        role = classify(skeleton(name.encode()).decode())
+    names = [text[a:b].decode("ascii", "replace").strip("'\" ") for a, b in cells[:MAX_COLUMNS]]
+    summed = sums_parts(names)
+    for name, (start, _) in zip(names, cells, strict=False):
+        total = summed and name.lower() == "total"
+        role = Role("loss") if total else classify(skeleton(name.encode()).decode())
         columns.append(Column(name.lower(), role, start))
     return Head(sign, tuple(columns))
 
@@ -91,6 +94,9 @@ def _split(text: str, pattern: re.Pattern[str], offset: int) -> tuple[Span, ...]
     return tuple(spans)
 
 
+_PARTS_OF_A_DETECTOR = frozenset(
+    ("box", "obj", "cls", "giou", "iou", "dfl", "kpt", "pose", "seg", "mask", "l0")
+)
 _PERCENT = re.compile(r"\s0{1,3}%[ |]")
 _COMMAS = re.compile(",")
 _DELIMITERS = {"|": _PIPES, ",": _COMMAS, " ": _SPACES}
@@ -111,9 +117,17 @@ def find_header(text: str) -> tuple[str, tuple[Span, ...]] | None:
         if pattern is _SPACES and kinds[0] not in ("step", "epoch", "other"):
             continue
         counted = any(kind in ("step", "epoch", "other") for kind in kinds)
+        if counted and sums_parts(names):
+            return sign, cells
         if "loss" in kinds and (counted or (sign == "," and len(cells) > 2)):
             return sign, cells
     return None
+
+
+def sums_parts(names: Sequence[str]) -> bool:
+    """Whether the columns are a detector's losses by their parts alone, with their total (YOLOv7's table)."""
+    lower = {name.lower() for name in names}
+    return "total" in lower and len(lower & _PARTS_OF_A_DETECTOR) > 1
 
 
 def row_like(text: str) -> bool:

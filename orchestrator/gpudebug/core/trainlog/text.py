@@ -24,6 +24,12 @@ _SEPARATOR = re.compile(rb"[\r\n]|\x08+|\x1b\[[0-9;]{0,8}[A-HJf]|\x1b\[2K")
 _CONTROL = re.compile(
     rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_])|\x1b"
 )
+_COPIED = re.compile(
+    rb"(?:\^\[|\\x1[bB]|\\0?33|\\e|\xe2\x90\x9b)?\[(?:0|[1-4]|7|22|24|[34]9|[34][0-7]|9[0-7]"
+    rb"|[34]8;5;\d{1,3}|[34]8;2(?:;\d{1,3}){3})(?:;\d{1,2}){0,3}m(?! ?\d+ ?[smh]\b)"
+)
+"""A colour that lost its escape character, or that a pager wrote out: `[31mstep: 5`."""
+
 _DROPPED = bytes([*range(0x09), *range(0x0A, 0x20), *range(0x7F, 0x100)])
 _ZEROED = bytes(0x30 if 0x31 <= b <= 0x39 else b for b in range(256))
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
@@ -91,12 +97,20 @@ def plain(segment: bytes) -> bytes:
         segment = segment[: 2 * SCAN_HALF] + SEAM + segment[-2 * SCAN_HALF :]
     if b"\x1b" in segment:
         segment = _CONTROL.sub(b"", segment)
+    segment = without_copied_colours(segment)
     if b"\xb5" in segment or b"\xce\xbc" in segment:
         segment = segment.replace(b"\xc2\xb5", b"u").replace(b"\xce\xbc", b"u")
     segment = segment.translate(None, _DROPPED)
     if len(segment) > 2 * SCAN_HALF:
         segment = segment[:SCAN_HALF] + SEAM + segment[-SCAN_HALF:]
     return segment
+
+
+def without_copied_colours(segment: bytes) -> bytes:
+    """Takes out colours that were copied as text; a line with one alone may tell of minutes (`[30m`)."""
+    if b"m" not in segment or segment.count(b"[") < 2 or len(_COPIED.findall(segment)) < 2:
+        return segment
+    return _COPIED.sub(b"", segment)
 
 
 def skeleton(text: bytes) -> bytes:
@@ -106,7 +120,7 @@ def skeleton(text: bytes) -> bytes:
 
 def readable(segment: bytes, limit: int) -> str:
     """A segment for people: UTF-8, no control or direction characters, at most `limit` characters."""
-    text = _CONTROL.sub(b"", segment[: 8 * limit]).decode("utf-8", "replace")
+    text = without_copied_colours(_CONTROL.sub(b"", segment[: 8 * limit])).decode("utf-8", "replace")
     text = _UNPRINTABLE.sub("", text).rstrip()
     return text if len(text) <= limit else text[: limit - 3] + "..."
 

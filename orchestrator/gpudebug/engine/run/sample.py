@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpudebug.core.answers.sample import (
+    DeviceMemory,
     FailureLines,
     LatencyFigures,
     SampleAnswer,
@@ -161,6 +162,8 @@ def _files(directory: Path, output: Path | None, *, served: bool, force: bool) -
     output = next(free) if output is None else directory / output
     if not output.name or output.suffix == ".log":
         raise UsageError(f"-o {output}: the log goes there", next="name the samples F.csv")
+    if output.parent != directory:
+        store.make_folder(output.parent)
     log = output.with_suffix(".log")
     size = _log_size(output)
     outputs.refuse(output, outputs.is_samples, force=force)
@@ -201,6 +204,9 @@ def devices_in(evidence: Evidence) -> tuple[SampledDevice, ...]:
             name=d.name,
             gpu_util=UtilisationSpread(**d.gpu_util.model_dump()) if d.gpu_util else None,
             reason=d.reason,
+            memory=DeviceMemory(mean_mb=d.mem_mean_mb, peak_mb=d.mem_used_mb)
+            if d.mem_mean_mb is not None and d.mem_used_mb is not None
+            else None,
         )
         for d in evidence.devices
     )

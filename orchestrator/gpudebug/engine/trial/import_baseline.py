@@ -13,6 +13,7 @@ from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.records import RunRecord
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.samples.table import read_samples
+from gpudebug.core.verdict.gates.outcome import WITHOUT_LOG
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store, templates
 from gpudebug.edges.host import now
@@ -89,7 +90,7 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measu
         end=now(),
         duration_s=samples.rows[-1].elapsed,
         outcome=Outcome.CRASHED if failure else Outcome.COMPLETED,
-        reason=f"imported from {csv.name}",
+        reason=f"imported from {csv.name}{'' if log else WITHOUT_LOG}",
         failure=failure,
         trimmed=True,
     )

@@ -34,7 +34,19 @@ def _step_aside():
     sys.modules.pop("sitecustomize", None)
 
 
+def _time_methods():
+    # type: () -> None
+    """Load the profiling of named classes' methods, if the environment asks for it."""
+    if sys.version_info < (3, 8) or not os.environ.get("GPUDEBUG_PROFILE_METHODS"):
+        return
+    try:  # noqa: SIM105 - whatever Python
+        __import__("gpudebug.training.profiling")
+    except Exception:  # noqa: BLE001, S110 - a training never fails or prints because it is watched
+        pass
+
+
 _start()
 _step_aside()
+_time_methods()
 # The user's own. What it raises, that there is none included, reaches Python as if it came from there.
 __import__("sitecustomize")

@@ -52,3 +52,4 @@ def __getattr__(name: str) -> object:
 
 
 _exits.begin(_PROFILER.start)
+_exits.methods()

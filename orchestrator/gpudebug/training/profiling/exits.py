@@ -76,6 +76,19 @@ def begin(start: Callable[[], None]) -> None:
         _warn(f"sections are not profiled: {type(e).__name__}: {e}")
 
 
+def methods() -> None:
+    """Time the methods of the classes that the environment names; an error of ours is a line."""
+    named = os.environ.get("GPUDEBUG_PROFILE_METHODS", "")
+    if not named:
+        return
+    try:
+        from importlib import import_module
+
+        import_module("gpudebug.training.profiling.methods").arrange(named)
+    except Exception as e:  # noqa: BLE001 - the import of a training must not fail for us
+        _warn(f"methods are not profiled: {type(e).__name__}: {e}")
+
+
 def arrange(progress: ProfilerState, report: Report, forked: Callable[[], None]) -> None:
     """Have the reports written when this process ends, and have its forked children start empty."""
     if places.arranged:

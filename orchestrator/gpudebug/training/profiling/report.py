@@ -8,6 +8,7 @@ import sys
 from gpudebug.training.profiling import exits, handles
 from gpudebug.training.profiling.figures import Figures, larger
 from gpudebug.training.profiling.settings import settings
+from gpudebug.training.profiling.surroundings import surroundings
 from gpudebug.training.profiling.tree import NAMES, registry
 
 TYPE_CHECKING = False
@@ -63,6 +64,7 @@ def build(progress: ProfilerState) -> dict[str, Any]:
         "pid": os.getpid(),
         "rank": exits.rank(),
         "python": sys.version.split()[0],
+        "surroundings": surroundings(),
         **progress.seconds(),
         "warmup": progress.left_out,
         "iterations": progress.completed(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 import pytest
 
@@ -50,3 +51,9 @@ def test_what_is_compressed_and_tells_nothing_is_for_the_reader_of_traces(head: 
 def test_a_bomb_is_unpacked_no_further_than_needed() -> None:
     bomb = gzip.compress(bytes(50 << 20))
     assert kind_of(bomb[:HEAD]) == (FileKind.LOG, True)
+
+
+def test_a_report_by_operations_is_a_section_report() -> None:
+    saved = {"timestamp": 1755.5, "summary": {"total_operations": 1, "operations": {"a": {"call_count": 0}}}}
+    for text in (json.dumps(saved), json.dumps(saved, indent=2), json.dumps(saved["summary"])):
+        assert kind_of(text.encode()) == (FileKind.SECTIONS, False)

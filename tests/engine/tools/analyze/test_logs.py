@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gpudebug.core.answers.analyze import LogAnswer
+from gpudebug.core.answers.analyze import LogAnswer, SamplesAnswer
+from gpudebug.core.answers.sample import DeviceMemory
 from gpudebug.core.errors import GpudebugError
 from gpudebug.engine.tools.analyze.logs import log
+from gpudebug.engine.tools.analyze.samples import samples
 
 
 def test_each_printed_loss_has_its_step(tmp_path: Path) -> None:
@@ -67,3 +69,15 @@ def test_work_and_rewards_are_answered_and_what_is_wrong_with_them_is_named(tmp_
         "total_timesteps began again at 512 after 4096: what it counts is unknown",
         "Mean reward is NaN or infinite in some of its values",
     )
+
+
+def test_a_device_that_idles_for_an_hour_reads_as_idle(tmp_path: Path) -> None:
+    rows = "".join(f"{i * 0.5},0,0,10,16000\n" for i in range(7200))
+    path = tmp_path / "idle.csv"
+    path.write_text("elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb\n" + rows)
+    found = samples(path).answer
+    assert isinstance(found, SamplesAnswer)
+    (device,) = found.devices
+    assert device.gpu_util is not None
+    assert (device.gpu_util.mean, device.reason) == (0.0, None)
+    assert device.memory == DeviceMemory(mean_mb=10, peak_mb=10)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from gpudebug.core.answers.sections import Section, SectionNode
 from gpudebug.core.inside.sections.cost import profiled_s
-from gpudebug.core.inside.sections.report import Report
+from gpudebug.core.inside.sections.report import MeasuredOn, Report
 
 _Number = TypeVar("_Number", int, float)
 ESTIMATED = "p50 and p95 are estimates: of sections in several reports, the mean of theirs, weighted by calls"
@@ -37,6 +37,7 @@ def merge(reports: Sequence[Report]) -> Report:
         tree=_nodes([r.tree for r in reports]),
         rank=ranks.pop() if len(ranks) == 1 else None,
         python=pythons.pop() if len(pythons) == 1 else None,
+        surroundings=_surroundings(reports),
         wall_s=_added(r.wall_s for r in reports),
         enabled_s=_added(r.enabled_s for r in reports),
         warmup=max(r.warmup for r in reports),
@@ -49,6 +50,13 @@ def merge(reports: Sequence[Report]) -> Report:
         processes=sum(r.processes for r in reports),
         parts_s=math.fsum(profiled_s(r) for r in reports),
     )
+
+
+def _surroundings(reports: Sequence[Report]) -> MeasuredOn:
+    """Those that all have in common; of ranks the devices and cores may differ."""
+    first = reports[0].surroundings
+    alike = all(r.surroundings == first for r in reports)
+    return first if alike else MeasuredOn()
 
 
 def _section(same: Sequence[Section]) -> Section:

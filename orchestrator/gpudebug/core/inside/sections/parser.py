@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 from gpudebug.core.answers.sections import Section, SectionNode
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.inside.sections.report import Report
+from gpudebug.core.inside.sections.operations import NOTE, as_entry, operations_of
+from gpudebug.core.inside.sections.report import MeasuredOn, Report
 from gpudebug.core.text.json_lines import line_of, parse
 
 FORMAT = "gpudebug-sections"
@@ -36,6 +37,8 @@ def read_report(data: bytes, file: str) -> Report:
     except ValueError:
         # Brackets without end, or a number of thousands of digits.
         raise GpudebugError("is not a section report", file=file, next=_AGAIN) from None
+    if (operations := operations_of(found)) is not None:
+        return _ReportReader(text, file).operations(operations)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise GpudebugError(
             f'is not a section report: its "format" is not "{FORMAT}"',
@@ -92,6 +95,7 @@ class _ReportReader:
             rank=self._count_if(found, "rank"),
             pid=self._count_if(found, "pid"),
             python=_clean(python) if isinstance(python, str) else None,
+            surroundings=_surroundings(found.get("surroundings")),
             wall_s=self._number_if(found, "wall_s"),
             enabled_s=self._number_if(found, "enabled_s"),
             warmup=self._count_if(found, "warmup") or 0,
@@ -102,6 +106,18 @@ class _ReportReader:
             open=self._names(found, "open"),
             notes=self._names(found, "notes"),
         )
+
+    def operations(self, found: Mapping[str, Any]) -> Report:
+        """Of a profiler that counts operations by name."""
+        sections = []
+        for name, figures in found.items():
+            at = ("summary", "operations", name)
+            entry, missing = as_entry(name, figures)
+            if missing:
+                self._refuse(f"operation {name!r}: {missing} is missing", at)
+            sections.append(self._section(entry, at))
+        timed = tuple(s for s in sections if s.calls)
+        return Report(sections=timed, notes=(NOTE,) if timed else ())
 
     def _section(self, entry: Any, at: _Place) -> Section:
         self._refuse_nameless(entry, at)
@@ -204,6 +220,20 @@ class _ReportReader:
 
     def _refuse(self, what: str, at: _Place, next: str = _AGAIN) -> NoReturn:
         raise GpudebugError(what, file=self._file, line=line_of(self._text, at), next=next)
+
+
+def _surroundings(found: object) -> MeasuredOn:
+    """What is of another type than it should be is unknown: nothing is computed from it."""
+    if not isinstance(found, dict):
+        return MeasuredOn()
+    texts = _texts({key: found.get(key) for key in ("machine", "device", "torch")})
+    cpus, compiled, settings = (found.get(key) for key in ("cpus", "compiled", "settings"))
+    return MeasuredOn(
+        **texts,
+        cpus=cpus if type(cpus) is int and 0 < cpus < _MOST else None,
+        compiled=compiled if isinstance(compiled, bool) else None,
+        settings=_texts(settings) if isinstance(settings, dict) else {},
+    )
 
 
 def _texts(found: Mapping[str, Any]) -> dict[str, str]:

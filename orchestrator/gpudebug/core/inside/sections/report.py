@@ -9,6 +9,22 @@ from gpudebug.core.answers.sections import Section, SectionNode
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredOn:
+    """What a report was measured on; None is unknown.
+
+    `compiled` says that torch.compile was in use, `settings` are the program's options that decide how much
+    a call does, by name.
+    """
+
+    machine: str | None = None
+    cpus: int | None = None
+    device: str | None = None
+    torch: str | None = None
+    compiled: bool | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What one process timed, or several: `processes`, merged, `parts_s` their profiled time together.
 
@@ -22,6 +38,7 @@ class Report:
     rank: int | None = None
     pid: int | None = None
     python: str | None = None
+    surroundings: MeasuredOn = field(default_factory=MeasuredOn)
     wall_s: float | None = None
     enabled_s: float | None = None
     warmup: int = 0

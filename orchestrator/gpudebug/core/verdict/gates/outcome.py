@@ -59,6 +59,10 @@ def is_machinery(case: TrialCase, e: Evidence) -> bool:
     return is_infrastructure(e) or (case.setting.loads and killed_by_host(e))
 
 
+WITHOUT_LOG = ", without a log"
+"""Ends the reason of an imported run of which there are samples alone: nothing tells how it ended."""
+
+
 def worst_trend(runs: Sequence[Evidence]) -> Trend:
     """The worst trend of the runs: one that diverges is not made good by one that does not."""
     trends = [e.loss.trend for e in runs]
@@ -74,6 +78,8 @@ def training_text(runs: Sequence[Evidence]) -> str:
     if failed is None:
         if any(e.outcome is Outcome.ENDED_EARLY for e in runs):
             return "ENDED_EARLY - not run to its end"
+        if any(e.reason and e.reason.endswith(WITHOUT_LOG) for e in runs):
+            return "UNKNOWN - imported without a log"
         return TRAINING if ended_by_plan(runs) else "SUCCESS"
     kind = f" ({failed.failure.kind})" if failed.failure else ""
     line = failed.failure.lines[-1] if failed.failure and failed.failure.lines else failed.reason

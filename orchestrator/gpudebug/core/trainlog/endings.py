@@ -1,0 +1,82 @@
+"""Lines that say by themselves that a run failed: of shells, schedulers, launchers, runtimes and parsers.
+
+They count without a traceback and without an exit status, as in a log that was copied or cut off.
+"""
+
+from __future__ import annotations
+
+import re
+
+SIGNALLED = re.compile(
+    r"killed by signal|(?:terminated|died|exited|interrupted) (?:with|by|on|with <) ?<?(?:signal "
+    r"|Signals\.)\S"
+    r"|process pool was terminated abruptly|child process terminated abruptly|TerminatedWorkerError"
+    r"|(?:ActorDied|WorkerCrashed)Error|worker died or was killed|exit codes of the workers are \{SIG"
+)
+"""A worker, a rank or an actor that a signal ended."""
+
+CHILD_KILLED = re.compile(r"Signal (\d+) \(SIG\w+\) received by PID|(?:exitcode|return code)\s*[:=]? ?-(\d+)")
+KILLED = re.compile(
+    r"^\W*(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted|Floating point exc"
+    r"|Terminated *$"
+    r"|Illegal instruction)"
+    r"|^\W*\d+ +(?:killed|terminated|segmentation fault|abort|bus error) {2,}\S"
+    r"|^(?:zsh: |\[\d+\]\W{1,6}(?:\d+ +)?)(?:killed|terminated|segmentation fault|abort|bus error"
+    r"|Killed|Terminated|Segmentation fault)\b"
+    r"|^F\d{4} \d\d:\d\d:|: F (?:tensorflow|external|xla|\./)"
+)
+"""What a shell says of a process that a signal ended, and the last word of glog before it aborts."""
+
+STATUS = re.compile(
+    r"\b[Ee]xit(?:ed with)?(?: exit)? (?:code|status)[ :=]+(?P<status>1[2-5]\d|-1073741819)\b"
+)
+INTERRUPT = 130
+
+_ENDINGS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        (
+            "oom_host",
+            r"oom[-_]kill|OOMKilled|task \d+(?:[-,]\d+)*: Out Of Memory|[Ee]xceeded (?:job "
+            r"|step )?memory limit"
+            r"|cgroup out[- ]of[- ]memory|Out of memory: Kill|TERM_MEMLIMIT|PBS: job killed: v?mem"
+            r"|killed due to (?:memory pressure|the node running low on memory)",
+        ),
+        (
+            "signal",
+            r"\*\*\* (?:JOB|STEP) .{0,80}CANCELLED|CANCELLED (?:AT|DUE TO)|TERM_[A-Z]+LIMIT|PBS: job killed"
+            r"|srun: error: \S+: tasks? [\d,-]+: (?:Killed|Terminated|Segmentation|Bus error|Aborted)"
+            r"|terminate called|libc\+\+abi: terminating|Fatal Python error",
+        ),
+        (
+            "nccl",
+            r"Watchdog caught collective operation timeout|watchdog thread terminated with exception"
+            r"|watchdog got stuck|Heartbeat monitor timed out|Some NCCL operations have failed or timed out",
+        ),
+        (
+            "config",
+            r"error: (?:unrecognized arguments|the following arguments|argument |ambiguous option"
+            r"|one of the arg)"
+            r"|^Could not (?:override|append to config)|^Key '.{1,80}' is not in struct"
+            r"|Cannot find primary config"
+            r"|^In '.{1,120}': Could not (?:find|load)|Unknown command line flag|^mismatched input '"
+            r"|(?:^|[|\u2502] )(?:Error: )?(?:No such option|Invalid value for|Missing (?:option|argument"
+            r"|parameter))"
+            r"|can't open file .{1,200}No such file",
+        ),
+        ("import", r"^\S*python\S*: (?:No module named|Error while finding module specification)"),
+    )
+)
+
+
+def ending(line: str) -> str | None:
+    """The class of a failure that this line alone reports, or None."""
+    for kind, pattern in _ENDINGS:
+        if pattern.search(line):
+            return kind
+    if CHILD_KILLED.search(line):
+        return "signal"
+    status = STATUS.search(line)
+    if status:
+        return "interrupted" if status["status"] == str(INTERRUPT) else "signal"
+    return "signal" if KILLED.search(line) or SIGNALLED.search(line) else None

@@ -1,0 +1,75 @@
+"""Lines that report a failure by themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.endings import ending
+
+TRAINED = "".join(f"step {i} loss {2 - i / 10:.2f}\n" for i in range(9))
+
+LINES = (
+    ("zsh: killed     python train.py", "signal"),
+    ("[1]    12345 killed     python train.py", "signal"),
+    ("run.sh: line 28:  8156 Killed                  python3 main.py --epochs 400", "signal"),
+    ("fish: Job 1, 'python train.py' terminated by signal SIGKILL (Forced quit)", "signal"),
+    ("command terminated with exit code 137", "signal"),
+    ("Process finished with exit code 130 (interrupted by signal 2:SIGINT)", "interrupted"),
+    (
+        "slurmstepd: error: *** STEP 9411285.0 ON gpu20 CANCELLED AT 2022-05-17 DUE TO TIME LIMIT ***",
+        "signal",
+    ),
+    ("srun: error: nid01934: tasks 2,4-5,7: Terminated", "signal"),
+    ("srun: error: gpu20-15: task 1: Out Of Memory", "oom_host"),
+    ("slurmstepd: error: Detected 1 oom_kill event in StepId=11300781.0.", "oom_host"),
+    ("=>> PBS: job killed: walltime 3605 exceeded limit 3600", "signal"),
+    ("TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.", "oom_host"),
+    ("mpirun noticed that process rank 1 with PID 0 on node n1 exited on signal 9 (Killed).", "signal"),
+    ("['/usr/bin/python', '-u', 'train.py'] exits with return code = -9", "signal"),
+    (
+        "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGKILL",
+        "signal",
+    ),
+    ("RuntimeError: DataLoader worker (pid 2287) is killed by signal: Bus error.", "signal"),
+    ("F0413 10:00:00.123456 12 solver.cc:44] Check failed: a == b", "signal"),
+    ("[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=28, OpType=ALLREDUCE)", "nccl"),
+    ("train.py: error: unrecognized arguments: --batchsize 32", "config"),
+    ("Could not override 'trainer.max_step'.", "config"),
+    ("│ No such option: --foo │", "config"),
+    ("python: can't open file '/w/train.py': [Errno 2] No such file or directory", "config"),
+    ("/usr/bin/python3: No module named trainer", "import"),
+)
+
+
+@pytest.mark.parametrize(("line", "kind"), LINES, ids=[line[:40] for line, _ in LINES])
+def test_a_line_that_ends_a_run(line: str, kind: str) -> None:
+    assert ending(line) == kind
+    reader = LogReader()
+    reader.feed(f"{TRAINED}{line}\n".encode())
+    found = reader.summary().failure
+    assert found is not None
+    assert found.kind == kind
+    assert found.lines[-1] in line
+
+
+@pytest.mark.parametrize("line", [line for line, _ in LINES if "Watchdog" not in line])
+def test_it_explains_nothing_if_training_went_on(line: str) -> None:
+    reader = LogReader()
+    reader.feed(f"{line}\n{TRAINED}".encode())
+    assert reader.summary().failure is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "job exited with exit code 0",
+        "1200 killed monsters a minute",
+        "NCCL INFO Using network Socket",
+        "epoch 12 terminated early: no improvement",
+        "The model was saved; the pool is closed with code 1",
+        "precision: P 0.9 R 0.8: F 0.85",
+    ],
+)
+def test_a_line_that_ends_nothing(line: str) -> None:
+    assert ending(line) is None
