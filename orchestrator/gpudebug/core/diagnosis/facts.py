@@ -32,6 +32,7 @@ def facts_of(
     *,
     framework: str | None = None,
     framework_version: str | None = None,
+    framework_kind: str | None = None,
     reference: DiagnosisFacts | None = None,
     layers: Mapping[str, LayerResult] | None = None,
     trace: Record | None = None,
@@ -40,7 +41,8 @@ def facts_of(
 ) -> DiagnosisFacts:
     """Read the facts from evidence.json and run.json of a baseline's runs, of several runs the means.
 
-    `argv` is their command. `framework` is as an adapter recognised it, else as the log gave it away.
+    `argv` is their command. `framework` is as an adapter recognised it, with the kind of workload
+    that its file names, else as the log gave it away.
     `layers` are the results of layer tests, by layer, `trace` is `Evidence.trace` of a profiled run,
     `expected` are rows of `expectations.rows`, `names` what the program's source uses and takes as options.
     What is unknown is absent from `signals`, never 0.
@@ -61,7 +63,7 @@ def facts_of(
     _add(signals, context.of_trace(trace))
     _add(signals, context.of_others(number(signals.get("gpu_util")), reference, expected))
     _add(signals, layer_signals(layers or {}))
-    kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names])
+    kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names], framework_kind)
     _add(signals, {"framework": name, "workload_kind": kind})
     return DiagnosisFacts(
         signals=signals,

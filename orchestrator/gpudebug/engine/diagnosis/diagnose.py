@@ -117,7 +117,12 @@ def _of_folder(folder: store.RunFolder) -> DiagnosisFacts:
     argv = tuple(str(word) for word in record.get("argv") or ())
     known = frameworks.recognise(argv, adapters.known()) if argv else None
     return facts_of(
-        [evidence], [record], argv, framework=known.name if known else None, trace=evidence.get("trace")
+        [evidence],
+        [record],
+        argv,
+        framework=known.name if known else None,
+        framework_kind=known.kind if known else None,
+        trace=evidence.get("trace"),
     )
 
 
