@@ -19,6 +19,7 @@ from gpudebug.core.words import SignalValue
 _THROTTLING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
 """Reasons that no load of the training's own gives."""
 _HELD_BACK = 0.95
+_LONGEST_LINE = 160
 _NO_LOG = "the log prints no steps, no loss and no data times"
 
 Record = Mapping[str, Any]
@@ -161,7 +162,14 @@ def _log(evidence: Sequence[Record]) -> dict[str, SignalValue | None]:
         "loss_points": mean([(e.get("loss") or {}).get("points") for e in evidence]),
         "latency_s": mean([e.get("latency_p50_s") for e in evidence]),
         "failure": failure.get("kind") if failure else None,
+        "failure_text": _last_line(failure),
     }
+
+
+def _last_line(failure: Record | None) -> str | None:
+    """The line that says most of a failure: the last of those that are quoted."""
+    lines = (failure or {}).get("lines") or ()
+    return str(lines[-1]).strip()[:_LONGEST_LINE] or None if lines else None
 
 
 def _sections(evidence: Sequence[Record]) -> tuple[SectionFigures, ...]:
