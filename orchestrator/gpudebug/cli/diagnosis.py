@@ -149,9 +149,12 @@ def _layer(folder: Path, run: str | None, layer: str) -> None:
     print_(answer, render)
 
 
-@app.command(epilog="Example: gpudebug catalogue\n\nExample: gpudebug catalogue dl-no-workers")
+@app.command(epilog="Example: gpudebug catalogue dl-no-workers\n\nExample: gpudebug catalogue slow NFS")
 def catalogue(
-    id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a root cause; default: all.")] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ID|WORDS", help="Id of a root cause, or words to find some; default: all."),
+    ] = None,
     group: Annotated[
         str | None,
         typer.Option("--group", metavar="G", help="Only the causes of a group, e.g. data-loading."),
@@ -162,19 +165,19 @@ def catalogue(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """List the known root causes, or show one.
+    """List the known root causes, find some, or show one.
 
     One is shown with its signs, test and fix.
     """
     folder = choose(directory, json)
-    if (id is not None) + (group is not None) + signals > 1:
+    if bool(words) + (group is not None) + signals > 1:
         raise UsageError("an id, --group and --signals exclude each other", next="keep one of them")
     from gpudebug.engine.diagnosis import catalogue_view as engine
     from gpudebug.terminal import catalogue as render
 
     if signals:
         print_(engine.signals(), render.signals)
-    elif id is not None:
-        print_(engine.one(folder, id), render.one)
+    elif words:
+        print_(engine.asked(folder, " ".join(words)), render.asked)
     else:
         print_(engine.overview(folder, group), render.overview)

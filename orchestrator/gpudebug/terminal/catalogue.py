@@ -36,6 +36,11 @@ def overview(answer: CatalogueAnswer) -> str:
     return "\n".join(lines)
 
 
+def asked(answer: CauseAnswer | CatalogueAnswer) -> str:
+    """Render what the words found: one cause in full, or a list of causes."""
+    return one(answer) if isinstance(answer, CauseAnswer) else overview(answer)
+
+
 def one(answer: CauseAnswer) -> str:
     """Render one cause in full."""
     lines = [f"{answer.id}: {answer.title}", ""]

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-import pytest
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from gpudebug.core.catalogue import Framework, read_framework
+import pytest
+import yaml
+from tests.support.places import DATA
+
+from gpudebug.core.catalogue import Framework, frameworks, read_framework
+from gpudebug.core.catalogue.adapter import derived
+from gpudebug.core.catalogue.frameworks import FoundFramework
+from gpudebug.core.catalogue.offers import Offers, interventions_for
+from gpudebug.core.catalogue.program import Program, look
 from gpudebug.core.catalogue.versions import numbers
+from gpudebug.core.change import intervention
+from gpudebug.core.diagnosis import layer_flags
 from gpudebug.core.errors import CatalogueError
-from gpudebug.engine.run import adapters
+from gpudebug.core.evidence.work import candidates
+from gpudebug.core.trainlog import LogReader
+from gpudebug.core.words import WorkName
+from gpudebug.engine.run import adapters, catalogue
+
+KEYS = frozenset({"commands", "offers", "advice", "log", "head", "counts"})
+"""What a record of a framework says."""
+KNOWN = {framework.name: framework for framework in adapters.known()}
 
 TEXT = """\
 name: mine
@@ -49,3 +69,124 @@ def test_a_shipped_framework_is_whole(framework: Framework) -> None:
     bounds = [b for flag in framework.flags.values() for b in (flag.since, flag.until) if b]
     assert all(numbers(bound) for bound in bounds)
     assert framework.sources
+    assert framework.unit in (None, *WorkName)
+
+
+def test_a_framework_takes_the_options_of_its_base() -> None:
+    base = read_framework(TEXT + "every: {save_every: 10}\nbare: [c]\n", "mine.yaml")
+    own = read_framework("name: upon\ntitle: Upon\nbase: mine\nbare: [d]\nimports: [upon]\n", "upon.yaml")
+    upon = derived([base, own])[1]
+    assert (upon.every, upon.bare, upon.programs) == ({"save_every": 10}, ("d",), ())
+    assert upon.log == base.log
+    assert "fast" not in upon.flags
+    with pytest.raises(KeyError):
+        derived([own])
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recorded command line of a framework, with what it is read as."""
+
+    name: str
+    says: dict[str, Any]
+
+    @property
+    def argv(self) -> list[str]:
+        return shlex.split(self.says["command"])
+
+    @property
+    def program(self) -> Program | None:
+        source = self.says.get("source")
+        return look("train.py", [source]) if source else None
+
+    @property
+    def found(self) -> FoundFramework:
+        found = frameworks.find(self.argv, adapters.known(), self.program)
+        assert found is not None, "not recognised"
+        return found
+
+    def offers(self, cause: str, version: str | None) -> Offers:
+        return interventions_for(
+            catalogue.load(None).cause(cause),
+            self.argv,
+            found=self.found,
+            version=version,
+            program=self.program,
+        )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found = yaml.safe_load(path.read_text("utf-8"))
+    assert set(found) <= KEYS
+    return dict(found)
+
+
+RECORDS = {path.stem: _read(path) for path in sorted((DATA / "frameworks").glob("*.yaml"))}
+COMMANDS = [Recorded(name, says) for name, record in RECORDS.items() for says in record["commands"]]
+FIRST = {name: Recorded(name, record["commands"][0]) for name, record in RECORDS.items()}
+OFFERS = [(name, offer) for name, record in RECORDS.items() for offer in record.get("offers", ())]
+
+
+@pytest.mark.parametrize("recorded", COMMANDS, ids=lambda r: f"{r.name}: {r.says['command'][:40]}")
+def test_a_recorded_command_is_recognised(recorded: Recorded) -> None:
+    found = recorded.found
+    assert (found.framework.name, found.takes_flags) == (recorded.name, recorded.says.get("flags", True))
+    if recorded.says.get("steps") is not None:
+        assert frameworks.steps_of(recorded.argv, adapters.known()) == recorded.says["steps"]
+
+
+@pytest.mark.parametrize(
+    "recorded", [r for r in COMMANDS if "quiet" in r.says], ids=lambda recorded: recorded.name
+)
+def test_a_recorded_command_is_silenced(recorded: Recorded) -> None:
+    command = layer_flags.KnownCommand(recorded.argv, found=recorded.found, program=recorded.program)
+    made = layer_flags.quiet(command, told=True)
+    assert made.text == " ".join(recorded.says["quiet"].split())
+    assert made.apply(recorded.argv, {}).argv != tuple(recorded.argv)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), OFFERS, ids=[f"{name}: {o['cause']} {o.get('version', '')}" for name, o in OFFERS]
+)
+def test_a_recorded_command_is_offered_a_change(name: str, says: dict[str, Any]) -> None:
+    recorded = COMMANDS[[c.name for c in COMMANDS].index(name) + says.get("number", 0)]
+    offers = recorded.offers(says["cause"], says.get("version")).offers
+    changes = [offer.change for offer in offers if offer.change]
+    if "code" in says:
+        assert any(says["code"] in (offer.instructions or "") for offer in offers)
+        return
+    assert (changes or [None])[0] == says["change"]
+    if "applied" in says:
+        assert says["applied"] in intervention.parse(changes[0] or "").apply(recorded.argv, {}).argv
+
+
+@pytest.mark.parametrize("name", [name for name, record in RECORDS.items() if "advice" in record])
+def test_a_recorded_command_is_told_to_log_more_often(name: str) -> None:
+    recorded = FIRST[name]
+    advice = frameworks.log_advice(recorded.argv, adapters.known(), program=recorded.program)
+    assert advice is not None
+    assert advice.text.startswith(RECORDS[name]["advice"])
+
+
+@pytest.mark.parametrize("name", [name for name, record in RECORDS.items() if "counts" in record])
+def test_what_a_recorded_log_counts(name: str) -> None:
+    record, reader = RECORDS[name], LogReader()
+    reader.feed(record.get("head", "").encode(), 0.5)
+    for i in range(1, 13):
+        text = record["log"].format(i=i, count=4096 * i, loss=3 / i)
+        reader.feed(text.encode(), float(i))
+    log = reader.summary(0)
+    found, _ = candidates(
+        log,
+        None,
+        steps_per_s=log.steps_per_s,
+        steps_by=log.rate_source,
+        progress_per_s=log.progress_per_s,
+        samples_per_s=None,
+        samples_by=None,
+    )
+    assert found[0].unit == record["counts"]
+
+
+def test_every_framework_that_has_a_base_or_a_checked_version_is_recorded() -> None:
+    assert {name for name, known in KNOWN.items() if known.checked or known.base} <= set(RECORDS)

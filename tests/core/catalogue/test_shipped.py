@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpudebug.core.catalogue import GROUPS, read_cause
+from gpudebug.core.catalogue import GROUPS, Cause, read_cause
 from gpudebug.core.catalogue.prose import said, shows
+from gpudebug.core.command import cadence
 from gpudebug.edges import catalogue as files
 from gpudebug.engine.run import adapters, catalogue
 
@@ -40,6 +41,25 @@ def test_expressions_compile_without_a_warning(recwarn: pytest.WarningsRecorder)
         for knob in cause.knobs:
             assert all(re.compile(name) for name in knob.names)
     assert not [w for w in recwarn if issubclass(w.category, FutureWarning)]
+
+
+@pytest.mark.parametrize("cause", catalogue.load(None).causes, ids=lambda cause: cause.id)
+def test_a_test_never_switches_off_what_its_user_wants(cause: Cause) -> None:
+    """Evaluations, checkpoints and log lines are made rarer by knobs of their own, and some are left."""
+    for name, intervention in cause.interventions.items():
+        settings = {flag: str(value) for flag, value in intervention.set.items()}
+        off = [c for kind in cadence.KINDS for c in cadence.cadences(settings, kind) if c.every <= 0]
+        assert not off, f"{cause.id} in {name} switches off {off}"
+        assert not [flag for flag in intervention.unset if cadence.kind_of(flag)]
+
+
+@pytest.mark.parametrize(
+    "id",
+    ["wide-weights", "no-engine", "denoise-steps", "kernel-bound", "pp-high-res", "pp-augment", "env-few"],
+)
+def test_what_may_cost_quality_says_when_it_is_hollow(id: str) -> None:
+    hollow = catalogue.load(None).cause(id).hollow_if or ""
+    assert re.search(r"quality|accuracy|success rate|reward", hollow, re.IGNORECASE)
 
 
 def test_the_example_for_users_is_good() -> None:

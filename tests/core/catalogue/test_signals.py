@@ -55,7 +55,8 @@ PROBE: dict[str, Any] = {
 EVIDENCE: dict[str, Any] = {
     "run": "0001", "role": "baseline-workload", "outcome": "COMPLETED", "utilisation": 40.0, "data_s": 0.1,
     "update_s": 0.2, "latency_p50_s": 0.3, "batch_size": 8, "framework": "lerobot", "loss": {"points": 9},
-    "failure": {"kind": "exception"}, "peak_device_mb": 2000.0, "peak_rss_mb": 900.0,
+    "failure": {"kind": "exception", "lines": ["ValueError: x"]}, "peak_device_mb": 2000.0,
+    "peak_rss_mb": 900.0,
     "conditions": {
         "foreign_procs": 0, "foreign_cpu": 1.0, "throttle": {"hw_thermal": 0.5}, "read_mb_s": 1.0,
         "write_mb_s": 1.0, "cpu_cores": 2.0, "cores": 4.0,

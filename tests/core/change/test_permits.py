@@ -82,7 +82,8 @@ def test_every_proposal_that_is_shipped_may_be_made() -> None:
     for cause in catalogue.load(None).causes:
         for name, settings in cause.interventions.items():
             words = [f"--env={key}={value}" for key, value in settings.env.items()]
-            words += [f"--set=--{key.lstrip('-')}={value}" for key, value in settings.set.items()]
+            dashed = {k if k[0] == "+" else f"--{k.lstrip('-')}": value for k, value in settings.set.items()}
+            words += [f"--set={key}={value}" for key, value in dashed.items()]
             words += [f"--unset=--{key.lstrip('-')}" for key in settings.unset]
             tried += len(words)
             for word in words:

@@ -92,6 +92,10 @@ def test_the_exact_spelling_wins_over_a_similar_one() -> None:
         ("t --a 1 --b 2 --c=3", "separate"),
         ("t a=1 b=2 --c=3", "override"),
         ("t x y", "equals"),
+        ("yolo train", "override"),
+        ("tune run lora --config llama", "override"),
+        ("llamafactory-cli train cfg.yaml", "override"),
+        ("llamafactory-cli train --stage sft", "separate"),
         ("torchrun --nnodes 1 --n 2 t.py --a=1", "equals"),
     ],
 )

@@ -36,6 +36,7 @@ COMMANDS = """
     accelerate launch --config_file c.yaml train.py | --a=1
     accelerate launch --mixed_precision bf16 bin/lerobot-train | --a=1
     deepspeed --num_gpus 2 --hostfile h train.py | --deepspeed ds.json
+    ./isaaclab.sh -p scripts/rsl_rl/train.py | --task=A --headless
     env A=1 B=2 -u C nice -n 5 nohup lerobot-train | --a=1
     env -i A=1 python train.py | --a=1
     time -p taskset -c 0-3 numactl --cpunodebind 0 -m 0 python train.py | --a=1

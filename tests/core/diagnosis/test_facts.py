@@ -7,6 +7,8 @@ import pytest
 from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.diagnosis.facts import facts_of, flags_of, words_of
+from gpudebug.core.diagnosis.rank import diagnose
+from gpudebug.engine.run import catalogue
 
 LOADER = {
     "workers": 2,
@@ -189,3 +191,28 @@ def test_layers_expectations_and_the_reference_are_signals_too() -> None:
     assert "layer_cached_batch_ratio" not in found.signals
     untold = {name: why for name, why in found.absent.items() if name.startswith("layer_")}
     assert untold == {"layer_cached_batch": "no batch was replayed", "layer_double_batch": "it means this"}
+
+
+def test_the_line_that_says_why_a_run_ended_is_evidence() -> None:
+    said = "ValueError: Video has invalid resolution (640, 480), expected (1280, 720)"
+    failed = {"failure": {"kind": "exception", "lines": ["  File x.py", said]}}
+    assert facts_of([failed]).signals["failure_text"] == said
+    assert "failure_text" not in facts_of([{"failure": {"kind": "exception", "lines": []}}]).signals
+    assert len(str(facts_of([{"failure": {"lines": ["x" * 900]}}]).signals["failure_text"])) < 200
+
+
+def test_a_resolution_that_the_model_does_not_take_is_named_by_its_own_error() -> None:
+    said = "ValueError: Video has invalid resolution (640, 480), expected (1280, 720)"
+    known = catalogue.load(None)
+    failed = facts_of([{"failure": {"kind": "exception", "lines": [said]}}])
+    other = facts_of([{"failure": {"kind": "exception", "lines": ["ValueError: lr"]}}])
+    named, unnamed = (diagnose(known.causes, each).causes for each in (failed, other))
+    assert named[0].id == "pp-res-mismatch"
+    assert unnamed[0].id != "pp-res-mismatch"
+
+
+def test_the_kind_of_workload_that_a_framework_trains_counts() -> None:
+    assert (
+        facts_of([{}], argv=["./tools/run.py", "train"], framework="metta", framework_kind="rl").kind == "rl"
+    )
+    assert facts_of([{}], argv=["./tools/run.py", "train"]).kind == "other"

@@ -1,13 +1,21 @@
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.support.diagnoses import facts, stacks
+from tests.support.expressions import found_in, texts
 
-from gpudebug.core.catalogue.model import Condition, Share, Term
+from gpudebug.core.catalogue import KINDS
+from gpudebug.core.catalogue.model import Cause, Condition, Share, Term
+from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.diagnosis.figures import equal, figure, holds, largest, number, similar, truth
-from gpudebug.core.records import SectionFigures
+from gpudebug.core.diagnosis.model import DiagnosisFacts
+from gpudebug.core.records import SectionFigures, Stacks
+from gpudebug.core.trainlog.failure import _CLASSES
+from gpudebug.engine.run import adapters, catalogue
 
 SECTIONS = tuple(
     SectionFigures(name=n, calls=1, total_s=1, self_s=1, mean_s=1, min_s=1, max_s=1, share=s)
@@ -116,3 +124,101 @@ def test_similar_figures(one: Any, other: Any, expected: bool) -> None:
 def test_the_share_that_a_cause_explains(shares: list[dict[str, Any]], expected: float | None) -> None:
     found = largest(tuple(Share.model_validate(s) for s in shares), KNOWN)
     assert found == (None if expected is None else pytest.approx(expected))
+
+
+CAUSES = catalogue.load(None).causes
+WORDS = {
+    "trains_on": ("cpu", "cuda:0", "mps", "xpu"),
+    "backend": ("nccl", "gloo", "mpi"),
+    "parameter_dtype": ("float32", "float64", "bfloat16", "float16", "int8", "float8_e4m3fn"),
+    "workload_kind": KINDS,
+    "framework": tuple(framework.name for framework in adapters.known()),
+    "failure": ("exception", "signal", *(kind for kind, _ in _CLASSES)),
+}
+"""The words that these signals have; `failure_text` has any."""
+_MOST = {"share": 1.0, "%": 100.0}
+_FRAME = re.compile(r"(?:[\w.<> -]+/)?[\w.<> -]+:[\w.<>]+")
+_ELSE = "zz/zz.py:zz"
+
+
+def _figure_for(condition: Condition, most: float) -> float:
+    """A number that the condition holds of, up to `most`; it fails where there is none."""
+    low = condition.above if condition.above is not None else 0.0
+    high = min(condition.below if condition.below is not None else most, most)
+    if condition.equals is not None:
+        return float(condition.equals)
+    assert low < high, f"nothing lies between {low} and {high}"
+    return (low + high) / 2
+
+
+def _value_for(condition: Condition) -> Any:
+    if condition.matches is not None:
+        return next(found_in(condition.matches))
+    if condition.equals is not None:
+        return condition.equals
+    return str(_figure_for(condition, 1e9))
+
+
+def _signal_for(condition: Condition) -> Any:
+    name = condition.signal or ""
+    unit = SIGNALS[name].unit
+    if unit == "yes":
+        return condition.equals
+    if unit == "word":
+        words = WORDS.get(name) or tuple(found_in(condition.matches or ""))
+        return next(w for w in words if holds(condition, facts(**{name: w})))
+    return _figure_for(condition, _MOST.get(unit, 1e9))
+
+
+def _frames(expression: str) -> Iterator[str]:
+    """Frames as stacks have them, `folder/file.py:function`, that the expression is found in."""
+    for text in texts(expression):
+        bare = text.rstrip("/").lstrip("/")
+        files = (f"{bare}/b.py:f", f"a/{bare}:f", f"{bare}:f", f"{text}b.py:f", f"<{bare}>:f")
+        functions = (f"a/b.py:{text}", f"a/b.py{text}", f"a/b.py:C.{text}")
+        for frame in (text, f"a/{text}", f"{text}f", *functions, *files):
+            if _FRAME.fullmatch(frame) and re.search(expression, frame, re.IGNORECASE):
+                yield frame
+
+
+def _stacks_for(condition: Condition) -> DiagnosisFacts:
+    taken = _figure_for(condition, 1.0)
+    phase = condition.phase or "other"
+    frame = next(_frames(condition.stack)) if condition.stack else "a/b.py:f"
+    cpu = 0.0 if condition.state == "waiting" else taken
+    code = {f"{frame}:1": next(found_in(condition.code))} if condition.code else {}
+    rows = ((phase, (0,), 1, taken, cpu), ("other", (1,), 2, 1 - taken, 0.0))
+    made = Stacks(seconds=1.0, cpu_s=cpu, samples=2, frames=(frame, _ELSE), stacks=rows, code=code)
+    return facts(workers=made) if condition.of == "workers" else facts(stacks=made)
+
+
+def evidence_for(condition: Condition) -> DiagnosisFacts:
+    """Facts of which a condition is true, of the kind that runs leave."""
+    if condition.signal is not None:
+        return facts(**{condition.signal: _signal_for(condition)})
+    if condition.flag is not None:
+        return facts(flags={next(found_in(condition.flag, whole=True)): _value_for(condition)})
+    if condition.printed is not None:
+        return facts(printed={next(found_in(condition.printed, whole=True)): str(_value_for(condition))})
+    if condition.section is not None:
+        share = _figure_for(condition, 1.0)
+        name = next(found_in(condition.section))
+        return facts(sections=(SECTIONS[0].model_copy(update={"name": name, "share": share}),))
+    return _stacks_for(condition)
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.id)
+def test_every_sign_can_be_true_and_can_be_false(cause: Cause) -> None:
+    for number_, condition in enumerate((*cause.requires, *cause.signature), 1):
+        known = evidence_for(condition)
+        assert holds(condition, known) is True, f"{cause.id}: condition {number_} never holds: {condition!r}"
+        assert holds(condition, facts()) is None
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.id)
+def test_what_a_cause_exposes_can_take_time(cause: Cause) -> None:
+    for share in cause.exposed:
+        if share.signal is None and share.section is None:
+            term = share.model_dump(include=set(Condition.model_fields), exclude_none=True)
+            known = evidence_for(Condition.model_validate({**term, "above": 0.4}))
+            assert (largest((share.model_copy(update={"within": None}),), known) or 0) > 0.0, share

@@ -77,6 +77,35 @@ def test_without_a_campaign_no_test_is_of_it(tmp_path: Path) -> None:
     assert "For the command in gpudebug.yaml" not in render.one(answer)
 
 
+def test_words_of_the_user_find_causes_the_best_first(campaign: Path) -> None:
+    answer = catalogue_view.asked(campaign, "slow NFS")
+    assert isinstance(answer, CatalogueAnswer)
+    assert answer.groups[0].causes[0].id == "dl-network-disk"
+    assert answer.next_command == "gpudebug catalogue dl-network-disk"
+    assert "dl-network-disk" in render.asked(answer)
+    assert not isinstance(catalogue_view.asked(campaign, "dl-storage"), CatalogueAnswer)
+    write(campaign, TEXT.replace("A thing is slow", "The flux zither waits"))
+    found = catalogue_view.asked(campaign, "flux zithers")
+    assert isinstance(found, CatalogueAnswer)
+    assert [cause.id for group in found.groups for cause in group.causes] == ["slow-thing"]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"), [("dl-storag", "dl-storage"), ("checkpiont", "checkpoint"), ("xylophone", None)]
+)
+def test_words_that_find_nothing_name_the_nearest_id(tmp_path: Path, words: str, named: str | None) -> None:
+    with pytest.raises(UsageError) as caught:
+        catalogue_view.asked(tmp_path, words)
+    assert (named or "gpudebug catalogue") in str(caught.value.next)
+
+
+def test_the_command_finds_causes_by_words(tmp_path: Path) -> None:
+    text = gpudebug(tmp_path, "catalogue", "decode", "backend").expect(0).out
+    assert text.startswith("data-loading\n  dl-decode-backend")
+    assert "One in full: gpudebug catalogue dl-decode-backend" in text
+    gpudebug(tmp_path, "catalogue", "decode", "--signals").expect(2)
+
+
 def test_own_causes_stand_beside_those_that_are_shipped(campaign: Path) -> None:
     write(campaign, TEXT)
     answer = catalogue_view.overview(campaign, "sync")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpudebug.core.command import command_line
@@ -79,16 +80,33 @@ def recognise(argv: Sequence[str], known: Known, program: Program | None = None)
 def find(argv: Sequence[str], known: Known, program: Program | None = None) -> FoundFramework | None:
     """As `recognise`, with how its options are set."""
     program_ = argv[: command_line.program_start(argv)]
-    words = {word.rstrip("/").rsplit("/", 1)[-1] for word in program_ if not word.startswith("-")}
-    for framework in known:
-        if words & set(framework.programs):
-            return FoundFramework(framework)
+    words = [word.rstrip("/").split("/") for word in program_ if not word.startswith("-")]
+    named = [(max(map(_exact, found)), k) for k in known if (found := _programs(k, words))]
+    if named:
+        return FoundFramework(max(named, key=lambda entry: entry[0])[1])
     names = {_folded(option.name) for option in command_line.program_options(argv)}
     counted = [(len(_marks(k, program) & names), k) for k in known]
     enough = [(count, k) for count, k in counted if k.marks.flags and count >= k.marks.needs]
     if enough:
-        return FoundFramework(max(enough, key=lambda entry: entry[0])[1])
+        return FoundFramework(_upon(max(enough, key=lambda entry: entry[0])[1], known, program))
     return _by_imports(known, program) if program else None
+
+
+def _programs(framework: Framework, words: Sequence[Sequence[str]]) -> list[str]:
+    """Those of its programs that one of the command's words is, each given by the parts of its path."""
+    return [program for program in framework.programs if any(_is_program(program, word) for word in words)]
+
+
+def _is_program(program: str, word: Sequence[str]) -> bool:
+    parts = program.split("/")
+    return len(word) >= len(parts) and all(
+        fnmatchcase(part, pattern) for part, pattern in zip(word[-len(parts) :], parts, strict=True)
+    )
+
+
+def _exact(program: str) -> tuple[int, bool]:
+    """More parts of a path say more, and a name more than a pattern."""
+    return program.count("/"), "*" not in program
 
 
 def _marks(framework: Framework, program: Program | None) -> set[str]:
@@ -97,6 +115,13 @@ def _marks(framework: Framework, program: Program | None) -> set[str]:
     if program is None or not framework.imports or _used(program.uses, framework.imports):
         return marks
     return marks - {name.lower() for name in program.options}
+
+
+def _upon(framework: Framework, known: Known, program: Program | None) -> Framework:
+    """A framework built upon this one if the program uses that, else this one."""
+    uses = program.uses if program else ()
+    built = (k for k in known if k.base == framework.name and _used(uses, k.imports))
+    return next(built, framework)
 
 
 def _by_imports(known: Known, program: Program) -> FoundFramework | None:
@@ -244,8 +269,9 @@ def log_advice(
     wanted = max(1, length // _LINES_WANTED)
     if (log.default if present is None else present) <= wanted:
         return None
-    if option or found.takes_flags:
-        return LogAdvice(option[-1].name if option else _spelled(argv, log.flag), str(wanted))
+    argument = _folded(log.flag) in map(_folded, found.framework.arguments)
+    if option or (found.takes_flags and not argument):
+        return LogAdvice(option[-1].name if option else _spelled(argv, log.flag, found), str(wanted))
     own = found.options_of.get(_argument(log.flag))
     return (
         LogAdvice(f"--{own}", str(wanted)) if own else LogAdvice(_argument(log.flag), str(wanted), found.path)
@@ -287,6 +313,9 @@ def suggested_locks(argv: Sequence[str], known: Known, program: Program | None =
     return tuple(dict.fromkeys(found))
 
 
-def _spelled(argv: Sequence[str], name: str) -> str:
+def _spelled(argv: Sequence[str], name: str, found: FoundFramework) -> str:
     """A flag that is not there yet, in the style of those that are."""
+    through = found.framework.through
+    if through is not None and "." in name:
+        return name if command_line.find(argv, through) else f"--{through} {name}"
     return name if command_line.prevailing_style(argv) == "override" else f"--{name}"

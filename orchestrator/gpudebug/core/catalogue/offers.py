@@ -17,7 +17,7 @@ from gpudebug.core.catalogue.settings import written
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.change.permits import NOTHING_MORE, Allowed
-from gpudebug.core.command import cadence
+from gpudebug.core.command import cadence, command_line
 from gpudebug.core.command.cadence import PlannedLength
 from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.errors import InterventionError, NoEffect
@@ -100,10 +100,14 @@ class _CauseOnCommand:
     shown: Mapping[str, str]
 
     def own(self) -> CatalogueIntervention | None:
-        """The catalogue on this framework, where it holds for this version."""
-        intervention = self.cause.interventions.get(self.found.framework.name) if self.found else None
-        if intervention is None or self.found is None:
+        """The catalogue on this framework, where it holds for this version, or else on its base."""
+        if self.found is None:
             return None
+        framework, of = self.found.framework, self.cause.interventions
+        intervention = of.get(framework.name)
+        if intervention is None:
+            # The version that is known is not that of the base's package.
+            return of.get(framework.base) if framework.base is not None else None
         holds = intervention.versions
         if holds and self.version and not versions.within(self.version, holds):
             self.refused.append(f"{self.found.framework.title} {self.version} is not {holds}")
@@ -129,9 +133,14 @@ class _CauseOnCommand:
         if self._beyond(own):
             return
         bare = {folded(flag) for flag in framework.bare}
+        set_ = {
+            self._through(names[name], framework): value for name, value in own.set.items() if name in names
+        }
+        if None in set_ or sum("=" in name for name in set_ if name) > 1:
+            return
         renamed = own.model_copy(
             update={
-                "set": {names[name]: value for name, value in own.set.items() if name in names},
+                "set": set_,
                 "unset": tuple(names[name] for name in own.unset if name in names),
             }
         )
@@ -142,6 +151,19 @@ class _CauseOnCommand:
         if folded(name) in self.options:
             return True
         return found.takes_flags and folded(name) not in map(folded, found.framework.arguments)
+
+    def _through(self, name: str, framework: Framework) -> str | None:
+        """An option as the command takes it: `--cfg-options=a.b` of `a.b`, which stands behind that option.
+
+        None if that option is in the command with others behind it: a word at the end would be theirs.
+        """
+        through = framework.through
+        if through is None or "." not in name or folded(name) in self.options:
+            return name
+        dashed = [o for o in command_line.program_options(self.argv) if o.style != "override"]
+        if not any(folded(option.name) == folded(through) for option in dashed):
+            return f"--{through}={name}"
+        return name if folded(dashed[-1].name) == folded(through) else None
 
     def _beyond(self, own: CatalogueIntervention) -> bool:
         """Whether a knob of the cause is already further than the intervention would set it."""
@@ -198,7 +220,10 @@ class _CauseOnCommand:
             if now is None or folded(now) in map(folded, found.framework.arguments):
                 continue
             kind: Kind = "int" if every == int(every) else "float"
-            option = CurrentOption(now, written(every), kind, given=False)
+            name_ = self._through(now, found.framework)
+            if name_ is None:
+                continue
+            option = CurrentOption(name_, written(every), kind, given=False)
             options[folded(now)] = _as_shown(folded(now), option, self.shown)
         return options
 

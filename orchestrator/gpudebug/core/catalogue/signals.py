@@ -106,6 +106,7 @@ _LOG = {
     "loss_points": Signal("count", "loss values in the log: {}", "log"),
     "latency_s": Signal("s", "a request takes {}", "log"),
     "failure": Signal("word", "the run failed: {}", "log"),
+    "failure_text": Signal("word", "the run ended with: {}", "log"),
     "expected_share": Signal("share", "throughput is {} of the least that is expected here", "reference"),
 }
 _TRACE = {

@@ -26,7 +26,10 @@ _SAVE = r"(?:save|saving|checkpoint(?:ing)?s?|ckpt|snapshot)"
 _LOG = r"(?:log(?:ging)?|print|report|tensorboard|tb|summary)"
 _EVERY = {
     EVALUATION: re.compile(rf"{_EVAL}_?{_WHEN}|eval_steps|evaluator\.epoch_interval"),
-    CHECKPOINT: re.compile(rf"{_SAVE}_?{_WHEN}|(?:save|checkpointing)_steps|every_n_train_steps"),
+    CHECKPOINT: re.compile(
+        rf"{_SAVE}_?{_WHEN}|(?:save|checkpointing)_steps|every_n_train_steps"
+        r"|(?:\w+\.)*checkpoint(?:er)?\.(?:epoch_)?interval"
+    ),
     LOG: re.compile(rf"{_LOG}_?{_WHEN}|logging_steps"),
 }
 _STRATEGY = {

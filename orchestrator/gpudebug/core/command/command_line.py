@@ -30,6 +30,15 @@ _MANAGERS = frozenset({"uv", "uvx", "poetry", "pdm", "hatch", "pipenv", "conda"}
 _SKIPPED = _WRAPPERS | _MANAGERS | {"run", "exec", "launch", "--"}
 _SHELL = re.compile(r"(ba|da|z|k)?sh")
 
+_CONFIGURATION = (".yaml", ".yml", ".json")
+_OF_WORDS: dict[str, tuple[str, ...]] = {
+    "yolo": (),
+    "tune": (),
+    "llamafactory-cli": _CONFIGURATION,
+    "llamafactory-train": _CONFIGURATION,
+}
+"""Programs whose options are words such as `epochs=3`; of some only behind a file with such an ending."""
+
 
 class Option(NamedTuple):
     """One occurrence: `argv[start:stop]`. `name` is as written (`--lr`, `-b`, `+a.b`); `value` is None
@@ -198,10 +207,21 @@ def value_of(argv: Sequence[str], name: str) -> str | None:
 
 
 def prevailing_style(argv: Sequence[str]) -> Style:
-    """How the program's options are mostly written; `equals` if it has none."""
+    """How the program's options are mostly written; `equals` if it has none.
+
+    `override` for a program that reads words such as `epochs=3` and no other options behind its subcommand.
+    """
+    if _reads_words(argv):
+        return "override"
     styles = [option.style for option in program_options(argv)]
     known: tuple[Style, ...] = ("equals", "separate", "override")
     return max(known, key=styles.count)
+
+
+def _reads_words(argv: Sequence[str]) -> bool:
+    program = _basename(argv[0]) if argv else ""
+    suffixes = _OF_WORDS.get(program)
+    return suffixes is not None and (not suffixes or any(word.endswith(suffixes) for word in argv[1:4]))
 
 
 def flat(argv: Sequence[str]) -> tuple[tuple[str, str | None], ...]:

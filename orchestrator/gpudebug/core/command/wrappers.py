@@ -220,6 +220,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "pipenv": _run("run", "--python --pypi-mirror", "-q --quiet -v --verbose --system"),
     "rye": _run("run", "--pyproject", "-q --quiet"),
     "pixi": _run("run", "-e --environment --manifest-path", "--frozen --locked -q --quiet -v --verbose"),
+    "isaaclab.sh": Wrapper(bare=_words("-p --python"), scripts=True),
     "coverage": _run(
         "run",
         "--rcfile --source --include --omit --concurrency --data-file --context",

@@ -19,6 +19,7 @@ from gpudebug.core.words import SignalValue
 _THROTTLING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
 """Reasons that no load of the training's own gives."""
 _HELD_BACK = 0.95
+_LONGEST_LINE = 160
 _NO_LOG = "the log prints no steps, no loss and no data times"
 
 Record = Mapping[str, Any]
@@ -32,6 +33,7 @@ def facts_of(
     *,
     framework: str | None = None,
     framework_version: str | None = None,
+    framework_kind: str | None = None,
     reference: DiagnosisFacts | None = None,
     layers: Mapping[str, LayerResult] | None = None,
     trace: Record | None = None,
@@ -40,7 +42,8 @@ def facts_of(
 ) -> DiagnosisFacts:
     """Read the facts from evidence.json and run.json of a baseline's runs, of several runs the means.
 
-    `argv` is their command. `framework` is as an adapter recognised it, else as the log gave it away.
+    `argv` is their command. `framework` is as an adapter recognised it, with the kind of workload
+    that its file names, else as the log gave it away.
     `layers` are the results of layer tests, by layer, `trace` is `Evidence.trace` of a profiled run,
     `expected` are rows of `expectations.rows`, `names` what the program's source uses and takes as options.
     What is unknown is absent from `signals`, never 0.
@@ -62,7 +65,7 @@ def facts_of(
     _add(signals, context.of_trace(trace))
     _add(signals, context.of_others(number(signals.get("gpu_util")), reference, expected))
     _add(signals, layer_signals(layers or {}))
-    kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names])
+    kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names], framework_kind)
     _add(signals, {"framework": name, "workload_kind": kind})
     return DiagnosisFacts(
         signals=signals,
@@ -160,7 +163,14 @@ def _log(evidence: Sequence[Record]) -> dict[str, SignalValue | None]:
         "loss_points": mean([(e.get("loss") or {}).get("points") for e in evidence]),
         "latency_s": mean([e.get("latency_p50_s") for e in evidence]),
         "failure": failure.get("kind") if failure else None,
+        "failure_text": _last_line(failure),
     }
+
+
+def _last_line(failure: Record | None) -> str | None:
+    """The line that says most of a failure: the last of those that are quoted."""
+    lines = (failure or {}).get("lines") or ()
+    return str(lines[-1]).strip()[:_LONGEST_LINE] or None if lines else None
 
 
 def _sections(evidence: Sequence[Record]) -> tuple[SectionFigures, ...]:

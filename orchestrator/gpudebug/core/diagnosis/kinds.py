@@ -57,14 +57,17 @@ def kind_of(
     stacks: StacksEvidence | None,
     evidence: Sequence[Mapping[str, Any]],
     words: Sequence[str] = (),
+    framework_kind: str | None = None,
 ) -> str:
     """One of the catalogue's kinds; `other` if little gives one away. `words` are names that the command
-    and its program's source use: script, subcommands, imports, options of its own."""
+    and its program's source use: script, subcommands, imports, options of its own. `framework_kind` is what
+    the framework's file says that it trains."""
     if infers(evidence):
         return "inference"
     points = dict.fromkeys(_NAMES, 0.0)
-    if framework in _FRAMEWORKS:
-        points[_FRAMEWORKS[framework]] += _BY_FRAMEWORK
+    of_framework = framework_kind or _FRAMEWORKS.get(framework or "")
+    if of_framework is not None:
+        points[of_framework] += _BY_FRAMEWORK
     named = [_apart(name) for name in (*flags, *(name for name in printed if name not in flags))]
     frames = _frames(stacks) | {word.rstrip("/").rsplit("/", 1)[-1] for word in words}
     coded = [_apart(frame) for frame in frames]

@@ -158,6 +158,7 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> DiagnosisFacts:
         baseline.records,
         argv,
         framework=known.name if known else None,
+        framework_kind=known.kind if known else None,
         framework_version=adapters.version_of(known, packages) if known else None,
         names=(*program.uses, *program.options) if program else (),
         **more,

@@ -22,6 +22,7 @@ from gpudebug.core.catalogue import GROUPS, Catalogue, Cause
 from gpudebug.core.catalogue.adapter import GENERAL
 from gpudebug.core.catalogue.offers import interventions_for
 from gpudebug.core.catalogue.prose import said, said_own, said_share, shows
+from gpudebug.core.catalogue.search import search
 from gpudebug.core.catalogue.settings import text_of
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.errors import UsageError
@@ -56,6 +57,26 @@ def overview(directory: Path, group: str | None = None) -> CatalogueAnswer:
         ),
         count=sum(map(len, groups.values())),
         next_command="gpudebug catalogue ID",
+    )
+
+
+def asked(directory: Path, text: str) -> CauseAnswer | CatalogueAnswer:
+    """The cause of this id in full, else the causes that these words are of, the best first.
+
+    Raises UsageError that names the nearest id if there are none, or if the text is nearly one.
+    """
+    known = catalogue.load(store.find_root(directory), strict=True)
+    nearly = "-" in text and nearest(text, [cause.id for cause in known.causes]) is not None
+    found = () if known.get(text) or nearly else search(known.causes, text)
+    if not found:
+        return one(directory, text)
+    groups: dict[str, list[ListedCause]] = {}
+    for cause in found:
+        groups.setdefault(cause.group or "", []).append(_listed(known, cause))
+    return CatalogueAnswer(
+        groups=tuple(CauseGroup(group=name, causes=tuple(causes)) for name, causes in groups.items()),
+        count=len(found),
+        next_command=f"gpudebug catalogue {found[0].id}",
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gpudebug.core.catalogue import Framework, frameworks, read_framework
 from gpudebug.core.catalogue import program as programs
+from gpudebug.core.catalogue.adapter import derived
 from gpudebug.core.catalogue.frameworks import FoundFramework
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.command.synonyms import Synonyms
@@ -39,7 +40,7 @@ class Known:
 @lru_cache(maxsize=1)
 def known() -> tuple[Framework, ...]:
     """Every framework, in the order of their names."""
-    return tuple(read_framework(file.text, file.shown) for file in files.shipped("frameworks"))
+    return derived(read_framework(file.text, file.shown) for file in files.shipped("frameworks"))
 
 
 def of(root: Path, workload: Workload) -> Known:

@@ -212,12 +212,13 @@ def _command(workspace: store.Workspace, part: str, workload: Any, ask: bool) ->
 
 
 def _framework(of: adapters.Known, path: str, env: dict[str, str], ask: bool) -> str | None:
-    """The command's framework, with `ask` with the version that its interpreter has installed."""
+    """The command's framework and what it counts, with `ask` with the version that its interpreter has."""
     if of.framework is None:
         return None
+    counts = f", counts {of.framework.unit}" if of.framework.unit else ""
     if not ask:
-        return f"{of.framework.title} (its version was not asked: gpudebug doctor --ask)"
+        return f"{of.framework.title}{counts} (its version was not asked: gpudebug doctor --ask)"
     interpreter = host.find_interpreter(path, env.get("PATH", ""))
     asked = launcher.ask(interpreter, env) if interpreter else None
     version = adapters.version_of(of.framework, dict(asked.packages) if asked else {})
-    return f"{of.framework.title} {version}" if version else of.framework.title
+    return (f"{of.framework.title} {version}" if version else of.framework.title) + counts
