@@ -100,3 +100,17 @@ def test_it_is_gone_once_pytorch_is_watched(tmp_path: Path) -> None:
 def test_with_pytorch_imported_it_waits_for_the_training_first(tmp_path: Path) -> None:
     code = "sys.modules['torch'] = sys\ntime.sleep(0.4)\n"
     assert run(tmp_path, code).lines == []
+
+
+def test_a_process_of_multiprocessings_tells_nothing(tmp_path: Path) -> None:
+    code = """
+import multiprocessing
+def work(): time.sleep(0.4)
+if __name__ == "__main__":
+    one = multiprocessing.get_context("spawn").Process(target=work)
+    one.start(); one.join(); time.sleep(0.3)
+    print(os.getpid())
+"""
+    told = run(tmp_path, code)
+    assert (told.status, told.err) == (0, "")
+    assert {line["pid"] for line in told.lines} == {int(told.out)}

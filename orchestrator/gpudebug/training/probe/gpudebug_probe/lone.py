@@ -2,8 +2,8 @@
 
 A thread of ours waits until the program is no short one, then looks at the stack of the main thread as
 `sampler` does, and reports it as stacks of `main`. It is gone as soon as PyTorch's own watchers look (see
-`stacks`). What only waits for the end of a child process is a launcher and reports nothing. A forked child is
-not looked at: what it does is its parent's work, of which the parent's stack tells.
+`stacks`). What only waits for the end of a child process is a launcher and reports nothing. A forked child,
+or one of multiprocessing, is not looked at: what it does is its parent's work, of which the stack tells.
 
 Nothing is imported before that, so that a short program pays for one thread alone.
 """
@@ -20,10 +20,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Seconds until a program is no short one; with PyTorch imported, until it has not trained for long enough.
+# Seconds until a program is no short one; from PyTorch's import on, until it will not train.
 SHORT_S, WITH_TORCH_S = 1.5, 10.0
 # How long the end of the process, or a fork, waits for the thread to end.
 STOP_S = 0.5
+# Files in which a process of multiprocessing's begins.
+HELPERS = tuple(
+    os.path.join("multiprocessing", n + ".py") for n in ("spawn", "forkserver", "resource_tracker")
+)
 # The innermost functions of a thread that waits for a process to end.
 LAUNCHING = {
     *(("subprocess.py", name) for name in ("_try_wait", "_wait", "_communicate", "wait")),
@@ -128,12 +132,20 @@ class _Lone:
             # The program's signals go to its own threads.
             signal = __import__("_signal")
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-            due = self._begun + SHORT_S
-            while not halt.acquire(True, max(0.0, due - time.monotonic())):
-                if "torch" not in sys.modules or time.monotonic() - self._begun >= WITH_TORCH_S:
+            delay, imported = max(0.0, self._begun + SHORT_S - time.monotonic()), None
+            while not halt.acquire(True, delay):
+                delay = SHORT_S
+                if not _programs(sys._current_frames().get(self._target[0])):
+                    continue
+                if "torch" not in sys.modules:
                     self._look()
                     return
-                due = time.monotonic() + SHORT_S
+                # Importing it may take longer than that.
+                if not getattr(sys.modules["torch"].__spec__, "_initializing", False):
+                    imported = imported or time.monotonic()
+                    if time.monotonic() - imported >= WITH_TORCH_S:
+                        self._look()
+                        return
         except BaseException:  # noqa: BLE001 - nor does it print
             self._over = True
         finally:
@@ -155,6 +167,20 @@ class _Lone:
         self._sampler = sampler
         at_end(self._end)
         sampler.start()
+
+
+def _programs(frame: Any) -> bool:
+    """Whether a program is at work there: not Python's own start, and no process of multiprocessing's."""
+    begins = False
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file == "<frozen site>" or os.path.basename(file) in ("site.py", "sitecustomize.py"):
+            return False
+        if file.endswith(HELPERS):
+            return False
+        begins = frame.f_code.co_name == "<module>"
+        frame = frame.f_back
+    return begins
 
 
 def _launches(stack: Any) -> bool:
