@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.answers.diagnosis import CauseTest, DiagnoseAnswer, DiagnosedCause, KnownCause
+from gpudebug.core.campaign.headroom import above_target
 from gpudebug.core.catalogue import Catalogue, frameworks
 from gpudebug.core.catalogue.settings import text_of
 from gpudebug.core.diagnosis.facts import facts_of
@@ -168,13 +169,15 @@ def _answer(subject: _Subject) -> DiagnoseAnswer:
 def _cause(ranked: Ranked, subject: _Subject) -> DiagnosedCause:
     campaign = subject.campaign
     test = (_waiting(ranked, campaign) or _offered(ranked, campaign)) if campaign else None
+    util = number(subject.facts.signals.get("gpu_util"))
+    full = above_target(campaign.loaded.campaign if campaign else None, util)
     return DiagnosedCause(
         id=ranked.id,
         title=ranked.title,
         probability=ranked.probability,
         exposed=ranked.exposed,
-        ceiling_pp=ranked.ceiling_pp,
-        expected_util=ranked.expected_util,
+        ceiling_pp=None if full else ranked.ceiling_pp,
+        expected_util=None if full else ranked.expected_util,
         ceiling_ratio=ranked.ceiling_ratio,
         ceiling_steps_per_s=ranked.ceiling_steps_per_s,
         for_=ranked.speaks_for,
