@@ -33,3 +33,12 @@ def test_long_names_and_lines_are_cut_and_little_is_left_out() -> None:
 def test_nothing_is_said_of_nothing() -> None:
     assert places(None) == []
     assert places({"training": None, "workers": None, "notes": []}) == []
+
+
+def test_evaluation_is_shown_as_a_whole() -> None:
+    frames = ["job/train.py:main", "job/train.py:estimate_loss", "job/model.py:Net.forward"]
+    rows = [["forward", [0, 2], 7, 0.6, 0.6, 20], ["eval", [0, 1, 2], 7, 0.4, 0.4, 10]]
+    found = evidence(told(frames=frames, stacks=rows, code={"2:7": "x = self.one(x)"}))
+    lines = places(found.model_dump(mode="json"))
+    assert lines[1] == "   40%  of it in evaluation, called by train.py estimate_loss"
+    assert "model.py:7" in lines[2]

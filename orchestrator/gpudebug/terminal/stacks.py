@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpudebug.core.inside.stacks.shares import Taken
 
 Answer = Mapping[str, Any]
 _PLACES = {"training": 6, "workers": 3}
@@ -23,22 +26,32 @@ def places(stacks: Answer | None) -> list[str]:
 def _of(who: str, record: Answer | None) -> list[str]:
     if not record or not record["seconds"]:
         return []
+    from gpudebug.core.inside.stacks.evaluation import evaluation
     from gpudebug.core.inside.stacks.hottest import hottest
     from gpudebug.core.records import Stacks
 
-    hot = [one for one in hottest(Stacks.model_validate(record)) if one.share >= _LEAST_SHARE][: _PLACES[who]]
+    stacks = Stacks.model_validate(record)
+    hot = [one for one in hottest(stacks) if one.share >= _LEAST_SHARE][: _PLACES[who]]
     ran = 100 * record["cpu_s"] / record["seconds"]
     heading = f"Where {_WHO[who]} ({record['samples']} samples, running in {ran:.0f}% of the time):"
     names = [_cut(f"{one.site} {one.function}", _LONGEST_NAME) for one in hot]
     width = max(map(len, names), default=0)
+    evaluates = evaluation(stacks)
     return [
         heading,
+        *([_all_of(evaluates)] if evaluates.value >= _LEAST_SHARE else []),
         *(
             f"  {100 * one.share:3.0f}%  {one.state:<5}  {one.phase:<9}  {name:<{width}}  "
             f"{_cut(one.code, _LONGEST_CODE)}".rstrip()
             for one, name in zip(hot, names, strict=True)
         ),
     ]
+
+
+def _all_of(evaluates: Taken) -> str:
+    """Evaluation as a whole: its lines are those of the network, which training runs as well."""
+    function = str(evaluates.place).partition(" (")[0] if evaluates.place else "the training's own loop"
+    return f"  {100 * evaluates.value:3.0f}%  of it in evaluation, called by {function}"
 
 
 def _cut(text: str, longest: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpudebug.core.campaign.decide import Campaign
-from gpudebug.core.campaign.headroom import no_room
+from gpudebug.core.campaign.headroom import above_target, no_room
 from gpudebug.core.statistics.metrics import Metric
 
 CAMPAIGN = Campaign(baselines=(), hypotheses=())
@@ -55,3 +55,14 @@ def test_the_campaigns_unit_of_work_is_offered(unit: str | None, metric: str) ->
     found = no_room(CAMPAIGN, 20.0, 93.4, unit)
     assert found is not None
     assert found.endswith(f"set metric: {metric} in gpudebug.yaml")
+
+
+@pytest.mark.parametrize(
+    ("utilisation", "target", "above"),
+    [(93.4, None, True), (80.0, None, True), (65.0, None, False), (93.4, 95.0, False), (None, None, False)],
+)
+def test_above_the_target_throughput_alone_is_left_to_gain(
+    utilisation: float | None, target: float | None, above: bool
+) -> None:
+    assert above_target(replace(CAMPAIGN, target=target), utilisation) is above
+    assert above_target(None, 81.0)

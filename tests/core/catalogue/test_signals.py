@@ -38,7 +38,7 @@ def test_what_can_be_below_zero_has_its_sentence() -> None:
 PROBE: dict[str, Any] = {
     "pid": 1, "steps": 50, "span_steps": 40, "start_s": 1.0, "end_s": 5.0, "alloc_retries": 1,
     "cpu_cores": 1.0, "step_time_p50_s": 0.1, "step_time_p95_s": 0.2, "backwards_per_step": 1.0,
-    "blocking_reads_per_step": 1.0,
+    "blocking_reads_per_step": 1.0, "inputs_per_step": 64.0,
     "stall_every_steps": 9.0, "syncs_per_step": 1.0, "loader_starts_per_step": 0.1, "world_size": 2,
     **{name: 0.1 for name in ProbeEvidence.model_fields if name.endswith("_share")},
     **{way: {"count": 40, "mb": 8.0, "seconds": 0.1, "pinned_share": 0.5} for way in ("h2d", "d2h")},
@@ -63,7 +63,8 @@ EVIDENCE: dict[str, Any] = {
     },
     "probe": PROBE,
     "stacks": StacksEvidence(
-        training=stacks(("forward", "t.py:f", 1, 1.0, 1.0)), workers=stacks(("data", "d.py:g", 2, 1.0, 1.0))
+        training=stacks(("forward", "t.py:f", 1, 1.0, 1.0)).model_copy(update={"starved_s": 0.1}),
+        workers=stacks(("data", "d.py:g", 2, 1.0, 1.0))
     ),
 }  # fmt: skip
 TRACE = [
@@ -75,6 +76,9 @@ TRACE = [
     device("Memcpy HtoD (Pageable -> Device)", 80, 5, "gpu_memcpy", bytes=100),
     device("ncclDevKernel_AllReduce", 60, 40, stream=traces.NCCL),
 ]
+
+
+UNLOADED = StacksEvidence(training=stacks(("other", "t.py:f", 1, 1.0, 1.0)))
 
 
 def told(**machine: Any) -> set[str]:
@@ -91,7 +95,8 @@ def told(**machine: Any) -> set[str]:
         trace={"analysis": headline(summarise([traces.text(TRACE)]).as_dict())},
         expected=[{"figure": "steps_per_s", "range": [1.0, 2.0], "measured": 0.5}],
     )
-    return set(found.signals)
+    unloaded = Evidence.model_validate({**EVIDENCE, "stacks": UNLOADED}).model_dump(mode="json")
+    return {*found.signals, *facts_of([unloaded]).signals}
 
 
 def test_every_signal_is_told_by_something_and_nothing_else_is() -> None:

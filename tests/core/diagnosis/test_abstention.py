@@ -45,7 +45,7 @@ def test_many_causes_of_which_none_stands_out() -> None:
 def test_the_cause_that_does_not_stand_out_need_not_be_the_most_probable() -> None:
     vague = [cause(f"vague-{n:02}", prior={"default": 400}) for n in range(9)]
     found = diagnose([*vague, WAITS], facts(data_wait_share=0.3))
-    assert found.causes[0].id == "vague-00"
+    assert max(found.causes, key=lambda c: c.probability).id == "vague-00"
     assert found.abstains is not None
     assert found.abstains.startswith(
         "no cause stands out: the most probable that is worth a test, dl-waits, has "

@@ -98,7 +98,7 @@ def test_every_figure_of_a_run_has_its_signal() -> None:
         "h2d_mb_per_step": 0.5,
         "h2d_share": pytest.approx(0.1),
         "h2d_pinned_share": 0.25,
-        "threads_over_cores": 2.0,
+        "threads_over_cores": 4.0,
         "optimizers": 2.0,
         "optimizer_steps_per_iteration": 1.5,
         "amp": False,

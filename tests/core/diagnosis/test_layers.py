@@ -254,3 +254,27 @@ def test_the_probe_is_told_how_long_epochs_are(facts: dict[str, Any], told: str)
 )
 def test_whether_a_loader_feeds_the_training(loaders: Sequence[object] | None, feeds: bool) -> None:
     assert feeds_training(evidence("0001", 1.0, loaders=loaders)) is feeds
+
+
+@pytest.mark.parametrize(
+    ("figures", "notes"),
+    [
+        ({"data_wait_share": 0.48}, ()),
+        ({"data_wait_share": 0.34}, ("the probe calls 34% of the time data wait: the other 16% are ",)),
+        ({"data_wait_share": 0.7}, ("the probe calls 70% of the time data wait, 20% more: ",)),
+        ({}, ()),
+    ],
+)
+def test_what_a_cached_batch_took_away_beyond_data_wait_is_said(
+    figures: dict[str, float], notes: tuple[str, ...]
+) -> None:
+    probe = ProbeEvidence(pid=1, steps=10, steps_per_s=10.0, **figures)  # type: ignore[arg-type]
+    before = evidence("0001", 10.0).model_copy(update={"probe": probe})
+    found = judge("cached_batch", [before], [evidence("0002", 20.0, **REPLAYED)], "").notes
+    assert len(found) == len(notes) and all(map(str.startswith, found, notes))
+
+
+def test_the_logs_data_time_is_held_against_it_too() -> None:
+    before = evidence("0001", 10.0).model_copy(update={"data_s": 0.1, "update_s": 0.3})
+    (note,) = judge("cached_batch", [before], [evidence("0002", 20.0, **REPLAYED)], "").notes
+    assert note.startswith("the log calls 25% of the time data wait: the other 25% are ")

@@ -53,3 +53,9 @@ def test_without_a_probe_the_log_tells_steps_and_batch() -> None:
         "step_time_s": 0.2,
         "batch_size": 8.0,
     }
+
+
+def test_threads_of_all_ranks_of_the_host_count() -> None:
+    ranks = [{"pid": pid, "steps": 50} for pid in (1, 2)]
+    found = signals([told(facts={"threads": 8}, ranks=ranks)], 2.0)
+    assert (found["threads"], found["threads_over_cores"]) == (16.0, 8.0)

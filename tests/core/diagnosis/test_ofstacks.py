@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.support.diagnoses import stacks
 
-from gpudebug.core.diagnosis.ofstacks import signals, together, uncrowded
+from gpudebug.core.diagnosis.ofstacks import evaluates, signals, together, uncrowded
 from gpudebug.core.inside.stacks.shares import share
 from gpudebug.core.records import StacksEvidence
 
@@ -25,6 +25,8 @@ def test_shares_of_the_watched_time() -> None:
         "stacks_s": 10.0,
         "waiting_share": 0.5,
         "waiting_outside_data_share": pytest.approx(0.1),
+        "starved_share": None,
+        "hot_waiting_share": None,
         "hot_share": 0.5,
         "hot_python_share": 0.5,
         "hot_in_forward_share": 0.5,
@@ -77,3 +79,51 @@ def test_without_any_computing_nobody_knows_how_crowded_it_is() -> None:
     idle = StacksEvidence(training=stacks(("data", "d.py:get", 3, 4.0, 0.4)))
     assert uncrowded(idle, 90.0, on_cpu=True) is idle
     assert uncrowded(None, 90.0, on_cpu=True) is None
+
+
+def test_how_long_a_thread_waited_for_a_core_is_a_share_of_its_time() -> None:
+    starved = TRAINING.model_copy(update={"starved_s": 4.0})
+    assert signals(StacksEvidence(training=starved))["starved_share"] == 0.4
+    assert signals(together([StacksEvidence(training=starved).model_dump()] * 2))["starved_share"] == 0.4
+
+
+def test_without_a_loader_a_function_that_waits_for_time_or_files_is_told() -> None:
+    alone = stacks(
+        ("other", "t.py:main t.py:pull (kernel):sleep", 3, 6.0, 0.0),
+        ("other", "t.py:main jax.py:wait", 4, 4.0, 0.0),
+        code={"t.py:pull:3": "time.sleep(1)", "t.py:main:4": "wait(x)"},
+    )
+    assert signals(StacksEvidence(training=alone))["hot_waiting_share"] == 0.6
+
+
+NEW = {"starved_s": 0.0}
+NAMED = ("other", "t.py:main t.py:evaluate", 2, 3.0, 3.0)
+STEP = ("backward", "t.py:main torch/_tensor.py:backward", 1, 7.0, 7.0)
+EVALUATED = ("eval", "t.py:main t.py:rollout net.py:f", 2, 3.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "new", "kind", "counted", "share"),
+    [
+        ((STEP, EVALUATED), True, "vision", 0, 0.3),
+        ((STEP, EVALUATED), True, "rl", 0, 0.0),
+        ((STEP, NAMED), True, "vision", 9, 0.0),
+        # A run that was watched before phases told it.
+        ((STEP, NAMED), False, "vision", 0, 0.3),
+        # Without PyTorch: the log has to tell of evaluations as well.
+        ((("other", "t.py:main", 1, 7.0, 7.0), NAMED), True, "other", 0, None),
+        ((("other", "t.py:main", 1, 7.0, 7.0), NAMED), True, "other", 3, 0.3),
+        ((EVALUATED,), True, "inference", 0, None),
+    ],
+)
+def test_what_shows_an_evaluation(
+    rows: tuple[tuple[str, str, int, float, float], ...],
+    new: bool,
+    kind: str,
+    counted: int,
+    share: float | None,
+) -> None:
+    training = stacks(*rows).model_copy(update=NEW if new else {})
+    found = evaluates(StacksEvidence(training=training), kind, [{"occasions": {"evaluation": counted}}])
+    assert found == (share if share is None else pytest.approx(share))
+    assert evaluates(None, kind, []) is None

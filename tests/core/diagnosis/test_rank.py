@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.diagnoses import cause, facts, stacks
 
 from gpudebug.core.diagnosis import model
-from gpudebug.core.diagnosis.rank import diagnose, shown
+from gpudebug.core.diagnosis.rank import LARGE, bound, cost, diagnose, shown
 
 WAITS = cause(
     "dl-waits",
@@ -107,7 +107,8 @@ def test_probabilities_are_a_distribution_with_room_for_none(
     chances = [c.probability for c in found.causes]
     assert all(0.0 < p < 1.0 for p in chances)
     assert sum(chances) < 1.0
-    assert chances == sorted(chances, reverse=True)
+    costs = [cost(c) for c in found.causes]
+    assert costs == sorted(costs, reverse=True)
     assert all(c.ceiling_pp is None or 0.0 <= c.ceiling_pp <= 100.0 for c in found.causes)
 
 
@@ -131,3 +132,54 @@ def test_the_code_that_a_cause_shows_in() -> None:
     assert shown([resizes, sleeps, WAITS], facts(stacks=seen, data_wait_share=0.9)) == {
         "pp-resize-cpu": "Set.to_square return pad(photo, side)"
     }
+
+
+def known_by(signal: str, id: str, **more: Any) -> Any:
+    return cause(
+        id, signature=[{"signal": signal, "above": 0.01, "weight": 25}], exposed=[{"signal": signal}], **more
+    )
+
+
+def test_what_takes_little_is_not_likely_however_sure_it_is_that_it_is_there() -> None:
+    (small,) = diagnose([known_by("gc_share", "py-gc")], facts(gc_share=0.069, stacks_s=9.0)).causes
+    (large,) = diagnose([known_by("gc_share", "py-gc")], facts(gc_share=0.4, stacks_s=9.0)).causes
+    assert small.probability < 0.35
+    assert large.probability > 0.9
+    assert bound(0.0) > 0.0
+    assert bound(LARGE) == bound(None) == 1.0
+
+
+def test_causes_stand_in_the_order_of_what_they_cost() -> None:
+    causes = [known_by("gc_share", "py-gc", prior={"default": 3}), known_by("data_wait_share", "dl-waits")]
+    found = diagnose(causes, facts(gc_share=0.2, data_wait_share=0.8, stacks_s=9.0)).causes
+    assert [c.id for c in found] == ["dl-waits", "py-gc"]
+
+
+CROWD = known_by("starved_share", "cpu-contention", gate=True, group="hardware")
+
+
+def test_a_crowded_host_stands_behind_a_likely_cause_and_takes_nothing_from_it() -> None:
+    own = known_by("gc_share", "py-gc")
+    alone = diagnose([own], facts(gc_share=0.3, stacks_s=9.0)).causes[0]
+    found = diagnose([own, CROWD], facts(gc_share=0.3, starved_share=0.7, stacks_s=9.0))
+    assert [c.id for c in found.causes] == ["py-gc", "cpu-contention"]
+    assert found.causes[0].probability == alone.probability
+    assert [g.id for g in found.gates] == ["cpu-contention"]
+    small = diagnose([own, CROWD], facts(gc_share=0.01, starved_share=0.7, stacks_s=9.0))
+    assert small.causes[0].id == "cpu-contention"
+    assert small.abstains is not None
+
+
+def test_no_function_speaks_both_for_and_against() -> None:
+    steps = cause(
+        "env-step",
+        signature=[
+            {"code": "env", "above": 0.1, "weight": 4},
+            {"stack": "t.py:main", "state": "waiting", "above": 0.5, "weight": 2, "otherwise": 0.5},
+            {"signal": "gc_share", "below": 0.5, "weight": 0.5},
+        ],
+    )
+    seen = stacks(("other", "t.py:main", 7, 5.0, 4.0), code={"t.py:main:7": "env.step()"})
+    (found,) = diagnose([steps], facts(stacks=seen, gc_share=0.1, stacks_s=5.0)).causes
+    assert found.speaks_for == ("100% of the time in t.py:7 main (running): `env.step()`",)
+    assert found.speaks_against == ("garbage collection takes 10% of the time",)

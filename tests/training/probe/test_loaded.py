@@ -123,7 +123,8 @@ OWN = {
 SHOWN = """
 import sys
 own = sys.modules.get("sitecustomize")
-ours = {"atexit", "__future__", "gpudebug_probe", "gpudebug_probe.loaded", "gpudebug_probe.hook"}
+probe = ("", ".loaded", ".hook", ".lone")
+ours = {"atexit", "__future__", *("gpudebug_probe" + name for name in probe)}
 path = [entry for entry in sys.path if not entry.endswith("training/shim")]
 print(sorted(set(sys.modules) - ours), path, own and sorted(vars(own)), sys.argv)
 print([name for f in sys.meta_path if (name := getattr(f, "__name__", type(f).__name__)) != "_Finder"])

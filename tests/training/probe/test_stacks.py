@@ -394,3 +394,38 @@ print(net.weight.sum().item().hex(), threading.active_count(), len(os.listdir("/
     assert (plain.status, seen.status) == (0, 0), plain.err + seen.err
     assert (seen.out, seen.err) == (plain.out, plain.err)
     assert seen.of("stacks")
+
+
+@needs_torch
+def test_a_forward_in_evaluation_mode_without_gradients_is_one_of_evaluation(tmp_path: Path) -> None:
+    code = """
+import time, torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = torch.nn.Linear(4, 1)
+    def forward(self, x, seconds=0.0):
+        time.sleep(seconds)
+        return self.one(x)
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    net(torch.ones(2, 4), 0.2).sum().backward()
+    optimizer.step()
+def quality():
+    net.eval()
+    with torch.no_grad():
+        net(torch.ones(2, 4), 0.8)
+    net.train()
+def teacher():
+    with torch.no_grad():
+        net(torch.ones(2, 4), 0.4)
+quality(); teacher()
+"""
+    told = probed(tmp_path / "run", code)
+    assert (told.status, told.err) == (0, "")
+    found = of(told)
+    evaluated = part(found, stack=r"quality$", phase="eval")
+    assert evaluated > 0.2
+    assert part(found, stack=r"quality$", phase="forward") < 0.1 * evaluated
+    assert part(found, stack=r"teacher$", phase="eval") == 0

@@ -31,3 +31,12 @@ def no_room(
         f"utilisation can hardly show a success: the baseline is at {utilisation:.1f}%, above the target of "
         f"{target:g}% less the {success:g} points of criteria.success; {instead}"
     )
+
+
+def above_target(campaign: Campaign | None, utilisation: float | None) -> bool:
+    """Whether utilisation (percent) is where it should be, so that throughput alone is left to gain.
+
+    Without a campaign, or if it is judged by another metric, the usual target counts.
+    """
+    target = goal(campaign) if campaign is not None else None
+    return utilisation is not None and utilisation >= (DEFAULT_TARGET if target is None else target)

@@ -27,18 +27,23 @@ def why(facts: DiagnosisFacts, ranked: Sequence[tuple[Scored, float]]) -> str | 
     steps = number(facts.signals.get("probe_steps"))
     if "device" in facts.absent and steps is not None and steps < FEW_STEPS:
         return f"the runs are too short: {steps:.0f} iterations; {facts.absent['device']}"
-    likely = [(s, p) for s, p in ranked if _is_likely(s)]
+    likely = [(s, p) for s, p in ranked if is_likely(s)]
     if not likely:
         return "nothing in the catalogue explains idling here: no cause with a sign takes 5% of the time"
-    first, chance = likely[0]
+    first, chance = max(likely, key=lambda one: one[1])
     if chance < LIKELY:
-        which = "the most probable" if first is ranked[0][0] else "the most probable that is worth a test"
+        most = max(ranked, key=lambda one: one[1])[0]
+        which = "the most probable" if first is most else "the most probable that is worth a test"
         return f"no cause stands out: {which}, {first.cause.id}, has {chance:.0%}"
     return None
 
 
-def _is_likely(scored: Scored) -> bool:
-    """Whether a cause has a sign and takes time. What others do on the host is not the workload's own."""
-    surroundings = scored.cause.gate and scored.cause.group == "hardware"
+def surrounds(scored: Scored) -> bool:
+    """Whether it is what others do on the host, and not the workload's own."""
+    return scored.cause.gate and scored.cause.group == "hardware"
+
+
+def is_likely(scored: Scored) -> bool:
+    """Whether a cause of the workload's own has a sign and takes time."""
     small = scored.exposed is not None and scored.exposed < SMALL
-    return scored.support >= _SUPPORT and not small and not surroundings
+    return scored.support >= _SUPPORT and not small and not surrounds(scored)

@@ -59,13 +59,14 @@ def facts_of(
     # Without an optimizer it is unknown where the parameters live.
     on_cpu = signals.get("trains_on", "cpu" if signals.get("device_stand_in") else None) == "cpu"
     stacks = ofstacks.uncrowded(stacks, foreign, on_cpu=on_cpu)
+    kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names], framework_kind)
     _add(signals, ofstacks.signals(stacks))
     _add(signals, ofattached.signals(evidence, stacks, number(signals.get("cores"))))
+    _add(signals, {"eval_share": ofstacks.evaluates(stacks, kind, evidence)})
     _add(signals, _log(evidence))
     _add(signals, context.of_trace(trace))
     _add(signals, context.of_others(number(signals.get("gpu_util")), reference, expected))
     _add(signals, layer_signals(layers or {}))
-    kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names], framework_kind)
     _add(signals, {"framework": name, "workload_kind": kind})
     return DiagnosisFacts(
         signals=signals,

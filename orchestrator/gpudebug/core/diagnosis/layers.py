@@ -25,6 +25,8 @@ FLAT = 1.15
 pure computation would take twice as long, and runs of one program differ by a few per cent)."""
 LINEAR = 1.85
 """From here on nearly all of a step grows with the batch (a judgement, as above)."""
+APART = 0.05
+"""Shares that differ by less agree (a judgement: runs of one program differ by a few per cent)."""
 LEAST = 1.03
 """A ratio below this is no difference: the same that a throughput gate asks for."""
 
@@ -72,6 +74,8 @@ def judge(
         found.append("samples per second are unknown, so only step times are compared")
     if steps is None and not found:
         found.append("the step rate is unknown on one side: train for longer")
+    if layer == "cached_batch" and steps is not None:
+        found += _left(before, 1 - 1 / steps)
     found += _company([*before, *after])
     return LayerResult(
         layer=layer,
@@ -83,6 +87,28 @@ def judge(
         means=means(layer, ratio, steps),
         notes=tuple(found),
     )
+
+
+def _left(before: Sequence[Evidence], gone: float) -> list[str]:
+    """What of the time that went with the batches the baseline's own figures do not call data wait,
+    or the other way round, from five points on."""
+    waits = {
+        "the probe": [e.probe.data_wait_share if e.probe else None for e in before],
+        "the log": [e.data_s / (e.data_s + e.update_s) if e.data_s and e.update_s else None for e in before],
+    }
+    notes = []
+    for whose, shares in waits.items():
+        known = [share for share in shares if share is not None]
+        told = math.fsum(known) / len(known) if known else gone
+        if told <= gone - APART:
+            where = "copying to the device, work on a new batch, or other programs' load"
+            notes.append(
+                f"{whose} calls {told:.0%} of the time data wait: the other {gone - told:.0%} are {where}"
+            )
+        elif told >= gone + APART:
+            where = "the step takes longer without it, as it does where it hid work or others used the cores"
+            notes.append(f"{whose} calls {told:.0%} of the time data wait, {told - gone:.0%} more: {where}")
+    return notes
 
 
 def means(layer: str, ratio: float | None, steps: float | None) -> str:

@@ -14,7 +14,7 @@ _AS_TOLD = (
     *("data_wait_share", "eval_data_share", "background_data_share", "loader_start_share"),
     *("loader_starts_per_step", "forward_share", "backward_share", "optimizer_share"),
     *("blocking_reads_per_step", "blocking_read_share", "syncs_per_step", "device_time_share"),
-    *("gc_share", "stall_share", "stall_every_steps", "backwards_per_step"),
+    *("gc_share", "stall_share", "stall_every_steps", "backwards_per_step", "inputs_per_step"),
 )
 _PARTS = ("forward_share", "backward_share", "optimizer_share")
 _WAITS = ("data_wait_share", "eval_data_share", "loader_start_share")
@@ -44,7 +44,7 @@ def signals(evidence: Sequence[Record], cores: float | None) -> dict[str, Signal
         "batch_size": mean([e.get("batch_size") for e in evidence]) or number(facts.get("batch_size")),
         **_copies(probes),
         **_loader(facts, cores),
-        **_settings(facts, cores),
+        **_settings(facts, cores, len(probes[-1].get("ranks") or ()) or 1),
     }
 
 
@@ -138,8 +138,10 @@ def _truth(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _settings(facts: Record, cores: float | None) -> dict[str, SignalValue | None]:
-    amp, compiled, threads = facts.get("amp"), facts.get("compile"), number(facts.get("threads"))
+def _settings(facts: Record, cores: float | None, processes: int) -> dict[str, SignalValue | None]:
+    """`processes` train on this host's `cores`; each has the threads that one of them reports."""
+    amp, compiled, own = facts.get("amp"), facts.get("compile"), number(facts.get("threads"))
+    threads = own * processes if own is not None else None
     place, distributed = facts.get("device"), facts.get("distributed")
     steps = [n for o in _mappings(facts.get("optimizers")) if (n := number(o.get("steps")))]
     deterministic = [

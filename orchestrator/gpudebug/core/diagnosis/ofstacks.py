@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.command.cadence import EVALUATION
 from gpudebug.core.inside.stacks import shares
+from gpudebug.core.inside.stacks.evaluation import evaluation
 from gpudebug.core.records import Stacks, StacksEvidence
 from gpudebug.core.words import SignalValue
 
 _CROWDED = 15.0
 """Percent of the cores that others use: from here on threads that could run are kept waiting for one."""
-_COMPUTING = ("forward", "backward", "optimizer")
+_COMPUTING = ("forward", "eval", "backward", "optimizer")
 _LEAST = 0.1
-_BUT_DATA = ("forward", "backward", "optimizer", "other")
+_SEVERAL = 2
+EVALUATES = (
+    r":([\w<>]+\.)*_?(\w+_)?(eval|evaluat\w*|validat(e|ion|ing)|val)(?![a-z])(?!_(frame|mode|batch_norm))\w*$"
+    r"|:([\w<>]+\.)*_?(run_tests?|test_(epoch|loop|model|step|set|accuracy)|test|prediction_(loop|step)"
+    r"|compute_metrics|estimate_loss|evaluation_loop|score_model|benchmark_policy|held_?out\w*)$"
+    r"|evaluation_loop\.py:|:EvalCallback\."
+)
+"""How functions that evaluate are called. A name alone is no evidence of one."""
+_BUT_DATA = ("forward", "eval", "backward", "optimizer", "other")
 
 
 def together(found: Sequence[Mapping[str, Any] | None]) -> StacksEvidence | None:
@@ -69,11 +79,38 @@ def _ran(stacks: Stacks) -> float:
 
 def _training(stacks: Stacks) -> dict[str, SignalValue | None]:
     outside = [s.within("waiting") for s in shares.seen(stacks) if s.phase in _BUT_DATA]
+    loads = any(s.phase == "data" for s in shares.seen(stacks))
     return {
         "stacks_s": stacks.seconds,
         "waiting_share": 1.0 - _ran(stacks),
         "waiting_outside_data_share": min(1.0, sum(outside) / stacks.seconds),
+        "starved_share": None if stacks.starved_s is None else min(1.0, stacks.starved_s / stacks.seconds),
+        "hot_waiting_share": None if loads else shares.waits(stacks, "other"),
         "hot_share": shares.hottest(stacks)[0],
         "hot_python_share": shares.hottest(stacks, state="running")[0],
         "hot_in_forward_share": shares.hottest(stacks, phases=("forward",))[0],
     }
+
+
+def evaluates(
+    stacks: StacksEvidence | None, kind: str, evidence: Sequence[Mapping[str, Any]]
+) -> float | None:
+    """The share of the watched time (0 to 1) that evaluation takes; None if nothing shows it.
+
+    A network in evaluation mode without gradients shows it. A policy is in that mode in its rollouts too: in
+    reinforcement learning the function must be called an evaluation as well. Without PyTorch, and of a run
+    that was watched before phases told it, a function's name counts: without PyTorch only if the log
+    tells of evaluations.
+    """
+    found = stacks.training if stacks else None
+    if found is None or kind == "inference":
+        return None
+    phases = {one.phase for one in shares.seen(found)}
+    if "eval" in phases:
+        return evaluation(found, EVALUATES if kind == "rl" else None).value
+    if phases != {"other"} and found.starved_s is not None:
+        return 0.0
+    counts = [(e.get("occasions") or {}).get(EVALUATION, 0) for e in evidence]
+    if phases == {"other"} and max(counts, default=0) < _SEVERAL:
+        return None
+    return shares.share(found, stack=EVALUATES).value

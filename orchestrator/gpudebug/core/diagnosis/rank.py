@@ -1,9 +1,9 @@
-"""All causes on the facts -> the diagnosis: gates, causes by probability, and what would show more."""
+"""All causes on the facts -> the diagnosis: gates, causes by what they cost, and what would show more."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from gpudebug.core.catalogue.model import Cause
 from gpudebug.core.diagnosis import abstention, missing_evidence
@@ -15,15 +15,36 @@ from gpudebug.core.diagnosis.sentences import sentence_of
 
 NONE_ODDS = 2.0
 """Odds that none of the catalogue's causes is what helps."""
+LARGE = 0.2
+"""From this share of the time on a cause can be what holds a run back (a judgement: its fix brings 1.25x)."""
+LEAST = 0.01
+"""Less of the time than this is not told from none."""
+UNKNOWN_SHARE = 0.1
+"""Of the time, of a cause whose share is unknown."""
 _FACTS = 3
 
 
 def diagnose(causes: Iterable[Cause], facts: DiagnosisFacts, tested: Sequence[Tested] = ()) -> Diagnosis:
-    """Every cause that is not ruled out, the most probable first, ties by id. `tested` are judged trials."""
+    """Every cause that is not ruled out, by its probability times what its fix can bring, ties by id.
+
+    `tested` are judged trials. What others do on the host slows every part of a step alike: it takes nothing
+    from the probability of the workload's own causes, and stands behind them if one of these is likely.
+    """
     scored = [one for cause in causes if not (one := score(cause, facts, tested)).ruled_out]
-    ordered = sorted(scored, key=lambda s: (-s.odds, s.cause.id))
-    total = NONE_ODDS + math.fsum(s.odds for s in ordered)
-    ranked = [(s, _ranked(s, facts, s.odds / total)) for s in ordered]
+    total = NONE_ODDS + math.fsum(s.odds for s in scored)
+    own = NONE_ODDS + math.fsum(s.odds for s in scored if not abstention.surrounds(s))
+    ranked = [
+        (s, _ranked(s, facts, s.odds / (total if abstention.surrounds(s) else own) * bound(s.exposed)))
+        for s in scored
+    ]
+    named = any(abstention.is_likely(s) and r.probability >= abstention.LIKELY for s, r in ranked)
+
+    def place(one: tuple[Scored, Ranked]) -> tuple[bool, float, float, str]:
+        scored, cause = one
+        return named and abstention.surrounds(scored), -cost(cause), -cause.probability, cause.id
+
+    ranked.sort(key=place)
+    ordered = [s for s, _ in ranked]
     return Diagnosis(
         causes=tuple(r for _, r in ranked),
         gates=tuple(r for s, r in ranked if s.cause.gate and s.definite),
@@ -31,6 +52,17 @@ def diagnose(causes: Iterable[Cause], facts: DiagnosisFacts, tested: Sequence[Te
         abstains=abstention.why(facts, [(s, r.probability) for s, r in ranked]),
         kind=facts.kind,
     )
+
+
+def bound(exposed: float | None) -> float:
+    """The most that the probability of a cause with this share of the time can be: what takes little is not
+    what holds a run back, however sure it is that it is there."""
+    return 1.0 if exposed is None else min(1.0, max(exposed, LEAST) / LARGE)
+
+
+def cost(cause: Ranked) -> float:
+    """The share of the time that its fix is expected to bring."""
+    return cause.probability * (UNKNOWN_SHARE if cause.exposed is None else cause.exposed)
 
 
 def shown(causes: Iterable[Cause], facts: DiagnosisFacts) -> dict[str, str]:
@@ -50,6 +82,9 @@ def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float) -> Ranked
     cause, signals = scored.cause, facts.signals
     util = number(signals.get("gpu_util"))
     shows = cause.waits or signals.get("device_stand_in") is False
+    pro = _said([t for t in scored.signs if t.true and t.factor > 1], facts)
+    contra = _but([t for t in scored.signs if t.factor < 1], facts, pro)
+    contra = contra or _but([t for t in scored.signs if t.shared], facts, pro)
     top = ceiling(scored.exposed, util, facts.steps_per_s, shows=shows)
     return Ranked(
         id=cause.id,
@@ -60,14 +95,13 @@ def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float) -> Ranked
         expected_util=top.util,
         ceiling_ratio=top.ratio,
         ceiling_steps_per_s=top.steps_per_s,
-        speaks_for=_said([t for t in scored.signs if t.true and t.factor > 1], facts, _FACTS),
-        speaks_against=_said([t for t in scored.signs if t.factor < 1], facts, 1)
-        or _said([t for t in scored.signs if t.shared], facts, 1),
+        speaks_for=tuple(dict.fromkeys(pro.values()))[:_FACTS],
+        speaks_against=tuple(dict.fromkeys(contra.values()))[:1],
     )
 
 
-def _said(signs: Sequence[WeighedSign], facts: DiagnosisFacts, most: int) -> tuple[str, ...]:
-    """The strongest, each fact and each place of the code once."""
+def _said(signs: Sequence[WeighedSign], facts: DiagnosisFacts) -> dict[object, str]:
+    """The strongest first, each fact and each place of the code once."""
     ordered = sorted(signs, key=lambda t: -abs(math.log(t.factor)))
     facts_by_place: dict[object, str] = {}
     for fact in ordered:
@@ -76,4 +110,15 @@ def _said(signs: Sequence[WeighedSign], facts: DiagnosisFacts, most: int) -> tup
         key = sentence if place is None else (place.frame, place.line)
         if sentence:
             facts_by_place.setdefault(key, sentence)
-    return tuple(dict.fromkeys(facts_by_place.values()))[:most]
+    return facts_by_place
+
+
+def _but(signs: Sequence[WeighedSign], facts: DiagnosisFacts, pro: Mapping[object, str]) -> dict[object, str]:
+    """What `signs` say, without facts, and functions, that already speak for the cause."""
+    functions = {key[0] for key in pro if isinstance(key, tuple)}
+    said = _said(signs, facts)
+    return {
+        k: v
+        for k, v in said.items()
+        if k not in pro and (k[0] if isinstance(k, tuple) else k) not in functions
+    }

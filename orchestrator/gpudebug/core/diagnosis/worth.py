@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpudebug.core.diagnosis.model import Diagnosis, Ranked
+from gpudebug.core.diagnosis.rank import UNKNOWN_SHARE
 from gpudebug.core.diagnosis.tested_causes import BY_TOUCH
-
-_UNKNOWN_GAIN = 0.1
-"""Relative gain of a cause whose share is unknown."""
 
 
 def gain_of(cause: Ranked, *, points: bool) -> float:
@@ -16,7 +14,7 @@ def gain_of(cause: Ranked, *, points: bool) -> float:
 
     If utilisation cannot show the cause, its relative gain counts, as points of 100.
     """
-    relative = cause.exposed if cause.exposed is not None else _UNKNOWN_GAIN
+    relative = cause.exposed if cause.exposed is not None else UNKNOWN_SHARE
     if not points:
         return relative
     return cause.ceiling_pp if cause.ceiling_pp is not None else 100.0 * relative

@@ -131,11 +131,13 @@ class SectionsEvidence(Record):
 class Stacks(Record):
     """Where one kind of thread was, by samples of its call stack: the thread that trains, or loader workers.
 
-    `frames` are `folder/file.py:function`. Each of `stacks` is a phase (data, forward, backward, optimizer,
-    other), its frames from the outermost in as places in `frames`, the line of the innermost frame of code
-    that is no library's, the seconds that it was seen and those of them that it ran on a CPU, or was ready
-    to while others had it; at most 100, those with the most time. `seconds` and `cpu_s` are of all, `code`
-    the source of such lines by `frame:line`.
+    `frames` are `folder/file.py:function`. Each of `stacks` is a phase (data, forward, eval, backward,
+    optimizer, other), its frames from the outermost in as places in `frames`, the line of the innermost
+    frame of code that is no library's, the seconds that it was seen and those of them that it ran on a CPU,
+    or was ready to while others had it; at most 100, those with the most time. What it waited for in the
+    kernel is a frame `(kernel):socket`. `seconds` and `cpu_s` are of all, `code` the source of such lines by
+    `frame:line`. `starved_s` is how long the thread was ready to run while others had the CPUs, which `cpu_s`
+    has in it; None: unknown.
     """
 
     seconds: float
@@ -144,10 +146,14 @@ class Stacks(Record):
     frames: tuple[str, ...] = ()
     stacks: tuple[tuple[str, tuple[int, ...], int, float, float], ...] = ()
     code: dict[str, str] = {}
+    starved_s: float | None = None
 
 
 class StacksEvidence(Record):
-    """The stacks of the thread that trains or infers and, together, of loader workers; of the window."""
+    """The stacks of the thread that trains or infers and, together, of loader workers; of the window.
+
+    Where nothing trains with PyTorch `training` is the program's main thread, whose phases are `other`.
+    """
 
     training: Stacks | None = None
     workers: Stacks | None = None

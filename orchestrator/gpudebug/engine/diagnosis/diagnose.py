@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpudebug.core.answers.diagnosis import CauseTest, DiagnoseAnswer, DiagnosedCause
+from gpudebug.core.campaign.headroom import above_target
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.figures import number
@@ -164,10 +165,13 @@ def _answer(subject: _Subject) -> DiagnoseAnswer:
 
 def _cause(ranked: Ranked, subject: _Subject) -> DiagnosedCause:
     campaign = subject.campaign
+    util = number(subject.facts.signals.get("gpu_util"))
+    full = above_target(campaign.loaded.campaign if campaign else None, util)
     if campaign is not None:
-        return diagnosed(ranked, _waiting(ranked, campaign) or _offered(ranked, campaign))
+        return diagnosed(ranked, _waiting(ranked, campaign) or _offered(ranked, campaign), full=full)
     assert subject.single is not None
-    return diagnosed(ranked, subject.single.test_of(ranked, subject.causes.cause(ranked.id)))
+    test = subject.single.test_of(ranked, subject.causes.cause(ranked.id))
+    return diagnosed(ranked, test, full=full)
 
 
 def _waiting(ranked: Ranked, campaign: _DiagnosedCampaign) -> CauseTest | None:

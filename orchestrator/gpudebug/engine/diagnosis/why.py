@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gpudebug.core.answers.sample import FailureLines, SampledRate
 from gpudebug.core.answers.why import WhyAnswer
+from gpudebug.core.campaign.headroom import above_target
 from gpudebug.core.command.reach import BeyondReach
 from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, is_blind, problem_of
 from gpudebug.core.diagnosis.model import Ranked
@@ -151,7 +152,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         problem = LookProblem(f"{beyond.unseen}: {beyond.instead}")
     blind = beyond is not None or is_blind(evidence)
     shown = [] if blind else [c for c in found.causes if c.probability >= _LEAST][:_MOST]
-    failure = evidence.failure
+    failure, full = evidence.failure, above_target(None, evidence.utilisation)
     return WhyAnswer(
         command=record.command,
         outcome=str(evidence.outcome),
@@ -169,7 +170,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         framework=single.facts.framework,
         abstains=problem.text if problem and blind else found.abstains,
         gates=known_causes(found),
-        causes=tuple(diagnosed(c, single.test_of(c, causes.cause(c.id))) for c in shown),
+        causes=tuple(diagnosed(c, single.test_of(c, causes.cause(c.id)), full=full) for c in shown),
         missing=found.missing,
         notes=(*disturbances(evidence), *looked_at.notes),
         replayed=bool(record.replayed),

@@ -95,3 +95,21 @@ def test_evidence_stays_small_and_keeps_what_the_users_lines_took(count: int, de
         assert share(found.training, code=re.escape("layer_3(values)"))[0] * total == pytest.approx(
             count / users, rel=0.1
         )
+
+
+def test_without_pytorch_the_main_thread_trains_and_of_several_the_first_that_works() -> None:
+    launcher = told(1, since=1, at=3, of="main", s=0.1)
+    first, second = told(2, since=2, at=4, of="main", s=1.0), told(3, since=3, at=5, of="main", s=2.0)
+    found = evidence(launcher + second + first).training
+    assert found is not None
+    assert found.seconds == 1.0
+    trains = evidence(first + told(4, s=0.5)).training
+    assert trains is not None
+    assert trains.seconds == 0.5
+
+
+def test_what_a_thread_waited_for_a_core_is_added_up_if_it_is_told() -> None:
+    both = evidence(told(since=2, at=4, starved=0.5) + told(since=4, at=6, starved=0.25)).training
+    none = evidence(told()).training
+    assert both is not None and none is not None
+    assert (both.starved_s, none.starved_s) == (0.75, None)

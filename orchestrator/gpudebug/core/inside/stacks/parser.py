@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from gpudebug.core.inside.probe.processes import read_line
 
-PHASES = frozenset({"data", "forward", "backward", "optimizer", "other"})
+PHASES = frozenset({"data", "forward", "eval", "backward", "optimizer", "other"})
+KINDS = ("training", "workers", "main")
+"""Of threads that are watched: `main` is the main thread of a process that no PyTorch trains in."""
 _MARK = '"stacks"'
 _LONGEST_NAME, _LONGEST_CODE, _LONGEST_WHY = 240, 120, 200
 _DEEPEST, _MOST_FRAMES, _MOST_LINES = 64, 8192, 20_000
@@ -33,7 +35,8 @@ class Stack(NamedTuple):
 class StackLine:
     """One line of a process: what it saw from `start_s` to `end_s`, in seconds since launch.
 
-    `places` are seconds and CPU seconds by stack, `seconds` and `cpu_s` those of all.
+    `places` are seconds and CPU seconds by stack, `seconds` and `cpu_s` those of all; `starved_s` is what
+    the thread waited for a CPU, None if it did not say.
     """
 
     pid: int
@@ -45,6 +48,7 @@ class StackLine:
     samples: int
     places: Mapping[Stack, tuple[float, float]]
     code: Mapping[tuple[str, int], str]
+    starved_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ def _stack_line(line: Mapping[str, Any]) -> StackLine | None:
     start, end, t0, of = (line.get(name) for name in ("since", "t", "t0", "of"))
     total, cpu, samples = (_number(line.get(name)) for name in ("s", "cpu", "n"))
     known = _number(start), _number(end), _number(t0)
-    if None in known or total is None or cpu is None or samples is None or of not in ("training", "workers"):
+    if None in known or total is None or cpu is None or samples is None or of not in KINDS:
         return None
     begun, ended, launched = (value or 0.0 for value in known)
     frames = _frames(line.get("frames"))
@@ -97,6 +101,7 @@ def _stack_line(line: Mapping[str, Any]) -> StackLine | None:
         samples=int(samples),
         places=places,
         code={(frames[number], at): text for (number, at), text in code.items()},
+        starved_s=_number(line.get("starved")),
     )
 
 

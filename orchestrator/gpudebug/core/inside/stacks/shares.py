@@ -16,6 +16,7 @@ _PYTORCH = re.compile(
     r"|distributed|distributions)/\w+\.py:"
 )
 """Files of PyTorch by their last folder; asked of libraries' frames only."""
+_WAITS = frozenset(f"(kernel):{what}" for what in ("sleep", "disk", "page", "socket"))
 _SAID = 60
 _LONG_ENOUGH = 0.02
 
@@ -177,6 +178,16 @@ def hottest(
     return min(1.0, functions[most] / stacks.seconds), places[most][1]
 
 
+def waits(stacks: Stacks, phase: str) -> float:
+    """The largest share of one function of code that is no library's in which the kernel shows a wait for
+    time, files or another machine: a wait for threads of the program's own is none."""
+    functions: defaultdict[str, float] = defaultdict(float)
+    for one in seen(stacks):
+        if one.own is not None and one.phase == phase and one.frames[-1] in _WAITS:
+            functions[one.frames[one.own]] += one.within("waiting")
+    return min(1.0, max(functions.values(), default=0.0) / stacks.seconds) if stacks.seconds > 0 else 0.0
+
+
 def granted(stacks: Stacks, phases: Sequence[str]) -> float | None:
     """The part of a core (0 to 1) that a thread got while it computed with PyTorch: of the phases that were
     seen for long enough, the one with the most. None if none was."""
@@ -220,4 +231,10 @@ def together(found: Sequence[Stacks]) -> Stacks | None:
         frames=tuple(frames),
         stacks=tuple((*key, seconds, cpu_s) for key, (seconds, cpu_s) in ordered),
         code={name: source for s in found for name, source in s.code.items()},
+        starved_s=_sum([s.starved_s for s in found]),
     )
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -11,6 +11,8 @@ from gpudebug.core.records import Stacks, StacksEvidence, Window
 # Of evidence.json, in characters, and of stacks in it.
 LARGEST_TRAINING, LARGEST_WORKERS = 14_000, 6_000
 MOST_STACKS = 100
+# A process that was seen at work for less than this part of the longest one is a launcher.
+_WORKS = 0.2
 # What indented JSON adds to a stack, to a frame of it, to a frame's name and to a line of source.
 _STACK, _FRAME, _NAME, _CODE = 75, 10, 8, 24
 
@@ -23,7 +25,8 @@ def stacks_evidence(
 ) -> StacksEvidence | None:
     """The stacks of the window, of the whole run if there is none; None if nothing was seen in it.
 
-    Of a line that lies in it partly, that part of its time counts. `main` is the PID of the training process:
+    Of a line that lies in it partly, that part of its time counts. Where no thread trains with PyTorch the
+    main thread is what trains. `main` is the PID of the training process:
     without it, or if that reported none, the process that was watched longest. `scrub` takes secrets out of
     lines of source.
     """
@@ -32,6 +35,8 @@ def stacks_evidence(
     bounds = (window.start_s, window.end_s) if window else (-math.inf, math.inf)
     parts = [(one, share) for one in record.lines if (share := _inside(one, *bounds))]
     training = [(one, share) for one, share in parts if one.of == "training"]
+    if not training:
+        training = _first([(one, share) for one, share in parts if one.of == "main"])
     watched: dict[int, float] = {}
     for one, share in training:
         watched[one.pid] = watched.get(one.pid, 0.0) + share * one.seconds
@@ -44,6 +49,17 @@ def stacks_evidence(
         notes=record.notes,
     )
     return found if found.training or found.workers or found.notes else None
+
+
+def _first(parts: list[tuple[StackLine, float]]) -> list[tuple[StackLine, float]]:
+    """Those of the process that was there first, of all that did something: what it starts works for it."""
+    watched: dict[int, float] = {}
+    for one, share in parts:
+        watched[one.pid] = watched.get(one.pid, 0.0) + share * one.seconds
+    longest = max(watched.values(), default=0.0)
+    began = {one.pid: one.start_s for one, _ in reversed(parts) if watched[one.pid] >= _WORKS * longest}
+    first = min(began, key=lambda pid: began[pid], default=None)
+    return [(one, share) for one, share in parts if one.pid == first]
 
 
 def _inside(one: StackLine, start_s: float, end_s: float) -> float:
@@ -80,7 +96,13 @@ def _merged(
             for p, (seconds, cpu_s) in kept
         ),
         code={f"{frame}:{line}": scrub(code.get((frame, line), "")) for frame, line in lines},
+        starved_s=_starved(parts),
     )
+
+
+def _starved(parts: Sequence[tuple[StackLine, float]]) -> float | None:
+    known = [part * one.starved_s for one, part in parts if one.starved_s is not None]
+    return round(math.fsum(known), 3) if known else None
 
 
 def _shortened(

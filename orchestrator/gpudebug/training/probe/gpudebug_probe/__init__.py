@@ -42,8 +42,9 @@ def start(environ: Mapping[str, str]) -> None:
 
         loaded.watch(run, trees)
     if environ.get("GPUDEBUG_PROBE") == "1":
-        from . import hook
+        from . import hook, lone
 
+        lone.watch(run)
         hook.when_imported("torch", lambda torch: watch(torch, run))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable
 from stat import S_ISREG
 from types import CodeType, FrameType
 from typing import Any
@@ -30,6 +31,8 @@ INNER = re.compile(r"\.<locals>\.<(?:listcomp|setcomp|dictcomp|genexpr)>")
 LITERAL = re.compile(r"\"[^\"\\]*\"|'[^'\\]*'")
 
 DATA, FORWARD, BACKWARD, OPTIMIZER, OTHER = "data", "forward", "backward", "optimizer", "other"
+# A forward of a network that is in evaluation mode and records no gradients.
+EVAL = "eval"
 # By file within PyTorch and function: what a call is in while such a frame is in its stack.
 MARKS = {
     ("nn/modules/module.py", "_call_impl"): FORWARD,
@@ -66,11 +69,16 @@ class CodeFacts:
 
 
 class Frames:
-    """Folds stacks to keys: phase, ids of code from the innermost out, the user's frame and its line."""
+    """Folds stacks to keys: phase, ids of code from the innermost out, the user's frame and its line.
 
-    def __init__(self, torch: Any) -> None:
+    `evaluating` says whether the forward that is going on is one of an evaluation. Without PyTorch a
+    stack has no phase but `other`."""
+
+    def __init__(self, torch: Any = None, evaluating: Callable[[], bool] = bool) -> None:
         self.known: dict[int, CodeFacts] = {}
-        self._torch = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+        self._evaluating = evaluating
+        home = getattr(torch, "__file__", None)
+        self._torch = os.path.dirname(os.path.abspath(home)) + os.sep if home else "\0"
         self._ours = os.path.dirname(os.path.abspath(__file__)) + os.sep
         self._library = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
         self._programs = {os.path.dirname(os.path.abspath(sys.executable)), os.path.join(sys.prefix, "bin")}
@@ -102,6 +110,8 @@ class Frames:
                 break
         if at < 0 and package is not None:
             at, line = self._in_package(stack, package)
+        if phase is FORWARD and self._evaluating():
+            phase = EVAL
         if len(ids) > INNERMOST + OUTERMOST:
             ids, at = _cut(ids, at)
         return phase, tuple(ids), at, line
@@ -119,6 +129,17 @@ class Frames:
             if entry.first:
                 break
         return -1, 0
+
+    def inside(
+        self, key: tuple[str, tuple[int, ...], int, int], wait: str
+    ) -> tuple[str, tuple[int, ...], int, int]:
+        """The key with what the thread waits for in the kernel, `(kernel):socket`, as its innermost frame."""
+        if not wait:
+            return key
+        if id(wait) not in self.known:
+            self.known[id(wait)] = CodeFacts(Frames.inside.__code__, "(kernel):" + wait, None, "", "", False)
+        phase, ids, at, line = key
+        return phase, (id(wait), *ids), at + 1 if at >= 0 else at, line
 
     def forget(self) -> None:
         """Where generated code made too many: nothing may be folded any more to ids that are not reported."""

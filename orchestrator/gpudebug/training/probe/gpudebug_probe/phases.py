@@ -83,7 +83,8 @@ class _Phases:
 
 def _calling(original: Callable[..., Any], phases: _Phases) -> Callable[..., Any]:
     """Module.__call__, of which a step makes hundreds: all but the outermost do next to nothing."""
-    recorder, trainers, within = phases.recorder, phases.calls.trainers, phases.within
+    recorder, calls, within = phases.recorder, phases.calls, phases.within
+    trainers = calls.trainers
     # Whether calls are only passed on: no training here, which the first call of all reports to the recorder,
     # or this is a module's inside another's.
     passing = False
@@ -125,13 +126,14 @@ def _calling(original: Callable[..., Any], phases: _Phases) -> Callable[..., Any
             looking = not seen_enough()
         passing = not looking
         within.add(thread)
+        calls.evaluating = not counts and not self.__dict__.get("training", True)
         begun = perf_counter()
         try:
             return original(self, *args, **kwargs)
         finally:
             took = perf_counter() - begun
             within.discard(thread)
-            passing = looking = False
+            calls.evaluating = passing = looking = False
             if counts:
                 phases.add("forward_s", took)
                 if not phases.given:

@@ -18,7 +18,7 @@ from typing import Any
 from .frames import DATA, Frames, stack_from
 from .record import RecordFile
 from .recorder import described
-from .threads import delay_of, hindered, idle, stack_of, uncollected
+from .threads import delay_of, hindered, idle, stack_of, uncollected, waits_in
 
 EVERY_S = 0.033
 # What one sample counts for at most: a process may have been stopped.
@@ -33,6 +33,7 @@ SWITCH_S = 0.0005
 ROUNDS, HARDLY = 4, 0.15
 MOST_STACKS = 2000
 OTHER_STACKS = ("other", (), -1, 0)
+PASSED = ("", (), -1, 0)
 STACKS_TOLD, LONGEST_TOLD = 100, 60_000
 MOST_CODES = 16_384
 # How long the end of a process, or a fork, waits for the thread to end.
@@ -48,12 +49,14 @@ class StackSampler:
     """A thread that looks, and what it has seen since its last report: seconds, CPU seconds, count by stack.
 
     `target` is the thread that it looks at, the clock that counts what that runs, and its number in /proc;
-    zeros for none. `lost` is called when that has ended.
+    zeros for none. `lost` is called when that has ended; a stack, from the innermost frame out, that
+    `passes` is not reported.
     """
 
     def __init__(self, of: str, record: RecordFile, frames: Frames, lost: Callable[[], None]) -> None:
         self.record = record
         self.target = (0, 0, 0)
+        self.passes: Callable[[list[FrameType]], bool] = lambda stack: False
         # It is to start, and the thread that was asked to end has not yet.
         self.late = False
         self._lost = lost
@@ -217,9 +220,11 @@ class StackSampler:
             return
         if self._delayed[0] != thread:
             self._delayed = thread, delay_of(thread)
-        if self._last_clock == clock:
+        if self._last_clock == clock and key is not PASSED:
             wall, used, late = max(now - self._last, 1e-6), cpu - self._last_cpu, now - due
             ran = used / wall
+            if ran < RUNS:
+                key = self._frames.inside(key, waits_in(thread))
             if WAITS < ran < RUNS:
                 kept = self._switch is None and late > LATE_S and used >= BY_IT * late
                 ran = 1.0 if kept else self._running(clock)
@@ -230,7 +235,9 @@ class StackSampler:
     def _folded(self, ident: int) -> tuple[str, tuple[int, ...], int, int] | None:
         stack = stack_of(ident, self._collects) if ident else []
         self._hurry(_count() <= MANY_THREADS and self._alone(ident))
-        return self._frames.fold(stack) if stack else None
+        if not stack:
+            return None
+        return PASSED if self.passes(stack) else self._frames.fold(stack)
 
     def _alone(self, ident: int) -> bool:
         others = uncollected(sys._current_frames, self._collects)
@@ -291,13 +298,14 @@ class StackSampler:
         used, self._used = self._used, 0.0
         thread, before = self._delayed
         self._delayed = thread, delay_of(thread)
-        _spread(seen, used + max(0.0, self._delayed[1] - before))
+        starved = max(0.0, self._delayed[1] - before)
+        _spread(seen, used + starved)
         if not seen:
             return []
         most = sorted(seen.items(), key=lambda entry: -entry[1][0])
         told = STACKS_TOLD
         while True:
-            line = self._line(since, seen, most[:told])
+            line = self._line(since, seen, most[:told], starved)
             if len(line) <= LONGEST_TOLD:
                 return [line]
             told //= 2
@@ -306,7 +314,7 @@ class StackSampler:
         if lines:
             self.record.append_stacks(lines)
 
-    def _line(self, since: float, seen: Any, most: Any) -> str:
+    def _line(self, since: float, seen: Any, most: Any, starved: float) -> str:
         names: dict[str, int] = {}
         known = self._frames.known
         stacks, code = [], {}
@@ -326,6 +334,7 @@ class StackSampler:
             s=round(totals[0], 4),
             cpu=_within(totals[1], totals[0]),
             n=totals[2],
+            starved=_within(starved, totals[0]),
             frames=list(names),
             stacks=stacks,
             code=code,

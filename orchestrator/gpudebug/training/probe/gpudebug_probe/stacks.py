@@ -15,7 +15,7 @@ go of the lock, often in the same function. Where no other thread of Python's is
 to half a millisecond, which is not felt elsewhere. Above some dozens of threads it is left alone, and one
 looks more rarely, so that looking takes about a hundredth of a CPU at most. Of several training processes
 that of rank 0 is looked at, as far as RANK or torch.distributed shows, of each of its loaders the first four
-workers.
+workers. Programs without PyTorch: see `lone`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from .calls import replace
+from . import lone
+from .calls import replace, shared
 from .frames import Frames
 from .record import RecordFile
 from .recorder import Recorder, at_end
@@ -46,7 +47,8 @@ def install(torch: Any, recorder: Recorder) -> None:
     # Without Python's lock a stack changes while one looks at it.
     if clock_of is None or not lock_held:
         return
-    watcher = _Watcher(torch, recorder, clock_of)
+    calls = shared(torch, recorder)
+    watcher = _Watcher(torch, recorder, clock_of, lambda: calls.evaluating)
     recorder.on_begin(watcher.seen)
     recorder.on_call(watcher.seen)
     recorder.on_step(watcher.stepped)
@@ -79,8 +81,15 @@ def _looping(original: Callable[..., Any], watcher: _Watcher) -> Callable[..., A
 class _Watcher:
     """Of one process: which thread is looked at, and the sampler that does."""
 
-    def __init__(self, torch: Any, recorder: Recorder, clock_of: Callable[[int], int]) -> None:
+    def __init__(
+        self,
+        torch: Any,
+        recorder: Recorder,
+        clock_of: Callable[[int], int],
+        evaluating: Callable[[], bool] = bool,
+    ) -> None:
         self._torch = torch
+        self._evaluating = evaluating
         self._recorder = recorder
         self._clock_of = clock_of
         self._sampler: StackSampler | None = None
@@ -97,6 +106,7 @@ class _Watcher:
         """This thread trains, infers or loads. What fails here switches nothing else off."""
         if self._over or (self._recorder.refused and of == "training"):
             return
+        lone.leave()
         try:
             # It may be known only now: from when the processes of a training have found each other.
             if self._recorder.ranks()["rank"]:
@@ -114,7 +124,7 @@ class _Watcher:
                 if self._sampler.late:
                     self._start(self._sampler)
                 return
-            record, frames = RecordFile(self._recorder.run), Frames(self._torch)
+            record, frames = RecordFile(self._recorder.run), Frames(self._torch, self._evaluating)
             self._sampler = StackSampler(of, record, frames, self._recorder.listen)
             self._sampler.target = target
             at_end(self.end)

@@ -24,6 +24,26 @@ OWN = all(isinstance(one, BuiltinFunctionType) for one in (start_new_thread, get
     isinstance(allocate_lock, BuiltinFunctionType) or getattr(allocate_lock, "__module__", "") == "_thread"
 )
 MONITORING = getattr(sys, "monitoring", None)
+# What a thread waits for by the number of the system call that it is in; for "?" the first argument, a file's
+# descriptor, says it, for "-" that there are none. Kept for good: a stack is known by the id of the word.
+DISK, SOCKET, FSYNC, PAGE, SLEEP, ASK, NONE = "disk", "socket", "fsync", "page", "sleep", "?", "-"
+_X86 = {
+    **dict.fromkeys((0, 1, 17, 18, 19, 20, 295, 296), ASK),
+    **dict.fromkeys((2, 4, 5, 6, 87, 82, 83, 84, 217, 257, 262, 332), DISK),
+    **dict.fromkeys((42, 43, 44, 45, 46, 47, 288, 299, 307), SOCKET),
+    **dict.fromkeys((26, 74, 75, 162, 277, 306), FSYNC),
+    **dict.fromkeys((35, 230), SLEEP),
+    **dict.fromkeys((23, 270), NONE),
+}
+_ARM = {
+    **dict.fromkeys((63, 64, 65, 66, 67, 68, 69, 70), ASK),
+    **dict.fromkeys((34, 35, 38, 56, 61, 79, 80, 276, 291), DISK),
+    **dict.fromkeys((202, 203, 206, 207, 211, 212, 242, 243, 269), SOCKET),
+    **dict.fromkeys((81, 82, 83, 84, 227, 267), FSYNC),
+    **dict.fromkeys((101, 115), SLEEP),
+    72: NONE,
+}
+CALLS = {"x86_64": _X86, "aarch64": _ARM}.get(os.uname().machine, {})
 
 
 def hindered() -> str | None:
@@ -77,3 +97,36 @@ def delay_of(thread: int) -> float:
             os.close(fd)
     except (OSError, ValueError, IndexError):
         return 0.0
+
+
+def waits_in(thread: int) -> str:
+    """What this thread of ours waits for: a file's data (`disk`), its way to the disk (`fsync`), a page of a
+    mapped file (`page`), another machine or process (`socket`), or nothing but time (`sleep`). "" for all
+    else, and if nothing shows it.
+    """
+    try:
+        words = _text(f"/proc/self/task/{thread}/syscall").split()
+        if len(words) > 2 and words[0] == "-1":
+            # Outside of a call it waits for a page alone, which `D` shows.
+            return (
+                PAGE if _text(f"/proc/self/task/{thread}/stat").rpartition(")")[2].split()[0] == "D" else ""
+            )
+        call = CALLS.get(int(words[0]), "")
+        if call is NONE:
+            return SLEEP if int(words[1], 16) == 0 else ""
+        if call is not ASK:
+            return call
+        link = os.readlink(f"/proc/self/fd/{int(words[1], 16)}")
+        if link.startswith("socket:"):
+            return SOCKET
+        return DISK if link.startswith("/") and not link.startswith(("/dev/", "/proc/", "/sys/")) else ""
+    except (OSError, ValueError, IndexError):
+        return ""
+
+
+def _text(path: str) -> str:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 1000).decode("ascii", "replace")
+    finally:
+        os.close(fd)
