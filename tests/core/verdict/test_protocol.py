@@ -67,6 +67,26 @@ class TestNextStep:
     def test_a_confirmed_gain_is_done(self) -> None:
         assert step(BASE, GOOD, runs(29)) is DONE
 
+    def test_a_gain_that_just_reaches_success_is_confirmed_twice(self) -> None:
+        """A drift that no run shows would be enough for it."""
+        close, clear = runs(*[48.5] * 5, rate=8.9), runs(*[54.0] * 5, rate=9.8)
+        assert verdict(BASE, close).status is verdict(BASE, clear).status is Status.VALIDATED
+        assert step(BASE, close, runs(28)) is BASELINE
+        assert step(BASE, close, runs(28, 28)) is DONE
+        assert step(BASE, clear, runs(28)) is DONE
+
+    def test_a_gain_that_falls_short_is_held_against_fresh_runs_while_success_is_in_reach(self) -> None:
+        """A device that became less busy since the baseline hides a gain, but none that is far off."""
+        assert step(BASE, runs(45, 45, rate=8.1)) is BASELINE
+        assert step(BASE, runs(38, 38, rate=6.8)) is TRIAL
+
+    def test_rules_of_old_allow_for_no_drift_that_no_run_shows(self) -> None:
+        every, after = [*BASE, *runs(30)], runs(54, 55, rate=9.8)
+        now, old = (judge(1, criteria(), every, after, TrialSetting(fresh=1), rule).delta for rule in "54")
+        assert now is not None and old is not None
+        assert now.low is not None and old.low is not None
+        assert now.low < old.low
+
     def test_a_fresh_run_that_contradicts_the_baseline_asks_for_more(self) -> None:
         """The machine became busier since the baseline: the gain was none of the change's."""
         assert step(BASE, runs(52, rate=9.5)) is BASELINE

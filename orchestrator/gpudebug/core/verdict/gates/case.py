@@ -11,7 +11,7 @@ from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Estimate, Evidence, LearningUnit, WorkUnit
 from gpudebug.core.samples.window import is_short
 from gpudebug.core.statistics import intervals
-from gpudebug.core.statistics.contrast import Contrast, contrast, ratio
+from gpudebug.core.statistics.contrast import UNSEEN, Contrast, contrast, ratio
 from gpudebug.core.statistics.metrics import WORK, Metric
 from gpudebug.core.verdict import load
 from gpudebug.core.verdict import work as work_units
@@ -88,6 +88,11 @@ class TrialCase:
     def pooled(self) -> bool:
         """Whether windows of the trial's runs say nothing but together."""
         return self.setting.rule >= 5 and any(is_short(e.window) for e in self.after)
+
+    @property
+    def unseen(self) -> float:
+        """Standard deviations by which the machine may have drifted though fresh runs do not show it."""
+        return UNSEEN if self.setting.rule >= 5 else 0.0
 
     @property
     def trades_work(self) -> bool:
@@ -256,6 +261,7 @@ def contrast_of(case: TrialCase, after: Sequence[Evidence]) -> Contrast:
         prior=_prior(case, intervals.UTILISATION_PRIOR, max(utilisations(case.before), default=0.0)),
         moments=case.setting.loads,
         uneven=case.pooled,
+        unseen=case.unseen,
     )
 
 
@@ -273,6 +279,7 @@ def _contrast_of_ratios(case: TrialCase) -> Contrast:
         prior=_prior(case, intervals.RATE_PRIOR),
         moments=case.setting.loads,
         uneven=case.pooled,
+        unseen=case.unseen,
     )
 
 
