@@ -15,6 +15,7 @@ from gpudebug.core.statistics.contrast import UNSEEN, Contrast, contrast, ratio
 from gpudebug.core.statistics.metrics import WORK, Metric
 from gpudebug.core.verdict import load
 from gpudebug.core.verdict import work as work_units
+from gpudebug.core.verdict.gates.enough import in_whole_windows
 from gpudebug.core.verdict.gates.figures import (
     comparable,
     has_figure,
@@ -154,7 +155,7 @@ def measure(case: TrialCase) -> TrialCase:
 
     A run without a figure is not missing by chance: to judge by the others would let it help a hypothesis.
     """
-    case = _under_like_load(case)
+    case = _in_whole_windows(_under_like_load(case))
     case = replace(case, before=alike(case.before, case.after), after=alike(case.after, case.before))
     runs = (*case.before, *case.after)
     rates = _rates(case)
@@ -195,6 +196,13 @@ def _under_like_load(case: TrialCase) -> TrialCase:
     setting = replace(case.setting, fresh=found.fresh, side_work=work)
     text = load.left_out_text(found)
     return replace(case, before=found.before, after=found.after, setting=setting, left_out=text)
+
+
+def _in_whole_windows(case: TrialCase) -> TrialCase:
+    """The case with as many runs as `max_runs` whole windows take, which also are its looks."""
+    if case.setting.rule < 5:
+        return case
+    return replace(case, criteria=in_whole_windows(case.criteria, case.before, case.after))
 
 
 def _rates(case: TrialCase) -> ProgressRates:
