@@ -192,6 +192,24 @@ CartPole-v1:
   clip_range: lin_0.2
 """
 
+HF = Case(
+    name="hf-workers",
+    package="transformers",
+    repository="huggingface/transformers",
+    files={"run_mae.py": "examples/pytorch/image-pretraining/run_mae.py"},
+    data=_IMAGES,
+    command="""OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 python run_mae.py --dataset_name imagefolder
+      --train_dir data/train/** --cache_dir cache --output_dir out --do_train
+      --config_overrides """
+    + _SMALL_MAE
+    + """
+      --remove_unused_columns False --label_names pixel_values --report_to none --use_cpu
+      --per_device_train_batch_size 8 --dataloader_num_workers 0 --logging_steps 5 --save_steps 1000
+      --max_steps {length}""",
+    fix=Change("The loader has no worker", ("--set", "--dataloader_num_workers=1")),
+    lengths=(20, 140),
+)
+
 CASES = (
     Case(
         name="sb3-envs",
@@ -223,6 +241,17 @@ CASES = (
         command="OMP_NUM_THREADS=1 python train.py --headless --num_envs 2",
         fix=Change("Few environments", ("--set", "--num_envs=16")),
         lengths=(2048, 8192),
+        work=8.0,
+        settings={"metric": "work_per_s"},
+    ),
+    Case(
+        name="rsl-rl-envs",
+        package="rsl-rl-lib",
+        data=("copy", "rsl_rl_pendulum.py", "train.py"),
+        command="""OMP_NUM_THREADS=1 python train.py --num_envs 16 --log_dir logs/{run}
+          --max_iterations {length}""",
+        fix=Change("Few environments", ("--set", "--num_envs=128")),
+        lengths=(100, 500),
         work=8.0,
         settings={"metric": "work_per_s"},
     ),
@@ -269,22 +298,16 @@ CASES = (
         fix=Change("The loader has no worker", ("--set", "-j=1")),
         lengths=(1, 3),
     ),
-    Case(
-        name="hf-workers",
-        package="transformers",
-        repository="huggingface/transformers",
-        files={"run_mae.py": "examples/pytorch/image-pretraining/run_mae.py"},
-        data=_IMAGES,
-        command="""OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 python run_mae.py --dataset_name imagefolder
-          --train_dir data/train/** --cache_dir cache --output_dir out --do_train
-          --config_overrides """
-        + _SMALL_MAE
-        + """
-          --remove_unused_columns False --label_names pixel_values --report_to none --use_cpu
-          --per_device_train_batch_size 8 --dataloader_num_workers 0 --logging_steps 5 --save_steps 1000
-          --max_steps {length}""",
-        fix=Change("The loader has no worker", ("--set", "--dataloader_num_workers=1")),
-        lengths=(20, 140),
+    HF,
+    dataclasses.replace(
+        HF,
+        name="accelerate-workers",
+        package="accelerate",
+        command=HF.command.replace(
+            "python run_mae.py",
+            "accelerate launch --cpu --num_processes 1 --num_machines 1 --mixed_precision no "
+            "--dynamo_backend no run_mae.py",
+        ),
     ),
     Case(
         name="trl-save",

@@ -1,7 +1,7 @@
 """Data for the programs of others, made from a seed: `python data.py KIND …`, in the programs' environment.
 
 images FOLDER COUNT WIDTHxHEIGHT CLASSES; text FILE KILOBYTES; mnist FOLDER; language FOLDER KILOBYTES;
-robot FOLDER SIDE; write FILE TEXT.
+robot FOLDER SIDE; write FILE TEXT; copy PROGRAM FILE.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import runpy
+import shutil
 import struct
 import sys
 from pathlib import Path
@@ -106,5 +107,10 @@ def write(file: str, content: str) -> None:
     Path(file).write_text(content)
 
 
+def copy(program: str, file: str) -> None:
+    """A program of this folder: what a library leaves to its users."""
+    shutil.copy(Path(__file__).parent / program, file)
+
+
 if __name__ == "__main__":
-    {f.__name__: f for f in (images, text, mnist, language, robot, write)}[sys.argv[1]](*sys.argv[2:])
+    {f.__name__: f for f in (images, text, mnist, language, robot, write, copy)}[sys.argv[1]](*sys.argv[2:])

@@ -76,8 +76,16 @@ def with_conduct(
             touched(change, synonyms),
             in_code(_patch(after[0])),
         ),
+        planned_steps=_planned_steps(before),
         beyond=counts.beyond_plan(*([(m.record.argv, m.evidence) for m in side] for side in (before, after))),
     )
+
+
+def _planned_steps(before: Sequence[MeasuredRun]) -> float | None:
+    """The least that a run's command plans; None if one does not say."""
+    plans = [counts.planned(m.record.argv) for m in before]
+    known = [plan[1] for plan in plans if plan is not None]
+    return min(known) if len(known) == len(plans) else None
 
 
 def _effect(

@@ -47,8 +47,9 @@ class TrialSetting:
     beyond its command's plan. `confirmed` is why a person takes counts that do not fit for explained.
     `likely` says that the diagnosis ranks the hypothesis's cause first, which only decides what is run.
     `work` is the campaign's unit of work; None compares steps as the logs count them. `learning` is what
-    learning is judged by; None for the loss that the logs print. `side_work` is what the settings say of
-    evaluations, checkpoints and log lines.
+    learning is judged by; None for the loss that the logs print. `planned_steps` are those of the
+    baseline's command; None is not known. `side_work` is what the settings say of evaluations, checkpoints
+    and log lines.
     """
 
     locked: tuple[str, ...] = ()
@@ -70,6 +71,7 @@ class TrialSetting:
     beyond: str | None = None
     confirmed: str | None = None
     likely: bool = False
+    planned_steps: float | None = None
     work: WorkUnit | None = None
     side_work: SideWork = field(default_factory=SideWork)
     learning: LearningUnit | None = None

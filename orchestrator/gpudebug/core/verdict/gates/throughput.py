@@ -15,6 +15,7 @@ from gpudebug.core.verdict.gates.figures import (
     throughput_result,
 )
 from gpudebug.core.verdict.gates.rates import probed, rate_of
+from gpudebug.core.verdict.gates.startup import eats_gain
 from gpudebug.core.verdict.gates.text import estimate_text
 from gpudebug.core.words import Result
 
@@ -36,6 +37,10 @@ def throughput_gate(case: TrialCase) -> Gate:
         confirm = f'a person who can explain it runs `gpudebug reopen {case.number} --because "WHY"`'
         update = {"value": UNKNOWN, "result": Result.UNKNOWN, "note": f"{against.why}; {confirm}"}
         return gate.model_copy(update={**update, "source": counted_by, "unexplained": against.why})
+    if gate.result is not Result.FAIL and (eaten := eats_gain(case)):
+        confirm = f'or a person runs `gpudebug reopen {case.number} --because "WHY"`'
+        update = {"value": UNKNOWN, "result": Result.UNKNOWN, "note": f"{eaten}, {confirm}"}
+        return gate.model_copy(update={**update, "source": counted_by})
     if counted_by == LOG and case.ratio is not None and gate.note is None:
         return gate.model_copy(update={"source": counted_by, "note": OWN_WORD})
     return gate.model_copy(update={"source": counted_by})
