@@ -137,7 +137,7 @@ WORDS = {
 }
 """The words that these signals have; `failure_text` has any."""
 _MOST = {"share": 1.0, "%": 100.0}
-_FRAME = re.compile(r"(?:[\w.<> -]+/)?[\w.<> -]+:[\w.<>]+")
+_FRAME = re.compile(r"(?:[\w.<> -]+/)?(?:[\w.<> -]+|\(kernel\)):[\w.<>]+")
 _ELSE = "zz/zz.py:zz"
 
 
