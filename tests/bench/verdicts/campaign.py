@@ -10,10 +10,8 @@ import numpy as np
 from tests.bench.verdicts.cells import DELTAS, Cell
 from tests.bench.verdicts.rules import RULES, mad_session
 from tests.bench.verdicts.runs import Pool, pool
-from tests.bench.verdicts.traces import BASELINE, INTERVAL, Scenario
+from tests.bench.verdicts.traces import BASELINE, Scenario
 from tests.bench.verdicts.trials import Moment, prior_times, shipped
-
-from gpudebug.core.samples.window import least_pooled
 
 SHIPPED, EARLY = "gpudebug", "gpudebug, early_stop"
 # A drifting campaign is simulated at this many moments after its baselines were recorded.
@@ -97,15 +95,7 @@ def _others(plan: Plan, baseline: Pool, moments: list[Moment]) -> Iterator[tuple
 
 def _pool(plan: Plan, above: float, part: str, moment: int, *, looks: bool) -> Pool:
     rng = _rng(plan, part, moment, round(1000 * above))
-    return pool(
-        plan.scenario,
-        BASELINE + above,
-        plan.runs,
-        rng,
-        steps_known=plan.steps_known,
-        looks=looks,
-        least_window=least_pooled(INTERVAL) if part == "trial" else None,
-    )
+    return pool(plan.scenario, BASELINE + above, plan.runs, rng, steps_known=plan.steps_known, looks=looks)
 
 
 def _named(name: str, factor: float) -> str:

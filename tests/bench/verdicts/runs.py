@@ -56,21 +56,11 @@ class Pool:
 
 
 def pool(
-    scenario: Scenario,
-    level: float,
-    size: int,
-    rng: np.random.Generator,
-    *,
-    steps_known: bool,
-    looks: bool,
-    least_window: float | None = None,
+    scenario: Scenario, level: float, size: int, rng: np.random.Generator, *, steps_known: bool, looks: bool
 ) -> Pool:
-    """`size` runs; with `steps_known` the log tells when steps were made, with `looks` runs keep those.
-
-    `least_window` is how short a window may be, None for the baseline's.
-    """
+    """`size` runs; with `steps_known` the log tells when steps were made, with `looks` runs keep those."""
     traces = simulate(scenario, level, size, rng)
-    runs = tuple(_run(traces, i, steps_known, looks, least_window) for i in range(size))
+    runs = tuple(_run(traces, i, steps_known, looks) for i in range(size))
     times = INTERVAL * np.arange(1, traces.utilisation.shape[1] + 1)
     with np.errstate(invalid="ignore"):
         late = np.nanmean(np.where(times > 5.0, traces.utilisation, np.nan), axis=1)
@@ -91,7 +81,7 @@ def _counts(found: Evidence, readings: Floats) -> NDArray[np.integer[Any]]:
     return np.bincount(readings[inside].astype(int), minlength=101)
 
 
-def _run(traces: Traces, i: int, steps_known: bool, looks: bool, least_window: float | None) -> Run:
+def _run(traces: Traces, i: int, steps_known: bool, looks: bool) -> Run:
     readings = traces.utilisation[i][~np.isnan(traces.utilisation[i])]
     rows = [
         Sample(INTERVAL * (k + 1), value, None, 0, _DEVICE, 1, None, None)
@@ -103,13 +93,7 @@ def _run(traces: Traces, i: int, steps_known: bool, looks: bool, least_window: f
     def seen(until: float, ended: bool) -> Evidence:
         count = len(rows) if ended else int(until / INTERVAL)
         outcome = Outcome.COMPLETED if ended else Outcome.ENDED_EARLY
-        run = EndedRun(
-            name=f"{i:04d}",
-            role="simulated",
-            outcome=outcome,
-            duration_s=until,
-            least_window_s=least_window,
-        )
+        run = EndedRun(name=f"{i:04d}", role="simulated", outcome=outcome, duration_s=until)
         log = _log(done[:count], start, min(until, end), steps_known)
         return evidence.build(run, RunReadings(samples=SampleTable(rows[:count]), log=log))
 

@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 DRIFTED = 2.0
 """Means of one command that lie this many standard errors apart are not of one level: 5 % do by chance."""
-UNSEEN = 0.65
-"""By so many run-to-run standard deviations a host may have drifted since the baseline was recorded though
-fresh runs do not show it: beside these, all recorded ones together are worth less than three. With it, error
-rates keep their bounds where hosts drift by 6 pp (`tests.bench.verdicts`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +36,9 @@ class Contrast:
 
     `sd` is the pooled run-to-run standard deviation with `df` degrees of freedom. `recorded`, `fresh` and
     `after` count runs: of the baseline as it was recorded, of the baseline beside the trial, of the trial.
-    `drift` is the variance by which the recorded baseline's level differs from today's as fresh runs show it,
-    `unseen` that by which it may though they do not; `between` that by which any run made today may, as its
-    moment is not the next one's; `extra` what the mean of the trial's runs varies more than whole runs do,
-    `within` the least possible standard error.
+    `drift` is the variance by which the recorded baseline's level may differ from today's, `between` that by
+    which any run made today may, as its moment is not the next one's; `extra` what the
+    mean of the trial's runs varies more than whole runs do, `within` the least possible standard error.
     `looks` is how often the interval may be looked at.
     """
 
@@ -58,7 +53,6 @@ class Contrast:
     extra: float = 0.0
     within: float = 0.0
     looks: int = 1
-    unseen: float = 0.0
 
     @property
     def baseline_variance(self) -> float:
@@ -66,13 +60,7 @@ class Contrast:
         return self._baseline_variance(self.fresh)
 
     def _baseline_variance(self, fresh: int) -> float:
-        # Without a fresh run nothing stands against the recorded ones.
-        return self.unit / (self.worth + fresh) if fresh else self.sd**2 / self.recorded
-
-    @property
-    def level_today(self) -> float:
-        """Variance of the baseline's level as it is today, a drift that no run shows allowed for."""
-        return self.unit / (self.worth + self.fresh)
+        return self.unit / (self.worth + fresh)
 
     @property
     def unit(self) -> float:
@@ -81,8 +69,8 @@ class Contrast:
 
     @property
     def worth(self) -> float:
-        """How many fresh runs the recorded ones are worth: as many as they are, without any drift."""
-        return self.unit / (self.sd**2 / self.recorded + max(self.drift, self.unseen))
+        """How many fresh runs the recorded ones are worth: as many as they are, without drift."""
+        return self.unit / (self.sd**2 / self.recorded + self.drift)
 
     @property
     def trial_variance(self) -> float:
@@ -150,7 +138,6 @@ def contrast(
     prior: Prior = UTILISATION_PRIOR,
     moments: bool = False,
     uneven: bool = False,
-    unseen: float = 0.0,
 ) -> Contrast:
     """One value a run: `recorded` and `fresh` of the baseline, `after` of the trial; one of the baseline may
     be empty.
@@ -162,12 +149,11 @@ def contrast(
     among themselves is in the spread already, so that each further one takes its share of the drift away.
     `within` are the typical standard errors of one baseline run and of one trial run: no interval is narrower
     than they allow. With `uneven` the trial's runs are shorter than the baseline's: where they spread more
-    than all runs together, their mean varies by their own spread. `unseen` is how many standard deviations
-    the machine may have drifted by though fresh runs do not show it.
+    than all runs together, their mean varies by their own spread.
     """
     if not recorded:
         # Those that were recorded are left out: the baseline is what was measured beside the trial.
-        recorded, fresh, unseen = fresh, (), 0.0
+        recorded, fresh = fresh, ()
     groups = [recorded, after, *([fresh] if fresh else [])]
     sd, df = pooled(groups, prior)
     level = math.fsum(recorded) / len(recorded)
@@ -176,8 +162,7 @@ def contrast(
         now = math.fsum(fresh) / len(fresh)
         drift = _drift(now - level, sd**2 * (1 / len(recorded) + 1 / len(fresh)))
         between = drift / (len(fresh) + len(after) - 1) if moments else 0.0
-        old = 1 / (sd**2 / len(recorded) + max(drift, (unseen * sd) ** 2))
-        new = len(fresh) / (sd**2 + between)
+        old, new = 1 / (sd**2 / len(recorded) + drift), len(fresh) / (sd**2 + between)
         level = (old * level + new * now) / (old + new)
     if uneven:
         extra += max(0.0, _variance(after) - sd**2) / len(after)
@@ -194,7 +179,6 @@ def contrast(
         extra=extra,
         within=math.sqrt(within[0] ** 2 / count + within[1] ** 2 / len(after)),
         looks=looks,
-        unseen=(unseen * sd) ** 2,
     )
 
 

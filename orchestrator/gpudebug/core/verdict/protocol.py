@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from gpudebug.core.records import Evidence, Verdict
@@ -47,10 +46,9 @@ def next_step(
     """The run that a trial with this verdict so far needs; the arguments are those of `judge`.
 
     A VALIDATED is believed once a fresh run of the baseline has confirmed it, so that no drift of the
-    machine since the baseline was recorded is taken for a gain; two, where a drift that no run shows would be
-    enough for it, or where the first contradicts the recorded ones, as one run alone may be an outlier, then
-    with a second run of the trial, which was made at one moment too; two of each also where runs waited for
-    others. A REJECTED by figures that a neighbour may have
+    machine since the baseline was recorded is taken for a gain; two, where the first contradicts the
+    recorded ones, as one run alone may be an outlier, and a second run of the trial, which was made at one
+    moment too; two of each also where runs waited for others. A REJECTED by figures that a neighbour may have
     made is confirmed by a fresh run. Where the trial met another load than the baseline, both are made again
     in turn. Where the delta is open, the run is made that narrows its interval most, as long as the runs that
     are left may well decide.
@@ -126,17 +124,10 @@ def _confirmed(case: TrialCase, after: Sequence[Evidence], *, gained: bool) -> N
     moved = case.contrast is not None and case.contrast.between > 0
     if case.setting.loads and gained:
         moved |= any(load.disturbed(e) for e in (*case.before, *case.after))
-    twice = drifted or moved or (gained and _is_close(case))
-    wanted = (2 if twice else 1) if case.criteria.max_runs > 1 else 0
+    wanted = (2 if drifted or moved else 1) if case.criteria.max_runs > 1 else 0
     if case.setting.loads and moved and len(after) < min(wanted, case.setting.fresh + 1):
         return NextRun.TRIAL
     return NextRun.BASELINE if case.setting.fresh < wanted else NextRun.DONE
-
-
-def _is_close(case: TrialCase) -> bool:
-    """Whether a gain just reaches `success`: a drift that no run shows would be enough for it."""
-    found = case.contrast
-    return found is not None and found.value - case.thresholds[0] < math.sqrt(found.unseen)
 
 
 def _alternating(case: TrialCase, step: NextRun) -> NextRun:
@@ -161,23 +152,26 @@ def _narrow(case: TrialCase) -> NextRun:
     if share_seen(criteria, case.after) < 1:
         return NextRun.TRIAL if trial_left else NextRun.DONE
     most = most_fresh(criteria.max_runs, found.worth)
-    passes, fails = _chances(case, most)
-    # How sure it is that a change does too little is not worth runs of the baseline alone.
-    if passes + (fails if len(case.after) < criteria.max_runs else 0.0) < LEAST_CHANCE:
+    if _chance(case, most) < LEAST_CHANCE:
         return NextRun.DONE
-    # Nor is a drift that no run shows, which for a pass is not to be taken for a lack of gain.
-    level = found.level_today if passes >= LEAST_CHANCE else found.baseline_variance
-    if found.fresh < most and (level >= found.trial_variance or not trial_left):
+    fresh_left = found.fresh < most
+    if fresh_left and (found.baseline_variance >= found.trial_variance or not trial_left):
         return NextRun.BASELINE
     return NextRun.TRIAL if trial_left else NextRun.DONE
 
 
-def _chances(case: TrialCase, most: int) -> tuple[float, float]:
-    """The chances of a pass and of a fail, were all the runs that are left made."""
+def _chance(case: TrialCase, most: int) -> float:
+    """The chance of a decision, were all the runs that are left made.
+
+    Where only the baseline's are left, that of a pass: how sure it is that a change does too little is not
+    worth more of them.
+    """
     assert case.contrast is not None
+    c = case.criteria
     fresh = max(case.contrast.fresh, most)
-    most_after = max(case.criteria.max_runs, len(case.after))
-    return case.contrast.chances(*case.thresholds, fresh=fresh, after=most_after)
+    most_after = max(c.max_runs, len(case.after))
+    passes, fails = case.contrast.chances(*case.thresholds, fresh=fresh, after=most_after)
+    return passes + fails if len(case.after) < c.max_runs else passes
 
 
 def _left_too_little(case: TrialCase) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpudebug.core.samples.window import MIN_RUN_WINDOW_S
 from gpudebug.core.statistics.contrast import most_fresh
-from gpudebug.core.verdict.gates.enough import RunSize, as_many
 from gpudebug.core.words import Status
 
 _MINUTES_FROM = 90.0
@@ -39,15 +37,12 @@ def of_baseline(runs: int, seconds: Sequence[float], *, made: int = 0) -> str:
 
 def of_trial(seconds: Sequence[float], window: float, min_window: float, max_runs: int, recorded: int) -> str:
     """What a trial takes beside a baseline whose `recorded` runs took `seconds` and had a mean `window`."""
-    each = math.fsum(seconds) / len(seconds) if seconds else 0.0
-    if window >= MIN_RUN_WINDOW_S:
-        size = RunSize(window, each)
-        max_runs = as_many(max_runs, size, size.at_least(min_window))
     trials = min(max_runs, max(1, math.ceil(min_window / window))) if window > 0 else max_runs
     fresh = 1 if max_runs > 1 else 0
     most = max_runs + most_fresh(max_runs, recorded)
     if not seconds:
         return f"{_runs(trials)} of the trial and {fresh} of the baseline, at most {most} runs"
+    each = math.fsum(seconds) / len(seconds)
     return (
         f"{trials + fresh} runs of about {span(each)}, {fresh} of the baseline among them: "
         f"{span((trials + fresh) * each)} of the device; at most {_runs(most)}, {span(most * each)}"

@@ -9,7 +9,7 @@ from tests.support.trials import criteria, gate, run, verdict
 
 from gpudebug.core.records import Evidence, LatencyEvidence, Verdict
 from gpudebug.core.verdict.gates import share_seen, short_window
-from gpudebug.core.verdict.gates.enough import LATENCIES, RunSize, as_many
+from gpudebug.core.verdict.gates.enough import LATENCIES
 from gpudebug.core.verdict.gates.text import estimate_text
 from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.verdict.protocol import NextRun, next_step
@@ -94,22 +94,3 @@ def test_the_interval_is_no_narrower_than_the_latencies_allow() -> None:
 def test_a_run_without_latencies_says_so_and_not_that_its_window_was_short() -> None:
     found = gate(judged([short(0.012)], [run(None, None, window=None)]), "delta")
     assert "no latencies in the log" in (found.note or "")
-
-
-@pytest.mark.parametrize(
-    ("max_runs", "size", "usual", "most"),
-    [
-        pytest.param(6, RunSize(30.0, 74.0), RunSize(30.0, 74.0), 6, id="whole windows"),
-        pytest.param(6, RunSize(12.0, 32.0), RunSize(12.0, 32.0), 9, id="short on both sides"),
-        pytest.param(6, RunSize(12.0, 12.5), RunSize(12.0, 12.5), 14, id="hardly a start-up"),
-        pytest.param(6, RunSize(12.0, 600.0), RunSize(12.0, 600.0), 6, id="a long start-up"),
-        pytest.param(6, RunSize(25.0, 40.0), RunSize(50.0, 72.0), 10, id="a trial that is over sooner"),
-        pytest.param(6, RunSize(50.0, 72.0), RunSize(25.0, 40.0), 6, id="a trial that takes longer"),
-        pytest.param(1, RunSize(5.0, 9.0), RunSize(5.0, 9.0), 1, id="one run is all there may be"),
-    ],
-)
-def test_runs_with_short_windows_may_be_as_many_as_whole_ones_show(
-    max_runs: int, size: RunSize, usual: RunSize, most: int
-) -> None:
-    """By their windows, and by what they cost: with a long start-up it is no more runs than otherwise."""
-    assert as_many(max_runs, size, usual.at_least(30.0)) == most

@@ -11,11 +11,10 @@ from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Estimate, Evidence, LearningUnit, WorkUnit
 from gpudebug.core.samples.window import is_short
 from gpudebug.core.statistics import intervals
-from gpudebug.core.statistics.contrast import UNSEEN, Contrast, contrast, ratio
+from gpudebug.core.statistics.contrast import Contrast, contrast, ratio
 from gpudebug.core.statistics.metrics import WORK, Metric
 from gpudebug.core.verdict import load
 from gpudebug.core.verdict import work as work_units
-from gpudebug.core.verdict.gates.enough import in_whole_windows
 from gpudebug.core.verdict.gates.figures import (
     comparable,
     has_figure,
@@ -91,11 +90,6 @@ class TrialCase:
         return self.setting.rule >= 5 and any(is_short(e.window) for e in self.after)
 
     @property
-    def unseen(self) -> float:
-        """Standard deviations by which the machine may have drifted though fresh runs do not show it."""
-        return UNSEEN if self.setting.rule >= 5 else 0.0
-
-    @property
     def trades_work(self) -> bool:
         """Whether the change sets how much work a step takes."""
         return self.other_batch or self.other_step is not None or self.setting.explained
@@ -155,7 +149,7 @@ def measure(case: TrialCase) -> TrialCase:
 
     A run without a figure is not missing by chance: to judge by the others would let it help a hypothesis.
     """
-    case = _in_whole_windows(_under_like_load(case))
+    case = _under_like_load(case)
     case = replace(case, before=alike(case.before, case.after), after=alike(case.after, case.before))
     runs = (*case.before, *case.after)
     rates = _rates(case)
@@ -196,13 +190,6 @@ def _under_like_load(case: TrialCase) -> TrialCase:
     setting = replace(case.setting, fresh=found.fresh, side_work=work)
     text = load.left_out_text(found)
     return replace(case, before=found.before, after=found.after, setting=setting, left_out=text)
-
-
-def _in_whole_windows(case: TrialCase) -> TrialCase:
-    """The case with as many runs as `max_runs` whole windows take, which also are its looks."""
-    if case.setting.rule < 5:
-        return case
-    return replace(case, criteria=in_whole_windows(case.criteria, case.before, case.after))
 
 
 def _rates(case: TrialCase) -> ProgressRates:
@@ -269,7 +256,6 @@ def contrast_of(case: TrialCase, after: Sequence[Evidence]) -> Contrast:
         prior=_prior(case, intervals.UTILISATION_PRIOR, max(utilisations(case.before), default=0.0)),
         moments=case.setting.loads,
         uneven=case.pooled,
-        unseen=case.unseen,
     )
 
 
@@ -287,7 +273,6 @@ def _contrast_of_ratios(case: TrialCase) -> Contrast:
         prior=_prior(case, intervals.RATE_PRIOR),
         moments=case.setting.loads,
         uneven=case.pooled,
-        unseen=case.unseen,
     )
 
 

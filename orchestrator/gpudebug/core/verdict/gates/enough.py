@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from gpudebug.core.records import Evidence
 from gpudebug.core.samples.window import MIN_RUN_WINDOW_S, is_short
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict.gates.setting import Criteria
-from gpudebug.core.words import Outcome
 
 LATENCIES = 300
 """This many printed latencies, summed over a side's runs, are evidence without any window: the median of 300
@@ -22,51 +20,6 @@ POOLED_RUNS = 3
 
 def metric_of(criteria: Criteria) -> Metric:
     return Metric(criteria.metric, lower=criteria.direction == "lower")
-
-
-@dataclass(frozen=True, slots=True)
-class RunSize:
-    """How much steady window a run of `duration` seconds on the device shows."""
-
-    window: float
-    duration: float
-
-    def at_least(self, window: float) -> RunSize:
-        """A run with the same start-up whose window is no shorter than that."""
-        longer = max(window, self.window)
-        return RunSize(longer, self.duration - self.window + longer)
-
-
-def _mean_size(runs: Sequence[Evidence]) -> RunSize | None:
-    """None if a run has no window, or one that says nothing by itself."""
-    known = [(e.window.duration_s, e.duration_s) for e in runs if e.window and not is_short(e.window)]
-    times = [duration for _, duration in known if duration]
-    if not known or len(times) < len(runs):
-        return None
-    return RunSize(math.fsum(w for w, _ in known) / len(known), math.fsum(times) / len(times))
-
-
-def in_whole_windows(criteria: Criteria, before: Sequence[Evidence], after: Sequence[Evidence]) -> Criteria:
-    """The criteria with as many runs as `max_runs` runs of the baseline with windows of `min_window` show.
-
-    A trial may have more runs where its windows are shorter than those: a run says the less for it, and costs
-    the device less. Latencies are counted, whatever the window; how many runs windows take that say nothing
-    by themselves is another question. A run that was ended early is short because its answer was certain.
-    """
-    if any(e.outcome is Outcome.ENDED_EARLY for e in after):
-        return criteria
-    usual, size = _mean_size(before), _mean_size(after)
-    if usual is None or size is None or latency_total(metric_of(criteria), before):
-        return criteria
-    return replace(criteria, max_runs=as_many(criteria.max_runs, size, usual.at_least(criteria.min_window)))
-
-
-def as_many(max_runs: int, size: RunSize, whole: RunSize) -> int:
-    """How many runs of this size show what `max_runs` whole ones do, and take the device no longer."""
-    if max_runs < 2 or not 0 < size.window <= size.duration:
-        return max_runs
-    times = min(whole.window / size.window, whole.duration / size.duration)
-    return int(max_runs * max(1.0, times) + 1e-9)
 
 
 def window_total(runs: Sequence[Evidence]) -> float:
