@@ -63,7 +63,10 @@ def test_sample_and_analyze_read_the_latencies(tmp_path: Path) -> None:
     assert sampled["count"] + sampled["warmup"] == 320
     assert sampled["warmup"] >= 5
     assert sampled["p50_s"] == pytest.approx(0.0065, abs=0.002)
-    assert sampled["p50_s"] <= sampled["p95_s"] <= sampled["p99_s"]
+    # A busy host makes the warm-up long, and of few latencies the last percentile is unknown.
+    known = [value for name in ("p50_s", "p95_s", "p99_s") if (value := sampled[name]) is not None]
+    assert known == sorted(known)
+    assert len(known) == 3 or sampled["count"] < 300
     analyzed = campaign.run("--json", "analyze", "run.log").expect(0).json
     assert analyzed["latency"] == sampled
     assert "latency   p50 " in campaign.run("analyze", "run.log").expect(0).out
