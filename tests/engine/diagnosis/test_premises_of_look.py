@@ -9,12 +9,12 @@ from tests.support.campaigns import gpudebug, make_repository
 
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.diagnosis.premises_of_look import with_premises
-from gpudebug.engine.diagnosis.why import job_in
+from gpudebug.engine.run.sample import lone_job
 
 
 def test_it_is_what_a_campaign_of_the_same_command_has(tmp_path: Path) -> None:
     folder = make_repository(tmp_path / "repo", {"train.py": "print('step 1')"})
-    job = with_premises(job_in(folder, ["python", "train.py", "--x=a b"]), folder, "auto", 0.2)
+    job = with_premises(lone_job(folder, ["python", "train.py", "--x=a b"]), folder, "auto", 0.2)
     gpudebug(folder, "init", "--command", "python train.py '--x=a b'").expect(0)
     assert job.identity == load(folder).identities["workload"]
     assert job.code is not None
@@ -22,7 +22,7 @@ def test_it_is_what_a_campaign_of_the_same_command_has(tmp_path: Path) -> None:
 
 def test_another_device_or_interval_is_another_identity(tmp_path: Path) -> None:
     folder = make_repository(tmp_path / "repo", {"train.py": ""})
-    job = job_in(folder, ["python", "train.py"])
+    job = lone_job(folder, ["python", "train.py"])
     usual, other, finer = (
         with_premises(job, folder, *given).identity
         for given in (("auto", 0.2), ("cpu:1", 0.2), ("auto", 0.1))
@@ -32,7 +32,7 @@ def test_another_device_or_interval_is_another_identity(tmp_path: Path) -> None:
 
 
 def test_outside_of_git_there_is_none(tmp_path: Path) -> None:
-    job = job_in(tmp_path, ["python", "train.py"])
+    job = lone_job(tmp_path, ["python", "train.py"])
     assert with_premises(job, tmp_path, "auto", 0.2) == job
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     assert not with_premises(job, tmp_path, "auto", 0.2).identity

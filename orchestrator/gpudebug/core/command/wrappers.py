@@ -83,8 +83,8 @@ def _run(
 
 _TORCHRUN = Wrapper(
     values=_words(
-        "--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf --max- "
-        "restarts --monitor-interval --start-method --role --log-dir -r --redirects -t --tee "
+        "--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf --max-restarts "
+        "--monitor-interval --start-method --role --log-dir -r --redirects -t --tee "
         "--local-ranks-filter --node-rank --master-addr --master-port --local-addr --logs-specs "
         "--numa-binding --signals-to-handle --event-log-handler --duplicate-stdout-filters "
         "--duplicate-stderr-filters"
@@ -95,22 +95,22 @@ _TORCHRUN = Wrapper(
 _ACCELERATE = Wrapper(
     subcommands=frozenset({"launch"}),
     values=_words(
-        "--config-file --num-processes --num-machines --machine-rank --mixed-precision --main- "
-        "process-ip --main-process-port --main-training-function --dynamo-backend --dynamo-mode "
+        "--config-file --num-processes --num-machines --machine-rank --mixed-precision --main-process-ip "
+        "--main-process-port --main-training-function --dynamo-backend --dynamo-mode "
         "--num-cpu-threads-per-process --gpu-ids --rdzv-backend --rdzv-conf --max-restarts "
-        "--monitor-interval --role -t --tee --log-dir --gradient-accumulation-steps --gradient- "
-        "clipping --zero-stage --deepspeed-config-file --deepspeed-hostfile --deepspeed- "
-        "multinode-launcher --offload-optimizer-device --offload-param-device --zero3-init-flag "
+        "--monitor-interval --role -t --tee --log-dir --gradient-accumulation-steps --gradient-clipping "
+        "--zero-stage --deepspeed-config-file --deepspeed-hostfile --deepspeed-multinode-launcher "
+        "--offload-optimizer-device --offload-param-device --zero3-init-flag "
         "--zero3-save-16bit-model --fsdp-version --fsdp-sharding-strategy --fsdp-auto-wrap-policy "
         "--fsdp-state-dict-type --fsdp-transformer-layer-cls-to-wrap --fsdp-offload-params "
-        "--fsdp-backward-prefetch --fsdp-use-orig-params --fsdp-cpu-ram-efficient-loading --fsdp- "
-        "sync-module-states --fsdp-activation-checkpointing --fsdp-min-num-params --same-network "
+        "--fsdp-backward-prefetch --fsdp-use-orig-params --fsdp-cpu-ram-efficient-loading "
+        "--fsdp-sync-module-states --fsdp-activation-checkpointing --fsdp-min-num-params --same-network "
         "--main-process-ip --rdzv-id"
     ),
     bare=_words(
-        "--multi-gpu --cpu --tpu --mps --ipex --use-xpu --use-deepspeed --use-fsdp --use- "
-        "megatron-lm --quiet -q --debug --dynamo-use-fullgraph --dynamo-use-dynamic --enable-cpu- "
-        "affinity -m --module --no-python"
+        "--multi-gpu --cpu --tpu --mps --ipex --use-xpu --use-deepspeed --use-fsdp --use-megatron-lm "
+        "--quiet -q --debug --dynamo-use-fullgraph --dynamo-use-dynamic --enable-cpu-affinity "
+        "-m --module --no-python"
     ),
     scripts=True,
 )
@@ -121,7 +121,7 @@ _DEEPSPEED = Wrapper(
         "--save-pid --enable-each-rank-log --autotuning --venv-script --ssh-port --bind-core-list"
     ),
     bare=_words(
-        "--module --no-python --no-local-rank --no-ssh --force-multi --no-ssh-check --bind-cores- to-rank"
+        "--module --no-python --no-local-rank --no-ssh --force-multi --no-ssh-check --bind-cores-to-rank"
     ),
     scripts=True,
 )
@@ -133,9 +133,9 @@ _COMPOSER = Wrapper(
     scripts=True,
 )
 _MPI = _plain(
-    "-n -np -c -N --np -host --host -H -hostfile --hostfile -machinefile -x --bind-to -bind- "
-    "to --map-by -map-by --rank-by -rank-by -npernode -npersocket -wdir --wdir -output- "
-    "filename -genvlist -ppn -perhost -f",
+    "-n -np -c -N --np -host --host -H -hostfile --hostfile -machinefile -x --bind-to -bind-to "
+    "--map-by -map-by --rank-by -rank-by -npernode -npersocket -wdir --wdir -output-filename "
+    "-genvlist -ppn -perhost -f",
     "--allow-run-as-root --oversubscribe -oversubscribe -v --verbose -q --quiet --tag-output "
     "--report-bindings -report-bindings -bycore -bynode -nooversubscribe -l",
 )
@@ -143,12 +143,12 @@ _CONTAINER = _run(
     "run exec create",
     "-v --volume --mount -e --env --env-file -w --workdir -u --user --name --gpus --shm-size "
     "--ipc --network --net --entrypoint --device --cpus --cpuset-cpus -m --memory -p "
-    "--publish -h --hostname -l --label --runtime --ulimit --cap-add --cap-drop --security- "
-    "opt --add-host --tmpfs --pid --platform --pull --restart -a --attach --memory-swap "
+    "--publish -h --hostname -l --label --runtime --ulimit --cap-add --cap-drop --security-opt "
+    "--add-host --tmpfs --pid --platform --pull --restart -a --attach --memory-swap "
     "--user --userns --log-driver --log-opt --context -c --config -H --host -l --log-level "
     "--cidfile",
-    "-i -t --rm --privileged --init -d --detach -P --interactive --tty --read-only --no- "
-    "healthcheck -D --debug",
+    "-i -t --rm --privileged --init -d --detach -P --interactive --tty --read-only --no-healthcheck "
+    "-D --debug",
     words=1,
     entry=True,
 )
@@ -169,16 +169,16 @@ _CONDA = _run(
 _UV = _run(
     "run",
     "--with --with-editable --with-requirements --extra --group --only-group --no-group "
-    "--env-file --package --python -p --index --default-index -i --index-url --extra-index- "
-    "url -f --find-links --directory --project --config-file --cache-dir --color -C --config- "
-    "setting --resolution --prerelease -P --upgrade-package --reinstall-package --refresh- "
-    "package --exclude-newer --link-mode --no-build-package --python-platform --no-extra "
+    "--env-file --package --python -p --index --default-index -i --index-url --extra-index-url "
+    "-f --find-links --directory --project --config-file --cache-dir --color -C --config-setting "
+    "--resolution --prerelease -P --upgrade-package --reinstall-package --refresh-package "
+    "--exclude-newer --link-mode --no-build-package --python-platform --no-extra "
     "--index-strategy --keyring-provider -w --allow-insecure-host",
     "--all-extras --dev --no-dev --only-dev --all-groups --no-default-groups --no-editable "
     "--exact --isolated --active --no-sync --locked --frozen --no-project --all-packages "
     "--offline -q --quiet -v --verbose -n --no-cache --no-env-file -U --upgrade --refresh "
-    "--no-index --reinstall --no-config --no-progress --native-tls --managed-python --no- "
-    "managed-python --no-python-downloads --compile-bytecode --no-build --no-binary",
+    "--no-index --reinstall --no-config --no-progress --native-tls --managed-python --no-managed-python "
+    "--no-python-downloads --compile-bytecode --no-build --no-binary",
 )
 _SRUN = _plain(
     "-n --ntasks -N --nodes -c --cpus-per-task -p --partition -A --account -t --time -J "
@@ -251,7 +251,7 @@ WRAPPERS: dict[str, Wrapper] = {
         "-l --localalloc -b --balancing -a --all",
     ),
     "xvfb-run": _plain(
-        "-s --server-args -n --server-num -e --error-file -f --auth-file -w --wait -p --xauth- protocol",
+        "-s --server-args -n --server-num -e --error-file -f --auth-file -w --wait -p --xauth-protocol",
         "-a --auto-servernum -l --listen-tcp",
     ),
     "catchsegv": _plain(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,7 +26,7 @@ from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
 from gpudebug.engine.run.reach import OutOfReach, beyond_reach
-from gpudebug.engine.run.sample import devices_in, window_in, workload_job
+from gpudebug.engine.run.sample import devices_in, lone_job, window_in, workload_job
 
 ROLE = "why"
 FOLDER = "gpudebug-why"
@@ -74,7 +73,7 @@ def why(
     free `gpudebug-why-N` of `directory`. OutOfReach if the training would run on another host.
     """
     root = store.find_root(directory)
-    job = job_in(directory, command) if command else workload_job(directory, root, ROLE)
+    job = lone_job(directory, command) if command else workload_job(directory, root, ROLE)
     job = replace(job, label=ROLE, role=ROLE, plan=plan_for(most, to_the_end=to_the_end))
     launcher.find_command(job.argv, str(job.cwd), job.env)
     beyond = beyond_reach(job.argv, job.cwd)
@@ -100,21 +99,6 @@ def plan_for(most: float | None, *, to_the_end: bool) -> RunPlan | None:
 def workspace_of(directory: Path, root: Path | None) -> store.Workspace:
     """Where the folder of evidence goes."""
     return store.Workspace(root) if root is not None else store.LoneFolders(directory, FOLDER)
-
-
-def job_in(directory: Path, command: Sequence[str]) -> PreparedRun:
-    """One run of `command` in `directory`, with the caller's variables."""
-    return PreparedRun(
-        label=ROLE,
-        role=ROLE,
-        argv=tuple(command),
-        cwd=directory,
-        env=dict(os.environ),
-        env_names=(),
-        timeout=None,
-        stall_timeout=None,
-        max_output=None,
-    )
 
 
 @contextmanager

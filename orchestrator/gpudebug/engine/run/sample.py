@@ -65,7 +65,7 @@ def sample(
     session whose workload is none that was recorded.
     """
     root = store.find_root(directory)
-    job = _job(directory, command) if command else workload_job(directory, root)
+    job = lone_job(directory, command) if command else workload_job(directory, root)
     job = replace(job, timeout=timeout or job.timeout, torch_profile=torch_profile)
     launcher.find_command(job.argv, str(job.cwd), job.env)
     bench = lone_bench(root or directory, device, job.env, directory, interval, report)
@@ -79,7 +79,8 @@ def sample(
     return _answer(evidence, launched.exit_status, launched.signal, files, bench, remarks)
 
 
-def _job(directory: Path, command: Sequence[str]) -> PreparedRun:
+def lone_job(directory: Path, command: Sequence[str]) -> PreparedRun:
+    """One run of `command` in `directory`, with the caller's variables."""
     return PreparedRun(
         label="sample",
         role="sample",
@@ -111,7 +112,7 @@ def workload_job(directory: Path, root: Path | None, doing: str = "sample") -> P
         )
     workload = loaded.config.workload
     return replace(
-        _job(root / workload.cwd, workload.argv()),
+        lone_job(root / workload.cwd, workload.argv()),
         env=training_environment(workload),
         env_names=tuple(sorted(workload.env)),
         server=prepared(workload.server, root),
