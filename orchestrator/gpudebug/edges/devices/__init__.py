@@ -19,7 +19,8 @@ KINDS = "auto, nvml, cpu, cpu:N or replay:FOLDER[@SPEEDx]"
 class Resolved(NamedTuple):
     """The device of a run, found before any device time is spent.
 
-    `spec` is JSON for the sampler's order; `devices` have the keys of `core.models.DeviceInfo` and
+    `spec` is JSON for the sampler's order, and of the CPU says in `own` how many cores the setting gives it
+    for itself, 0 if it shares them; `devices` have the keys of `core.models.DeviceInfo` and
     `missing` (a column's reason); `notes` are remarks for the user.
     """
 
@@ -128,7 +129,8 @@ def _cpu(cores_text: str | None, setting: str) -> Resolved:
     notes: tuple[str, ...] = ()
     if cores > available:
         notes = (f"100 % means {cores:g} cores, but this process may use {available:g}",)
-    return Resolved({"kind": "cpu", "cores": cores}, (describe(cores),), notes)
+    own = 0 if cores_text is None else math.ceil(cores)
+    return Resolved({"kind": "cpu", "cores": cores, "own": own}, (describe(cores),), notes)
 
 
 def _replay(text: str, root: Path) -> Resolved:

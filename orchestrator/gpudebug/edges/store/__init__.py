@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpudebug.edges.store import leases
+    from gpudebug.edges.store.corelocks import core_locks
     from gpudebug.edges.store.detached import Detached, new_id, said
     from gpudebug.edges.store.files import (
         NotPermitted,
@@ -77,6 +78,7 @@ __all__ = [
     "check_output",
     "claimed",
     "copy_into",
+    "core_locks",
     "device_locks",
     "digest",
     "file_digest",
@@ -109,6 +111,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "corelocks": "core_locks",
     "detached": "Detached new_id said",
     "folders": "JOB LEASES RECORDS OtherFormat RunFolder Scrub Workspace place_new run_number slug",
     "hostlocks": "device_locks",

@@ -24,13 +24,11 @@ from gpudebug.edges.store.locks import flock, read_text, shown, take, write_text
 
 VARIABLE = "GPUDEBUG_LOCK_DIR"
 FOLDER = Path("/tmp/gpudebug-locks")
-# Cores are shared by nature; the samples show whether other processes used them.
-SHARED = "CPU"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _SAFE_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _WHAT = "the folder of the devices' locks"
 _MEND = f"mend it, or name another folder, one for everybody, in {VARIABLE}"
-_WAIT = "wait for it to end, then run this again"
+WAIT = "wait for it to end, then run this again"
 _ODD = re.compile(r"[^A-Za-z0-9-]")
 
 
@@ -50,8 +48,8 @@ def device_locks(
     owns the host's folder could take its locks away: then a folder of one's own is locked in too.
     """
     with contextlib.ExitStack() as held:
-        wanted = sorted({uuid for uuid in uuids if uuid != SHARED})
-        folders = _lock_folders(held, warn) if wanted else []
+        wanted = sorted(set(uuids))
+        folders = lock_folders(held, warn) if wanted else []
         yield tuple(
             _take_device(folder, uuid, holder, (names or {}).get(uuid), held)
             for uuid in wanted
@@ -60,7 +58,7 @@ def device_locks(
 
 
 def _take_device(
-    folder: _Folder, uuid: str, holder: Mapping[str, object], name: str | None, held: contextlib.ExitStack
+    folder: LockFolder, uuid: str, holder: Mapping[str, object], name: str | None, held: contextlib.ExitStack
 ) -> int:
     stem = file_stem(uuid)
     lock = f"{stem}.lock"
@@ -84,7 +82,7 @@ def _take_device(
                 return fd
 
 
-class _Folder:
+class LockFolder:
     """The folder of the locks, open as `fd`: whatever becomes of its name, this one was looked at."""
 
     def __init__(self, path: Path, fd: int) -> None:
@@ -203,7 +201,7 @@ class _Folder:
         return None
 
 
-def _lock_folders(held: contextlib.ExitStack, warn: Callable[[str], None]) -> list[_Folder]:
+def lock_folders(held: contextlib.ExitStack, warn: Callable[[str], None]) -> list[LockFolder]:
     """The folders of this host's locks, open: the one that all users share, and one's own if that is unsafe.
 
     What another user owns is locked in all the same, since that user's runs are; but its owner could unlink
@@ -236,7 +234,7 @@ def _lock_folders(held: contextlib.ExitStack, warn: Callable[[str], None]) -> li
 
 
 @contextlib.contextmanager
-def _lock_folder(path: Path, *, private: bool = False) -> Iterator[_Folder]:
+def _lock_folder(path: Path, *, private: bool = False) -> Iterator[LockFolder]:
     """Open a folder of locks, made if it is missing. StoreError if it is not safe.
 
     A `private` one is of this user alone.
@@ -249,7 +247,7 @@ def _lock_folder(path: Path, *, private: bool = False) -> Iterator[_Folder]:
         elif os.fstat(fd).st_uid != os.geteuid():
             raise StoreError(f"{_WHAT} belongs to another user", file=str(path), next=_MEND)
         _refuse_unsafe(path, os.fstat(fd))
-        yield _Folder(path, fd)
+        yield LockFolder(path, fd)
     finally:
         os.close(fd)
 
@@ -311,8 +309,13 @@ def file_stem(uuid: str) -> str:
 
 def _busy(uuid: str, name: str | None, other: Mapping[str, Any] | None) -> BusyError:
     device = f"device {uuid} ({name})" if name else f"device {uuid}"
+    return BusyError(f"{device} is in use by {who(other)}", next=WAIT)
+
+
+def who(other: Mapping[str, Any] | None) -> str:
+    """A holder by its record: command, user, place, campaign, session and time."""
     if other is None:
-        return BusyError(f"{device} is in use by an unknown process", next=_WAIT)
+        return "an unknown process"
     command = f"`{shown(other['command'])}`" if other.get("command") else "another gpudebug"
     parts = [
         words.format(shown(other[key]))
@@ -321,7 +324,7 @@ def _busy(uuid: str, name: str | None, other: Mapping[str, Any] | None) -> BusyE
     ]
     where = f" in {shown(other['path'])}" if other.get("path") else ""
     of = "" if other["user"] == os.geteuid() else f" of user {_user_name(other['user'])}"
-    return BusyError(", ".join([f"{device} is in use by {command}{of}{where}", *parts]), next=_WAIT)
+    return ", ".join([f"{command}{of}{where}", *parts])
 
 
 def _user_name(number: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -71,8 +71,8 @@ class Cycle:
             self._place = self.stack.enter_context(place_of_base(self.loaded))
         return self._place
 
-    def lock(self, devices: Sequence[DeviceInfo]) -> tuple[int, ...]:
-        """Hold these devices until the command ends. BusyError if another has one."""
+    def lock(self, spec: Mapping[str, object], devices: Sequence[DeviceInfo]) -> tuple[int, ...]:
+        """Hold these devices of a specification until the command ends. BusyError if another has one."""
         wanted = {uuid: name for uuid, name in real(devices).items() if uuid not in self.locked}
         holder = {
             "path": str(self.loaded.workspace.root),
@@ -81,8 +81,7 @@ class Cycle:
             "since": now(),
             "command": self.command,
         }
-        locks = store.device_locks([*wanted], holder, wanted, remarks(self.report))
-        self.locks += self.stack.enter_context(locks)
+        self.locks += self.stack.enter_context(_locked(wanted, spec, holder, self.report))
         self.locked.update(wanted)
         return tuple(self.locks)
 
@@ -102,8 +101,23 @@ def devices_held(benches: Sequence[Bench], directory: Path, command: str) -> Ite
     """The benches of a command outside a campaign, with their devices held until the block ends."""
     names = real([d for bench in benches for d in bench.devices])
     holder = {"path": str(directory), "campaign": None, "session": None, "since": now(), "command": command}
-    with store.device_locks([*names], holder, names, remarks(benches[0].report)) as fds:
+    most = max((bench.device for bench in benches), key=_own_cores)
+    with _locked(names, most, holder, benches[0].report) as fds:
         yield [replace(bench, hold_fds=(*bench.hold_fds, *fds)) for bench in benches]
+
+
+def _locked(
+    names: Mapping[str, str], spec: Mapping[str, object], holder: Mapping[str, object], report: Report
+) -> AbstractContextManager[tuple[int, ...]]:
+    """Hold devices, `names` by UUID: GPUs each, of the CPU the cores that are its own, or a note."""
+    if names and spec["kind"] == "cpu":
+        return store.core_locks(_own_cores(spec), holder, remarks(report))
+    return store.device_locks([*names], holder, names, remarks(report))
+
+
+def _own_cores(spec: Mapping[str, object]) -> int:
+    own = spec.get("own", 0)
+    return own if isinstance(own, int) else 0
 
 
 def claim_of(workspace: store.Workspace, command: str, session: str | None = None) -> store.RunClaim:
@@ -198,7 +212,7 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
         interval=config.protocol.interval,
         warmup=config.protocol.warmup,
         patterns=config.patterns,
-        hold_fds=(cycle.claim.fd, *cycle.lock(infos)),
+        hold_fds=(cycle.claim.fd, *cycle.lock(spec, infos)),
         report=cycle.report,
         notes=(*notes, *cycle.place.notes),
         session=cycle.loaded.session,

@@ -1,0 +1,152 @@
+"""Locks of the cores that a CPU stand-in of a given size has to itself, and notes of those that share them.
+
+A core is locked as a GPU is, in the same folder. Which of the allowed cores does not matter, since no process
+is bound to one: whoever wants N takes the first N that are free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from gpudebug.core.errors import BusyError, StoreError
+from gpudebug.edges.store.hostlocks import WAIT, LockFolder, lock_folders, who
+from gpudebug.edges.store.locks import ENDING_S, flock, take
+
+_CPU = "CPU"
+_NOTES = 64
+_PAUSE_S = 0.05
+
+
+@contextlib.contextmanager
+def core_locks(
+    count: int, holder: Mapping[str, object], warn: Callable[[str], None] = lambda text: None
+) -> Iterator[tuple[int, ...]]:
+    """Hold `count` of the cores that this process may use, all of them if it may use fewer; yields
+    descriptors for the warden. With 0 no core is held, and a note says that somebody measures here.
+
+    Raises BusyError at once where too few are free, after ENDING_S where a dead holder's run does not end;
+    StoreError as `device_locks` does, but of a note, which only is left out. `warn` is given a line for
+    another gpudebug that measures on these cores.
+    """
+    with contextlib.ExitStack() as held:
+        try:
+            folders = lock_folders(held, warn)
+            fds = tuple(fd for folder in folders for fd in _taken(folder, count, holder, held))
+        except StoreError as e:
+            if count:
+                raise
+            warn(f"{e}. Until then no other gpudebug is told that this one measures on the cores")
+            yield ()
+            return
+        for other in _beside(folders[0], fds, count):
+            warn(f"{who(other)} measures on this CPU too; each run records how busy others kept the cores")
+        yield fds
+
+
+def _taken(
+    folder: LockFolder, count: int, holder: Mapping[str, object], held: contextlib.ExitStack
+) -> list[int]:
+    """Locks of the first free cores, or of the first free note; several tell each other apart by a mutex."""
+    if not count:
+        with _choosing(folder):
+            return [fd for _, fd in _free(folder, _notes(), 1, holder, held)]
+    allowed = sorted(os.sched_getaffinity(0))
+    wanted, deadline = min(count, len(allowed)), time.monotonic() + ENDING_S
+    while True:
+        with _choosing(folder), contextlib.ExitStack() as undo:
+            found = _free(folder, [_core(core) for core in allowed], wanted, holder, undo)
+            if len(found) == wanted:
+                held.push(undo.pop_all())
+                return [fd for _, fd in found]
+            free = {stem for stem, _ in found}
+            others = [folder.record_of(_core(core)) for core in allowed if _core(core) not in free]
+        if all(others) or time.monotonic() > deadline:
+            raise _too_few(wanted, len(allowed), len(found), others)
+        time.sleep(_PAUSE_S)
+
+
+def _core(number: int) -> str:
+    return f"{_CPU}-{number}"
+
+
+def _notes() -> list[str]:
+    return [f"{_CPU}-shared-{place}" for place in range(_NOTES)]
+
+
+@contextlib.contextmanager
+def _choosing(folder: LockFolder) -> Iterator[None]:
+    """Alone for the milliseconds of a choice: two who each want two cores would else take one each."""
+    name = f"{_CPU}.lock"
+    fd = folder.open_shared(name)
+    try:
+        take(
+            fd,
+            folder.path / name,
+            lambda: False,
+            lambda _: BusyError("the locks of the cores are held by an unknown process", next=WAIT),
+        )
+        yield
+    finally:
+        os.close(fd)
+
+
+def _free(
+    folder: LockFolder,
+    stems: Sequence[str],
+    wanted: int,
+    holder: Mapping[str, object],
+    held: contextlib.ExitStack,
+) -> list[tuple[str, int]]:
+    """Stem and descriptor of at most `wanted` locks that nobody held, in order; `held` gives them back."""
+    found: list[tuple[str, int]] = []
+    for stem in stems:
+        if len(found) == wanted:
+            break
+        fd = _locked(folder, f"{stem}.lock")
+        if fd is None:
+            continue
+        held.callback(os.close, fd)
+        folder.tell(stem, holder, held)
+        found.append((stem, fd))
+    return found
+
+
+def _locked(folder: LockFolder, name: str) -> int | None:
+    """The descriptor of this lock, now ours; None if somebody has it."""
+    while True:
+        fd = folder.open_shared(name)
+        try:
+            flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, folder.path / name)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        if folder.is_still(name, fd):
+            return fd
+        os.close(fd)
+
+
+def _too_few(wanted: int, allowed: int, free: int, others: Sequence[Mapping[str, Any] | None]) -> BusyError:
+    named = sorted({who(other) for other in others})
+    used = "the core is" if allowed == 1 else f"{allowed - free} of {allowed} cores are"
+    cores = f"device cpu:{wanted}: {used}"
+    return BusyError(f"{cores} in use by {'; '.join(named)}", next=WAIT)
+
+
+def _beside(folder: LockFolder, mine: Sequence[int], count: int) -> list[Mapping[str, Any]]:
+    """Who else measures on these cores, each once."""
+    own = {os.fstat(fd).st_ino for fd in mine}
+    stems = [*_notes(), *map(_core, sorted(os.sched_getaffinity(0)))]
+    found: dict[str, Mapping[str, Any]] = {}
+    for stem in stems:
+        with contextlib.suppress(FileNotFoundError):
+            if os.stat(f"{stem}.lock", dir_fd=folder.fd, follow_symlinks=False).st_ino in own:
+                continue
+            record = folder.record_of(stem)
+            if record is not None:
+                found.setdefault(who(record), record)
+    return list(found.values())
