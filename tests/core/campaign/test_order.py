@@ -22,6 +22,7 @@ def test_what_was_written_is_read() -> None:
         ORDER,
         HypothesisOrder("w", "b", (), "m", unweighed="why"),
         HypothesisOrder("w", "b", (), "m", offer="x"),
+        HypothesisOrder("w", "b", (), "m", {1: 0.0, 2: 0.0}, 20.0, looked={1: 3.5, 2: None}),
     ):
         assert order_in(json.loads(json.dumps(order.as_json()))) == order
 
@@ -49,6 +50,16 @@ def test_what_is_worth_most_goes_first() -> None:
     action = decide(ordered(campaign(), ORDER))
     assert action.hypothesis == 2
     assert action.why.endswith("the best expected gain per second of 3 untested (10.0pp for 20.0 s)")
+
+
+def test_what_looks_showed_is_kept_and_nonsense_in_its_place_is_none() -> None:
+    order = HypothesisOrder(
+        "w", "b", (), "m", {1: 0.0, 2: 0.1, 3: 0.0}, 20.0, looked={1: None, 2: 2.0, 3: -1.0}
+    )
+    assert decide(ordered(campaign(), order)).hypothesis == 2
+    found = order_in({**json.loads(json.dumps(order.as_json())), "looked": [1]})
+    assert found is not None
+    assert found.looked is None
 
 
 def test_without_an_order_the_file_decides_and_the_command_is_named() -> None:

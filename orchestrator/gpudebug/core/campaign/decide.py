@@ -68,7 +68,8 @@ class HypothesisState:
     verdict has its runs; `after` is the trial's figure of the campaign's metric. `worth` is
     the gain that its test is expected to bring a device-second (pp, or relative), `cost_s` the seconds of
     the device that the test takes; None: not known. `problem`: its change cannot be tested as it is written.
-    `counts` is False for a verdict by weaker terms than the pinned ones, or on recordings: it solves nothing.
+    `looked` is the gain that a short look at it showed. `counts` is False for a verdict by weaker terms than
+    the pinned ones, or on recordings: it solves nothing.
     """
 
     number: int
@@ -80,6 +81,7 @@ class HypothesisState:
     written: bool = False
     worth: float | None = None
     cost_s: float | None = None
+    looked: float | None = None
     problem: bool = False
     counts: bool = True
 
@@ -232,13 +234,18 @@ def waiting(c: Campaign, mechanical: bool) -> list[HypothesisState]:
 
 def _most_wanted(c: Campaign, mechanical: bool) -> HypothesisState | None:
     """Return the one that is worth most per device-second; the first of equals, and if nothing is known."""
-    return max(waiting(c, mechanical), key=_wanted, default=None)
+    return max(waiting(c, mechanical), key=wanted, default=None)
 
 
-def _wanted(h: HypothesisState) -> tuple[int, float]:
-    """Unknown worth goes behind what promises something and before what promises nothing; a problem last."""
+def wanted(h: HypothesisState) -> tuple[int, float]:
+    """Unknown worth goes behind what promises something and before what promises nothing; a problem last.
+
+    A look that showed no gain still says which of them showed least of a loss.
+    """
     if h.problem:
         return (-1, 0.0)
+    if h.looked is not None and h.looked <= 0:
+        return (0, h.looked)
     if h.worth is None:
         return (1, 0.0)
     return (2, h.worth) if h.worth > 0 else (0, 0.0)
@@ -268,6 +275,9 @@ def _promise(c: Campaign, h: HypothesisState) -> str:
         return ""
     if c.unweighed is not None:
         return f", the first in the file: {c.unweighed}"
+    if h.looked is not None:
+        seen = gain(c.metric, h.looked) if h.looked > 0 else "no gain"
+        return f", the best of {among} untested by a short look each ({seen} there, no verdict)"
     if h.worth is None or h.worth <= 0:
         return ""
     expected = gain(c.metric, h.worth * h.cost_s) if h.cost_s else f"{h.worth:.2g} a device-second"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from gpudebug.core.campaign.decide import Campaign
+from gpudebug.core.campaign.screening import with_looks
 from gpudebug.core.words import Status
 
 UNKNOWN = "no order is recorded yet: gpudebug diagnose"
@@ -20,6 +22,7 @@ class HypothesisOrder:
     `when` is a time in UTC, `by` the command that recorded it, `baseline` the runs of the workload's baseline
     that it was made from. `worths` is the expected gain a device-second in the unit of `metric`; None if no
     choice had to be made, and then `unweighed` may say why it could not be. `cost_s` is what one trial takes.
+    `looked` is the gain that a short look at each showed, None where the look failed.
     """
 
     when: str
@@ -30,6 +33,7 @@ class HypothesisOrder:
     cost_s: float | None = None
     unweighed: str | None = None
     offer: str | None = None
+    looked: Mapping[int, float | None] | None = None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -49,10 +53,18 @@ def order_in(data: object) -> HypothesisOrder | None:
         if not all(key.isdecimal() and _number(value) for key, value in worths.items()):
             return None
         known = {int(key): float(value) for key, value in worths.items()}
-    more = (data.get("unweighed"), data.get("offer"))
-    if not all(text is None or isinstance(text, str) for text in more):
+    texts = (data.get("unweighed"), data.get("offer"))
+    if not all(text is None or isinstance(text, str) for text in texts):
         return None
-    return HypothesisOrder(data["when"], data["by"], tuple(baseline), data["metric"], known, cost, *more)
+    rest = (known, cost, *texts, _looks(data.get("looked")))
+    return HypothesisOrder(data["when"], data["by"], tuple(baseline), data["metric"], *rest)
+
+
+def _looks(data: object) -> dict[int, float | None] | None:
+    """What looks showed; None if that is not what gpudebug writes, since it orders and decides nothing."""
+    if not isinstance(data, dict):
+        return None
+    return {int(k): v for k, v in data.items() if k.isdecimal() and (v is None or _number(v))}
 
 
 _TEXTS = ("when", "by", "metric")
@@ -71,4 +83,5 @@ def ordered(campaign: Campaign, order: HypothesisOrder | None) -> Campaign:
         replace(h, worth=worths.get(h.number), cost_s=order.cost_s) if h.status is Status.UNTESTED else h
         for h in campaign.hypotheses
     )
-    return replace(campaign, hypotheses=hypotheses, unweighed=order.unweighed)
+    known = replace(campaign, hypotheses=hypotheses, unweighed=order.unweighed)
+    return with_looks(known, {k: -math.inf if v is None else v for k, v in (order.looked or {}).items()})

@@ -48,7 +48,7 @@ def _last(loaded: Loaded) -> tuple[str, dict[str, Any] | None]:
 
 def _plain_baseline(record: dict[str, Any]) -> bool:
     return ended_as_planned(record["outcome"]) and str(record.get("role")).startswith(
-        ("baseline-", "profile-", "layer-")
+        ("baseline-", "profile-", "layer-", "look-")
     )
 
 

@@ -15,6 +15,7 @@ from gpudebug.engine.campaign.load import load
 from gpudebug.engine.cycle.finished import finished
 from gpudebug.engine.cycle.request import ask, mend
 from gpudebug.engine.diagnosis.likely import ranked_first
+from gpudebug.engine.diagnosis.screen import screened
 from gpudebug.engine.diagnosis.weights import weighed
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign
@@ -71,7 +72,7 @@ def _one_thing(cycle: Cycle) -> NextAnswer:
 
     A hypothesis that cannot be tested leaves its turn to another; its error is raised if none is left.
     """
-    campaign, unready = weighed(cycle.loaded), list[trial.Unready]()
+    campaign, unready = screened(cycle, weighed(cycle.loaded)), list[trial.Unready]()
     added: str | None = None
     while True:
         action = decide(campaign)

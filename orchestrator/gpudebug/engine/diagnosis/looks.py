@@ -1,0 +1,51 @@
+"""Short looks at hypotheses that wait, as a campaign's runs record them. Reads only; `screen` makes them."""
+
+from __future__ import annotations
+
+import math
+
+from gpudebug.core.campaign.screening import seen_gain
+from gpudebug.core.words import Status, ended_as_planned
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.files import stored_record
+from gpudebug.engine.diagnosis.layers import like_baseline
+
+PREFIX = "look-h"
+
+
+def gains(loaded: Loaded) -> dict[int, float]:
+    """What each hypothesis's newest look showed, by number: minus infinity where it failed.
+
+    In points of utilisation if the campaign is judged by it, else relative. Left out are hypotheses without a
+    look at their present change, and those whose look, or baseline, has no figure of the metric.
+    """
+    found, before = dict[int, float](), loaded.baselines["workload"].figure(loaded.metric)
+    for number, name in newest(loaded).items():
+        if not ended_as_planned(loaded.records[name].get("outcome")):
+            found[number] = -math.inf
+            continue
+        after = loaded.metric.recorded(stored_record(loaded.workspace.run(name), "evidence.json"))
+        gain = seen_gain(loaded.metric, before, after)
+        if gain is not None:
+            found[number] = gain
+    return found
+
+
+def newest(loaded: Loaded) -> dict[int, str]:
+    """The newest run that looked at each waiting hypothesis with the change it has now, by number."""
+    roles = {str(r.get("role")) for r in loaded.records.values()}
+    changes = {
+        f"{PREFIX}{h.number}": (h.number, change.text)
+        for h in loaded.document.hypotheses
+        if h.status is Status.UNTESTED
+        and f"{PREFIX}{h.number}" in roles
+        and (change := loaded.change_of(h)) is not None
+    }
+    if not changes:
+        return {}
+    found = dict[int, str]()
+    for name in like_baseline(loaded, changes, failed=True):
+        number, text = changes[loaded.records[name]["role"]]
+        if loaded.records[name].get("change") == loaded.workspace.scrub(text):
+            found[number] = name
+    return found
