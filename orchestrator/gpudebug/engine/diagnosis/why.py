@@ -22,8 +22,9 @@ from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.diagnosis.premises_of_look import note_code, with_premises
 from gpudebug.engine.diagnosis.single import diagnosed, known_causes, single_run
 from gpudebug.engine.run import catalogue
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure
+from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
 from gpudebug.engine.run.reach import OutOfReach, beyond_reach
 from gpudebug.engine.run.sample import devices_in, lone_job, window_in, workload_job
