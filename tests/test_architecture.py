@@ -266,6 +266,29 @@ def test_every_module_is_in_a_room(floor: str) -> None:
     assert bare <= {"__init__", "errors", "words"}
 
 
+def _circle(arrows: dict[str, set[str]]) -> set[str]:
+    """The modules that are in circles of imports, and those between circles."""
+    left = dict(arrows)
+    for _ in range(2):
+        # What imports nothing of the rest is in no circle; the other way round, what nothing imports.
+        while ends := [name for name, below in left.items() if not below & left.keys()]:
+            for name in ends:
+                del left[name]
+        left = {name: {above for above in left if name in left[above]} for name in left}
+    return set(left)
+
+
+def test_the_reader_of_circles_sees_them() -> None:
+    arrows = {"a": {"b"}, "b": {"c", "d"}, "c": {"b"}, "d": {"e"}, "e": set()}
+    assert _circle(arrows) == {"b", "c"}
+
+
+def test_no_imports_run_in_a_circle() -> None:
+    """Lazy ones and those of types count: a type that two modules need has a module of its own."""
+    arrows = {m.name: {i.module for i in m.imports() if i.module in NAMES} - {m.name} for m in MODULES}
+    assert _circle(arrows) == set()
+
+
 def test_a_class_name_occurs_once() -> None:
     """Private ones too: a name says in each module what it is of."""
     names = Counter(

@@ -76,6 +76,20 @@ def test_markdown_is_all_that_is_printed_and_no_page_is_written(campaign: Campai
     assert not (campaign.folder / "runs" / "report").exists()
 
 
+def test_one_run_of_a_campaign_has_a_page_of_its_own(campaign: Campaign) -> None:
+    answer = campaign.json("report", "0001-baseline-workload")
+    page = campaign.folder / "runs" / "report" / "0001-baseline-workload.html"
+    assert (answer["page"], answer["files"], answer["runs"]) == (str(page), [str(page)], 1)
+    assert answer["campaign"] == campaign.json("status")["campaign"]
+    data = embedded(page.read_text("utf-8"))
+    assert [*data["runs"]] == ["0001-baseline-workload"]
+    assert data["replayed"]
+    assert "## 0001-baseline-workload" in campaign.run("report", "0001-baseline-workload", "--markdown").out
+    assert campaign.json("verify")["ok"]
+    error = campaign.run("report", "0001-baseline-workload", "--png", "a.png").expect(2).err
+    assert "gpudebug analyze 0001-baseline-workload/samples.csv --charts a.png" in error
+
+
 @pytest.mark.slow
 def test_a_picture_comes_without_a_page_or_with_one(campaign: Campaign, tmp_path: Path) -> None:
     answer = campaign.json("report", "--png", str(tmp_path / "F.png"))

@@ -8,13 +8,18 @@ from typing import Annotated
 import typer
 
 from gpudebug.cli.options import Directory, Force, Json, app, choose, print_
+from gpudebug.core.errors import UsageError
 
 
 @app.command(
     epilog="Example: gpudebug report\n\nExample: gpudebug report -o report.html --png campaign.png\n\n"
-    "Example: gpudebug report --markdown"
+    "Example: gpudebug report gpudebug-why-1\n\nExample: gpudebug report --markdown"
 )
 def report(
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN]", help="One run, by its name or folder; default: the campaign."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="DIR|F.html", help="Where; default: runs/report."),
@@ -30,16 +35,25 @@ def report(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """Write the campaign as one HTML page.
+    """Write the campaign as one HTML page, or one run.
 
-    It contains its plots, data and settings.
+    It contains its plots, data and settings. The page of a run that gpudebug why made needs no campaign: it
+    is RUN.html in the current folder.
     """
     folder = choose(directory, json)
     from gpudebug.engine.report import report as engine
+    from gpudebug.engine.report import report_run
     from gpudebug.terminal.live import LiveLine
     from gpudebug.terminal.report import report as render
 
+    if run is not None and png is not None:
+        raise UsageError(
+            "--png draws a campaign", next=f"gpudebug analyze {run}/samples.csv --charts {png.name}"
+        )
+    page = output and folder / output
     with LiveLine() as live:
-        places = (output and folder / output, png and folder / png)
-        answer = engine(folder, *places, markdown, live.doing, force=force)
+        if run is not None:
+            answer = report_run(folder, run, page, markdown, live.doing, force=force)
+        else:
+            answer = engine(folder, page, png and folder / png, markdown, live.doing, force=force)
     print_(answer, render)

@@ -50,6 +50,7 @@ function sidesOf(of) {
   const data = reportData();
   const runs = (names) => names.map((name) => data.runs[name]).filter(Boolean);
   const strong = (label, tone, names) => ({ label, tone, runs: runs(names) });
+  if (of === "run") return [strong("", "accent", Object.keys(data.runs))];
   if (of === "reference") {
     const { workload, reference } = data.status.baselines;
     return [
@@ -66,7 +67,7 @@ function eachRun(sides, make) {
   return sides.flatMap((side, at) =>
     side.runs.flatMap((run, i) => {
       const main = i === side.runs.length - 1;
-      return make(run, { side, main, under: at === 0, name: escaped(side.label + " " + run.name.split("-")[0]) }) || [];
+      return make(run, { side, main, under: at === 0, name: escaped(side.label ? side.label + " " + run.name.split("-")[0] : run.name) }) || [];
     })
   );
 }

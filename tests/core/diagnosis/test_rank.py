@@ -65,6 +65,15 @@ def test_on_the_stand_in_only_what_waits_can_show_in_utilisation() -> None:
     assert by_id["sync-item"].ceiling_ratio == pytest.approx(2.0)
 
 
+def test_of_a_full_device_throughput_alone_is_offered() -> None:
+    known = facts(gpu_util=90.0, device_stand_in=False, steps_per_s=10.0, data_wait_share=0.5)
+    below, full = (diagnose(ALL, known, full=full).causes[0] for full in (False, True))
+    assert (below.ceiling_pp, below.expected_util) == (pytest.approx(10.0), 100.0)
+    assert (full.ceiling_pp, full.expected_util) == (None, None)
+    assert (full.ceiling_ratio, full.ceiling_steps_per_s) == (pytest.approx(2.0), pytest.approx(20.0))
+    assert full.probability == below.probability
+
+
 def test_a_gate_that_is_definite_stands_apart_and_is_ranked() -> None:
     found = diagnose(ALL, facts(anomaly=True, data_wait_share=0.02))
     assert [g.id for g in found.gates] == ["debug-mode"]

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, copied, make_replay_campaign, record
+from tests.support.looks import WAITING, look
+from tests.support.trials import run
 from tests.support.waiting import make_waiting_campaign
 
 from gpudebug.core.errors import GpudebugError
@@ -13,6 +16,7 @@ from gpudebug.edges import store
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.diagnosis import case as diagnosing
 from gpudebug.engine.diagnosis.diagnose import diagnose
+from gpudebug.engine.diagnosis.offer import outlook
 from gpudebug.terminal.diagnose import diagnose as render
 
 LINE = "step {0}/100 loss {1} data_s: 0.30 update_s: 0.10\n"
@@ -209,3 +213,34 @@ def test_the_text_names_causes_facts_ceiling_and_test(original: Campaign) -> Non
     assert "ceiling  +75.0pp, to 100.0%; 4.00x steps/s" in text
     assert "hypothesis 3: Something else entirely" in text
     assert max(map(len, text.splitlines())) <= 110
+
+
+def test_a_look_at_a_command_is_what_a_campaign_begins_with(tmp_path: Path) -> None:
+    look(tmp_path)
+    look(tmp_path, attached=4711)
+    assert diagnose(tmp_path, "gpudebug-why-1").next_command == "gpudebug init --from gpudebug-why-1"
+    again = diagnose(tmp_path, str(tmp_path / "gpudebug-why-1"))
+    assert again.next_command == "gpudebug init --from gpudebug-why-1"
+    assert diagnose(tmp_path, "gpudebug-why-2").next_command.startswith("gpudebug init --command ")
+
+
+@pytest.mark.parametrize(("utilisation", "points"), [(79.0, True), (80.0, False)])
+def test_at_its_target_a_run_is_offered_throughput_alone(
+    utilisation: float, points: bool, tmp_path: Path
+) -> None:
+    look(tmp_path, run(utilisation, 10.0, probe=WAITING))
+    first = diagnose(tmp_path, "gpudebug-why-1").causes[0]
+    assert first.id == "dl-no-workers"
+    assert (first.ceiling_pp is not None, first.ceiling_ratio is not None) == (points, True)
+
+
+def test_a_campaign_at_its_target_is_offered_throughput_alone(original: Campaign, tmp_path: Path) -> None:
+    campaign = copied(original, tmp_path / "repo")
+    assert diagnosing.case_of(load(campaign.folder)).diagnosis.causes[0].ceiling_pp is not None
+    campaign.config.write_text(campaign.config.read_text() + "target: 20\n")
+    full = load(campaign.folder)
+    assert diagnosing.case_of(full).diagnosis.causes[0].ceiling_pp is None
+    offered = outlook(full)
+    assert [cause.ceiling_pp for cause in offered.causes()] == [None] * len(offered.causes())
+    assert "pp" not in offered.lines()[0]
+    assert re.search(r"ceiling \d\.\d\dx steps/s", offered.lines()[0])

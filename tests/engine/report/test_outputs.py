@@ -30,7 +30,7 @@ def workspace(told: Campaign) -> Workspace:
 )
 def test_a_folder_or_a_page(tmp_path: Path, workspace: Workspace, given: str, made: str) -> None:
     (tmp_path / "there.html").mkdir()
-    path = page_at(workspace, tmp_path / given)
+    path = page_at(workspace.runs / "report", tmp_path / given)
     assert path == tmp_path / made
     check(workspace, path)
     write([(path, b"page")])
@@ -42,7 +42,7 @@ def test_a_page_of_another_program_is_never_replaced_without_force(
 ) -> None:
     (tmp_path / "report.html").write_text("<!doctype html>tests")
     for given in (tmp_path, tmp_path / "report.html"):
-        page = page_at(workspace, given)
+        page = page_at(workspace.runs / "report", given)
         with pytest.raises(StoreError, match="not a file that gpudebug wrote"):
             check(workspace, page)
         with pytest.raises(StoreError, match="not a file that gpudebug wrote"):
@@ -51,7 +51,7 @@ def test_a_page_of_another_program_is_never_replaced_without_force(
     assert page.read_text() == "<!doctype html>tests"
     for name in ("-", "F.png"):
         with pytest.raises(UsageError, match=f"-o {name}: the page is an HTML file"):
-            page_at(workspace, tmp_path / name)
+            page_at(workspace.runs / "report", tmp_path / name)
 
 
 def refused(workspace: Workspace, path: Path, said: str) -> None:
@@ -73,7 +73,7 @@ def test_a_run_folder_is_never_written_into(workspace: Workspace, tmp_path: Path
 
 def test_a_link_that_leaves_the_repository(workspace: Workspace, tmp_path: Path) -> None:
     (workspace.runs / "report").symlink_to(tmp_path)
-    refused(workspace, page_at(workspace, None), "leads out of the repository")
+    refused(workspace, page_at(workspace.runs / "report", None), "leads out of the repository")
     (workspace.root / "circle").symlink_to("circle")
     refused(workspace, workspace.root / "circle" / "report.html", "circle")
 

@@ -26,7 +26,8 @@ from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.words import Result
 from gpudebug.engine.run.evidence import evidence_again
 from gpudebug.engine.run.import_paths import Placed, Trees, injected, mapped, placed
-from gpudebug.engine.run.measure import MeasuredRun, PreparedRun, measure
+from gpudebug.engine.run.job import MeasuredRun, PreparedRun
+from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import lone_bench
 from gpudebug.engine.trial.conduct import with_conduct
 

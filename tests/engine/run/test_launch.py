@@ -10,8 +10,8 @@ import pytest
 
 from gpudebug.edges import launcher
 from gpudebug.engine.run.files import Files
+from gpudebug.engine.run.job import AttachedJob, PreparedRun
 from gpudebug.engine.run.launch import launch_spec, probed
-from gpudebug.engine.run.measure import AttachedJob, PreparedRun
 from gpudebug.engine.run.prepare import lone_bench
 
 

@@ -15,20 +15,18 @@ from gpudebug.core.errors import InterventionError, LaunchError
 from gpudebug.core.records import Failure
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.engine.run import server
-from gpudebug.engine.run.measure import PreparedRun
+from gpudebug.engine.run.job import PreparedRun, PreparedServer
 
 
 @pytest.fixture
-def prepared(tmp_path: Path) -> server.PreparedServer:
+def prepared(tmp_path: Path) -> PreparedServer:
     settings = ServerSettings(command="serve --port={port} --steps=4", env={"BIND": "0.0.0.0:{port}"})
     found = server.prepared(settings, tmp_path)
     assert found is not None
     return found
 
 
-def test_the_port_reaches_the_command_and_the_variables(
-    prepared: server.PreparedServer, tmp_path: Path
-) -> None:
+def test_the_port_reaches_the_command_and_the_variables(prepared: PreparedServer, tmp_path: Path) -> None:
     spec = server.spec_of(prepared, prepared.env, tmp_path / "server.log", 4711, run="0001-x", run_dir="/r")
     assert spec.argv == ("serve", "--port=4711", "--steps=4")
     assert (spec.env["BIND"], spec.env["GPUDEBUG_SERVER_PORT"]) == ("0.0.0.0:4711", "4711")
@@ -42,7 +40,7 @@ def test_without_a_server_no_brace_is_touched() -> None:
     assert server.prepared(None, Path("/")) is None
 
 
-def test_two_runs_at_once_have_ports_of_their_own(prepared: server.PreparedServer) -> None:
+def test_two_runs_at_once_have_ports_of_their_own(prepared: PreparedServer) -> None:
     assert server.port_of(prepared) > 0
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -52,7 +50,7 @@ def test_two_runs_at_once_have_ports_of_their_own(prepared: server.PreparedServe
             server.port_of(replace(prepared, port=port))
 
 
-def test_a_hypothesis_changes_its_command(prepared: server.PreparedServer) -> None:
+def test_a_hypothesis_changes_its_command(prepared: PreparedServer) -> None:
     changed = server.with_change(prepared, parse("--set --steps=2"), Allowed())
     assert changed is not None
     assert changed.argv == ("serve", "--port={port}", "--steps=2")
@@ -61,7 +59,7 @@ def test_a_hypothesis_changes_its_command(prepared: server.PreparedServer) -> No
         server.with_change(None, parse("--set --steps=2"), Allowed())
 
 
-def test_the_record_holds_no_secret(prepared: server.PreparedServer) -> None:
+def test_the_record_holds_no_secret(prepared: PreparedServer) -> None:
     told = replace(prepared, argv=("serve", "--api-key=hunter2hunter2"), env={"API_KEY": "hunter2hunter2"})
     found = server.recorded(told, Redactor(told.env, told.argv), {"ready_s": 1.5, "died": False})
     assert found is not None
@@ -70,7 +68,7 @@ def test_the_record_holds_no_secret(prepared: server.PreparedServer) -> None:
 
 
 def test_the_secrets_of_both_are_known_where_their_variables_have_one_name(
-    prepared: server.PreparedServer, tmp_path: Path
+    prepared: PreparedServer, tmp_path: Path
 ) -> None:
     theirs = replace(prepared, env={"API_KEY": "of-the-server-1"})
     limits = {"timeout": None, "stall_timeout": None, "max_output": None}

@@ -14,7 +14,7 @@ from gpudebug.core.records import LoadedFiles, RunRecord
 from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.words import Result
 from gpudebug.edges import store
-from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.trial.conduct import with_conduct
 
 ARGV = ("python", "train.py", "--batch_size=8", "--lr=0.1")

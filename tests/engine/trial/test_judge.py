@@ -10,7 +10,7 @@ from tests.support.trials import run
 
 from gpudebug.core.records import DeviceInfo, RunRecord, Verdict
 from gpudebug.edges import store
-from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run, window_advice
 from gpudebug.engine.trial.judge import judge_runs
 

@@ -19,10 +19,10 @@ class SkippedRun:
 class ReportAnswer(Answer):
     """`page`, its size in `bytes`, the picture `png` and the text `markdown`: null if not asked for.
 
-    `runs` and `hypotheses` count what they show.
+    `runs` and `hypotheses` count what they show. `campaign` is null of a run without one.
     """
 
-    campaign: str
+    campaign: str | None
     page: str | None
     bytes: int | None
     png: str | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,7 +14,7 @@ from gpudebug.core.yaml.problem import YamlProblem, nearest, refuse
 
 from ..errors import ConfigError, UsageError
 from . import schema, servers, values
-from .schema import Config, Workload
+from .schema import Config, ServerSettings, Workload
 
 _DEFAULT_RATIOS = {"success": values.Ratio(1.2), "failure": values.Ratio(1.1)}
 
@@ -161,7 +161,7 @@ def _contradictions(config: Config, document: Document) -> Iterator[YamlProblem]
             yield from _command(part, workload, document)
     if config.server is not None:
         yield from _command("server", config.server, document)
-    yield from servers.contradictions(config.server, document.keys)
+    yield from _server(config.server, document.keys)
     yield from _direction(config, document)
     yield from _thresholds(config, document)
     yield from _own_metric(config, document)
@@ -174,9 +174,7 @@ def _contradictions(config: Config, document: Document) -> Iterator[YamlProblem]
             yield YamlProblem(("locked",), f"locked: {knob!r} names no flag", "write [--batch_size]")
 
 
-def _command(
-    part: str, workload: Workload | schema.ServerSettings, document: Document
-) -> Iterator[YamlProblem]:
+def _command(part: str, workload: Workload | ServerSettings, document: Document) -> Iterator[YamlProblem]:
     try:
         schema.split_command(workload.command, shell=workload.shell)
     except shell_words.ShellSyntaxError as error:
@@ -184,6 +182,21 @@ def _command(
         block = path in document.blocks and isinstance(workload.command, str)
         below = str(workload.command).count("\n", 0, error.position) if block else 0
         yield YamlProblem(path, f"{part}.command: {error}", schema.SPLIT_NEXT, below=below)
+
+
+def _server(server: ServerSettings | None, keys: Container[Path]) -> Iterator[YamlProblem]:
+    """What cannot be meant of a server; `keys` are the places of all keys of the file."""
+    for part in ("workload", "reference"):
+        if (part, "server") in keys:
+            message = f"{part}.server: server is a setting of its own"
+            move = "write server: at the beginning of a line"
+            yield YamlProblem((part, "server"), message, move, key=True)
+    if server is None or server.port is not None or server.ready.keys() & {"port", "log"}:
+        return
+    texts = [str(server.command), *server.env.values()]
+    if not any(servers.PORT in text or servers.PORT_VARIABLE in text for text in texts):
+        message = f"server: {servers.PORT} is in no word of its command, so it does not learn its port"
+        yield YamlProblem(("server", "command"), message, "write --port={port}, or set server.port: 5555")
 
 
 def _direction(config: Config, document: Document) -> Iterator[YamlProblem]:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudebug.core.config import values
 from gpudebug.core.text.expressions import Unbounded, bounded
-from gpudebug.core.yaml.problem import YamlProblem
-
-if TYPE_CHECKING:
-    from gpudebug.core.config.schema import ServerSettings
 
 PORT = "{port}"
 PORT_VARIABLE = "GPUDEBUG_SERVER_PORT"
@@ -53,20 +48,3 @@ def _expression(text: str) -> None:
         raise ValueError(f"log: {text!r} {error}; write it with fewer repeats") from None
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"log: no regular expression: {error}") from None
-
-
-def contradictions(server: ServerSettings | None, keys: Container[Any]) -> Iterator[YamlProblem]:
-    """What cannot be meant together; `keys` are the places of all keys of the file."""
-    for part in ("workload", "reference"):
-        if (part, "server") in keys:
-            message = f"{part}.server: server is a setting of its own"
-            yield YamlProblem((part, "server"), message, _MOVE, key=True)
-    if server is None or server.port is not None or server.ready.keys() & {"port", "log"}:
-        return
-    texts = [str(server.command), *server.env.values()]
-    if not any(PORT in text or PORT_VARIABLE in text for text in texts):
-        message = f"server: {PORT} is in no word of its command, so it does not learn its port"
-        yield YamlProblem(("server", "command"), message, "write --port={port}, or set server.port: 5555")
-
-
-_MOVE = "write server: at the beginning of a line"

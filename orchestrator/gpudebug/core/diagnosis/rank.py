@@ -24,17 +24,20 @@ UNKNOWN_SHARE = 0.1
 _FACTS = 3
 
 
-def diagnose(causes: Iterable[Cause], facts: DiagnosisFacts, tested: Sequence[Tested] = ()) -> Diagnosis:
+def diagnose(
+    causes: Iterable[Cause], facts: DiagnosisFacts, tested: Sequence[Tested] = (), *, full: bool = False
+) -> Diagnosis:
     """Every cause that is not ruled out, by its probability times what its fix can bring, ties by id.
 
     `tested` are judged trials. What others do on the host slows every part of a step alike: it takes nothing
-    from the probability of the workload's own causes, and stands behind them if one of these is likely.
+    from the probability of the workload's own causes, and stands behind them if one of these is likely. Of a
+    device that is `full`, at its target or above, throughput alone is offered.
     """
     scored = [one for cause in causes if not (one := score(cause, facts, tested)).ruled_out]
     total = NONE_ODDS + math.fsum(s.odds for s in scored)
     own = NONE_ODDS + math.fsum(s.odds for s in scored if not abstention.surrounds(s))
     ranked = [
-        (s, _ranked(s, facts, s.odds / (total if abstention.surrounds(s) else own) * bound(s.exposed)))
+        (s, _ranked(s, facts, s.odds / (total if abstention.surrounds(s) else own) * bound(s.exposed), full))
         for s in scored
     ]
     named = any(abstention.is_likely(s) and r.probability >= abstention.LIKELY for s, r in ranked)
@@ -78,10 +81,10 @@ def shown(causes: Iterable[Cause], facts: DiagnosisFacts) -> dict[str, str]:
     return found
 
 
-def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float) -> Ranked:
+def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float, full: bool) -> Ranked:
     cause, signals = scored.cause, facts.signals
     util = number(signals.get("gpu_util"))
-    shows = cause.waits or signals.get("device_stand_in") is False
+    shows = not full and (cause.waits or signals.get("device_stand_in") is False)
     pro = _said([t for t in scored.signs if t.true and t.factor > 1], facts)
     contra = _but([t for t in scored.signs if t.factor < 1], facts, pro)
     contra = contra or _but([t for t in scored.signs if t.shared], facts, pro)

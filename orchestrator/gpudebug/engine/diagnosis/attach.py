@@ -25,8 +25,9 @@ from gpudebug.edges.devices.probe import probe_nvml
 from gpudebug.edges.devices.visible import VARIABLE
 from gpudebug.engine.campaign.session import RUN, NotAPerson, session_of
 from gpudebug.engine.diagnosis.why import COMMAND, FOLDER, ROLE, LookedAt, answer_of, plan_for
+from gpudebug.engine.run.job import AttachedJob, Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import AttachedJob, Bench, MeasuredRun, PreparedRun, measure
+from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import claim_of, lone_bench
 
 _NAMED = 4

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from gpudebug.core.campaign.headroom import above_target
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.config import expectations
 from gpudebug.core.diagnosis import worth as worths
 from gpudebug.core.diagnosis.facts import facts_of
+from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts
 from gpudebug.core.diagnosis.optional_code import decided
 from gpudebug.core.diagnosis.rank import diagnose, shown
@@ -87,9 +89,9 @@ def _case(loaded: Loaded) -> DiagnosisCase:
         entries, lambda h: causes_of(_said(loaded, h), causes.causes, known, defaults, code, touched)
     )
     tested = powers.tested(loaded, causes, lambda entry: matches.get(entry.number, {}))
-    return DiagnosisCase(
-        known, causes, matches, diagnose(causes.causes, known, tested), _cost(loaded, known), touched
-    )
+    full = above_target(loaded.campaign, number(known.signals.get("gpu_util")))
+    diagnosis = diagnose(causes.causes, known, tested, full=full)
+    return DiagnosisCase(known, causes, matches, diagnosis, _cost(loaded, known), touched)
 
 
 def waiting(loaded: Loaded) -> list[HypothesisEntry]:

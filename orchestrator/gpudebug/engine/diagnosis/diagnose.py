@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ from gpudebug.core.samples.table import looks_like_samples
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.files import stored_record
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import session_of
 from gpudebug.engine.diagnosis import layers
@@ -27,6 +30,7 @@ from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of, waiting
 from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.diagnosis.order import record_order
 from gpudebug.engine.diagnosis.single import SingleRun, diagnosed, known_causes, of_folder, single_run
+from gpudebug.engine.diagnosis.why import ROLE
 from gpudebug.engine.hypotheses.propose import Duplicate
 from gpudebug.engine.run import catalogue
 from gpudebug.engine.run.evidence import log_beside, read_log, read_run_samples
@@ -53,7 +57,10 @@ class _DiagnosedCampaign:
 
 @dataclass(frozen=True)
 class _Subject:
-    """What is diagnosed: a campaign's baseline, or a `single` run, which may be `in_campaign` too."""
+    """What is diagnosed: a campaign's baseline, or a `single` run, which may be `in_campaign` too.
+
+    `look` names the run if a campaign can begin with it.
+    """
 
     facts: DiagnosisFacts
     diagnosis: Diagnosis
@@ -61,6 +68,7 @@ class _Subject:
     in_campaign: bool
     campaign: _DiagnosedCampaign | None = None
     single: SingleRun | None = None
+    look: str | None = None
 
 
 def diagnose(directory: Path, run: str | None = None) -> DiagnoseAnswer:
@@ -78,26 +86,38 @@ def diagnose(directory: Path, run: str | None = None) -> DiagnoseAnswer:
         return _answer(_Subject(case.facts, case.diagnosis, case.catalogue, True, campaign))
     found = _of_run(directory, root, run)
     causes = catalogue.load(root)
-    diagnosis = rank(causes.causes, found.facts)
-    return _answer(_Subject(found.facts, diagnosis, causes, root is not None, single=found))
+    full = above_target(None, number(found.facts.signals.get("gpu_util")))
+    diagnosis = rank(causes.causes, found.facts, full=full)
+    look = _look(directory, run) if root is None else None
+    return _answer(_Subject(found.facts, diagnosis, causes, root is not None, single=found, look=look))
+
+
+def _look(directory: Path, run: str) -> str | None:
+    """RUN as `init --from` takes it, if `gpudebug why` made it of a command."""
+    place = place_of(directory, None, run)
+    record = stored_record(store.RunFolder(place, lambda text: text), "run.json") if place else {}
+    if place is None or record.get("role") != ROLE or record.get("attached") is not None:
+        return None
+    return os.path.relpath(place, directory)
 
 
 def _of_run(directory: Path, root: Path | None, run: str) -> SingleRun:
     """One run: of this campaign, of another folder, or of samples with their log."""
-    path = next((p for p in _places(directory, root, run) if p.exists()), None)
-    if (
-        path is not None
-        and path.is_file()
-        and path.name == "samples.csv"
-        and (path.parent / "run.json").is_file()
-    ):
-        path = path.parent
+    path = place_of(directory, root, run)
     if path is not None and path.is_dir() and (path / "run.json").is_file():
         return _of_folder(store.RunFolder(path, lambda text: text), root)
     if path is not None and path.is_file() and looks_like_samples(_head(path)):
         return _of_samples(path, root)
     what = "is not a run folder or a samples CSV" if path is not None else "is not a run here"
     raise UsageError(f"{run} {what}", next="name a folder of runs/, or the F.csv of gpudebug sample -o F.csv")
+
+
+def place_of(directory: Path, root: Path | None, run: str) -> Path | None:
+    """Where RUN is: a run's name in the campaign at `root`, or a path; of the samples in a run folder that
+    folder. None if there is nothing."""
+    path = next((p for p in _places(directory, root, run) if p.exists()), None)
+    inside = path is not None and path.name == "samples.csv" and (path.parent / "run.json").is_file()
+    return path.parent if path is not None and inside else path
 
 
 def _places(directory: Path, root: Path | None, run: str) -> list[Path]:
@@ -165,13 +185,11 @@ def _answer(subject: _Subject) -> DiagnoseAnswer:
 
 def _cause(ranked: Ranked, subject: _Subject) -> DiagnosedCause:
     campaign = subject.campaign
-    util = number(subject.facts.signals.get("gpu_util"))
-    full = above_target(campaign.loaded.campaign if campaign else None, util)
     if campaign is not None:
-        return diagnosed(ranked, _waiting(ranked, campaign) or _offered(ranked, campaign), full=full)
+        return diagnosed(ranked, _waiting(ranked, campaign) or _offered(ranked, campaign))
     assert subject.single is not None
     test = subject.single.test_of(ranked, subject.causes.cause(ranked.id))
-    return diagnosed(ranked, test, full=full)
+    return diagnosed(ranked, test)
 
 
 def _waiting(ranked: Ranked, campaign: _DiagnosedCampaign) -> CauseTest | None:
@@ -215,6 +233,8 @@ def _propose(ranked: Ranked) -> str:
 
 
 def _next(subject: _Subject, causes: Sequence[DiagnosedCause]) -> str:
+    if subject.look is not None:
+        return f"gpudebug init --from {shlex.quote(subject.look)}"
     if not subject.in_campaign:
         return "gpudebug init --command 'YOUR TRAINING COMMAND'"
     likely = [c for c in causes if c.probability >= _LIKELY and not c.hypothesis.refused]

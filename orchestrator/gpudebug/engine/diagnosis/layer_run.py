@@ -29,8 +29,8 @@ from gpudebug.engine.diagnosis.layers import BY_PROBE, changed, results
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.around import surroundings_of
 from gpudebug.engine.run.environment import differences, recorded
+from gpudebug.engine.run.job import MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import MeasuredRun, PreparedRun
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench, stored_run
 from gpudebug.engine.trial import baseline, recover
 

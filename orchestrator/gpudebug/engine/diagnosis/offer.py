@@ -167,7 +167,10 @@ def _line(ranked: Ranked, entry: HypothesisEntry | None) -> str:
     parts = [f"{ranked.probability:.0%} {ranked.id}: {ranked.title}"]
     parts += [f"for: {', '.join(ranked.speaks_for)}"] if ranked.speaks_for else []
     parts += [f"against: {', '.join(ranked.speaks_against)}"] if ranked.speaks_against else []
-    parts += [f"ceiling +{ranked.ceiling_pp:.0f}pp"] if ranked.ceiling_pp is not None else []
+    if ranked.ceiling_pp is not None:
+        parts.append(f"ceiling +{ranked.ceiling_pp:.0f}pp")
+    elif ranked.ceiling_ratio is not None:
+        parts.append(f"ceiling {ranked.ceiling_ratio:.2f}x steps/s")
     parts += [_tests(entry)] if entry is not None else []
     return "; ".join(parts)
 

@@ -14,7 +14,8 @@ from gpudebug.core.evidence.rewritten import recorded, spoiling
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign.files import progress_path
 from gpudebug.engine.campaign.load import identity, look
-from gpudebug.engine.run.measure import MeasuredRun, PreparedRun, set_aside
+from gpudebug.engine.run.job import MeasuredRun, PreparedRun
+from gpudebug.engine.run.measure import set_aside
 
 _NAMED = 3
 

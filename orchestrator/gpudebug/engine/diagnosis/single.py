@@ -117,15 +117,15 @@ def _general(cause: Cause, framework: str | None) -> tuple[str | None, str | Non
     return (None, None) if known is None else (text_of(known), known.code)
 
 
-def diagnosed(ranked: Ranked, test: CauseTest, *, full: bool) -> DiagnosedCause:
-    """A cause with what would test it; of a device that is `full`, above its target, in throughput alone."""
+def diagnosed(ranked: Ranked, test: CauseTest) -> DiagnosedCause:
+    """A cause with what would test it."""
     return DiagnosedCause(
         id=ranked.id,
         title=ranked.title,
         probability=ranked.probability,
         exposed=ranked.exposed,
-        ceiling_pp=None if full else ranked.ceiling_pp,
-        expected_util=None if full else ranked.expected_util,
+        ceiling_pp=ranked.ceiling_pp,
+        expected_util=ranked.expected_util,
         ceiling_ratio=ranked.ceiling_ratio,
         ceiling_steps_per_s=ranked.ceiling_steps_per_s,
         for_=ranked.speaks_for,

@@ -22,8 +22,9 @@ from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.diagnosis.premises_of_look import note_code, with_premises
 from gpudebug.engine.diagnosis.single import diagnosed, known_causes, single_run
 from gpudebug.engine.run import catalogue
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure
+from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
 from gpudebug.engine.run.reach import OutOfReach, beyond_reach
 from gpudebug.engine.run.sample import devices_in, lone_job, window_in, workload_job
@@ -130,13 +131,13 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
     record, evidence = measured.record, measured.evidence
     single = single_run(evidence.model_dump(mode="json"), record.model_dump(mode="json"), root)
     causes = catalogue.load(root)
-    found = diagnose(causes.causes, single.facts)
+    found = diagnose(causes.causes, single.facts, full=above_target(None, evidence.utilisation))
     problem = problem_of(record, evidence, _log_end(measured.folder))
     if beyond is not None:
         problem = LookProblem(f"{beyond.unseen}: {beyond.instead}")
     blind = beyond is not None or is_blind(evidence)
     shown = [] if blind else [c for c in found.causes if c.probability >= _LEAST][:_MOST]
-    failure, full = evidence.failure, above_target(None, evidence.utilisation)
+    failure = evidence.failure
     return WhyAnswer(
         command=record.command,
         outcome=str(evidence.outcome),
@@ -154,7 +155,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         framework=single.facts.framework,
         abstains=problem.text if problem and blind else found.abstains,
         gates=known_causes(found),
-        causes=tuple(diagnosed(c, single.test_of(c, causes.cause(c.id)), full=full) for c in shown),
+        causes=tuple(diagnosed(c, single.test_of(c, causes.cause(c.id))) for c in shown),
         missing=found.missing,
         notes=(*disturbances(evidence), *looked_at.notes),
         replayed=bool(record.replayed),

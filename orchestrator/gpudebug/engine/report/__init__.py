@@ -1,13 +1,13 @@
-"""`gpudebug report`: the whole campaign as a self-contained page, a picture, or Markdown."""
+"""`gpudebug report`: a campaign, or one run, as a self-contained page, a picture, or Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gpudebug.core.answers.report import ReportAnswer, SkippedRun
-from gpudebug.edges import charts
+from gpudebug.edges import charts, store
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.report import outputs
 from gpudebug.engine.report.data import gather
@@ -31,7 +31,7 @@ def report(
     cannot or may not be written, GpudebugError if matplotlib lacks for the picture.
     """
     workspace = find(directory)
-    page = outputs.page_at(workspace, output) if output or not (png or markdown) else None
+    page = outputs.page_at(_usual(workspace), output) if output or not (png or markdown) else None
     if png is not None:
         outputs.check_picture(png, "--png")
         charts.check()
@@ -60,6 +60,59 @@ def report(
         next_command=command(data),
         files=tuple(str(path) for path, _ in files),
     )
+
+
+def report_run(
+    directory: Path,
+    run: str,
+    output: Path | None = None,
+    markdown: bool = False,
+    doing: Callable[[str], None] = lambda text: None,
+    *,
+    force: bool = False,
+) -> ReportAnswer:
+    """Write the page of RUN, of a campaign or of none, to `output` (a folder, or F.html; by default RUN.html
+    in runs/report of the campaign, else in `directory`).
+
+    Otherwise as `report`. UsageError if RUN is no run folder.
+    """
+    from gpudebug.engine.report import look
+
+    folder, root = look.run_folder(directory, run), store.find_root(directory)
+    # Without a campaign the place where it was called is all that a link must not lead out of.
+    workspace = store.Workspace(directory if root is None else root)
+    usual = directory if root is None else _usual(workspace)
+    page = outputs.page_at(usual, output, f"{folder.name}.html") if output or not markdown else None
+    if page is not None:
+        outputs.check(workspace, page, force=force)
+    data = look.gather_run(directory, folder, doing)
+    doing("drawing")
+    content = _run_page(data, page.parent) if page is not None else b""
+    if page is not None:
+        outputs.write([(page, content)], force=force)
+    return ReportAnswer(
+        campaign=data["campaign"],
+        page=str(page) if page is not None else None,
+        bytes=len(content) if page is not None else None,
+        png=None,
+        markdown=look.summary_of_run(data) if markdown else None,
+        runs=1,
+        hypotheses=0,
+        skipped=(),
+        notes=tuple(data["notes"]),
+        next_command=data["next_command"],
+        files=(str(page),) if page is not None else (),
+    )
+
+
+def _usual(workspace: store.Workspace) -> Path:
+    return workspace.runs / "report"
+
+
+def _run_page(data: Mapping[str, Any], folder: Path) -> bytes:
+    from gpudebug.engine.report.page import run_page
+
+    return run_page(data, folder.resolve()).encode("utf-8", "replace")
 
 
 def _page(data: dict[str, Any], folder: Path) -> bytes:

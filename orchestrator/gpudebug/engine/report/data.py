@@ -26,7 +26,7 @@ from gpudebug.engine.campaign.terms import played_back
 from gpudebug.engine.diagnosis.case import case_of
 from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.report import hypotheses
-from gpudebug.engine.report.runs import ReportedRun, ReportedRuns, brief, detail, log_size
+from gpudebug.engine.report.runs import ReportedRun, ReportedRuns, brief, detail, log_size, surroundings
 from gpudebug.engine.report.story import story
 from gpudebug.engine.status.answer import status_of
 from gpudebug.engine.trial.together import together
@@ -81,8 +81,8 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
         "skipped": [{"run": name, "why": runs.skipped[name]} for name in sorted(runs.skipped)],
         "notes": [*_absent(loaded, runs), *unread, *notes, *_shortened(room)],
     }
-    readable: dict[str, Any] = _readable(scrubbed_record(data, loaded.workspace.scrub))
-    return readable
+    found: dict[str, Any] = readable(scrubbed_record(data, loaded.workspace.scrub))
+    return found
 
 
 def _replayed(loaded: Loaded) -> str | None:
@@ -166,16 +166,8 @@ def _machine(loaded: Loaded, runs: ReportedRuns) -> dict[str, Any] | None:
     for name in sorted({*names, *recorded}, key=store.run_number, reverse=True):
         run = runs.get(name)
         if run is not None and run.record.campaign == loaded.config.campaign:
-            return _surroundings(run)
+            return surroundings(run)
     return None
-
-
-def _surroundings(run: ReportedRun) -> dict[str, Any]:
-    record = run.record
-    fields = record.model_dump(
-        mode="json", include={"host", "cpu_quota", "devices", "interpreter", "packages", "knobs", "commit"}
-    )
-    return {"run": run.folder.name, **fields}
 
 
 def _diagnosed(loaded: Loaded) -> tuple[dict[str, Any] | None, list[dict[str, Any]], list[str]]:
@@ -197,6 +189,7 @@ def _causes(diagnosis: Diagnosis) -> list[dict[str, Any]]:
             "title": cause.title,
             "probability": cause.probability,
             "ceiling_pp": cause.ceiling_pp,
+            "ceiling_ratio": cause.ceiling_ratio,
             "for": list(cause.speaks_for),
             "against": list(cause.speaks_against),
         }
@@ -249,15 +242,15 @@ def _shortened(room: hypotheses.Room) -> list[str]:
     return [f"{many} shown without gates, sections and patch: `gpudebug show H` has them"]
 
 
-def _readable(value: Any) -> Any:
+def readable(value: Any) -> Any:
     """A value that every JSON reader takes: texts of whole characters, no NaN, no infinity, and no more
     digits than anybody measured."""
     if isinstance(value, str):
         return without_controls(str(value).encode("utf-8", "replace").decode())
     if isinstance(value, dict):
-        return {_readable(k): _readable(v) for k, v in value.items()}
+        return {readable(k): readable(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_readable(v) for v in value]
+        return [readable(v) for v in value]
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
     return value

@@ -15,8 +15,9 @@ PAGE = "report.html"
 _PAGES = (".html", ".htm")
 
 
-def page_at(workspace: store.Workspace, output: Path | None) -> Path:
-    """The file that the page goes to: `output` if that names one, else report.html in that folder.
+def page_at(usual: Path, output: Path | None, name: str = PAGE) -> Path:
+    """The file that the page goes to: `output` if that names one, else `name` in that folder; without one in
+    the `usual` folder.
 
     UsageError for `-` and F.png.
     """
@@ -24,7 +25,7 @@ def page_at(workspace: store.Workspace, output: Path | None) -> Path:
         raise UsageError(f"-o {output.name}: the page is an HTML file", next="name it F.html")
     if output is not None and output.suffix.lower() in _PAGES and not os.path.isdir(output):
         return output
-    return (output or workspace.runs / "report") / PAGE
+    return (output or usual) / name
 
 
 def check_picture(path: Path, option: str) -> None:

@@ -33,13 +33,33 @@ def page(data: Data, folder: Path) -> str:
 
     GpudebugError if plotly's script is missing; ValueError if `data` has what JSON cannot hold.
     """
+    return _rendered("report.html.j2", data, data["status"]["campaign"], _ui(data, folder))
+
+
+def run_page(data: Data, folder: Path) -> str:
+    """The page of the data of one run, as `page` makes that of a campaign."""
+    (run,) = data["runs"].values()
+    rate = run["progress_per_s"] or run["steps_per_s"]
+    ui = SimpleNamespace(
+        present=numbers,
+        parts=pageparts,
+        quantile=step_histogram.quantile,
+        link=partial(_link, data, folder),
+        run=run,
+        rate=numbers.rate(rate, run["step_unit"]),
+    )
+    return _rendered("look.html.j2", data, data["name"], ui)
+
+
+def _rendered(template: str, data: Data, title: str, ui: SimpleNamespace) -> str:
     drawing = plotly.script()
     style = templates.source("report.css")
     ours = templates.source("report.js") + templates.source("report_plots.js")
     html = templates.render(
-        "report.html.j2",
+        template,
         data=data,
-        ui=_ui(data, folder),
+        title=title,
+        ui=ui,
         embedded=embedded(data),
         policy=_POLICY.format(scripts=f"{digest(ours)} {digest(drawing.text)}", style=digest(style)),
         style=style,

@@ -229,3 +229,11 @@ _INSIDE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("peak host memory, MB", "peak_host_mb", number),
     ("peak device memory, MB", "peak_device_mb", number),
 )
+
+
+def ceiling(cause: Data) -> str:
+    """The most that the fix of a cause can bring: points of utilisation, or steps a second."""
+    ratio = cause.get("ceiling_ratio")
+    rate = f"{ratio:.2f}x" if ratio is not None else ""
+    points = f"+{cause['ceiling_pp']:.1f}pp" if cause["ceiling_pp"] is not None else ""
+    return ", ".join(text for text in (points, rate) if text) or UNKNOWN

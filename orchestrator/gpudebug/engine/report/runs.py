@@ -53,7 +53,7 @@ class ReportedRuns:
         """None if the run is not here or cannot be shown."""
         if name not in self._read:
             try:
-                self._read[name] = _whole(self.workspace.run(name)) if name in self.here else None
+                self._read[name] = whole(self.workspace.run(name)) if name in self.here else None
             except GpudebugError as e:
                 self._read[name] = None
                 self.skipped[name] = f"{os.path.basename(e.file)}: {e.message}" if e.file else e.message
@@ -65,7 +65,7 @@ class ReportedRuns:
         return [run for name in names if (run := self.get(name)) is not None]
 
 
-def _whole(folder: store.RunFolder) -> ReportedRun:
+def whole(folder: store.RunFolder) -> ReportedRun:
     """GpudebugError if the run is not finished, or its records are not what gpudebug writes."""
     record = record_of(folder, "run.json")
     if not folder.sealed:
@@ -108,6 +108,15 @@ def brief(run: ReportedRun) -> dict[str, Any]:
         "folder": str(run.folder.path),
         "files": _files(run.folder),
     }
+
+
+def surroundings(run: ReportedRun) -> dict[str, Any]:
+    """What a run ran in: host, devices, interpreter, packages."""
+    record = run.record
+    fields = record.model_dump(
+        mode="json", include={"host", "cpu_quota", "devices", "interpreter", "packages", "knobs", "commit"}
+    )
+    return {"run": run.folder.name, **fields}
 
 
 def _files(folder: store.RunFolder) -> list[str]:

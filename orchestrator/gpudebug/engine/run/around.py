@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpudebug.edges import host, launcher
 from gpudebug.engine.run.environment import Surroundings, here
+from gpudebug.engine.run.job import Bench, PreparedRun
 from gpudebug.engine.run.origins import elsewhere
-
-if TYPE_CHECKING:
-    from gpudebug.engine.run.measure import Bench, PreparedRun
 
 
 def surroundings_of(bench: Bench, job: PreparedRun) -> Surroundings:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpudebug.edges import launcher, sampler
 from gpudebug.edges.devices import replay
 from gpudebug.engine.run import server as serving
 from gpudebug.engine.run.files import Files
 from gpudebug.engine.run.import_paths import injected
+from gpudebug.engine.run.job import Bench, PreparedRun
 from gpudebug.engine.run.live_line import Live
-
-if TYPE_CHECKING:
-    from gpudebug.engine.run.measure import Bench, PreparedRun
 
 
 def launch_spec(

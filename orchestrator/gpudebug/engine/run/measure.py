@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 
 from gpudebug import __version__
-from gpudebug.core.command.synonyms import Synonyms, used_by
+from gpudebug.core.command.synonyms import used_by
 from gpudebug.core.config import expand
 from gpudebug.core.errors import DeviceError, LaunchError
-from gpudebug.core.inside.torch_profile import TorchProfile
-from gpudebug.core.records import Counted, DeviceInfo, Evidence, Lengthened, PlannedEnd, RunRecord
+from gpudebug.core.records import Counted, DeviceInfo, Evidence, PlannedEnd, RunRecord
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog import LogReader
-from gpudebug.core.verdict.run_plan import RunPlan
 from gpudebug.core.words import Outcome
 from gpudebug.edges import devices, git, host, launcher, store
 from gpudebug.edges.host import now
@@ -29,101 +27,10 @@ from gpudebug.engine.run.environment import Surroundings, remarks_on
 from gpudebug.engine.run.evidence import read_evidence
 from gpudebug.engine.run.extras import collect
 from gpudebug.engine.run.files import Files, files_of
-from gpudebug.engine.run.import_paths import Trees
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.launch import launch_spec, probed
-from gpudebug.engine.run.live_line import Certain, Live, Report, SoFar, Watch
+from gpudebug.engine.run.live_line import Certain, Live, SoFar, Watch
 from gpudebug.engine.run.planned import LEAST_S, ending_of
-from gpudebug.engine.run.server import PreparedServer
-
-
-@dataclass(frozen=True)
-class AttachedJob:
-    """A job that runs already: the process `pid` and all below it; `argv` starts what follows it."""
-
-    pid: int
-    argv: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class PreparedRun:
-    """What to run: the command as the user wrote it, applied changes included, `{run}` not yet replaced.
-
-    With `certain` the run is looked at while it goes on, and ended early once that says so; with `plan` once
-    its planned window is full, without one it ends by itself. `lengthened` says by how much `argv` is longer
-    than the command, `least_window` how short its window may be, `torch_profile` what PyTorch's profiler
-    records, `layer` which layer the probe replaces. `base_env` is its unchanged environment, `code` its tree.
-    With `attached` it runs already: `argv`, `cwd` and `env` are what it was started with.
-    """
-
-    label: str
-    role: str
-    argv: tuple[str, ...]
-    cwd: Path
-    env: Mapping[str, str]
-    env_names: tuple[str, ...]
-    timeout: float | None
-    stall_timeout: float | None
-    max_output: int | None
-    shell: bool = False
-    hypothesis: int | None = None
-    change: str | None = None
-    change_digest: str | None = None
-    claim: str | None = None
-    patch: bytes | None = None
-    commit: str | None = None
-    identity: Mapping[str, str] = field(default_factory=dict)
-    trees: Trees | None = None
-    base_env: Mapping[str, str] | None = None
-    code: git.Checkout | None = None
-    notes: tuple[str, ...] = ()
-    certain: Callable[[MeasuredRun], bool] | None = None
-    plan: RunPlan | None = None
-    lengthened: Lengthened | None = None
-    least_window: float | None = None
-    torch_profile: TorchProfile | None = None
-    layer: str | None = None
-    server: PreparedServer | None = None
-    synonyms: Synonyms = ()
-    attached: AttachedJob | None = None
-
-
-@dataclass(frozen=True)
-class Bench:
-    """What all runs of one command share: where they go, on which device, with which claim held.
-
-    `settings` is the digest of the pinned settings that are in force.
-    """
-
-    workspace: store.Workspace
-    campaign: str | None
-    device: Mapping[str, object]
-    devices: tuple[DeviceInfo, ...]
-    interval: float
-    warmup: float | None
-    patterns: Mapping[str, str]
-    hold_fds: tuple[int, ...]
-    report: Report
-    notes: tuple[str, ...] = ()
-    require_sampler: bool = True
-    session: str | None = None
-    settings: str | None = None
-
-    @property
-    def replays(self) -> bool:
-        """Whether recordings are played back instead of commands being run."""
-        return self.device["kind"] == "replay"
-
-
-@dataclass(frozen=True)
-class MeasuredRun:
-    """A run that has ended, or what is known of one that goes on. `patch` is its change and `marks` how the
-    files of its code looked before the launch; None of a run that is read from its folder."""
-
-    folder: store.RunFolder
-    record: RunRecord
-    evidence: Evidence
-    patch: bytes | None = None
-    marks: git.FileMarks | None = None
 
 
 def resolve_device(

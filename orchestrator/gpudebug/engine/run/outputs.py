@@ -81,7 +81,8 @@ def refuse_campaigns_own(path: Path, target: Path) -> None:
 
 def _is_run(folder: Path) -> bool:
     if not _RUN.match(folder.name):
-        return False
+        # `gpudebug-why-1`, or a run that was moved: it is sealed whatever its name is.
+        return (folder / "run.json").is_file() and (folder / "manifest.json").is_file()
     return (folder / "run.json").exists() or (folder.parents[1] / store.CONFIG).exists()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import thread_time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.records import Evidence, PlannedEnd
@@ -21,9 +21,7 @@ from gpudebug.core.verdict.run_plan import (
 from gpudebug.edges import launcher
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run import adapters
-
-if TYPE_CHECKING:
-    from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.job import MeasuredRun
 
 # What of recorded runs decides how long the next ones go on.
 _DECIDES = {"outcome", "loss", "learning", "window"}

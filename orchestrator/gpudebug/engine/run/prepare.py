@@ -25,8 +25,9 @@ from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.worktrees import WorkingTree, place_of_base
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.import_paths import Trees, placed
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Live, Report
-from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, resolve_device, set_aside
+from gpudebug.engine.run.measure import resolve_device, set_aside
 from gpudebug.engine.run.origins import packages_of
 from gpudebug.engine.run.planned import plan_of
 from gpudebug.engine.run.reach import OutOfReach, beyond_reach

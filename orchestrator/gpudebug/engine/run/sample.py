@@ -32,8 +32,9 @@ from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.campaign.session import NotAPerson, session_of
 from gpudebug.engine.run import outputs
 from gpudebug.engine.run.files import Files, files_of
+from gpudebug.engine.run.job import Bench, PreparedRun
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import Bench, PreparedRun, measure, run_files
+from gpudebug.engine.run.measure import measure, run_files
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
 from gpudebug.engine.run.seen import keep_seen
 from gpudebug.engine.run.server import prepared

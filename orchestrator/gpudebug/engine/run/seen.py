@@ -13,7 +13,7 @@ from gpudebug.core.redaction.records import scrubbed_record
 from gpudebug.edges import host, store
 from gpudebug.engine.run import server
 from gpudebug.engine.run.environment import knobs_in
-from gpudebug.engine.run.measure import Bench, PreparedRun
+from gpudebug.engine.run.job import Bench, PreparedRun
 
 
 @dataclass(frozen=True)

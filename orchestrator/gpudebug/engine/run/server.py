@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpudebug.core.campaign.accepted_changes import no_server
 from gpudebug.core.change.intervention import Intervention
@@ -20,29 +19,13 @@ from gpudebug.edges import launcher, store
 from gpudebug.edges.store import jobfiles
 from gpudebug.engine.campaign.files import training_environment
 from gpudebug.engine.run.import_paths import Placed, Trees, placed
-
-if TYPE_CHECKING:
-    from gpudebug.engine.run.measure import PreparedRun
+from gpudebug.engine.run.job import PreparedRun, PreparedServer
 
 ENDED = "the server "
 """How the reason of a run begins that its server ended."""
 LAST_LINES = 5
 _TAIL = 1 << 14
 _SHOWN = 120
-
-
-@dataclass(frozen=True)
-class PreparedServer:
-    """A server as it is to be started: `{port}` and `{run}` not yet replaced. `port` None: a free one."""
-
-    argv: tuple[str, ...]
-    cwd: Path
-    env: Mapping[str, str]
-    env_names: tuple[str, ...]
-    ready: Mapping[str, str | int]
-    port: int | None
-    timeout: float
-    shell: bool = False
 
 
 def prepared(server: ServerSettings | None, root: Path, trees: Trees | None = None) -> PreparedServer | None:

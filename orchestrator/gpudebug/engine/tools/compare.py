@@ -28,8 +28,9 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.playback import NOTE, replayed
 from gpudebug.engine.campaign.session import persons_only
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure
+from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench, remarks
 from gpudebug.engine.run.traces import slowed
 from gpudebug.engine.tools.compared import ComparedSide, asked_of, latency_of, refuse_incomplete

@@ -12,8 +12,8 @@ from gpudebug.core.words import AS_PLANNED
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.around import surroundings_of
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench, stored_run
 from gpudebug.engine.trial import baseline, noise, recover
 from gpudebug.engine.trial.judge import judge_runs, terms_of

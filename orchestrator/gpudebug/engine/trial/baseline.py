@@ -31,7 +31,8 @@ from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.campaign.worktrees import remember
 from gpudebug.engine.run.around import surroundings_of
 from gpudebug.engine.run.files import SERVER_LOG
-from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure, set_aside
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
+from gpudebug.engine.run.measure import measure, set_aside
 from gpudebug.engine.run.planned import plan_after
 from gpudebug.engine.run.prepare import (
     Cycle,

@@ -6,7 +6,7 @@ from gpudebug.core.command.command_line import Option
 from gpudebug.core.verdict import lengthen, pooling
 from gpudebug.core.verdict.cold_cache import fills_cache
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.trial.lengths import may_be_lengthened
 
 ENOUGH = 10.0

@@ -26,7 +26,7 @@ from gpudebug.core.words import Result
 from gpudebug.edges import store
 from gpudebug.engine.run.counts import PATCH
 from gpudebug.engine.run.environment import differences, recorded
-from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import fresh_folder_advice
 
 NAMED = 3

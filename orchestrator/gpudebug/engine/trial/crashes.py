@@ -16,7 +16,7 @@ from gpudebug.core.words import Outcome, Result, Status
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign import claims, worktrees
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
 from gpudebug.engine.trial.reuse import alike, newest
 

@@ -20,8 +20,8 @@ from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import training_environment, workload_of
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.run.evidence import evidence_again, read_log
+from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import MeasuredRun
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign
 from gpudebug.engine.trial import baseline
 

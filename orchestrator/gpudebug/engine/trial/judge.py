@@ -20,7 +20,7 @@ from gpudebug.core.verdict.gates.enough import metric_of, share_seen
 from gpudebug.core.verdict.judge import RULE, Criteria, TrialSetting, judge, short_window
 from gpudebug.core.verdict.protocol import NextRun, is_certain, next_step
 from gpudebug.edges import store
-from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import window_advice, window_of
 from gpudebug.engine.trial.conduct import with_conduct
 from gpudebug.engine.trial.latencies import more_requests

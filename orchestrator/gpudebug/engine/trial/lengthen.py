@@ -11,8 +11,8 @@ from gpudebug.core.records import Lengthened, Verdict
 from gpudebug.core.verdict import lengthen, pooling
 from gpudebug.core.verdict.protocol import NextRun
 from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.run.job import MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import MeasuredRun, PreparedRun
 from gpudebug.engine.run.prepare import remarks, window_of
 from gpudebug.engine.trial.judge import criteria_of, evidence_of
 from gpudebug.engine.trial.lengths import may_be_lengthened

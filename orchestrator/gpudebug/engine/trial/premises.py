@@ -8,9 +8,9 @@ from gpudebug.core.change.server_side import of_server
 from gpudebug.core.errors import GpudebugError, InterventionError
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
-from gpudebug.engine.run.measure import MeasuredRun, PreparedRun
+from gpudebug.engine.run.job import MeasuredRun, PreparedRun, PreparedServer
 from gpudebug.engine.run.prepare import Cycle
-from gpudebug.engine.run.server import PreparedServer, with_change
+from gpudebug.engine.run.server import with_change
 from gpudebug.engine.trial import baseline
 from gpudebug.engine.trial.judge import evidence_of
 

@@ -11,8 +11,8 @@ from gpudebug.core.answers.next import RecordedProfile
 from gpudebug.core.errors import ConfigError, GpudebugError, UsageError
 from gpudebug.core.inside.torch_profile import OPTION, TorchProfile, remarks
 from gpudebug.engine.campaign.files import workload_of
+from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import MeasuredRun
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench
 from gpudebug.engine.run.traces import PREFIX, located
 from gpudebug.engine.trial import baseline, recover

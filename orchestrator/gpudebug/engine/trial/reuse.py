@@ -12,7 +12,7 @@ from gpudebug.core.words import AS_PLANNED
 from gpudebug.edges.store import run_number
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
-from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpudebug.core.config import Protocol
 from gpudebug.core.verdict import spending
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import window_of
 
 

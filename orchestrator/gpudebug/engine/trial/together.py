@@ -17,7 +17,7 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import read_config
 from gpudebug.engine.campaign.load import identity
 from gpudebug.engine.run.environment import differences, recorded
-from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
 from gpudebug.engine.trial.judge import evidence_of
 

@@ -26,7 +26,8 @@ from gpudebug.engine.campaign.worktrees import WorkingTree, place_of_patch
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.around import surroundings_of
 from gpudebug.engine.run.environment import Surroundings
-from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun, measure, set_aside
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
+from gpudebug.engine.run.measure import measure, set_aside
 from gpudebug.engine.run.prepare import (
     CodeChanged,
     Cycle,

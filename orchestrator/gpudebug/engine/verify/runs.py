@@ -16,7 +16,7 @@ from gpudebug.core.text.json_lines import line_of
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
 from gpudebug.engine.run.evidence import evidence_again
-from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.verify.findings import Finding, Findings
 from gpudebug.engine.verify.measured import check_written
 

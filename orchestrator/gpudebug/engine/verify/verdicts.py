@@ -13,7 +13,7 @@ from gpudebug.core.verdict.learning import text as learning_text
 from gpudebug.core.verdict.work import AUTO, text
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import Written, record_of
-from gpudebug.engine.run.measure import MeasuredRun
+from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.trial.judge import CRASH, judge_runs, learning_of, terms_of, work_of
 from gpudebug.engine.verify.confirmation import check_confirmed
 from gpudebug.engine.verify.entries import CheckedEntry

@@ -5,7 +5,7 @@ Off until `enable_profiling()`, or until the environment says GPUDEBUG_PROFILE=r
 
 from __future__ import annotations
 
-from gpudebug.training.profiling import exits as _exits
+from gpudebug.training.profiling import startup as _startup
 from gpudebug.training.profiling.decorators import profile_function, profile_method
 from gpudebug.training.profiling.profiler import PROFILER as _PROFILER
 from gpudebug.training.profiling.sections import (
@@ -51,5 +51,5 @@ def __getattr__(name: str) -> object:
     return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
 
 
-_exits.begin(_PROFILER.start)
-_exits.methods()
+_startup.begin(_PROFILER.start)
+_startup.methods()

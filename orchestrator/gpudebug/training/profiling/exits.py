@@ -65,30 +65,6 @@ class ProfilerEnvironment:
         return list(dict.fromkeys(path for path in (progress.report_path, ours) if path))
 
 
-def begin(start: Callable[[], None]) -> None:
-    """Enable profiling where the environment asks for it; an error of ours is a line on standard error."""
-    if places.problem:
-        _warn(places.problem)
-    try:
-        if places.path or places.summary_every:
-            start()
-    except Exception as e:  # noqa: BLE001 - the import of a training must not fail for us
-        _warn(f"sections are not profiled: {type(e).__name__}: {e}")
-
-
-def methods() -> None:
-    """Time the methods of the classes that the environment names; an error of ours is a line."""
-    named = os.environ.get("GPUDEBUG_PROFILE_METHODS", "")
-    if not named:
-        return
-    try:
-        from importlib import import_module
-
-        import_module("gpudebug.training.profiling.methods").arrange(named)
-    except Exception as e:  # noqa: BLE001 - the import of a training must not fail for us
-        _warn(f"methods are not profiled: {type(e).__name__}: {e}")
-
-
 def arrange(progress: ProfilerState, report: Report, forked: Callable[[], None]) -> None:
     """Have the reports written when this process ends, and have its forked children start empty."""
     if places.arranged:
@@ -126,17 +102,18 @@ def at_exit(progress: ProfilerState, report: Report) -> None:
         for path in paths:
             _write_or_warn(of_rank(path, document["rank"]), document)
     except Exception as e:  # noqa: BLE001 - the training's own exit status counts
-        _warn(f"no report of sections: {type(e).__name__}: {e}")
+        warn(f"no report of sections: {type(e).__name__}: {e}")
 
 
 def _write_or_warn(path: str, report: dict[str, Any]) -> None:
     try:
         write(path, report)
     except OSError as e:
-        _warn(f"no report of sections: {path}: {e.strerror or e}")
+        warn(f"no report of sections: {path}: {e.strerror or e}")
 
 
-def _warn(text: str) -> None:
+def warn(text: str) -> None:
+    """A line on standard error, if there is one."""
     try:  # noqa: SIM105 - nothing is imported where the process ends
         sys.stderr.write(f"gpudebug: {text}\n")
     except (OSError, ValueError, AttributeError):
