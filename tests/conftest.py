@@ -43,9 +43,9 @@ _HOSTILE = {
     "newline": "two\nlines",
 }
 
-# A busy machine takes longer over an example, and that is no finding.
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+# Examples of a property. A busy machine takes longer over one, and that is no finding.
+hypothesis.settings.register_profile("some", deadline=None, max_examples=30)
+hypothesis.settings.register_profile("many", deadline=None, max_examples=300)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -61,6 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if apart.needed():
         config.pluginmanager.getplugin("capturemanager").stop_global_capturing()
         apart.start_again()
+    hypothesis.settings.load_profile("many" if config.getoption("--run-heavy") else "some")
     if not hasattr(config, "workerinput"):
         # Else each process that a test starts compiles it again where the environment forbids to keep that.
         compileall.compile_dir(ROOT / "orchestrator", quiet=2)
