@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import compileall
 import contextlib
+import fcntl
+import json
 import os
 import resource
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import hypothesis
 import pytest
@@ -25,6 +29,7 @@ OPT_IN = {
     "heavy": "installs a real training framework, or repeats much",
     "gpu": "needs an NVIDIA GPU",
 }
+_Made = TypeVar("_Made")
 # What a test starts inherits this, and with it what that starts: nobody escapes by changing parents.
 _MARK = "GPUDEBUG_TESTS_RUN_BY"
 # What is just ending may take this long.
@@ -38,9 +43,9 @@ _HOSTILE = {
     "newline": "two\nlines",
 }
 
-# A busy machine takes longer over an example, and that is no finding.
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+# Examples of a property. A busy machine takes longer over one, and that is no finding.
+hypothesis.settings.register_profile("some", deadline=None, max_examples=30)
+hypothesis.settings.register_profile("many", deadline=None, max_examples=300)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,6 +61,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if apart.needed():
         config.pluginmanager.getplugin("capturemanager").stop_global_capturing()
         apart.start_again()
+    hypothesis.settings.load_profile("many" if config.getoption("--run-heavy") else "some")
+    if not hasattr(config, "workerinput"):
+        # Else each process that a test starts compiles it again where the environment forbids to keep that.
+        compileall.compile_dir(ROOT / "orchestrator", quiet=2)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
@@ -82,6 +91,31 @@ def hostile(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def own_device_locks(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nobody else on this host waits for a test's devices, nor a test for theirs."""
     os.environ["GPUDEBUG_LOCK_DIR"] = str(tmp_path_factory.mktemp("locks") / "devices")
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], _Made]], _Made]:
+    """`made_once(name, make)`: what `make(folder)` gives as JSON, made by the first process that asks.
+
+    For what takes long to make and is only read: the processes that share the tests share it too.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        shared = shared.parent
+
+    def get(name: str, make: Callable[[Path], _Made]) -> _Made:
+        folder = shared / "made" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        found = folder / "made.json"
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not found.exists():
+                text = json.dumps(make(folder))
+                found.write_text(text)
+        made: _Made = json.loads(found.read_text())
+        return made
+
+    return get
 
 
 @pytest.fixture(autouse=True)

@@ -101,6 +101,7 @@ def test_a_training_that_learns_less_is_rejected(story: Story) -> None:
     assert gates(answer)["change_in_effect"]["result"] == "pass"
 
 
+@pytest.mark.slow
 def test_two_changes_at_once_are_refused_and_where_they_are_meant_marked(story: Story) -> None:
     words = (
         "propose",
@@ -123,6 +124,7 @@ def test_two_changes_at_once_are_refused_and_where_they_are_meant_marked(story: 
     assert "a compound change" in found["note"]
 
 
+@pytest.mark.slow
 def test_a_flag_that_a_preset_takes_back_is_not_in_effect(story: Story) -> None:
     """The command has the flag; what the program prints has not."""
     story.campaign.propose("--set --width=4")

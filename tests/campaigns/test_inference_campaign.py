@@ -28,6 +28,7 @@ def make_inference(folder: Path, config: str = "", command: str = "infer.py") ->
     )
 
 
+@pytest.mark.slow
 def test_a_run_of_two_seconds_is_judged_by_its_latencies(tmp_path: Path) -> None:
     campaign = make_inference(tmp_path / "repo")
     recorded = campaign.json("next")
@@ -93,6 +94,7 @@ def make_served(folder: Path, server: str = SERVED, config: str = "", requests: 
     )
 
 
+@pytest.mark.slow
 def test_a_change_of_the_server_is_tested_and_accepted(tmp_path: Path) -> None:
     """`--work` is a flag of the server alone, so it goes there; the device is the server's busy process."""
     campaign = make_served(tmp_path / "repo")

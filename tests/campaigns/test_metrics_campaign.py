@@ -43,8 +43,8 @@ def try_out(measured: Campaign, folder: Path, change: str, config: str = "") -> 
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param("--set --spin", id="spin"),
-        pytest.param("--set --dummy", marks=pytest.mark.slow, id="dummy"),
+        pytest.param("--set --spin", marks=pytest.mark.slow, id="spin"),
+        pytest.param("--set --dummy", marks=pytest.mark.heavy, id="dummy"),
         pytest.param("--set --recompute", marks=pytest.mark.slow, id="recompute"),
     ],
 )

@@ -24,7 +24,10 @@ def compared(folder: Path, a: str, b: str, *options: str) -> Any:
     return gpudebug(folder, "compare", *commands, *how).expect(0).json
 
 
-@pytest.mark.parametrize(("form", "source"), [("sb3", "total_timesteps"), ("cleanrl", "global_step")])
+@pytest.mark.parametrize(
+    ("form", "source"),
+    [("sb3", "total_timesteps"), pytest.param("cleanrl", "global_step", marks=pytest.mark.heavy)],
+)
 def test_four_times_the_environments_are_faster(tmp_path: Path, form: str, source: str) -> None:
     """A step of four takes as long as one of one; a quarter of the updates is made of the same work."""
     found = compared(tmp_path, f"--form {form}", f"--form {form} --n_envs 4")

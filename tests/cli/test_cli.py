@@ -184,6 +184,7 @@ def replayed(tmp_path: Path) -> Campaign:
     return make_replay_campaign(tmp_path / "repo", recordings, 10, progress=ENTRY, runs=1)
 
 
+@pytest.mark.slow
 def test_a_terminal_has_colours_and_a_line_that_lives(replayed: Campaign) -> None:
     status, said = run_in_terminal(replayed.folder, "next")
     assert status == 0

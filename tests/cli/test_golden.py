@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +171,8 @@ def rarer_answers(folder: Path) -> Iterator[tuple[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return dict(answers(tmp_path_factory.mktemp("golden")))
+def found(made_once: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+    return made_once("golden", lambda folder: dict(answers(folder)))
 
 
 RECORDED: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="utf-8")) if GOLDEN.exists() else {}

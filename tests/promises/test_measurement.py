@@ -225,6 +225,7 @@ def seal(run: Path) -> None:
     (run / "manifest.json").write_text(json.dumps(manifest))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["json", "sitecustomize", "importlib"])
 def test_a_module_of_a_patch_runs_in_its_trial_alone(
     made: Campaign, tmp_path: Path, victim: Path, module: str

@@ -15,6 +15,7 @@ import pytest
 from tests.support.campaigns import (
     Campaign,
     commit_all,
+    copied,
     environment,
     git,
     gpudebug,
@@ -29,17 +30,23 @@ OLD = {"state": "making", "token": "", "commit": ""}
 PATCH = "hypotheses/patches/one.patch"
 
 
-@pytest.fixture
-def campaign(tmp_path: Path) -> Campaign:
-    """A campaign with its baseline and a hypothesis whose change has yet to be written."""
-    recordings = tmp_path / "recordings"
+@pytest.fixture(scope="module")
+def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    folder = tmp_path_factory.mktemp("worktrees")
+    recordings = folder / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     record(recordings, "0002-h1", util=60, rate=30)
     made = make_replay_campaign(
-        tmp_path / "repo", recordings, runs=1, files={"helper.py": "y = 1\n", "sub/deep.py": "z = 1\n"}
+        folder / "repo", recordings, runs=1, files={"helper.py": "y = 1\n", "sub/deep.py": "z = 1\n"}
     )
     made.json("next")
     return made
+
+
+@pytest.fixture
+def campaign(recorded_once: Campaign, tmp_path: Path) -> Campaign:
+    """A campaign with its baseline and a hypothesis whose change has yet to be written."""
+    return copied(recorded_once, tmp_path / "repo")
 
 
 def digest(folder: Path, *without: str) -> str:

@@ -197,7 +197,8 @@ def _line(rate: float, seconds: float, losses: Callable[[float], float | str], s
 
 
 def _heed_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Campaign:
@@ -234,7 +235,7 @@ class Campaign:
             cwd=self.folder,
             env=environment(more.pop("env", None)),
             start_new_session=True,
-            # Tests may run in the background of a shell, where Ctrl-C is ignored and children inherit that.
+            # Tests may run in the background of a shell or under nohup: children inherit what is ignored.
             preexec_fn=_heed_interrupts,  # noqa: PLW1509
             **more,
         )

@@ -7,7 +7,9 @@ process all the same, with its own number, working folder, environment, streams,
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -17,31 +19,25 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 # What an interpreter reads of the environment while it starts.
 _EARLY = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC", "GLIBC")
-_MODULES = (
+# Dependencies that commands load when they first need them.
+_LIBRARIES = (
     "typer",
     "rich.console",
     "rich.text",
-    "pydantic",
+    "rich.table",
+    "pydantic.dataclasses",
     "yaml",
     "git",
-    "gpudebug.cli",
-    "gpudebug.engine.cycle.next",
-    "gpudebug.engine.cycle.detached",
-    "gpudebug.engine.diagnosis.offer",
-    "gpudebug.engine.brief.brief",
-    "gpudebug.engine.hypotheses.propose",
-    "gpudebug.engine.status.status",
-    "gpudebug.engine.verify",
-    "gpudebug.terminal.status",
-    "gpudebug.terminal.next",
+    "jinja2",
 )
+_FLOORS = ("cli", "core", "edges", "engine", "terminal")
 
 
 class Server:
@@ -132,11 +128,47 @@ def pid() -> int | None:
     return _server.pid if _server is not None and _owner == os.getpid() else None
 
 
-def _serve(listening: socket.socket) -> None:
-    import importlib
+def _load() -> None:
+    """Load what commands load, and read once what each would read of gpudebug's own files.
 
-    for name in _MODULES:
+    Not what loads NumPy, which begins threads.
+    """
+    for name in _LIBRARIES:
         importlib.import_module(name)
+    import gpudebug
+
+    home = Path(gpudebug.__path__[0])
+    for path in (path for floor in _FLOORS for path in sorted((home / floor).rglob("*.py"))):
+        place = path.relative_to(home).with_suffix("")
+        if not place.is_relative_to("core/trace") and not place.is_relative_to("edges/charts"):
+            importlib.import_module(".".join(("gpudebug", *place.parts)).removesuffix(".__init__"))
+    import typer.main
+
+    from gpudebug.cli import app
+    from gpudebug.core.inside.stacks.patterns import pattern
+    from gpudebug.engine.run import adapters, catalogue
+
+    # The parser of all commands is the same each time, and making it takes longer than most commands.
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(app)
+    adapters.known()
+    for cause in catalogue.load(None).causes:
+        for expression in (*cause.words, *_named(cause.model_dump(mode="json"))):
+            pattern(expression)
+
+
+def _named(value: Any) -> Iterator[str]:
+    """The expressions of a cause's conditions: of a stack, a section, a setting."""
+    if isinstance(value, Mapping):
+        yield from (
+            v for k, v in value.items() if k in ("stack", "section", "matches") and isinstance(v, str)
+        )
+    for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from _named(inner)
+
+
+def _serve(listening: socket.socket) -> None:
+    _load()
     # A fork has only the thread that forks: a lock that another one holds would stay held.
     assert len(os.listdir("/proc/self/task")) == 1
     # Else each fork copies all of it when its collector looks.

@@ -16,8 +16,8 @@ LIFE_S = 1.5
 NAMES = ("loader_workers", "daemon", "setsid_child", "clears_environment", "respawner", "ignores_signals")
 
 few = pytest.param(25, id="25 moments")
-many = pytest.param(200, id="200 moments", marks=[pytest.mark.slow, pytest.mark.timeout(1800)])
-fifty = pytest.param(50, id="50 moments", marks=[pytest.mark.slow, pytest.mark.timeout(600)])
+many = pytest.param(200, id="200 moments", marks=[pytest.mark.heavy, pytest.mark.timeout(1800)])
+fifty = pytest.param(50, id="50 moments", marks=[pytest.mark.heavy, pytest.mark.timeout(600)])
 ten = pytest.param(10, id="10 moments")
 
 

@@ -52,6 +52,7 @@ class Looped:
         return json.loads((self.folders[number] / "session.json").read_text())
 
 
+@pytest.mark.slow
 def test_one_session_after_the_other(recorded: Campaign) -> None:
     before = (recorded.folder / "train.py").read_bytes()
     looped = Looped(
@@ -116,6 +117,7 @@ def test_agents_that_fail_end_the_loop(recorded: Campaign) -> None:
     assert "Next: gpudebug status" in done.out
 
 
+@pytest.mark.slow
 def test_a_killed_loop_is_gone_on_with(recorded: Campaign) -> None:
     looped = Looped(
         recorded,

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import Campaign, make_replay_campaign, record
+from tests.support.campaigns import Campaign, copied, make_replay_campaign, record
 
 from gpudebug.core.samples.row import COLUMNS
 
@@ -43,6 +43,31 @@ def rejected(folder: Path, neighbour: dict[str, str], *, later: float = 20.0) ->
     return campaign
 
 
+@pytest.fixture(scope="module")
+def quiet_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    return rejected(tmp_path_factory.mktemp("quiet"), {})
+
+
+@pytest.fixture
+def quiet(quiet_once: Campaign, tmp_path: Path) -> Campaign:
+    """A campaign with a rejection that nobody disturbed."""
+    return copied(quiet_once, tmp_path / "quiet")
+
+
+@pytest.fixture(scope="module")
+def drifted_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    campaign = rejected(tmp_path_factory.mktemp("drifted"), {}, later=45.0)
+    campaign.propose("--set --lr=0.3", "Another")
+    campaign.json("next")
+    return campaign
+
+
+@pytest.fixture
+def drifted(drifted_once: Campaign, tmp_path: Path) -> Campaign:
+    """A campaign with a rejection, whose baseline later went up."""
+    return copied(drifted_once, tmp_path / "drifted")
+
+
 def test_a_rejection_beside_a_neighbour_costs_a_fresh_baseline_and_may_be_tested_again(
     tmp_path: Path,
 ) -> None:
@@ -56,34 +81,29 @@ def test_a_rejection_beside_a_neighbour_costs_a_fresh_baseline_and_may_be_tested
     assert campaign.statuses() == ["UNTESTED"]
 
 
-def test_a_rejection_on_a_quiet_machine_stays(tmp_path: Path) -> None:
-    campaign = rejected(tmp_path, {})
-    assert campaign.runs() == ["0001-baseline-workload", "0002-h1"]
-    assert "nothing has changed since it was measured" in campaign.run("reopen", "1").expect(1).err
-    assert campaign.json("reopen", "1", "--because", "the disk was full")["was"] == "REJECTED"
+def test_a_rejection_on_a_quiet_machine_stays(quiet: Campaign) -> None:
+    assert quiet.runs() == ["0001-baseline-workload", "0002-h1"]
+    assert "nothing has changed since it was measured" in quiet.run("reopen", "1").expect(1).err
+    assert quiet.json("reopen", "1", "--because", "the disk was full")["was"] == "REJECTED"
 
 
-def test_a_session_has_no_word(tmp_path: Path) -> None:
-    campaign = rejected(tmp_path, {}).pin()
-    done = campaign.run("reopen", "1", "--because", "mine", env={"GPUDEBUG_SESSION": "a"}).expect(1)
+def test_a_session_has_no_word(quiet: Campaign) -> None:
+    done = quiet.pin().run("reopen", "1", "--because", "mine", env={"GPUDEBUG_SESSION": "a"}).expect(1)
     assert "that is a person's word" in done.err
 
 
-@pytest.mark.parametrize("how", ["recorded again", "drifted"])
-def test_a_rejection_whose_baseline_moved_may_be_tested_again(tmp_path: Path, how: str) -> None:
-    campaign = rejected(tmp_path, {}, later=20.0 if how == "recorded again" else 45.0)
-    if how == "recorded again":
-        campaign.json("baseline")
-        said = "the baseline was recorded again since it was measured"
-    else:
-        campaign.propose("--set --lr=0.3", "Another")
-        campaign.json("next")
-        said = "the baseline drifted since: "
-    assert campaign.json("reopen", "1")["why"].startswith(said)
+def test_a_rejection_whose_baseline_was_recorded_again_may_be_tested_again(quiet: Campaign) -> None:
+    quiet.json("baseline")
+    why = quiet.json("reopen", "1")["why"]
+    assert why.startswith("the baseline was recorded again since it was measured")
+
+
+def test_a_rejection_whose_baseline_drifted_may_be_tested_again(drifted: Campaign) -> None:
+    assert drifted.json("reopen", "1")["why"].startswith("the baseline drifted since: ")
 
 
 @pytest.mark.parametrize(
-    ("written", "drifted"),
+    ("written", "shown"),
     [
         ({"outcome": "ENDED_BY_PLAN"}, True),
         ({"outcome": "TIMED_OUT"}, False),
@@ -91,17 +111,14 @@ def test_a_rejection_whose_baseline_moved_may_be_tested_again(tmp_path: Path, ho
     ],
 )
 def test_only_good_baseline_runs_of_the_same_length_show_a_drift(
-    tmp_path: Path, written: dict[str, object], drifted: bool
+    drifted: Campaign, written: dict[str, object], shown: bool
 ) -> None:
     """Most runs of a long training are ended by gpudebug; a longer one may have another level."""
-    campaign = rejected(tmp_path, {}, later=45.0)
-    campaign.propose("--set --lr=0.3", "Another")
-    campaign.json("next")
-    for name in campaign.runs()[2:]:
-        path = campaign.folder / "runs" / name / "run.json"
+    for name in drifted.runs()[2:]:
+        path = drifted.folder / "runs" / name / "run.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), **written}))
-    done = campaign.run("reopen", "1")
-    assert ("the baseline drifted since: " in done.out, done.status == 0) == (drifted, drifted)
+    done = drifted.run("reopen", "1")
+    assert ("the baseline drifted since: " in done.out, done.status == 0) == (shown, shown)
 
 
 def test_runs_under_another_load_are_left_out_and_verify_derives_it(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from tests.support.campaigns import Campaign, gpudebug, killed_at_the_end, wait_for
 
 from gpudebug.core.verdict.run_plan import RunPlan
@@ -30,6 +31,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_training_is_ended_and_diagnosed_and_leaves_one_folder(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
     words = ("why", "--for", "8s", "--device=cpu:1", "--json", "--", "python", "train.py")

@@ -93,6 +93,7 @@ def test_run_json_says_what_was_launched_and_where(campaign: Campaign) -> None:
     assert len({row.count(",") for row in rows}) == 1
 
 
+@pytest.mark.slow
 def test_who_computes_on_the_gpu_already_is_said_and_recorded(tmp_path: Path) -> None:
     (tmp_path / "pids").write_text("4000001\n")
     env = nvml.standin(tmp_path, f"gpu 0 util=40 procs={tmp_path / 'pids'}")

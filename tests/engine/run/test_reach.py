@@ -43,6 +43,7 @@ def test_a_look_at_it_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["ssh"]
 
 
+@pytest.mark.slow
 def test_of_a_container_on_this_host_the_devices_are_shown_and_no_cause(tmp_path: Path) -> None:
     (tmp_path / "docker").write_text("#!/bin/sh\nexec sleep 60\n")
     (tmp_path / "docker").chmod(0o755)

@@ -139,6 +139,7 @@ def test_a_short_window_is_unknown_and_never_zero(tmp_path: Path) -> None:
     assert done.json["throughput"]["steps_per_s"] is None
 
 
+@pytest.mark.slow
 def test_a_real_training_is_measured(tmp_path: Path) -> None:
     command = [sys.executable, str(TRAINER), "--work=0.5", "--duration=8"]
     done = gpudebug(tmp_path, "--json", "sample", "--device=cpu:1", "--", *command).expect(0)

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from tests.support.campaigns import Campaign, make_replay_campaign
 
 from gpudebug.engine.trial.reuse import newest
@@ -42,6 +43,7 @@ def test_asking_for_a_baseline_again_measures_again(recorded: Campaign) -> None:
     assert seen == [[f"000{n}-baseline-workload"] for n in (1, 2, 3, 4)]
 
 
+@pytest.mark.slow
 def test_a_judged_trial_lends_no_run_to_a_later_one(tmp_path: Path, recordings: Path) -> None:
     campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=2, config="criteria: {success: 20}\n")
     config = campaign.config.read_text().replace("min_window: 5s", "min_window: 15s")

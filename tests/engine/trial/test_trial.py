@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import psutil
 import pytest
-from tests.support.campaigns import Campaign, killed_at_the_end, make_replay_campaign, record, wait_for
+from tests.support.campaigns import (
+    Campaign,
+    copied,
+    killed_at_the_end,
+    make_replay_campaign,
+    record,
+    wait_for,
+)
 
 CHANGE = "--set --lr=0.2"
 
 
-@pytest.fixture
-def ready(tmp_path: Path, recordings: Path) -> Campaign:
-    """A campaign with a baseline and an untested hypothesis whose run takes two seconds."""
-    shutil.rmtree(recordings / "0004-h1")
-    record(recordings, "0004-h1", util=60, rate=30, seconds=120.0)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+@pytest.fixture(scope="module")
+def ready_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    folder = tmp_path_factory.mktemp("ready")
+    record(folder / "recordings", "0001-baseline-workload", util=20, rate=10)
+    record(folder / "recordings", "0004-h1", util=60, rate=30, seconds=120.0)
+    campaign = make_replay_campaign(folder / "repo", folder / "recordings", runs=1)
     campaign.json("next")
     campaign.propose(CHANGE)
     return campaign
+
+
+@pytest.fixture
+def ready(ready_once: Campaign, tmp_path: Path) -> Campaign:
+    """A campaign with a baseline and an untested hypothesis whose run takes two seconds."""
+    return copied(ready_once, tmp_path / "repo")
 
 
 def running(campaign: Campaign, name: str = "0002-h1") -> bool:

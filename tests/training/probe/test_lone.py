@@ -16,7 +16,6 @@ from gpudebug.core.inside.stacks import read_stacks, stacks_evidence
 from gpudebug.core.inside.stacks.shares import share, waits
 from gpudebug.core.records import Stacks
 
-ON_EACH = [v if v in ("3.8", "3.13") else pytest.param(v, marks=pytest.mark.slow) for v in VERSIONS]
 # A program counts as no short one at once.
 BEGINS = f"""
 import os, subprocess, sys, time, warnings, _thread
@@ -46,7 +45,7 @@ def training(told: Told) -> Stacks:
     return evidence.training
 
 
-@pytest.mark.parametrize("version", ON_EACH)
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_program_without_pytorch_tells_where_it_waits(tmp_path: Path, version: str) -> None:
     code = "def pull():\n    time.sleep(0.8)\npull()\nprint('torch' in sys.modules)\n"
     told = run(tmp_path, code, interpreter(version))

@@ -10,8 +10,6 @@ from tests.support.interpreters import VERSIONS, interpreter
 from tests.support.probed import needs_torch, probed
 from tests.support.sampled import alone, of, part
 
-# The oldest and the newest, and the others where there is time.
-ON_EACH = [v if v in ("3.8", "3.13") else pytest.param(v, marks=pytest.mark.slow) for v in VERSIONS]
 WITH_MONITORING = ["3.13", pytest.param("3.12", marks=pytest.mark.slow)]
 
 # What `stacks.install` makes of a process, without PyTorch.
@@ -34,7 +32,7 @@ def fork():
 """
 
 
-@pytest.mark.parametrize("version", ON_EACH)
+@pytest.mark.parametrize("version", VERSIONS)
 def test_garbage_is_collected_in_the_threads_of_the_program(tmp_path: Path, version: str) -> None:
     code = """
 met = []

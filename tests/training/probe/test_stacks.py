@@ -13,11 +13,8 @@ from tests.support.sampled import alone, of, part
 
 from gpudebug.core.inside.stacks import read_stacks
 
-# The oldest and the newest, and the others where there is time.
-ON_EACH = [v if v in ("3.8", "3.13") else pytest.param(v, marks=pytest.mark.slow) for v in VERSIONS]
 
-
-@pytest.mark.parametrize("version", ON_EACH)
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_thread_that_sleeps_waits_and_one_that_counts_runs(tmp_path: Path, version: str) -> None:
     code = """
 def main():
