@@ -15,7 +15,8 @@ from gpudebug.engine.diagnosis.looks import PREFIX, gains, newest
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.around import surroundings_of
 from gpudebug.engine.run.environment import differences, recorded
-from gpudebug.engine.run.measure import Bench, PreparedRun, measure
+from gpudebug.engine.run.job import Bench, PreparedRun
+from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.planned import plan_of
 from gpudebug.engine.run.prepare import Cycle, job_of, open_bench, remarks, stored_run, with_same_code
 from gpudebug.engine.trial import baseline
