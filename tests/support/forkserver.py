@@ -9,15 +9,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import hashlib
 import importlib
 import json
 import os
+import pickle
 import runpy
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -167,8 +171,36 @@ def _named(value: Any) -> Iterator[str]:
         yield from _named(inner)
 
 
+def _keep_answers(folder: Path) -> None:
+    """Ask the tests' own Python once in each environment: it reports the same to every command."""
+    from gpudebug.edges.launcher import interpreter
+
+    ask = interpreter._asked
+
+    def asked(
+        path: str, binary: tuple[int, ...], env: tuple[tuple[str, str], ...], names: tuple[str, ...]
+    ) -> Any:
+        if path != sys.executable or names or "PYTHONPATH" in dict(env):
+            return ask(path, binary, env, names)
+        told = repr([(name, value) for name, value in env if name != "PYTEST_CURRENT_TEST"])
+        kept = folder / hashlib.sha256(told.encode()).hexdigest()
+        if kept.exists():
+            return pickle.loads(kept.read_bytes())
+        found = ask(path, binary, env, names)
+        if found is not None:
+            new = kept.with_suffix(f".{os.getpid()}")
+            new.write_bytes(pickle.dumps(found))
+            new.rename(kept)
+        return found
+
+    asked.cache_clear = ask.cache_clear  # type: ignore[attr-defined]
+    interpreter._asked = asked  # type: ignore[assignment]
+
+
 def _serve(listening: socket.socket) -> None:
     _load()
+    answers = Path(tempfile.mkdtemp(prefix="tests-answers-"))
+    _keep_answers(answers)
     # A fork has only the thread that forks: a lock that another one holds would stay held.
     assert len(os.listdir("/proc/self/task")) == 1
     # Else each fork copies all of it when its collector looks.
@@ -186,6 +218,7 @@ def _serve(listening: socket.socket) -> None:
                     continue
                 message, fds, _, _ = socket.recv_fds(listening, 16, 4)
                 if not message:
+                    shutil.rmtree(answers)
                     return
                 child = _start(fds, [listening.fileno(), *running, *(told for _, told in running.values())])
                 watched = os.pidfd_open(child)
