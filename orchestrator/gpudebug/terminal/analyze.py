@@ -68,7 +68,7 @@ def _log(answer: LogAnswer) -> str:
     lines = [
         f"{answer.file}: training log" + (f" of {answer.framework}" if answer.framework else ""),
         f"loss      {loss.trend}: {numbers.number(loss.first)} to {numbers.number(loss.last)} "
-        f"over {loss.points} points ({loss.name or 'no name'})",
+        f"over {loss.points} points ({loss.name or 'no name'}{f', {loss.of}' if loss.of else ''})",
         f"steps     {answer.steps if answer.steps is not None else numbers.UNKNOWN}, "
         f"{numbers.number(answer.steps_per_s, 'steps/s')}",
         f"data      {numbers.number(answer.data_s, 's a step')}, "

@@ -44,13 +44,14 @@ class SamplesAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedLoss:
-    """The loss of a log: `points` counts its values."""
+    """The loss of a log: `points` counts its values, `of` says whose it is, or since when it is judged."""
 
     name: str | None
     trend: str
     points: int
     first: float | None
     last: float | None
+    of: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,6 +45,7 @@ def log(path: Path) -> AnalyzedFile:
             points=found.points,
             first=finite(found.first),
             last=finite(found.last),
+            of=found.loss_is,
         ),
         steps=found.steps,
         steps_per_s=finite(found.steps_per_s),
