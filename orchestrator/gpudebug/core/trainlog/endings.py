@@ -28,7 +28,8 @@ KILLED = re.compile(
 """What a shell says of a process that a signal ended, and the last word of glog before it aborts."""
 
 SAID = re.compile(
-    r"(?<!no )(?<!0 )\b(?:error|exception|failure)s? (?:has |was )?(?:occurred|caught|during|while|in (?:train|epoch|step))"
+    r"(?<!no )(?<!0 )\b(?:error|exception|failure)s? (?:has |was )?"
+    r"(?:occurred|caught|during|while|in (?:train|epoch|step))"
     r"|\b(?:caught|unhandled|uncaught|unexpected) (?:an? )?(?:\w+ )?(?:error|exception)\b"
     r"|\b(?:training|trainer|run|job|worker|experiment) (?:\w+ )?(?:failed|aborted|crashed)\b"
     r"|\b(?:aborting|giving up)\b|^\W*(?:FAILED|CRASHED)\b|^\W*(?:fatal )?error: ",
