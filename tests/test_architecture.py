@@ -653,6 +653,7 @@ OF_A_ROOM = {
     "core/catalogue/test_shipped.py": "the causes as they are shipped",
     "engine/campaign/test_accepted_altered.py": "an acceptance that somebody altered",
     "core/trace/test_hta.py": "figures of another tool",
+    "core/trainlog/test_excerpts.py": "formats of public programs",
     "core/trainlog/test_formats.py": "logs of every framework",
     "core/trainlog/test_recorded.py": "real logs",
     "core/catalogue/test_side_work_offers.py": "the shipped causes on commands of real programs",

@@ -1,7 +1,7 @@
-"""How well the log reader reads recorded training logs: `python -m tests.bench.trainlog_score DIR`.
+"""How well the log reader reads training logs: `python -m tests.bench.trainlog_score DIR` or `FILE.yaml`.
 
-DIR holds index.yaml, the logs it names and, under arrival/, when each chunk of bytes arrived.
-Prints the accuracy of each field, and with `-v` every miss.
+DIR holds index.yaml, the logs it names and, under arrival/, when each chunk of bytes arrived; FILE.yaml
+excerpts (`tests/support/excerpts.py`). Prints the accuracy of each field, and with `-v` every miss.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from math import isclose, isnan
 from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.support.excerpts import Excerpt, excerpts
 
 from gpudebug.core.trainlog import LogReader, LogSummary
 
@@ -54,7 +56,8 @@ def near(found: float | None, truths: list[float], share: float) -> bool:
 
 
 def judge(entry: dict[str, Any], found: LogSummary) -> dict[str, tuple[bool, object, object]]:
-    """field -> (right, found, truth) for each field that has a truth."""
+    """field -> (right, found, truth) for each field that has a truth; of labelled ranks, that of rank 0."""
+    entry = {**entry, **entry.get("of_rank_0", {})}
     out: dict[str, tuple[bool, object, object]] = {
         "trend": (
             str(found.trend) in entry["loss_trend_acceptable"],
@@ -102,19 +105,46 @@ def judge(entry: dict[str, Any], found: LogSummary) -> dict[str, tuple[bool, obj
     return out
 
 
+def judge_excerpt(excerpt: Excerpt) -> dict[str, tuple[bool, object, object]]:
+    """field -> (right, found, truth) for each field of an excerpt that has a truth."""
+    reader = LogReader()
+    reader.feed(excerpt.text.encode())
+    found = reader.summary()
+    failure = found.failure.kind if found.failure else None
+    out: dict[str, tuple[bool, object, object]] = {
+        "trend": (str(found.trend) in excerpt.trend, str(found.trend), excerpt.trend),
+        "last": (
+            any(same(found.last, truth) for truth in excerpt.last),
+            (found.last, found.loss_name),
+            excerpt.last,
+        ),
+        "failure": (failure in excerpt.failure, failure, excerpt.failure),
+    }
+    if excerpt.steps is not None:
+        out["steps"] = (found.steps == excerpt.steps, (found.steps, found.step_unit), excerpt.steps)
+    return out
+
+
+def judged(place: Path) -> Iterator[tuple[str, dict[str, tuple[bool, object, object]]]]:
+    """(name, verdicts) of each log of a folder, or of each excerpt of a file."""
+    if place.is_file():
+        for excerpt in excerpts(place):
+            yield excerpt.name, judge_excerpt(excerpt)
+        return
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    for entry in yaml.load((place / "index.yaml").read_text(), Loader=loader)["logs"]:
+        yield entry["file"][:-4], judge(entry, read(place, entry))
+
+
 def main(argv: list[str]) -> int:
-    folder = Path(argv[1])
-    index = yaml.load(
-        (folder / "index.yaml").read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    )
     right: Counter[str] = Counter()
     known: Counter[str] = Counter()
-    for entry in index["logs"]:
-        for field, (ok, found, truth) in judge(entry, read(folder, entry)).items():
+    for name, verdicts in judged(Path(argv[1])):
+        for field, (ok, found, truth) in verdicts.items():
             known[field] += 1
             right[field] += ok
             if not ok and "-v" in argv:
-                print(f"{entry['file'][:-4]:48} {field:12} {found!s:40} truth {truth}")
+                print(f"{name:48} {field:12} {found!s:40} truth {truth}")
     for field, count in known.items():
         print(f"{field:12} {right[field]:4} of {count:4}  {right[field] / count:6.1%}")
     return 0

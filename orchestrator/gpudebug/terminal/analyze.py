@@ -52,11 +52,12 @@ def _one(answer: OneFile, all_rows: bool) -> str:
 
 
 def _samples(answer: SamplesAnswer) -> str:
-    from gpudebug.terminal.sample import devices, inside_of
+    from gpudebug.terminal.sample import devices, failure, inside_of
 
     window = answer.window
     span = f"{window.start_s:.1f} to {window.end_s:.1f} s" if window else answer.reason
     lines = [f"{answer.file}: samples, window {span}", *devices(answer.devices)]
+    lines[1:1] = failure(answer.failure) if answer.failure else []
     rate = answer.throughput.steps_per_s
     if rate is not None and rate != (answer.probe or {}).get("steps_per_s"):
         lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
@@ -68,7 +69,7 @@ def _log(answer: LogAnswer) -> str:
     lines = [
         f"{answer.file}: training log" + (f" of {answer.framework}" if answer.framework else ""),
         f"loss      {loss.trend}: {numbers.number(loss.first)} to {numbers.number(loss.last)} "
-        f"over {loss.points} points ({loss.name or 'no name'})",
+        f"over {loss.points} points ({loss.name or 'no name'}{f', {loss.of}' if loss.of else ''})",
         f"steps     {answer.steps if answer.steps is not None else numbers.UNKNOWN}, "
         f"{numbers.number(answer.steps_per_s, 'steps/s')}",
         f"data      {numbers.number(answer.data_s, 's a step')}, "

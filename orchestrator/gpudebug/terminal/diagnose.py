@@ -8,6 +8,7 @@ from gpudebug.core.answers.diagnosis import DiagnoseAnswer, DiagnosedCause
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.fit import wrap
 from gpudebug.terminal.layers import around
+from gpudebug.terminal.sample import failure
 
 _SHOWN = 3
 _WIDTH = 100
@@ -17,6 +18,8 @@ _LIKELY = 0.03
 def diagnose(answer: DiagnoseAnswer) -> str:
     """Render the answer; improbable causes are left out."""
     lines = [_head(answer), ""]
+    if answer.failure:
+        lines += [*(one for line in failure(answer.failure) for one in wrap(line, _WIDTH, rest="  ")), ""]
     if answer.abstains:
         lines += [*wrap(f"No cause is named: {answer.abstains}.", _WIDTH), ""]
     for gate in answer.gates:

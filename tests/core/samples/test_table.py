@@ -117,6 +117,21 @@ def test_garbage_is_counted_and_what_stands_around_it_is_read(row: str) -> None:
     assert samples.unreadable == 1
 
 
+@pytest.mark.parametrize("cell", ["nan", "NaN", "-nan", "[N/A]", ""])
+def test_a_figure_that_is_no_number_is_unknown_and_leaves_the_row(cell: str) -> None:
+    samples = read(
+        f"elapsed,gpu_util,mem_used_mb,rss_mb,new_samples,log_bytes\n0.2,15,{cell},{cell},{cell},{cell}\n"
+    )
+    row = samples.rows[0]
+    assert (row.gpu_util, row.mem_used_mb, row.rss_mb, row.log_bytes, samples.unreadable) == (
+        15,
+        None,
+        None,
+        None,
+        0,
+    )
+
+
 @pytest.mark.parametrize("cell", ["1.5", "-1", "x", "1e400"])
 def test_counts_are_whole_numbers(cell: str) -> None:
     text = f"elapsed,gpu_util,new_samples\n0.2,15,{cell}\n"

@@ -73,3 +73,29 @@ def test_it_explains_nothing_if_training_went_on(line: str) -> None:
 )
 def test_a_line_that_ends_nothing(line: str) -> None:
     assert ending(line) is None
+
+
+STEPS = "".join(f"step {i} loss {2.5 - i / 10:.2f}\n" for i in range(8))
+
+
+@pytest.mark.parametrize(
+    ("line", "unknown", "ended_well"),
+    [
+        ("training failed with error: disk quota exceeded", "exception", "exception"),
+        ("Error during training: CUDA out of memory. Tried to allocate 20 MiB", "oom_gpu", "oom_gpu"),
+        ("An error occurred: [Errno 28] No space left on device", "exception", None),
+        ("Caught exception: list index out of range", "exception", None),
+        ("Error: could not load data file train.bin", "exception", None),
+        ("CUDA out of memory, skipping batch", None, None),
+        ("0 errors occurred while loading the data", None, None),
+        ("best error 0.12 at epoch 3", None, None),
+    ],
+)
+def test_an_error_that_is_only_printed(line: str, unknown: str | None, ended_well: str | None) -> None:
+    for status, expected in ((None, unknown), (0, ended_well)):
+        reader = LogReader()
+        reader.feed(f"{STEPS}{line}\n".encode())
+        found = reader.summary(status).failure
+        assert (found.kind if found else None) == expected
+        reader.feed(b"step 9 loss 1.2\nstep 10 loss 1.1\nstep 11 loss 1.0\n")
+        assert reader.summary(status).failure is None

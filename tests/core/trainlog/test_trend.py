@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from math import inf, nan
+from collections.abc import Callable, Sequence
+from math import exp, inf, nan
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -106,3 +108,45 @@ def test_does_not_depend_on_the_scale(values: list[float], scale: float) -> None
 def test_one_value_that_is_not_finite_decides(values: list[float], place: int) -> None:
     values[place % len(values)] = nan
     assert trend(values) is Trend.NAN
+
+
+NOISES = (0.05, 0.1, 0.2, 0.3)
+LENGTHS = (5, 6, 8, 10, 15, 20, 40, 100, 400)
+
+
+def flat(count: int, noise: float, random: Random) -> list[float]:
+    return [exp(random.gauss(0, noise)) for _ in range(count)]
+
+
+def share(kind: Trend, make: Callable[[int, float, Random], list[float]], lengths: Sequence[int]) -> float:
+    """The share of seeded curves of every length and noise that have this trend."""
+    curves = [
+        make(count, noise, Random(f"{count} {noise} {seed}"))
+        for count in lengths
+        for noise in NOISES
+        for seed in range(60)
+    ]
+    return sum(trend(values) is kind for values in curves) / len(curves)
+
+
+def test_noise_alone_is_no_divergence() -> None:
+    assert share(Trend.DIVERGING, flat, LENGTHS) < 0.01
+    assert all(share(Trend.DIVERGING, flat, [count]) < 0.03 for count in LENGTHS)
+
+
+def test_noise_after_a_fall_is_no_divergence() -> None:
+    def fallen(count: int, noise: float, random: Random) -> list[float]:
+        return [value * (1 + 4 * 0.7**i) for i, value in enumerate(flat(count, noise, random))]
+
+    assert share(Trend.DIVERGING, fallen, LENGTHS) < 0.01
+
+
+def test_a_rise_is_seen_through_noise() -> None:
+    def rising(count: int, noise: float, random: Random) -> list[float]:
+        return [value * (1 + 4 * i / count) for i, value in enumerate(flat(count, noise / 2, random))]
+
+    def jumping(count: int, noise: float, random: Random) -> list[float]:
+        return [value * (1 if i < count * 0.6 else 6) for i, value in enumerate(flat(count, noise, random))]
+
+    assert share(Trend.DIVERGING, rising, LENGTHS[2:]) > 0.97
+    assert share(Trend.DIVERGING, jumping, LENGTHS[2:]) > 0.95

@@ -23,7 +23,7 @@ Table = list[dict[str, Any]]
 class SamplesAnswer(Answer):
     """Samples: their steady window, and what each device did in it; `reason` says why there is no window.
 
-    `throughput` to `stacks` are as those of `sample`: of the run folder around the samples, or kept of
+    `throughput` to `failure` are as those of `sample`: of the run folder around the samples, or kept of
     `sample -o`; null if only the samples and their log are known.
     """
 
@@ -39,18 +39,20 @@ class SamplesAnswer(Answer):
     probe_reason: str | None
     sections: dict[str, Any] | None
     stacks: dict[str, Any] | None
+    failure: FailureLines | None = None
     written: tuple[str, ...] | None = omitted()
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedLoss:
-    """The loss of a log: `points` counts its values."""
+    """The loss of a log: `points` counts its values, `of` says whose it is, or since when it is judged."""
 
     name: str | None
     trend: str
     points: int
     first: float | None
     last: float | None
+    of: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpudebug.core.answers.answer import Answer
+from gpudebug.core.answers.sample import FailureLines
 from gpudebug.core.words import SignalValue
 
 
@@ -143,7 +144,7 @@ class DiagnoseAnswer(Answer):
     `campaign` is null for a single run. `gpu_util` is in %, null if not measured; `stand_in` says that the
     CPU stands in for a device. `abstains` says why no cause is named. `facts` are the signals by their names
     in `gpudebug catalogue --signals`. `layers` are layer tests by the layer; `difference` is null without a
-    reference.
+    reference. `failure` is why a single run failed.
     """
 
     campaign: str | None
@@ -160,6 +161,7 @@ class DiagnoseAnswer(Answer):
     layers: dict[str, LayerResult]
     difference: FromReference | None
     next_command: str
+    failure: FailureLines | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

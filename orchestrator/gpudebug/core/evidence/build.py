@@ -179,6 +179,7 @@ def build(
             points=log.points,
             first=finite(log.first),
             last=finite(log.last),
+            of=scrub(log.loss_is) if log.loss_is is not None else None,
             advice=advice(log) if advice and log.trend is Trend.UNKNOWN else None,
             curve=loss_curve.curve(
                 ((p.step, p.value) for p in (() if log.of_learner else log.loss)),

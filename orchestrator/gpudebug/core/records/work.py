@@ -10,6 +10,7 @@ class LossEvidence(Record):
     """The training loss. `points` counts the printed values, redraws of one value once.
 
     `curve` is at most 40 (step, mean loss), over equal spans of steps; 160 of a run that gpudebug ended.
+    `of` says whose loss it is where several ranks print one, and since when it is judged.
     """
 
     name: str | None = None
@@ -19,6 +20,7 @@ class LossEvidence(Record):
     last: float | None = None
     advice: str | None = None
     curve: tuple[tuple[float, float], ...] = ()
+    of: str | None = None
 
 
 class WorkRate(Record):

@@ -63,6 +63,9 @@ _NAMES = {
 _METRICS = frozenset({"loss", "train_loss", "step", "global_step", "epoch"})
 _FROM_FIRST_ROW = frozenset({"timestamp", "datetime"})
 _LACKING = frozenset({"n/a", "[n/a]", "[not supported]"})
+_NAN = ("nan", "-nan", "+nan")
+"""What other programs write for a figure that they lack; of the utilisation or the time it is an error."""
+
 _MAX_FIELD = 1000
 LONGEST_LINE = 1 << 16
 MOST_LONG_LINES = 16
@@ -232,7 +235,7 @@ class _Rows:
         at = self._places
         # What a file has no column for.
         cells.append("")
-        utilisation = _number(cells[at["gpu_util"]].removesuffix("%"))
+        utilisation = _figure(cells[at["gpu_util"]].removesuffix("%"))
         if utilisation is not None and not 0 <= utilisation <= 100:
             raise ValueError(utilisation)
         memory = cells[at["mem_used_mb"]]
@@ -261,7 +264,7 @@ class _Rows:
 
     def _elapsed(self, text: str) -> float:
         date = _DATE.fullmatch(text) if ":" in text else None
-        time = _since_1970(date) if date else _number(text)
+        time = _since_1970(date) if date else _figure(text)
         if time is None:
             raise ValueError(text)
         if self._start is None:
@@ -287,6 +290,11 @@ def _since_1970(date: re.Match[str]) -> float:
 
 
 def _number(text: str) -> float | None:
+    """A figure beside the utilisation, which may be not a number."""
+    return None if text.lower() in _NAN else _figure(text)
+
+
+def _figure(text: str) -> float | None:
     """A finite decimal number in ASCII; None if the cell is empty or says that it has none."""
     if not text:
         return None

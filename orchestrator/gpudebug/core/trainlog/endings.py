@@ -27,6 +27,23 @@ KILLED = re.compile(
 )
 """What a shell says of a process that a signal ended, and the last word of glog before it aborts."""
 
+SAID = re.compile(
+    r"(?<!no )(?<!0 )\b(?:error|exception|failure)s? (?:has |was )?"
+    r"(?:occurred|caught|during|while|in (?:train|epoch|step))"
+    r"|\b(?:caught|unhandled|uncaught|unexpected) (?:an? )?(?:\w+ )?(?:error|exception)\b"
+    r"|\b(?:training|trainer|run|job|worker|experiment) (?:\w+ )?(?:failed|aborted|crashed)\b"
+    r"|\b(?:aborting|giving up)\b|^\W*(?:FAILED|CRASHED)\b|^\W*(?:fatal )?error: ",
+    re.I,
+)
+"""What programs print that catch their own error; it counts only at the end of a log."""
+
+GAVE_UP = re.compile(
+    r"\b(?:error|exception|failure)s? (?:occurred |caught )?(?:during|while|in) (?:the )?train"
+    r"|\btraining (?:\w+ )?(?:failed|aborted|crashed)\b",
+    re.I,
+)
+"""Among them those that speak of the training itself: they count though the program ended with status 0."""
+
 STATUS = re.compile(
     r"\b[Ee]xit(?:ed with)?(?: exit)? (?:code|status)[ :=]+(?P<status>1[2-5]\d|-1073741819)\b"
 )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gpudebug.core.records import Failure
-from gpudebug.core.trainlog.endings import CHILD_KILLED, SIGNALLED, ending
+from gpudebug.core.trainlog.endings import CHILD_KILLED, GAVE_UP, SAID, SIGNALLED, ending
 from gpudebug.core.trainlog.text import readable
 
 MAX_LINES = 20
@@ -20,6 +20,9 @@ GOES_ON = 2
 MESSAGE_LINES = 8
 LONGEST_LABEL = 40
 NEAR_END = 8
+HIDDEN = 3
+"""Lines from the end of a log whose program ended with status 0."""
+
 _ERROR_LINE = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|[Ff]atal|[Ee]rror:|failed)(?!\w)")
 
 ALERT = re.compile(
@@ -30,7 +33,8 @@ ALERT = re.compile(
     rb"|param)"
     rb"|CANCELLED|exit (?:code|status)|return code|PBS: |TERM_|[Tt]erminated|[Ww]atchdog|segmentation fault"
     rb"|No module named|open file|not in struct|^In '|: F [tex.]|^F0000 |abort$|died|on signal"
-    rb"|mismatched input"
+    rb"|mismatched input|[Ee]rror (?:occ|dur|whi|in )|[Ee]xception (?:occ|dur|whi)|[Cc]aught |FAILED|CRASHED"
+    rb"|(?:failed|aborted|crashed)\b|[Aa]borting|[Gg]iving up|exception:|xpected error"
 )
 USAGE = re.compile(rb"(?:\[[^\]]{1,40}\]:? ?)*(?:usage: |[^\s:]{1,200}: error: )")
 """The lines of a command-line parser, whose options are no readings."""
@@ -237,7 +241,7 @@ class FailureScan:
         raised = _RAISED.match(line)
         named = bool(raised and _LIKE_ERROR.search(raised["type"]))
         kind = kind_of(line)
-        if not (named or kind or ending(line) or "error" in line.lower()):
+        if not (named or kind or ending(line) or SAID.search(line) or "error" in line.lower()):
             return
         self._add(Block(raised["type"] if named and raised else "", line, [], self.seen, steps, named, line))
 
@@ -279,13 +283,13 @@ def classify_failure(
     blocks = [b for b in scan.blocks() if not b.ignored]
     fatal = [b for b in blocks if steps - b.steps <= GOES_ON]
     if exit_status == 0 and signal is None:
-        return _hidden(scan, fatal)
+        return _hidden(scan, fatal, steps)
     unknown = exit_status is None and signal is None
     if (fatal or not unknown) and not any(_tells(b) for b in fatal):
         fatal = blocks
     if unknown:
         sure = [b for b in fatal if b.raised or ending(b.head) or _last_error(b, scan, steps)]
-        return _from_blocks(sure) if sure else _hidden(scan, fatal)
+        return _from_blocks(sure) if sure else _hidden(scan, fatal, steps)
     if signal == 2:
         return Failure(kind="interrupted", lines=_lines(scan, _of_kind(fatal, "interrupted")))
     found = _from_blocks(fatal)
@@ -300,9 +304,13 @@ def classify_failure(
 
 
 def _last_error(block: Block, scan: FailureScan, steps: int) -> bool:
-    """Whether a logger's error of a known class is among a log's last lines, and no step came after it."""
+    """Whether an error that was only printed is among a log's last lines, and no step came after it.
+
+    It is a logger's of a known class, or one that a program says it met.
+    """
     near = scan.seen - block.at <= NEAR_END and steps == block.steps
-    return near and _ERROR_LINE.search(block.head) is not None and kind_of(block.head) is not None
+    logged = _ERROR_LINE.search(block.head) is not None and kind_of(block.head) is not None
+    return near and (logged or SAID.search(block.head) is not None)
 
 
 def at_own_limit(found: Failure | None, limit_mb: float | None) -> Failure | None:
@@ -313,12 +321,14 @@ def at_own_limit(found: Failure | None, limit_mb: float | None) -> Failure | Non
     return Failure(kind="oom_host", lines=(*found.lines, line), own_limit_mb=limit_mb)
 
 
-def _hidden(scan: FailureScan, fatal: Sequence[Block]) -> Failure | None:
+def _hidden(scan: FailureScan, fatal: Sequence[Block], steps: int) -> Failure | None:
     for block in reversed(fatal):
         near = scan.seen - block.at
         if near <= 4 and kind_of(block.head) == "interrupted":
             return Failure(kind="interrupted", lines=tuple(block.quoted()))
         if near <= 1 and block.raised and len(block.quoted()) > 1:
+            return _from_blocks([block])
+        if near <= HIDDEN and block.steps == steps and GAVE_UP.search(block.head):
             return _from_blocks([block])
     return None
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import isfinite
 
 from gpudebug.core.records import Trend
 from gpudebug.core.trainlog.loss_series import LossSeries
 from gpudebug.core.trainlog.names import TRAINING, words
+from gpudebug.core.trainlog.ranks import NumberedLines, order_of
 from gpudebug.core.trainlog.unnamed import UnnamedLoss
 
 MAX_SERIES = 96
@@ -16,32 +18,96 @@ FAIR_SHARE = 0.2
 OFTEN = 5
 
 
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Printer:
+    """Who printed a line: its rank, the number ahead of it that may be one, and the step that it names."""
+
+    rank: str = ""
+    numbered: int | None = None
+    step: int | None = None
+
+
+UNNAMED = Printer()
+
+
 class Losses:
-    """All candidate series, bounded in number. `begun` says that one of training was printed."""
+    """All candidate series, bounded in number; each rank has its own. `begun` says that one of training was
+    printed."""
 
     def __init__(self) -> None:
-        self._series: dict[tuple[str, str, str], LossSeries] = {}
+        self._series: dict[tuple[Key, str], LossSeries] = {}
+        self._numbered: dict[tuple[Key, str], LossSeries] = {}
+        self.numbers = NumberedLines()
         self.unnamed = UnnamedLoss()
         self.begun = False
 
     def add(
         self,
-        key: tuple[str, str, str],
+        key: Key,
         tier: int,
         value: float,
         step: int | None,
         time: float | None,
         gradient_lost: bool,
+        printer: Printer = UNNAMED,
     ) -> None:
         """`key` is (style, phase, name): the same name printed in another style is another series."""
         self.begun = self.begun or (key[1] != "val" and tier == 0)
-        series = self._series.get(key)
-        if series is None:
-            if len(self._series) >= MAX_SERIES:
-                return
-            series = LossSeries(key[2], key[1], tier, len(self._series))
-            self._series[key] = series
-        series.add(value, step, time, gradient_lost)
+        homes = [(self._series, printer.rank)]
+        if printer.numbered is not None:
+            self.numbers.add(printer.numbered)
+            homes.append((self._numbered, str(printer.numbered)))
+        for home, rank in homes:
+            series = home.get((key, rank))
+            if series is None:
+                first = rank in ("", "0")
+                if sum((other in ("", "0")) == first for _, other in home) >= MAX_SERIES:
+                    continue
+                series = LossSeries(key[2], key[1], tier, len(home), rank=rank)
+                home[key, rank] = series
+            series.add(value, step, time, gradient_lost, printer.step)
+
+    def turn(self) -> None:
+        """From here on the program trains something else."""
+        for series in (*self._series.values(), *self._numbered.values()):
+            series.turn()
+
+    def _all(self) -> list[LossSeries]:
+        """Every series; where numbers ahead of lines are labels, each label's instead of all in one."""
+        if not self.numbers.labels:
+            return list(self._series.values())
+        labelled = {key for key, _ in self._numbered}
+        return [s for (key, _), s in self._series.items() if key not in labelled] + [*self._numbered.values()]
+
+    def _judged(self) -> list[LossSeries]:
+        """The series of the rank that speaks for all, and those without a rank.
+
+        It is rank 0, or the lowest one that prints losses; one that prints few is no better than another.
+        """
+        every = self._all()
+        printed: dict[str, int] = {}
+        for series in every:
+            if series.rank and series.phase != "val":
+                printed[series.rank] = max(printed.get(series.rank, 0), series.printed)
+        often = [rank for rank, count in printed.items() if count >= FAIR_SHARE * max(printed.values())]
+        if not often:
+            return every
+        return [s for s in every if s.rank in ("", min(often, key=order_of))]
+
+    def spoken_by(self, best: LossSeries | None) -> str | None:
+        """Whose loss `best` is, if several ranks print it: `rank 0 of 4`; None for one process."""
+        if best is None:
+            return None
+        if best.alike > 1:
+            return f"{best.alike} ranks without labels: their mean is judged"
+        ranks = {s.rank for s in self._all() if s.rank and (s.name, s.phase) == (best.name, best.phase)}
+        if not best.rank or len(ranks) < 2:
+            return None
+        who = best.rank if best.rank.startswith("pid") else f"rank {best.rank}"
+        return f"{who} of {len(ranks)}"
 
     def lost(self) -> bool:
         """Whether a training loss, under whatever name, was last seen as nan or inf."""
@@ -65,10 +131,8 @@ class Losses:
         if self.unnamed.sure and not any(s.phase != "val" for s in self._series.values()):
             return self.unnamed.series
         best: LossSeries | None = None
-        for candidates in (
-            [s for s in self._series.values() if s.phase != "val"],
-            [s for s in self._series.values() if s.phase == "val"],
-        ):
+        judged = self._judged()
+        for candidates in ([s for s in judged if s.phase != "val"], [s for s in judged if s.phase == "val"]):
             if not candidates:
                 continue
             pool = _while_training(candidates)

@@ -25,7 +25,7 @@ def word_set(text: str) -> frozenset[str]:
 
 VALIDATION = word_set(
     "val valid validation validating eval evaluation evaluating test testing dev holdout heldout "
-    "oof vali sanity predict predicting prediction"
+    "oof vali cv sanity predict predicting prediction"
 )
 TRAINING = word_set("train training trn tr learn")
 
@@ -56,6 +56,9 @@ _SECONDARY = word_set(
 
 _CRITIC = word_set("value values vf v critic qf q")
 _POLICY = word_set("actor policy surrogate pg pi entropy ent kl curiosity")
+
+_RESTORED = word_set("pix pixel percep perceptual fea feat style ssim tv gan adv")
+"""Behind `l_`: what a restoring network's losses are of, as `l_g_pix` of BasicSR."""
 
 _SHORT: dict[tuple[str, ...], str] = {("trl",): "train", ("tel",): "val"}
 """llm.c's: train loss and test loss."""
@@ -153,6 +156,8 @@ def _position(name: str, parts: list[str], bag: frozenset[str], phase: str) -> R
         return Role("rate", phase) if bag & (_STEP | {"ups"}) and not bag & VALIDATION else Role("", phase)
     last = parts[-1]
     about = ""
+    if parts == ["up"]:  # Marian's updates.
+        return Role("step", phase)
     if "loss" in bag and last in _STEP | {"epoch"} and bag & {"at", "after", "on", "in", "for"}:
         cut = next(i for i, word in enumerate(parts) if word in ("at", "after", "on", "in", "for"))
         about = " ".join(parts[:cut])
@@ -190,6 +195,8 @@ def _loss(name: str, parts: list[str], bag: frozenset[str], phase: str) -> Role 
         if rest & (_CRITIC | _POLICY):
             return Role("loss", phase, tier=NO_COURSE + bool(rest & _POLICY))
         return Role("loss", phase, tier=3 if rest & _SECONDARY else 1)
+    if parts[0] == "l" and bag & _RESTORED and not bag & {"d"}:
+        return Role("loss", phase, tier=1 if bag & {"pix", "pixel"} else 3)
     if bag & {"batch", "reader", "data"} and "cost" in bag:
         return None
     if rest <= _METRIC and (rest or bag & _METRIC):

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from gpudebug.core.trainlog.quantities import Quantity, quantity
+from gpudebug.core.trainlog.ranks import NO_RANKS, RankPlaces, find_ranks
 from gpudebug.core.trainlog.shape import COARSE, label_of, next_phase, tokens_of, without_marks
 from gpudebug.core.trainlog.text import Span
 
@@ -36,19 +37,19 @@ class LoggedQuantity:
 
 @dataclass(frozen=True, slots=True)
 class QuantityLine:
-    """All of one skeleton; `rank` is where the process that printed it names itself."""
+    """All of one skeleton; `ranks` is where the process that printed it names itself."""
 
     found: tuple[LoggedQuantity, ...]
-    rank: Span | None = None
+    ranks: RankPlaces = NO_RANKS
 
 
 def read_quantities(skeleton: str) -> QuantityLine | None:
     """The quantities of a skeleton; None if it has none."""
     if not _OF_WORK.search(skeleton):
         return None
-    text, _, rank = without_marks(skeleton)
-    found = tuple(_found(text))
-    return QuantityLine(found, rank) if found else None
+    text, ranks = find_ranks(skeleton)
+    found = tuple(_found(without_marks(text)[0]))
+    return QuantityLine(found, ranks) if found else None
 
 
 def _found(text: str) -> list[LoggedQuantity]:

@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass, replace
 
 from gpudebug.core.trainlog.frameworks import recognise
-from gpudebug.core.trainlog.names import Role, classify, phase_of, word_set, words
+from gpudebug.core.trainlog.names import TRAINING, VALIDATION, Role, classify, phase_of, word_set, words
+from gpudebug.core.trainlog.ranks import NO_RANKS, RankPlaces, find_ranks
 from gpudebug.core.trainlog.table import find_header, find_rows, row_like
 from gpudebug.core.trainlog.text import NUMBER, Span
 from gpudebug.core.trainlog.unnamed import UnnamedPlace, find_unnamed
@@ -38,24 +39,20 @@ _PLACE = re.compile(r"(?<![\w./-])[\w./-]{1,160}\.(?:py|cc|cpp|cu|c|h|hpp|rs|go)
 _HAS_PLACE = re.compile(r"\.(?:py|cc|cpp|cu|c|h|hpp|rs|go):0")
 _VERSION = re.compile(r"0x[0a-f]{4,}|(?<![\w.])0+(?:\.0+){2,}\w*")
 _HAS_VERSION = re.compile(r"0x0|0\.0+\.0")
-_RANK = re.compile(r"\[?(?:default|(?:local_)?rank|gpu|node|worker)[ :=_]{0,2}(?P<rank>0+)\]:?", re.I)
-_PID = re.compile(r"^\([\w.:, ]{0,60}pid=0+[^)]{0,60}\)")
 _RATIO_GAP = re.compile(r" ?/ *$| of $")
 _WRAPPED = re.compile(r"(?:[\w.]{0,20}(?:tensor|array|Array|float0*|scalar))\(\[*$")
 _PARENS = re.compile(r" ?\(([A-Za-z_ /.-]{1,20})\)")
 _DELIMITER = re.compile(r"[|,;{}\[\]()~\t]|:(?!:)|\s{2,}|\s-+\s|^-+\s|=>|\s\*+\s|\.\s(?=[A-Z])")
 _TWIN = re.compile(r"([A-Za-z_]{1,40}) \(([A-Za-z_]{1,40})\): $")
 _PARENT = re.compile(r"([A-Za-z_]{1,40})\[([A-Za-z_]{1,40})$")
+_DECIMAL = re.compile(r" +[+-]?0+\.0+")
+_UNIT_BEFORE = re.compile(r"^[a-z]{1,12}/s(?:ec)? +")
 _LETTERS = re.compile(r"[A-Za-z]")
 _SEPARATORS = " \t=:<>~\"'`([{#"
 _TIME_UNITS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
     "ms": 1e-3,
     "us": 1e-6,
-    "s": 1.0,
-    "sec": 1.0,
-    "secs": 1.0,
-    "second": 1.0,
-    "seconds": 1.0,
     "min": 60.0,
     "m": 60.0,
     "h": 3600.0,
@@ -68,9 +65,11 @@ _PREPARING = word_set(
     "converting writing compiling collecting shards checkpoint computing indexing scanning "
     "building encoding rendering uploading evaluate inference"
 )
+_PHASES = TRAINING | VALIDATION | {"training"}
 _FRAMES = word_set("frame frames timestep timesteps")
 _IGNORED_UNIT = re.compile(r"^(?:B|[kMG]i?B|examples|files|file|items|docs|tokens|tok|ex|example)/s$")
 
+_HEAD = re.compile(r"oss|error| total |rmse|mae\b|mse\b", re.I)
 _INTEREST = re.compile(
     r"loss|nll|xent|mse\b|rmse|mae\b|l0\b|learn|ppl|perplexity|error|deviance|elbo|bp[bc]\b|cost|objective"
     r"|entropy|tr?e?l:|step|iter|epoch|update|batch|round|it/s|frames|0 ?/ *0|time|data|fps",
@@ -78,8 +77,7 @@ _INTEREST = re.compile(
 )
 
 
-COARSE = ("K", "M", "B", "k", "G")
-"""Behind a number: thousands, millions, …."""
+COARSE = ("K", "M", "B", "k", "G")  # Behind a number: thousands, millions, ….
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,7 @@ class Shape:
     fields: tuple[LoggedNumber, ...] = ()
     bars: tuple[Bar, ...] = ()
     stamp: Span | None = None
-    rank: Span | None = None
+    ranks: RankPlaces = NO_RANKS
     rows: tuple[tuple[str, tuple[Span, ...]], ...] = ()
     header: tuple[str, tuple[Span, ...]] | None = None
     framework: str | None = None
@@ -147,16 +145,16 @@ class NumberToken:
 def read_shape(skeleton: str) -> Shape | None:
     """The shape of a skeleton, or None if the line says nothing about the training's progress."""
     framework = recognise(skeleton)
-    lower = skeleton.lower()
-    header = find_header(skeleton) if "oss" in lower or "error" in skeleton or " total " in lower else None
+    text, ranks = find_ranks(skeleton)
+    header = find_header(text) if _HEAD.search(text) else None
     if header is not None:
         return Shape(header=header, framework=framework)
-    tabular = row_like(skeleton)
-    unnamed = find_unnamed(skeleton)
-    if not tabular and unnamed is None and not _INTEREST.search(skeleton):
+    tabular = row_like(text)
+    unnamed = find_unnamed(text)
+    if not tabular and unnamed is None and not _INTEREST.search(text):
         return Shape(framework=framework) if framework else None
-    text, bars = _take_bars(skeleton) if "/" in skeleton or "[" in skeleton else (skeleton, ())
-    text, stamp, rank = without_marks(text)
+    text, bars = _take_bars(text) if "/" in text or "[" in text else (text, ())
+    text, stamp = without_marks(text)
     fields = _fields(text, bars)
     rows = find_rows(text, bool(bars)) if tabular else ()
     if rows:
@@ -168,7 +166,7 @@ def read_shape(skeleton: str) -> Shape | None:
         fields=fields,
         bars=bars,
         stamp=stamp,
-        rank=rank,
+        ranks=ranks,
         rows=rows,
         framework=framework,
         redraw=bool(bars),
@@ -180,13 +178,8 @@ def _mask(match: re.Match[str]) -> str:
     return "~" * len(match[0])
 
 
-def without_marks(text: str) -> tuple[str, Span | None, Span | None]:
-    """Masks what is no measurement: (text, dated time stamp, rank)."""
-    rank = _RANK.search(text) if "[" in text else None
-    if rank:
-        text = text[: rank.start()] + _mask(rank) + text[rank.end() :]
-    if text[:1] == "(":
-        text = _PID.sub(_mask, text)
+def without_marks(text: str) -> tuple[str, Span | None]:
+    """Masks what is no measurement: (text, dated time stamp)."""
     stamp = _STAMP.search(text) if "00" in text else None
     if stamp:
         text = _STAMP.sub(_mask, text)
@@ -194,8 +187,7 @@ def without_marks(text: str) -> tuple[str, Span | None, Span | None]:
         text = _PLACE.sub(_mask, text)
     if _HAS_VERSION.search(text):
         text = _VERSION.sub(_mask, text)
-    dated = stamp.span() if stamp and stamp["date"] else None
-    return text, dated, rank.span("rank") if rank else None
+    return text, stamp.span() if stamp and stamp["date"] else None
 
 
 def _take_bars(text: str) -> tuple[str, tuple[Bar, ...]]:
@@ -262,16 +254,24 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
         elif after and gap == " (":
             key, after = after, ""
         role = classify(key) if key else Role("")
-        if role.kind == "loss" and style == " " and _told_at(key, text, token):
-            role = Role("step", role.phase, tier=1, about=key.rpartition(" ")[0])
+        if role.kind == "loss" and style == " " and (about := _told_at(key, text, token)):
+            role = Role("step", role.phase, tier=1, about=about)
         if style == " " and not role.kind and text[token.end - 1] in "nNfFyY":
             continue
         at = token.unit_end
-        phase = next_phase(prefix, phase)
+        counts = token.total is not None and not role.kind  # `valid on 'valid' subset  10 / 13 loss=1.6`
+        phase = next_phase([*prefix, key] if counts else prefix, phase)
         if index == 0 and role.kind in ("step", "epoch", ""):
             phase = phase_of(words(key)) or phase
         if index == 0:
             opening = phase
+        if (
+            token.total
+            and not role.kind
+            and gap.rstrip()[-1:] in ("[", "(")
+            and _PHASES.issuperset(words(key))
+        ):
+            key = ""  # `Training  [  40/5000]`
         if not key:
             suffix = _suffix(text, token, tokens[index + 1].start if index + 1 < len(tokens) else len(text))
             role, key = _unnamed(token, pending, suffix, text, fields, gap)
@@ -285,10 +285,15 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
     return tuple(fields)
 
 
-def _told_at(key: str, text: str, token: NumberToken) -> bool:
-    """Whether `Loss step 10: 0.5` is the loss of step 10, and 10 is not a loss."""
-    last = key.rpartition(" ")[2].lower()
-    return last in ("step", "epoch", "iter", "iteration") and text[token.end : token.end + 2] in (": ", " =")
+def _told_at(key: str, text: str, token: NumberToken) -> str:
+    """The loss in `Loss step 10: 0.5`, or in `Train loss 10 0.51`, where 10 is no loss; else empty."""
+    name, _, last = key.rpartition(" ")
+    if last.lower() in ("step", "epoch", "iter", "iteration") and text[token.end : token.end + 2] in (
+        ": ",
+        " =",
+    ):
+        return name
+    return key if "." not in text[token.start : token.end] and _DECIMAL.match(text, token.end) else ""
 
 
 def next_phase(prefix: list[str], phase: str) -> str:
@@ -308,7 +313,7 @@ def label_of(gap: str, at: int, table: bool) -> tuple[str, list[str], str, Span 
     after = gap[len(trimmed) :]
     style = "q" if "'" in after or '"' in after else "=" if "=" in after else ":" if ":" in after else " "
     parts = _DELIMITER.split(_PARENS.sub(r" \1", trimmed))
-    key = parts[-1].strip(" '\"`-./*") if parts else ""
+    key = _UNIT_BEFORE.sub("", parts[-1].strip(" '\"`-./*")) if parts else ""
     parent = _PARENT.search(trimmed)
     if parent and parent[2] == key:
         return f"{parent[1]} {key}", parts[:-1], style, None
@@ -341,6 +346,7 @@ def _unnamed(
             not before.strip(" ~\t")
             or before.rstrip().endswith((":", "|", "%"))
             or before.rstrip(" ")[-1:] in "[("
+            or (fields and fields[-1].role.kind == "epoch" and not gap.strip())
         )
         percent = "%" in text[token.unit_end : token.unit_end + 12]
         if (alone or percent) and "/" not in token.unit:
@@ -348,19 +354,9 @@ def _unnamed(
         return Role(""), ""
     if role.kind == "loss":
         return role, suffix
-    if (
-        not fields
-        and not token.unit
-        and not gap.strip(" \t~[]|(#")
-        and "." not in text[token.start : token.end]
-    ):
-        return Role("step", tier=2, about="#"), "#"
-    if (
-        fields
-        and fields[-1].name == "#"
-        and not gap.strip(" \t|")
-        and "." not in text[token.start : token.end]
-    ):
+    first = not fields and not token.unit and not gap.strip(" \t~[]|(#")
+    again = bool(fields) and fields[-1].name == "#" and not gap.strip(" \t|")
+    if (first or again) and "." not in text[token.start : token.end]:
         return Role("step", tier=2, about="#"), "#"
     return Role(""), ""
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
 from gpudebug.core.text.expressions import Expression
 from gpudebug.core.trainlog.clock import stamp_seconds
 from gpudebug.core.trainlog.failure import ALERT, USAGE, FailureScan, classify_failure
 from gpudebug.core.trainlog.latency import LatencyReader
-from gpudebug.core.trainlog.losses import Losses
+from gpudebug.core.trainlog.losses import Losses, Printer
+from gpudebug.core.trainlog.objectives import Objectives
 from gpudebug.core.trainlog.occasions import Occasions
 from gpudebug.core.trainlog.patterns import GROUP
+from gpudebug.core.trainlog.ranks import rank_of
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import Bar, LoggedNumber, Shape, read_shape
 from gpudebug.core.trainlog.sources import SourceLines
 from gpudebug.core.trainlog.speech import Speech, topics
 from gpudebug.core.trainlog.step_times import Timing
-from gpudebug.core.trainlog.steps import CounterReading, Key, StepCounter, StepCounters, rate
+from gpudebug.core.trainlog.steps import CounterReading, Key, StepCounter, StepCounters, rate, unit_of
 from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.core.trainlog.table import Head, read_head, read_row
 from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton
@@ -65,6 +67,7 @@ class _LineReadings:
     """Readings of one line that wait for one another."""
 
     time: float | None
+    rank: str = ""
     epoch: float | None = None
     losses: list[tuple[tuple[str, str, str], int, float]] = field(default_factory=list)
     positions: list[tuple[Key, str, float, int, int | None]] = field(default_factory=list)
@@ -87,6 +90,7 @@ class LogState:
         self.timing = Timing()
         self.speech = Speech()
         self.occasions = Occasions()
+        self.objectives = Objectives()
         self.latencies = LatencyReader()
         self.work = WorkLog()
         self.scan = FailureScan()
@@ -120,6 +124,8 @@ class LogState:
         if self.sources.quotes(key, segment) or USAGE.match(key):
             self._recognise(shape)
             return
+        if self.objectives.read(text, self.losses.begun):
+            self.losses.turn()
         self.occasions.read(key, text, self._seen(), self.losses.begun)
         if about:
             self.speech.keep(about, text, time)
@@ -159,17 +165,17 @@ class LogState:
             self.fine = self.fine or (self.stamp is not None and self.stamp % 1 > 0)
         if not self.arrivals:
             at = self.stamp
-        line = _LineReadings(at)
-        rank = text[shape.rank[0] : shape.rank[1]].decode("ascii") if shape.rank else ""
+        line = _LineReadings(at, rank_of(text, shape.ranks))
         in_row = bool(shape.rows) and self._row(text, shape, line)
         for item in shape.fields:
             if not (in_row and item.bare):
-                self._field(item, text, line, rank)
+                self._field(item, text, line)
         for bar in shape.bars:
             self._bar(bar, text, line)
         if shape.unnamed:
             line.unnamed = self._unnamed(shape.unnamed, text, time)
-        self._settle(line, time)
+        place = shape.ranks.numbered
+        self._settle(line, time, int(text[slice(*place)]) if place else None)
         steps = ((key[1].lstrip("=:q "), n) for key, kind, _, n, _ in line.positions if kind == "step")
         return None if line.losses else next((step for step in steps if step[0] != "#"), None), at
 
@@ -180,7 +186,7 @@ class LogState:
             self.losses.unnamed.add(int(step), value, time)
         return self.losses.unnamed.sure
 
-    def _field(self, item: LoggedNumber, text: bytes, line: _LineReadings, rank: str) -> None:
+    def _field(self, item: LoggedNumber, text: bytes, line: _LineReadings) -> None:
         value = number(text[item.value[0] : item.value[1]])
         if value is None:
             return
@@ -189,7 +195,7 @@ class LogState:
         if item.named:
             name = text[item.named[0] : item.named[1]].decode("ascii").lower()
         total = number(text[item.total[0] : item.total[1]]) if item.total else None
-        self._take(role.kind, role.phase, role.tier, name, item.style, value, total, item.scale, rank, line)
+        self._take(role.kind, role.phase, role.tier, name, item.style, value, total, item.scale, line)
 
     def _take(
         self,
@@ -201,20 +207,19 @@ class LogState:
         value: float,
         total: float | None,
         scale: float,
-        rank: str,
         line: _LineReadings,
     ) -> None:
         if kind == "loss":
             line.losses.append(((style, "val" if phase == "val" else "", name), tier, value))
         elif kind in ("step", "other"):
-            self._position(kind, phase, tier, name, style, value, total, rank, line)
+            self._position(kind, phase, tier, name, style, value, total, line)
         elif kind == "epoch" and isfinite(value) and phase != "val":
             line.epoch = value
             self.steps.epochs = _whole(total) or self.steps.epochs
             if value != int(value):
                 self.fractional.add(name)
             elif name not in self.fractional and len(self.fractional) < MAX_NAMES:
-                line.positions.append(((rank, name), "epoch", 1.0, int(value), _whole(total)))
+                line.positions.append(((line.rank, name), "epoch", 1.0, int(value), _whole(total)))
         elif kind == "epochs" and 0 < value < MAX_STEP:
             self.steps.epochs = int(value)
         elif kind == "limit" and 0 < value < MAX_STEP:
@@ -233,13 +238,14 @@ class LogState:
         style: str,
         value: float,
         total: float | None,
-        rank: str,
         line: _LineReadings,
     ) -> None:
         if phase == "val" or not 0 <= value < MAX_STEP or value != int(value):
             return
         whole = _whole(total)
-        key = (rank, f"{style}{name}", str(whole or ""), "#" if not name else "")
+        if whole and self.steps.moving_total((line.rank, style, name), int(value), whole):
+            value, whole = float(whole), None
+        key = (line.rank, f"{style}{name}", str(whole or ""), "#" if not name else "")
         weight = STEP_WEIGHTS[min(tier, 2)]
         if name == "#":
             line.positions = [entry for entry in line.positions if entry[0] != key]
@@ -279,14 +285,16 @@ class LogState:
         for column, value, total in found or ():
             role = column.role
             if role.kind not in ("data", "update", "total", "part", "rate"):
-                self._take(role.kind, role.phase, role.tier, column.name, "row", value, total, 1.0, "", line)
+                self._take(role.kind, role.phase, role.tier, column.name, "row", value, total, 1.0, line)
         return bool(found)
 
-    def _settle(self, line: _LineReadings, time: float | None) -> None:
+    def _settle(self, line: _LineReadings, time: float | None, numbered: int | None) -> None:
         here = line.epoch is not None
         if here:
             self.epoch = line.epoch
         trained = any(key[1] != "val" for key, _, _ in line.losses)
+        printer = Printer(line.rank, numbered)
+        step = None
         if "step" not in self.patterns:
             for key, kind, weight, n, total in line.positions:
                 if key[1].endswith("#") and not (line.losses or line.unnamed):
@@ -294,9 +302,12 @@ class LogState:
                 source = self.steps.source(key, kind, weight)
                 if source is not None:
                     self.steps.update(source, CounterReading(n, total, line.time, self.epoch, here, trained))
+                    if kind == "step" and not key[1].endswith("#"):
+                        printer, step = replace(printer, step=n), source.value
         if "loss" not in self.patterns:
+            step = step if line.rank and step is not None else self.steps.current
             for name, tier, value in line.losses:
-                self.losses.add(name, tier, value, self.steps.current, time, line.gradient_lost)
+                self.losses.add(name, tier, value, step, time, line.gradient_lost, printer)
         data = line.data if line.data is not None else line.weak_data
         whole = line.total if line.total is None or line.total >= line.part else None
         if data is not None or whole is not None or line.update is not None:
@@ -334,7 +345,7 @@ class LogState:
         counter = None if given_up and "step" in self.patterns else self.steps.counted()
         if counter is not None and counter.score()[0] < 0:
             counter = None
-        unit = _unit(counter)
+        unit = unit_of(counter)
         speed, source = self._rate(counter, unit)
         return LogSummary(
             framework=max(self.frameworks, key=self.frameworks.__getitem__, default=None),
@@ -344,6 +355,7 @@ class LogState:
             points=best.count if best else 0,
             first=best.first if best else None,
             last=best.last if best else None,
+            loss_of=self.losses.spoken_by(best),
             trend=self.losses.trend(best),
             steps=counter.reached if counter and unit == "step" else None,
             step_unit=unit,
@@ -358,6 +370,7 @@ class LogState:
             durations=self.timing.durations(),
             speech=self.speech.items(),
             latencies=self.latencies.printed(),
+            objective=self.objectives.changed,
             resumed=self.occasions.resumed,
             cached=self.occasions.cached,
             span=(counter.first, counter.value) if counter and counter.seen else None,
@@ -374,14 +387,6 @@ class LogState:
                 return measured, "arrival" if self.arrivals else "stamps"
         printed = None if unit == "samples" else self.timing.steps_per_s(self.steps.by_bar(counter))
         return printed if printed else (None, None)
-
-
-def _unit(leader: StepCounter | None) -> str | None:
-    if leader is None:
-        return None
-    if leader.samples:
-        return "samples"
-    return {"other": "timesteps", "epoch": "epoch"}.get(leader.kind, "step")
 
 
 def _whole(value: float | None) -> int | None:

@@ -19,6 +19,9 @@ SAMPLES_DIVISOR = 32
 BUFFERED_TIMES = 3
 """Fewer distinct arrival times than this say when a buffer was flushed, not when steps were made."""
 
+MOVING = 3
+"""Times that a total has grown, where the counter's plan is no plan."""
+
 SAME = 0.1
 """Counters whose values differ by at most this share count the same thing."""
 
@@ -142,6 +145,7 @@ class StepCounters:
     def __init__(self) -> None:
         self._sources: dict[Key, StepCounter] = {}
         self._labels: set[str] = set()
+        self._totals: dict[Key, tuple[int, int]] = {}
         self.leader: StepCounter | None = None
         self.epochs: int | None = None
         self.limit: int | None = None
@@ -157,6 +161,13 @@ class StepCounters:
             found = StepCounter(key, kind, weight, len(self._sources))
             self._sources[key] = found
         return found
+
+    def moving_total(self, key: Key, n: int, total: int) -> bool:
+        """Whether `n/total` is an epoch and the batches in it, as wenet's `Batch 4/203700`."""
+        before, moves = self._totals.get(key, (total, 0))
+        if len(self._totals) < MAX_SOURCES or key in self._totals:
+            self._totals[key] = (total, moves + (total > before) - (total < before))
+        return self._totals.get(key, (0, 0))[1] >= MOVING
 
     def update(self, source: StepCounter, reading: CounterReading) -> None:
         if not source.update(reading) or source is self.leader:
@@ -231,3 +242,12 @@ def rate(points: Sequence[tuple[int, float]], least: float = 0.0) -> float | Non
     if end <= start or end - start < least or after <= before:
         return None
     return (after - before) / (end - start)
+
+
+def unit_of(leader: StepCounter | None) -> str | None:
+    """What a counter counts: step, timesteps, samples or epoch."""
+    if leader is None:
+        return None
+    if leader.samples:
+        return "samples"
+    return {"other": "timesteps", "epoch": "epoch"}.get(leader.kind, "step")

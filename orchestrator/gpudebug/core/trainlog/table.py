@@ -99,6 +99,7 @@ _PARTS_OF_A_DETECTOR = frozenset(
 )
 _PERCENT = re.compile(r"\s0{1,3}%[ |]")
 _COMMAS = re.compile(",")
+_COMMENT = re.compile(r"^ *#(?= +[A-Za-z])")
 _DELIMITERS = {"|": _PIPES, ",": _COMMAS, " ": _SPACES}
 
 
@@ -106,6 +107,7 @@ def find_header(text: str) -> tuple[str, tuple[Span, ...]] | None:
     """(delimiter, cells) where a line is the head of a table whose columns include a loss."""
     if len(text) > 600 or ":" in text or "=" in text or "'" in text or NUMBER.search(text):
         return None
+    text = _COMMENT.sub(lambda match: " " * len(match[0]), text)
     for sign, pattern in (("|", _PIPES), (",", _COMMAS), (" ", _WIDE), (" ", _SPACES)):
         if sign != " " and sign not in text:
             continue

@@ -18,7 +18,7 @@ NAME = "number without a name"
 _COUNT = r"(?:(?:[Ss]tep|[Ii]ter(?:ation)?|[Ee]poch|[Bb]atch|[Uu]pdate|it)\W{0,3})?(?P<step>0+)(?: ?/ ?0+)?"
 _VALUE = r"(?P<value>[+-]?0+\.0+(?:[eE][+-]?0+)?|[nN]a[nN]|[+-]?[iI]nf)"
 _LINE = re.compile(
-    rf"\W{{0,4}}{_COUNT}\W{{1,6}}(?:[Tt]rain(?:ing)?\W{{1,3}})?{_VALUE}[)\]}},;]?"
+    rf" *\W{{0,4}}{_COUNT}\W{{1,6}}(?:[Tt]rain(?:ing)?\W{{1,3}})?{_VALUE}[)\]}},;]?"
     rf"(?:[ ,|]+0+(?:\.0+)? ?(?:ms|s|sec|it/s|s/it|tok/s))?\s*"
 )
 
@@ -33,7 +33,7 @@ class UnnamedPlace:
 
 def find_unnamed(skeleton: str) -> UnnamedPlace | None:
     """The places of `100 2.31`, `step 100: 2.31`, `100 train 2.31`; None for any line that says more."""
-    match = _LINE.fullmatch(skeleton) if len(skeleton) <= 80 else None
+    match = _LINE.fullmatch(skeleton) if len(skeleton.lstrip()) <= 80 else None
     return UnnamedPlace(match.span("step"), match.span("value")) if match else None
 
 

@@ -10,6 +10,7 @@ from math import isfinite
 from gpudebug.core.trainlog.names import VALIDATION, words
 from gpudebug.core.trainlog.quantities import Quantity
 from gpudebug.core.trainlog.quantity_lines import LoggedQuantity, QuantityLine, read_quantities
+from gpudebug.core.trainlog.ranks import rank_of
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.text import number
 from gpudebug.core.words import WorkName
@@ -201,7 +202,7 @@ class WorkLog:
         line = self._lines.of(skeleton)
         if line is None:
             return
-        rank = text[line.rank[0] : line.rank[1]].decode("ascii") if line.rank else ""
+        rank = rank_of(text, line.ranks)
         validating = self._group in VALIDATION and text[:1] == b"|"
         found = [_Read(*one, rank) for item in line.found if (one := _value(item, text, validating))]
         if step is not None and _of_environment(step[0], found):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpudebug.core.answers.diagnosis import CauseTest, DiagnoseAnswer, DiagnosedCause
+from gpudebug.core.answers.sample import FailureLines
 from gpudebug.core.campaign.headroom import above_target
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.diagnosis.facts import facts_of
@@ -18,6 +19,7 @@ from gpudebug.core.diagnosis.rank import diagnose as rank
 from gpudebug.core.errors import InterventionError, StoreError, UsageError
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.records import Failure
 from gpudebug.core.samples.table import looks_like_samples
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
@@ -34,6 +36,7 @@ from gpudebug.engine.diagnosis.why import ROLE
 from gpudebug.engine.hypotheses.propose import Duplicate
 from gpudebug.engine.run import catalogue
 from gpudebug.engine.run.evidence import log_beside, read_log, read_run_samples
+from gpudebug.engine.run.sample import failure_in
 from gpudebug.engine.run.seen import seen_of
 
 _MOST = 10
@@ -180,7 +183,13 @@ def _answer(subject: _Subject) -> DiagnoseAnswer:
         layers=layers.shown_results(campaign.loaded) if campaign else {},
         difference=from_reference(campaign.loaded, facts) if campaign else None,
         next_command=_next(subject, causes),
+        failure=_failure(subject.single),
     )
+
+
+def _failure(single: SingleRun | None) -> FailureLines | None:
+    found = single.evidence.get("failure") if single else None
+    return failure_in(Failure.model_validate(found)) if found else None
 
 
 def _cause(ranked: Ranked, subject: _Subject) -> DiagnosedCause:

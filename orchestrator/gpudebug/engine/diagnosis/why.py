@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpudebug.core.answers.sample import FailureLines, SampledRate
+from gpudebug.core.answers.sample import SampledRate
 from gpudebug.core.answers.why import WhyAnswer
 from gpudebug.core.campaign.headroom import above_target
 from gpudebug.core.command.reach import BeyondReach
@@ -27,7 +27,7 @@ from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
 from gpudebug.engine.run.reach import OutOfReach, beyond_reach
-from gpudebug.engine.run.sample import devices_in, lone_job, window_in, workload_job
+from gpudebug.engine.run.sample import devices_in, failure_in, lone_job, window_in, workload_job
 
 ROLE = "why"
 FOLDER = "gpudebug-why"
@@ -152,7 +152,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         devices=devices_in(evidence),
         throughput=SampledRate(steps_per_s=evidence.steps_per_s),
         step=step_parts(evidence),
-        failure=FailureLines(class_=failure.kind, lines=failure.lines) if failure else None,
+        failure=failure_in(failure),
         problem=problem.text if problem else None,
         kind=found.kind,
         framework=single.facts.framework,

@@ -21,7 +21,7 @@ from gpudebug.core.answers.sample import (
 )
 from gpudebug.core.errors import UsageError
 from gpudebug.core.inside.torch_profile import TorchProfile, remarks
-from gpudebug.core.records import Evidence, LatencyEvidence
+from gpudebug.core.records import Evidence, Failure, LatencyEvidence
 from gpudebug.core.samples.row import parse_row
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store, temporary
@@ -191,6 +191,11 @@ def _taken(output: Path) -> bool:
     return os.path.lexists(output) or os.path.lexists(output.with_suffix(".log"))
 
 
+def failure_in(failure: Failure | None) -> FailureLines | None:
+    """Why a run failed, and the lines that say so; None for one that did not."""
+    return FailureLines(class_=failure.kind, lines=tuple(failure.lines)) if failure else None
+
+
 def window_in(evidence: Evidence) -> SampledWindow | None:
     """The steady window of a run."""
     found = evidence.window
@@ -241,7 +246,7 @@ def _answer(
         throughput=SampledRate(steps_per_s=evidence.steps_per_s),
         latency=latency_in(evidence.latency),
         **document,
-        failure=FailureLines(class_=failure.kind, lines=failure.lines) if failure else None,
+        failure=failure_in(failure),
         probe_reason=evidence.probe_reason,
         trace=located(evidence.trace, files.samples.parent),
         missing=evidence.missing,

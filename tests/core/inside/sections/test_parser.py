@@ -41,6 +41,12 @@ def test_what_was_never_called_is_left_out() -> None:
     assert read(report(section("x", 0, min_s=None))).sections == ()
 
 
+@pytest.mark.parametrize("key", ["p50_s", "p95_s", "mem_peak_mb", "gpu_peak_mb"])
+def test_a_figure_that_may_be_absent_and_is_no_number_is_unknown(key: str) -> None:
+    found = read(report(section("x", **{key: float("nan")})))
+    assert getattr(found.sections[0], key) is None
+
+
 def put(key: str, value: Any) -> Change:
     """Set a key of the report's second section."""
     return lambda r: r["sections"][1].update({key: value})

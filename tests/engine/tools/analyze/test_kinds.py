@@ -55,5 +55,17 @@ def test_a_bomb_is_unpacked_no_further_than_needed() -> None:
 
 def test_a_report_by_operations_is_a_section_report() -> None:
     saved = {"timestamp": 1755.5, "summary": {"total_operations": 1, "operations": {"a": {"call_count": 0}}}}
-    for text in (json.dumps(saved), json.dumps(saved, indent=2), json.dumps(saved["summary"])):
-        assert kind_of(text.encode()) == (FileKind.SECTIONS, False)
+    for stamp in (1755.5, "2025-11-01T10:00:00", None, float("nan")):
+        saved["timestamp"] = stamp
+        for text in (json.dumps(saved), json.dumps(saved, indent=2)):
+            assert kind_of(text.encode()) == (FileKind.SECTIONS, False)
+    for document in (saved["summary"], {"summary": saved["summary"]}, {"summary": {"operations": {}}}):
+        assert kind_of(json.dumps(document).encode()) == (FileKind.SECTIONS, False)
+
+
+def test_log_lines_with_a_time_are_a_log() -> None:
+    lines = (
+        '{"timestamp": 1755.5, "loss": 2.5}\n',
+        '{"timestamp": "2025-11-01", "step": 1, "summary": "x"}\n',
+    )
+    assert all(kind_of(line.encode()) == (FileKind.LOG, False) for line in lines)

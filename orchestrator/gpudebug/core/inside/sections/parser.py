@@ -181,7 +181,9 @@ class _ReportReader:
         return number
 
     def _number_if(self, entry: Mapping[str, Any], key: str, at: _Place = ()) -> float | None:
-        return None if entry.get(key) is None else self._number(entry, key, at)
+        value = entry.get(key)
+        lacking = value is None or (isinstance(value, float) and math.isnan(value))
+        return None if lacking else self._number(entry, key, at)
 
     def _count(self, entry: Mapping[str, Any], key: str, at: _Place) -> int:
         value = self._there(entry, key, at)

@@ -18,10 +18,10 @@ KNOWN = "a training log, a samples CSV, a section report or a trace"
 # One JSON document over several lines, or a list of objects; JSON lines and `[0]` prefixes are logs.
 _DOCUMENT = re.compile(
     r"\ufeff?\s*(\[\s*\{\s*\"|\{\s*\n|\{\s*\"(traceEvents|schemaVersion|displayTimeUnit|sections)\""
-    r"|\{\s*\"timestamp\"\s*:\s*[\d.]+,\s*\"summary\"|\{\s*\"total_operations\""
+    r"|\{\s*(?:\"timestamp\"\s*:\s*[^,{}\[\]]{1,80},\s*)?\"(?:summary|operations|total_operations)\"\s*:"
     r"|\{\s*\"format\"\s*:\s*\"gpudebug|\{\s*\"[^\n]{0,4000}\"gpudebug-sections\")"
 )
-_SECTIONS = re.compile(r"\"format\"\s*:\s*\"gpudebug|\"total_operations\"\s*:\s*\d+,\s*\"operations\"")
+_SECTIONS = re.compile(r"\"format\"\s*:\s*\"gpudebug|\"operations\"\s*:\s*\{\s*(?:\}|\"[^\"]*\"\s*:\s*\{)")
 _GZIP = b"\x1f\x8b"
 _PIECE = 256
 

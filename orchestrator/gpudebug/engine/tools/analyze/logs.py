@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpudebug.core.answers.analyze import LogAnswer, LoggedCount, LoggedLoss, RewardFigure
-from gpudebug.core.answers.sample import FailureLines
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import learning
 from gpudebug.core.evidence.build import finite
@@ -23,7 +22,7 @@ from gpudebug.core.verdict.learning import trend
 from gpudebug.edges import charts, store
 from gpudebug.engine.campaign.files import find, read_config, redactor_of
 from gpudebug.engine.run.evidence import read_log, samples_beside
-from gpudebug.engine.run.sample import latency_in
+from gpudebug.engine.run.sample import failure_in, latency_in
 from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, is_document
 
 
@@ -45,6 +44,7 @@ def log(path: Path) -> AnalyzedFile:
             points=found.points,
             first=finite(found.first),
             last=finite(found.last),
+            of=found.loss_is,
         ),
         steps=found.steps,
         steps_per_s=finite(found.steps_per_s),
@@ -53,7 +53,7 @@ def log(path: Path) -> AnalyzedFile:
         work=_work(found.work),
         reward=_reward(found),
         latency=latency_in(latency_evidence(found.latencies)),
-        failure=FailureLines(class_=failure.kind, lines=tuple(failure.lines)) if failure else None,
+        failure=failure_in(failure),
         notes=doubts(found.work),
     )
     series = {

@@ -15,7 +15,7 @@ from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import charts
 from gpudebug.engine.run.evidence import log_beside, read_log
-from gpudebug.engine.run.sample import devices_in, window_in
+from gpudebug.engine.run.sample import devices_in, failure_in, window_in
 from gpudebug.engine.run.seen import seen_of
 from gpudebug.engine.tools.analyze.kinds import AnalyzedFile
 
@@ -42,6 +42,7 @@ def samples(path: Path) -> AnalyzedFile:
         probe_reason=evidence.probe_reason,
         sections=shown["sections"],
         stacks=shown["stacks"],
+        failure=failure_in(evidence.failure),
     )
     return AnalyzedFile(answer, charts.samples, {"timeline": timelines(found, _POINTS)})
 
