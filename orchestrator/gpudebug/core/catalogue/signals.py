@@ -76,6 +76,9 @@ _PROBE = {
     "main_cpu_cores": Signal("count", "the training process uses {} cores", "probe"),
     "backwards_per_step": Signal("count", "backward passes a step: {}", "probe"),
     "inputs_per_step": Signal("count", "numbers that a step takes in: {}", "probe"),
+    "act_rows": Signal("count", "observations in each forward of the policy: {}", "probe"),
+    "acts_per_step": Signal("count", "forwards of the policy between two updates: {}", "probe"),
+    "train_rows": Signal("count", "rows in each forward of the training: {}", "probe"),
     "optimizers": Signal("count", "optimizers: {}", "probe"),
     "optimizer_steps_per_iteration": Signal("count", "optimizer steps an iteration: {}", "probe"),
     "amp": Signal("yes", "mixed precision: {}", "probe"),
@@ -99,6 +102,8 @@ _STACKS = {
         "share", "no loader is there, and one function waits {} of the time", "stacks"
     ),
     "eval_share": Signal("share", "evaluation takes {} of the time", "stacks"),
+    "act_share": Signal("share", "choosing actions takes {} of the time", "stacks"),
+    "env_share": Signal("share", "stepping environments one by one takes {} of the time", "stacks"),
     "hot_share": Signal("share", "one function of the training's own code takes {} of the time", "stacks"),
     "hot_python_share": Signal("share", "one function burns {} of the time on the CPU", "stacks"),
     "hot_in_forward_share": Signal("share", "one function within the forward takes {} of the time", "stacks"),

@@ -7,13 +7,13 @@ from typing import Any
 
 from gpudebug.core.command.cadence import EVALUATION
 from gpudebug.core.inside.stacks import shares
-from gpudebug.core.inside.stacks.evaluation import evaluation
+from gpudebug.core.inside.stacks.evaluation import acting, evaluation
 from gpudebug.core.records import Stacks, StacksEvidence
 from gpudebug.core.words import SignalValue
 
 _CROWDED = 15.0
 """Percent of the cores that others use: from here on threads that could run are kept waiting for one."""
-_COMPUTING = ("forward", "eval", "backward", "optimizer")
+_COMPUTING = ("forward", "eval", "act", "backward", "optimizer")
 _LEAST = 0.1
 _SEVERAL = 2
 EVALUATES = (
@@ -23,7 +23,7 @@ EVALUATES = (
     r"|evaluation_loop\.py:|:EvalCallback\."
 )
 """How functions that evaluate are called. A name alone is no evidence of one."""
-_BUT_DATA = ("forward", "eval", "backward", "optimizer", "other")
+_BUT_DATA = ("forward", "eval", "act", "backward", "optimizer", "env", "other")
 
 
 def together(found: Sequence[Mapping[str, Any] | None]) -> StacksEvidence | None:
@@ -89,6 +89,21 @@ def _training(stacks: Stacks) -> dict[str, SignalValue | None]:
         "hot_share": shares.hottest(stacks)[0],
         "hot_python_share": shares.hottest(stacks, state="running")[0],
         "hot_in_forward_share": shares.hottest(stacks, phases=("forward",))[0],
+    }
+
+
+def rollouts(stacks: StacksEvidence | None, kind: str) -> dict[str, SignalValue | None]:
+    """The shares of the watched time (0 to 1) in which a policy acts and environments are stepped one by one,
+    of reinforcement learning; {} if the stacks show no forward without gradients, and no environment."""
+    found = stacks.training if stacks else None
+    if found is None or kind != "rl" or found.seconds <= 0:
+        return {}
+    rows = shares.seen(found)
+    acts = any(one.phase in ("eval", "act") for one in rows)
+    stepped = sum(one.seconds for one in rows if one.phase == "env")
+    return {
+        "act_share": acting(found, EVALUATES) if acts else None,
+        "env_share": min(1.0, stepped / found.seconds) if stepped else None,
     }
 
 

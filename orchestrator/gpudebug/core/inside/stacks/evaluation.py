@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 
 from gpudebug.core.inside.stacks.patterns import pattern
@@ -9,10 +10,13 @@ from gpudebug.core.inside.stacks.shares import CodeLine, SampledStack, Taken, se
 from gpudebug.core.records import Stacks
 
 _TRAINS = ("backward", "optimizer", "forward")
-_OF_EVALUATION = ("eval", "data")
+_OF_EVALUATION = ("eval", "data", "env")
+_ACTS = ("eval", "act")
 _HARDLY = 0.02
 """Of a function's time what samples at its edges may put into the wrong phase."""
 _MOSTLY = 0.5
+_CHECKS = re.compile(r"(?:^|/)distributions/\w+\.py:")
+"""PyTorch's distributions: they validate what they are given, within a forward."""
 
 
 def evaluation(stacks: Stacks, named: str | None = None) -> Taken:
@@ -46,6 +50,16 @@ def evaluation(stacks: Stacks, named: str | None = None) -> Taken:
     return Taken(min(1.0, total / stacks.seconds), place, seconds / total)
 
 
+def acting(stacks: Stacks, named: str) -> float:
+    """The share of the watched time (0 to 1) in forwards without gradients, outside of functions that
+    evaluate and are `named` so: a policy acts in them, or a teacher and a target network are asked."""
+    rows = seen(stacks)
+    search = pattern(named).search
+    evaluates = frozenset(frame for frame in _functions(rows) if search(frame))
+    spent = [one.seconds for one in rows if one.phase in _ACTS and evaluates.isdisjoint(one.frames)]
+    return min(1.0, sum(spent) / stacks.seconds) if stacks.seconds > 0 else 0.0
+
+
 def _functions(rows: tuple[SampledStack, ...]) -> frozenset[str]:
     """Those in which a network is evaluated for half of their time or more, loading included, and none is
     trained."""
@@ -57,6 +71,7 @@ def _functions(rows: tuple[SampledStack, ...]) -> frozenset[str]:
         frame
         for frame, spent in phases.items()
         if spent["eval"] > 0
+        and not _CHECKS.search(frame)
         and sum(spent[p] for p in _TRAINS) <= _HARDLY * (whole := sum(spent.values()))
         and sum(spent[p] for p in _OF_EVALUATION) >= _MOSTLY * whole
     )
