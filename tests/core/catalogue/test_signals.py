@@ -80,7 +80,16 @@ TRACE = [
 
 
 UNLOADED = StacksEvidence(training=stacks(("other", "t.py:f", 1, 1.0, 1.0)))
-ROLLOUTS = StacksEvidence(training=stacks(("eval", "t.py:f", 1, 1.0, 1.0), ("env", "e.py:step", 1, 1.0, 1.0)))
+ROLLOUTS = StacksEvidence(
+    training=stacks(
+        ("eval", "t.py:main t.py:act", 1, 1.0, 1.0),
+        ("env", "t.py:main e.py:Maze.step", 1, 1.0, 1.0),
+        ("other", "t.py:main t.py:reward", 2, 1.0, 1.0),
+        ("other", "t.py:main t.py:update t.py:sample", 3, 1.0, 1.0),
+        ("backward", "t.py:main t.py:update", 4, 1.0, 1.0),
+        code={"t.py:reward:2": "", "t.py:sample:3": ""},
+    )
+)
 
 
 def told(**machine: Any) -> set[str]:

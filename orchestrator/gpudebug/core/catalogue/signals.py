@@ -104,6 +104,8 @@ _STACKS = {
     "eval_share": Signal("share", "evaluation takes {} of the time", "stacks"),
     "act_share": Signal("share", "choosing actions takes {} of the time", "stacks"),
     "env_share": Signal("share", "stepping environments one by one takes {} of the time", "stacks"),
+    "beside_share": Signal("share", "one function beside policy and update runs {} of the time", "stacks"),
+    "batches_share": Signal("share", "making the batches of updates takes {} of the time", "stacks"),
     "hot_share": Signal("share", "one function of the training's own code takes {} of the time", "stacks"),
     "hot_python_share": Signal("share", "one function burns {} of the time on the CPU", "stacks"),
     "hot_in_forward_share": Signal("share", "one function within the forward takes {} of the time", "stacks"),

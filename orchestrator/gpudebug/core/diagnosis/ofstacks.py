@@ -7,7 +7,8 @@ from typing import Any
 
 from gpudebug.core.command.cadence import EVALUATION
 from gpudebug.core.inside.stacks import shares
-from gpudebug.core.inside.stacks.evaluation import acting, evaluation
+from gpudebug.core.inside.stacks.evaluation import evaluation
+from gpudebug.core.inside.stacks.rollouts import rollout_shares
 from gpudebug.core.records import Stacks, StacksEvidence
 from gpudebug.core.words import SignalValue
 
@@ -93,18 +94,11 @@ def _training(stacks: Stacks) -> dict[str, SignalValue | None]:
 
 
 def rollouts(stacks: StacksEvidence | None, kind: str) -> dict[str, SignalValue | None]:
-    """The shares of the watched time (0 to 1) in which a policy acts and environments are stepped one by one,
-    of reinforcement learning; {} if the stacks show no forward without gradients, and no environment."""
+    """What rollouts and the batches of updates take, of reinforcement learning; {} of anything else."""
     found = stacks.training if stacks else None
-    if found is None or kind != "rl" or found.seconds <= 0:
+    if found is None or kind != "rl":
         return {}
-    rows = shares.seen(found)
-    acts = any(one.phase in ("eval", "act") for one in rows)
-    stepped = sum(one.seconds for one in rows if one.phase == "env")
-    return {
-        "act_share": acting(found, EVALUATES) if acts else None,
-        "env_share": min(1.0, stepped / found.seconds) if stepped else None,
-    }
+    return {f"{name}_share": value for name, value in rollout_shares(found, EVALUATES)._asdict().items()}
 
 
 def evaluates(
@@ -121,7 +115,7 @@ def evaluates(
     if found is None or kind == "inference":
         return None
     phases = {one.phase for one in shares.seen(found)}
-    if "eval" in phases:
+    if phases & ({"eval", "act"} if kind == "rl" else {"eval"}):
         return evaluation(found, EVALUATES if kind == "rl" else None).value
     if phases != {"other"} and found.starved_s is not None:
         return 0.0
