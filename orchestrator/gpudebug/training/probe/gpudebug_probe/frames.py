@@ -142,7 +142,10 @@ class Frames:
         """The frame that says what is done: the user's, or one of the packages that train below its line."""
         driver = (ids[at], line)
         if phase is BACKWARD or phase is OPTIMIZER:
-            packages = {owner for key in ids[:at] if (owner := self.known[key].owner)}
+            entries = [self.known[key] for key in ids[:at]]
+            # What calls PyTorch, and not what that calls.
+            begins = max((i for i, entry in enumerate(entries) if entry.mark is phase), default=at)
+            packages = {entry.owner for entry in entries[begins:] if entry.owner}
             if packages:
                 self._below.setdefault(driver, set()).add(phase)
                 self._trainers.setdefault(driver, set()).update(packages)
