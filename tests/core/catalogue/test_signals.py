@@ -87,6 +87,7 @@ ROLLOUTS = StacksEvidence(
         ("other", "t.py:main t.py:reward", 2, 1.0, 1.0),
         ("other", "t.py:main t.py:update t.py:sample", 3, 1.0, 1.0),
         ("backward", "t.py:main t.py:update", 4, 1.0, 1.0),
+        ("optimizer", "t.py:main t.py:update", 5, 1.0, 1.0),
         code={"t.py:reward:2": "", "t.py:sample:3": ""},
     )
 )

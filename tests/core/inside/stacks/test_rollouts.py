@@ -15,7 +15,8 @@ COLLECT, UPDATE = (
 LEARNS = (
     ("forward", f"{UPDATE} sb3/p.py:Policy.forward", 10, 1.0, 1.0),
     ("backward", f"{UPDATE} torch/_tensor.py:backward", 11, 1.0, 1.0),
-    ("other", UPDATE, 12, 0.5, 0.5),
+    ("optimizer", f"{UPDATE} optim/adam.py:Adam.step", 13, 0.25, 0.25),
+    ("other", UPDATE, 12, 0.25, 0.25),
 )
 CODE = {
     "sb3/a.py:train:12": "loss = a + b",

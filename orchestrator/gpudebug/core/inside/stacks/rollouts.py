@@ -14,9 +14,7 @@ from gpudebug.core.records import Stacks
 _ACTS = ("eval", "act")
 _LEARNS = ("forward", "backward", "optimizer")
 _UPDATES = ("backward", "optimizer")
-_ROOT = 0.97
-"""A function with more of the time than this has everything below it: it is no part of the training."""
-_HALF = 0.5
+_MOST, _HALF = 0.8, 0.5
 _HARDLY = 0.02
 """Of a function's time what samples at its edges may put into the wrong phase."""
 
@@ -42,7 +40,7 @@ def rollout_shares(stacks: Stacks, evaluation: str) -> RolloutShares:
     evaluates = evaluating(stacks, evaluation)
     rows = [one for one in seen(stacks) if evaluates.isdisjoint(one.frames)]
     spent = _spent(rows)
-    updates = _updating(rows, spent, stacks.seconds)
+    update = _update(rows, spent)
     sums: defaultdict[str, float] = defaultdict(float)
     beside: defaultdict[str, float] = defaultdict(float)
     for one in rows:
@@ -54,7 +52,7 @@ def rollout_shares(stacks: Stacks, evaluation: str) -> RolloutShares:
             function = one.frames[one.own]
             if _any(spent[function], (*_LEARNS, *_ACTS)):
                 continue
-            if not updates.isdisjoint(one.frames):
+            if update in one.frames:
                 sums["batches"] += one.seconds
             elif not one.packaged:
                 beside[function] += one.within("running")
@@ -75,22 +73,24 @@ def _spent(rows: Sequence[SampledStack]) -> Spent:
     return found
 
 
-def _updating(rows: Sequence[SampledStack], spent: Spent, seconds: float) -> frozenset[str]:
-    """Functions of updates: something trains in them, most actions are chosen elsewhere, and no environment
-    is stepped."""
-    acts = sum(one.seconds for one in rows if one.phase in _ACTS)
-    found = set()
-    for frame, phases in spent.items():
-        whole = sum(phases.values())
-        acting = sum(phases.get(phase, 0.0) for phase in _ACTS)
-        if (
-            _any(phases, _UPDATES)
-            and whole < _ROOT * seconds
-            and (acting < _HALF * acts or not acting)
-            and phases.get("env", 0.0) <= _HARDLY * whole
-        ):
-            found.add(frame)
-    return frozenset(found)
+def _update(rows: Sequence[SampledStack], spent: Spent) -> str | None:
+    """The function of an update: the innermost with most of backward and optimizer; None if environments are
+    stepped, or actions chosen, below it, too."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    for one in rows:
+        sums[one.phase] += one.seconds
+    within = [
+        frame
+        for frame, phases in spent.items()
+        if all(phases.get(phase, 0.0) >= _MOST * sums[phase] > 0 for phase in _UPDATES)
+    ]
+    if not within:
+        return None
+    found = min(within, key=lambda frame: sum(spent[frame].values()))
+    # A network that is asked for targets acts as well: environments tell more, if their steps are known.
+    collecting = ("env",) if sums["env"] else _ACTS
+    collects = sum(spent[found].get(phase, 0.0) for phase in collecting)
+    return found if collects < _HALF * sum(sums[phase] for phase in collecting) else None
 
 
 def _any(phases: Mapping[str, float], wanted: Sequence[str]) -> bool:
