@@ -93,3 +93,19 @@ def test_what_evaluates_takes_no_time_of_rollouts() -> None:
 
 def test_a_supervised_step_shows_none_of_it() -> None:
     assert rollout_shares(stacks(*LEARNS, code=CODE), NAMED)[:2] == (None, None)
+
+
+def test_what_a_function_does_around_a_forward_that_acts_is_acting_as_far_as_no_update_calls_it() -> None:
+    choose = "t.py:main t.py:Agent.get_action"
+    rows = (
+        ("act", f"{choose} nn/linear.py:Linear.forward", 50, 3.0, 3.0),
+        ("forward", f"{choose} nn/linear.py:Linear.forward", 50, 1.0, 1.0),
+        ("other", f"{choose} distributions/categorical.py:sample", 51, 4.0, 4.0),
+        ("backward", "t.py:main torch/_tensor.py:backward", 60, 1.0, 1.0),
+        ("optimizer", "t.py:main optim/adam.py:Adam.step", 61, 0.5, 0.5),
+        ("env", "t.py:main envs/pole.py:Pole.step", 62, 0.5, 0.5),
+    )
+    code = {"t.py:Agent.get_action:51": "action = probs.sample()"}
+    found = rollout_shares(stacks(*rows, code=code), NAMED)
+    assert found.act == pytest.approx((3.0 + 0.75 * 4.0) / 10.0)
+    assert (found.beside, found.batches) == (None, None)

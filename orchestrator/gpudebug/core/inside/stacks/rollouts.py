@@ -14,7 +14,7 @@ from gpudebug.core.records import Stacks
 _ACTS = ("eval", "act")
 _LEARNS = ("forward", "backward", "optimizer")
 _UPDATES = ("backward", "optimizer")
-_MOST, _HALF = 0.8, 0.5
+_MOST, _HALF, _MUCH = 0.8, 0.5, 0.3
 _HARDLY = 0.02
 """Of a function's time what samples at its edges may put into the wrong phase."""
 
@@ -22,9 +22,10 @@ _HARDLY = 0.02
 class RolloutShares(NamedTuple):
     """Shares (0 to 1) of the watched time, outside of evaluation; None where no stack shows it.
 
-    `act`: a policy chooses actions, in forwards without gradients. `env`: environments are stepped, one at a
-    time. `beside`: the largest one of a function of the user's that runs between updates, and neither acts
-    nor trains, as for rewards. `batches`: functions that an update calls before it trains, as for samples.
+    `act`: a policy chooses actions, in forwards without gradients and in what the functions around them do
+    for it, as sampling from a distribution. `env`: environments are stepped, one at a time. `beside`: the
+    largest one of a function of the user's that runs between updates, and neither acts nor trains, as for
+    rewards. `batches`: functions that an update calls before it trains, as for samples.
     """
 
     act: float | None = None
@@ -40,7 +41,7 @@ def rollout_shares(stacks: Stacks, evaluation: str) -> RolloutShares:
     evaluates = evaluating(stacks, evaluation)
     rows = [one for one in seen(stacks) if evaluates.isdisjoint(one.frames)]
     spent = _spent(rows)
-    update = _update(rows, spent)
+    update, acts = _update(rows, spent), _choosing(spent)
     sums: defaultdict[str, float] = defaultdict(float)
     beside: defaultdict[str, float] = defaultdict(float)
     for one in rows:
@@ -49,8 +50,11 @@ def rollout_shares(stacks: Stacks, evaluation: str) -> RolloutShares:
         elif one.phase == "env":
             sums["env"] += one.seconds
         elif one.phase == "other" and one.own is not None:
+            chooses = next((acts[frame] for frame in one.frames if frame in acts), 0.0)
+            if chooses:
+                sums["act"] += chooses * one.seconds
             function = one.frames[one.own]
-            if _any(spent[function], (*_LEARNS, *_ACTS)):
+            if chooses or _any(spent[function], (*_LEARNS, *_ACTS)):
                 continue
             if update in one.frames:
                 sums["batches"] += one.seconds
@@ -70,6 +74,19 @@ def _spent(rows: Sequence[SampledStack]) -> Spent:
     for one in rows:
         for frame in set(one.frames):
             found[frame][one.phase] += one.seconds
+    return found
+
+
+def _choosing(spent: Spent) -> dict[str, float]:
+    """The functions that do little but have a policy choose actions, each with the part (0 to 1) of its time
+    for which it does: an update may call it, too."""
+    found = {}
+    for frame, phases in spent.items():
+        acting = sum(phases.get(phase, 0.0) for phase in _ACTS)
+        forwards = acting + phases.get("forward", 0.0)
+        else_ = _any(phases, _UPDATES) or _any(phases, ("env",))
+        if acting and not else_ and forwards >= _MUCH * sum(phases.values()):
+            found[frame] = acting / forwards
     return found
 
 
