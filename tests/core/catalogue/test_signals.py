@@ -38,7 +38,8 @@ def test_what_can_be_below_zero_has_its_sentence() -> None:
 PROBE: dict[str, Any] = {
     "pid": 1, "steps": 50, "span_steps": 40, "start_s": 1.0, "end_s": 5.0, "alloc_retries": 1,
     "cpu_cores": 1.0, "step_time_p50_s": 0.1, "step_time_p95_s": 0.2, "backwards_per_step": 1.0,
-    "blocking_reads_per_step": 1.0, "inputs_per_step": 64.0,
+    "blocking_reads_per_step": 1.0, "inputs_per_step": 64.0, "rows_per_backward": 64.0,
+    "acts": {"count": 400, "rows": 400.0, "seconds": 0.4},
     "stall_every_steps": 9.0, "syncs_per_step": 1.0, "loader_starts_per_step": 0.1, "world_size": 2,
     **{name: 0.1 for name in ProbeEvidence.model_fields if name.endswith("_share")},
     **{way: {"count": 40, "mb": 8.0, "seconds": 0.1, "pinned_share": 0.5} for way in ("h2d", "d2h")},
@@ -79,6 +80,17 @@ TRACE = [
 
 
 UNLOADED = StacksEvidence(training=stacks(("other", "t.py:f", 1, 1.0, 1.0)))
+ROLLOUTS = StacksEvidence(
+    training=stacks(
+        ("eval", "t.py:main t.py:act", 1, 1.0, 1.0),
+        ("env", "t.py:main e.py:Maze.step", 1, 1.0, 1.0),
+        ("other", "t.py:main t.py:reward", 2, 1.0, 1.0),
+        ("other", "t.py:main t.py:update t.py:sample", 3, 1.0, 1.0),
+        ("backward", "t.py:main t.py:update", 4, 1.0, 1.0),
+        ("optimizer", "t.py:main t.py:update", 5, 1.0, 1.0),
+        code={"t.py:reward:2": "", "t.py:sample:3": ""},
+    )
+)
 
 
 def told(**machine: Any) -> set[str]:
@@ -96,7 +108,10 @@ def told(**machine: Any) -> set[str]:
         expected=[{"figure": "steps_per_s", "range": [1.0, 2.0], "measured": 0.5}],
     )
     unloaded = Evidence.model_validate({**EVIDENCE, "stacks": UNLOADED}).model_dump(mode="json")
-    return {*found.signals, *facts_of([unloaded]).signals}
+    rollouts = Evidence.model_validate({**EVIDENCE, "framework": "sb3", "stacks": ROLLOUTS}).model_dump(
+        mode="json"
+    )
+    return {*found.signals, *facts_of([unloaded]).signals, *facts_of([rollouts]).signals}
 
 
 def test_every_signal_is_told_by_something_and_nothing_else_is() -> None:

@@ -47,6 +47,14 @@ CODES = {
     "forward": "train(Net(forward=0.02))",
     "backward": "train(Net(backward=0.02))",
     "optimizer": "train(Net(), make=Sleepy)",
+    "acting": """
+def step(net, optimizer):
+    with torch.no_grad():
+        for rows in (1, 1, 2, 40): net(torch.ones(rows, 2))
+    net(torch.ones(32, 2)).backward()
+    optimizer.step()
+train(Net(), step)
+""",
     "closure": """
 def step(net, optimizer):
     def closure():
@@ -232,6 +240,14 @@ def test_what_a_backward_takes_in_is_counted(told: Mapping[str, Told]) -> None:
     counters = told["fed twice"].counters
     # The first forward of each backward, its largest tensor, wherever it is in the arguments.
     assert counters["inputs_n"] == 60 * counters["backward_n"]
+
+
+def test_forwards_of_few_rows_without_gradients_are_those_that_act(told: Mapping[str, Told]) -> None:
+    counters = told["acting"].counters
+    # What the first iterations do comes before the training's rows are known.
+    assert (counters["acts_n"], counters["acts_rows_n"]) == (3 * (STEPS - 2), 4 * (STEPS - 2))
+    assert counters["acts_s"] > 0 and counters["rows_n"] == 32 * counters["backward_n"]
+    assert "acts_n" not in told["forward"].counters
 
 
 def test_errors_end_a_phase(told: Mapping[str, Told]) -> None:

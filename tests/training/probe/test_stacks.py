@@ -120,6 +120,49 @@ print(names[at], line)
     assert alone(tmp_path, code).out == "tool/__init__.py:main 2\n"
 
 
+TRAINERS = """
+import os
+sys.path.insert(0, {site!r})
+frames._torch = os.path.join({site!r}, "torch") + os.sep
+import fits, looks
+def take(frame):
+    phase, ids, at, line = frames.fold(stack_from(frame))
+    return frames.known[ids[at]].name, ids[at] in frames.packaged
+looks.take = take
+def learn(*phases): return [found for found in fits.learn(phases)]
+def log(): return looks.look()
+"""
+PACKAGES = {
+    "torch/__init__.py": "from torch._tensor import backward\nfrom torch.optim.sgd import step\n",
+    "torch/_tensor.py": "def backward(then): return then()\n",
+    "torch/optim/__init__.py": "",
+    "torch/optim/sgd.py": "def step(then): return then()\n",
+    "looks/__init__.py": "import sys\ndef look(): return take(sys._getframe())\n",
+    "fits/__init__.py": "import looks, torch\ndef learn(phases): return list(map(train, phases))\n"
+    "def train(name): return getattr(torch, name)(looks.look) if name else collect()\n"
+    "def collect(): return looks.look()\n",
+}
+
+
+def test_the_framework_that_trains_below_a_line_is_looked_into(tmp_path: Path) -> None:
+    """From when a backward and a step of an optimizer were seen there; other packages stay a line's own."""
+    site = tmp_path / "lib" / "site-packages"
+    for name, text in PACKAGES.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text)
+    code = TRAINERS.format(site=str(site)) + "print(*learn('', 'backward', 'step', ''), log(), sep='\\n')"
+    done = alone(tmp_path, code)
+    assert done.err == ""
+    own, package = f"{tmp_path.name}/train.py", "fits/__init__.py"
+    assert done.out.splitlines() == [
+        f"('{own}:learn', False)",
+        f"('{own}:learn', False)",
+        f"('{package}:train', True)",
+        f"('{package}:collect', True)",
+        f"('{own}:log', False)",
+    ]
+
+
 def test_a_comprehension_is_its_functions_code(tmp_path: Path) -> None:
     squares = "def squares(): return [fold() for _ in range(1)][0]\n"
     code = FOLDS + squares + "print([n.split(':')[1] for n in squares()[0]])"

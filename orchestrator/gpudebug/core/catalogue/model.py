@@ -41,7 +41,7 @@ class Term(Strict):
     section: str | None = None
     flag: str | None = None
     printed: str | None = None
-    phase: Literal["data", "forward", "eval", "backward", "optimizer", "other"] | None = None
+    phase: Literal["data", "forward", "eval", "act", "backward", "optimizer", "env", "other"] | None = None
     state: Literal["running", "waiting"] | None = None
     of: Literal["training", "workers"] = "training"
 

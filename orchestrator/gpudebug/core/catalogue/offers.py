@@ -158,7 +158,11 @@ class _CauseOnCommand:
         None if that option is in the command with others behind it: a word at the end would be theirs.
         """
         through = framework.through
-        if through is None or "." not in name or folded(name) in self.options:
+        option = self.options.get(folded(name))
+        if option is not None and not option.given:
+            # As the program itself spells it.
+            return option.name
+        if through is None or "." not in name or option is not None:
             return name
         dashed = [o for o in command_line.program_options(self.argv) if o.style != "override"]
         if not any(folded(option.name) == folded(through) for option in dashed):

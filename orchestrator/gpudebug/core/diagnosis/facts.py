@@ -63,6 +63,7 @@ def facts_of(
     _add(signals, ofstacks.signals(stacks))
     _add(signals, ofattached.signals(evidence, stacks, number(signals.get("cores"))))
     _add(signals, {"eval_share": ofstacks.evaluates(stacks, kind, evidence)})
+    _add(signals, ofstacks.rollouts(stacks, kind))
     _add(signals, _log(evidence))
     _add(signals, context.of_trace(trace))
     _add(signals, context.of_others(number(signals.get("gpu_util")), reference, expected))

@@ -42,6 +42,7 @@ def signals(evidence: Sequence[Record], cores: float | None) -> dict[str, Signal
         "world_size": _world(probes[-1], facts),
         "rank_skew": _skew(ranks),
         "batch_size": mean([e.get("batch_size") for e in evidence]) or number(facts.get("batch_size")),
+        **_acts(probes),
         **_copies(probes),
         **_loader(facts, cores),
         **_settings(facts, cores, len(probes[-1].get("ranks") or ()) or 1),
@@ -84,6 +85,18 @@ def _world(probe: Record, facts: Record) -> float | None:
 def _skew(ranks: Sequence[Record]) -> float | None:
     waits = [w for r in ranks if (w := number(r.get("data_wait_share"))) is not None]
     return max(waits) - min(waits) if len(waits) > 1 else None
+
+
+def _acts(probes: Sequence[Record]) -> dict[str, SignalValue | None]:
+    """Of forwards in which a policy acts; 0 a step if the rows of training's forwards are known alone."""
+    train = mean([p.get("rows_per_backward") for p in probes])
+    known = [(p, a) for p in probes if (a := p.get("acts"))]
+    per_step = mean([_per(a.get("count"), p.get("span_steps")) for p, a in known])
+    return {
+        "train_rows": train,
+        "act_rows": mean([_per(a.get("rows"), a.get("count")) for _, a in known]),
+        "acts_per_step": 0.0 if per_step is None and train is not None else per_step,
+    }
 
 
 def _copies(records: Sequence[Record]) -> dict[str, SignalValue | None]:

@@ -8,12 +8,13 @@ from typing import Any
 from gpudebug.core.command.cadence import EVALUATION
 from gpudebug.core.inside.stacks import shares
 from gpudebug.core.inside.stacks.evaluation import evaluation
+from gpudebug.core.inside.stacks.rollouts import rollout_shares
 from gpudebug.core.records import Stacks, StacksEvidence
 from gpudebug.core.words import SignalValue
 
 _CROWDED = 15.0
 """Percent of the cores that others use: from here on threads that could run are kept waiting for one."""
-_COMPUTING = ("forward", "eval", "backward", "optimizer")
+_COMPUTING = ("forward", "eval", "act", "backward", "optimizer")
 _LEAST = 0.1
 _SEVERAL = 2
 EVALUATES = (
@@ -23,7 +24,7 @@ EVALUATES = (
     r"|evaluation_loop\.py:|:EvalCallback\."
 )
 """How functions that evaluate are called. A name alone is no evidence of one."""
-_BUT_DATA = ("forward", "eval", "backward", "optimizer", "other")
+_BUT_DATA = ("forward", "eval", "act", "backward", "optimizer", "env", "other")
 
 
 def together(found: Sequence[Mapping[str, Any] | None]) -> StacksEvidence | None:
@@ -92,6 +93,14 @@ def _training(stacks: Stacks) -> dict[str, SignalValue | None]:
     }
 
 
+def rollouts(stacks: StacksEvidence | None, kind: str) -> dict[str, SignalValue | None]:
+    """What rollouts and the batches of updates take, of reinforcement learning; {} of anything else."""
+    found = stacks.training if stacks else None
+    if found is None or kind != "rl":
+        return {}
+    return {f"{name}_share": value for name, value in rollout_shares(found, EVALUATES)._asdict().items()}
+
+
 def evaluates(
     stacks: StacksEvidence | None, kind: str, evidence: Sequence[Mapping[str, Any]]
 ) -> float | None:
@@ -106,7 +115,7 @@ def evaluates(
     if found is None or kind == "inference":
         return None
     phases = {one.phase for one in shares.seen(found)}
-    if "eval" in phases:
+    if phases & ({"eval", "act"} if kind == "rl" else {"eval"}):
         return evaluation(found, EVALUATES if kind == "rl" else None).value
     if phases != {"other"} and found.starved_s is not None:
         return 0.0

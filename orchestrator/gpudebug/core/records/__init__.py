@@ -20,6 +20,7 @@ from gpudebug.core.records.ended import (
 from gpudebug.core.records.inside import (
     LoadedFiles,
     ProbedCopies,
+    ProbedForwards,
     ProbeEvidence,
     ProbeRank,
     ReadSite,
@@ -63,6 +64,7 @@ __all__ = [
     "ProbeEvidence",
     "ProbeRank",
     "ProbedCopies",
+    "ProbedForwards",
     "ReadSite",
     "Record",
     "Result",

@@ -27,6 +27,15 @@ class ProbedCopies(Record):
     pinned_share: float | None = None
 
 
+class ProbedForwards(Record):
+    """Forwards without gradients of less than half as many rows as training's, in the span of the figures:
+    together they took `rows` rows and `seconds`."""
+
+    count: int
+    rows: float
+    seconds: float
+
+
 class ProbeRank(Record):
     """One training process of a run."""
 
@@ -48,7 +57,8 @@ class ProbeEvidence(Record):
     `background_data_share` what other threads take to fetch them, above 1 if there are several: what
     training waits for those is not known. `device_time_share` is the device's time in iterations, without
     what it waited for batches. `inputs_per_step` are the elements that a step takes in: of the largest tensor
-    of the first forward of each backward pass. `stall_share` is the time that steps above 1.5 times the
+    of the first forward of each backward pass; `rows_per_backward` are that forward's rows, and `acts` the
+    forwards in which a policy acts. `stall_share` is the time that steps above 1.5 times the
     median take beyond it, one in `stall_every_steps`.
     `steps` are the whole run's, `samples_per_s` those of all `ranks` together. `cpu_cores` is the
     CPU time a second. `facts` are the process's own (device, loaders, optimizers, AMP, …), `off` why the
@@ -80,6 +90,7 @@ class ProbeEvidence(Record):
     optimizer_share: float | None = None
     backwards_per_step: float | None = None
     inputs_per_step: float | None = None
+    rows_per_backward: float | None = None
     blocking_reads_per_step: float | None = None
     blocking_read_share: float | None = None
     syncs_per_step: float | None = None
@@ -90,6 +101,7 @@ class ProbeEvidence(Record):
     cpu_cores: float | None = None
     h2d: ProbedCopies | None = None
     d2h: ProbedCopies | None = None
+    acts: ProbedForwards | None = None
     alloc_retries: int | None = None
     peak_host_mb: float | None = None
     peak_device_mb: float | None = None
@@ -131,13 +143,15 @@ class SectionsEvidence(Record):
 class Stacks(Record):
     """Where one kind of thread was, by samples of its call stack: the thread that trains, or loader workers.
 
-    `frames` are `folder/file.py:function`. Each of `stacks` is a phase (data, forward, eval, backward,
-    optimizer, other), its frames from the outermost in as places in `frames`, the line of the innermost
-    frame of code that is no library's, the seconds that it was seen and those of them that it ran on a CPU,
-    or was ready to while others had it; at most 100, those with the most time. What it waited for in the
-    kernel is a frame `(kernel):socket`. `seconds` and `cpu_s` are of all, `code` the source of such lines by
-    `frame:line`. `starved_s` is how long the thread was ready to run while others had the CPUs, which `cpu_s`
-    has in it; None: unknown.
+    `frames` are `folder/file.py:function`. Each of `stacks` is a phase (data; forward; eval and act: one
+    without gradients, of a network in evaluation mode and in training mode; backward; optimizer; env: an
+    environment's step or reset; other), its frames from the outermost in as places in `frames`, the line of
+    the innermost frame of code that is no library's, or of the framework that trains below such a line, the
+    seconds that it was seen and those of them that it ran on a CPU, or was ready to while others had it; at
+    most 100, those with the most time. `packaged` are the frames with a line that are a framework's. What
+    it waited for in the kernel is a frame `(kernel):socket`. `seconds` and `cpu_s` are of all, `code` the
+    source of such lines by `frame:line`. `starved_s` is how long the thread was ready to run while others had
+    the CPUs, which `cpu_s` has in it; None: unknown.
     """
 
     seconds: float
@@ -147,6 +161,7 @@ class Stacks(Record):
     stacks: tuple[tuple[str, tuple[int, ...], int, float, float], ...] = ()
     code: dict[str, str] = {}
     starved_s: float | None = None
+    packaged: tuple[int, ...] = ()
 
 
 class StacksEvidence(Record):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudebug.core.inside.attached import foreign_frames
-from gpudebug.core.inside.attached.foreign_frames import fold
+from gpudebug.core.inside.attached.foreign_frames import fold, trainers
 from gpudebug.core.inside.attached.raw_stacks import RawFrame
 from gpudebug.training.probe.gpudebug_probe import frames as probes
 
@@ -83,3 +83,36 @@ def test_a_deep_stack_keeps_its_ends_and_the_users_frame() -> None:
     found = fold([MAIN, *deep])
     assert len(found.names) == foreign_frames.INNERMOST + foreign_frames.OUTERMOST
     assert found.names[found.at] == "project/train.py:main"
+
+
+PACKAGES = "/venv/lib/python3.11/site-packages/"
+LEARN = [MAIN, RawFrame("PPO.learn", PACKAGES + "sb3/ppo.py", 300)]
+UPDATE = RawFrame("PPO.train", PACKAGES + "sb3/ppo.py", 200)
+COLLECT = [
+    *LEARN,
+    RawFrame("collect", PACKAGES + "sb3/base.py", 70),
+    RawFrame("f", PACKAGES + "numpy/a.py", 1),
+]
+BACKWARD = [
+    *LEARN,
+    UPDATE,
+    RawFrame("Tensor.backward", TORCH + "_tensor.py", 1),
+    RawFrame("g", PACKAGES + "h/a.py", 1),
+]
+STEP = [*LEARN, UPDATE, RawFrame("Adam.step", TORCH + "optim/adam.py", 1)]
+
+
+def test_the_framework_that_trains_below_a_line_is_looked_into() -> None:
+    below = trainers([COLLECT, BACKWARD, STEP])
+    assert list(below.values()) == [frozenset({"sb3"})]
+    found = fold(COLLECT, below)
+    assert (found.names[found.at], found.line, found.packaged) == ("sb3/base.py:collect", 70, True)
+    # Another line of the same function says itself what it does.
+    other = fold([MAIN._replace(line=20), *COLLECT[1:]], below)
+    assert (other.names[other.at], other.packaged) == ("project/train.py:main", False)
+
+
+def test_a_line_that_only_has_the_backward_done_stays_the_place() -> None:
+    assert trainers([COLLECT, BACKWARD]) == {}
+    assert trainers([[MAIN, *STEP[3:]], [MAIN, *BACKWARD[3:]]]) == {}
+    assert not fold(COLLECT, {}).packaged

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -45,7 +45,8 @@ _PROGRAM = re.compile(r"/bin/[^/.]+$")
 
 class FoldedStack(NamedTuple):
     """A stack as it is reported: names from the outermost in, `at` the user's among them or -1, at `line` of
-    `file`. `worker`: it is a loader worker's. `loader` is the class of the loader's iterator in it, or ""."""
+    `file`. `worker`: it is a loader worker's. `loader` is the class of the loader's iterator in it, or "".
+    `packaged`: the line is one of a framework that trains below a line of the user's."""
 
     phase: str
     names: tuple[str, ...]
@@ -54,6 +55,11 @@ class FoldedStack(NamedTuple):
     file: str
     worker: bool
     loader: str
+    packaged: bool = False
+
+
+Line = tuple[str, str, int]
+"""A function, its file and a line of it."""
 
 
 class _Facts(NamedTuple):
@@ -67,8 +73,38 @@ class _Facts(NamedTuple):
     worker: bool
 
 
-def fold(frames: Sequence[RawFrame]) -> FoldedStack:
-    """Fold one stack, given from the outermost frame in."""
+def trainers(stacks: Iterable[Sequence[RawFrame]]) -> dict[Line, frozenset[str]]:
+    """The packages that train below a line of the user's, by such a line: below it they were seen to call
+    backwards and steps of an optimizer."""
+    phases: dict[Line, set[str]] = {}
+    packages: dict[Line, set[str]] = {}
+    for stack in stacks:
+        inner: list[_Facts] = []
+        for frame in reversed(stack):
+            facts = _facts(frame.name, frame.file)
+            if facts.owner == "":
+                _meet(frame, inner, phases, packages)
+                break
+            inner.append(facts)
+    both = {BACKWARD, OPTIMIZER}
+    return {line: frozenset(packages[line]) for line, met in phases.items() if met >= both}
+
+
+def _meet(
+    frame: RawFrame, inner: Sequence[_Facts], phases: dict[Line, set[str]], packages: dict[Line, set[str]]
+) -> None:
+    """Note what the packages between a frame of the user's and PyTorch have that do."""
+    marked = [i for i, facts in enumerate(inner) if facts.mark in (BACKWARD, OPTIMIZER)]
+    found = {facts.owner for facts in inner[marked[-1] :] if facts.owner} if marked else set()
+    if found:
+        line = frame.name, frame.file, frame.line
+        phases.setdefault(line, set()).add(inner[marked[-1]].mark)
+        packages.setdefault(line, set()).update(found)
+
+
+def fold(frames: Sequence[RawFrame], below: Mapping[Line, frozenset[str]] | None = None) -> FoldedStack:
+    """Fold one stack, given from the outermost frame in; `below` are the packages that train below lines of
+    the user's."""
     phase, worker, loader, package = OTHER, False, "", None
     kept: list[tuple[RawFrame, _Facts]] = []
     for frame in reversed(frames):
@@ -84,18 +120,21 @@ def fold(frames: Sequence[RawFrame]) -> FoldedStack:
         worker = worker or facts.worker
         if facts.first:
             break
-    at = _place_of("", kept)
+    at = _place_of(("",), kept)
     if at < 0 and package is not None:
-        at = _place_of(package, kept)
-    kept, at = _cut(kept, at)
+        at = _place_of((package,), kept)
+    own = kept[at][0] if at >= 0 else RawFrame("", "", 0)
+    inner = _place_of((below or {}).get((own.name, own.file, own.line), ()), kept)
+    packaged = 0 <= inner < at
+    kept, at = _cut(kept, inner if packaged else at)
     frame = kept[at][0] if at >= 0 else RawFrame("", "", 0)
     names = tuple(facts.name for _, facts in reversed(kept))
     outer = len(kept) - 1 - at if at >= 0 else -1
-    return FoldedStack(phase, names, outer, frame.line, frame.file, worker, loader)
+    return FoldedStack(phase, names, outer, frame.line, frame.file, worker, loader, packaged)
 
 
-def _place_of(owner: str, kept: Sequence[tuple[RawFrame, _Facts]]) -> int:
-    return next((i for i, (_, facts) in enumerate(kept) if facts.owner == owner), -1)
+def _place_of(owners: Collection[str], kept: Sequence[tuple[RawFrame, _Facts]]) -> int:
+    return next((i for i, (_, facts) in enumerate(kept) if facts.owner in owners), -1)
 
 
 def _cut(kept: list[tuple[RawFrame, _Facts]], at: int) -> tuple[list[tuple[RawFrame, _Facts]], int]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gpudebug.core.inside.attached.foreign_frames import OTHER, FoldedStack, fold
+from gpudebug.core.inside.attached.foreign_frames import OTHER, FoldedStack, Line, fold, trainers
 from gpudebug.core.inside.attached.raw_stacks import RawStack
 
 MOST_STACKS = 100
@@ -80,12 +80,13 @@ def looks_of(
     if not count:
         return None
     cpu_s = cpu_of(mine[0].tid)
-    took = _folded(mine, seconds / count)
+    below = trainers(one.frames for one in mine)
+    took = _folded(mine, seconds / count, below)
     if ran is None:
         spent = _guessed(took, cpu_s)
     else:
         share = seconds / max(ran_looks, 1)
-        spent = _folded((one for one in ran if one.thread == thread), share)
+        spent = _folded((one for one in ran if one.thread == thread), share, below)
         spent = _brought_to(took, spent, cpu_s)
     found = [
         LookedStack(stack, value, min(value, spent.get(stack, 0.0)), round(value * count / seconds))
@@ -115,10 +116,12 @@ def _thread(seen: Sequence[RawStack]) -> str | None:
     return main if main is not None else max(seen, key=lambda one: one.times).thread if seen else None
 
 
-def _folded(stacks: Iterable[RawStack], each: float) -> dict[FoldedStack, float]:
+def _folded(
+    stacks: Iterable[RawStack], each: float, below: Mapping[Line, frozenset[str]]
+) -> dict[FoldedStack, float]:
     found: dict[FoldedStack, float] = {}
     for one in stacks:
-        key = fold(one.frames)
+        key = fold(one.frames, below)
         found[key] = found.get(key, 0.0) + one.times * each
     return found
 
@@ -168,10 +171,13 @@ def stacks_line(
     """
     numbers: dict[str, int] = {}
     stacks, code = [], {}
+    packaged: dict[int, None] = {}
     for stack, seconds, cpu_s, count in looks.stacks[:most]:
         places = [numbers.setdefault(name, len(numbers)) for name in stack.names]
         if stack.at >= 0:
             code[f"{places[stack.at]}:{stack.line}"] = sources.get((stack.file, stack.line), "")
+            if stack.packaged:
+                packaged[places[stack.at]] = None
         stacks.append([stack.phase, places, stack.line, round(seconds, 4), round(cpu_s, 4), count])
     return {
         "kind": "stacks",
@@ -186,4 +192,5 @@ def stacks_line(
         "frames": list(numbers),
         "stacks": stacks,
         "code": code,
+        "packaged": list(packaged),
     }

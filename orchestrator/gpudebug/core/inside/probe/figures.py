@@ -7,7 +7,7 @@ from typing import Any
 
 from gpudebug.core.inside.probe.processes import ProbeRecord, TrainingProcess
 from gpudebug.core.inside.probe.spans import ProcessSpan, middle, percentile, steady
-from gpudebug.core.records import ProbedCopies, ProbeEvidence, ProbeRank, Window
+from gpudebug.core.records import ProbedCopies, ProbedForwards, ProbeEvidence, ProbeRank, Window
 
 MB = 2.0**20
 FEW_STEPS = 5
@@ -84,6 +84,7 @@ def _figures(span: ProcessSpan) -> dict[str, Any]:
         "optimizer_share": _per(span, "optimizer_s"),
         "backwards_per_step": _per(span, "backward_n", span.steps),
         "inputs_per_step": _per(span, "inputs_n", span.steps),
+        "rows_per_backward": _rows(span),
         "blocking_reads_per_step": _per(span, "reads_n", span.steps),
         "blocking_read_share": _per(span, "reads_s"),
         "syncs_per_step": _per(span, "sync_n", span.steps),
@@ -93,6 +94,7 @@ def _figures(span: ProcessSpan) -> dict[str, Any]:
         "cpu_cores": _per(span, "cpu_s"),
         "h2d": _copies(span, "h2d"),
         "d2h": _copies(span, "d2h"),
+        "acts": _acts(span),
     }
 
 
@@ -133,6 +135,18 @@ def _copies(span: ProcessSpan, direction: str) -> ProbedCopies | None:
         seconds=took,
         pinned_share=min(1.0, pinned / count) if pinned is not None and count else None,
     )
+
+
+def _rows(span: ProcessSpan) -> float | None:
+    backwards = span.delta("backward_n")
+    return _per(span, "rows_n", backwards) if backwards else None
+
+
+def _acts(span: ProcessSpan) -> ProbedForwards | None:
+    count, rows, seconds = (span.delta(f"acts_{what}") for what in ("n", "rows_n", "s"))
+    if not count or rows is None or seconds is None:
+        return None
+    return ProbedForwards(count=round(count), rows=rows, seconds=seconds)
 
 
 def _first_step(process: TrainingProcess) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 
 from gpudebug.core.inside.stacks.patterns import pattern
@@ -9,10 +10,14 @@ from gpudebug.core.inside.stacks.shares import CodeLine, SampledStack, Taken, se
 from gpudebug.core.records import Stacks
 
 _TRAINS = ("backward", "optimizer", "forward")
-_OF_EVALUATION = ("eval", "data")
+_OF_EVALUATION = ("data", "env")
+_ACTS = ("eval", "act")
 _HARDLY = 0.02
 """Of a function's time what samples at its edges may put into the wrong phase."""
-_MOSTLY = 0.5
+_MOSTLY, _PARTLY = 0.5, 0.2
+"""Of a function's time; the smaller one where its name says that it evaluates."""
+_CHECKS = re.compile(r"(?:^|/)distributions/\w+\.py:")
+"""PyTorch's distributions: they validate what they are given, within a forward."""
 
 
 def evaluation(stacks: Stacks, named: str | None = None) -> Taken:
@@ -23,12 +28,9 @@ def evaluation(stacks: Stacks, named: str | None = None) -> Taken:
     this expression is found.
     """
     rows = seen(stacks)
-    if stacks.seconds <= 0 or not any(one.phase == "eval" for one in rows):
+    if stacks.seconds <= 0 or not any(one.phase in _ACTS for one in rows):
         return Taken(0.0)
-    evaluates = _functions(rows)
-    if named is not None:
-        search = pattern(named).search
-        evaluates = frozenset(frame for frame in evaluates if search(frame))
+    evaluates = _functions(rows, _MOSTLY, ("eval",)) if named is None else evaluating(stacks, named)
     spent: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for one in rows:
         function = next((frame for frame in one.frames if frame in evaluates), None)
@@ -46,9 +48,16 @@ def evaluation(stacks: Stacks, named: str | None = None) -> Taken:
     return Taken(min(1.0, total / stacks.seconds), place, seconds / total)
 
 
-def _functions(rows: tuple[SampledStack, ...]) -> frozenset[str]:
-    """Those in which a network is evaluated for half of their time or more, loading included, and none is
-    trained."""
+def evaluating(stacks: Stacks, named: str) -> frozenset[str]:
+    """The functions that evaluate and in whose name this expression is found: where a policy acts without
+    gradients in rollouts, too, a name is asked for as well."""
+    search = pattern(named).search
+    return frozenset(frame for frame in _functions(seen(stacks), _PARTLY, _ACTS) if search(frame))
+
+
+def _functions(rows: tuple[SampledStack, ...], least: float, by: tuple[str, ...]) -> frozenset[str]:
+    """Those in which a network is evaluated, in a phase of `by`, for so much of their time or more, loading
+    and environments included, and none is trained."""
     phases: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for one in rows:
         for frame in set(one.frames):
@@ -56,7 +65,8 @@ def _functions(rows: tuple[SampledStack, ...]) -> frozenset[str]:
     return frozenset(
         frame
         for frame, spent in phases.items()
-        if spent["eval"] > 0
+        if any(spent[phase] > 0 for phase in by)
+        and not _CHECKS.search(frame)
         and sum(spent[p] for p in _TRAINS) <= _HARDLY * (whole := sum(spent.values()))
-        and sum(spent[p] for p in _OF_EVALUATION) >= _MOSTLY * whole
+        and sum(spent[p] for p in (*_OF_EVALUATION, *by)) >= least * whole
     )

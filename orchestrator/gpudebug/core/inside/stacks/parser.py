@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from gpudebug.core.inside.probe.processes import read_line
 
-PHASES = frozenset({"data", "forward", "eval", "backward", "optimizer", "other"})
+PHASES = frozenset({"data", "forward", "eval", "act", "backward", "optimizer", "env", "other"})
 KINDS = ("training", "workers", "main")
 """Of threads that are watched: `main` is the main thread of a process that no PyTorch trains in."""
 _MARK = '"stacks"'
@@ -36,7 +36,7 @@ class StackLine:
     """One line of a process: what it saw from `start_s` to `end_s`, in seconds since launch.
 
     `places` are seconds and CPU seconds by stack, `seconds` and `cpu_s` those of all; `starved_s` is what
-    the thread waited for a CPU, None if it did not say.
+    the thread waited for a CPU, None if it did not say; `packaged` are frames of a framework that have lines.
     """
 
     pid: int
@@ -49,6 +49,7 @@ class StackLine:
     places: Mapping[Stack, tuple[float, float]]
     code: Mapping[tuple[str, int], str]
     starved_s: float | None = None
+    packaged: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +103,18 @@ def _stack_line(line: Mapping[str, Any]) -> StackLine | None:
         places=places,
         code={(frames[number], at): text for (number, at), text in code.items()},
         starved_s=_number(line.get("starved")),
+        packaged=_packaged(line.get("packaged"), frames),
     )
 
 
 def _frames(value: object) -> list[str]:
     names = value[:_MOST_FRAMES] if isinstance(value, list) else []
     return [name[-_LONGEST_NAME:] if isinstance(name, str) else "?" for name in names]
+
+
+def _packaged(value: object, frames: Sequence[str]) -> frozenset[str]:
+    numbers = value[:_MOST_FRAMES] if isinstance(value, list) else []
+    return frozenset(frames[n] for n in numbers if isinstance(n, int) and 0 <= n < len(frames))
 
 
 def _sources(value: object, frames: Sequence[str]) -> dict[tuple[int, int], str]:

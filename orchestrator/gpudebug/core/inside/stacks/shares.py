@@ -17,6 +17,8 @@ _PYTORCH = re.compile(
 )
 """Files of PyTorch by their last folder; asked of libraries' frames only."""
 _WAITS = frozenset(f"(kernel):{what}" for what in ("sleep", "disk", "page", "socket"))
+_WITHIN = {"env": "other"}
+"""A phase that is a part of another one."""
 _SAID = 60
 _LONG_ENOUGH = 0.02
 
@@ -47,7 +49,8 @@ class Taken(NamedTuple):
 
 
 class SampledStack(NamedTuple):
-    """One stack with its frames as text; seconds. `own` is the place in `frames` of the line's frame."""
+    """One stack with its frames as text; seconds. `own` is the place in `frames` of the line's frame,
+    `packaged` whether that is a framework's."""
 
     phase: str
     frames: tuple[str, ...]
@@ -56,6 +59,7 @@ class SampledStack(NamedTuple):
     cpu_s: float
     own: int | None
     source: str | None
+    packaged: bool = False
 
     @property
     def spot(self) -> tuple[str, int | None, str | None]:
@@ -101,12 +105,14 @@ def _seen(key: _Same) -> tuple[SampledStack, ...]:
 
 
 def _each(stacks: Stacks) -> Iterator[SampledStack]:
+    of_packages = {stacks.frames[i] for i in stacks.packaged if 0 <= i < len(stacks.frames)}
     for phase, indices, line, seconds, cpu_s in stacks.stacks:
         frames = tuple(stacks.frames[i] for i in indices if 0 <= i < len(stacks.frames))
         places = range(len(frames) - 1, -1, -1)
         own = next((i for i in places if f"{frames[i]}:{line}" in stacks.code), None)
         source = stacks.code.get(f"{frames[own]}:{line}") if own is not None else None
-        yield SampledStack(phase, frames, line, seconds, cpu_s, own, source)
+        packaged = own is not None and frames[own] in of_packages
+        yield SampledStack(phase, frames, line, seconds, cpu_s, own, source, packaged)
 
 
 def share(
@@ -118,12 +124,12 @@ def share(
     state: str | None = None,
 ) -> Taken:
     """What of the watched time stacks take that match either expression, in a phase and a state where these
-    are given. Letter case does not count."""
+    are given; `other` has `env` in it. Letter case does not count."""
     frames = _matching(stack, stacks.frames)
     sources = _matching(code, stacks.code.values())
     spent: defaultdict[tuple[str, int | None, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for one in seen(stacks):
-        if phase is not None and one.phase != phase:
+        if phase is not None and phase != one.phase and phase != _WITHIN.get(one.phase):
             continue
         matched = one.source in sources or not frames.isdisjoint(one.frames)
         seconds = one.within(state) if matched else 0.0
@@ -157,14 +163,14 @@ def _matching(expression: str | None, texts: Iterable[str]) -> frozenset[str | N
 def hottest(
     stacks: Stacks, *, phases: Sequence[str] | None = None, state: str | None = None
 ) -> tuple[float, CodeLine | None]:
-    """The largest share of one function of code that is no library's, without what it has PyTorch do.
+    """The largest share of one function of the user's own code, without what it has PyTorch do.
 
     An operator that is called directly counts: it looks like Python's own work.
     """
     functions: defaultdict[str, float] = defaultdict(float)
     places: dict[str, tuple[float, CodeLine]] = {}
     for one in seen(stacks):
-        if one.own is None or (phases is not None and one.phase not in phases):
+        if one.own is None or one.packaged or (phases is not None and one.phase not in phases):
             continue
         if any(_PYTORCH.match(frame) for frame in one.frames[one.own + 1 :]):
             continue
@@ -215,6 +221,7 @@ def together(found: Sequence[Stacks]) -> Stacks | None:
     if len(found) <= 1:
         return found[0] if found else None
     frames: dict[str, int] = {}
+    packaged = {s.frames[i] for s in found for i in s.packaged if 0 <= i < len(s.frames)}
     sums: dict[tuple[str, tuple[int, ...], int], list[float]] = {}
     for stacks in found:
         for phase, indices, line, seconds, cpu_s in stacks.stacks:
@@ -232,6 +239,7 @@ def together(found: Sequence[Stacks]) -> Stacks | None:
         stacks=tuple((*key, seconds, cpu_s) for key, (seconds, cpu_s) in ordered),
         code={name: source for s in found for name, source in s.code.items()},
         starved_s=_sum([s.starved_s for s in found]),
+        packaged=tuple(number for frame, number in frames.items() if frame in packaged),
     )
 
 

@@ -74,12 +74,14 @@ def _merged(
 ) -> Stacks | None:
     places: dict[Stack, list[float]] = {}
     code: dict[tuple[str, int], str] = {}
+    packaged: set[str] = set()
     for one, part in parts:
         for place, (seconds, cpu_s) in one.places.items():
             entry = places.setdefault(place, [0.0, 0.0])
             entry[0] += part * seconds
             entry[1] += part * cpu_s
         code.update(one.code)
+        packaged.update(one.packaged)
     if not parts:
         return None
     kept = _fitting(_shortened(places, code, largest // 2), code, largest)
@@ -97,6 +99,7 @@ def _merged(
         ),
         code={f"{frame}:{line}": scrub(code.get((frame, line), "")) for frame, line in lines},
         starved_s=_starved(parts),
+        packaged=tuple(numbers[frame] for frame in frames if frame in packaged),
     )
 
 

@@ -86,6 +86,17 @@ def largest(torch: Any, values: Any) -> int:
         return 0
 
 
+def rows_of(torch: Any, args: Any, kwargs: Any) -> int:
+    """The first dimension of the first tensor, or dictionary of tensors, of a call; 0 if it has none."""
+    try:
+        first: Any = args[0] if args else next(iter(kwargs.values()), None)
+        if type(first).__module__.startswith("tensordict."):
+            return int(first.batch_size[0])
+        return next((int(one.shape[0]) for one in _tensors(torch, (args, kwargs), DEEPEST) if one.dim()), 0)
+    except Exception:  # noqa: BLE001 - a subclass of the user's
+        return 0
+
+
 def _tensors(torch: Any, value: Any, depth: int) -> Iterator[Any]:
     """The tensors in there. Runs no code of the user's: subclasses are read as what they are."""
     if isinstance(value, torch.Tensor):

@@ -59,7 +59,8 @@ class Calls:
     trainers: threads that step an optimizer; until the first step the one in which training began. on_cpu:
     the training's device is the CPU, as far as is known; `settled` once an optimizer has shown it. looks:
     asked within some of the forwards whether they have seen enough. stepping: told of an optimizer's steps.
-    evaluating: a module in evaluation mode is called that records no gradients.
+    evaluating: a module in evaluation mode is called that records no gradients; acting: one in training mode,
+    of a training.
     """
 
     def __init__(self, torch: Any, recorder: Recorder) -> None:
@@ -68,7 +69,7 @@ class Calls:
         self.trainers = {get_ident()}
         self.looks: list[Callable[[], bool]] = []
         self.stepping: list[Callable[[Any], object]] = []
-        self.evaluating = False
+        self.evaluating = self.acting = False
         self.kinds = {torch.Tensor: PLAIN}
         # Older PyTorch has none of these: nothing is between a call and its tensor.
         self.modes: Callable[[], int] = getattr(torch._C, "_len_torch_function_stack", int)
@@ -87,10 +88,16 @@ class Calls:
         self.trainers.add(get_ident())
         self.sites.clear()
         self._reads[:] = [0, 0.0]
-        self.evaluating = False
+        self.evaluating = self.acting = False
         # What `cpu()` last handed out on the CPU: `x.cpu().numpy()` reads once.
         self.handed: Callable[[], Any] | None = None
         self.on_cpu, self.settled = True, False
+
+    def called(self, module: Any, counts: bool) -> None:
+        """The outermost module is called now; `counts`: with gradients."""
+        trains = module.__dict__.get("training", True)
+        self.evaluating = not counts and not trains
+        self.acting = not counts and trains and self.recorder.steps > 0
 
     def _stepped(self, steps: int) -> None:
         if steps == 1:

@@ -2,8 +2,10 @@
 done twenty times a second while the thread waits.
 
 A frame is `folder/file.py:function`. The *user's* code is what is neither Python's own library nor installed;
-where a program is installed as a whole, it is the package that the program begins in. Frames of this package
-are left out, and those in which modules only pass their calls on.
+where a program is installed as a whole, it is the package that the program begins in. Below a line that has
+the whole training done, as `model.learn(...)` does, the frame that counts is one of the packages that train:
+those that were seen below it to call both backwards and steps of an optimizer. Frames of this package are
+left out, and those in which modules only pass their calls on.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from stat import S_ISREG
 from types import CodeType, FrameType
 from typing import Any
 
+from .environments import steps_one
 from .sites import TYPED_IN
 
 # Frames that are walked, and of these the ones that are kept from inside and from outside.
@@ -31,8 +34,10 @@ INNER = re.compile(r"\.<locals>\.<(?:listcomp|setcomp|dictcomp|genexpr)>")
 LITERAL = re.compile(r"\"[^\"\\]*\"|'[^'\\]*'")
 
 DATA, FORWARD, BACKWARD, OPTIMIZER, OTHER = "data", "forward", "backward", "optimizer", "other"
-# A forward of a network that is in evaluation mode and records no gradients.
-EVAL = "eval"
+# A forward that records no gradients: of a network in evaluation mode, and of one in training mode.
+EVAL, ACT = "eval", "act"
+# The step or reset of an environment.
+ENV = "env"
 # By file within PyTorch and function: what a call is in while such a frame is in its stack.
 MARKS = {
     ("nn/modules/module.py", "_call_impl"): FORWARD,
@@ -42,6 +47,8 @@ MARKS = {
     ("autograd/__init__.py", "backward"): BACKWARD,
     ("autograd/__init__.py", "grad"): BACKWARD,
 }
+# What is in one of the others is the other's.
+WEAK = (OPTIMIZER, ENV)
 LOADER = "utils/data/dataloader.py"
 # What is outside of these is left over from the process that was forked.
 WORKER = ("utils/data/_utils/worker.py", "_worker_loop")
@@ -71,12 +78,23 @@ class CodeFacts:
 class Frames:
     """Folds stacks to keys: phase, ids of code from the innermost out, the user's frame and its line.
 
-    `evaluating` says whether the forward that is going on is one of an evaluation. Without PyTorch a
-    stack has no phase but `other`."""
+    `evaluating` says whether the forward that is going on records no gradients in evaluation mode, `acting`
+    whether in training mode. Without PyTorch a stack has no phase but `other`."""
 
-    def __init__(self, torch: Any = None, evaluating: Callable[[], bool] = bool) -> None:
+    def __init__(
+        self,
+        torch: Any = None,
+        evaluating: Callable[[], bool] = bool,
+        acting: Callable[[], bool] = bool,
+    ) -> None:
         self.known: dict[int, CodeFacts] = {}
         self._evaluating = evaluating
+        self._acting = acting
+        # By the user's code and line: what packages below it had PyTorch do, and these packages.
+        self._below: dict[tuple[int, int], set[str]] = {}
+        self._trainers: dict[tuple[int, int], set[str]] = {}
+        # Code of those packages that was a stack's place.
+        self.packaged: set[int] = set()
         home = getattr(torch, "__file__", None)
         self._torch = os.path.dirname(os.path.abspath(home)) + os.sep if home else "\0"
         self._ours = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -97,7 +115,7 @@ class Frames:
             entry = get(key) or self._learn(code)
             mark = entry.mark
             # Of a forward in a backward, and the other way round, the outer one counts; data before all.
-            if mark and phase is not DATA and not (mark is OPTIMIZER and phase is not OTHER):
+            if mark and phase is not DATA and not (mark in WEAK and phase is not OTHER):
                 phase = mark
             if entry.name and key != last:
                 if at < 0 and entry.owner == "":
@@ -109,20 +127,43 @@ class Frames:
             if entry.first:
                 break
         if at < 0 and package is not None:
-            at, line = self._in_package(stack, package)
-        if phase is FORWARD and self._evaluating():
-            phase = EVAL
+            at, line = self._in_package(stack, (package,))
+        if at >= 0:
+            at, line = self._told(stack, ids, phase, at, line)
+        if phase is FORWARD:
+            phase = EVAL if self._evaluating() else ACT if self._acting() else FORWARD
         if len(ids) > INNERMOST + OUTERMOST:
             ids, at = _cut(ids, at)
         return phase, tuple(ids), at, line
 
-    def _in_package(self, stack: list[FrameType], package: str) -> tuple[int, int]:
+    def _told(
+        self, stack: list[FrameType], ids: list[int], phase: str, at: int, line: int
+    ) -> tuple[int, int]:
+        """The frame that says what is done: the user's, or one of the packages that train below its line."""
+        driver = (ids[at], line)
+        if phase is BACKWARD or phase is OPTIMIZER:
+            entries = [self.known[key] for key in ids[:at]]
+            # What calls PyTorch, and not what that calls.
+            begins = max((i for i, entry in enumerate(entries) if entry.mark is phase), default=at)
+            packages = {entry.owner for entry in entries[begins:] if entry.owner}
+            if packages:
+                self._below.setdefault(driver, set()).add(phase)
+                self._trainers.setdefault(driver, set()).update(packages)
+        if len(self._below.get(driver, ())) < len((BACKWARD, OPTIMIZER)):
+            return at, line
+        inner, its_line = self._in_package(stack, self._trainers[driver])
+        if not 0 <= inner < at:
+            return at, line
+        self.packaged.add(ids[inner])
+        return inner, its_line
+
+    def _in_package(self, stack: list[FrameType], packages: Collection[str]) -> tuple[int, int]:
         at, last = 0, 0
         for frame in stack:
             key = id(frame.f_code)
             entry = self.known[key]
             if entry.name and key != last:
-                if entry.owner == package:
+                if entry.owner in packages:
                     return at, frame.f_lineno or 0
                 at += 1
                 last = key
@@ -143,8 +184,8 @@ class Frames:
 
     def forget(self) -> None:
         """Where generated code made too many: nothing may be folded any more to ids that are not reported."""
-        self.known.clear()
-        self._lines.clear()
+        for store in (self.known, self._lines, self._below, self._trainers, self.packaged):
+            store.clear()
 
     def source(self, file: str, line: int) -> str:
         """A line of source, without white space around it and what could be a secret; "" where it is gone."""
@@ -161,6 +202,8 @@ class Frames:
         if file and not file.startswith("<"):
             file = os.path.normpath(os.path.join(self._start, file))
         owner, mark, shown = self._classified(file, code.co_name)
+        if not mark and steps_one(code):
+            mark = ENV
         place = (file[len(self._torch) :] if file.startswith(self._torch) else "", code.co_name)
         first = place == WORKER or (file.endswith(CHILD[0]) and code.co_name == CHILD[1])
         entry = CodeFacts(code, _name(file, code) if shown else "", owner, mark, file, first)

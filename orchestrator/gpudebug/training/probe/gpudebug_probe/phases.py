@@ -5,7 +5,8 @@ forward: the outermost calls of modules while gradients are recorded, the loss's
 computes. On a GPU this is the time it takes to queue the work, and to wait where the work is read.
 
 Of each backward, the elements that its first forward was given are counted, too: what a step takes in,
-whatever the program prints of it, and whether or not a loader feeds it.
+whatever the program prints of it, and whether or not a loader feeds it. Forwards without gradients that carry
+less than half as many rows as training's are counted with their time and their rows: a policy acts in such.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from importlib import import_module
 from time import perf_counter
 from typing import Any
 
-from .batches import largest
+from .batches import largest, rows_of
 from .calls import Calls, replace, shared
 from .recorder import Recorder
 
+# A forward without gradients of so many times fewer rows than training's is none of a batch of it.
+FEWER = 2
 # Nested steps, and those that an exception ended, which look alike.
 DEEPEST = 8
 
@@ -50,6 +53,8 @@ class _Phases:
         self.look = False
         # Elements of the largest tensor that the first forward since the last backward was given.
         self.given = 0
+        # Rows of what the first forward of the last backward was given.
+        self.rows = 0
         self._torch = torch
         self.recorder.on_begin(self._anew)
         self.recorder.before_beat(self._known)
@@ -57,7 +62,7 @@ class _Phases:
     def _anew(self) -> None:
         self.within.clear()
         self.look = True
-        self.given = 0
+        self.given = self.rows = 0
 
     def _known(self) -> None:
         self.look = True
@@ -71,13 +76,31 @@ class _Phases:
         counters = self.recorder.counters
         counters[name] = counters.get(name, 0.0) + more
 
-    def feed(self, args: Any, kwargs: Any) -> None:
+    def forwarded(self, args: Any, kwargs: Any, took: float, counts: bool) -> None:
+        """A forward took so long; `counts`: with gradients."""
+        if not counts:
+            self._acted(args, kwargs, took)
+            return
+        self.add("forward_s", took)
+        if not self.given:
+            self._feed(args, kwargs)
+
+    def _feed(self, args: Any, kwargs: Any) -> None:
         self.given = largest(self._torch, (args, kwargs))
+        self.rows = rows_of(self._torch, args, kwargs) or self.rows
+
+    def _acted(self, args: Any, kwargs: Any, took: float) -> None:
+        rows = rows_of(self._torch, args, kwargs)
+        if rows and rows * FEWER <= self.rows:
+            self.add("acts_n", 1)
+            self.add("acts_s", took)
+            self.add("acts_rows_n", rows)
 
     def fed(self) -> None:
         """Count what the backward that has ended took in."""
         if self.given:
             self.add("inputs_n", self.given)
+            self.add("rows_n", self.rows)
             self.given = 0
 
 
@@ -126,18 +149,15 @@ def _calling(original: Callable[..., Any], phases: _Phases) -> Callable[..., Any
             looking = not seen_enough()
         passing = not looking
         within.add(thread)
-        calls.evaluating = not counts and not self.__dict__.get("training", True)
+        calls.called(self, counts)
         begun = perf_counter()
         try:
             return original(self, *args, **kwargs)
         finally:
             took = perf_counter() - begun
             within.discard(thread)
-            calls.evaluating = passing = looking = False
-            if counts:
-                phases.add("forward_s", took)
-                if not phases.given:
-                    phases.feed(args, kwargs)
+            calls.evaluating = calls.acting = passing = looking = False
+            phases.forwarded(args, kwargs, took, counts)
 
     if _plain(original):
         # In the original's place rather than around it: one frame less, for each module of each step.

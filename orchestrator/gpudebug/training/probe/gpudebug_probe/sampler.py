@@ -318,11 +318,15 @@ class StackSampler:
         names: dict[str, int] = {}
         known = self._frames.known
         stacks, code = [], {}
+        packaged: dict[int, None] = {}
         for (phase, ids, at, line), (seconds, ran, count) in most:
             # From the outermost in.
             places = [names.setdefault(known[key].name, len(names)) for key in reversed(ids)]
             if at >= 0:
-                code[f"{places[len(ids) - 1 - at]}:{line}"] = self._frames.source(known[ids[at]].file, line)
+                place = places[len(ids) - 1 - at]
+                code[f"{place}:{line}"] = self._frames.source(known[ids[at]].file, line)
+                if ids[at] in self._frames.packaged:
+                    packaged[place] = None
             places = [n for before, n in zip([-1, *places], places) if n != before]
             stacks.append([phase, places, line, round(seconds, 4), _within(ran, seconds), count])
         totals = [sum(entry[place] for entry in seen.values()) for place in range(3)]
@@ -338,6 +342,7 @@ class StackSampler:
             frames=list(names),
             stacks=stacks,
             code=code,
+            packaged=list(packaged),
         )
 
 

@@ -48,7 +48,7 @@ def install(torch: Any, recorder: Recorder) -> None:
     if clock_of is None or not lock_held:
         return
     calls = shared(torch, recorder)
-    watcher = _Watcher(torch, recorder, clock_of, lambda: calls.evaluating)
+    watcher = _Watcher(torch, recorder, clock_of, lambda: calls.evaluating, lambda: calls.acting)
     recorder.on_begin(watcher.seen)
     recorder.on_call(watcher.seen)
     recorder.on_step(watcher.stepped)
@@ -87,9 +87,10 @@ class _Watcher:
         recorder: Recorder,
         clock_of: Callable[[int], int],
         evaluating: Callable[[], bool] = bool,
+        acting: Callable[[], bool] = bool,
     ) -> None:
         self._torch = torch
-        self._evaluating = evaluating
+        self._without_gradients = evaluating, acting
         self._recorder = recorder
         self._clock_of = clock_of
         self._sampler: StackSampler | None = None
@@ -124,7 +125,7 @@ class _Watcher:
                 if self._sampler.late:
                     self._start(self._sampler)
                 return
-            record, frames = RecordFile(self._recorder.run), Frames(self._torch, self._evaluating)
+            record, frames = RecordFile(self._recorder.run), Frames(self._torch, *self._without_gradients)
             self._sampler = StackSampler(of, record, frames, self._recorder.listen)
             self._sampler.target = target
             at_end(self.end)
