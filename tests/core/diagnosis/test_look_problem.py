@@ -9,7 +9,7 @@ from tests.edges.store.test_folders import a_record
 from tests.support.trials import run
 
 from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, is_blind, problem_of
-from gpudebug.core.records import Conditions, Failure
+from gpudebug.core.records import Conditions, Failure, ProbeEvidence
 from gpudebug.core.words import Outcome
 
 
@@ -98,3 +98,10 @@ def test_a_failure_is_told_even_if_the_start_up_made_a_window() -> None:
     assert found.text.endswith("OSError: no data")
     assert is_blind(started)
     assert not is_blind(run(50.0, **failed("OSError: late")))
+
+
+def test_a_failure_before_the_first_step_names_no_cause_however_much_the_probe_was_there() -> None:
+    probe = {"probe": ProbeEvidence(pid=7, steps=0), "steps_per_s": None, "progress_per_s": None}
+    assert is_blind(run(50.0, **failed("KeyError: 'text'"), **probe))
+    assert not is_blind(run(50.0, **failed("KeyError: 'text'"), **{**probe, "progress_per_s": 3.0}))
+    assert not is_blind(run(50.0, **probe))

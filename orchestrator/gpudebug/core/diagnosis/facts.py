@@ -61,6 +61,7 @@ def facts_of(
     stacks = ofstacks.uncrowded(stacks, foreign, on_cpu=on_cpu)
     kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names], framework_kind)
     _add(signals, ofstacks.signals(stacks))
+    _add(signals, _idles(signals))
     _add(signals, ofattached.signals(evidence, stacks, number(signals.get("cores"))))
     _add(signals, {"eval_share": ofstacks.evaluates(stacks, kind, evidence)})
     _add(signals, _log(evidence))
@@ -147,6 +148,15 @@ def _devices(evidence: Sequence[Record], records: Sequence[Record]) -> dict[str,
         "cores_busy_share": min(1.0, used / usable) if used is not None and usable else None,
         "cpu_quota_throttled": used >= _HELD_BACK * quota if used is not None and quota else None,
     }
+
+
+def _idles(signals: Signals) -> dict[str, SignalValue | None]:
+    """The stand-in's idle share without the time in which the training waited for a core: a CPU that
+    computes something else does not idle."""
+    idle, starved = number(signals.get("device_idle_share")), number(signals.get("starved_share"))
+    if not signals.get("device_stand_in") or idle is None or starved is None:
+        return {}
+    return {"device_idle_share": max(0.0, idle - starved)}
 
 
 def _throttled(conditions: Sequence[Record]) -> float | None:

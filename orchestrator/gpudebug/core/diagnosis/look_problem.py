@@ -41,11 +41,17 @@ def problem_of(record: RunRecord, evidence: Evidence, log_end: str = "") -> Look
 
 def is_blind(evidence: Evidence) -> bool:
     """Whether no cause can rest on it: it has no steady window, or failed before it showed a step."""
-    return evidence.window is None or (evidence.outcome is Outcome.CRASHED and not _steps(evidence))
+    return evidence.window is None or (evidence.outcome is Outcome.CRASHED and not _went_on(evidence))
 
 
 def _steps(evidence: Evidence) -> bool:
-    return bool(evidence.probe or evidence.steps_per_s or evidence.progress_per_s or evidence.latency)
+    return evidence.probe is not None or _went_on(evidence)
+
+
+def _went_on(evidence: Evidence) -> bool:
+    """Whether steps or requests are counted: a probe that saw none was there from PyTorch's import on."""
+    stepped = evidence.probe is not None and evidence.probe.steps > 0
+    return bool(stepped or evidence.steps_per_s or evidence.progress_per_s or evidence.latency)
 
 
 def _unseen(record: RunRecord, evidence: Evidence, log_end: str) -> LookProblem:
