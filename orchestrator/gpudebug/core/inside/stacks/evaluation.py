@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from gpudebug.core.inside.stacks.patterns import pattern
 from gpudebug.core.inside.stacks.shares import CodeLine, SampledStack, Taken, seen
@@ -12,7 +13,8 @@ _TRAINS = ("backward", "optimizer", "forward")
 _OF_EVALUATION = ("eval", "data")
 _HARDLY = 0.02
 """Of a function's time what samples at its edges may put into the wrong phase."""
-_MOSTLY = 0.5
+_MOSTLY, _PARTLY = 0.5, 0.2
+_NEARLY_ALL = 0.9
 
 
 def evaluation(stacks: Stacks, named: str | None = None) -> Taken:
@@ -48,15 +50,33 @@ def evaluation(stacks: Stacks, named: str | None = None) -> Taken:
 
 def _functions(rows: tuple[SampledStack, ...]) -> frozenset[str]:
     """Those in which a network is evaluated for half of their time or more, loading included, and none is
-    trained."""
+    trained. Of the innermost one that both makes the forwards and fetches their batches a fifth will do: what
+    else such a loop does, metrics and callbacks, is evaluation too."""
     phases: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    within: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for one in rows:
-        for frame in set(one.frames):
+        for at, frame in enumerate(one.frames):
+            # What calls itself counts once.
+            if frame in one.frames[:at]:
+                continue
             phases[frame][one.phase] += one.seconds
+            if one.phase in _OF_EVALUATION:
+                for inner in set(one.frames[at + 1 :]) - {frame}:
+                    within[frame][inner] += one.seconds
     return frozenset(
         frame
         for frame, spent in phases.items()
         if spent["eval"] > 0
         and sum(spent[p] for p in _TRAINS) <= _HARDLY * (whole := sum(spent.values()))
-        and sum(spent[p] for p in _OF_EVALUATION) >= _MOSTLY * whole
+        and _evaluating(spent) >= (_PARTLY if _joins(spent, within[frame]) else _MOSTLY) * whole
     )
+
+
+def _evaluating(spent: Mapping[str, float]) -> float:
+    return sum(spent[phase] for phase in _OF_EVALUATION)
+
+
+def _joins(spent: Mapping[str, float], inner: Mapping[str, float]) -> bool:
+    """Whether a function evaluates and loads, and none that it calls does both."""
+    both = all(spent[phase] > 0 for phase in _OF_EVALUATION)
+    return both and max(inner.values(), default=0.0) < _NEARLY_ALL * _evaluating(spent)
