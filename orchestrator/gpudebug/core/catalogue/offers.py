@@ -201,7 +201,8 @@ class _CauseOnCommand:
         return bool(version and self.version and versions.compare(self.version, version) < 0)
 
     def of_knobs(self, cores: float | None) -> Iterator[CauseOffer]:
-        rarer = {**self._defaults(), **self.options}
+        # What the command or the program sets decides, and comes before a default of the framework's.
+        rarer = {**self.options, **{k: v for k, v in self._defaults().items() if k not in self.options}}
         of_all = (
             turned([knob], rarer if knob.side_work else self.options, cores, self.plan, self.refused)
             for knob in self.cause.knobs
