@@ -41,11 +41,19 @@ def problem_of(record: RunRecord, evidence: Evidence, log_end: str = "") -> Look
 
 def is_blind(evidence: Evidence) -> bool:
     """Whether no cause can rest on it: it has no steady window, or failed before it showed a step."""
-    return evidence.window is None or (evidence.outcome is Outcome.CRASHED and not _went_on(evidence))
+    if evidence.window is None or (evidence.outcome is Outcome.CRASHED and not _went_on(evidence)):
+        return True
+    # Without PyTorch what goes on is not known, but for a probe that waits for its first step.
+    return evidence.probe is not None and not _steps(evidence)
 
 
 def _steps(evidence: Evidence) -> bool:
-    return evidence.probe is not None or _went_on(evidence)
+    if _went_on(evidence):
+        return True
+    watched = evidence.stacks.training if evidence.stacks else None
+    # Without an optimizer's step an inference shows by its forwards; a program that starts has none.
+    forwards = watched is None or any(phase != "other" for phase, *_ in watched.stacks)
+    return evidence.probe is not None and forwards
 
 
 def _went_on(evidence: Evidence) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from gpudebug.core.command.cadence import EVALUATION
 from gpudebug.core.inside.stacks import shares
 from gpudebug.core.inside.stacks.evaluation import evaluation
+from gpudebug.core.inside.stacks.host_work import host_share
 from gpudebug.core.records import Stacks, StacksEvidence
 from gpudebug.core.words import SignalValue
 
@@ -90,6 +91,12 @@ def _training(stacks: Stacks) -> dict[str, SignalValue | None]:
         "hot_python_share": shares.hottest(stacks, state="running")[0],
         "hot_in_forward_share": shares.hottest(stacks, phases=("forward",))[0],
     }
+
+
+def host_work(stacks: StacksEvidence | None, kind: str) -> float | None:
+    """What the program computes itself between compiled steps; of reinforcement learning that is its
+    environments, which causes of their own show."""
+    return host_share(stacks.training) if stacks and stacks.training and kind != "rl" else None
 
 
 def evaluates(
