@@ -175,6 +175,13 @@ def test_a_crowded_host_stands_behind_a_likely_cause_and_takes_nothing_from_it()
     assert small.abstains is not None
 
 
+def test_a_crowded_host_stands_before_what_is_hardly_likely() -> None:
+    own, hardly = known_by("gc_share", "py-gc"), known_by("hot_share", "zz-small")
+    known = facts(gc_share=0.3, hot_share=0.01, starved_share=0.7, stacks_s=9.0)
+    found = diagnose([own, hardly, CROWD], known)
+    assert [c.id for c in found.causes] == ["py-gc", "cpu-contention", "zz-small"]
+
+
 def test_no_function_speaks_both_for_and_against() -> None:
     steps = cause(
         "env-step",
