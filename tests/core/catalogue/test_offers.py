@@ -9,7 +9,7 @@ import pytest
 from tests.support.causes import cause
 
 from gpudebug.core.catalogue import frameworks
-from gpudebug.core.catalogue.model import CatalogueIntervention, Cause
+from gpudebug.core.catalogue.model import CatalogueIntervention, Cause, Knob
 from gpudebug.core.catalogue.offers import Offers, interventions_for
 from gpudebug.core.catalogue.program import look
 from gpudebug.core.change import intervention
@@ -194,3 +194,28 @@ def test_whatever_a_file_may_say_is_offered(
     interventions: dict[str, Any], command: str, expected: list[tuple[str | None, str]]
 ) -> None:
     assert changes(offered(tried_by(**interventions), command)) == expected
+
+
+def test_a_variable_of_a_package_is_offered_where_that_package_is_spoken_of() -> None:
+    made = tried_by(env={"env": {"WANDB_MODE": "offline"}}, any={"code": "Write it."})
+    offline = ("--env WANDB_MODE=offline", "env")
+    assert offline not in changes(offered(made, "python train.py", OWN))
+    assert offline in changes(offered(made, "python train.py", "import wandb\nwandb.init()\n" + OWN))
+    assert offline in changes(offered(made, "python train.py --report_to=wandb", OWN))
+    assert offline in changes(offered(made, "python train.py"))
+
+
+def test_what_the_command_sets_comes_before_a_default_of_the_frameworks() -> None:
+    """Lightning's `val_check_interval` decides, and `check_val_every_n_epoch` is 1 all the same."""
+    command = (
+        "python train.py --trainer.max_steps=2000 --trainer.accelerator=cpu --trainer.val_check_interval=20"
+    )
+    source = "from lightning.pytorch.cli import LightningCLI\nLightningCLI()"
+    knob = {
+        "names": [r"(\w+\.)*(check_val_every_n_epoch|val_check_interval)"],
+        "direction": "up",
+        "factor": 5,
+        "side_work": True,
+    }
+    made = cause().model_copy(update={"knobs": (Knob.model_validate(knob),), "interventions": {}})
+    assert changes(offered(made, command, source))[0] == ("--set --trainer.val_check_interval=100", "knob")

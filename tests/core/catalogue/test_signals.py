@@ -91,6 +91,7 @@ ROLLOUTS = StacksEvidence(
         code={"t.py:reward:2": "", "t.py:sample:3": ""},
     )
 )
+COMPILED = StacksEvidence(training=stacks(("other", "t.py:f _src/api.py:jit", 1, 1.0, 1.0)))
 
 
 def told(**machine: Any) -> set[str]:
@@ -107,11 +108,9 @@ def told(**machine: Any) -> set[str]:
         trace={"analysis": headline(summarise([traces.text(TRACE)]).as_dict())},
         expected=[{"figure": "steps_per_s", "range": [1.0, 2.0], "measured": 0.5}],
     )
-    unloaded = Evidence.model_validate({**EVIDENCE, "stacks": UNLOADED}).model_dump(mode="json")
-    rollouts = Evidence.model_validate({**EVIDENCE, "framework": "sb3", "stacks": ROLLOUTS}).model_dump(
-        mode="json"
-    )
-    return {*found.signals, *facts_of([unloaded]).signals, *facts_of([rollouts]).signals}
+    others = [Evidence.model_validate({**EVIDENCE, "stacks": s}) for s in (UNLOADED, COMPILED)]
+    others.append(Evidence.model_validate({**EVIDENCE, "framework": "sb3", "stacks": ROLLOUTS}))
+    return {*found.signals, *(s for e in others for s in facts_of([e.model_dump(mode="json")]).signals)}
 
 
 def test_every_signal_is_told_by_something_and_nothing_else_is() -> None:

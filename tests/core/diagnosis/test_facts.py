@@ -216,3 +216,16 @@ def test_the_kind_of_workload_that_a_framework_trains_counts() -> None:
         facts_of([{}], argv=["./tools/run.py", "train"], framework="metta", framework_kind="rl").kind == "rl"
     )
     assert facts_of([{}], argv=["./tools/run.py", "train"]).kind == "other"
+
+
+def test_a_stand_in_that_others_compute_on_does_not_idle() -> None:
+    watched = {
+        "training": {
+            "seconds": 10.0, "cpu_s": 5.0, "samples": 300, "frames": ["t.py:main"], "code": {},
+            "stacks": [["forward", [0], 0, 10.0, 5.0]], "starved_s": 4.0,
+        }
+    }  # fmt: skip
+    here = {"utilisation": 50.0, "stacks": watched}
+    crowded = facts_of([{**here, "devices": [{"uuid": "CPU"}]}]).signals
+    assert crowded["device_idle_share"] == pytest.approx(0.1)
+    assert facts_of([{**here, "devices": [{"uuid": "GPU-1"}]}]).signals["device_idle_share"] == 0.5

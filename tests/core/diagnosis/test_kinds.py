@@ -71,3 +71,16 @@ def test_what_the_source_uses_and_takes_as_options_tells_too() -> None:
         "vit",
     )
     assert kind(*all_of_it) == "vision"
+
+
+def test_a_training_that_updates_its_parameters_by_hand_is_no_inference() -> None:
+    def kind(frame: str) -> str:
+        stacks = {
+            "seconds": 9.0, "cpu_s": 9.0, "samples": 90, "frames": ["t.py:f", frame], "code": {},
+            "stacks": [["backward", [0, 1], 0, 9.0, 9.0]],
+        }  # fmt: skip
+        probe = {"pid": 1, "steps": 0, "facts": {}}
+        return facts_of([{"probe": probe, "stacks": {"training": stacks}}], argv=["python", "t.py"]).kind
+
+    assert kind("torch/_tensor.py:Tensor.backward") == "other"
+    assert kind("autograd/__init__.py:grad") == "inference"

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from tests.edges.store.test_folders import a_record
+from tests.support.diagnoses import stacks
 from tests.support.trials import run
 
 from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, is_blind, problem_of
-from gpudebug.core.records import Conditions, Failure
+from gpudebug.core.records import Conditions, Failure, ProbeEvidence, StacksEvidence
 from gpudebug.core.words import Outcome
 
 
@@ -98,3 +99,19 @@ def test_a_failure_is_told_even_if_the_start_up_made_a_window() -> None:
     assert found.text.endswith("OSError: no data")
     assert is_blind(started)
     assert not is_blind(run(50.0, **failed("OSError: late")))
+
+
+def test_a_failure_before_the_first_step_names_no_cause_however_much_the_probe_was_there() -> None:
+    probe = {"probe": ProbeEvidence(pid=7, steps=0), "steps_per_s": None, "progress_per_s": None}
+    assert is_blind(run(50.0, **failed("KeyError: 'text'"), **probe))
+    assert not is_blind(run(50.0, **failed("KeyError: 'text'"), **{**probe, "progress_per_s": 3.0}))
+
+
+def test_a_training_that_still_starts_names_no_cause_and_an_inference_does() -> None:
+    """Its imports are most of what is seen, and the probe is there from PyTorch's on."""
+    here = {"probe": ProbeEvidence(pid=7, steps=0), "steps_per_s": None, "progress_per_s": None}
+    started = StacksEvidence(training=stacks(("other", "t.py:<module> <frozen>:_find_and_load", 1, 9.0, 9.0)))
+    infers = StacksEvidence(training=stacks(("eval", "t.py:main m.py:Net.forward", 1, 9.0, 9.0)))
+    assert is_blind(run(50.0, stacks=started, outcome=Outcome.ENDED_BY_PLAN, **here))
+    assert text(stacks=started, outcome=Outcome.ENDED_BY_PLAN, **here).startswith("no training step was seen")
+    assert not is_blind(run(50.0, stacks=infers, outcome=Outcome.ENDED_BY_PLAN, **here))

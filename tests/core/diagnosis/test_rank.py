@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import gzip
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +11,9 @@ from hypothesis import strategies as st
 from tests.support.diagnoses import cause, facts, stacks
 
 from gpudebug.core.diagnosis import model
+from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.rank import LARGE, bound, cost, diagnose, shown
+from gpudebug.engine.run import catalogue
 
 WAITS = cause(
     "dl-waits",
@@ -179,6 +184,13 @@ def test_a_crowded_host_stands_behind_a_likely_cause_and_takes_nothing_from_it()
     assert small.abstains is not None
 
 
+def test_a_crowded_host_stands_before_what_is_hardly_likely() -> None:
+    own, hardly = known_by("gc_share", "py-gc"), known_by("hot_share", "zz-small")
+    known = facts(gc_share=0.3, hot_share=0.01, starved_share=0.7, stacks_s=9.0)
+    found = diagnose([own, hardly, CROWD], known)
+    assert [c.id for c in found.causes] == ["py-gc", "cpu-contention", "zz-small"]
+
+
 def test_no_function_speaks_both_for_and_against() -> None:
     steps = cause(
         "env-step",
@@ -192,3 +204,52 @@ def test_no_function_speaks_both_for_and_against() -> None:
     (found,) = diagnose([steps], facts(stacks=seen, gc_share=0.1, stacks_s=5.0)).causes
     assert found.speaks_for == ("100% of the time in t.py:7 main (running): `env.step()`",)
     assert found.speaks_against == ("garbage collection takes 10% of the time",)
+
+
+SEEN = Path(__file__).parents[2] / "data" / "why"
+"""What `gpudebug why` recorded of programs of others on two crowded cores, each with a slowdown that a user
+could have made."""
+CATALOGUE = catalogue.load(None).causes
+FIRST = {
+    "hf-checkpoint": "checkpoint",
+    "hf-tokenise": "pp-tokenise",
+    "inference-images": "no-batching",
+    "jax-pipeline": "pp-augment",
+    "jax-shapes": "recompile",
+    "lightning-logging": "logging",
+    "lightning-validation": "eval-frequent",
+    "timm-workers": "dl-no-workers",
+    "video-frames": "dl-video-decode",
+}
+
+
+def recorded(name: str) -> model.Diagnosis:
+    seen = json.loads(gzip.decompress((SEEN / f"{name}.json.gz").read_bytes()))
+    record = seen["record"]
+    return diagnose(
+        CATALOGUE,
+        facts_of(
+            [seen["evidence"]], [record], record["argv"],
+            framework=record["framework"], framework_kind=record["kind"],
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "cause"), FIRST.items(), ids=FIRST)
+def test_what_slows_a_program_of_others_is_first(name: str, cause: str) -> None:
+    found = recorded(name)
+    assert found.causes[0].id == cause
+    assert found.abstains is None
+
+
+def test_a_healthy_program_beside_others_names_no_cause_of_its_own() -> None:
+    found = recorded("hf-healthy")
+    assert found.abstains is not None
+    assert [cause.id for cause in found.causes[:1]] == ["cpu-contention"]
+
+
+def test_what_many_short_stacks_of_a_trainer_cost_is_what_the_stopwatch_says() -> None:
+    """15.2 steps a second without checkpoints, 11.1 with one after every second step: 1.37x."""
+    first = recorded("hf-checkpoint").causes[0]
+    assert first.ceiling_ratio is not None
+    assert 1.2 < first.ceiling_ratio < 1.55

@@ -41,7 +41,9 @@ def test_a_training_is_ended_and_diagnosed_and_leaves_one_folder(tmp_path: Path)
     assert answer["next_command"] == "gpudebug init --from gpudebug-why-1"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["gpudebug-why-1", "train.py"]
     again = gpudebug(tmp_path, "--json", "diagnose", "gpudebug-why-1").expect(0).json
-    assert [c["id"] for c in again["causes"]][: len(answer["causes"])] == [c["id"] for c in answer["causes"]]
+    # On a crowded host what others do stands behind causes that are hardly likely, which `why` leaves out.
+    likely = [c["id"] for c in again["causes"] if c["probability"] >= 0.03]
+    assert likely[: len(answer["causes"])] == [c["id"] for c in answer["causes"]]
     record = json.loads((tmp_path / "gpudebug-why-1" / "run.json").read_text())
     assert (record["role"], record["argv"]) == ("why", ["python", "train.py"])
 

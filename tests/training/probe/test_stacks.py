@@ -84,6 +84,28 @@ def fold():
 """
 
 
+OPTIMIZERS = """
+def of_torch(file, source):
+    names = dict(globals())
+    exec(compile(source, "/nowhere/torch/optim/" + file, "exec"), names)
+    return names
+adam = of_torch("adam.py", "def adam(): return frames.fold(stack_from(sys._getframe()))[0]")["adam"]
+step = of_torch("adam.py", "def step(call): return call()")["step"]
+wrapper = of_torch("optimizer.py", "def wrapper(call, *a): return call(*a)")["wrapper"]
+"""
+
+
+def test_what_a_step_calls_back_into_the_program_is_not_the_optimizers(tmp_path: Path) -> None:
+    """Lightning makes each training step within the optimizer's, as its closure."""
+    code = FOLDS + OPTIMIZERS + "print(wrapper(step, adam), wrapper(step, lambda: fold()[3]), wrapper(adam))"
+    assert alone(tmp_path, code).out == "optimizer other optimizer\n"
+
+
+def test_an_optimizer_of_the_programs_own_is_one(tmp_path: Path) -> None:
+    code = FOLDS + OPTIMIZERS + "def mine(): return fold()[3]\nprint(wrapper(mine))"
+    assert alone(tmp_path, code).out == "optimizer\n"
+
+
 def test_a_deep_stack_keeps_its_ends(tmp_path: Path) -> None:
     code = (
         FOLDS + "names, at, line, _ = walked(60, fold); print(len(names), names[0], names[-1], at, line > 0)"

@@ -94,12 +94,12 @@ def _term(term: Term, path: Path) -> Iterator[YamlProblem]:
         yield YamlProblem(path, f"{named(path)} reads {' and '.join(given)}", f"keep {given[0]} alone")
     if term.signal is not None and term.signal not in SIGNALS:
         yield _unknown_signal(term.signal, (*path, "signal"))
-    for key in _WHAT[1:]:
+    for key in (*_WHAT[1:], "unless"):
         expression = getattr(term, key)
         if expression is not None:
             yield from _expression(expression, (*path, key))
     watched = [key for key in given if key in _WATCHED]
-    for key in ("phase", "state", "of"):
+    for key in ("phase", "state", "unless", "of"):
         if key in term.model_fields_set and not watched:
             yield YamlProblem(
                 (*path, key), f"{named((*path, key))} goes with stack or code alone", f"drop {key}", key=True

@@ -29,10 +29,11 @@ class Term(Strict):
     to case in each frame (`folder/file.py:function`) of the training thread's stacks, or `workers`' with
     `of: workers`, and `code` one that is searched in the source of the line that is executed: their figure
     is the share of the watched time that matching stacks take, in `phase` and `state` if these are given.
-    With both, a stack counts that matches either. `section` is searched in names of sections: the largest
-    share of the profiled time. `flag` matches the whole name, without dashes and with `_` for `-`, of an
-    option of the command: its value, true for a bare one. `printed` matches a name of the configuration that
-    the program printed: its value.
+    With both, a stack counts that matches either; none counts of which a frame or the line's source matches
+    `unless`: a function's name says less than what is done in it. `section` is searched in names of sections:
+    the largest share of the profiled time. `flag` matches the whole name, without dashes and with `_` for
+    `-`, of an option of the command: its value, true for a bare one. `printed` matches a name of the
+    configuration that the program printed: its value.
     """
 
     signal: str | None = None
@@ -43,6 +44,7 @@ class Term(Strict):
     printed: str | None = None
     phase: Literal["data", "forward", "eval", "act", "backward", "optimizer", "env", "other"] | None = None
     state: Literal["running", "waiting"] | None = None
+    unless: str | None = None
     of: Literal["training", "workers"] = "training"
 
 

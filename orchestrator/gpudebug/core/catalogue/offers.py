@@ -24,6 +24,8 @@ from gpudebug.core.errors import InterventionError, NoEffect
 
 _OFF_UNLESS_SET = frozenset({"CUDA_LAUNCH_BLOCKING", "TORCH_SHOW_CPP_STACKTRACES"})
 """Variables that change nothing at `0` where they are not set."""
+_OF_PACKAGES = {"WANDB": "wandb"}
+"""Packages by how their variables begin."""
 
 
 class CauseOffer(NamedTuple):
@@ -73,7 +75,7 @@ def interventions_for(
     given = {key: str(option.value) for key, option in options.items() if option.value is not None}
     plan = cadence.length({**shown, **given}, total_steps)
     case = _CauseOnCommand(
-        cause, argv, env or {}, found, version, options, locked, [], allowed, synonyms, plan, shown
+        cause, argv, env or {}, found, version, options, locked, [], allowed, synonyms, plan, shown, program
     )
     changes = [*case.of_interventions(), *case.of_knobs(None if cause.waits else cores), *case.of_variables()]
     kept: list[CauseOffer] = []
@@ -98,6 +100,7 @@ class _CauseOnCommand:
     synonyms: Synonyms
     plan: PlannedLength
     shown: Mapping[str, str]
+    program: Program | None = None
 
     def own(self) -> CatalogueIntervention | None:
         """The catalogue on this framework, where it holds for this version, or else on its base."""
@@ -205,7 +208,8 @@ class _CauseOnCommand:
         return bool(version and self.version and versions.compare(self.version, version) < 0)
 
     def of_knobs(self, cores: float | None) -> Iterator[CauseOffer]:
-        rarer = {**self._defaults(), **self.options}
+        # What the command or the program sets decides, and comes before a default of the framework's.
+        rarer = {**self.options, **{k: v for k, v in self._defaults().items() if k not in self.options}}
         of_all = (
             turned([knob], rarer if knob.side_work else self.options, cores, self.plan, self.refused)
             for knob in self.cause.knobs
@@ -233,8 +237,16 @@ class _CauseOnCommand:
 
     def of_variables(self) -> Iterator[CauseOffer]:
         variables = self.cause.interventions.get("env")
-        if variables is not None and variables.env:
+        if variables is not None and variables.env and all(map(self._reads, variables.env)):
             yield from self._tried(_changes(variables), "env", variables.note)
+
+    def _reads(self, variable: str) -> bool:
+        """Whether something here may read a variable: one of a package is read where that is spoken of."""
+        package = _OF_PACKAGES.get(variable.partition("_")[0])
+        if package is None or self.program is None:
+            return True
+        spoken = (*self.argv, *self.env, *self.shown, *self.options, *self.program.uses)
+        return any(package in word.lower() for word in spoken)
 
     def _tried(self, change: str, by: str, note: str | None = None) -> Iterator[CauseOffer]:
         """The offer, of as much of the change as does something to this command."""

@@ -53,7 +53,8 @@ def _watched(term: Term) -> str:
     through = [f"through {_short(term.stack)}"] if term.stack is not None else []
     through += [f"at lines with {_short(term.code)}"] if term.code is not None else []
     where = f" in the {term.phase} phase" if term.phase is not None else ""
-    return f"{who} {' or '.join(through)}{where}"
+    but = f", none with {_short(term.unless)}" if term.unless is not None else ""
+    return f"{who} {' or '.join(through)}{where}{but}"
 
 
 def _compared(condition: Condition) -> str:

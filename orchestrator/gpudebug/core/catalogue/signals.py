@@ -30,7 +30,7 @@ _DEVICE = {
     "write_mb_s": Signal("MB", "{} a second are written to disk", "samples"),
     "cpu_cores": Signal("count", "the training's processes use {} cores", "samples"),
     "cores": Signal("count", "cores that they may use: {}", "host"),
-    "cores_busy_share": Signal("share", "{} of those cores are busy", "samples"),
+    "cores_busy_share": Signal("share", "of what others leave of those cores {} is busy", "samples"),
     "cpu_quota_throttled": Signal("yes", "the CPU quota holds the processes back: {}", "samples"),
     "peak_rss_share": Signal("share", "resident memory at its peak, of the host's: {}", "samples"),
 }
@@ -100,6 +100,9 @@ _STACKS = {
     "starved_share": Signal("share", "the training thread waits {} of the time for a core", "stacks"),
     "hot_waiting_share": Signal(
         "share", "no loader is there, and one function waits {} of the time", "stacks"
+    ),
+    "host_share": Signal(
+        "share", "between compiled steps the program itself computes {} of the time", "stacks"
     ),
     "eval_share": Signal("share", "evaluation takes {} of the time", "stacks"),
     "act_share": Signal("share", "choosing actions takes {} of the time", "stacks"),

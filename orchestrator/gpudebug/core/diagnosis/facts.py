@@ -19,6 +19,8 @@ from gpudebug.core.words import SignalValue
 _THROTTLING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
 """Reasons that no load of the training's own gives."""
 _HELD_BACK = 0.95
+_MOST_FOREIGN = 95.0
+"""Percent of the cores: what others leave is not known more exactly."""
 _LONGEST_LINE = 160
 _NO_LOG = "the log prints no steps, no loss and no data times"
 
@@ -61,9 +63,11 @@ def facts_of(
     stacks = ofstacks.uncrowded(stacks, foreign, on_cpu=on_cpu)
     kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names], framework_kind)
     _add(signals, ofstacks.signals(stacks))
+    _add(signals, _idles(signals))
     _add(signals, ofattached.signals(evidence, stacks, number(signals.get("cores"))))
     _add(signals, {"eval_share": ofstacks.evaluates(stacks, kind, evidence)})
     _add(signals, ofstacks.rollouts(stacks, kind))
+    _add(signals, {"host_share": ofstacks.host_work(stacks, kind)})
     _add(signals, _log(evidence))
     _add(signals, context.of_trace(trace))
     _add(signals, context.of_others(number(signals.get("gpu_util")), reference, expected))
@@ -125,6 +129,8 @@ def _devices(evidence: Sequence[Record], records: Sequence[Record]) -> dict[str,
     known = {key: mean([c.get(key) for c in found]) for key in ("read_mb_s", "write_mb_s", "cpu_cores")}
     usable = mean([c.get("cores") for c in found])
     used = known["cpu_cores"]
+    foreign = mean([c.get("foreign_cpu") for c in found])
+    left = usable * (1 - min(_MOST_FOREIGN, foreign or 0.0) / 100) if usable else None
     devices = [d for record in records for d in record.get("devices") or ()]
     uuids = {d.get("uuid") for d in (*devices, *(d for e in evidence for d in e.get("devices") or ()))}
     stand_in = "CPU" in uuids if uuids else None
@@ -142,12 +148,21 @@ def _devices(evidence: Sequence[Record], records: Sequence[Record]) -> dict[str,
         "foreign_procs": max(
             (n for c in found if (n := number(c.get("foreign_procs"))) is not None), default=None
         ),
-        "foreign_cpu": mean([c.get("foreign_cpu") for c in found]),
+        "foreign_cpu": foreign,
         **known,
         "cores": usable,
-        "cores_busy_share": min(1.0, used / usable) if used is not None and usable else None,
+        "cores_busy_share": min(1.0, used / left) if used is not None and left else None,
         "cpu_quota_throttled": used >= _HELD_BACK * quota if used is not None and quota else None,
     }
+
+
+def _idles(signals: Signals) -> dict[str, SignalValue | None]:
+    """The stand-in's idle share without the time in which the training waited for a core: a CPU that
+    computes something else does not idle."""
+    idle, starved = number(signals.get("device_idle_share")), number(signals.get("starved_share"))
+    if not signals.get("device_stand_in") or idle is None or starved is None:
+        return {}
+    return {"device_idle_share": max(0.0, idle - starved)}
 
 
 def _throttled(conditions: Sequence[Record]) -> float | None:

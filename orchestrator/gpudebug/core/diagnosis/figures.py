@@ -48,7 +48,9 @@ def _of_stacks(term: Term, facts: DiagnosisFacts) -> TermFigure | None:
     stacks = facts.stacks and (facts.stacks.workers if term.of == "workers" else facts.stacks.training)
     if not stacks or stacks.seconds <= 0:
         return None
-    found = share(stacks, stack=term.stack, code=term.code, phase=term.phase, state=term.state)
+    found = share(
+        stacks, stack=term.stack, code=term.code, phase=term.phase, state=term.state, unless=term.unless
+    )
     return TermFigure(found.value, term.of, found.place, found.part)
 
 

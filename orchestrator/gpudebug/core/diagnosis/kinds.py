@@ -46,6 +46,7 @@ _NAMES = {
 """By whole words: `exploration` does not contain `lora`."""
 _BY_FRAMEWORK, _BY_FLAG, _BY_CODE, _MOST = 3.0, 1.5, 1.0, 4
 _LEAST = 1.5
+_BACKWARD = ("torch/_tensor.py:Tensor.backward", "autograd/__init__.py:backward")
 _SEEN = 0.005
 """A smaller share of the time does not show what the work is."""
 
@@ -101,12 +102,19 @@ def _frames(stacks: StacksEvidence | None) -> set[str]:
 
 
 def _optimises(evidence: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether an optimizer stepped or a loss was printed."""
+    """Whether an optimizer stepped, gradients were computed or a loss was printed."""
     return any(
         (p.get("facts") or {}).get("optimizers") or p.get("optimizer_share")
         for e in evidence
         if (p := e.get("probe"))
-    ) or any((e.get("loss") or {}).get("points") for e in evidence)
+    ) or any((e.get("loss") or {}).get("points") or _has_gradients(e) for e in evidence)
+
+
+def _has_gradients(e: Mapping[str, Any]) -> bool:
+    """A program may update its parameters by hand, without an optimizer of PyTorch's. An inference that is
+    guided by gradients asks `torch.autograd.grad` for them."""
+    watched = (e.get("stacks") or {}).get("training") or {}
+    return any(frame.endswith(_BACKWARD) for frame in watched.get("frames") or ())
 
 
 def infers(evidence: Sequence[Mapping[str, Any]]) -> bool:

@@ -41,11 +41,25 @@ def problem_of(record: RunRecord, evidence: Evidence, log_end: str = "") -> Look
 
 def is_blind(evidence: Evidence) -> bool:
     """Whether no cause can rest on it: it has no steady window, or failed before it showed a step."""
-    return evidence.window is None or (evidence.outcome is Outcome.CRASHED and not _steps(evidence))
+    if evidence.window is None or (evidence.outcome is Outcome.CRASHED and not _went_on(evidence)):
+        return True
+    # Without PyTorch what goes on is not known, but for a probe that waits for its first step.
+    return evidence.probe is not None and not _steps(evidence)
 
 
 def _steps(evidence: Evidence) -> bool:
-    return bool(evidence.probe or evidence.steps_per_s or evidence.progress_per_s or evidence.latency)
+    if _went_on(evidence):
+        return True
+    watched = evidence.stacks.training if evidence.stacks else None
+    # Without an optimizer's step an inference shows by its forwards; a program that starts has none.
+    forwards = watched is None or any(phase != "other" for phase, *_ in watched.stacks)
+    return evidence.probe is not None and forwards
+
+
+def _went_on(evidence: Evidence) -> bool:
+    """Whether steps or requests are counted: a probe that saw none was there from PyTorch's import on."""
+    stepped = evidence.probe is not None and evidence.probe.steps > 0
+    return bool(stepped or evidence.steps_per_s or evidence.progress_per_s or evidence.latency)
 
 
 def _unseen(record: RunRecord, evidence: Evidence, log_end: str) -> LookProblem:

@@ -8,6 +8,7 @@ from typing import Any
 from gpudebug.core.command.cadence import EVALUATION
 from gpudebug.core.inside.stacks import shares
 from gpudebug.core.inside.stacks.evaluation import evaluation
+from gpudebug.core.inside.stacks.host_work import host_share
 from gpudebug.core.inside.stacks.rollouts import rollout_shares
 from gpudebug.core.records import Stacks, StacksEvidence
 from gpudebug.core.words import SignalValue
@@ -99,6 +100,12 @@ def rollouts(stacks: StacksEvidence | None, kind: str) -> dict[str, SignalValue 
     if found is None or kind != "rl":
         return {}
     return {f"{name}_share": value for name, value in rollout_shares(found, EVALUATES)._asdict().items()}
+
+
+def host_work(stacks: StacksEvidence | None, kind: str) -> float | None:
+    """What the program computes itself between compiled steps; of reinforcement learning that is its
+    environments, which causes of their own show."""
+    return host_share(stacks.training) if stacks and stacks.training and kind != "rl" else None
 
 
 def evaluates(

@@ -40,13 +40,8 @@ def diagnose(
         (s, _ranked(s, facts, s.odds / (total if abstention.surrounds(s) else own) * bound(s.exposed), full))
         for s in scored
     ]
-    named = any(abstention.is_likely(s) and r.probability >= abstention.LIKELY for s, r in ranked)
-
-    def place(one: tuple[Scored, Ranked]) -> tuple[bool, float, float, str]:
-        scored, cause = one
-        return named and abstention.surrounds(scored), -cost(cause), -cause.probability, cause.id
-
-    ranked.sort(key=place)
+    ranked.sort(key=lambda one: (-cost(one[1]), -one[1].probability, one[1].id))
+    ranked = _own_first(ranked)
     ordered = [s for s, _ in ranked]
     return Diagnosis(
         causes=tuple(r for _, r in ranked),
@@ -55,6 +50,18 @@ def diagnose(
         abstains=abstention.why(facts, [(s, r.probability) for s, r in ranked]),
         kind=facts.kind,
     )
+
+
+def _own_first(ranked: list[tuple[Scored, Ranked]]) -> list[tuple[Scored, Ranked]]:
+    """What others do on the host moved to right behind the last likely cause of the workload's own."""
+    likely = [
+        place
+        for place, (s, r) in enumerate(ranked)
+        if abstention.is_likely(s) and r.probability >= abstention.LIKELY
+    ]
+    before, behind = ranked[: max(likely, default=-1) + 1], ranked[max(likely, default=-1) + 1 :]
+    own = [one for one in before if not abstention.surrounds(one[0])]
+    return [*own, *(one for one in before if abstention.surrounds(one[0])), *behind]
 
 
 def bound(exposed: float | None) -> float:

@@ -61,3 +61,31 @@ def test_only_functions_of_a_name_if_one_is_asked_for() -> None:
     assert evaluation(rows, "evaluate").value == pytest.approx(0.2)
     assert evaluation(rows, "nothing").value == 0.0
     assert evaluation(rows).value == pytest.approx(0.5)
+
+
+def test_a_loop_of_a_trainer_counts_with_its_metrics_and_callbacks() -> None:
+    """Lightning's validation of a small network: forwards are a tenth of what it takes."""
+    loop = "run.py:main loops/training.py:run loops/evaluation_loop.py:run"
+    found = evaluation(
+        stacks(
+            *STEP,
+            ("eval", f"{loop} loops/evaluation_loop.py:_step m.py:Net.forward", 1, 0.5, 0.5),
+            ("data", f"{loop} loops/fetchers.py:__next__ data/dataloader.py:__next__", 1, 1.0, 1.0),
+            ("other", f"{loop} loops/evaluation_loop.py:_step core/module.py:log", 1, 2.0, 2.0),
+            ("other", f"{loop} loggers/tensorboard.py:save", 1, 1.5, 0.1),
+            ("other", "run.py:main loops/training.py:run torch/serialization.py:save", 1, 1.0, 0.1),
+        )
+    )
+    assert found.value == pytest.approx(5.0 / 11.0)
+
+
+def test_a_function_that_evaluates_in_a_loop_and_mostly_saves_is_none() -> None:
+    found = evaluation(
+        stacks(
+            *STEP,
+            ("eval", "t.py:main t.py:epoch_end m.py:Net.forward", 2, 0.5, 0.5),
+            ("data", "t.py:main t.py:epoch_end data/dataloader.py:__next__", 2, 0.5, 0.1),
+            ("other", "t.py:main t.py:epoch_end torch/serialization.py:save", 4, 6.0, 1.0),
+        )
+    )
+    assert found.value < 0.1

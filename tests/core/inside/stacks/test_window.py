@@ -97,6 +97,41 @@ def test_evidence_stays_small_and_keeps_what_the_users_lines_took(count: int, de
         )
 
 
+def _packaged() -> str:
+    """An installed trainer below one line of the user's: forwards in many places, and a checkpoint
+    whose time is in as many."""
+    above = ["job/run.py:main", "trainer/loop.py:Trainer.train", "trainer/loop.py:Trainer._inner_loop"]
+    saves = [*above, "trainer/loop.py:Trainer._save_checkpoint", "trainer/io.py:write_state"]
+    below = [f"library/module_{k}.py:Layer{k}.forward_with_a_long_name" for k in range(60)]
+    frames = [*saves, *below]
+    place = {name: number for number, name in enumerate(frames)}
+
+    def stack(phase: str, names: list[str], seconds: float) -> list[object]:
+        return [phase, [place[name] for name in names], 36, seconds, seconds, 1]
+
+    stacks = [stack("forward", [*above, *below[k : k + 20]], 0.15) for k in range(40)]
+    stacks += [stack("other", [*saves, *below[k : k + 20]], 0.05) for k in range(40)]
+    return told(since=0, at=8, s=8.0, cpu=8.0, frames=frames, stacks=stacks, code={"0:36": "trainer.train()"})
+
+
+def test_what_many_short_stacks_of_a_packaged_trainer_have_in_common_keeps_their_time() -> None:
+    found = evidence(_packaged()).training
+    assert found is not None
+    assert share(found, stack="_save_checkpoint").value == pytest.approx(2 / 8, abs=0.002)
+    assert share(found, code="trainer.train").value == pytest.approx(1.0, abs=0.002)
+    assert max(len(row[1]) for row in found.stacks) > 4
+
+
+def test_what_the_kernel_waits_for_is_left_out_last() -> None:
+    names = ["job/run.py:main", *(f"library/m{k}.py:function_{k}" for k in range(90)), "(kernel):disk"]
+    stacks = [["data", [0, *range(k, k + 30), 91], 5, 0.02, 0.0, 1] for k in range(1, 61)]
+    stacks += [["data", [0, *range(k, k + 30)], 5, 0.02, 0.02, 1] for k in range(1, 61)]
+    text = told(since=0, at=3, s=2.4, cpu=1.2, frames=names, stacks=stacks, code={"0:5": "next(loader)"})
+    found = evidence(text).training
+    assert found is not None
+    assert share(found, stack=re.escape("(kernel):disk")).value == pytest.approx(0.5, abs=0.01)
+
+
 def test_without_pytorch_the_main_thread_trains_and_of_several_the_first_that_works() -> None:
     launcher = told(1, since=1, at=3, of="main", s=0.1)
     first, second = told(2, since=2, at=4, of="main", s=1.0), told(3, since=3, at=5, of="main", s=2.0)

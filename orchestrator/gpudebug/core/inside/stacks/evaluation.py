@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 
 from gpudebug.core.inside.stacks.patterns import pattern
 from gpudebug.core.inside.stacks.shares import CodeLine, SampledStack, Taken, seen
@@ -18,6 +19,7 @@ _MOSTLY, _PARTLY = 0.5, 0.2
 """Of a function's time; the smaller one where its name says that it evaluates."""
 _CHECKS = re.compile(r"(?:^|/)distributions/\w+\.py:")
 """PyTorch's distributions: they validate what they are given, within a forward."""
+_NEARLY_ALL = 0.9
 
 
 def evaluation(stacks: Stacks, named: str | None = None) -> Taken:
@@ -57,16 +59,35 @@ def evaluating(stacks: Stacks, named: str) -> frozenset[str]:
 
 def _functions(rows: tuple[SampledStack, ...], least: float, by: tuple[str, ...]) -> frozenset[str]:
     """Those in which a network is evaluated, in a phase of `by`, for so much of their time or more, loading
-    and environments included, and none is trained."""
+    and environments included, and none is trained. Of the innermost one that both makes the forwards and
+    fetches their batches a fifth will do: what else such a loop does, metrics and callbacks, is evaluation
+    too."""
     phases: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    within: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for one in rows:
-        for frame in set(one.frames):
+        for at, frame in enumerate(one.frames):
+            # What calls itself counts once.
+            if frame in one.frames[:at]:
+                continue
             phases[frame][one.phase] += one.seconds
+            if one.phase in (*_OF_EVALUATION, *by):
+                for inner in set(one.frames[at + 1 :]) - {frame}:
+                    within[frame][inner] += one.seconds
     return frozenset(
         frame
         for frame, spent in phases.items()
         if any(spent[phase] > 0 for phase in by)
         and not _CHECKS.search(frame)
         and sum(spent[p] for p in _TRAINS) <= _HARDLY * (whole := sum(spent.values()))
-        and sum(spent[p] for p in (*_OF_EVALUATION, *by)) >= least * whole
+        and _evaluating(spent, by) >= (_PARTLY if _joins(spent, within[frame], by) else least) * whole
     )
+
+
+def _evaluating(spent: Mapping[str, float], by: tuple[str, ...]) -> float:
+    return sum(spent[phase] for phase in (*_OF_EVALUATION, *by))
+
+
+def _joins(spent: Mapping[str, float], inner: Mapping[str, float], by: tuple[str, ...]) -> bool:
+    """Whether a function evaluates and loads, and none that it calls does both."""
+    both = spent["data"] > 0 and any(spent[phase] > 0 for phase in by)
+    return both and max(inner.values(), default=0.0) < _NEARLY_ALL * _evaluating(spent, by)

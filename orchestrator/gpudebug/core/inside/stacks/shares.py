@@ -16,6 +16,8 @@ _PYTORCH = re.compile(
     r"|distributed|distributions)/\w+\.py:"
 )
 """Files of PyTorch by their last folder; asked of libraries' frames only."""
+_COMPILER = re.compile(r"^(?:.*/)?(?:_src|interpreters|eager|polymorphic_function)/\w+\.py:(?=\S+$)")
+"""Files of JAX and TensorFlow that trace, lower and compile."""
 _WAITS = frozenset(f"(kernel):{what}" for what in ("sleep", "disk", "page", "socket"))
 _WITHIN = {"env": "other"}
 """A phase that is a part of another one."""
@@ -122,17 +124,21 @@ def share(
     code: str | None = None,
     phase: str | None = None,
     state: str | None = None,
+    unless: str | None = None,
 ) -> Taken:
     """What of the watched time stacks take that match either expression, in a phase and a state where these
-    are given; `other` has `env` in it. Letter case does not count."""
+    are given, without those that match `unless` too; `other` has `env` in it. Letter case does not count."""
     frames = _matching(stack, stacks.frames)
     sources = _matching(code, stacks.code.values())
+    but, but_sources = _matching(unless, stacks.frames), _matching(unless, stacks.code.values())
     spent: defaultdict[tuple[str, int | None, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for one in seen(stacks):
         if phase is not None and phase != one.phase and phase != _WITHIN.get(one.phase):
             continue
         matched = one.source in sources or not frames.isdisjoint(one.frames)
-        seconds = one.within(state) if matched else 0.0
+        if not matched or one.source in but_sources or not but.isdisjoint(one.frames):
+            continue
+        seconds = one.within(state)
         if seconds > 0:
             sums = spent[one.spot if one.source in sources else _spot(one, frames)]
             sums[0], sums[1], sums[2] = sums[0] + seconds, sums[1] + one.seconds, sums[2] + one.cpu_s
@@ -157,7 +163,19 @@ def _matching(expression: str | None, texts: Iterable[str]) -> frozenset[str | N
     if expression is None:
         return frozenset()
     search = pattern(expression).search
-    return frozenset(text for text in texts if search(text))
+    return frozenset(text for text in texts if search(_known_by(text)))
+
+
+def _known_by(text: str) -> str:
+    """A frame as an expression sees it: inside a compiler's own files a function's name means another thing
+    than in a program (`compile_or_get_cached`, `_cpp_pjit`), so that only the file counts."""
+    inside = _COMPILER.match(text)
+    return inside.group() if inside else text
+
+
+def in_compiler(frame: str) -> bool:
+    """Whether a frame lies in files of JAX or TensorFlow that trace, lower, compile and dispatch."""
+    return _COMPILER.match(frame) is not None
 
 
 def hottest(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gpudebug.core.inside.stacks.parser import Stack, StackLine, StacksRecord
 from gpudebug.core.records import Stacks, StacksEvidence, Window
@@ -13,6 +14,9 @@ LARGEST_TRAINING, LARGEST_WORKERS = 14_000, 6_000
 MOST_STACKS = 100
 # A process that was seen at work for less than this part of the longest one is a launcher.
 _WORKS = 0.2
+# Parts of the time: stacks of less are shortened, from the first on that makes all of them fit.
+_PARTS = tuple(0.0005 * 1.6**step for step in range(12))
+_KERNEL = "(kernel):"
 # What indented JSON adds to a stack, to a frame of it, to a frame's name and to a line of source.
 _STACK, _FRAME, _NAME, _CODE = 75, 10, 8, 24
 
@@ -84,7 +88,7 @@ def _merged(
         packaged.update(one.packaged)
     if not parts:
         return None
-    kept = _fitting(_shortened(places, code, largest // 2), code, largest)
+    kept = _fitting(_shortened(places, code, largest), code, largest)
     frames = list(dict.fromkeys(frame for place, _ in kept for frame in place.frames))
     numbers = {frame: number for number, frame in enumerate(frames)}
     lines = dict.fromkeys((place.frames[place.user], place.line) for place, _ in kept if place.user >= 0)
@@ -111,17 +115,53 @@ def _starved(parts: Sequence[tuple[StackLine, float]]) -> float | None:
 def _shortened(
     places: Mapping[Stack, Sequence[float]], code: Mapping[tuple[str, int], str], largest: int
 ) -> dict[Stack, list[float]]:
-    """The stacks with the most time as they are; the others end at the user's frame, and so become fewer."""
-    whole = dict(_fitting(places, code, largest))
-    found = {place: list(spent) for place, spent in whole.items()}
-    for place, spent in places.items():
-        if place in whole:
-            continue
-        short = place._replace(frames=place.frames[: place.user + 1]) if place.user >= 0 else place
-        entry = found.setdefault(short, [0.0, 0.0])
-        entry[0] += spent[0]
-        entry[1] += spent[1]
+    """The stacks with innermost frames left out until they fit: first of those with the least time, each no
+    further than needed, so that what many short stacks have in common stays with all of their time."""
+    total = math.fsum(spent[0] for spent in places.values())
+    found = {place: list(spent) for place, spent in places.items()}
+    for part in (*_PARTS, math.inf):
+        if _size(found, code) <= largest and len(found) <= MOST_STACKS:
+            break
+        found = _without(found, part * total)
     return found
+
+
+def _without(places: Mapping[Stack, Sequence[float]], least: float) -> dict[Stack, list[float]]:
+    """Stacks of less than `least` seconds end a frame further out, again and again, down to the user's."""
+    depths: defaultdict[int, dict[Stack, list[float]]] = defaultdict(dict)
+    for place, spent in places.items():
+        depths[len(place.frames)][place] = list(spent)
+    kept: dict[Stack, list[float]] = {}
+    for depth in range(max(depths, default=0), -1, -1):
+        for place, spent in depths[depth].items():
+            outer = _outer(place) if spent[0] < least else None
+            if outer is None:
+                kept[place] = spent
+                continue
+            entry = depths[depth - 1].setdefault(outer, [0.0, 0.0])
+            entry[0] += spent[0]
+            entry[1] += spent[1]
+    return kept
+
+
+def _outer(place: Stack) -> Stack | None:
+    """The stack one frame shorter, None at the user's frame. What the kernel waits for is left out last."""
+    frames = place.frames
+    at = len(frames) - 1
+    if at > max(place.user, 0) + 1 and frames[at].startswith(_KERNEL):
+        at -= 1
+    return place._replace(frames=frames[:at] + frames[at + 1 :]) if at > max(place.user, 0) else None
+
+
+def _size(places: Iterable[Stack], code: Mapping[tuple[str, int], str]) -> int:
+    """What they take in evidence.json, in characters."""
+    names = {frame for place in places for frame in place.frames}
+    lines = {(place.frames[place.user], place.line) for place in places if place.user >= 0}
+    return (
+        sum(_STACK + _FRAME * len(place.frames) for place in places)
+        + sum(len(name) + _NAME for name in names)
+        + sum(len(line[0]) + len(code.get(line, "")) + _CODE for line in lines)
+    )
 
 
 def _fitting(

@@ -109,13 +109,17 @@ class Frames:
         ids: list[int] = []
         phase, package = OTHER, None
         at, line, last = -1, 0, 0
+        closure = False
         for frame in stack:
             code = frame.f_code
             key = id(code)
             entry = get(key) or self._learn(code)
             mark = entry.mark
+            # PyTorch's own optimizers call nothing of the user's but the closure that they were given.
+            closure = closure or (mark is OPTIMIZER and at >= 0 and code.co_name == "step")
             # Of a forward in a backward, and the other way round, the outer one counts; data before all.
-            if mark and phase is not DATA and not (mark in WEAK and phase is not OTHER):
+            weak = mark in WEAK and phase is not OTHER
+            if mark and phase is not DATA and not weak and not (mark is OPTIMIZER and closure):
                 phase = mark
             if entry.name and key != last:
                 if at < 0 and entry.owner == "":

@@ -31,6 +31,8 @@ HELPERS = tuple(
 # The innermost functions of a thread that waits for a process to end.
 LAUNCHING = {
     *(("subprocess.py", name) for name in ("_try_wait", "_wait", "_communicate", "wait")),
+    # The agent of torchrun sleeps between its looks at the ranks.
+    ("api.py", "_invoke_run"),
     *(("popen_fork.py", name) for name in ("poll", "wait")),
 }
 
