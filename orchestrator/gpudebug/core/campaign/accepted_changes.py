@@ -87,6 +87,26 @@ def effective(
     return workload.model_copy(update={"command": command, "env": env, "server": server})
 
 
+def already(
+    workload: Workload, stack: Sequence[AcceptedChange], allowed: Allowed = NOTHING_MORE
+) -> tuple[int, ...]:
+    """The hypotheses of which the workload has a flag or variable as it was accepted: nothing undoes that."""
+    return tuple(step.hypothesis for step in stack if _is_there(workload, step, allowed))
+
+
+def _is_there(workload: Workload, step: AcceptedChange, allowed: Allowed) -> bool:
+    for change in step.intervention.changes:
+        one = Intervention((change,))
+        try:
+            one.apply(workload.argv(), dict(workload.env), allowed)
+            changed_server(workload, one, allowed)
+        except NoEffect:
+            return True
+        except InterventionError:
+            continue
+    return False
+
+
 def located(change: Intervention, workload: Workload) -> Intervention:
     """The change with the server's prefix in front of what only the workload's server has."""
     server = workload.server

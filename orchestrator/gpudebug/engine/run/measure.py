@@ -85,6 +85,7 @@ class PreparedRun:
     server: PreparedServer | None = None
     synonyms: Synonyms = ()
     attached: AttachedJob | None = None
+    paired: str | None = None
 
 
 @dataclass(frozen=True)
@@ -324,4 +325,5 @@ def _record(
         start=now(),
         trimmed=True,
         attached=job.attached.pid if job.attached is not None else None,
+        paired=job.paired,
     )

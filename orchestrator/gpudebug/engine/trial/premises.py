@@ -13,6 +13,7 @@ from gpudebug.engine.run.prepare import Cycle
 from gpudebug.engine.run.server import PreparedServer, with_change
 from gpudebug.engine.trial import baseline
 from gpudebug.engine.trial.judge import evidence_of
+from gpudebug.engine.trial.unmodified import BaselineFailed
 
 
 class BaselineOutdated(GpudebugError):
@@ -35,7 +36,7 @@ def refuse_without_figure(cycle: Cycle, before: list[MeasuredRun]) -> None:
     if any(metric.value(m.evidence) is not None for m in before):
         return
     lines = baseline.advice(cycle.loaded, "workload", before)
-    raise baseline.BaselineFailed(
+    raise BaselineFailed(
         f"the baseline has no figure to compare with: {baseline.metric_text(metric, evidence_of(before))}",
         file=str(cycle.loaded.progress_path),
         next="; ".join([*lines, "then gpudebug baseline"]),

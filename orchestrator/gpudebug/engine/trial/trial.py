@@ -44,6 +44,7 @@ from gpudebug.engine.trial.result import record_result
 from gpudebug.engine.trial.reuse import newest, reusable, shared
 from gpudebug.engine.trial.sides import of_runs
 from gpudebug.engine.trial.spending import of_trial
+from gpudebug.engine.trial.unmodified import by_the_user, launch
 
 
 @dataclass
@@ -331,11 +332,11 @@ def _launch(trial: _Trial, step: NextRun) -> MeasuredRun:
     """One run of the trial, or of the baseline beside it, that is not sealed yet."""
     if step is NextRun.BASELINE:
         job = lengthened(baseline.job_beside(trial.cycle, trial.number, trial.claim.note), trial.lengthened)
-        measured = baseline.launch(trial.cycle, trial.bench, "workload", job=job)
+        measured = launch(trial.bench, "workload", job)
     else:
         job = lengthened(trial.job, trial.lengthened)
         measured = measure(trial.bench, _watched(trial, job) if trial.early_stop else job)
-    if baseline.by_the_user(measured):
+    if by_the_user(measured):
         trial.bench.workspace.seal(measured.folder)
         raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
     return _of_same_code(trial, measured)
