@@ -22,6 +22,14 @@ class BaselineOutdated(GpudebugError):
     code = "baseline"
 
 
+class Unready(Exception):
+    """A trial that cannot begin with its hypothesis as it is; `error` says why."""
+
+    def __init__(self, error: GpudebugError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def refuse_outdated(before: list[MeasuredRun], around: Surroundings) -> None:
     outdated = list(dict.fromkeys(d for m in before for d in differences(recorded(m.record), around)))
     if any(not m.record.devices for m in before) and any(d.kind == "cpu" for d in around.devices):
