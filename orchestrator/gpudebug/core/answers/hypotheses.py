@@ -37,7 +37,8 @@ class ProposeAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class AcceptAnswer(Answer):
-    """`order` counts the accepted ones from 1; `already`: it was accepted before this call."""
+    """`order` counts the accepted ones from 1; `already`: it was accepted before this call. `command` is the
+    workload with all that is accepted: what to run from now on."""
 
     action: str = "accepted"
     campaign: str
@@ -48,6 +49,7 @@ class AcceptAnswer(Answer):
     already: bool
     notes: tuple[str, ...]
     why: str
+    command: str
     next_command: str = "gpudebug next"
     files: tuple[str, ...]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -85,6 +86,13 @@ def effective(
             argv, env = made.argv, made.env
     command = workload.command if argv == before else argv
     return workload.model_copy(update={"command": command, "env": env, "server": server})
+
+
+def spoken(workload: Workload, stack: Sequence[AcceptedChange]) -> str:
+    """The command as a person types it, behind the variables that these changes set."""
+    names = dict.fromkeys(c.name for step in stack for c in step.intervention.changes if c.kind == "env")
+    values = [f"{name}={shlex.quote(workload.env[name])}" for name in names if name in workload.env]
+    return " ".join([*values, workload.text])
 
 
 def already(

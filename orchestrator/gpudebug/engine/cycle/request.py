@@ -12,6 +12,7 @@ from gpudebug.core.records import Evidence
 from gpudebug.core.words import Outcome
 from gpudebug.engine.campaign import claims, upkeep, worktrees
 from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.cycle.tell import campaign_told
 from gpudebug.engine.run.prepare import Cycle
 from gpudebug.engine.trial.crashes import CodeCrashed, how
 
@@ -63,6 +64,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
         diagnosis=found.causes() if found else None,
         next_command=(found.command if found else None) or _NEXT_COMMAND[action.kind],
         files=(str(loaded.progress_path), *place),
+        tell=campaign_told(loaded, action.why) if action.kind is ActionKind.STOP else None,
     )
 
 
