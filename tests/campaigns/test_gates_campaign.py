@@ -244,3 +244,5 @@ def test_a_recorded_gpu_that_was_not_the_same(
     # What the machine spoilt is tried once more.
     trials = [name for name in campaign.runs() if name.endswith("-h1")]
     assert len(trials) == (2 if verdict == "INVALID" else 1)
+    told = [note for note in answer["notes"] if note.startswith("run 0002-h1 is set aside: ")]
+    assert len(told) == len(trials) - 1

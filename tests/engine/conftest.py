@@ -83,6 +83,7 @@ def original_judged(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     for number in (1, 2, 3, 4):
         record(recordings, f"000{number}-baseline-workload", util=20, rate=10)
     record(recordings, "0009-baseline-workload", util=75, rate=40)
+    record(recordings, "0010-original", util=20, rate=10)
     record(recordings, "0005-h1", util=60, rate=30)
     record(recordings, "0006-h2", util=61, rate=30)
     record(recordings, "0007-h3", util=20, rate=10)

@@ -17,6 +17,7 @@ from gpudebug.core.words import Status
 from gpudebug.terminal import acceptance
 
 ACCEPTED = AcceptAnswer(
+    command="python train.py --lr=0.2",
     campaign="test",
     hypothesis=2,
     title="The loader waits",
@@ -80,6 +81,7 @@ def test_an_acceptance() -> None:
     assert acceptance.accept(ACCEPTED) == (
         "Hypothesis 2 is accepted: record the baseline with its change.\n"
         "Change: --set --lr=0.2\n"
+        "From now on run: python train.py --lr=0.2\n"
         "note: the code changed\n"
         "Next: gpudebug next"
     )

@@ -16,6 +16,8 @@ from gpudebug.core.answers.settings import SettingsAnswer
 
 def accept(answer: AcceptAnswer) -> str:
     lines = [f"{_capital(answer.why)}.", f"Change: {answer.intervention}"]
+    code = ", in the code with its patch" if "--patch" in (answer.intervention or "") else ""
+    lines.append(f"From now on run{code}: {answer.command}")
     return _closed(lines, answer.next_command, answer.notes)
 
 

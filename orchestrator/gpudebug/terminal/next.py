@@ -23,7 +23,9 @@ from gpudebug.terminal.probe import inside
 @singledispatch
 def next_(answer: NextAnswer) -> str:
     """Render an action; one that asks the caller for something is its brief."""
-    return f"Stop: {answer.why}." if answer.brief is None else answer.brief.rstrip()
+    if answer.brief is not None:
+        return answer.brief.rstrip()
+    return f"Stop: {answer.why}." + (f"\n\nTell the user:\n{answer.tell}" if answer.tell else "")
 
 
 @next_.register

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpudebug.core.answers.status import (
+    AcceptedWorth,
     BaselineRow,
     OrderSource,
     PinnedSettings,
@@ -32,6 +33,7 @@ def status(answer: StatusAnswer) -> str:
         _head(answer, here),
         [line for role, b in answer.baselines.items() if b for line in _baseline(role, b, here)],
         _noise(answer, here),
+        _together(answer.together, here),
         [*hypotheses(answer, here), *sweeps(answer, here)],
         _ahead(answer, here),
     ]
@@ -105,6 +107,16 @@ def _measured(b: BaselineRow) -> str:
     if b.valid:
         return text
     return f"{text}  [stale: {b.why}]" if b.verified else f"{text}  [{b.why}]"
+
+
+def _together(worth: AcceptedWorth | None, here: Screen) -> list[str]:
+    """Render what the accepted changes are worth together."""
+    if worth is None:
+        return []
+    text = worth.text or f"{numbers.UNKNOWN}: {worth.why}"
+    text += f", throughput {worth.throughput}" if worth.throughput else ""
+    notes = [line for note in worth.notes for line in here.labelled("   note: ", note)]
+    return [*here.labelled("Together ", text), *notes]
 
 
 def _noise(answer: StatusAnswer, here: Screen) -> list[str]:

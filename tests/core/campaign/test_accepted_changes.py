@@ -99,6 +99,14 @@ def test_what_is_there_already_leaves_the_command_as_it_is_written() -> None:
     )
 
 
+def test_what_the_workload_has_already_is_what_nothing_undoes() -> None:
+    stack = steps("--set --a=2", "--env N=1 --set --b=3 --compound", "--unset --gone")
+    plain = Workload(command="train --a=1 --gone")
+    assert accepted_changes.already(plain, stack, Allowed(("N",))) == ()
+    there = Workload(command="train --a=2 --b=3")
+    assert accepted_changes.already(there, stack, Allowed(("N",))) == (1, 2, 3)
+
+
 def test_a_shell_command_takes_variables_and_no_flags() -> None:
     workload = Workload(command="t --a=1 | tee out", shell=True)
     made = accepted_changes.effective(workload, steps("--env A=1"), OPENED)

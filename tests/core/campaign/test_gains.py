@@ -124,3 +124,14 @@ def test_an_older_verdict_keeps_its_figures_under_another_name() -> None:
     old = {"before": 20.0, "after": 60.0, "delta": {"value": 40.0}}
     found = told(UTIL, AcceptedStep(1, "Waits", "", old), now=60.0)
     assert (found["start"], found["accepted"][0]["after"]) == (20.0, 60.0)
+
+
+def test_both_ends_are_those_that_the_gain_was_measured_between() -> None:
+    steps = [AcceptedStep(1, "Waits", "--set --a=1", verdict(20.0, 60.0))]
+    delta = {"value": 30.0, "low": 25.0, "high": 35.0}
+    measured = {"delta": delta, "before": 25.0, "after": 55.0, "notes": ["the load differed"]}
+    found = told(UTIL, *steps, now=56.0, together=measured)
+    assert (found["start"], found["gained"], found["now"]) == (25.0, 30.0, 55.0)
+    assert found["gained_notes"] == ["the load differed"]
+    unknown = told(UTIL, *steps, now=56.0, together={**measured, "delta": None})
+    assert (unknown["start"], unknown["gained"], unknown["now"]) == (20.0, None, 56.0)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.trials import crashed, gate, run, runs, verdict
 
-from gpudebug.core.records import Evidence, Verdict
+from gpudebug.core.records import Conditions, Evidence, Verdict
 from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.words import Outcome, Result, Status, Trend
 
@@ -41,13 +41,60 @@ TABLE: list[tuple[str, Sequence[Evidence], TrialSetting, dict[str, Any], Status,
     ("device lost", [run(outcome=Outcome.DEVICE_LOST)], ALONE, {}, INVALID, "DEVICE_LOST"),
     ("sampler lost", [run(outcome=Outcome.SAMPLER_LOST)], ALONE, {}, INVALID, "SAMPLER_LOST"),
     ("interrupted", [run(outcome=Outcome.INTERRUPTED)], ALONE, {}, INVALID, "INTERRUPTED"),
-    ("killed from outside", [KILLED], ALONE, {}, INVALID, "CRASHED, killed from outside"),
-    ("killed below a shell", [crashed("signal", exit_status=137)], ALONE, {}, INVALID, "CRASHED, k"),
-    ("killed after a crash", [OOM, KILLED], ALONE, {}, INVALID, "CRASHED, killed"),
-    ("killed, with a locked knob", [KILLED], TrialSetting(locked=("--lr",)), {}, INVALID, "CRASHED, k"),
-    ("killed, NaN before", [NAN, KILLED], ALONE, {}, INVALID, "CRASHED, killed"),
+    ("killed from outside", [KILLED], ALONE, {}, INVALID, "CRASHED (signal), killed from outside"),
+    ("killed below a shell", [crashed("signal", exit_status=137)], ALONE, {}, INVALID, "CRASHED (signal), k"),
+    ("killed after a crash", [OOM, KILLED], ALONE, {}, INVALID, "CRASHED (signal), k"),
+    (
+        "killed, with a locked knob",
+        [KILLED],
+        TrialSetting(locked=("--lr",)),
+        {},
+        INVALID,
+        "CRASHED (signal), k",
+    ),
+    ("killed, NaN before", [NAN, KILLED], ALONE, {}, INVALID, "CRASHED (signal), k"),
     ("other surroundings", GOOD, ELSEWHERE, {}, INVALID, "environment differs: driver"),
-    ("other surroundings, crashed", [OOM], ELSEWHERE, {}, INVALID, "environment differs: driver"),
+    # What the trial itself did is told first, whatever else makes it INVALID.
+    (
+        "other surroundings, crashed",
+        [OOM],
+        ELSEWHERE,
+        {},
+        INVALID,
+        "CRASHED (oom_gpu): CUDA out of memory; besides, environment differs: driver",
+    ),
+    (
+        "other surroundings, NaN",
+        [NAN],
+        ELSEWHERE,
+        {},
+        INVALID,
+        "loss NAN in run 0001-x; besides, environment differs: driver",
+    ),
+    (
+        "a shared device, NaN",
+        [run(61, 11, trend=Trend.NAN, conditions=Conditions(foreign_procs=1, foreign_share=1.0))],
+        ALONE,
+        {},
+        REJECTED,
+        "loss: NAN",
+    ),
+    (
+        "a shared device, crashed",
+        [crashed("exception", "ValueError: no", conditions=Conditions(foreign_procs=1, foreign_share=1.0))],
+        ALONE,
+        {},
+        REJECTED,
+        "outcome: CRASHED (exception): ValueError: no",
+    ),
+    (
+        "a device that another has filled",
+        [crashed("oom_gpu", "CUDA out of memory", conditions=Conditions(foreign_procs=1))],
+        ALONE,
+        {},
+        INVALID,
+        "CRASHED (oom_gpu): CUDA out of memory; besides, the device was shared: 1 other process",
+    ),
     ("other surroundings, no effect", NONE, ELSEWHERE, {}, INVALID, "environment differs: driver"),
     # Then what the trial itself did wrong.
     ("out of memory", [OOM], ALONE, {}, REJECTED, "outcome: CRASHED (oom_gpu): CUDA out of memory"),
@@ -57,7 +104,7 @@ TABLE: list[tuple[str, Sequence[Evidence], TrialSetting, dict[str, Any], Status,
         ALONE,
         {},
         INVALID,
-        "CRASHED, killed from outside",
+        "CRASHED (oom_host): Killed, killed from outside",
     ),
     ("segmentation fault", [crashed("signal", signal=11)], ALONE, {}, REJECTED, "outcome: CRASHED"),
     ("time-out", [run(outcome=Outcome.TIMED_OUT)], ALONE, {}, REJECTED, "outcome: TIMED_OUT"),

@@ -53,7 +53,7 @@ def test_the_combined_figure_is_measured_and_no_sum(adopted: Campaign) -> None:
     assert combined.notes == ()
     readme = (adopted.folder / "runs" / "export" / "README.md").read_text()
     assert f"Together, as measured: **{combined.text}**" in readme
-    assert f"\n1 run (runs/{combined.runs_after[0]}) against 3 runs (runs/0001-baseline-workload, " in readme
+    assert f"\n1 run (runs/{combined.runs_after[0]}) against 1 run (runs/0010-original)" in readme
     assert "Do not add these figures up" in readme
     assert "| 2 | One worker \\| loads | `--patch hypotheses/patches/workers.patch` | +4" in readme
     assert "train.py --lr=0.2 --work=0.2\n```" in readme

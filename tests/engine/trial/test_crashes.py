@@ -147,3 +147,24 @@ def test_a_flag_that_crashes_is_rejected_at_once(tmp_path: Path) -> None:
     campaign = campaign_of(tmp_path, False)
     campaign.propose("--set --lr=0.2")
     assert campaign.json("next")["verdict"] == "REJECTED"
+
+
+def test_a_loss_that_code_makes_nan_is_mended_once_too(tmp_path: Path) -> None:
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload", util=20, rate=10)
+    for number in (2, 3):
+        record(
+            recordings, f"{number:04}-h1", util=60, rate=30, losses=lambda share: "nan" if share > 0.3 else 2
+        )
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1, files={"data.py": "READERS = 1\n"})
+    campaign.json("next")
+    campaign.propose("--code", TITLE)
+    worktree = write(campaign, "READERS = 3\n")
+    answer = campaign.json("next", status=5, **session("a"))
+    assert answer["why"] == "hypothesis 1 is still yours: its code made the loss NaN in run 0002-h1"
+    assert "Mend what makes the loss NaN, see the log of 0002-h1" in answer["brief"]
+    (worktree / "data.py").write_text("READERS = 5\n")
+    answer = campaign.json("next", **session("a"))
+    assert (answer["verdict"], answer["why"]) == ("REJECTED", "loss: NAN")
+    assert "the change made the loss NaN in run 0002-h1 before" in answer["notes"]
+    assert campaign.json("verify")["ok"] is True

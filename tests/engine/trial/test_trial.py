@@ -106,9 +106,16 @@ def test_a_training_that_is_killed_from_outside_is_invalid_and_tried_once_more(r
         kill_the_training(ready, process.pid, "0002-h1")
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert json.loads(out)["verdict"] == "VALIDATED"
+    answer = json.loads(out)
+    assert answer["verdict"] == "VALIDATED"
     assert ready.runs() == ["0001-baseline-workload", "0002-h1", "0003-h1", "0004-baseline-workload"]
     assert "runs/0002-h1" not in ready.text
+    # It is named wherever the verdict is.
+    (named,) = [
+        note for note in answer["notes"] if note.startswith("run 0002-h1 is set aside: CRASHED (signal)")
+    ]
+    assert named in ready.text and named in ready.json("show", "1")["notes"]
+    assert ready.json("verify")["ok"] is True
 
 
 def test_killed_twice_it_is_invalid(ready: Campaign) -> None:

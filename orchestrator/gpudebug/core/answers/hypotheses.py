@@ -37,7 +37,8 @@ class ProposeAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class AcceptAnswer(Answer):
-    """`order` counts the accepted ones from 1; `already`: it was accepted before this call."""
+    """`order` counts the accepted ones from 1; `already`: it was accepted before this call. `command` is the
+    workload with all that is accepted: what to run from now on."""
 
     action: str = "accepted"
     campaign: str
@@ -48,6 +49,7 @@ class AcceptAnswer(Answer):
     already: bool
     notes: tuple[str, ...]
     why: str
+    command: str
     next_command: str = "gpudebug next"
     files: tuple[str, ...]
 
@@ -83,8 +85,11 @@ class ReopenAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class CombinedGain:
-    """What the accepted changes are worth together: today's baseline against that before the first of them.
+    """What the accepted changes are worth together: the workload with all of them against that without any.
 
+    `paired` says that both sides were run in turn, when the baseline was recorded after the last `accept`;
+    else one side is the baseline before the first of them, of another time. `agrees` says whether the only
+    accepted change gained as much in its trial, as far as both intervals tell; null if that is no question.
     `delta` is the metric's change: percentage points of utilisation, else a ratio above 1 if it is better.
     `before` and `after` are mean utilisations in percent, `metric_before` and `metric_after` those of the
     metric in its unit. `why` says why all of these are null; else `throughput_ratio`, and `throughput` as
@@ -101,6 +106,8 @@ class CombinedGain:
     text: str | None = None
     throughput: str | None = None
     why: str | None = None
+    paired: bool = False
+    agrees: bool | None = None
     notes: tuple[str, ...] = ()
     runs_before: tuple[str, ...]
     runs_after: tuple[str, ...]

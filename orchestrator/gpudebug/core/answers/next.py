@@ -21,7 +21,8 @@ class NextAnswer(Answer):
     """What every action answers; each has more keys of its own.
 
     `brief` is a page in Markdown for the one whose turn it is, `why` the reason of the action, `files` are
-    what to look at, `notes` what else happened.
+    what to look at, `notes` what else happened. `tell` is, where a session or the campaign ends, what can be
+    handed on to the user as it is: cause, measured gain, change, and what to run.
     """
 
     action: str
@@ -34,6 +35,7 @@ class NextAnswer(Answer):
     next_command: str | None = "gpudebug next"
     files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    tell: str | None = omitted()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -213,12 +213,29 @@ class CampaignFiles:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AcceptedWorth:
+    """What the accepted changes are worth together; `why` says why `text` and `throughput` are null.
+
+    `paired` says that both sides were run in turn, `agrees` whether the only accepted change gained as much
+    in its trial; null if that is no question. `notes` are what else the figure holds.
+    """
+
+    text: str | None
+    throughput: str | None
+    why: str | None
+    paired: bool
+    agrees: bool | None
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class StatusAnswer(Answer):
     """What `status` answers. `shown` are the numbers of the hypotheses that a text lists.
 
     `baselines` are by role. `progress` is that of a run under way, `resolution` None without a valid
     baseline, `order` None if it decides nothing, `recorded` None if the evidence was read. For a text,
     `hypotheses` may hold only those that it lists; `rest` then counts the others by status.
+    `together` is left out while nothing is accepted.
     """
 
     campaign: str
@@ -243,3 +260,4 @@ class StatusAnswer(Answer):
     settings: PinnedSettings
     files: CampaignFiles
     rest: Mapping[str, int] | None = omitted()
+    together: AcceptedWorth | None = omitted()

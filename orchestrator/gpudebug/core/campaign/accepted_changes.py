@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -85,6 +86,33 @@ def effective(
             argv, env = made.argv, made.env
     command = workload.command if argv == before else argv
     return workload.model_copy(update={"command": command, "env": env, "server": server})
+
+
+def spoken(workload: Workload, stack: Sequence[AcceptedChange]) -> str:
+    """The command as a person types it, behind the variables that these changes set."""
+    names = dict.fromkeys(c.name for step in stack for c in step.intervention.changes if c.kind == "env")
+    values = [f"{name}={shlex.quote(workload.env[name])}" for name in names if name in workload.env]
+    return " ".join([*values, workload.text])
+
+
+def already(
+    workload: Workload, stack: Sequence[AcceptedChange], allowed: Allowed = NOTHING_MORE
+) -> tuple[int, ...]:
+    """The hypotheses of which the workload has a flag or variable as it was accepted: nothing undoes that."""
+    return tuple(step.hypothesis for step in stack if _is_there(workload, step, allowed))
+
+
+def _is_there(workload: Workload, step: AcceptedChange, allowed: Allowed) -> bool:
+    for change in step.intervention.changes:
+        one = Intervention((change,))
+        try:
+            one.apply(workload.argv(), dict(workload.env), allowed)
+            changed_server(workload, one, allowed)
+        except NoEffect:
+            return True
+        except InterventionError:
+            continue
+    return False
 
 
 def located(change: Intervention, workload: Workload) -> Intervention:

@@ -32,10 +32,13 @@ def gain(
 
     `gap` is what is missing from `now` to `gap_to`, the reference or without one the target: percentage
     points for utilisation, else the ratio still to be gained; nothing is missing below 0 or 1. `gained` is
-    what the changes brought `together`: its `delta` as an Estimate's JSON, and `why` it is not known. What is
-    not known is None: steps do not add up to it.
+    what the changes brought `together`, a CombinedGain's JSON: with it both ends are those that were measured
+    for it, so that `start` and `gained` make `now`. What is not known is None: steps do not add up to it.
     """
     start = figure_of(metric, accepted[0].verdict, "before") if accepted else now
+    ends = _ends(metric, together or {})
+    if ends is not None and now is not None:
+        start, now = ends
     if start is None and now is None:
         return None
     goal, goal_name = (reference, "reference") if reference is not None else (target, "target")
@@ -57,11 +60,19 @@ def gain(
         if accepted
         else None,
         "gained_why": (together or {}).get("why"),
+        "gained_notes": list((together or {}).get("notes") or ()),
         "start_text": numbers.figure(metric, start),
         "now_text": numbers.figure(metric, now),
         "reference_text": numbers.figure(metric, reference),
         "target_text": numbers.figure(metric, target),
     }
+
+
+def _ends(metric: Metric, together: Mapping[str, Any]) -> tuple[float, float] | None:
+    """The figures that a known combined gain lies between."""
+    keys = ("before", "after") if metric.points else ("metric_before", "metric_after")
+    start, end = (together.get(key) for key in keys)
+    return None if together.get("delta") is None or start is None or end is None else (start, end)
 
 
 def _told(metric: Metric, step: AcceptedStep) -> dict[str, Any]:

@@ -110,7 +110,8 @@ class RunRecord(Record):
     has neither the device's rise to its level nor what follows the last step; those of 0.1.0 have both.
     `least_window_s` is how short its window may be, to be pooled with those of other runs; None: 5 s.
     `own_limit_mb` is as `Failure` has it. `attached` is the process that was looked at while it ran already:
-    then `argv`, `cwd` and `knobs` are its, and gpudebug launched nothing of it.
+    then `argv`, `cwd` and `knobs` are its, and gpudebug launched nothing of it. `paired` is one for the runs
+    that were made in turn, of the baseline with the accepted changes and of the workload without them.
     """
 
     format: int = FORMAT_VERSION
@@ -165,6 +166,7 @@ class RunRecord(Record):
     trimmed: bool = False
     least_window_s: float | None = None
     attached: int | None = None
+    paired: str | None = None
 
 
 class Evidence(Record):

@@ -33,7 +33,7 @@ from gpudebug.core.verdict.gates import (
 from gpudebug.core.verdict.gates.also import PREFIX, also_gates, also_notes
 from gpudebug.core.verdict.gates.count import unfit
 from gpudebug.core.verdict.learning import worst
-from gpudebug.core.words import Outcome, Result, Status
+from gpudebug.core.words import Outcome, Result, Status, Trend
 
 __all__ = [
     "RULE",
@@ -147,15 +147,13 @@ def _first_rule(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bo
     by_name = {g.name: g for g in gates}
     infra = next((e for e in case.after if is_machinery(case, e)), None)
     if infra is not None:
-        ending = (
-            f"{infra.outcome}, killed from outside" if infra.outcome is Outcome.CRASHED else infra.outcome
-        )
+        ending = str(infra.outcome)
+        if infra.outcome is Outcome.CRASHED:
+            text = training_text([infra]).removeprefix(_FAILED) if case.setting.rule >= 5 else ending
+            ending = f"{text}, killed from outside"
         return Status.INVALID, f"{ending}: the machinery failed, not the hypothesis", False
-    for name, reason in _spoilt(case):
-        gate = by_name[name]
-        if gate.result is Result.FAIL and not _failed_whatever(case, by_name, name):
-            remedy = f"; {gate.note}" if gate.note else ""
-            return Status.INVALID, f"{reason}: {gate.value}{remedy}", False
+    if (spoilt := _why_spoilt(case, by_name)) is not None:
+        return Status.INVALID, spoilt, False
     against = unfit(case) if by_name["throughput"].unexplained else None
     further = [g.name for g in gates if g.name.startswith(PREFIX)]
     # At equal steps that no optimizer made, a loss says nothing.
@@ -187,6 +185,17 @@ def _first_rule(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bo
     return Status.INCONCLUSIVE, f"{unknown.name} is unknown ({unknown.value}){note}", False
 
 
+def _why_spoilt(case: TrialCase, by_name: Mapping[str, Gate]) -> str | None:
+    """Why something else than the hypothesis was measured, behind the trial's own failure if it has one."""
+    for name, reason in _spoilt(case):
+        gate = by_name[name]
+        if gate.result is Result.FAIL and not _failed_whatever(case, by_name, name):
+            remedy = f"; {gate.note}" if gate.note else ""
+            own = _own_failure(case)
+            return f"{f'{own}; besides, ' if own else ''}{reason}: {gate.value}{remedy}"
+    return None
+
+
 def _spoilt(case: TrialCase) -> Sequence[tuple[str, str]]:
     """`_SPOILT` in the order in which it decides.
 
@@ -198,14 +207,36 @@ def _spoilt(case: TrialCase) -> Sequence[tuple[str, str]]:
     return _SPOILT
 
 
+def _own_failure(case: TrialCase) -> str | None:
+    """How a run of the trial failed, before whatever else is to be said: its class and last line, or that its
+    loss is no number. None if none did, and by rules before the fifth."""
+    if case.setting.rule < 5:
+        return None
+    text = training_text(case.after)
+    if text.startswith(_FAILED):
+        return text.removeprefix(_FAILED)
+    lost = next((e for e in case.after if _is_nan(case, e)), None)
+    return f"loss {Trend.NAN} in run {lost.run}" if lost is not None else None
+
+
+_FAILED = "FAILED - "
+
+
+def _is_nan(case: TrialCase, e: Evidence) -> bool:
+    return e.loss.trend is Trend.NAN and case.criteria.loss != "any"
+
+
 def _failed_whatever(case: TrialCase, by_name: Mapping[str, Gate], spoilt: str) -> bool:
-    """Whether the program crashed by itself, for which a strange load on the machine (`spoilt`) is no excuse.
+    """Whether the program crashed by itself, or its loss is no number, for which a strange load on the
+    machine (`spoilt`) is no excuse.
 
     One is a device whose memory another process held. A load may make a program too slow for its time limit,
     and another version of a library or another code is no load.
     """
     crashed = any(e.outcome is Outcome.CRASHED for e in case.after)
-    if not (case.setting.loads and crashed) or by_name["outcome"].result is not Result.FAIL:
+    crashed = crashed and by_name["outcome"].result is Result.FAIL
+    lost = any(_is_nan(case, e) for e in case.after) and by_name["loss"].result is Result.FAIL
+    if not (case.setting.loads and (crashed or lost)):
         return False
     if spoilt == "device_to_itself":
         return not any(crowded_out(e) for e in case.after)

@@ -214,6 +214,13 @@ def place_of_base(loaded: Loaded) -> Iterator[WorkingTree]:
 
 
 @contextmanager
+def place_of_original(loaded: Loaded) -> Iterator[WorkingTree]:
+    """A worktree of the code before anything was accepted; it is removed afterwards."""
+    with _worktree(loaded, "original", checkout_base(loaded).commit, None) as place:
+        yield place
+
+
+@contextmanager
 def place_of_patch(loaded: Loaded, number: int, patch: bytes, file: str) -> Iterator[WorkingTree]:
     """A worktree at the base plus a patch, for the runs of one trial; it is removed afterwards."""
     commit = base(loaded).commit

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpudebug.core.answers.next import SessionDone
 from gpudebug.engine.campaign import claims
 from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.cycle.tell import session_told
 
 
 def finished(loaded: Loaded) -> SessionDone | None:
@@ -21,4 +22,5 @@ def finished(loaded: Loaded) -> SessionDone | None:
         verdict=had.get("status"),
         why=f"session {loaded.session} has had its hypothesis, stop here; {result}",
         files=(str(loaded.progress_path),),
+        tell=session_told(loaded, had.get("hypothesis")),
     )

@@ -22,7 +22,7 @@ from gpudebug.engine.run.prepare import Cycle, claimed_campaign
 from gpudebug.engine.status.summary import record
 from gpudebug.engine.trial import baseline, recover, trial
 from gpudebug.engine.trial.crashes import CodeCrashed
-from gpudebug.engine.trial.premises import BaselineOutdated
+from gpudebug.engine.trial.premises import BaselineOutdated, Unready
 
 if TYPE_CHECKING:
     from gpudebug.engine.diagnosis.offer import Outlook
@@ -72,7 +72,7 @@ def _one_thing(cycle: Cycle) -> NextAnswer:
 
     A hypothesis that cannot be tested leaves its turn to another; its error is raised if none is left.
     """
-    campaign, unready = screened(cycle, weighed(cycle.loaded)), list[trial.Unready]()
+    campaign, unready = screened(cycle, weighed(cycle.loaded)), list[Unready]()
     added: str | None = None
     while True:
         action = decide(campaign)
@@ -81,7 +81,7 @@ def _one_thing(cycle: Cycle) -> NextAnswer:
         if action.kind is ActionKind.TEST:
             try:
                 return _test(cycle, action, unready)
-            except trial.Unready as e:
+            except Unready as e:
                 unready.append(e)
                 others = tuple(h for h in campaign.hypotheses if h.number != action.hypothesis)
                 campaign = replace(campaign, hypotheses=others)
@@ -104,7 +104,7 @@ def _one_thing(cycle: Cycle) -> NextAnswer:
         campaign = weighed(cycle.loaded)
 
 
-def _test(cycle: Cycle, action: Action, unready: list[trial.Unready]) -> NextAnswer:
+def _test(cycle: Cycle, action: Action, unready: list[Unready]) -> NextAnswer:
     """Prepare, run, judge and record one hypothesis. Raises Unready if another may be tested instead."""
     assert action.hypothesis is not None
     try:
@@ -115,7 +115,7 @@ def _test(cycle: Cycle, action: Action, unready: list[trial.Unready]) -> NextAns
         return mend(cycle.again(), e)
     except BaselineOutdated as e:
         return baseline.record(cycle, "workload", f"baseline workload: {e.message}")
-    except trial.Unready as e:
+    except Unready as e:
         entry = cycle.loaded.document.hypothesis(action.hypothesis)
         if cycle.loaded.claimed(entry) is Claimed.MINE:
             raise e.error from None  # Its author's to mend: a session is not handed a second one.

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from gpudebug.core.answers.next import Request
 from gpudebug.core.campaign.decide import Action, ActionKind
+from gpudebug.core.records import Evidence
+from gpudebug.core.words import Outcome
 from gpudebug.engine.campaign import claims, upkeep, worktrees
 from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.cycle.tell import campaign_told
 from gpudebug.engine.run.prepare import Cycle
-from gpudebug.engine.trial.crashes import CodeCrashed
+from gpudebug.engine.trial.crashes import CodeCrashed, how
 
 if TYPE_CHECKING:
     from gpudebug.engine.diagnosis.offer import Outlook
@@ -61,6 +64,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
         diagnosis=found.causes() if found else None,
         next_command=(found.command if found else None) or _NEXT_COMMAND[action.kind],
         files=(str(loaded.progress_path), *place),
+        tell=campaign_told(loaded, action.why) if action.kind is ActionKind.STOP else None,
     )
 
 
@@ -71,15 +75,7 @@ def mend(cycle: Cycle, crash: CodeCrashed) -> Request:
     coded = change is None or change.needs_code
     worktree = worktrees.worktree_for(loaded, number) if coded else None
     patch = None if change is None or coded else change.patch
-    kind = f" ({e.failure.kind})" if e.failure else ""
-    line = f": {e.failure.lines[-1]}" if e.failure and e.failure.lines else ""
-    why = loaded.workspace.scrub(
-        f"hypothesis {number} is still yours: its code crashed in run {crash.run.folder.name}{kind}{line}"
-    )
-    remark = (
-        f"Mend the crash of {crash.run.folder.name}{kind}, whose last lines are above; the rest of the "
-        "change is as it was. A second crash is REJECTED."
-    )
+    why, remark = map(loaded.workspace.scrub, _failed_once(number, e))
     asked = to_correct(loaded, number, why, remark, worktree=worktree, patch=patch)
     return replace(
         asked,
@@ -90,6 +86,19 @@ def mend(cycle: Cycle, crash: CodeCrashed) -> Request:
             *([str(loaded.workspace.root / patch)] if patch else []),
             str(crash.run.folder.path),
         ),
+    )
+
+
+def _failed_once(number: int, e: Evidence) -> tuple[str, str]:
+    """Why its author has a change again whose code failed in a run, and what to do."""
+    kind = f" ({e.failure.kind})" if e.failure else ""
+    line = f": {e.failure.lines[-1]}" if e.failure and e.failure.lines else ""
+    why = f"hypothesis {number} is still yours: its code {how(e)}{line}"
+    if e.outcome is not Outcome.CRASHED:
+        return why, f"Mend what makes the loss NaN, see the log of {e.run}; a second time is REJECTED."
+    return why, (
+        f"Mend the crash of {e.run}{kind}, whose last lines are above; the rest of the change is as it was. "
+        "A second crash is REJECTED."
     )
 
 

@@ -32,7 +32,8 @@ from gpudebug.engine.run.environment import differences, recorded
 from gpudebug.engine.run.job import MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench, stored_run
-from gpudebug.engine.trial import baseline, recover
+from gpudebug.engine.trial import recover
+from gpudebug.engine.trial.unmodified import BaselineFailed, run_once
 
 COMMAND = "gpudebug diagnose --layer"
 
@@ -138,8 +139,8 @@ def _run(cycle: Cycle, test: _Test) -> MeasuredRun:
             f"the baseline was recorded elsewhere: {'; '.join(outdated)}", next="gpudebug baseline workload"
         )
     try:
-        return baseline.run_once(cycle, bench, "workload", _changed(plain, test))
-    except baseline.BaselineFailed as e:
+        return run_once(cycle.place, bench, "workload", _changed(plain, test))
+    except BaselineFailed as e:
         how = test.change.text if test.change is not None else BY_PROBE
         raise LayerError(
             f"with {how} the workload does not complete: {e.message.partition(': ')[2]}",

@@ -19,8 +19,8 @@ from gpudebug.engine.run.job import Bench, PreparedRun
 from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.planned import plan_of
 from gpudebug.engine.run.prepare import Cycle, job_of, open_bench, remarks, stored_run, with_same_code
-from gpudebug.engine.trial import baseline
 from gpudebug.engine.trial.premises import apply_change
+from gpudebug.engine.trial.unmodified import by_the_user
 
 
 def screened(cycle: Cycle, campaign: Campaign) -> Campaign:
@@ -108,7 +108,7 @@ def _look(cycle: Cycle, bench: Bench, number: int, change: TrialChange, base: Pr
     )
     measured = measure(bench, job)
     try:
-        if baseline.by_the_user(measured):
+        if by_the_user(measured):
             raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
         with_same_code(cycle.place, measured)
     finally:

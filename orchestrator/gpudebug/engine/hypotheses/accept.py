@@ -151,8 +151,16 @@ def _answer(loaded: Loaded, entry: HypothesisEntry, order: int, *, already: bool
         already=already,
         notes=() if already else tuple(_notes(loaded, entry)),
         why=why,
+        command=_command(loaded, entry),
         files=(str(loaded.progress_path),),
     )
+
+
+def _command(loaded: Loaded, entry: HypothesisEntry) -> str:
+    """The workload with all that is accepted, this hypothesis included."""
+    step = accepted_changes.changes(loaded.document, [entry])
+    workload = accepted_changes.effective(loaded.config.workload, step, loaded.config.allowed)
+    return loaded.workspace.scrub(accepted_changes.spoken(workload, [*loaded.stack, *step]))
 
 
 def _notes(loaded: Loaded, entry: HypothesisEntry) -> list[str]:

@@ -173,6 +173,8 @@ def ladder(gain: Data, metric: Metric) -> list[Rung]:
     """The start, then each accepted change with what its trial reached and added, then all of them together
     as the newest baseline measured them."""
     first, last = (Rung(None, name, gain[key], figure(metric, gain[key]), "") for name, key in _ENDS)
+    if gain.get("gained") is not None:
+        last = last._replace(step=gain["gained_text"])
     changes = [_rung(change, metric) for change in gain["accepted"]]
     return [first, *changes, last] if changes else [first]
 

@@ -79,6 +79,7 @@ class PreparedRun:
     server: PreparedServer | None = None
     synonyms: Synonyms = ()
     attached: AttachedJob | None = None
+    paired: str | None = None
     poll: float = 0.5
 
 

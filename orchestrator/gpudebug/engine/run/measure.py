@@ -231,4 +231,5 @@ def _record(
         start=now(),
         trimmed=True,
         attached=job.attached.pid if job.attached is not None else None,
+        paired=job.paired,
     )

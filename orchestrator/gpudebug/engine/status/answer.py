@@ -92,6 +92,7 @@ def answer_of(loaded: Loaded, *, running: bool) -> StatusAnswer:
         ),
         settings=_settings(loaded),
         files=CampaignFiles(progress=str(loaded.progress_path), runs=str(loaded.workspace.runs)),
+        together=listing.worth(loaded),
     )
 
 

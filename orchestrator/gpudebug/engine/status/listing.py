@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpudebug.core.answers.status import HypothesisRow, RunSpark
+from gpudebug.core.answers.status import AcceptedWorth, HypothesisRow, RunSpark
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record
@@ -29,6 +29,24 @@ class RunsSpent(NamedTuple):
     cost_s: float | None
     ended: str | None
     age_s: int | None
+
+
+def worth(loaded: Loaded) -> AcceptedWorth | None:
+    """What the accepted changes are worth together; None while nothing is accepted."""
+    verdict = loaded.trials[loaded.recorded[0].number].verdict if loaded.recorded else None
+    if verdict is None:
+        return None
+    from gpudebug.engine.trial.together import together
+
+    found, scrub = together(loaded, verdict), loaded.workspace.scrub
+    return AcceptedWorth(
+        text=found.text,
+        throughput=found.throughput if loaded.metric.points else None,
+        why=scrub(found.why) if found.why else None,
+        paired=found.paired,
+        agrees=found.agrees,
+        notes=list(map(scrub, found.notes)),
+    )
 
 
 def made(loaded: Loaded) -> dict[int, list[Record]]:

@@ -14,6 +14,7 @@ from typing import Any
 from gpudebug import __version__
 from gpudebug.core.answers.noise import DetectableFigure, GoalRuns, Resolution
 from gpudebug.core.answers.status import (
+    AcceptedWorth,
     BaselineRow,
     BudgetLeft,
     CampaignFiles,
@@ -139,6 +140,7 @@ def _answer(summary: Summary, every: bool) -> StatusAnswer:
         "budget": BudgetLeft(**answer["budget"]),
         "settings": PinnedSettings(**answer["settings"]),
         "files": CampaignFiles(**answer["files"]),
+        "together": AcceptedWorth(**worth) if (worth := answer.get("together")) else None,
     }
     return StatusAnswer(**{**answer, **made}, rest=None if every else head["rest"])
 

@@ -116,6 +116,9 @@ def _files(loaded: Loaded, listed: list[dict[str, Any]]) -> Iterator[str]:
         yield f"runs/{name}/verdict.json"
         yield f"runs/{name}/manifest.json"
     shown = {name for row in listed for name in row["runs"]}
+    if loaded.recorded:
+        shown.update(name for name, r in loaded.records.items() if r.get("paired"))
+        shown.update(name for h in loaded.recorded for name in h.runs)
     for name in sorted(shown.union(*(b.runs for b in loaded.baselines.values()))):
         for file in ("manifest.json", "evidence.json", "sampler.json"):
             yield f"runs/{name}/{file}"

@@ -34,7 +34,7 @@ from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench, remarks
 from gpudebug.engine.run.traces import slowed
 from gpudebug.engine.tools.compared import ComparedSide, asked_of, latency_of, refuse_incomplete
-from gpudebug.engine.trial.baseline import by_the_user
+from gpudebug.engine.trial.unmodified import by_the_user
 
 PAIRS = 2
 _RUN = re.compile(r"[0-9]{4,9}-[a-z][\w.-]*")

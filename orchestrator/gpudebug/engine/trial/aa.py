@@ -18,6 +18,7 @@ from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_be
 from gpudebug.engine.trial import baseline, noise, recover
 from gpudebug.engine.trial.judge import judge_runs, terms_of
 from gpudebug.engine.trial.reuse import newest, reusable
+from gpudebug.engine.trial.unmodified import run_once
 
 COMMAND = "gpudebug baseline --aa"
 
@@ -43,7 +44,7 @@ def record_aa(
         wanted = runs or cycle.loaded.config.protocol.baseline_runs
         after = _already(cycle, bench, job)
         missing = wanted - len(after) if len(after) < wanted else wanted
-        after += [baseline.run_once(cycle, bench, "workload", job) for _ in range(missing)]
+        after += [run_once(cycle.place, bench, "workload", job) for _ in range(missing)]
         before = _baseline_runs(cycle)
         verdict = judge_runs(0, terms_of(cycle.loaded.config, before), before, after)
         return _answer(cycle.again().loaded, verdict, before, after, (*notes, *bench.notes))

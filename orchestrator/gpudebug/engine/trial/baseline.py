@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpudebug.core import progress
 from gpudebug.core.answers.next import RecordedBaseline
 from gpudebug.core.answers.work import WorkFigure
 from gpudebug.core.campaign.headroom import no_room
-from gpudebug.core.errors import DeviceError, GitError, GpudebugError, InterruptedRun
+from gpudebug.core.errors import GitError
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics import intervals, numbers
 from gpudebug.core.statistics.learning_units import judged_by
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict import learning
-from gpudebug.core.verdict.cold_cache import fills_cache, is_cold
 from gpudebug.core.verdict.gates import mean, rates_of
 from gpudebug.core.verdict.gates.also import missing_in
 from gpudebug.core.verdict.gates.inference import NO_LOSS, infers
-from gpudebug.core.verdict.judge import is_infrastructure, training_text, worst_trend
+from gpudebug.core.verdict.judge import training_text, worst_trend
 from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.verdict.work import AUTO, choose, rate, text
-from gpudebug.core.words import AS_PLANNED, Outcome
 from gpudebug.edges import templates
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import workload_of
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.campaign.worktrees import remember
 from gpudebug.engine.run.around import surroundings_of
-from gpudebug.engine.run.files import SERVER_LOG
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
-from gpudebug.engine.run.measure import measure, set_aside
 from gpudebug.engine.run.planned import plan_after
 from gpudebug.engine.run.prepare import (
     Cycle,
@@ -42,30 +38,23 @@ from gpudebug.engine.run.prepare import (
     remarks,
     window_advice,
     window_of,
-    with_same_code,
 )
-from gpudebug.engine.run.server import of_server
 from gpudebug.engine.trial import spending
 from gpudebug.engine.trial.baseline_notes import disturbed, ended, held, left_out
 from gpudebug.engine.trial.latencies import too_few
+from gpudebug.engine.trial.original import MOST_UNLIKE, Originals, originals, recording_of, warm
 from gpudebug.engine.trial.reuse import newest, reusable
 from gpudebug.engine.trial.sides import of_runs
-
-MOST_UNLIKE = 2
-"""Runs that did other work than the first one, after which no more are made."""
-
-
-class BaselineFailed(GpudebugError):
-    """A run of the unmodified workload did not complete, so there is nothing to compare against."""
-
-    code = "baseline"
+from gpudebug.engine.trial.together import disagreements, unsettled
+from gpudebug.engine.trial.unmodified import BaselineFailed, run_once
 
 
 def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
     """Record a baseline: runs up to `protocol.baseline_runs`, sealed ones of a cut-off recording included.
 
     A first run that met a cold page cache, or filled a cache of the program's, is left out and made up for:
-    later runs find it warm.
+    later runs find it warm. Where changes are accepted, the workload without them is run in turn: what they
+    are worth together is measured now, with more runs of both if these leave it open.
     """
     loaded = cycle.loaded
     workload = workload_of(loaded.config, role)
@@ -77,39 +66,97 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
         # A base that was lost or replaced is what the workload would run at.
         remembered = remember(loaded)
         bench = open_bench(cycle, workload)
-    made = _sealed_already(cycle, role, bench)
-    wanted = loaded.config.protocol.baseline_runs
-    others: list[tuple[MeasuredRun, str]] = []
-    announced: list[str] = []
-    while len(runs := _warm(made)) < wanted:
-        if len(announced) < 2:
-            announced.append(spending.of_baseline(loaded, role, made))
-            remarks(cycle.report)(f"baseline {role}: {announced[-1]}")
-        measured = run_once(cycle, bench, role, _job(cycle, role, made), made)
-        reason = unlike(measured.evidence, [m.evidence for m in made])
-        if reason is None:
-            made.append(measured)
-            if len(made) == 1 < wanted:
-                # Before more runs are spent on what no verdict can rest on.
-                for line in (*_without_room(loaded, role, made), *_without_learning(loaded, made)):
-                    remarks(cycle.report)(f"baseline {role}: {line}")
-            continue
-        others.append((measured, reason))
-        _refuse_others(cycle, role, others)
+    paired = recording_of(loaded, role)
+    made = _sealed_already(cycle, role, bench, paired)
+    recording = _SidesInTurn(cycle, bench, role, made, paired, originals(cycle, bench, paired))
+    recording.complete(loaded.config.protocol.baseline_runs)
+    recording.settle(loaded.config.protocol.max_runs)
+    runs = recording.runs
     without = [left_out(made)] if runs is not made else []
-    without += [f"run {m.folder.name} is left out: {reason}" for m, reason in others]
-    shown = (*disturbed(runs), *ended(runs))
-    notes = (*remembered, *bench.notes, *announced[-1:], *held(loaded, role, runs), *without, *shown)
+    without += [f"run {m.folder.name} is left out: {reason}" for m, reason in recording.others]
+    shown = (*disturbed(runs), *ended(runs), *recording.worth())
+    announced = recording.announced[-1:]
+    notes = (*remembered, *bench.notes, *announced, *held(loaded, role, runs), *without, *shown)
     fields = entry_fields(role, runs, loaded.metric, loaded.config.work)
     entry = templates.render("baseline.md.j2", **fields)
     splice(loaded, lambda document: progress.set_baseline(document, role, entry))
     return answer(loaded, role, why, runs, notes)
 
 
-def _warm(runs: list[MeasuredRun]) -> list[MeasuredRun]:
-    """The runs without a first one that met a cold page cache, or that made what the others found."""
-    evidence = [m.evidence for m in runs]
-    return runs[1:] if is_cold(evidence) or fills_cache(evidence) else runs
+@dataclass
+class _SidesInTurn:
+    """The runs of one recording; `beside` are those without the accepted changes, None where nothing is.
+
+    `others` did other work than the first one, `announced` is what was said before runs were made.
+    """
+
+    cycle: Cycle
+    bench: Bench
+    role: str
+    made: list[MeasuredRun]
+    paired: str | None
+    beside: Originals | None
+    others: list[tuple[MeasuredRun, str]] = field(default_factory=list)
+    announced: list[str] = field(default_factory=list)
+
+    @property
+    def runs(self) -> list[MeasuredRun]:
+        return warm(self.made)
+
+    def complete(self, wanted: int) -> None:
+        """Run until each side has as many that count."""
+        while len(self.runs) < wanted or (self.beside is not None and self.beside.lacks(wanted)):
+            if len(self.announced) < 2:
+                self._announce()
+            if self.beside is not None and self.beside.turn(len(self.made)):
+                self.beside.run()
+            else:
+                self._run(wanted)
+
+    def settle(self, most: int) -> None:
+        """Run both sides again, up to `most` times each, while they leave open what the changes are worth."""
+        while self.beside is not None and self.beside.runs and len(self.runs) < most:
+            why = unsettled(self.cycle.loaded, self.beside.runs, self.runs)
+            if why is None or self.beside.ended is not None:
+                return
+            self._say(f"one more run of both sides: {why}")
+            self.complete(len(self.runs) + 1)
+
+    def worth(self) -> list[str]:
+        """What is to be said of the changes' worth: that it is not known, and where the same code ran at
+        another speed before."""
+        loaded, beside = self.cycle.loaded, self.beside
+        found = [] if beside is None else beside.runs
+        lines = list(disagreements(loaded, found, self.runs)) if self.role == "workload" else []
+        if beside is not None and beside.ended is not None:
+            lines.append(f"what the accepted changes are worth together is not known: {beside.ended}")
+        return lines
+
+    def _announce(self) -> None:
+        text = spending.of_baseline(self.cycle.loaded, self.role, self.made)
+        if self.beside is not None:
+            text += ", and as many without the accepted changes, in turn"
+        self.announced.append(text)
+        self._say(text)
+
+    def _say(self, text: str) -> None:
+        remarks(self.cycle.report)(f"baseline {self.role}: {text}")
+
+    def _run(self, wanted: int) -> None:
+        cycle, made = self.cycle, self.made
+        job = replace(_job(cycle, self.role, made), paired=self.paired)
+        measured = run_once(cycle.place, self.bench, self.role, job, made)
+        reason = unlike(measured.evidence, [m.evidence for m in made])
+        if reason is not None:
+            self.others.append((measured, reason))
+            _refuse_others(cycle, self.role, self.others)
+            return
+        made.append(measured)
+        if len(made) == 1 < wanted:
+            # Before more runs are spent on what no verdict can rest on.
+            loaded = cycle.loaded
+            for line in (*_without_room(loaded, self.role, made), *_without_learning(loaded, made)):
+                self._say(line)
 
 
 def _refuse_others(cycle: Cycle, role: str, others: Sequence[tuple[MeasuredRun, str]]) -> None:
@@ -126,53 +173,6 @@ def _refuse_others(cycle: Cycle, role: str, others: Sequence[tuple[MeasuredRun, 
     )
 
 
-def run_once(
-    cycle: Cycle,
-    bench: Bench,
-    role: str,
-    job: PreparedRun | None = None,
-    beside: Sequence[MeasuredRun] = (),
-) -> MeasuredRun:
-    """One sealed run of an unmodified workload; raises what `launch` raises. What did other work than those
-    `beside` it is set aside."""
-    measured = launch(cycle, bench, role, job=job)
-    try:
-        measured = with_same_code(cycle.place, measured)
-        why = unlike(measured.evidence, [m.evidence for m in beside])
-        if why is not None:
-            set_aside(measured, why)
-        return measured
-    finally:
-        bench.workspace.seal(measured.folder)
-
-
-def launch(
-    cycle: Cycle,
-    bench: Bench,
-    role: str,
-    hypothesis: int | None = None,
-    job: PreparedRun | None = None,
-    claim: str | None = None,
-) -> MeasuredRun:
-    """One completed run of an unmodified workload, not sealed yet; tried again if the machinery failed it.
-
-    `hypothesis` names the trial that wanted it fresh, beside its own runs, `claim` the one it is under;
-    `job` is the workload as another role than its baseline. Raises BaselineFailed if the command does not
-    complete, DeviceError if the machinery failed it twice.
-    """
-    job = job or replace(_job(cycle, role), hypothesis=hypothesis, claim=claim)
-    for last in (False, True):
-        measured = measure(bench, job)
-        if measured.evidence.outcome in AS_PLANNED:
-            return measured
-        bench.workspace.seal(measured.folder)
-        if by_the_user(measured):
-            raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
-        if last or not is_infrastructure(measured.evidence):
-            break
-    raise _failed(role, measured)
-
-
 def job_beside(cycle: Cycle, hypothesis: int, claim: str | None) -> PreparedRun:
     """The unmodified workload beside the trial of a hypothesis."""
     return replace(_job(cycle, "workload"), hypothesis=hypothesis, claim=claim)
@@ -187,39 +187,18 @@ def _job(cycle: Cycle, role: str, made: Sequence[MeasuredRun] = ()) -> PreparedR
     return replace(job, plan=plan_after(cycle.loaded, made)) if made else job
 
 
-def _failed(role: str, m: MeasuredRun) -> GpudebugError:
-    ending = training_text([m.evidence]).removeprefix("FAILED - ")
-    if is_infrastructure(m.evidence):
-        reason = f": {m.record.reason}" if m.record.reason else ""
-        return DeviceError(
-            f"the machinery failed the {role} twice: {ending}{reason}",
-            file=str(m.folder.path),
-            next="gpudebug doctor",
-        )
-    part = "server" if of_server(m.record) else "command"
-    return BaselineFailed(
-        f"the {role} itself does not complete: {ending}",
-        file=str(m.folder.path / SERVER_LOG if of_server(m.record) else m.folder.log),
-        next=f"correct the {part} in gpudebug.yaml, then gpudebug next",
-    )
-
-
-def by_the_user(m: MeasuredRun) -> bool:
-    """Whether Ctrl-C ended the run, and not the loss of the warden, which is a matter of the machinery."""
-    return m.record.outcome is Outcome.INTERRUPTED and (m.record.reason or "").startswith("interrupted")
-
-
-def _sealed_already(cycle: Cycle, role: str, bench: Bench) -> list[MeasuredRun]:
-    """Completed runs of this very baseline that no entry lists: a recording that was cut off."""
+def _sealed_already(cycle: Cycle, role: str, bench: Bench, paired: str | None) -> list[MeasuredRun]:
+    """Completed runs of this very recording that no entry lists: it was cut off."""
     loaded = cycle.loaded
     entry = loaded.document.baseline(role)
-    return reusable(
+    found = reusable(
         loaded,
         f"baseline-{role}",
         newer_than=newest(entry.runs if entry else ()),
         surroundings=surroundings_of(bench, _job(cycle, role)),
         identity=loaded.identities[role],
     )
+    return [m for m in found if m.record.paired == paired]
 
 
 def entry_fields(role: str, runs: list[MeasuredRun], metric: Metric, work: str = AUTO) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Crashes of a change's own code: the first is mended under the same claim, the second is the verdict.
+"""Crashes of a change's own code, and losses that it makes NaN: the first is mended under the same claim, the
+second is the verdict.
 
 The state is the crashed run: it is sealed and has no verdict.
 """
@@ -10,9 +11,9 @@ from dataclasses import replace
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.progress.claims import Claim
-from gpudebug.core.records import Verdict
+from gpudebug.core.records import Evidence, Verdict
 from gpudebug.core.verdict.gates import crowded_out, is_infrastructure, killed_by_host
-from gpudebug.core.words import Outcome, Result, Status
+from gpudebug.core.words import Outcome, Result, Status, Trend
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign import claims, worktrees
 from gpudebug.engine.campaign.campaign import Loaded
@@ -22,16 +23,16 @@ from gpudebug.engine.trial.reuse import alike, newest
 
 
 class CodeCrashed(Exception):
-    """The change of a hypothesis crashed for the first time; `run` shows how."""
+    """The change of a hypothesis failed for the first time; `run` shows how."""
 
     def __init__(self, number: int, run: MeasuredRun) -> None:
         self.number = number
         self.run = run
-        super().__init__(f"hypothesis {number}: the code of the change crashed in run {run.folder.name}")
+        super().__init__(f"hypothesis {number}: the code of the change failed in run {run.folder.name}")
 
 
 def earlier(loaded: Loaded, number: int, role: str) -> list[MeasuredRun]:
-    """The runs of a hypothesis, since its last verdict, in which code of its change crashed."""
+    """The runs of a hypothesis, since its last verdict, in which code of its change failed."""
     judged = [
         name
         for name, record in loaded.records.items()
@@ -41,24 +42,34 @@ def earlier(loaded: Loaded, number: int, role: str) -> list[MeasuredRun]:
     found = (
         stored_run(loaded.workspace, name)
         for name, record in alike(loaded, role, loaded.identities["workload"], since)
-        if record.get("hypothesis") == number and record.get("outcome") == Outcome.CRASHED.value
+        if record.get("hypothesis") == number
     )
-    return [m for m in found if _by_own_code(m)]
+    judged_by_loss = loaded.config.criteria.loss != "any"
+    return [m for m in found if _by_own_code(m, judged_by_loss)]
 
 
-def _by_own_code(m: MeasuredRun) -> bool:
+def _by_own_code(m: MeasuredRun, judged_by_loss: bool) -> bool:
     change, e = m.record.change, m.evidence
     coded = change is not None and any(
         c.kind in ("patch", "code") for c in interventions.parse(change).changes
     )
     outside = is_infrastructure(e) or killed_by_host(e) or crowded_out(e)
-    return coded and e.outcome is Outcome.CRASHED and not outside
+    crashed = e.outcome is Outcome.CRASHED and not outside
+    return coded and (crashed or (judged_by_loss and e.loss.trend is Trend.NAN))
 
 
 def is_first(verdict: Verdict, measured: MeasuredRun) -> bool:
-    """Whether this run, the last one of a trial whose code never crashed before, crashed by its code."""
-    failed = any(g.name == "outcome" and g.result is Result.FAIL for g in verdict.gates)
-    return verdict.status is Status.REJECTED and failed and _by_own_code(measured)
+    """Whether this run, the last one of a trial whose code never failed before, crashed by its code, or made
+    the loss NaN by it."""
+    failed = {g.name for g in verdict.gates if g.result is Result.FAIL} & {"outcome", "loss"}
+    return verdict.status is Status.REJECTED and _by_own_code(measured, "loss" in failed) and bool(failed)
+
+
+def how(e: Evidence) -> str:
+    """`crashed in run 0002-h1 (exception)`, or that its loss became NaN there."""
+    if e.outcome is Outcome.CRASHED:
+        return f"crashed in run {e.run}" + (f" ({e.failure.kind})" if e.failure else "")
+    return f"made the loss NaN in run {e.run}"
 
 
 def is_unanswered(

@@ -19,6 +19,7 @@ from gpudebug.core.verdict import learning, work
 from gpudebug.core.verdict.gates.enough import metric_of, share_seen
 from gpudebug.core.verdict.judge import RULE, Criteria, TrialSetting, judge, short_window
 from gpudebug.core.verdict.protocol import NextRun, is_certain, next_step
+from gpudebug.core.words import Outcome
 from gpudebug.edges import store
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import window_advice, window_of
@@ -26,7 +27,7 @@ from gpudebug.engine.trial.conduct import with_conduct
 from gpudebug.engine.trial.latencies import more_requests
 
 CRASH = "crash"
-"""The part of a verdict's runs in which an earlier version of the change crashed."""
+"""The part of a verdict's runs in which an earlier version of the change failed."""
 
 
 def terms_of(config: Config, before: Sequence[MeasuredRun] = ()) -> Terms:
@@ -105,6 +106,8 @@ def judge_runs(
 
 
 def _crash_text(m: MeasuredRun) -> str:
+    if m.evidence.outcome is not Outcome.CRASHED:
+        return f"the change made the loss NaN in run {m.folder.name} before"
     kind = f" ({m.evidence.failure.kind})" if m.evidence.failure else ""
     return f"the change crashed in run {m.folder.name}{kind} before"
 

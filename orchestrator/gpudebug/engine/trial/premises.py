@@ -13,12 +13,21 @@ from gpudebug.engine.run.prepare import Cycle
 from gpudebug.engine.run.server import with_change
 from gpudebug.engine.trial import baseline
 from gpudebug.engine.trial.judge import evidence_of
+from gpudebug.engine.trial.unmodified import BaselineFailed
 
 
 class BaselineOutdated(GpudebugError):
     """The surroundings are no longer the baseline's: it has to be recorded again before a trial counts."""
 
     code = "baseline"
+
+
+class Unready(Exception):
+    """A trial that cannot begin with its hypothesis as it is; `error` says why."""
+
+    def __init__(self, error: GpudebugError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 def refuse_outdated(before: list[MeasuredRun], around: Surroundings) -> None:
@@ -35,7 +44,7 @@ def refuse_without_figure(cycle: Cycle, before: list[MeasuredRun]) -> None:
     if any(metric.value(m.evidence) is not None for m in before):
         return
     lines = baseline.advice(cycle.loaded, "workload", before)
-    raise baseline.BaselineFailed(
+    raise BaselineFailed(
         f"the baseline has no figure to compare with: {baseline.metric_text(metric, evidence_of(before))}",
         file=str(cycle.loaded.progress_path),
         next="; ".join([*lines, "then gpudebug baseline"]),

@@ -15,7 +15,8 @@ from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench
 from gpudebug.engine.run.traces import PREFIX, located
-from gpudebug.engine.trial import baseline, recover
+from gpudebug.engine.trial import recover
+from gpudebug.engine.trial.unmodified import run_once
 
 COMMAND = f"gpudebug baseline {OPTION}"
 
@@ -65,7 +66,8 @@ def _run(cycle: Cycle, role: str, spec: TorchProfile) -> MeasuredRun:
         )
     name = PREFIX + role
     job = job_of(cycle, workload, name, name, cycle.loaded.identities[role])
-    return baseline.run_once(cycle, open_bench(cycle, workload), role, replace(job, torch_profile=spec))
+    bench = open_bench(cycle, workload)
+    return run_once(cycle.place, bench, role, replace(job, torch_profile=spec))
 
 
 def _answer(cycle: Cycle, measured: MeasuredRun, trace: dict[str, Any]) -> RecordedProfile:

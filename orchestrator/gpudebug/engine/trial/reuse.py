@@ -76,6 +76,21 @@ def alike(
             yield name, record
 
 
+def left_out_of(loaded: Loaded, number: int, newer_than: int) -> list[str]:
+    """The runs of a trial that was cut off which were set aside, with why, as its verdict names them."""
+    return [
+        loaded.workspace.scrub(left_out_text(name, str(record["set_aside"])))
+        for name, record in loaded.records.items()
+        if (record.get("campaign"), record.get("hypothesis")) == (loaded.config.campaign, number)
+        and record.get("set_aside")
+        and run_number(name) > newer_than
+    ]
+
+
+def left_out_text(name: str, why: str) -> str:
+    return f"run {name} is set aside: {why}"
+
+
 def _read(loaded: Loaded, names: Iterable[str], surroundings: Surroundings) -> list[MeasuredRun]:
     """Those of the runs that count, in these surroundings."""
     found = (stored_run(loaded.workspace, name) for name in names)

@@ -1,45 +1,71 @@
-"""What the accepted changes are worth together: today's baseline against the one before the first of them."""
+"""What the accepted changes are worth together: the workload with all of them against that without any.
+
+Both sides are run in turn when the baseline is recorded after an `accept`. Campaigns of older versions have
+the baseline of today and the one before the first acceptance, of different times: that is said.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from gpudebug.core.answers.hypotheses import CombinedGain
+from gpudebug.core.campaign import accepted_changes
+from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import numbers
-from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict.combined import Combined, combined
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.core.verdict.gates import TrialSetting
+from gpudebug.core.verdict.repeat import contradict, otherwise, unchanged
+from gpudebug.edges import store
+from gpudebug.engine.campaign.campaign import Loaded, MeasuredCode
 from gpudebug.engine.campaign.files import read_config
 from gpudebug.engine.campaign.load import identity
 from gpudebug.engine.run.environment import differences, recorded
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
-from gpudebug.engine.trial.judge import evidence_of
+from gpudebug.engine.trial.conduct import with_conduct
+from gpudebug.engine.trial.judge import evidence_of, work_of
+from gpudebug.engine.trial.original import beside_baseline, named, there_already
+
+NOT_YET = "what was accepted is not measured together yet: gpudebug next does that"
+_NAMED = 4
 
 
 def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
-    """The contrast of the baseline's runs that the `first` accepted verdict used and those of today's."""
-    before = tuple(r["name"] for r in first["runs"] if r["part"] == "baseline")
-    after = loaded.baselines["workload"].runs
-    metric = loaded.metric
-    gain = partial(CombinedGain, metric=metric.name, runs_before=before, runs_after=after)
-    if set(before) & set(after):
+    """What is known of it; `first` is the verdict of the first accepted hypothesis."""
+    gain = partial(CombinedGain, metric=loaded.metric.name, runs_before=(), runs_after=())
+    then = tuple(r["name"] for r in first["runs"] if r["part"] == "baseline")
+    now = loaded.baselines["workload"].runs
+    if set(then) & set(now):
         return gain(why="the baseline of today is the one before the first acceptance")
+    if not is_measured(loaded):
+        return gain(why=NOT_YET)
     try:
-        runs = [[stored_run(loaded.workspace, name) for name in names] for names in (before, after)]
+        before, paired = beside_baseline(loaded), True
+        if not before:
+            before, paired = [stored_run(loaded.workspace, name) for name in then], False
+        after = [stored_run(loaded.workspace, name) for name in now]
     except GpudebugError as e:
-        return gain(why=f"{e.file}: {e.message}")
-    other = list(dict.fromkeys(_other(loaded, *runs)))
+        return gain(why=f"{e.file}: {e.message}", runs_before=then, runs_after=now)
+    gain = partial(
+        CombinedGain,
+        metric=loaded.metric.name,
+        runs_before=named(before),
+        runs_after=named(after),
+        paired=paired,
+    )
+    other = list(dict.fromkeys(_other(loaded, before, after)))
     if other:
-        return gain(why=f"the two baselines were measured in different surroundings: {'; '.join(other)}")
-    found = combined(metric, evidence_of(runs[0]), evidence_of(runs[1]))
+        return gain(why=f"the two sides were measured in different surroundings: {'; '.join(other)}")
+    found = contrast_of(loaded, before, after) if paired else _apart(loaded, before, after)
     if found.delta is None:
-        return gain(why=f"a run lacks {metric.name}")
+        return gain(why=f"a run lacks {loaded.metric.name}")
+    against = _contradiction(loaded, found) if paired else None
+    notes = _paired_notes(loaded, found, against, before, after) if paired else _notes(loaded, before, after)
     return gain(
         delta=found.delta,
         throughput_ratio=found.ratio,
@@ -47,21 +73,160 @@ def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
         after=found.after,
         metric_before=found.metric_before,
         metric_after=found.metric_after,
-        text=_text(metric, found, found.delta),
+        text=_text(found, found.delta),
         throughput=_throughput(found),
-        notes=tuple(_notes(loaded, runs[0])),
+        agrees=None if _lone(loaded, found) is None or not paired else against is None,
+        notes=tuple(notes),
     )
 
 
-def _text(metric: Metric, found: Combined, delta: Estimate) -> str:
+def is_measured(loaded: Loaded) -> bool:
+    """Whether the baseline was recorded after the last acceptance."""
+    runs = loaded.baselines["workload"].runs
+    tested = [store.run_number(name) for h in loaded.recorded for name in h.runs]
+    return bool(runs) and store.run_number(runs[0]) > max(tested, default=0)
+
+
+def contrast_of(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> Combined:
+    """Runs without and with the accepted changes, judged as a trial of all of them would be."""
+    changes = tuple(change for step in loaded.stack for change in step.intervention.changes)
+    setting = TrialSetting(changes=len(changes), compound=True, work=work_of(before, loaded.config.work))
+    setting = with_conduct(setting, Intervention(changes, compound=True), (), before, after)
+    return combined(loaded.metric, evidence_of(before), evidence_of(after), setting)
+
+
+def _apart(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> Combined:
+    return combined(loaded.metric, evidence_of(before), evidence_of(after))
+
+
+def unsettled(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> str | None:
+    """Why more runs of both sides are needed; None if these tell enough, or can tell nothing."""
+    found = contrast_of(loaded, before, after)
+    if found.delta is None:
+        return None
+    return _contradiction(loaded, found) or found.load
+
+
+def _lone(loaded: Loaded, found: Combined) -> tuple[int, Estimate] | None:
+    """The only accepted hypothesis with what its trial measured; None if that is another figure."""
+    if len(loaded.recorded) != 1:
+        return None
+    number = loaded.recorded[0].number
+    verdict = loaded.trials[number].verdict or {}
+    delta = verdict.get("delta")
+    if delta is None or verdict.get("metric", loaded.metric.name) != found.metric.name:
+        return None
+    return number, Estimate.model_validate(delta)
+
+
+def _contradiction(loaded: Loaded, found: Combined) -> str | None:
+    """That the one accepted change gained something else in its trial; None if both agree."""
+    lone = _lone(loaded, found)
+    if lone is None or found.delta is None or not contradict(found.metric, lone[1], found.delta):
+        return None
+    alone, here = (_estimate_text(found, each) for each in (lone[1], found.delta))
+    return f"hypothesis {lone[0]} gained {alone} in its trial and {here} now: these contradict each other"
+
+
+def _paired_notes(
+    loaded: Loaded,
+    found: Combined,
+    against: str | None,
+    before: Sequence[MeasuredRun],
+    after: Sequence[MeasuredRun],
+) -> Iterator[str]:
+    if against is not None:
+        more = f" after {len(after)} runs a side" if len(after) > loaded.config.protocol.baseline_runs else ""
+        yield f"{against}{more}; both sides were run in turn each time, and the newer figure is shown"
+    if found.load is not None:
+        yield f"{found.load}: the figure includes that"
+    yield from disagreements(loaded, before, after)
+
+
+def disagreements(
+    loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]
+) -> Iterator[str]:
+    """Where the same code ran at another speed in a trial than it does now, and what was otherwise.
+
+    `after` are runs with all that was accepted, as in the trial of the last one; `before` runs without any,
+    as in the baseline of the first one's trial.
+    """
+    accepted = loaded.accepted
+    if not accepted:
+        return
+    for part, number, now, steps in (
+        ("trial", accepted[-1].number, after, len(accepted) - 1),
+        ("baseline", accepted[0].number, before, 0),
+    ):
+        verdict = loaded.trials[number].verdict or {}
+        names = [r["name"] for r in verdict.get("runs", ()) if r["part"] == part]
+        where = f"the trial of hypothesis {number}" + (" as its baseline" if part == "baseline" else "")
+        text = _repeated(loaded, names, now, base_identity(loaded, steps), where)
+        if text is not None:
+            yield text
+
+
+def base_identity(loaded: Loaded, count: int) -> dict[str, str]:
+    """What the workload is with the first `count` accepted changes alone, as run.json records it."""
+    plain, steps = read_config(loaded.workspace), loaded.stack[:count]
+    workload = accepted_changes.effective(plain.workload, steps, plain.allowed)
+    patched = sum(step.intervention.patch is not None for step in steps)
+    code = MeasuredCode(loaded.code.tree, loaded.code.patches[:patched])
+    return identity(loaded.workspace, plain, workload, code.digest)
+
+
+def _repeated(
+    loaded: Loaded, names: Sequence[str], now: Sequence[MeasuredRun], base: dict[str, str], where: str
+) -> str | None:
+    """That runs of one code differ more than by chance; None if they do not, or were of another code."""
+    records = [loaded.records.get(name, {}) for name in names]
+    if not now or not names or any(r.get("identity") != base or r.get("lengthened") for r in records):
+        return None
+    try:
+        then = [stored_run(loaded.workspace, name) for name in names]
+    except GpudebugError:
+        return None
+    found = _apart(loaded, then, now)
+    if found.delta is None or unchanged(found.metric, found.delta):
+        return None
+    figures = [numbers.figure(found.metric, value) for value in (found.metric_before, found.metric_after)]
+    if found.metric.points:
+        figures = [numbers.percent(found.before), numbers.percent(found.after)]
+    difference = _estimate_text(found, found.delta)
+    return (
+        f"the same code showed {figures[0]} in {where} ({_shown(names)}) and shows {figures[1]} now "
+        f"({_shown(named(now))}), {difference}; {differed(then, now)}"
+    )
+
+
+def differed(then: Sequence[MeasuredRun], now: Sequence[MeasuredRun]) -> str:
+    """What was otherwise in the surroundings and around two groups of runs, in words."""
+    around = [d for m in then for each in now for d in differences(recorded(m.record), recorded(each.record))]
+    found = list(dict.fromkeys([*around, *otherwise(evidence_of(then), evidence_of(now))]))
+    if not found:
+        return "nothing that runs record was otherwise: load, device, clock and packages were alike"
+    return f"what was otherwise: {'; '.join(found)}"
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+def _estimate_text(found: Combined, estimate: Estimate) -> str:
+    return (numbers.points if found.metric.points else numbers.factor)(estimate.model_dump())
+
+
+def _text(found: Combined, delta: Estimate) -> str:
     """`GPU util 20.0% to 60.0%: +40.0pp (95% CI …)`, in the campaign's metric."""
-    if metric.points:
+    if found.metric.points:
         change = f"GPU util {numbers.percent(found.before)} to {numbers.percent(found.after)}"
         return f"{change}: {numbers.points(delta.model_dump())}"
     values = {
-        "metric": metric.name,
+        "metric": found.metric.name,
         "metric_before": found.metric_before,
         "metric_after": found.metric_after,
+        "throughput_unit": found.unit,
     }
     return f"{numbers.metric_change(values)}: {numbers.factor(delta.model_dump())}"
 
@@ -81,10 +246,19 @@ def _other(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[Measur
     return [d for m in before for each in now for d in differences(recorded(m.record), each)]
 
 
-def _notes(loaded: Loaded, before: Sequence[MeasuredRun]) -> list[str]:
-    """What has changed beside what was accepted, and is in the combined figure with it."""
+def _notes(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> list[str]:
+    """Of sides that were not run in turn: that, and what has changed beside what was accepted."""
+    there = there_already(loaded)
+    how = "gpudebug baseline workload runs them in turn"
+    if there:
+        how = (
+            f"nothing runs without the change of hypothesis {', '.join(map(str, there))} any more: "
+            "gpudebug.yaml or the checkout has it"
+        )
+    found = otherwise(evidence_of(before), evidence_of(after))
+    load = f" ({'; '.join(found)})" if found else ""
+    notes = [f"both sides were measured at different times, not in turn{load}: {how}"]
     then = before[0].record.identity
-    notes = []
     if then.get("tree") != loaded.code.tree:
         notes.append("the checkout's own code has changed in between: the combined figure includes that")
     plain = read_config(loaded.workspace)

@@ -40,11 +40,12 @@ from gpudebug.engine.run.prepare import (
 from gpudebug.engine.trial import baseline, crashes
 from gpudebug.engine.trial.judge import certain, evidence_of, is_fresh, judge_runs, step_after, terms_of
 from gpudebug.engine.trial.lengthen import announce, first_needed, lengthened, longer, pooled, renoted
-from gpudebug.engine.trial.premises import apply_change, refuse_outdated, refuse_without_figure
+from gpudebug.engine.trial.premises import Unready, apply_change, refuse_outdated, refuse_without_figure
 from gpudebug.engine.trial.result import record_result
-from gpudebug.engine.trial.reuse import newest, reusable, shared
+from gpudebug.engine.trial.reuse import left_out_of, left_out_text, newest, reusable, shared
 from gpudebug.engine.trial.sides import of_runs
 from gpudebug.engine.trial.spending import of_trial
+from gpudebug.engine.trial.unmodified import by_the_user, launch
 
 
 @dataclass
@@ -78,14 +79,6 @@ class _Trial:
     @property
     def early_stop(self) -> bool:
         return self.cycle.loaded.config.protocol.early_stop
-
-
-class Unready(Exception):
-    """A trial that cannot begin with its hypothesis as it is; `error` says why."""
-
-    def __init__(self, error: GpudebugError) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 def run_trial(cycle: Cycle, number: int, why: str, likely: Callable[[], bool] = bool) -> RecordedVerdict:
@@ -196,6 +189,7 @@ def _take_up(trial: _Trial, around: Surroundings) -> None:
     ]
     after = newest([*ended, *loaded.document.hypothesis(trial.number).runs])
     crashed = {m.folder.name for m in trial.crashes}
+    trial.notes = (*trial.notes, *left_out_of(loaded, trial.number, after))
     found = reusable(
         loaded,
         trial.job.role,
@@ -230,8 +224,7 @@ def _run_until_decided(trial: _Trial) -> Verdict:
             trial.bench.workspace.seal(measured.folder)
             raise crashes.CodeCrashed(trial.number, measured)
         if step is NextRun.TRIAL and (longer := _longer(trial, verdict)) is not None:
-            set_aside(measured, f"too short to judge: made again with {longer.text}")
-            trial.bench.workspace.seal(measured.folder)
+            _leave_out(trial, measured, f"too short to judge: made again with {longer.text}")
             step = _lengthen(trial, longer)
             continue
         if step is NextRun.TRIAL:
@@ -241,8 +234,7 @@ def _run_until_decided(trial: _Trial) -> Verdict:
         step, made = _next_step(trial, verdict), step
         if verdict.status is Status.INVALID and step is NextRun.DONE and not trial.spoilt:
             trial.spoilt.append(side.pop())
-            set_aside(measured, verdict.why)
-            trial.bench.workspace.seal(measured.folder)
+            _leave_out(trial, measured, verdict.why)
             step = made
             continue
         if step is NextRun.DONE:
@@ -253,6 +245,13 @@ def _run_until_decided(trial: _Trial) -> Verdict:
             return verdict
         if step is NextRun.BASELINE:
             _say(trial, beside(verdict.status, sum(is_fresh(m, trial.after) for m in trial.before)))
+
+
+def _leave_out(trial: _Trial, measured: MeasuredRun, why: str) -> None:
+    """Seal a run that counts for nothing, and say so in the verdict's notes."""
+    set_aside(measured, why)
+    trial.bench.workspace.seal(measured.folder)
+    trial.notes = (*trial.notes, trial.bench.workspace.scrub(left_out_text(measured.folder.name, why)))
 
 
 def _say(trial: _Trial, text: str) -> None:
@@ -332,11 +331,11 @@ def _launch(trial: _Trial, step: NextRun) -> MeasuredRun:
     """One run of the trial, or of the baseline beside it, that is not sealed yet."""
     if step is NextRun.BASELINE:
         job = lengthened(baseline.job_beside(trial.cycle, trial.number, trial.claim.note), trial.lengthened)
-        measured = baseline.launch(trial.cycle, trial.bench, "workload", job=job)
+        measured = launch(trial.bench, "workload", job)
     else:
         job = lengthened(trial.job, trial.lengthened)
         measured = measure(trial.bench, _watched(trial, job) if trial.early_stop else job)
-    if baseline.by_the_user(measured):
+    if by_the_user(measured):
         trial.bench.workspace.seal(measured.folder)
         raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
     return _of_same_code(trial, measured)

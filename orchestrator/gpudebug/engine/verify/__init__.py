@@ -14,7 +14,7 @@ from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry, shapes
 from gpudebug.core.progress.beyond import in_baseline, in_hypothesis, outside
 from gpudebug.core.words import VERDICTS
-from gpudebug.engine.campaign.files import ROLES, Written, read
+from gpudebug.engine.campaign.files import ROLES, Written, read, stored_record
 from gpudebug.engine.campaign.load import look
 from gpudebug.engine.campaign.pin_record import ComparedSettings
 from gpudebug.engine.campaign.tracked_runs import REMEDY, brought, why_brought
@@ -61,6 +61,7 @@ def verify(
     baselines = written.document.baselines if number is None else ()
     for baseline in baselines:
         _baseline(written, runs, baseline, findings, pinned)
+    _in_turn(written, runs)
     accepted = AcceptanceCheck(written, findings)
     for entry in entries:
         _hypothesis(written, runs, entry, findings, pinned)
@@ -132,6 +133,14 @@ def _baseline(
         check_baseline(shown, entry, checked)
         terms.check_replayed(pinned, checked, shown.at("runs"), findings)
     shown.beyond(beyond)
+
+
+def _in_turn(written: Written, runs: CheckedRuns) -> None:
+    """Check the runs without the accepted changes in turn with the baselines, on which their worth rests."""
+    paired = {record.paired for record in runs.records if record.paired is not None}
+    for name in written.workspace.run_names() if paired else ():
+        if stored_record(written.workspace.run(name), "run.json").get("paired") in paired:
+            runs.get(name, None)
 
 
 def _hypothesis(

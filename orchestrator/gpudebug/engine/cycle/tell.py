@@ -1,0 +1,83 @@
+"""What is told at the end of a session and of a campaign, from their files."""
+
+from __future__ import annotations
+
+from gpudebug.core.campaign import accepted_changes
+from gpudebug.core.campaign.accepted_changes import AcceptedChange, spoken
+from gpudebug.core.campaign.handover import JudgedChange, of_campaign, of_session
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.progress import HypothesisEntry, harmless
+from gpudebug.core.statistics import numbers
+from gpudebug.core.words import VERDICTS, Status
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.trial.together import together
+
+_TITLE, _WHY = 200, 600
+
+
+def session_told(loaded: Loaded, number: int | None) -> str | None:
+    """The paragraph of a session whose hypothesis has its verdict; None if no runs bear it out."""
+    entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
+    one = _tested(loaded, entry) if entry is not None else None
+    return of_session(one) if one is not None else None
+
+
+def campaign_told(loaded: Loaded, ending: str) -> str:
+    """The paragraph of a campaign that has stopped."""
+    judged = [h for h in loaded.document.hypotheses if h.status in VERDICTS]
+    accepted = [one for h in loaded.recorded if (one := _tested(loaded, h)) is not None]
+    good = [
+        h
+        for h in judged
+        if h.status is Status.VALIDATED and loaded.order(h) is None and loaded.trials[h.number].counts
+    ]
+    good.sort(key=lambda h: _worth(loaded, h), reverse=True)
+    first = loaded.trials[loaded.recorded[0].number].verdict if loaded.recorded else None
+    worth = together(loaded, first).text if first else None
+    command = spoken(loaded.config.workload, loaded.stack) if accepted else None
+    return of_campaign(
+        loaded.workspace.scrub(ending),
+        loaded.campaign.tested,
+        [one for h in good if (one := _tested(loaded, h)) is not None],
+        accepted,
+        worth,
+        loaded.workspace.scrub(command) if command else None,
+    )
+
+
+def _worth(loaded: Loaded, entry: HypothesisEntry) -> float:
+    delta = (loaded.trials[entry.number].verdict or {}).get("delta")
+    return float(delta["value"]) if delta else float("-inf")
+
+
+def _tested(loaded: Loaded, entry: HypothesisEntry) -> JudgedChange | None:
+    """A hypothesis as its runs tell it; None if they bear no verdict out."""
+    judged, scrub = loaded.trials[entry.number], loaded.workspace.scrub
+    if not judged.verified or judged.verdict is None:
+        return None
+    verdict, change = judged.verdict, loaded.change_of(entry)
+    fields = numbers.result_fields(verdict)
+    metric = (
+        fields.get("metric")
+        or f"utilisation goes from {fields['gpu util before']} to {fields['gpu util after']}"
+    )
+    command = None
+    if change is not None and any(c.kind in ("set", "unset", "env") for c in change.changes):
+        step = AcceptedChange(entry.number, change, loaded.document.file, entry.line)
+        try:
+            with_it = accepted_changes.effective(loaded.config.workload, [step], loaded.config.allowed)
+            command = scrub(spoken(with_it, [step]))
+        except GpudebugError:
+            command = None
+    return JudgedChange(
+        number=entry.number,
+        title=harmless(scrub(entry.title), limit=_TITLE),
+        cause=entry.cause,
+        status=entry.status,
+        why=harmless(scrub(str(verdict["why"])), limit=_WHY),
+        change=harmless(scrub(entry.intervention or "none"), limit=_TITLE),
+        gain=f"{metric}, {fields['improvement']}",
+        runs=len(entry.runs),
+        patch=change.patch if change is not None else None,
+        command=command,
+    )
