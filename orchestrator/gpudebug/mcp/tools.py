@@ -128,6 +128,12 @@ def _propose(place: Client, asked: ProposeArguments, _: Report) -> Answer:
 
     given = {**asked.model_dump(include={"title", "description", "method"}), "session": place.session}
     change = (asked.set, asked.unset, asked.env, asked.patch, asked.code, asked.compound)
+    if asked.none:
+        from gpudebug.engine.cycle.nothing import propose_nothing
+
+        if any((*change, asked.sweep, asked.cause, asked.from_catalogue, asked.title)):
+            raise UsageError("none proposes nothing", next="leave the other arguments out")
+        return propose_nothing(place.folder, asked.none, place.session)
     if asked.sweep:
         if any(change):
             raise UsageError("sweep is the change itself", next="leave the other change out")
