@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from gpudebug.core.catalogue.model import Cause
-from gpudebug.core.diagnosis import abstention, missing_evidence
+from gpudebug.core.diagnosis import abstention, code_lines, missing_evidence
 from gpudebug.core.diagnosis.ceilings import ceiling
 from gpudebug.core.diagnosis.figures import number
-from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked, Tested
+from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked, Tested, UnexplainedWait
 from gpudebug.core.diagnosis.odds import Scored, WeighedSign, score
 from gpudebug.core.diagnosis.sentences import sentence_of
 
@@ -45,13 +46,24 @@ def diagnose(causes: Iterable[Cause], facts: DiagnosisFacts, tested: Sequence[Te
 
     ranked.sort(key=place)
     ordered = [s for s, _ in ranked]
+    abstains = abstention.why(facts, [(s, r.probability) for s, r in ranked])
+    likely = [s.cause for s, r in ranked if abstention.is_likely(s) and r.probability >= abstention.LIKELY]
     return Diagnosis(
         causes=tuple(r for _, r in ranked),
         gates=tuple(r for s, r in ranked if s.cause.gate and s.definite),
         missing=missing_evidence.missing(facts, ordered),
-        abstains=abstention.why(facts, [(s, r.probability) for s, r in ranked]),
+        abstains=abstains,
         kind=facts.kind,
+        unexplained=_unexplained([] if abstains else likely, facts),
     )
+
+
+def _unexplained(likely: Sequence[Cause], facts: DiagnosisFacts) -> UnexplainedWait | None:
+    found = code_lines.unexplained(likely, facts)
+    if found is None:
+        return None
+    top = ceiling(found.share, number(facts.signals.get("gpu_util")), None, shows=True)
+    return replace(found, ceiling_pp=top.pp, ceiling_ratio=top.ratio)
 
 
 def bound(exposed: float | None) -> float:
@@ -63,6 +75,11 @@ def bound(exposed: float | None) -> float:
 def cost(cause: Ranked) -> float:
     """The share of the time that its fix is expected to bring."""
     return cause.probability * (UNKNOWN_SHARE if cause.exposed is None else cause.exposed)
+
+
+def outweighs(wait: UnexplainedWait | None, cause: Ranked | None) -> bool:
+    """Whether an unexplained wait promises more than the fix of a cause."""
+    return wait is not None and (cause is None or wait.share > cost(cause))
 
 
 def shown(causes: Iterable[Cause], facts: DiagnosisFacts) -> dict[str, str]:
@@ -97,6 +114,7 @@ def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float) -> Ranked
         ceiling_steps_per_s=top.steps_per_s,
         speaks_for=tuple(dict.fromkeys(pro.values()))[:_FACTS],
         speaks_against=tuple(dict.fromkeys(contra.values()))[:1],
+        line=code_lines.line_of(cause, scored.signs, facts),
     )
 
 

@@ -10,6 +10,7 @@ from gpudebug.core.answers.next import Request
 from gpudebug.core.campaign.decide import Action, ActionKind
 from gpudebug.engine.campaign import claims, upkeep, worktrees
 from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.diagnosis.single import unexplained
 from gpudebug.engine.run.prepare import Cycle
 from gpudebug.engine.trial.crashes import CodeCrashed
 
@@ -49,6 +50,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
             diagnosis=found.lines() if found else (),
             instructions=_instructions(loaded, action),
             offer=offer.ranked.id if offer else None,
+            reads_first=found is not None and found.reads_first,
         )
     place = (str(worktree),) if worktree else ()
     return Request(
@@ -59,6 +61,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
         why=action.why,
         worktree=next(iter(place), None),
         diagnosis=found.causes() if found else None,
+        unexplained=unexplained(found.diagnosis) if found else None,
         next_command=(found.command if found else None) or _NEXT_COMMAND[action.kind],
         files=(str(loaded.progress_path), *place),
     )

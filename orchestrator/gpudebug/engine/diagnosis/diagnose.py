@@ -13,6 +13,7 @@ from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
 from gpudebug.core.diagnosis.rank import diagnose as rank
+from gpudebug.core.diagnosis.rank import outweighs
 from gpudebug.core.errors import InterventionError, StoreError, UsageError
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.progress import HypothesisEntry
@@ -26,7 +27,15 @@ from gpudebug.engine.diagnosis import layers
 from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of, waiting
 from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.diagnosis.order import record_order
-from gpudebug.engine.diagnosis.single import SingleRun, diagnosed, known_causes, of_folder, single_run
+from gpudebug.engine.diagnosis.single import (
+    READ_IT,
+    SingleRun,
+    diagnosed,
+    known_causes,
+    of_folder,
+    single_run,
+    unexplained,
+)
 from gpudebug.engine.hypotheses.propose import Duplicate
 from gpudebug.engine.run import catalogue
 from gpudebug.engine.run.evidence import log_beside, read_log, read_run_samples
@@ -160,18 +169,24 @@ def _answer(subject: _Subject) -> DiagnoseAnswer:
         layers=layers.shown_results(campaign.loaded) if campaign else {},
         difference=from_reference(campaign.loaded, facts) if campaign else None,
         next_command=_next(subject, causes),
+        unexplained=unexplained(diagnosis, full=_full(subject)),
     )
 
 
 def _cause(ranked: Ranked, subject: _Subject) -> DiagnosedCause:
-    campaign = subject.campaign
-    util = number(subject.facts.signals.get("gpu_util"))
-    full = above_target(campaign.loaded.campaign if campaign else None, util)
+    campaign, full = subject.campaign, _full(subject)
     if campaign is not None:
         return diagnosed(ranked, _waiting(ranked, campaign) or _offered(ranked, campaign), full=full)
     assert subject.single is not None
     test = subject.single.test_of(ranked, subject.causes.cause(ranked.id))
     return diagnosed(ranked, test, full=full)
+
+
+def _full(subject: _Subject) -> bool:
+    """Whether utilisation is where it should be."""
+    campaign = subject.campaign
+    util = number(subject.facts.signals.get("gpu_util"))
+    return above_target(campaign.loaded.campaign if campaign else None, util)
 
 
 def _waiting(ranked: Ranked, campaign: _DiagnosedCampaign) -> CauseTest | None:
@@ -218,6 +233,8 @@ def _next(subject: _Subject, causes: Sequence[DiagnosedCause]) -> str:
     if not subject.in_campaign:
         return "gpudebug init --command 'YOUR TRAINING COMMAND'"
     likely = [c for c in causes if c.probability >= _LIKELY and not c.hypothesis.refused]
-    if not likely or subject.diagnosis.abstains:
-        return "gpudebug next"
-    return str(likely[0].hypothesis.command)
+    likely = [] if subject.diagnosis.abstains else likely
+    first = next((r for r in subject.diagnosis.causes if likely and r.id == likely[0].id), None)
+    if outweighs(subject.diagnosis.unexplained, first):
+        return READ_IT
+    return str(likely[0].hypothesis.command) if likely else "gpudebug next"

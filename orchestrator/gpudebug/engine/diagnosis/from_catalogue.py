@@ -24,6 +24,8 @@ from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of
 from gpudebug.engine.hypotheses.propose import Duplicate, Proposal, add, refuse
 from gpudebug.engine.run import adapters
 
+GENERAL = "In general"
+"""Before what the catalogue says of any program: nothing of it was measured here."""
 _CLEARLY = 0.5
 """How well a hypothesis has to test a cause that no other is wanted for."""
 _LONGEST = 400
@@ -159,9 +161,9 @@ def _is_code(entry: HypothesisEntry) -> bool:
 
 
 def _worded(cause: Cause, ranked: Ranked | None, change: Intervention, instructions: str | None) -> Proposal:
-    """The hypothesis in the catalogue's words, with what speaks for it here."""
-    about = [_beginning(cause.explanation), *_standing(ranked)]
-    how = [one_line(instructions)] if instructions else []
+    """The hypothesis: the catalogue's words, marked as general, apart from what was measured here."""
+    about = [f"{GENERAL}: {_beginning(cause.explanation)}", *_standing(ranked)]
+    how = [f"{GENERAL}: {one_line(instructions)}"] if instructions else []
     if cause.own_signal:
         how.append(f"What should move: {'; '.join(map(said_own, cause.own_signal))}.")
     if cause.hollow_if:
@@ -183,7 +185,7 @@ def _standing(ranked: Ranked | None) -> Iterator[str]:
     """A diagnosis's finding on the cause, if there is one."""
     if ranked is None:
         return
-    yield f"Proposed by the catalogue: {likelihood(ranked)}."
+    yield f"Measured here: {likelihood(ranked)}."
     if ranked.speaks_for:
         yield f"For it: {'; '.join(ranked.speaks_for)}."
     if ranked.speaks_against:
