@@ -182,6 +182,9 @@ def propose(
         str | None,
         typer.Option(metavar="ID", help="Take what is not given from the catalogue's entry."),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Add a flag that the program does not have; for a person.")
+    ] = False,
     none: Annotated[
         str | None,
         typer.Option(
@@ -211,11 +214,19 @@ def propose(
             raise UsageError("--sweep is the change itself", next="leave the other change out")
         if cause or from_catalogue:
             raise UsageError("--sweep takes no cause", next="propose each value with --cause")
-        answer = propose_sweep(folder, sweep, **texts, session=session_of())
+        answer = propose_sweep(
+            folder,
+            sweep,
+            title=title,
+            description=description,
+            method=method,
+            session=session_of(),
+            force=force,
+        )
         print_(answer, render)
         return
     change: dict[str, Any] = {"set_": set_ or (), "unset": unset or (), "env": env or (), "patch": patch}
-    more = {**texts, **change, "code": code, "compound": compound, "session": session_of()}
+    more = {**texts, **change, "code": code, "compound": compound, "session": session_of(), "force": force}
     if from_catalogue is not None:
         from gpudebug.engine.diagnosis.from_catalogue import propose_from_catalogue
 

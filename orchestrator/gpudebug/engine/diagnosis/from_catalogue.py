@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from gpudebug.core.answers.hypotheses import ProposeAnswer
 from gpudebug.core.catalogue import Cause
 from gpudebug.core.catalogue.offers import Offers, interventions_for
-from gpudebug.core.catalogue.prose import said_own
+from gpudebug.core.catalogue.prose import described, tried
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.diagnosis.model import Ranked
@@ -24,11 +23,8 @@ from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of
 from gpudebug.engine.hypotheses.propose import Duplicate, Proposal, add, refuse
 from gpudebug.engine.run import adapters
 
-GENERAL = "In general"
-"""Before what the catalogue says of any program: nothing of it was measured here."""
 _CLEARLY = 0.5
 """How well a hypothesis has to test a cause that no other is wanted for."""
-_LONGEST = 400
 _LEAST = 0.005
 _CODE = Intervention((interventions.SingleChange("code"),))
 
@@ -47,6 +43,7 @@ def propose_from_catalogue(
     code: bool = False,
     compound: bool = False,
     session: str | None = None,
+    force: bool = False,
 ) -> ProposeAnswer:
     """`propose --from-catalogue ID`: append the hypothesis that tests this cause; what is given goes first.
 
@@ -72,7 +69,7 @@ def propose_from_catalogue(
         method=method or made.method,
     )
 
-    return add(loaded, made) if own else add_once(loaded, made)
+    return add(loaded, made, force=force) if own else add_once(loaded, made)
 
 
 def add_once(loaded: Loaded, proposal: Proposal) -> ProposeAnswer:
@@ -162,23 +159,8 @@ def _is_code(entry: HypothesisEntry) -> bool:
 
 def _worded(cause: Cause, ranked: Ranked | None, change: Intervention, instructions: str | None) -> Proposal:
     """The hypothesis: the catalogue's words, marked as general, apart from what was measured here."""
-    about = [f"{GENERAL}: {_beginning(cause.explanation)}", *_standing(ranked)]
-    how = [f"{GENERAL}: {one_line(instructions)}"] if instructions else []
-    if cause.own_signal:
-        how.append(f"What should move: {'; '.join(map(said_own, cause.own_signal))}.")
-    if cause.hollow_if:
-        how.append(f"Hollow if: {one_line(cause.hollow_if)}")
-    return Proposal(cause.title, " ".join(about), " ".join(how), change, cause.id)
-
-
-def _beginning(text: str) -> str:
-    """The first sentences of a text; `gpudebug catalogue ID` shows the rest."""
-    kept = ""
-    for sentence in re.split(r"(?<=[.:;])\s+(?=[A-Z])", one_line(text)):
-        if kept and len(kept) + len(sentence) > _LONGEST:
-            break
-        kept = f"{kept} {sentence}".strip()
-    return kept
+    about = " ".join([described(cause), *_standing(ranked)])
+    return Proposal(cause.title, about, tried(cause, instructions), change, cause.id)
 
 
 def _standing(ranked: Ranked | None) -> Iterator[str]:
@@ -195,10 +177,6 @@ def _standing(ranked: Ranked | None) -> Iterator[str]:
 def likelihood(ranked: Ranked) -> str:
     """`62% likely`."""
     return f"{ranked.probability:.0%} likely" if ranked.probability >= _LEAST else "less than 1% likely"
-
-
-def one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def settled(loaded: Loaded, case: DiagnosisCase) -> dict[str, HypothesisEntry]:

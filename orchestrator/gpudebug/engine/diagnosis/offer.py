@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gpudebug.core.answers.diagnosis import LikelyCause
 from gpudebug.core.catalogue import Cause
-from gpudebug.core.catalogue.prose import said_own
+from gpudebug.core.catalogue.prose import one_line, said_own
 from gpudebug.core.diagnosis.model import Diagnosis, Ranked, UnexplainedWait
 from gpudebug.core.diagnosis.rank import outweighs
 from gpudebug.core.errors import CatalogueError, InterventionError
@@ -16,7 +16,7 @@ from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of
-from gpudebug.engine.diagnosis.from_catalogue import likelihood, one_line, proposal, settled
+from gpudebug.engine.diagnosis.from_catalogue import likelihood, proposal, settled
 from gpudebug.engine.diagnosis.single import READ_IT
 from gpudebug.engine.hypotheses.propose import Duplicate, Proposal
 
