@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -156,7 +156,8 @@ def show(
 @app.command(
     epilog="Example: gpudebug propose --title 'Loader waits' --set --num_workers=4\n\n"
     "Example: gpudebug propose --sweep --denoising_steps=4,2,1\n\n"
-    "Example: gpudebug propose --from-catalogue dl-no-workers"
+    "Example: gpudebug propose --from-catalogue dl-no-workers\n\n"
+    "Example: gpudebug propose --none 'Each likely cause was tested'"
 )
 def propose(
     title: Annotated[str, typer.Option(help="The cause, in one line; not needed for a sweep.")] = "",
@@ -181,6 +182,15 @@ def propose(
         str | None,
         typer.Option(metavar="ID", help="Take what is not given from the catalogue's entry."),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Add a flag that the program does not have; for a person.")
+    ] = False,
+    none: Annotated[
+        str | None,
+        typer.Option(
+            "--none", metavar="WHY", help="There is nothing to propose: end this session, and say why."
+        ),
+    ] = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -195,16 +205,28 @@ def propose(
     from gpudebug.terminal.next import propose as render
 
     texts = {"title": title, "description": description, "method": method}
+    if none is not None:
+        if any((*texts.values(), sweep, set_, unset, env, patch, code, compound, cause, from_catalogue)):
+            raise UsageError("--none proposes nothing", next="leave the other options out")
+        _none(folder, none)
     if sweep is not None:
         if set_ or unset or env or patch or code or compound:
             raise UsageError("--sweep is the change itself", next="leave the other change out")
         if cause or from_catalogue:
             raise UsageError("--sweep takes no cause", next="propose each value with --cause")
-        answer = propose_sweep(folder, sweep, **texts, session=session_of())
+        answer = propose_sweep(
+            folder,
+            sweep,
+            title=title,
+            description=description,
+            method=method,
+            session=session_of(),
+            force=force,
+        )
         print_(answer, render)
         return
     change: dict[str, Any] = {"set_": set_ or (), "unset": unset or (), "env": env or (), "patch": patch}
-    more = {**texts, **change, "code": code, "compound": compound, "session": session_of()}
+    more = {**texts, **change, "code": code, "compound": compound, "session": session_of(), "force": force}
     if from_catalogue is not None:
         from gpudebug.engine.diagnosis.from_catalogue import propose_from_catalogue
 
@@ -214,6 +236,17 @@ def propose(
     else:
         answer = engine(folder, **more, cause=cause)
     print_(answer, render)
+
+
+def _none(folder: Path, why: str) -> NoReturn:
+    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.engine.cycle.next import exit_status
+    from gpudebug.engine.cycle.nothing import propose_nothing
+    from gpudebug.terminal.next import next_ as render
+
+    answer = propose_nothing(folder, why, session_of())
+    print_(answer, render)
+    raise typer.Exit(exit_status(answer))
 
 
 @app.command(name="next", epilog="Example: gpudebug next --json\n\nExample: gpudebug next --detach")

@@ -70,6 +70,9 @@ class ProposeArguments(Arguments):
     from_catalogue: Cause = Field(
         "", description="Take what is not given from the catalogue's entry for this root cause."
     )
+    none: str = Field(
+        "", max_length=2000, description="Nothing is left to propose, and why: ends the session."
+    )
 
 
 class DiagnoseArguments(Arguments):

@@ -128,12 +128,18 @@ def _propose(place: Client, asked: ProposeArguments, _: Report) -> Answer:
 
     given = {**asked.model_dump(include={"title", "description", "method"}), "session": place.session}
     change = (asked.set, asked.unset, asked.env, asked.patch, asked.code, asked.compound)
+    if asked.none:
+        from gpudebug.engine.cycle.nothing import propose_nothing
+
+        if any((*change, asked.sweep, asked.cause, asked.from_catalogue, asked.title)):
+            raise UsageError("none proposes nothing", next="leave the other arguments out")
+        return propose_nothing(place.folder, asked.none, place.session)
     if asked.sweep:
         if any(change):
             raise UsageError("sweep is the change itself", next="leave the other change out")
         if asked.cause or asked.from_catalogue:
             raise UsageError("sweep takes no cause", next="propose each value with `cause`")
-        return propose_sweep(place.folder, asked.sweep, **given)
+        return propose_sweep(place.folder, asked.sweep, **given, strict=True)
     given |= {"set_": asked.set, "unset": asked.unset, "env": asked.env, "patch": asked.patch or None}
     given |= {"code": asked.code, "compound": asked.compound}
     if asked.from_catalogue:
@@ -142,7 +148,7 @@ def _propose(place: Client, asked: ProposeArguments, _: Report) -> Answer:
         if asked.cause:
             raise UsageError("from_catalogue names the cause already", next="leave cause out")
         return propose_from_catalogue(place.folder, asked.from_catalogue, **given)
-    return propose(place.folder, **given, cause=asked.cause or None)
+    return propose(place.folder, **given, cause=asked.cause or None, strict=True)
 
 
 def _diagnose(place: Client, asked: DiagnoseArguments, _: Report) -> Answer:

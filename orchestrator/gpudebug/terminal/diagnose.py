@@ -22,6 +22,7 @@ def diagnose(answer: DiagnoseAnswer) -> str:
         lines += [*(one for line in failure(answer.failure) for one in wrap(line, _WIDTH, rest="  ")), ""]
     if answer.abstains:
         lines += [*wrap(f"No cause is named: {answer.abstains}.", _WIDTH), ""]
+    lines += [*_unexplained(answer), ""] if answer.unexplained else []
     for gate in answer.gates:
         facts = f" ({'; '.join(gate.for_)})" if gate.for_ else ""
         lines += wrap(f"Known without a run: {gate.id}: {gate.title}{facts}", _WIDTH, rest="  ")
@@ -52,12 +53,25 @@ def _head(answer: DiagnoseAnswer) -> str:
     return f"Diagnosis of {answer.campaign or runs[0]}{count}: {kind}, gpu_util {util}{device}"
 
 
+def _unexplained(answer: DiagnoseAnswer) -> list[str]:
+    wait = answer.unexplained
+    assert wait is not None
+    points = f"+{wait.ceiling_pp:.1f}pp; " if wait.ceiling_pp is not None else ""
+    return [
+        f"Unexplained: {100 * wait.share:.0f}% of the time waits without a likely cause: read this line",
+        *wrap(wait.line, _WIDTH, "   line     "),
+        f"   ceiling  {points}{wait.ceiling_ratio:.2f}x steps/s",
+    ]
+
+
 def _cause(place: int, cause: DiagnosedCause, answer: DiagnoseAnswer) -> Iterator[str]:
     yield f"{place}. {cause.id}  {100 * cause.probability:.0f}%  {cause.title}"
     for fact in cause.for_:
         yield from wrap(fact, _WIDTH, "   for      ")
     for fact in cause.against:
         yield from wrap(fact, _WIDTH, "   against  ")
+    if cause.line and not any(cause.line in fact for fact in cause.for_):
+        yield from wrap(cause.line, _WIDTH, "   line     ")
     yield f"   ceiling  {_ceiling(cause, answer)}"
     yield from _test(cause)
 

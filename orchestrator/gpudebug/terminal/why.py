@@ -27,7 +27,7 @@ _INDENT = "   "
 def why(answer: WhyAnswer) -> str:
     """Render the answer; what does not fit is in the folder and in `--json`."""
     seen = answer.devices if answer.window else ()
-    above = [_head(answer), *_devices(seen), *_step(answer.step), *_job(answer)]
+    above = [_head(answer), *_devices(seen), *_step(answer.step), *_job(answer), *_unexplained(answer)]
     below = [*_aside(answer), f"Next  {answer.next_command}"]
     left = MOST_LINES - len(above) - len(below)
     shown = [c for c in answer.causes if c.probability >= _LIKELY][: max(1, left // _A_CAUSE)]
@@ -84,6 +84,14 @@ def _step(step: StepParts) -> list[str]:
         places = [f"{100 * p.share:.0f}% {p.state} {p.site} {p.function}" for p in step.places[:_PLACES]]
         lines.append(_cut(f"Most time: {'; '.join(places)}"))
     return lines
+
+
+def _unexplained(answer: WhyAnswer) -> list[str]:
+    wait = answer.unexplained
+    if wait is None:
+        return []
+    most = f" (at most {wait.ceiling_ratio:.2f}x)" if wait.ceiling_ratio is not None else ""
+    return [_cut(f"Unexplained: {100 * wait.share:.0f}% waits{most}, read this line: {wait.line}")]
 
 
 def _job(answer: WhyAnswer) -> list[str]:

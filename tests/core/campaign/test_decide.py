@@ -126,6 +126,35 @@ HISTORIES: list[tuple[str, Campaign, ActionKind, dict[str, object]]] = [
         {"hypothesis": 1},
     ),
     ("all tested", campaign(*DONE), ActionKind.PROPOSE, {}),
+    # Nothing to propose, by the word of sessions or of a person (None).
+    ("one has nothing", campaign(*DONE, nothing=("a",)), ActionKind.PROPOSE, {}),
+    ("one, twice", campaign(*DONE, nothing=("a", "a")), ActionKind.PROPOSE, {}),
+    (
+        "two have nothing",
+        campaign(*DONE, nothing=("a", "b")),
+        ActionKind.STOP,
+        {"ending": Ending.NOTHING_LEFT},
+    ),
+    ("a person has nothing", campaign(nothing=(None,)), ActionKind.STOP, {"ending": Ending.NOTHING_LEFT}),
+    ("a session and a person", campaign(nothing=("a", None)), ActionKind.STOP, {}),
+    ("nothing, but one waits", campaign(h(5), nothing=("a", "b")), ActionKind.TEST, {"hypothesis": 5}),
+    ("nothing, but one to write", campaign(h(5, code=True), nothing=(None,)), ActionKind.IMPLEMENT, {}),
+    ("nothing, but another's", campaign(OTHERS, nothing=("a", "b")), ActionKind.PROPOSE, {}),
+    ("nothing, but mine", campaign(MINE, nothing=("a", "b")), ActionKind.IMPLEMENT, {}),
+    (
+        "nothing, baseline stale",
+        campaign(baselines=(STALE,), nothing=(None,)),
+        ActionKind.RECORD_BASELINE,
+        {},
+    ),
+    ("nothing, cut off", campaign(loose_runs=(CUT_OFF,), nothing=(None,)), ActionKind.RECOVER, {}),
+    ("nothing, solved", campaign(SOLVING, nothing=(None,)), ActionKind.STOP, {"ending": Ending.SOLVED}),
+    (
+        "nothing, exhausted",
+        campaign(*DONE, hypothesis_budget=4, nothing=(None,)),
+        ActionKind.STOP,
+        {"ending": Ending.EXHAUSTED},
+    ),
     ("tested one of code", campaign(h(1, Status.REJECTED, code=True)), ActionKind.PROPOSE, {}),
     # What promises most a second of the device, as far as that is known.
     (
@@ -474,6 +503,7 @@ CAMPAIGNS = st.builds(
     st.integers(1, 20),
     st.floats(0, 1e5),
     maybe(st.floats(0, 1e5)),
+    nothing=st.lists(st.none() | st.sampled_from("abc"), max_size=3).map(tuple),
 )
 
 
@@ -506,6 +536,20 @@ def test_the_order_of_concerns(state: Campaign) -> None:
         assert not any(x.mechanical for x in left)
     if kind is ActionKind.PROPOSE:
         assert not left
+
+
+@given(CAMPAIGNS)
+def test_nothing_to_propose_ends_what_would_ask_for_a_proposal_and_changes_nothing_else(
+    state: Campaign,
+) -> None:
+    without, action = decide(replace(state, nothing=())), decide(state)
+    if action != without:
+        assert without.kind is ActionKind.PROPOSE
+        assert action.ending is Ending.NOTHING_LEFT
+        assert None in state.nothing or len(set(state.nothing)) > 1
+        assert not any(x.status in (Status.UNTESTED, Status.TESTING) for x in state.hypotheses)
+    added = HypothesisState(100, Status.UNTESTED, mechanical=True)
+    assert decide(replace(state, hypotheses=(*state.hypotheses, added))).ending is not Ending.NOTHING_LEFT
 
 
 @given(CAMPAIGNS)

@@ -39,7 +39,7 @@ def test_a_knob_of_the_users_own_cause(waiting: Campaign) -> None:
     propose_from_catalogue(waiting.folder, "too-little-work", title="Own words")
     [entry] = entries(waiting)
     assert (entry.title, entry.intervention) == ("Own words", "--set --work=0.9")
-    assert entry.description.startswith("Its flag says so. The device idles. Proposed by the catalogue: ")
+    assert entry.description.startswith("In general: Its flag says so. The device idles. Measured here: ")
 
 
 def test_what_is_given_goes_first(waiting: Campaign) -> None:
@@ -56,7 +56,7 @@ def test_without_a_flag_somebody_has_to_write_it(waiting: Campaign) -> None:
     answer = propose_from_catalogue(waiting.folder, "dl-no-workers")
     assert answer.intervention == "--code"
     [entry] = entries(waiting)
-    assert entry.test_method.startswith("Find where the training's DataLoader is made")
+    assert entry.test_method.startswith("In general: Find where the training's DataLoader is made")
     with pytest.raises(Duplicate, match="code for dl-no-workers is hypothesis 1 already"):
         propose_from_catalogue(waiting.folder, "dl-no-workers")
     propose_from_catalogue(waiting.folder, "dl-no-workers", code=True, title="Otherwise")

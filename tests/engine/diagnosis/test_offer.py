@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ from tests.support.campaigns import Campaign
 from tests.support.waiting import CAUSE, add_cause, make_waiting_campaign
 
 from gpudebug.core.answers.next import RecordedVerdict
+from gpudebug.core.diagnosis.model import Diagnosis, Ranked, UnexplainedWait
+from gpudebug.core.inside.stacks.shares import CodeLine
 from gpudebug.core.progress import parse
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.cycle.next import next_cycle
 from gpudebug.engine.diagnosis.diagnose import diagnose
-from gpudebug.engine.diagnosis.offer import Outlook, instructions, outlook
-from gpudebug.engine.hypotheses.propose import propose
+from gpudebug.engine.diagnosis.offer import OfferedHypothesis, Outlook, instructions, outlook
+from gpudebug.engine.hypotheses.propose import Proposal, propose
 from gpudebug.engine.status.status import status
 from gpudebug.terminal import next as render
 
@@ -52,13 +55,57 @@ def test_status_and_next_offer_the_best_fit_in_the_same_words(waiting: Campaign)
     assert len(answer["diagnosis"]) <= 3
     brief = answer["brief"]
     assert "## Diagnosis\n\n- " in brief
-    assert "% dl-no-workers: Batches are loaded in the training process itself" in brief
-    assert "for: the log's data time is 80% of a step; ceiling +80pp" in brief
+    assert "% dl-no-workers, 80% of the time, ceiling +80pp, 5.00x: Batches are loaded in the" in brief
+    assert "; for: the log's data time is 80% of a step" in brief
     assert brief.endswith(
         "End with:\n\n    gpudebug -C "
         f"{waiting.folder} propose --from-catalogue dl-no-workers\n    gpudebug -C {waiting.folder} next"
     )
     assert waiting.progress.read_bytes() == before
+
+
+def test_one_order_everywhere(waiting: Campaign) -> None:
+    shown, answer = diagnose(waiting.folder), next_(waiting)
+    ids = [cause.id for cause in shown.causes]
+    assert [cause["id"] for cause in answer["diagnosis"]] == ids[: len(answer["diagnosis"])]
+    assert shown.next_command == answer["next_command"]
+    assert ids.index(answer["next_command"].rpartition(" ")[2]) == 0
+    lines = [line for line in answer["brief"].splitlines() if "% of the time, ceiling" in line]
+    assert [line.split("% ")[1].split(",")[0] for line in lines] == ids[: len(lines)]
+
+
+WAIT = UnexplainedWait(0.4, CodeLine("job/push.py:push", 3, "post(url)", "waiting"), 26.7, 1.67)
+LINE = "push.py:3 push (waiting): `post(url)`"
+SMALL = Ranked("dl-slow", "Loading is slow", 0.5, 0.3, 12.0, 60.0, 1.43, line=WAIT.line)
+
+
+def test_a_wait_without_a_cause_stands_first_and_is_what_to_read() -> None:
+    found = Outlook(Diagnosis((SMALL,), unexplained=WAIT), OfferedHypothesis(SMALL, Proposal("t", "", "")))
+    assert found.lines() == [
+        f"unexplained: 40% of the time, ceiling +27pp, 1.67x: read this line: {LINE}",
+        f"50% dl-slow, 30% of the time, ceiling +12pp, 1.43x: Loading is slow; line: {LINE}",
+    ]
+    assert found.reads_first
+    assert found.command is not None
+    assert found.command.endswith(" --code")
+    assert found.text == (
+        "40% of the time waits in push.py:3 push, which no likely cause explains; the catalogue's best fit "
+        "is dl-slow, 50% likely: gpudebug propose --from-catalogue dl-slow"
+    )
+
+
+def test_a_cause_that_promises_more_is_what_to_propose_all_the_same() -> None:
+    large = replace(SMALL, probability=0.9, exposed=0.6)
+    found = Outlook(Diagnosis((large,), unexplained=WAIT), OfferedHypothesis(large, Proposal("t", "", "")))
+    assert found.lines()[0].startswith("unexplained: ")
+    assert found.command == "gpudebug propose --from-catalogue dl-slow"
+
+
+def test_with_nothing_likely_the_page_says_so_and_how_to_end(recorded: Campaign) -> None:
+    answer = next_(recorded)
+    assert "the catalogue names nothing likely" in answer["why"]
+    assert "Nothing likely is left in the catalogue." in answer["brief"]
+    assert f"`gpudebug -C {recorded.folder} propose --none 'WHY'` and no other command" in answer["brief"]
 
 
 @pytest.mark.parametrize("verdict", ["REJECTED", "VALIDATED", "TESTING", "INVALID"])
@@ -99,7 +146,8 @@ def test_it_proposes_and_tests_by_itself_where_it_is_asked_to(waiting: Campaign)
     assert f"Chosen: {answer.decided}\nVerdict: VALIDATED" in render.next_(answer)
     [entry] = parse(waiting.progress.read_bytes(), "p.md").hypotheses
     assert (entry.cause, entry.status.value) == ("dl-no-workers", "VALIDATED")
-    assert "Proposed by the catalogue: " in entry.description
+    assert entry.description.startswith("In general: ")
+    assert "Measured here: " in entry.description
     assert "For it: the log's data time is 80% of a step" in entry.description
     again = next_(waiting)
     assert again["action"] == "propose"
@@ -128,7 +176,7 @@ def test_the_code_of_a_cause_is_explained_to_whoever_writes_it(waiting: Campaign
     propose(waiting.folder, title="x", description="", method="", code=True, cause="too-little-work")
     answer = next_(waiting)
     assert answer["action"] == "implement"
-    part = answer["brief"].partition("## The catalogue on too-little-work\n\n")[2]
+    part = answer["brief"].partition("too-little-work, in general, not measured here\n\n")[2]
     assert part.startswith("- Make the training do more where it says how much it does.\n- Fix: Give it more")
     assert "- What should move: gpu_util rises (the device is busy …)" in part
 

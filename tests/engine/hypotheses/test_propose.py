@@ -66,7 +66,8 @@ def test_a_sweep_is_a_hypothesis_a_value_as_the_contract_spells_it(tmp_path: Pat
 def test_what_a_sweep_need_not_test_is_named_and_the_rest_is_written(tmp_path: Path) -> None:
     campaign = make_campaign(tmp_path / "repo")
     campaign.propose("--set --work=0.5")
-    answer = campaign.json("propose", "--sweep", "--work=0.2,0.5,0.9")
+    words = ("--description", "It sleeps.", "--method", "Try it.")
+    answer = campaign.json("propose", *words, "--sweep", "--work=0.2,0.5,0.9")
     assert [h["intervention"] for h in answer["hypotheses"]] == ["--set --work=0.9"]
     assert answer["notes"] == [
         "--work=0.2 is left out: the command has it already",
@@ -146,14 +147,14 @@ def test_an_acceptance_by_hand_stands_in_nobodys_way(told: Campaign) -> None:
 
 def test_a_title_like_another_is_a_warning(tmp_path: Path) -> None:
     campaign = make_campaign(tmp_path / "repo")
-    assert campaign.propose("--set --work=0.3", "The loader waits for shards")["notes"] == []
-    second = campaign.propose("--set --work=0.4", "Waiting loader, shards")
+    first = campaign.propose("--set --work=0.3 --description One.", "The loader waits for shards")
+    assert first["notes"] == []
+    second = campaign.propose("--set --lr=0.4 --description Two.", "Waiting loader, shards")
     (note,) = second["notes"]
     assert note == "its title is like that of hypothesis 1 (UNTESTED): The loader waits for shards"
-    assert campaign.propose("--set --work=0.5", "Clocks are throttled")["notes"] == []
-    assert (
-        campaign.json("propose", "--title", "The loader waits for shards", "--sweep=--new=1,2")["notes"] == []
-    )
+    assert campaign.propose("--set --steps=9 --description Three.", "Clocks are throttled")["notes"] == []
+    words = ("--title", "The loader waits for shards", "--description", "Four.", "--method", "Try it.")
+    assert campaign.json("propose", *words, "--sweep=--duration=1,2")["notes"] == []
 
 
 HOSTILE = {
@@ -182,7 +183,7 @@ def test_any_title_is_one_bounded_line(tmp_path: Path) -> None:
 
 def test_code_is_proposed_and_asked_for(tmp_path: Path) -> None:
     campaign = make_campaign(tmp_path / "repo")
-    assert campaign.propose("--code")["notes"] == []
+    assert campaign.propose("--code --description It.")["notes"] == []
     assert campaign.propose("--code", "Another cause")["intervention"] == "--code"
     assert "--set" in campaign.propose("--compound --code --set --work=0.7", "A third one")["intervention"]
     done = campaign.run("propose", "--title", "x", "--compound", "--code", "--set", "--work=0.2").expect(1)
@@ -196,7 +197,8 @@ def test_a_long_flag_is_named_as_the_command_names_it(tmp_path: Path) -> None:
     campaign = make_campaign(
         tmp_path / "repo", command="python3 load.py -j 0", files={"load.py": SHORT}, config="locked: []\n"
     )
-    words = ("propose", "--title", "Workers", "--set", "--workers=4")
+    texts = ("--description", "They are few.", "--method", "Waits fall.")
+    words = ("propose", "--title", "Workers", *texts, "--set", "--workers=4")
     answer = campaign.json(*words)
     assert answer["intervention"] == "--set -j=4"
     assert answer["notes"] == ["the command spells --workers as -j"]

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import contents, gpudebug, make_repository
 
+from gpudebug.engine.tools.init import init
+
 COMMAND = "python train.py --steps=200 --output_dir=outputs/run1"
 
 
@@ -118,3 +120,33 @@ def test_init_below_a_campaign_makes_one_of_its_own(folder: Path) -> None:
     below.mkdir()
     gpudebug(below, "init", "--command", COMMAND).expect(0)
     assert gpudebug(below, "status", "--json").json["campaign"] == "part"
+
+
+PARSER = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--{}')\np.parse_args()\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "noted"),
+    [
+        ("batch_size", []),
+        (
+            "ims-per-batch",
+            ["locked: the program has no --batch_size; --ims-per-batch is locked in its place"],
+        ),
+        ("batch_zise", ["locked: the program has no --batch_size; the nearest is --batch_zise"]),
+        ("lr", ["locked: the program has no --batch_size"]),
+    ],
+)
+def test_a_locked_flag_that_the_program_does_not_have_is_named(
+    tmp_path: Path, option: str, noted: list[str]
+) -> None:
+    locked = "campaign: x\nworkload: {command: python train.py}\nlocked: [--batch_size]\n"
+    folder = make_repository(tmp_path / "r", {"train.py": PARSER.format(option), "gpudebug.yaml": locked})
+    notes = init(folder, command=None, agent=["agents"]).notes
+    assert [note for note in notes if note.startswith("locked:")] == noted
+
+
+def test_where_nothing_is_known_of_the_program_no_lock_is_doubted(tmp_path: Path) -> None:
+    locked = "campaign: x\nworkload: {command: my-train --lr=1}\nlocked: [--batch_size]\n"
+    folder = make_repository(tmp_path / "r", {"gpudebug.yaml": locked})
+    assert not [n for n in init(folder, command=None, agent=["agents"]).notes if n.startswith("locked:")]

@@ -43,7 +43,7 @@ ANSWERS: dict[str, tuple[type[Answer], ...]] = {
     "why": (WhyAnswer,),
     "diagnose": (DiagnoseAnswer, LayerAnswer),
     "catalogue": (CatalogueAnswer, CauseAnswer, SignalsAnswer),
-    "propose": (ProposeAnswer,),
+    "propose": (ProposeAnswer, cycle.SessionDone, cycle.Request),
     "accept": (AcceptAnswer,),
     "release": (ReleaseAnswer,),
     "reopen": (ReopenAnswer,),

@@ -29,13 +29,28 @@ class CauseTest:
 @dataclass(frozen=True, kw_only=True)
 class LikelyCause:
     """A cause in short: `probability` 0 to 1, `ceiling_pp` what utilisation can gain, in percentage points
-    (null if its share of the time is unknown), and the facts for and against it."""
+    (null if its share of the time is unknown), and the facts for and against it. `exposed`,
+    `ceiling_ratio` and `line` are as those of `DiagnosedCause`."""
 
     id: str
     probability: float
     ceiling_pp: float | None
     for_: tuple[str, ...]
     against: tuple[str, ...]
+    exposed: float | None = None
+    ceiling_ratio: float | None = None
+    line: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnexplainedLine:
+    """A wait of the thread that trains that no likely cause explains: its `share` of the time (0 to 1), the
+    `line` to read, and what its end would bring at most, as of a cause."""
+
+    share: float
+    line: str
+    ceiling_pp: float | None
+    ceiling_ratio: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +58,8 @@ class DiagnosedCause:
     """A cause in full.
 
     `exposed` is the share of the time (0 to 1) that only it explains, `expected_util` utilisation after its
-    fix, `ceiling_ratio` and `ceiling_steps_per_s` throughput at best; null is unknown.
+    fix, `ceiling_ratio` and `ceiling_steps_per_s` throughput at best, `line` the line of the program to read;
+    null is unknown.
     """
 
     id: str
@@ -57,6 +73,7 @@ class DiagnosedCause:
     for_: tuple[str, ...]
     against: tuple[str, ...]
     hypothesis: CauseTest
+    line: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +161,8 @@ class DiagnoseAnswer(Answer):
     `campaign` is null for a single run. `gpu_util` is in %, null if not measured; `stand_in` says that the
     CPU stands in for a device. `abstains` says why no cause is named. `facts` are the signals by their names
     in `gpudebug catalogue --signals`. `layers` are layer tests by the layer; `difference` is null without a
-    reference. `failure` is why a single run failed.
+    reference; `unexplained` without a large wait that no likely cause explains. `failure` is why a single run
+    failed.
     """
 
     campaign: str | None
@@ -162,6 +180,7 @@ class DiagnoseAnswer(Answer):
     difference: FromReference | None
     next_command: str
     failure: FailureLines | None = None
+    unexplained: UnexplainedLine | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,8 @@ from gpudebug.core.statistics.numbers import duration, figure, gain
 from gpudebug.core.words import VERDICTS, Status, Word
 
 DEFAULT_TARGET = 80.0
+AGREED = 2
+"""Sessions in a row that have nothing to propose end a campaign; a person alone does."""
 
 
 class ActionKind(Word):
@@ -28,6 +30,7 @@ class Ending(Word):
     SOLVED = "solved"
     EXHAUSTED = "exhausted"
     OUT_OF_BUDGET = "out of budget"
+    NOTHING_LEFT = "nothing left"
 
 
 class Claimed(Word):
@@ -103,7 +106,7 @@ class Campaign:
     or hold a verdict that the progress file lacks. `target` is in the metric's unit, None for the default;
     `failure` is in pp, or a ratio. `untold` counts verdicts that no entry lists. Device time in seconds.
     `accepted` says that changes were accepted, `unweighed` why it is unknown what its hypotheses are
-    worth.
+    worth. `nothing` are the sessions (None: a person) that had nothing to propose since the last change.
     """
 
     baselines: tuple[BaselineState, ...]
@@ -118,6 +121,7 @@ class Campaign:
     metric: Metric = UTILISATION
     accepted: bool = False
     unweighed: str | None = None
+    nothing: tuple[str | None, ...] = ()
 
     @property
     def tested(self) -> int:
@@ -136,6 +140,7 @@ def decide(campaign: Campaign) -> Action:
         or _mine(campaign)
         or _test(campaign)
         or _implement(campaign)
+        or _nothing_left(campaign)
         or _propose(campaign)
     )
 
@@ -283,6 +288,17 @@ def _promise(c: Campaign, h: HypothesisState) -> str:
     expected = gain(c.metric, h.worth * h.cost_s) if h.cost_s else f"{h.worth:.2g} a device-second"
     spent = f" for {duration(h.cost_s)}" if h.cost_s else ""
     return f", the best expected gain per second of {among} untested ({expected}{spent})"
+
+
+def _nothing_left(c: Campaign) -> Action | None:
+    """What is being tested may still change what there is to propose."""
+    if any(h.status is Status.TESTING for h in c.hypotheses):
+        return None
+    if None not in c.nothing and len(set(c.nothing)) < AGREED:
+        return None
+    who = "a person" if None in c.nothing else f"sessions {', '.join(sorted(set(map(str, c.nothing))))}"
+    why = f"nothing left to propose, by the word of {who}; any `gpudebug propose` continues the campaign"
+    return Action(ActionKind.STOP, why, ending=Ending.NOTHING_LEFT)
 
 
 def _propose(c: Campaign) -> Action:

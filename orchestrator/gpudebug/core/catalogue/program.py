@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from gpudebug.core.catalogue.own_flags import Default, OwnFlag, called, constant, own_flags, parsed
 from gpudebug.core.catalogue.touches import touches
+from gpudebug.core.catalogue.whole_parser import read_whole
 from gpudebug.core.command import command_line
 from gpudebug.core.command.synonyms import Synonyms, merged
 
@@ -20,7 +21,8 @@ class Program:
     `uses` are the dotted names that it imports or takes from what it imports, `options` the flags and
     variables of its own by folded name. `calls` are the arguments of each call of such a name: the number,
     text or truth that is there; `options_of` the option whose value does: workers for `args.workers`.
-    `touched` are the names of functions and classes that each option decides on.
+    `touched` are the names of functions and classes that each option decides on; `whole` says that it takes
+    no options but these.
     """
 
     path: str
@@ -29,6 +31,7 @@ class Program:
     calls: Mapping[str, Mapping[str, Default]] = field(default_factory=dict)
     options_of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     touched: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    whole: bool = False
 
     @property
     def synonyms(self) -> Synonyms:
@@ -75,7 +78,8 @@ def look(path: str, sources: Sequence[str]) -> Program:
                 for argument in node.keywords:
                     _note(argument, calls.setdefault(name, {}), options_of.setdefault(name, {}))
     trees = [tree for source in sources if (tree := parsed(source)) is not None]
-    return Program(path, frozenset(uses), options, calls, options_of, touches(trees, options))
+    touched, whole = touches(trees, options), read_whole(sources)
+    return Program(path, frozenset(uses), options, calls, options_of, touched, whole)
 
 
 def _note(argument: ast.keyword, values: dict[str, Default], options: dict[str, str]) -> None:

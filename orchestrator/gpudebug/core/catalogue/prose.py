@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from gpudebug.core.catalogue.model import Cause, Condition, Own, Share, Term
 from gpudebug.core.catalogue.settings import written
 from gpudebug.core.catalogue.signals import SIGNALS
 
+GENERAL = "In general"
+"""Before what the catalogue says of any program: nothing of it was measured here."""
 _LONGEST = 60
+_DESCRIBED = 400
 _MOVES = {"falls": "falls", "rises": "rises", "is_zero": "is zero"}
 
 
@@ -15,6 +20,30 @@ def shows(cause: Cause) -> str:
     if not cause.signature:
         return said(cause.requires[0]) if cause.requires else ""
     return said(max(cause.signature, key=lambda sign: sign.weight * (1 if sign.signal is None else 2)))
+
+
+def described(cause: Cause) -> str:
+    """The first sentences on a cause, for a hypothesis; `gpudebug catalogue ID` shows the rest."""
+    kept = ""
+    for sentence in re.split(r"(?<=[.:;])\s+(?=[A-Z])", one_line(cause.explanation)):
+        if kept and len(kept) + len(sentence) > _DESCRIBED:
+            break
+        kept = f"{kept} {sentence}".strip()
+    return f"{GENERAL}: {kept}"
+
+
+def tried(cause: Cause, instructions: str | None = None) -> str:
+    """How a cause is tested, for a hypothesis: what is written, what should move, when a gain is hollow."""
+    how = [f"{GENERAL}: {one_line(instructions)}"] if instructions else []
+    if cause.own_signal:
+        how.append(f"What should move: {'; '.join(map(said_own, cause.own_signal))}.")
+    if cause.hollow_if:
+        how.append(f"Hollow if: {one_line(cause.hollow_if)}")
+    return " ".join(how)
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def said(condition: Condition) -> str:

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from gpudebug.core.change import permits
 from gpudebug.core.change.permits import NOTHING_MORE, Allowed
 from gpudebug.core.command import command_line
-from gpudebug.core.command.synonyms import Synonyms, as_written, names_of
+from gpudebug.core.command.synonyms import Synonyms, as_written, long_name, names_of
 from gpudebug.core.errors import InterventionError, NoEffect
 from gpudebug.core.text import shell_words
 
@@ -176,6 +176,14 @@ class Intervention:
             for change in self.changes
         )
         return self if changes == self.changes else Intervention(changes, self.compound)
+
+    def canonical(self, synonyms: Synonyms = ()) -> Intervention:
+        """The same change with one spelling of each flag and each value: `--lr=1e-3` is `lr=0.001`."""
+        made = (
+            c._replace(name=_canonical_name(c, synonyms), value=_canonical_value(c.value))
+            for c in self.changes
+        )
+        return Intervention(tuple(sorted(made, key=repr)))
 
     def same_effect(
         self,
@@ -359,6 +367,20 @@ def _plain(intervention: Intervention) -> list[SingleChange]:
 
 def _knob(name: str) -> str:
     return command_line.bare_name(name.removeprefix(SERVER)).replace("-", "_")
+
+
+def _canonical_name(change: SingleChange, synonyms: Synonyms) -> str:
+    flag = change.kind in ("set", "unset") and not change.of_server
+    return f"--{_knob(long_name(change.name, synonyms))}" if flag else change.name
+
+
+def _canonical_value(value: str | None) -> str | None:
+    if value is None or value.lower() in ("true", "false"):
+        return "true" if value is None else value.lower()
+    try:
+        return repr(float(value)) if value.isascii() and "_" not in value else value
+    except ValueError:
+        return value
 
 
 def _set_variable(variables: dict[str, str], change: SingleChange) -> None:

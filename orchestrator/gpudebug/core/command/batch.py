@@ -45,7 +45,7 @@ def flags(argv: Sequence[str], synonyms: Synonyms = ()) -> dict[str, str]:
     found = {}
     for option in command_line.program_options(argv):
         name = _folded(long_name(option.name, synonyms))
-        if option.value is not None and (_sizes(name) or _ACCUMULATED.fullmatch(name)):
+        if option.value is not None and (sets_size(name) or _ACCUMULATED.fullmatch(name)):
             found[name] = option.value
     return found
 
@@ -53,14 +53,15 @@ def flags(argv: Sequence[str], synonyms: Synonyms = ()) -> dict[str, str]:
 def names_batch(variable: str) -> bool:
     """Whether an environment variable's name speaks of the size of a batch."""
     name = _folded(variable)
-    return _sizes(name) or bool(_ACCUMULATED.fullmatch(name))
+    return sets_size(name) or bool(_ACCUMULATED.fullmatch(name))
 
 
 def _folded(name: str) -> str:
     return command_line.bare_name(name).replace("-", "_").lower().rsplit(".", 1)[-1]
 
 
-def _sizes(name: str) -> bool:
+def sets_size(name: str) -> bool:
+    """Whether an option of this folded name sets the size of a training batch."""
     return bool(_SIZE.fullmatch(name)) and not _NOT_TRAINED.search(name)
 
 
@@ -70,11 +71,11 @@ def size(given: dict[str, str]) -> float | None:
     A step takes one batch if no flag says that several are accumulated. One that sets the whole of a step
     counts alone: parts of it may be set beside it.
     """
-    whole = [value for name, value in given.items() if _sizes(name) and _OF_ALL.search(name)]
+    whole = [value for name, value in given.items() if sets_size(name) and _OF_ALL.search(name)]
     if len(whole) == 1:
         given = {"batch_size": whole[0]}
-    sizes = [value for name, value in given.items() if _sizes(name)]
-    factors = [*sizes, *(value for name, value in given.items() if not _sizes(name))]
+    sizes = [value for name, value in given.items() if sets_size(name)]
+    factors = [*sizes, *(value for name, value in given.items() if not sets_size(name))]
     if len(sizes) != 1 or not all(
         value.isascii() and value.isdigit() and int(value) > 0 for value in factors
     ):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpudebug.core.answers.diagnosis import Missing
+from gpudebug.core.inside.stacks.shares import CodeLine
 from gpudebug.core.records import SectionFigures, StacksEvidence
 from gpudebug.core.words import SignalValue
 
@@ -54,8 +55,9 @@ class Ranked:
     """A root cause with what speaks for and against it, strongest first.
 
     `probability` is that fixing it is what helps, over all causes and none. `exposed` is the share of the
-    time that only it explains, `ceiling_pp` what utilisation can gain by its fix in percentage points,
-    `expected_util` utilisation after it, `ceiling_ratio` and `ceiling_steps_per_s` throughput at best.
+    time that only it explains, `line` the one to read (None: not known), `ceiling_pp` what utilisation can
+    gain by its fix in percentage points, `expected_util` utilisation after it, `ceiling_ratio` and
+    `ceiling_steps_per_s` throughput at best.
     """
 
     id: str
@@ -68,14 +70,29 @@ class Ranked:
     ceiling_steps_per_s: float | None = None
     speaks_for: tuple[str, ...] = ()
     speaks_against: tuple[str, ...] = ()
+    line: CodeLine | None = None
+
+
+@dataclass(frozen=True)
+class UnexplainedWait:
+    """A share of the time (0 to 1) that the thread that trains waits in one line, without a likely cause.
+
+    `ceiling_pp` and `ceiling_ratio` are what its end would bring at most, as of a cause."""
+
+    share: float
+    line: CodeLine
+    ceiling_pp: float | None = None
+    ceiling_ratio: float | None = None
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """`gates` are causes that need no run to be known; `abstains` says why no cause is named as likely."""
+    """`gates` are causes that need no run to be known; `abstains` says why no cause is named as likely,
+    `unexplained` is the wait that none of those explains."""
 
     causes: tuple[Ranked, ...] = ()
     gates: tuple[Ranked, ...] = ()
     missing: tuple[Missing, ...] = ()
     abstains: str | None = None
     kind: str = "other"
+    unexplained: UnexplainedWait | None = None

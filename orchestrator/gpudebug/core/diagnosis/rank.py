@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from gpudebug.core.catalogue.model import Cause
-from gpudebug.core.diagnosis import abstention, missing_evidence
+from gpudebug.core.diagnosis import abstention, code_lines, missing_evidence
 from gpudebug.core.diagnosis.ceilings import ceiling
 from gpudebug.core.diagnosis.figures import number
-from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked, Tested
+from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked, Tested, UnexplainedWait
 from gpudebug.core.diagnosis.odds import Scored, WeighedSign, score
 from gpudebug.core.diagnosis.sentences import sentence_of
 
@@ -43,12 +44,15 @@ def diagnose(
     ranked.sort(key=lambda one: (-cost(one[1]), -one[1].probability, one[1].id))
     ranked = _own_first(ranked)
     ordered = [s for s, _ in ranked]
+    abstains = abstention.why(facts, [(s, r.probability) for s, r in ranked])
+    likely = [s.cause for s, r in ranked if abstention.is_likely(s) and r.probability >= abstention.LIKELY]
     return Diagnosis(
         causes=tuple(r for _, r in ranked),
         gates=tuple(r for s, r in ranked if s.cause.gate and s.definite),
         missing=missing_evidence.missing(facts, ordered),
-        abstains=abstention.why(facts, [(s, r.probability) for s, r in ranked]),
+        abstains=abstains,
         kind=facts.kind,
+        unexplained=_unexplained([] if abstains else likely, facts, full),
     )
 
 
@@ -64,6 +68,14 @@ def _own_first(ranked: list[tuple[Scored, Ranked]]) -> list[tuple[Scored, Ranked
     return [*own, *(one for one in before if abstention.surrounds(one[0])), *behind]
 
 
+def _unexplained(likely: Sequence[Cause], facts: DiagnosisFacts, full: bool) -> UnexplainedWait | None:
+    found = code_lines.unexplained(likely, facts)
+    if found is None:
+        return None
+    top = ceiling(found.share, number(facts.signals.get("gpu_util")), None, shows=not full)
+    return replace(found, ceiling_pp=top.pp, ceiling_ratio=top.ratio)
+
+
 def bound(exposed: float | None) -> float:
     """The most that the probability of a cause with this share of the time can be: what takes little is not
     what holds a run back, however sure it is that it is there."""
@@ -73,6 +85,11 @@ def bound(exposed: float | None) -> float:
 def cost(cause: Ranked) -> float:
     """The share of the time that its fix is expected to bring."""
     return cause.probability * (UNKNOWN_SHARE if cause.exposed is None else cause.exposed)
+
+
+def outweighs(wait: UnexplainedWait | None, cause: Ranked | None) -> bool:
+    """Whether an unexplained wait promises more than the fix of a cause."""
+    return wait is not None and (cause is None or wait.share > cost(cause))
 
 
 def shown(causes: Iterable[Cause], facts: DiagnosisFacts) -> dict[str, str]:
@@ -107,6 +124,7 @@ def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float, full: boo
         ceiling_steps_per_s=top.steps_per_s,
         speaks_for=tuple(dict.fromkeys(pro.values()))[:_FACTS],
         speaks_against=tuple(dict.fromkeys(contra.values()))[:1],
+        line=code_lines.line_of(cause, scored.signs, facts),
     )
 
 

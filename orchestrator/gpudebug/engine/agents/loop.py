@@ -348,6 +348,8 @@ def _summary(record: dict[str, Any]) -> str:
         did = f"hypothesis {record['tested']} is {record['verdict']}"
     elif record.get("proposed"):
         did = f"proposed hypothesis {', '.join(map(str, record['proposed']))}"
+    elif record.get("nothing"):
+        did = "nothing to propose"
     elif record.get("late"):
         did = "its result was too late"
     else:

@@ -242,7 +242,7 @@ def _give_back(session: Session, loaded: Loaded) -> None:
 
 def _account(session: Session, loaded: Loaded, before: State, *, finished: bool) -> Did:
     """Write down what the session did; whether that was something."""
-    verdict = had(loaded)
+    verdict, nothing = had(loaded), session.name in loaded.campaign.nothing
     after = state(loaded)
     last = session.record.get("last", 0)
     session.note(
@@ -251,9 +251,10 @@ def _account(session: Session, loaded: Loaded, before: State, *, finished: bool)
         late=verdict == {},
         why=verdict.get("why") if verdict else None,
         proposed=[number for number, _, _ in after if number > last],
+        nothing=nothing,
         end=now(),
     )
-    if verdict:
+    if verdict or nothing:
         return Did.SOMETHING
     if not finished:
         return Did.FAILED

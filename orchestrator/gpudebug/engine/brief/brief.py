@@ -47,13 +47,15 @@ def brief(
     instructions: Sequence[str] = (),
     offer: str | None = None,
     patch: str | None = None,
+    reads_first: bool = False,
 ) -> str:
     """One markdown page of at most 6,000 characters; its last line is the command that ends it.
 
     `worktree` is the folder in which the code of a hypothesis is to be written, `remarks` what else the
     caller must know now, one line each; `diagnosis` are ranked causes with their evidence, `instructions`
     the catalogue's advice on writing the change, one line each. `offer` is the id of the cause that
-    the catalogue would propose to test; `patch` is the file of a change that crashed.
+    the catalogue would propose to test, unless the unexplained wait of the diagnosis `reads_first`; `patch`
+    is the file of a change that crashed.
     """
     it = _Brief(loaded, hypothesis)
     parts = (
@@ -68,7 +70,7 @@ def brief(
         PagePart(lambda n: it.instructions(instructions, n), 400, 1600, 0),
         PagePart(lambda n: it.listed("Remarks", remarks, n), 300, 700, 0),
     )
-    return pages.page(it.head(kind, why, session), parts, it.now(kind, worktree, offer, patch))
+    return pages.page(it.head(kind, why, session), parts, it.now(kind, worktree, offer, patch, reads_first))
 
 
 class _Brief:
@@ -149,7 +151,7 @@ class _Brief:
     def instructions(self, lines: Sequence[str], limit: int) -> str:
         """The catalogue's words on the hypothesis's cause, its longest line cut first."""
         cause = self.entry.cause if self.entry else None
-        title = f"The catalogue on {cause}"
+        title = f"The catalogue on {cause}, in general, not measured here"
         room = limit - len(title) - 5
         quoted_lines = [
             self.short(line, max(80, room - 3 - sum(len(o) + 3 for o in lines if o != line)))
@@ -194,6 +196,7 @@ class _Brief:
         worktree: Path | None,
         offer: str | None = None,
         patch: str | None = None,
+        reads_first: bool = False,
     ) -> str:
         """What to do now and the command that ends it: never cut, so nothing in it can be long."""
         ours = ["gpudebug.yaml", self.config.progress, "hypotheses/", "runs/", ".git"]
@@ -207,6 +210,7 @@ class _Brief:
             flags_do=self.entry is not None and self.entry.intervention is None,
             progress=code(self.short(self.config.progress, 200)),
             offer=offer,
+            reads_first=reads_first,
             patch=patch and code(self.short(patch, 200)),
             gpudebug=self._gpudebug(),
         ).strip("\n")

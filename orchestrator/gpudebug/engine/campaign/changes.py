@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.command import command_line
-from gpudebug.core.command.synonyms import Synonyms
+from gpudebug.core.command.synonyms import Synonyms, folded
 from gpudebug.core.errors import InterventionError
 from gpudebug.engine.campaign import worktrees
 from gpudebug.engine.campaign.campaign import Loaded
@@ -75,8 +75,10 @@ def refuse_before_running(
     flags = [option.name for option in command_line.options(loaded.config.workload.argv())]
     locked = intervention.locked_by(loaded.config.locked, flags, synonyms)
     if locked:
+        named = {folded(touched) for touched in intervention.names}
+        other = "" if named & set(map(folded, locked)) else f", here called {', '.join(intervention.names)}"
         raise InterventionError(
-            f"{name} changes {', '.join(locked)}, which gpudebug.yaml locks",
+            f"{name} changes {', '.join(locked)}, which gpudebug.yaml locks{other}",
             file=where,
             line=line,
             next="change something else, or take it out of `locked`; a flag that only begins like a locked "

@@ -7,8 +7,9 @@ from typing import Any
 
 from gpudebug.core import progress
 from gpudebug.core.campaign import decide
-from gpudebug.core.progress import claims
+from gpudebug.core.progress import claims, nothing
 from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.text.digests import short_digest
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
@@ -34,7 +35,22 @@ def decidable(loaded: Loaded) -> decide.Campaign:
         device_time=_device_time(loaded),
         device_time_budget=config.budget.device_time,
         accepted=bool(loaded.stack),
+        nothing=_nothing(loaded),
     )
+
+
+def _nothing(loaded: Loaded) -> tuple[str | None, ...]:
+    found = nothing.read(loaded.document)
+    now = standing(loaded) if found else ""
+    return tuple(said.session for said in found if said.standing == now)
+
+
+def standing(loaded: Loaded, document: progress.ProgressFile | None = None) -> str:
+    """A digest of what was proposed, tested and measured: it changes if there may be more to propose."""
+    entries = (document or loaded.document).hypotheses
+    told = [f"{h.number} {h.status} {' '.join(h.runs)}" for h in entries]
+    baseline = loaded.baselines.get("workload")
+    return short_digest("\0".join([*told, *(baseline.runs if baseline else ())]).encode())
 
 
 def _device_time(loaded: Loaded) -> float:

@@ -13,6 +13,7 @@ from gpudebug.core.words import Outcome
 from gpudebug.engine.campaign import claims, upkeep, worktrees
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.cycle.tell import campaign_told
+from gpudebug.engine.diagnosis.single import unexplained
 from gpudebug.engine.run.prepare import Cycle
 from gpudebug.engine.trial.crashes import CodeCrashed, how
 
@@ -52,6 +53,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
             diagnosis=found.lines() if found else (),
             instructions=_instructions(loaded, action),
             offer=offer.ranked.id if offer else None,
+            reads_first=found is not None and found.reads_first,
         )
     place = (str(worktree),) if worktree else ()
     return Request(
@@ -62,6 +64,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
         why=action.why,
         worktree=next(iter(place), None),
         diagnosis=found.causes() if found else None,
+        unexplained=unexplained(found.diagnosis) if found else None,
         next_command=(found.command if found else None) or _NEXT_COMMAND[action.kind],
         files=(str(loaded.progress_path), *place),
         tell=campaign_told(loaded, action.why) if action.kind is ActionKind.STOP else None,

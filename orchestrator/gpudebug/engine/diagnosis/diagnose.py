@@ -16,6 +16,7 @@ from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
 from gpudebug.core.diagnosis.rank import diagnose as rank
+from gpudebug.core.diagnosis.rank import outweighs
 from gpudebug.core.errors import InterventionError, StoreError, UsageError
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.progress import HypothesisEntry
@@ -31,7 +32,15 @@ from gpudebug.engine.diagnosis import layers
 from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of, waiting
 from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.diagnosis.order import record_order
-from gpudebug.engine.diagnosis.single import SingleRun, diagnosed, known_causes, of_folder, single_run
+from gpudebug.engine.diagnosis.single import (
+    READ_IT,
+    SingleRun,
+    diagnosed,
+    known_causes,
+    of_folder,
+    single_run,
+    unexplained,
+)
 from gpudebug.engine.diagnosis.why import ROLE
 from gpudebug.engine.hypotheses.propose import Duplicate
 from gpudebug.engine.run import catalogue
@@ -184,6 +193,7 @@ def _answer(subject: _Subject) -> DiagnoseAnswer:
         difference=from_reference(campaign.loaded, facts) if campaign else None,
         next_command=_next(subject, causes),
         failure=_failure(subject.single),
+        unexplained=unexplained(diagnosis),
     )
 
 
@@ -247,6 +257,8 @@ def _next(subject: _Subject, causes: Sequence[DiagnosedCause]) -> str:
     if not subject.in_campaign:
         return "gpudebug init --command 'YOUR TRAINING COMMAND'"
     likely = [c for c in causes if c.probability >= _LIKELY and not c.hypothesis.refused]
-    if not likely or subject.diagnosis.abstains:
-        return "gpudebug next"
-    return str(likely[0].hypothesis.command)
+    likely = [] if subject.diagnosis.abstains else likely
+    first = next((r for r in subject.diagnosis.causes if likely and r.id == likely[0].id), None)
+    if outweighs(subject.diagnosis.unexplained, first):
+        return READ_IT
+    return str(likely[0].hypothesis.command) if likely else "gpudebug next"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from gpudebug.core.answers.hypotheses import ProposeAnswer
 from gpudebug.core.catalogue import Cause
 from gpudebug.core.catalogue.offers import Offers, interventions_for
-from gpudebug.core.catalogue.prose import said_own
+from gpudebug.core.catalogue.prose import described, tried
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.diagnosis.model import Ranked
@@ -26,7 +25,6 @@ from gpudebug.engine.run import adapters
 
 _CLEARLY = 0.5
 """How well a hypothesis has to test a cause that no other is wanted for."""
-_LONGEST = 400
 _LEAST = 0.005
 _CODE = Intervention((interventions.SingleChange("code"),))
 
@@ -45,6 +43,7 @@ def propose_from_catalogue(
     code: bool = False,
     compound: bool = False,
     session: str | None = None,
+    force: bool = False,
 ) -> ProposeAnswer:
     """`propose --from-catalogue ID`: append the hypothesis that tests this cause; what is given goes first.
 
@@ -70,7 +69,7 @@ def propose_from_catalogue(
         method=method or made.method,
     )
 
-    return add(loaded, made) if own else add_once(loaded, made)
+    return add(loaded, made, force=force) if own else add_once(loaded, made)
 
 
 def add_once(loaded: Loaded, proposal: Proposal) -> ProposeAnswer:
@@ -159,31 +158,16 @@ def _is_code(entry: HypothesisEntry) -> bool:
 
 
 def _worded(cause: Cause, ranked: Ranked | None, change: Intervention, instructions: str | None) -> Proposal:
-    """The hypothesis in the catalogue's words, with what speaks for it here."""
-    about = [_beginning(cause.explanation), *_standing(ranked)]
-    how = [one_line(instructions)] if instructions else []
-    if cause.own_signal:
-        how.append(f"What should move: {'; '.join(map(said_own, cause.own_signal))}.")
-    if cause.hollow_if:
-        how.append(f"Hollow if: {one_line(cause.hollow_if)}")
-    return Proposal(cause.title, " ".join(about), " ".join(how), change, cause.id)
-
-
-def _beginning(text: str) -> str:
-    """The first sentences of a text; `gpudebug catalogue ID` shows the rest."""
-    kept = ""
-    for sentence in re.split(r"(?<=[.:;])\s+(?=[A-Z])", one_line(text)):
-        if kept and len(kept) + len(sentence) > _LONGEST:
-            break
-        kept = f"{kept} {sentence}".strip()
-    return kept
+    """The hypothesis: the catalogue's words, marked as general, apart from what was measured here."""
+    about = " ".join([described(cause), *_standing(ranked)])
+    return Proposal(cause.title, about, tried(cause, instructions), change, cause.id)
 
 
 def _standing(ranked: Ranked | None) -> Iterator[str]:
     """A diagnosis's finding on the cause, if there is one."""
     if ranked is None:
         return
-    yield f"Proposed by the catalogue: {likelihood(ranked)}."
+    yield f"Measured here: {likelihood(ranked)}."
     if ranked.speaks_for:
         yield f"For it: {'; '.join(ranked.speaks_for)}."
     if ranked.speaks_against:
@@ -193,10 +177,6 @@ def _standing(ranked: Ranked | None) -> Iterator[str]:
 def likelihood(ranked: Ranked) -> str:
     """`62% likely`."""
     return f"{ranked.probability:.0%} likely" if ranked.probability >= _LEAST else "less than 1% likely"
-
-
-def one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def settled(loaded: Loaded, case: DiagnosisCase) -> dict[str, HypothesisEntry]:

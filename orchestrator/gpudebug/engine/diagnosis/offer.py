@@ -1,4 +1,5 @@
-"""The catalogue's offer if no hypothesis is left to test: its best fit, or what would show more."""
+"""What to propose if no hypothesis is left to test: a line to read, the catalogue's best fit, or what would
+show more."""
 
 from __future__ import annotations
 
@@ -7,15 +8,16 @@ from dataclasses import dataclass, field
 
 from gpudebug.core.answers.diagnosis import LikelyCause
 from gpudebug.core.catalogue import Cause
-from gpudebug.core.catalogue.prose import said_own
-from gpudebug.core.diagnosis.model import Diagnosis, Ranked
-from gpudebug.core.diagnosis.worth import gain_of
+from gpudebug.core.catalogue.prose import one_line, said_own
+from gpudebug.core.diagnosis.model import Diagnosis, Ranked, UnexplainedWait
+from gpudebug.core.diagnosis.rank import outweighs
 from gpudebug.core.errors import CatalogueError, InterventionError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of
-from gpudebug.engine.diagnosis.from_catalogue import likelihood, one_line, proposal, settled
+from gpudebug.engine.diagnosis.from_catalogue import likelihood, proposal, settled
+from gpudebug.engine.diagnosis.single import READ_IT
 from gpudebug.engine.hypotheses.propose import Duplicate, Proposal
 
 _LIKELY = 0.05
@@ -59,8 +61,15 @@ class Outlook:
         """What the catalogue says of a campaign in which nothing is left to test."""
         if self.problem:
             return self.problem
-        held = self._held()
-        return "; ".join([held, self._offered()] if held and self.offer else [held or self._offered()])
+        held, wait = self._held(), self.diagnosis.unexplained
+        parts = [_unexplained(wait)] if wait else []
+        parts += [held] if held else []
+        return "; ".join([*parts, self._offered()] if self.offer or not parts else parts)
+
+    @property
+    def reads_first(self) -> bool:
+        """Whether the wait that no cause explains promises more than what is offered."""
+        return outweighs(self.diagnosis.unexplained, self.offer.ranked if self.offer else None)
 
     def _offered(self) -> str:
         if self.offer is None:
@@ -69,21 +78,26 @@ class Outlook:
         fit = f"{ranked.id}, {likelihood(ranked)}"
         if self.adds and change is not None:
             return f"auto_propose tests the catalogue's best fit, {fit}, with {change.text}"
-        return f"the catalogue's best fit is {fit}: {self.command}"
+        return f"the catalogue's best fit is {fit}: gpudebug propose --from-catalogue {ranked.id}"
 
     @property
     def command(self) -> str | None:
-        """What adds the offer to the progress file."""
+        """What adds to the progress file what promises most."""
+        if self.reads_first:
+            return READ_IT
         if self.offer is None:
             return None
         return f"gpudebug propose --from-catalogue {self.offer.ranked.id}"
 
     def lines(self) -> list[str]:
-        """The diagnosis in a brief: a line a cause, then what would show more."""
-        diagnosis = self.diagnosis
+        """The diagnosis in a brief: a wait without a cause, a line a cause, then what would show more."""
+        diagnosis, wait = self.diagnosis, self.diagnosis.unexplained
         lines = [_line(ranked, self.settled.get(ranked.id)) for ranked in self._first()]
         if diagnosis.abstains:
             lines.insert(0, f"none of these is likely yet: {diagnosis.abstains}")
+        if wait is not None:
+            most = _most(wait.ceiling_pp, wait.ceiling_ratio)
+            lines.insert(0, f"unexplained: {wait.share:.0%} of the time, {most}: read this line: {wait.line}")
         if self.offer is None or diagnosis.abstains:
             lines += [f"would show more: {m.what} ({m.why}): {m.next}" for m in diagnosis.missing[:_TOLD]]
         return lines
@@ -97,6 +111,9 @@ class Outlook:
                 ceiling_pp=ranked.ceiling_pp,
                 for_=ranked.speaks_for,
                 against=ranked.speaks_against,
+                exposed=ranked.exposed,
+                ceiling_ratio=ranked.ceiling_ratio,
+                line=str(ranked.line) if ranked.line else None,
             )
             for ranked in self._first()
         )
@@ -114,8 +131,11 @@ class Outlook:
         return "what is likely was tested or cannot be" if self.diagnosis.causes else "nothing was measured"
 
     def _first(self) -> list[Ranked]:
-        """The causes that are worth a line."""
-        return [ranked for ranked in self.diagnosis.causes[:_TOLD] if ranked.probability >= _TELLS]
+        """The causes that are worth a line; what is offered is one of them."""
+        first = [ranked for ranked in self.diagnosis.causes[:_TOLD] if ranked.probability >= _TELLS]
+        if self.offer is not None and self.offer.ranked not in first:
+            first = [*first[: _TOLD - 1], self.offer.ranked]
+        return first
 
 
 def outlook(loaded: Loaded) -> Outlook:
@@ -136,12 +156,10 @@ def outlook(loaded: Loaded) -> Outlook:
 def _offers(
     loaded: Loaded, case: DiagnosisCase, done: Collection[str], *, mechanical: bool
 ) -> Iterator[OfferedHypothesis]:
-    """Likely causes with a hypothesis that may be proposed, what promises most first."""
-    points = loaded.metric.points
+    """Likely causes with a hypothesis that may be proposed, in the order of the diagnosis."""
     likely = [r for r in case.diagnosis.causes if _is_likely(r) and r.id not in done]
     if case.diagnosis.abstains:
         return
-    likely.sort(key=lambda r: -r.probability * gain_of(r, points=points))
     for ranked in likely[:_TRIED]:
         cause = case.catalogue.cause(ranked.id)
         try:
@@ -164,15 +182,29 @@ def _tests(entry: HypothesisEntry) -> str:
 
 
 def _line(ranked: Ranked, entry: HypothesisEntry | None) -> str:
-    parts = [f"{ranked.probability:.0%} {ranked.id}: {ranked.title}"]
+    """Probability, share of the time, ceiling and title; the line to read, what was measured, its test."""
+    share = f", {ranked.exposed:.0%} of the time" if ranked.exposed is not None else ""
+    most = _most(ranked.ceiling_pp, ranked.ceiling_ratio)
+    parts = [f"{ranked.probability:.0%} {ranked.id}{share}, {most}: {ranked.title}"]
+    line = str(ranked.line) if ranked.line else ""
+    parts += [f"line: {line}"] if line and not any(line in fact for fact in ranked.speaks_for) else []
     parts += [f"for: {', '.join(ranked.speaks_for)}"] if ranked.speaks_for else []
     parts += [f"against: {', '.join(ranked.speaks_against)}"] if ranked.speaks_against else []
-    if ranked.ceiling_pp is not None:
-        parts.append(f"ceiling +{ranked.ceiling_pp:.0f}pp")
-    elif ranked.ceiling_ratio is not None:
-        parts.append(f"ceiling {ranked.ceiling_ratio:.2f}x steps/s")
     parts += [_tests(entry)] if entry is not None else []
     return "; ".join(parts)
+
+
+def _most(points: float | None, ratio: float | None) -> str:
+    """`ceiling +61pp, 2.75x`."""
+    if ratio is None:
+        return "ceiling unknown"
+    return "ceiling " + (f"+{points:.0f}pp, " if points is not None else "") + f"{ratio:.2f}x"
+
+
+def _unexplained(wait: UnexplainedWait) -> str:
+    file, _, function = wait.line.frame.rpartition(":")
+    where = f"{file.rpartition('/')[2]}:{wait.line.line} {function}"
+    return f"{wait.share:.0%} of the time waits in {where}, which no likely cause explains"
 
 
 def instructions(loaded: Loaded, entry: HypothesisEntry) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.answers.diagnosis import CauseTest, DiagnosedCause, KnownCause
+from gpudebug.core.answers.diagnosis import CauseTest, DiagnosedCause, KnownCause, UnexplainedLine
 from gpudebug.core.catalogue import Cause
 from gpudebug.core.catalogue.offers import interventions_for
 from gpudebug.core.catalogue.settings import text_of
@@ -22,6 +22,8 @@ from gpudebug.engine.run import adapters
 from gpudebug.engine.run.adapters import Known
 
 Record = Mapping[str, Any]
+READ_IT = "gpudebug propose --title 'CAUSE' --description 'WHY' --method 'WHAT SHOULD MOVE' --code"
+"""What follows from a line that was read."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,20 @@ def diagnosed(ranked: Ranked, test: CauseTest) -> DiagnosedCause:
         for_=ranked.speaks_for,
         against=ranked.speaks_against,
         hypothesis=test,
+        line=str(ranked.line) if ranked.line else None,
+    )
+
+
+def unexplained(diagnosis: Diagnosis) -> UnexplainedLine | None:
+    """The wait that no likely cause explains."""
+    found = diagnosis.unexplained
+    if found is None:
+        return None
+    return UnexplainedLine(
+        share=found.share,
+        line=str(found.line),
+        ceiling_pp=found.ceiling_pp,
+        ceiling_ratio=found.ceiling_ratio,
     )
 
 

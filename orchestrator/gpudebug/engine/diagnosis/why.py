@@ -12,15 +12,15 @@ from gpudebug.core.answers.why import WhyAnswer
 from gpudebug.core.campaign.headroom import above_target
 from gpudebug.core.command.reach import BeyondReach
 from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, is_blind, problem_of
-from gpudebug.core.diagnosis.model import Ranked
-from gpudebug.core.diagnosis.rank import diagnose
+from gpudebug.core.diagnosis.model import Diagnosis
+from gpudebug.core.diagnosis.rank import diagnose, outweighs
 from gpudebug.core.diagnosis.step_parts import step_parts
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, RunPlan
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.diagnosis.premises_of_look import note_code, with_premises
-from gpudebug.engine.diagnosis.single import diagnosed, known_causes, single_run
+from gpudebug.engine.diagnosis.single import READ_IT, diagnosed, known_causes, single_run, unexplained
 from gpudebug.engine.run import catalogue
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
@@ -163,7 +163,8 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         notes=(*disturbances(evidence), *looked_at.notes),
         replayed=bool(record.replayed),
         folder=str(measured.folder.path),
-        next_command=_next(measured, looked_at, problem, [] if found.abstains else shown),
+        next_command=_next(measured, looked_at, problem, found if not blind else Diagnosis()),
+        unexplained=None if blind else unexplained(found),
     )
 
 
@@ -174,9 +175,8 @@ def _log_end(folder: store.RunFolder) -> str:
         return ""
 
 
-def _next(
-    measured: MeasuredRun, looked_at: LookedAt, problem: LookProblem | None, shown: Sequence[Ranked]
-) -> str:
+def _next(measured: MeasuredRun, looked_at: LookedAt, problem: LookProblem | None, found: Diagnosis) -> str:
+    shown = [] if found.abstains else [c for c in found.causes[:_MOST] if c.probability >= _LEAST]
     if problem is not None and not shown:
         longer = f" --for {problem.for_s}s" if problem.for_s else ""
         again = "" if looked_at.workload else f" -- {measured.record.command}"
@@ -186,4 +186,6 @@ def _next(
     if not looked_at.workload:
         return f"gpudebug diagnose {measured.folder.name}"
     likely = [c for c in shown if c.probability >= _LIKELY]
+    if outweighs(found.unexplained, likely[0] if likely else None):
+        return READ_IT
     return f"gpudebug propose --from-catalogue {likely[0].id}" if likely else "gpudebug next"

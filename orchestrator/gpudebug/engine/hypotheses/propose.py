@@ -11,12 +11,12 @@ from typing import NamedTuple
 from gpudebug.core import progress
 from gpudebug.core.answers.hypotheses import ProposeAnswer, ProposedHypothesis
 from gpudebug.core.campaign import accepted_changes
+from gpudebug.core.catalogue import Cause
+from gpudebug.core.catalogue.prose import described, tried
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change import sweep
 from gpudebug.core.change.intervention import Intervention, SingleChange
-from gpudebug.core.config import Workload
 from gpudebug.core.errors import GpudebugError, InterventionError, NoEffect, UsageError
-from gpudebug.core.text import titles
 from gpudebug.core.words import Status
 from gpudebug.edges import templates
 from gpudebug.engine.campaign import patch_files, premises
@@ -26,6 +26,7 @@ from gpudebug.engine.campaign.files import training_environment
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.premises import why_of
 from gpudebug.engine.campaign.progress_edit import splice
+from gpudebug.engine.hypotheses import doors
 from gpudebug.engine.run import adapters
 
 _TITLE = 200
@@ -63,10 +64,14 @@ def propose(
     compound: bool = False,
     cause: str | None = None,
     session: str | None = None,
+    strict: bool = False,
+    force: bool = False,
 ) -> ProposeAnswer:
     """Append one hypothesis. Refused: a locked knob, several changes unmarked, what was tested before.
 
-    `cause` is the id of the catalogue's root cause that it tests.
+    `cause` is the id of the catalogue's root cause that it tests: what is not given of its words is the
+    catalogue's. `strict` refuses what has no description or method; `force` adds a flag that the program
+    does not have.
     """
     if not progress.harmless(title, limit=_TITLE):
         raise UsageError("a hypothesis needs a title", next="add --title 'What idles the GPU'")
@@ -75,21 +80,28 @@ def propose(
         change = interventions.from_options(set_, unset, env, patch, code, compound)
     loaded = load(directory, session)
     if cause is not None:
-        _refuse_unknown(loaded, cause)
-    return add(loaded, Proposal(title, description, method, change, cause))
+        known = _cause(loaded, cause)
+        description, method = description or described(known), method or tried(known)
+    notes = doors.missing_words({"description": description, "method": method}, strict=strict)
+    return add(loaded, Proposal(title, description, method, change, cause), force=force, notes=notes)
 
 
 def add(
     loaded: Loaded,
     proposal: Proposal,
     recheck: Callable[[progress.ProgressFile], None] = lambda document: None,
+    *,
+    force: bool = False,
+    notes: Sequence[str] = (),
 ) -> ProposeAnswer:
-    """Append a hypothesis to the progress file. Refused as `refuse` says.
+    """Append a hypothesis to the progress file. Refused as `refuse` says, and for a flag that the program
+    does not have unless with `force`.
 
     `recheck` may refuse it at the moment of the write, by the file as it is then: two may propose at once.
     """
     change, spelled = in_words_of(loaded, proposal.change)
     refuse(loaded, change)
+    notes = [*notes, *spelled, *doors.unknown_flags(loaded, change, force=force)]
     title, description, method = (_said(loaded, text) for text in proposal[:3])
     number = 0
 
@@ -104,7 +116,8 @@ def add(
 
     splice(loaded, edit)
     added = [_added(number, title, change, proposal.cause)]
-    return _answer(loaded, added, [*spelled, *_alike(loaded, title)])
+    alike = doors.likenesses(loaded, title, description, change, proposal.cause)
+    return _answer(loaded, added, [*notes, *alike])
 
 
 def in_words_of(loaded: Loaded, change: Intervention | None) -> tuple[Intervention | None, list[str]]:
@@ -130,11 +143,11 @@ def refuse(loaded: Loaded, change: Intervention | None) -> None:
         _check(loaded, change)
 
 
-def _refuse_unknown(loaded: Loaded, cause: str) -> None:
+def _cause(loaded: Loaded, cause: str) -> Cause:
     """Raises UsageError, naming the nearest one, for a cause that the catalogue does not have."""
     from gpudebug.engine.run.catalogue import load as load_catalogue
 
-    load_catalogue(loaded.workspace.root).cause(cause)
+    return load_catalogue(loaded.workspace.root).cause(cause)
 
 
 def propose_sweep(
@@ -145,6 +158,8 @@ def propose_sweep(
     description: str = "",
     method: str = "",
     session: str | None = None,
+    strict: bool = False,
+    force: bool = False,
 ) -> ProposeAnswer:
     """Append one hypothesis for each value of `--sweep TEXT`, all in one splice or none.
 
@@ -152,7 +167,9 @@ def propose_sweep(
     Duplicate if none is left, InterventionError for a locked knob or a text that is not a sweep.
     """
     loaded = load(directory, session)
+    missing = doors.missing_words({"description": description, "method": method}, strict=strict)
     asked, spelled = _sweep(loaded, text)
+    spelled = [*missing, *spelled, *doors.unknown_flags(loaded, asked.changes[0][1], force=force)]
     title, description, method = (_said(loaded, text) for text in (title, description, method))
     workload = loaded.config.workload
     argv, env = workload.argv(), training_environment(workload)
@@ -167,7 +184,7 @@ def propose_sweep(
         added.clear()
         notes.clear()
         for value, change in asked.changes:
-            twin = _twin(document, change, workload, {})
+            twin = _twin(loaded, document, change, {})
             if value in standing or twin is not None:
                 why = f"it is hypothesis {twin.number} already ({twin.status})" if twin else _STANDING
                 notes.append(f"{asked.name}={value} is left out: {why}")
@@ -256,7 +273,7 @@ def _entry(
 
 def _check(loaded: Loaded, change: Intervention) -> None:
     workload = loaded.config.workload
-    synonyms = adapters.synonyms_of(loaded.workspace.root, workload)
+    synonyms = adapters.locks_of(loaded.workspace.root, workload, loaded.config.locked, change.names)
     refuse_before_running(loaded, None, change, synonyms)
     if loaded.workspace.scrub(change.text) != change.text:
         raise InterventionError(
@@ -269,23 +286,13 @@ def _check(loaded: Loaded, change: Intervention) -> None:
         patch_files.refuse_unusable(loaded, change.patch)
 
 
-def _alike(loaded: Loaded, title: str) -> list[str]:
-    """What to look at before a test that may be one of another name."""
-    others = [(h.number, h.title) for h in loaded.document.hypotheses]
-    number = titles.most_alike(progress.harmless(title, limit=_TITLE), others)
-    if number is None:
-        return []
-    entry = loaded.document.hypothesis(number)
-    return [f"its title is like that of hypothesis {number} ({entry.status}): {entry.title[:_TITLE]}"]
-
-
 def _refuse_tested(loaded: Loaded, document: progress.ProgressFile, change: Intervention) -> None:
     """Compare with every hypothesis in the file at the moment of the write: two may propose at once."""
     effects: Mapping[str, object] = {}
     if change.patch is not None:
         written = [h.intervention for h in document.hypotheses]
         effects = patch_files.effects(loaded.workspace, [change.text, *written])
-    twin = _twin(document, change, loaded.config.workload, effects)
+    twin = _twin(loaded, document, change, effects)
     if twin is None:
         return
     known = loaded.trials.keys()
@@ -314,13 +321,20 @@ def _standing(loaded: Loaded, entry: progress.HypothesisEntry) -> tuple[str, str
 
 
 def _twin(
-    document: progress.ProgressFile, change: Intervention, workload: Workload, effects: Mapping[str, object]
+    loaded: Loaded, document: progress.ProgressFile, change: Intervention, effects: Mapping[str, object]
 ) -> progress.HypothesisEntry | None:
-    """The hypothesis with the same effect; an entry whose change cannot be read has none."""
+    """The hypothesis with the same effect, in whatever words; an entry whose change cannot be read has
+    none."""
+    workload = loaded.config.workload
     argv, env = workload.argv(), workload.env
+    synonyms = adapters.synonyms_of(loaded.workspace.root, workload)
     for entry in document.hypotheses:
         written = _written(entry.intervention) if entry.intervention else None
-        if written is not None and change.same_effect(written, argv, env, effects):
+        if written is None or change.needs_code or written.needs_code:
+            continue
+        spelled = written.spelled(argv, synonyms)
+        plain = change.patch is None and change.canonical(synonyms) == spelled.canonical(synonyms)
+        if plain or change.same_effect(spelled, argv, env, effects):
             return entry
     return None
 

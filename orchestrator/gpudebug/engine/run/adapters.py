@@ -15,6 +15,8 @@ from gpudebug.core.catalogue import program as programs
 from gpudebug.core.catalogue.adapter import derived
 from gpudebug.core.catalogue.frameworks import FoundFramework
 from gpudebug.core.catalogue.program import Program
+from gpudebug.core.command import command_line
+from gpudebug.core.command.meanings import by_meaning
 from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import StoreError
@@ -86,6 +88,14 @@ def synonyms_of(root: Path, workload: Workload) -> Synonyms:
     """The options of a workload's program that have several names."""
     known = of(root, workload)
     return frameworks.synonyms_of(known.found, known.program)
+
+
+def locks_of(root: Path, workload: Workload, locked: Sequence[str], names: Sequence[str]) -> Synonyms:
+    """The same, and groups of locked options with those of `names` that set the same thing elsewhere."""
+    program = program_of(root, workload)
+    written = (option.name for option in command_line.options(workload.argv()))
+    own = (*(program.options if program else ()), *written)
+    return (*synonyms_of(root, workload), *by_meaning(locked, names, own))
 
 
 @lru_cache(maxsize=4)

@@ -121,7 +121,10 @@ def _readable_change(loaded: Loaded, number: int) -> TrialChange:
     if number in loaded.problems:
         raise loaded.problems[number]
     change = change_of(loaded, number)
-    synonyms = adapters.synonyms_of(loaded.workspace.root, loaded.config.workload)
+    config = loaded.config
+    synonyms = adapters.locks_of(
+        loaded.workspace.root, config.workload, config.locked, change.intervention.names
+    )
     refuse_before_running(loaded, number, change.intervention, synonyms)
     return change
 
