@@ -12,7 +12,10 @@ import re
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-_COMMAND = re.compile(r"\bgpudebug(?: -C (?:'[^']*'|\"[^\"]*\"|[^\s`]+))? (?P<verb>[a-z]+)\b(?![-=])")
+_COMMAND = re.compile(
+    r"(?:\bgpudebug(?: -C (?:'[^']*'|\"[^\"]*\"|[^\s`]+))? |(?<=`)(?=[a-z]+ --?[a-z]))(?P<verb>[a-z]+)\b(?![-=])"
+)
+"""A command, or in a code span its verb with options."""
 _WORD = re.compile(r" (?P<word>'[^']*'|\"[^\"]*\"|[^\s`,;)]+)")
 _FENCE = re.compile(r"\s*`{3,}")
 _OF_STATUS = (
@@ -78,7 +81,7 @@ GRAMMARS = {
     "compare": Grammar((("a", _SIDE), ("b", _SIDE))),
     "baseline": Grammar((("role", "workload|reference"),)),
     "sample": Grammar(),
-    "why": Grammar(texts={"--pid": "pid"}),
+    "why": Grammar(texts={"--pid": "pid", "--gpu": "gpu"}),
 }
 """By the tool's name, which is the command's."""
 _OTHERS = frozenset(
@@ -111,7 +114,7 @@ def tool_words(document: Any, tools: Collection[str], key: str = "") -> Any:
 
 def tool_text(text: str, tools: Collection[str]) -> str:
     """A text with calls of these tools in the place of gpudebug's commands and exit statuses."""
-    if "gpudebug" not in text and "exit status" not in text:
+    if "exit status" not in text and not _COMMAND.search(text):
         return text
     made, fenced = [], False
     for line in text.split("\n"):
