@@ -27,6 +27,10 @@ def test_the_newest_runs_are_listed_after_progress_and_report(tmp_path: Path) ->
     assert [t.uri_template.format(run="0001-h1") for t in TEMPLATES] == ["gpudebug://runs/0001-h1/evidence"]
 
 
+def test_without_a_campaign_there_is_nothing_to_read(tmp_path: Path) -> None:
+    assert listed(tmp_path) == []
+
+
 @pytest.mark.parametrize(
     "uri",
     [

@@ -10,7 +10,7 @@ from pathlib import Path
 from mcp_types import Resource, ResourceTemplate
 
 from gpudebug.core.answers.answer import Answer
-from gpudebug.core.errors import UsageError
+from gpudebug.core.errors import GpudebugError, UsageError
 
 PROGRESS = "gpudebug://progress"
 REPORT = "gpudebug://report"
@@ -32,10 +32,14 @@ class ResourceAnswer(Answer):
 
 
 def listed(folder: Path) -> list[Resource]:
-    """Progress file and report, then the evidence of the newest runs."""
+    """Progress file and report, then the evidence of the newest runs; nothing without a campaign."""
     from gpudebug.engine.campaign.files import find
 
-    newest = sorted((p.parent.name for p in find(folder).runs.glob("*/evidence.json")), reverse=True)
+    try:
+        runs = find(folder).runs
+    except GpudebugError:
+        return []
+    newest = sorted((path.parent.name for path in runs.glob("*/evidence.json")), reverse=True)
     return [
         Resource(
             name="progress",

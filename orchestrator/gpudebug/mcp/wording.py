@@ -13,7 +13,8 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 _COMMAND = re.compile(
-    r"(?:\bgpudebug(?: -C (?:'[^']*'|\"[^\"]*\"|[^\s`]+))? |(?<=`)(?=[a-z]+ --?[a-z]))(?P<verb>[a-z]+)\b(?![-=])"
+    r"(?:\bgpudebug(?: -C (?:'[^']*'|\"[^\"]*\"|[^\s`]+))? |(?<=`)(?=[a-z]+ --?[a-z]))"
+    r"(?P<verb>[a-z]+)\b(?![-=])"
 )
 """A command, or in a code span its verb with options."""
 _WORD = re.compile(r" (?P<word>'[^']*'|\"[^\"]*\"|[^\s`,;)]+)")
