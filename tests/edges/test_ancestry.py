@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from tests.support.campaigns import killed_at_the_end
 
 from gpudebug.edges import ancestry
 from gpudebug.engine.campaign.session import NAMES
@@ -42,7 +47,67 @@ def test_this_very_process_is_the_first_of_its_chain() -> None:
     ],
 )
 def test_the_loop_is_known_by_its_command(words: str, loop: bool) -> None:
-    assert ancestry._is_loop(words.split()) is loop
+    assert (ancestry._verb(words.split()) == ancestry.LOOP) is loop
+
+
+@pytest.mark.parametrize(
+    ("words", "other"),
+    [
+        ("bash", False),
+        ("-bash", False),
+        ("bash -l -i", False),
+        ("zsh --login", False),
+        ("bash -c id", True),
+        ("sh -lc id", True),
+        ("bash agent.sh", True),
+    ],
+)
+def test_a_shell_of_a_person_is_told_from_one_that_runs_a_command(words: str, other: bool) -> None:
+    assert ancestry._is_shell(words.split())
+    assert ancestry._runs_other(words.split()) is other
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that looks like `gpudebug mcp`, started by the words of the parameter."""
+    program = tmp_path / "gpudebug"
+    program.write_text("import sys\nprint(flush=True)\nsys.stdin.read()\n")
+    words = [word.format(python=sys.executable, program=program) for word in request.param]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with killed_at_the_end(process):
+        assert process.stdin is not None and process.stdout is not None
+        process.stdout.readline()
+        yield process
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        ("{python}", "{program}", "-C", "x", "mcp"),
+        ("sh", "-c", "{python} {program} mcp; true"),
+        ("env", "A=1", "sh", "-c", "{python} {program} mcp; true"),
+    ],
+    indirect=True,
+    ids=["itself", "by a shell", "by two"],
+)
+def test_the_client_of_a_server_is_the_process_that_started_it(server: subprocess.Popen[bytes]) -> None:
+    client = ancestry.chain(NAMES)[0]
+    assert client.server
+    assert os.getpid() in {process.pid for process in client.server[1:]}
+    assert not any(above.server for above in ancestry.chain(NAMES)[1:])
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        ("{python}", "{program}", "next"),
+        ("{python}", "-c", "import subprocess as s; s.run(['{python}', '{program}', 'mcp'])"),
+    ],
+    indirect=True,
+    ids=["another command", "the client's own child"],
+)
+def test_what_serves_another_or_nobody_makes_no_client(server: subprocess.Popen[bytes]) -> None:
+    assert ancestry.chain(NAMES)[0].server == ()
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
+from mcp_types import INVALID_PARAMS, CallToolResult, TextContent, TextResourceContents
 from tests.support.campaigns import (
     GPUDEBUG,
     Campaign,
@@ -29,7 +31,17 @@ from tests.support.campaigns import (
 )
 from tests.support.statuses import ageless
 
+from gpudebug.mcp.compact import compact
+from gpudebug.mcp.tools import TOOLS
+from gpudebug.mcp.wording import tool_words
+
 SESSION = {"GPUDEBUG_SESSION": "agent-7"}
+IDEA: dict[str, Any] = {
+    "title": "The loader waits",
+    "description": "The device idles while the loader waits.",
+    "method": "Raise the rate; utilisation should rise.",
+    "set": ["--lr=0.2"],
+}
 
 
 @pytest.fixture
@@ -50,11 +62,11 @@ def slow(tmp_path: Path) -> Campaign:
 
 
 @asynccontextmanager
-async def connected(campaign: Campaign, *words: str) -> AsyncIterator[Client]:
+async def connected(campaign: Campaign, *words: str, after: Sequence[str] = ()) -> AsyncIterator[Client]:
     """A client of `gpudebug mcp` in the campaign's folder, under the session agent-7."""
     server = StdioServerParameters(
         command=GPUDEBUG[0],
-        args=[*GPUDEBUG[1:], *words, "mcp"],
+        args=[*GPUDEBUG[1:], *words, "mcp", *after],
         cwd=campaign.folder,
         env=environment(SESSION),
     )
@@ -63,21 +75,34 @@ async def connected(campaign: Campaign, *words: str) -> AsyncIterator[Client]:
             yield client
 
 
+def only_text(result: CallToolResult) -> str:
+    """The one text of a result: an answer is sent once."""
+    assert result.structured_content is None
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
 async def answer(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """The tool's object, which is no error, and stands in the text too."""
+    """The tool's object, which is no error."""
     result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.structured_content
-    assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
-    return dict(result.structured_content)
+    assert not result.is_error, result.content
+    return dict(json.loads(only_text(result)))
+
+
+def of_command(document: Any, *decisions: str) -> Any:
+    """What a tool answers where a command prints this."""
+    tools = {tool.name for tool in TOOLS} | set(decisions)
+    return compact(tool_words(document, tools))
 
 
 async def error(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     """The error's object."""
     result = await client.call_tool(tool, arguments)
     assert result.is_error
-    assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
-    assert set(result.structured_content) == {"error"}
-    found = result.structured_content["error"]
+    document = json.loads(only_text(result))
+    assert set(document) == {"error"}
+    found = document["error"]
     assert set(found) == {"code", "message", "file", "line", "next"}
     return dict(found)
 
@@ -93,14 +118,16 @@ def test_a_client_drives_one_hypothesis_and_is_told_to_stop(campaign: Campaign) 
         async with connected(campaign) as client:
             assert client.instructions and "one hypothesis" in client.instructions
             recorded = await client.call_tool("next", {"detach": False}, progress_callback=progress)
-            assert recorded.structured_content["action"] == "recorded_baseline"
+            assert json.loads(only_text(recorded))["action"] == "recorded_baseline"
 
             asked = await answer(client, "next")
             assert asked["action"] == "propose"
-            assert "gpudebug" in asked["brief"]
-            proposed = await answer(client, "propose", title="The loader waits", set=["--lr=0.2"])
+            shell = r"`gpudebug [^`]*`(?! \(the user runs it\))|^ +gpudebug |exit status"
+            assert not re.search(shell, asked["brief"], re.MULTILINE)
+            assert asked["brief"].rstrip().endswith("\n    next")
+            proposed = await answer(client, "propose", **IDEA)
             assert proposed["intervention"] == "--set --lr=0.2"
-            assert (await error(client, "propose", title="Again", set=["--lr=0.2"]))["code"] == "duplicate"
+            assert (await error(client, "propose", **IDEA))["code"] == "duplicate"
 
             tested = await answer(client, "next")
             if tested["action"] == "running":
@@ -115,7 +142,13 @@ def test_a_client_drives_one_hypothesis_and_is_told_to_stop(campaign: Campaign) 
                 ("compare", {"a": "baseline", "b": "1"}, ("compare", "baseline", "1")),
             ):
                 said = campaign.run(*words, "--json", env=SESSION).json
-                assert ageless(await answer(client, tool, **arguments)) == ageless(said)
+                assert ageless(await answer(client, tool, **arguments)) == ageless(of_command(said))
+
+            # What the same client runs in a shell is no second session, whatever it calls itself.
+            for env in ({}, {"GPUDEBUG_SESSION": "b"}):
+                beside = campaign.run("next", "--json", env=env, close_fds=True).expect(7).json
+                assert "agent-7" in beside["why"]
+            await check_resources(client, tested["files"])
 
     asyncio.run(story())
     assert str(told[0][1]).startswith("baseline workload: 1 run of the unchanged workload")
@@ -123,13 +156,65 @@ def test_a_client_drives_one_hypothesis_and_is_told_to_stop(campaign: Campaign) 
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
 
+async def check_resources(client: Client, files: list[str]) -> None:
+    listed = {str(resource.uri) for resource in (await client.list_resources()).resources}
+    assert {"gpudebug://progress", "gpudebug://report"} <= listed
+    assert "gpudebug://runs/0001-baseline-workload/evidence" in listed
+    for uri in listed:
+        (read,) = (await client.read_resource(uri)).contents
+        assert isinstance(read, TextResourceContents)
+        if uri == "gpudebug://progress":
+            assert read.text == Path(next(f for f in files if f.endswith(".md"))).read_text()
+        elif uri.endswith("/evidence"):
+            assert json.loads(read.text)["duration_s"] > 0
+        else:
+            assert "The loader waits" in read.text
+
+
+def test_a_client_finds_resources_and_prompts_before_anything_ran(campaign: Campaign) -> None:
+    async def story() -> None:
+        async with connected(campaign) as client:
+            for uri in ("gpudebug://runs/../../etc/passwd/evidence", "gpudebug://x", "file:///etc/passwd"):
+                with pytest.raises(MCPError) as e:
+                    await client.read_resource(uri)
+                assert e.value.error.code == INVALID_PARAMS
+            with pytest.raises(MCPError, match="0009-h3"):
+                await client.read_resource("gpudebug://runs/0009-h3/evidence")
+            assert {p.name for p in (await client.list_prompts()).prompts} == {
+                "find-out-why",
+                "next-hypothesis",
+            }
+            (message,) = (await client.get_prompt("next-hypothesis")).messages
+            assert isinstance(message.content, TextContent)
+            assert "`next`" in message.content.text and "gpudebug next" not in message.content.text
+            with pytest.raises(MCPError, match="unknown prompt"):
+                await client.get_prompt("x")
+
+    asyncio.run(story())
+
+
+def test_what_a_person_decides_needs_a_flag(campaign: Campaign) -> None:
+    async def story() -> None:
+        async with connected(campaign) as client:
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            assert not {"accept", "export", "baseline", "sample_command"} & names
+            withheld = await error(client, "accept", hypothesis=1)
+            assert "a person's decision" in withheld["message"]
+            assert "--allow-decisions" in withheld["next"]
+            assert "--allow-commands" in (await error(client, "why_command"))["next"]
+        async with connected(campaign, after=("--allow-decisions",)) as client:
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            assert {"accept", "export", "baseline"} <= names
+            assert "hypothesis" in (await error(client, "accept", hypothesis=7))["message"]
+
+    asyncio.run(story())
+
+
 def test_what_cannot_be_done_is_an_error_object_and_the_server_goes_on(campaign: Campaign) -> None:
     async def story() -> None:
         async with connected(campaign, "-C", ".") as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            assert {"status", "next", "wait", "propose", "accept", "release", "reopen", "export"} <= set(
-                tools
-            )
+            assert {"status", "next", "wait", "propose", "release", "reopen", "catalogue"} <= set(tools)
             for tool in tools.values():
                 assert tool.input_schema["additionalProperties"] is False
                 assert tool.annotations is not None
@@ -146,18 +231,17 @@ def test_what_cannot_be_done_is_an_error_object_and_the_server_goes_on(campaign:
                 ("compare", {"a": "0001-baseline-workload", "b": "train.py"}, "usage"),
                 ("compare", {"a": "../repo", "b": "1"}, "usage"),
                 ("show", {"hypothesis": 7}, "usage"),
-                ("accept", {"hypothesis": 7}, "usage"),
+                ("catalogue", {"about": "dl-no-worker"}, "usage"),
             ):
                 found = await error(client, tool, **arguments)
                 assert found["code"] == code or tool == "compare", found
                 assert len(json.dumps(found)) < 1000
             with pytest.raises(MCPError, match="unknown tool 'sh'"):
                 await client.call_tool("sh", {"command": "id"})
-            # As every answer of `gpudebug -C DIR`, it names the folder.
-            said = await answer(client, "propose", title="The loader waits", set=["--lr=0.2"])
-            assert said["next_command"] == "gpudebug -C . next"
+            said = await answer(client, "propose", **IDEA)
+            assert said["next_command"] == "next"
             (campaign.folder / "gpudebug.yaml").unlink()
-            assert "gpudebug init" in (await error(client, "status"))["next"]
+            assert "(the user runs it)" in (await error(client, "status"))["next"]
 
     asyncio.run(story())
     assert campaign.runs() == []

@@ -10,11 +10,13 @@ import pytest
 
 from gpudebug.cli import app
 from gpudebug.core.errors import UsageError
-from gpudebug.mcp.tools import TOOLS, Client, Tool
+from gpudebug.mcp.tools import OF_COMMANDS, OF_DECISIONS, TOOLS, Client, Tool, flag_of, tools_of
+from gpudebug.mcp.wording import GRAMMARS
 
-BY_NAME = {tool.name: tool for tool in TOOLS}
+ALL = (*TOOLS, *OF_DECISIONS)
+BY_NAME = {tool.name: tool for tool in ALL}
 LONG = "x" * 1_000_000
-READ_ONLY = {"status", "show", "verify", "compare", "diagnose"}
+READ_ONLY = {"status", "show", "verify", "compare", "diagnose", "catalogue"}
 
 
 def strings(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -27,12 +29,26 @@ def strings(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def test_each_tool_is_a_command_and_is_told_once() -> None:
     commands = {c.name or c.callback.__name__ for c in app.registered_commands if c.callback}
-    assert len(BY_NAME) == len(TOOLS)
+    assert len(BY_NAME) == len(ALL)
     assert set(BY_NAME) <= commands
-    assert {tool.name for tool in TOOLS if tool.read_only} == READ_ONLY
+    assert set(BY_NAME) == set(GRAMMARS)
+    assert {tool.name for tool in ALL if tool.read_only} == READ_ONLY
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=BY_NAME)
+def test_each_flag_of_the_server_offers_its_tools(tmp_path: Path) -> None:
+    for flags, more in (
+        ((False, False), ()),
+        ((True, False), OF_COMMANDS),
+        ((False, True), OF_DECISIONS),
+        ((True, True), (*OF_DECISIONS, *OF_COMMANDS)),
+    ):
+        assert tools_of(Client(tmp_path, "a", *flags)) == (*TOOLS, *more)
+    assert {flag_of(tool.name) for tool in OF_DECISIONS} == {"--allow-decisions"}
+    assert {flag_of(tool.name) for tool in OF_COMMANDS} == {"--allow-commands"}
+    assert {flag_of(name) for name in ("status", "sh")} == {None}
+
+
+@pytest.mark.parametrize("tool", ALL, ids=BY_NAME)
 def test_a_schema_admits_nothing_unbounded(tool: Tool) -> None:
     schema = tool.schema()
     assert schema["type"] == "object"
@@ -44,7 +60,7 @@ def test_a_schema_admits_nothing_unbounded(tool: Tool) -> None:
         assert "anyOf" not in part
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=BY_NAME)
+@pytest.mark.parametrize("tool", ALL, ids=BY_NAME)
 def test_an_unknown_argument_is_named_and_cut(tool: Tool) -> None:
     with pytest.raises(UsageError, match="has no argument 'command'") as e:
         tool.checked({**_valid(tool), "command": "rm -r"})

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gpudebug.cli.options import Directory, Hypothesis, Json, app, choose, chosen, print_
+from gpudebug.cli.options import Directory, Hypothesis, Json, app, choose, print_
 from gpudebug.core.errors import UsageError
 
 
@@ -49,6 +49,10 @@ def mcp(
     allow_commands: Annotated[
         bool, typer.Option("--allow-commands", help="Let the client sample and compare commands of its own.")
     ] = False,
+    allow_decisions: Annotated[
+        bool,
+        typer.Option("--allow-decisions", help="Let the client accept, export and record the baseline."),
+    ] = False,
     directory: Directory = None,
 ) -> None:
     """Serve the commands as MCP tools over standard input."""
@@ -57,7 +61,7 @@ def mcp(
 
     from gpudebug.mcp import serve
 
-    serve(folder, chosen["directory"], os.environ, allow_commands=allow_commands)
+    serve(folder, os.environ, allow_commands=allow_commands, allow_decisions=allow_decisions)
 
 
 @app.command(epilog="Example: gpudebug accept 3")

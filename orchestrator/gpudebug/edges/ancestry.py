@@ -1,4 +1,5 @@
-"""The processes above this one: what they were started with, and which coding agent each is.
+"""The processes above this one: what they were started with, which coding agent each is, and whether it is
+a client of `gpudebug mcp`.
 
 Read from /proc, a few files a process: the variables are those of its start, which no descendant changes.
 """
@@ -34,28 +35,89 @@ _DEEPEST = 64
 _MOST_BYTES = 1 << 20
 LOOP = "loop"
 """What a child of `gpudebug loop` is called that no variable names."""
+_SERVER = "mcp"
+_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish")
+# Programs that only start another one, which is the client's then.
+_LAUNCHERS = frozenset(
+    {"env", "uv", "uvx", "pipx", "npx", "npm", "timeout", "conda", "micromamba", "pixi", "poetry"}
+)
+_LAUNCHED_BELOW = 2
+_MOST_CHILDREN = 1000
 
 
 class AncestorProcess(NamedTuple):
     """A process: `env` has its variables that name sessions and runs, `agent` is the agent that it is.
 
-    `started` is its start in the kernel's ticks: with the number it is this process for ever.
+    `started` is its start in the kernel's ticks: with the number it is this process for ever. `server` is
+    the first `gpudebug mcp` that it started and that still serves it, with those above that one.
     """
 
     pid: int
     started: str
     env: dict[str, str]
     agent: str | None = None
+    server: tuple[AncestorProcess, ...] = ()
 
 
 def chain(names: frozenset[str]) -> tuple[AncestorProcess, ...]:
     """This process and those above it, the nearest first, with their variables of these names."""
-    found = list(_up(os.getpid(), names))
-    below_loop = [_is_loop(argv) for _, argv in found[1:]]
+    return tuple(
+        process._replace(server=_chain(server, names)) if (server := _server_of(process.pid)) else process
+        for process in _chain(os.getpid(), names)
+    )
+
+
+def _chain(pid: int, names: frozenset[str]) -> tuple[AncestorProcess, ...]:
+    found = list(_up(pid, names))
+    below_loop = [_verb(argv) == LOOP for _, argv in found[1:]]
     return tuple(
         process._replace(agent=LOOP) if loop and process.agent is None else process
         for (process, _), loop in zip(found, [*below_loop, False], strict=True)
     )
+
+
+def _server_of(pid: int) -> int | None:
+    """The oldest `gpudebug mcp` that a process started, itself or by a launcher; None if it has none.
+
+    A shell in which a person works is no client.
+    """
+    argv = _words(pid, "cmdline")
+    by_hand = bool(argv) and _is_shell(argv) and not _runs_other(argv)
+    return None if by_hand else min(_servers_below(pid, _LAUNCHED_BELOW), default=None)
+
+
+def _servers_below(pid: int, deep: int) -> Iterator[int]:
+    for child in _children(pid)[:_MOST_CHILDREN]:
+        argv = _words(child, "cmdline")
+        if _verb(argv) == _SERVER:
+            yield child
+        elif deep and argv and (_base(argv[0]) in _LAUNCHERS or (_is_shell(argv) and _runs_other(argv))):
+            yield from _servers_below(child, deep - 1)
+
+
+def _children(pid: int) -> list[int]:
+    """The children of all threads of a process; none if the kernel does not list them."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    found: list[int] = []
+    for thread in threads:
+        try:
+            found += map(int, _read(pid, f"task/{thread}/children").split())
+        except OSError:
+            continue
+    return found
+
+
+def _is_shell(argv: list[str]) -> bool:
+    return _base(argv[0]).lstrip("-") in _SHELLS
+
+
+def _runs_other(argv: list[str]) -> bool:
+    """Whether a shell was started for a command or a script, not for a person."""
+    words = [word for word in argv[1:] if word]
+    return any(not word.startswith("-") or (not word.startswith("--") and "c" in word) for word in words)
 
 
 def _up(pid: int, names: frozenset[str]) -> Iterator[tuple[AncestorProcess, list[str]]]:
@@ -99,15 +161,15 @@ def _agent(name: str, argv: list[str]) -> str | None:
     return next((word for word in known if word in AGENTS), None)
 
 
-def _is_loop(argv: list[str]) -> bool:
-    """Whether this is `gpudebug loop` itself, however it was started, and not what started it."""
+def _verb(argv: list[str]) -> str | None:
+    """The command that this process is, however it was started, if it is gpudebug and not what started it."""
     words = iter(_own_words(argv))
     for word in words:
         if word == "-C":
             next(words, None)
         elif not word.startswith("-"):
-            return word == LOOP
-    return False
+            return word
+    return None
 
 
 def _own_words(argv: list[str]) -> list[str]:

@@ -10,12 +10,16 @@ from gpudebug.core.errors import GpudebugError
 
 
 def serve(
-    folder: Path, chosen: Path | None, env: MutableMapping[str, str], *, allow_commands: bool = False
+    folder: Path,
+    env: MutableMapping[str, str],
+    *,
+    allow_commands: bool = False,
+    allow_decisions: bool = False,
 ) -> None:
     """Serve one client until it closes our standard input.
 
-    `folder` is the campaign's or one within it, `chosen` the value of `-C`. With `allow_commands`, the client
-    may run commands of its own. GpudebugError without the SDK.
+    `folder` is the campaign's or one within it. With `allow_commands` the client may run commands of its own,
+    with `allow_decisions` it may decide what a person decides. GpudebugError without the SDK.
     """
     if find_spec("mcp") is None or find_spec("mcp_types") is None:
         raise GpudebugError(
@@ -23,4 +27,4 @@ def serve(
         )
     from gpudebug.mcp.server import serve as served
 
-    served(folder, chosen, env, allow_commands=allow_commands)
+    served(folder, env, allow_commands=allow_commands, allow_decisions=allow_decisions)

@@ -75,6 +75,14 @@ class ProposeArguments(Arguments):
     )
 
 
+class CatalogueArguments(Arguments):
+    about: str = Field(
+        "",
+        max_length=200,
+        description="The id of a root cause, or words for what you see; default: all.",
+    )
+
+
 class DiagnoseArguments(Arguments):
     run: Run | SkipJsonSchema[None] = Field(None, description="The run to diagnose; by default the baseline.")
 

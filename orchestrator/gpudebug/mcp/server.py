@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
-import secrets
 import time
-from collections.abc import MutableMapping
+from collections.abc import Callable, Collection, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,21 +18,31 @@ from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
     TextContent,
+    TextResourceContents,
     ToolAnnotations,
 )
 from mcp_types import Tool as Described
 
 from gpudebug import __version__
 from gpudebug.core.answers.answer import Answer
-from gpudebug.core.answers.schema import schema_of
 from gpudebug.core.errors import UsageError
-from gpudebug.engine.campaign.session import VARIABLE, session_of
+from gpudebug.engine.campaign.session import VARIABLE, served_session
 from gpudebug.engine.run.environment import ask_anew
-from gpudebug.mcp.tools import Client, Tool, tools_of
-from gpudebug.mcp.unreadable import ARGUMENT, Mended
+from gpudebug.mcp import prompts, resources
+from gpudebug.mcp.compact import as_text, compact
+from gpudebug.mcp.tools import Client, Tool, flag_of, tools_of
+from gpudebug.mcp.unreadable import ARGUMENT, AnsweredStream
+from gpudebug.mcp.wording import tool_text, tool_words
 from gpudebug.mcp.worker import JobResult, Worker, WorkerJob
 from gpudebug.terminal import live, output
 
@@ -49,19 +57,24 @@ PROGRESS_S = 1.0
 INSTRUCTIONS = """\
 gpudebug finds why a GPU sits idle in training: it tests one hypothesis at a time, and only it measures. \
 Call `next` and do what its answer says: `brief` is the page to work from. You have one hypothesis: after \
-its verdict `next` answers `stop`, and you are done. Never write a result into the progress file."""
+its verdict `next` answers `stop`, and you are done. Never write a result into the progress file. What an \
+answer marks as the user's to run, tell the user. Keys that are null or empty are left out of answers."""
 
 
 def serve(
-    folder: Path, chosen: Path | None, env: MutableMapping[str, str], *, allow_commands: bool = False
+    folder: Path,
+    env: MutableMapping[str, str],
+    *,
+    allow_commands: bool = False,
+    allow_decisions: bool = False,
 ) -> None:
     """Serve one client over standard input and output until it closes our input, or a signal ends us."""
-    place = Client(folder, session_of(env) or f"mcp-{secrets.token_hex(4)}", allow_commands)
+    place = Client(folder, served_session(env), allow_commands, allow_decisions)
     # Everything that this process starts belongs to the session.
     env[VARIABLE] = place.session
     worker = Worker()
     with ThreadPoolExecutor(1, "mcp") as pool:
-        talk = pool.submit(_talk, worker, place, chosen)
+        talk = pool.submit(_talk, worker, place)
         try:
             worker.run()
         except KeyboardInterrupt:
@@ -72,9 +85,9 @@ def serve(
         raise failure
 
 
-def _talk(worker: Worker, place: Client, chosen: Path | None) -> None:
+def _talk(worker: Worker, place: Client) -> None:
     try:
-        asyncio.run(_serve(worker, place, chosen))
+        asyncio.run(_serve(worker, place))
     finally:
         worker.close()
 
@@ -85,7 +98,7 @@ def _left(failure: BaseException) -> bool:
     return all(_left(part) for part in parts) if parts else isinstance(failure, BrokenPipeError)
 
 
-async def _serve(worker: Worker, place: Client, chosen: Path | None) -> None:
+async def _serve(worker: Worker, place: Client) -> None:
     offered = tools_of(place)
     tools = {tool.name: tool for tool in offered}
 
@@ -94,9 +107,42 @@ async def _serve(worker: Worker, place: Client, chosen: Path | None) -> None:
 
     async def called(ctx: ServerRequestContext, params: CallToolRequestParams) -> CallToolResult:
         tool = tools.get(params.name)
-        if tool is None:
+        if tool is not None:
+            return _result(await _answer(ctx, worker, tool, place, params.arguments or {}), tools)
+        flag = flag_of(params.name)
+        if flag is None:
             raise MCPError(INVALID_PARAMS, f"unknown tool {params.name[:60]!r}")
-        return _result(await _answer(ctx, worker, tool, place, params.arguments or {}), chosen)
+        return _result(_withheld(params.name, flag), tools)
+
+    async def read(_: ServerRequestContext, params: ReadResourceRequestParams) -> ReadResourceResult:
+        try:
+            reading = resources.reader_of(str(params.uri), place.folder)
+        except UsageError as e:
+            raise MCPError(INVALID_PARAMS, output.plain_line(str(e))) from None
+        result = await _settled(worker, reading)
+        if not isinstance(result.document, resources.ResourceAnswer):
+            raise MCPError(INVALID_PARAMS, tool_text(_message(result.document), tools))
+        found = result.document
+        text = _sendable(output.plain(found.text))
+        contents = TextResourceContents(uri=params.uri, mime_type=found.mime_type, text=text)
+        return ReadResourceResult(contents=[contents])
+
+    async def at_hand(_: ServerRequestContext, __: PaginatedRequestParams | None) -> ListResourcesResult:
+        return ListResourcesResult(resources=resources.listed(place.folder))
+
+    async def templates(
+        _: ServerRequestContext, __: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        return ListResourceTemplatesResult(resource_templates=list(resources.TEMPLATES))
+
+    async def asked(_: ServerRequestContext, __: PaginatedRequestParams | None) -> ListPromptsResult:
+        return ListPromptsResult(prompts=prompts.listed())
+
+    async def prompted(_: ServerRequestContext, params: GetPromptRequestParams) -> GetPromptResult:
+        found = prompts.prompt(params.name)
+        if found is None:
+            raise MCPError(INVALID_PARAMS, f"unknown prompt {params.name[:60]!r}")
+        return found
 
     server = Server(
         "gpudebug",
@@ -104,10 +150,15 @@ async def _serve(worker: Worker, place: Client, chosen: Path | None) -> None:
         instructions=INSTRUCTIONS,
         on_list_tools=listed,
         on_call_tool=called,
+        on_list_resources=at_hand,
+        on_list_resource_templates=templates,
+        on_read_resource=read,
+        on_list_prompts=asked,
+        on_get_prompt=prompted,
     )
     # While it serves, standard output is the protocol's alone: what else is printed goes to standard error.
     async with stdio_server() as (reading, writing):
-        await server.run(Mended(reading), writing, server.create_initialization_options())
+        await server.run(AnsweredStream(reading, writing), writing, server.create_initialization_options())
 
 
 def _described(tool: Tool) -> Described:
@@ -115,7 +166,6 @@ def _described(tool: Tool) -> Described:
         name=tool.name,
         description=tool.description,
         input_schema=tool.schema(),
-        output_schema=schema_of(tool.answers, nested=False),
         annotations=ToolAnnotations(
             read_only_hint=tool.read_only,
             destructive_hint=False,
@@ -123,6 +173,15 @@ def _described(tool: Tool) -> Described:
             open_world_hint=False,
         ),
     )
+
+
+def _withheld(name: str, flag: str) -> JobResult:
+    what = "is a person's decision" if flag == "--allow-decisions" else "runs commands of the client"
+    refusal = UsageError(
+        f"{name} {what}, and this server does not offer it",
+        next=f"tell the user, who may run it, or start the server with {flag}",
+    )
+    return JobResult(output.error_document(refusal), failed=True)
 
 
 async def _answer(
@@ -154,6 +213,20 @@ async def _answer(
     return message
 
 
+async def _settled(worker: Worker, work: Callable[[], Answer]) -> JobResult:
+    """Do work that reports no progress, in its turn."""
+    results: asyncio.Queue[str | JobResult] = asyncio.Queue()
+    job = WorkerJob(work, _Outbox(asyncio.get_running_loop(), results).put)
+    worker.submit(job)
+    try:
+        result = await results.get()
+    except BaseException:
+        worker.cancel(job)
+        raise
+    assert isinstance(result, JobResult)
+    return result
+
+
 class _Outbox:
     """Hands messages from the worker's thread to the thread that talks to the client."""
 
@@ -175,15 +248,18 @@ class _Outbox:
             self.put(live.line(now))
 
 
-def _result(answer: JobResult, chosen: Path | None) -> CallToolResult:
-    """Return the object that `--json` prints, as structure and as text."""
-    document = _sendable(output.document_of(answer.document, chosen))
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False)
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)],
-        structured_content=document,
-        is_error=answer.failed,
-    )
+def _result(answer: JobResult, tools: Collection[str]) -> CallToolResult:
+    """Return the answer once, as text: what every client shows its model."""
+    document = tool_words(output.document_of(answer.document, None), tools)
+    text = as_text(compact(_sendable(document)) if not answer.failed else _sendable(document))
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=answer.failed)
+
+
+def _message(document: Answer | dict[str, Any]) -> str:
+    """An error as one line."""
+    error = document["error"] if isinstance(document, dict) else {}
+    where = f"{error['file']}: " if error.get("file") else ""
+    return where + "; next: ".join(str(error[key]) for key in ("message", "next") if error.get(key))
 
 
 def _sendable(value: Any) -> Any:

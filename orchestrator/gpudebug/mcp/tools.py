@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from gpudebug.core.answers.answer import Answer
-from gpudebug.core.answers.commands import ANSWERS
 from gpudebug.core.errors import UsageError
 from gpudebug.mcp.arguments import (
     Arguments,
     BaselineArguments,
+    CatalogueArguments,
     CompareArguments,
     CompareCommandsArguments,
     DiagnoseArguments,
@@ -40,19 +40,18 @@ _PROBLEMS = {"missing": "is missing", "string_pattern_mismatch": "has characters
 class Client:
     """The folder and the session that tools work for, fixed when the server starts.
 
-    `allow_commands`: the server's user lets its client run commands of its own."""
+    `allow_commands`: the server's user lets its client run commands of its own; `allow_decisions`: and decide
+    what a person decides."""
 
     folder: Path
     session: str
     allow_commands: bool = False
+    allow_decisions: bool = False
 
 
 @dataclass(frozen=True)
 class Tool:
-    """`call` gets the checked arguments and returns what the command's `--json` prints.
-
-    `command` is that command; by default it is called as the tool.
-    """
+    """`call` gets the checked arguments and returns the answer of the command of the same name."""
 
     name: str
     description: str
@@ -60,12 +59,6 @@ class Tool:
     call: Callable[[Client, Any, Report], Answer]
     read_only: bool = False
     idempotent: bool = False
-    command: str = ""
-
-    @property
-    def answers(self) -> tuple[type[Answer], ...]:
-        """The records of its answers."""
-        return ANSWERS[self.command or self.name]
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema of its arguments."""
@@ -155,6 +148,13 @@ def _diagnose(place: Client, asked: DiagnoseArguments, _: Report) -> Answer:
     from gpudebug.engine.diagnosis.diagnose import diagnose
 
     return diagnose(place.folder, asked.run)
+
+
+def _catalogue(place: Client, asked: CatalogueArguments, _: Report) -> Answer:
+    from gpudebug.engine.diagnosis import catalogue_view
+
+    found = asked.about.strip()
+    return catalogue_view.asked(place.folder, found) if found else catalogue_view.overview(place.folder)
 
 
 def _why_workload(place: Client, asked: WhyRunArguments, report: Report) -> Answer:
@@ -282,18 +282,18 @@ TOOLS = (
         read_only=True,
     ),
     Tool(
+        "catalogue",
+        "The root causes that gpudebug knows, those that plain words fit, or one in full with its fix.",
+        CatalogueArguments,
+        _catalogue,
+        read_only=True,
+    ),
+    Tool(
         "show",
         "One hypothesis with its evidence, gates and files.",
         HypothesisArguments,
         _show,
         read_only=True,
-    ),
-    Tool(
-        "accept",
-        "Make the change of a VALIDATED hypothesis part of the baseline; later trials are measured with it.",
-        HypothesisArguments,
-        _accept,
-        idempotent=True,
     ),
     Tool(
         "release",
@@ -306,13 +306,6 @@ TOOLS = (
         "Test a hypothesis again if its premises changed; its earlier result is kept.",
         HypothesisArguments,
         _reopen,
-    ),
-    Tool(
-        "export",
-        "Write the accepted changes to runs/export as patches for git apply, with what they gain together.",
-        NoArguments,
-        _export,
-        idempotent=True,
     ),
     Tool(
         "verify",
@@ -329,13 +322,6 @@ TOOLS = (
         read_only=True,
     ),
     Tool(
-        "baseline",
-        "Record a baseline of the unmodified workload, or of the reference, now. `next` records it by "
-        "itself if it is needed.",
-        BaselineArguments,
-        _baseline,
-    ),
-    Tool(
         "sample",
         "Run the campaign's workload once, as it is, under the sampler; it is not evidence for a hypothesis.",
         NoArguments,
@@ -349,27 +335,48 @@ TOOLS = (
         _why_workload,
     ),
 )
+OF_DECISIONS = (
+    Tool(
+        "accept",
+        "Make the change of a VALIDATED hypothesis part of the baseline; later trials are measured with it.",
+        HypothesisArguments,
+        _accept,
+        idempotent=True,
+    ),
+    Tool(
+        "export",
+        "Write the accepted changes to runs/export as patches for git apply, with what they gain together.",
+        NoArguments,
+        _export,
+        idempotent=True,
+    ),
+    Tool(
+        "baseline",
+        "Record a baseline of the unmodified workload, or of the reference, now. `next` records it by "
+        "itself if it is needed.",
+        BaselineArguments,
+        _baseline,
+    ),
+)
+"""What a person decides: offered only by `gpudebug mcp --allow-decisions`."""
 OF_COMMANDS = (
     Tool(
         "why_command",
         "Run any training command for 30 to 90 s and say at once why it is slow.",
         WhyCommandArguments,
         _why,
-        command="why",
     ),
     Tool(
         "sample_command",
         "Run any command once under the sampler.",
         SampleArguments,
         _sample,
-        command="sample",
     ),
     Tool(
         "compare_commands",
         "Whether B is faster than A: two commands, run in turn, or two recorded runs.",
         CompareCommandsArguments,
         _compare_commands,
-        command="compare",
     ),
 )
 """Offered only by `gpudebug mcp --allow-commands`."""
@@ -377,4 +384,12 @@ OF_COMMANDS = (
 
 def tools_of(place: Client) -> tuple[Tool, ...]:
     """What a client may call."""
-    return (*TOOLS, *OF_COMMANDS) if place.allow_commands else TOOLS
+    decisions = OF_DECISIONS if place.allow_decisions else ()
+    return (*TOOLS, *decisions, *(OF_COMMANDS if place.allow_commands else ()))
+
+
+def flag_of(name: str) -> str | None:
+    """The flag of `gpudebug mcp` that offers this tool; None if no flag does."""
+    if any(tool.name == name for tool in OF_DECISIONS):
+        return "--allow-decisions"
+    return "--allow-commands" if any(tool.name == name for tool in OF_COMMANDS) else None

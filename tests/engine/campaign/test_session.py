@@ -13,7 +13,7 @@ from tests.support.campaigns import environment
 from gpudebug.core.errors import UsageError
 from gpudebug.edges import ancestry
 from gpudebug.edges.ancestry import AncestorProcess
-from gpudebug.engine.campaign.session import AGENT_VARIABLES, Chain, caller_of, session_of
+from gpudebug.engine.campaign.session import AGENT_VARIABLES, Chain, caller_of, served_session, session_of
 
 AGENT = AGENT_VARIABLES[0]
 CODEX = AGENT_VARIABLES[1]
@@ -67,6 +67,51 @@ def test_no_process_takes_another_name_than_what_is_above_it(
     env: dict[str, str], above: list[tuple[dict[str, str], str | None]], expected: str | None
 ) -> None:
     assert session_of(env, below(*above)) == expected
+
+
+def beside_a_server(server_env: dict[str, str], agent: str | None = None, own: bool = False) -> Chain:
+    """This process below a client of `gpudebug mcp`; `own`: this process is that server."""
+    client = AncestorProcess(7, "70", {}, agent)
+    server = AncestorProcess(os.getpid() if own else 8, "80", server_env)
+    serving = client._replace(server=(server, client))
+    return lambda: [server if own else AncestorProcess(os.getpid(), "90", {}), serving]
+
+
+@pytest.mark.parametrize(
+    ("server_env", "agent", "expected"),
+    [
+        ({}, None, "mcp-8-80"),
+        ({"GPUDEBUG_SESSION": "a1"}, None, "a1"),
+        ({}, "claude", "claude-7-70"),
+        ({"GPUDEBUG_SESSION": "not a name"}, None, "mcp-8-80"),
+    ],
+)
+@pytest.mark.parametrize("mine", [{}, {"GPUDEBUG_SESSION": "b"}, {AGENT: "x"}])
+def test_what_a_client_runs_beside_its_server_is_the_same_session(
+    mine: dict[str, str], server_env: dict[str, str], agent: str | None, expected: str
+) -> None:
+    found = caller_of(mine, beside_a_server(server_env, agent))
+    assert found.session == expected
+    assert found.why == "process 7 is the client of `gpudebug mcp`, process 8"
+
+
+@pytest.mark.parametrize(
+    ("env", "agent", "expected"),
+    [
+        ({}, None, f"mcp-{os.getpid()}-80"),
+        ({"GPUDEBUG_SESSION": "a1"}, None, "a1"),
+        ({}, "gemini", "gemini-7-70"),
+    ],
+)
+def test_the_server_names_its_session_as_what_is_beside_it_does(
+    env: dict[str, str], agent: str | None, expected: str
+) -> None:
+    assert served_session(env, beside_a_server(env, agent, own=True)) == expected
+
+
+def test_a_server_refuses_a_session_that_is_no_name() -> None:
+    with pytest.raises(UsageError):
+        served_session({"GPUDEBUG_SESSION": "not a name"}, beside_a_server({}, own=True))
 
 
 def test_what_runs_in_a_training_is_no_person() -> None:

@@ -54,21 +54,50 @@ def session_of(env: Mapping[str, str] | None = None, chain: Chain | None = None)
 def caller_of(env: Mapping[str, str] | None = None, chain: Chain | None = None) -> Caller:
     """Who calls, by the variables of this process (by default os.environ), and by the processes above it.
 
-    The outermost process that names a session counts, or that is a coding agent: then the session that this
-    agent itself names in what it starts, else that process. UsageError if this process's GPUDEBUG_SESSION
-    decides and is not a name: at most 64 letters, digits and `._:@-`, and no secret.
+    The outermost process that names a session counts, that is a client of `gpudebug mcp` (then it is the
+    session of that server: what an agent runs in a shell beside it is the same agent's), or that is a coding
+    agent: then the session that this agent itself names in what it starts, else that process.
+
+    UsageError if this process's GPUDEBUG_SESSION decides and is not a name: at most 64 letters, digits and
+    `._:@-`, and no secret.
     """
     mine = os.environ if env is None else env
     own, *above = (chain or _chain)()
     own = own._replace(env={name: mine[name] for name in NAMES if name in mine})
     outermost_first = [*reversed(above), own]
+    return _caller(outermost_first, mine) or Caller(None)
+
+
+def served_session(env: Mapping[str, str], chain: Chain | None = None) -> str:
+    """The session of the client of this process, which is `gpudebug mcp`; errors as of `caller_of`."""
+    return session_of(env, chain) or _name_of_server((chain or _chain)()[0])
+
+
+def _caller(outermost_first: Sequence[AncestorProcess], mine: Mapping[str, str] | None) -> Caller | None:
+    """Who calls; `mine` are all variables of the last process, if it is this one."""
+    own = outermost_first[-1]
     for place, process in enumerate(outermost_first):
         named = _named(process, mine if process is own else None)
         if named is not None:
             return named
+        if process.server and process.server[0].pid != own.pid:
+            return _of_server(process.pid, process.server)
         if process.agent is not None:
             return _of_agent(process, process.agent, outermost_first[place + 1 :])
-    return Caller(None)
+    return None
+
+
+def _of_server(client: int, server: Sequence[AncestorProcess]) -> Caller:
+    """The session of a `gpudebug mcp`, for what its client runs beside it."""
+    found = _caller([*reversed(server)], None)
+    return Caller(
+        (found and found.session) or _name_of_server(server[0]),
+        f"process {client} is the client of `gpudebug mcp`, process {server[0].pid}",
+    )
+
+
+def _name_of_server(server: AncestorProcess) -> str:
+    return f"mcp-{server.pid}-{server.started}"
 
 
 class NotAPerson(GpudebugError):

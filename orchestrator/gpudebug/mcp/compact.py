@@ -1,0 +1,48 @@
+"""An answer as a model reads it: the same keys, without what is empty, raw or said twice, figures rounded."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+DIGITS = 4
+"""Significant digits of a figure; the evidence of a run has all of them."""
+RAW = frozenset(
+    {"probe", "evidence", "facts", "sparks", "spark", "profile", "trace", "processes", "sections"}
+)
+"""Keys of tables as they were recorded; a client reads them as resources."""
+
+
+def compact(document: dict[str, Any]) -> dict[str, Any]:
+    """The answer without keys that are null or empty, without raw tables, and its figures rounded.
+
+    A page says what a diagnosis says, so the page goes alone.
+    """
+    said = {"diagnosis"} if document.get("brief") else set()
+    short: dict[str, Any] = _short({k: v for k, v in document.items() if k not in said})
+    return short
+
+
+def as_text(document: dict[str, Any]) -> str:
+    """One line of JSON with nothing between its parts."""
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        parts = {k: _short(v) for k, v in value.items() if k not in RAW}
+        return {k: v for k, v in parts.items() if v is not None and v not in ("", [], {})}
+    if isinstance(value, (list, tuple)):
+        # A missing bound of an interval has its place.
+        return [_short(v) for v in value]
+    return _rounded(value) if isinstance(value, float) else value
+
+
+def _rounded(value: float) -> float | int:
+    """At most `DIGITS` significant digits, and no fraction if it is large."""
+    if value == 0 or not math.isfinite(value):
+        return value
+    places = max(0, DIGITS - 1 - math.floor(math.log10(abs(value))))
+    made = round(value, places)
+    return int(made) if made.is_integer() else made

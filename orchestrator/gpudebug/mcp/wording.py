@@ -1,0 +1,226 @@
+"""Texts of the commands as a client of tools reads them: calls of tools for shell commands.
+
+Engines write for a shell. Here `gpudebug show 3` becomes `show(hypothesis=3)`, an exit status becomes the
+`action` of an answer, and what only a person runs is marked as theirs. Fences hold the output of others and
+stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+_COMMAND = re.compile(
+    r"(?:\bgpudebug(?: -C (?:'[^']*'|\"[^\"]*\"|[^\s`]+))? |(?<=`)(?=[a-z]+ --?[a-z]))"
+    r"(?P<verb>[a-z]+)\b(?![-=])"
+)
+"""A command, or in a code span its verb with options."""
+_WORD = re.compile(r" (?P<word>'[^']*'|\"[^\"]*\"|[^\s`,;)]+)")
+_FENCE = re.compile(r"\s*`{3,}")
+_OF_STATUS = (
+    (re.compile(r"at exit status(?:es)? [47](?: or [47])?"), "when an answer's `action` is `stop`"),
+    (re.compile(r"at exit status 5"), "when an answer's `action` is `propose` or `implement`"),
+    (re.compile(r"at exit status 6"), "when an error's `code` is `busy`"),
+)
+_THEIRS = " (the user runs it)"
+_NAMED = re.compile(r"\b(?:person|user)\b[^.;\n]*$")
+_VERBATIM = frozenset(
+    {
+        *("title", "description", "test_method", "intervention", "change", "changed", "command", "code"),
+        *("file", "files", "folder", "worktree", "run", "runs", "lines", "directory", "patches", "text"),
+    }
+)
+"""Keys of what others wrote, and of paths and commands of the training."""
+_NUMBER = r"\d+|H"
+_RUN = r"\d{4}-[\w.-]+"
+_SIDE = rf"{_NUMBER}|[AB]|{_RUN}|baseline|reference"
+
+
+class Grammar(NamedTuple):
+    """A command as its tool has it: the parameter of each place, with what may stand there, and of each
+    option that takes a value; `lists` may be given several times, `bare` take none, `idle` say nothing."""
+
+    places: tuple[tuple[str, str], ...] = ()
+    texts: dict[str, str] = {}  # noqa: RUF012
+    lists: dict[str, str] = {}  # noqa: RUF012
+    bare: dict[str, str] = {}  # noqa: RUF012
+    idle: tuple[str, ...] = ()
+
+
+_HYPOTHESIS = Grammar((("hypothesis", _NUMBER),))
+GRAMMARS = {
+    "status": Grammar(),
+    "next": Grammar(idle=("--detach",)),
+    "wait": Grammar(texts={"--for": ""}),
+    "propose": Grammar(
+        texts={
+            f"--{name.replace('_', '-')}": name
+            for name in (
+                "title",
+                "description",
+                "method",
+                "sweep",
+                "patch",
+                "cause",
+                "from_catalogue",
+                "none",
+            )
+        },
+        lists={"--set": "set", "--unset": "unset", "--env": "env"},
+        bare={"--code": "code", "--compound": "compound"},
+    ),
+    "diagnose": Grammar((("run", _RUN),)),
+    "catalogue": Grammar((("about", r"[a-z0-9]+(?:-[a-z0-9]+)+"),)),
+    "show": _HYPOTHESIS,
+    "accept": _HYPOTHESIS,
+    "release": _HYPOTHESIS,
+    "reopen": _HYPOTHESIS,
+    "export": Grammar(),
+    "verify": _HYPOTHESIS,
+    "compare": Grammar((("a", _SIDE), ("b", _SIDE))),
+    "baseline": Grammar((("role", "workload|reference"),)),
+    "sample": Grammar(),
+    "why": Grammar(texts={"--pid": "pid", "--gpu": "gpu"}),
+}
+"""By the tool's name, which is the command's."""
+_OTHERS = frozenset(
+    {
+        *("analyze", "check", "clean", "demo", "doctor", "init"),
+        *("loop", "mcp", "report", "settings", "stop", "submit"),
+    }
+)
+_VALUED = frozenset({"--layer", "--because", "-o", "--agent", "--command", "--from"})
+_VALUE = re.compile(r"--?[a-z]|--$|['\"]|[^a-z]*\d|[A-Z]|.*[=/]")
+
+
+class _Command(NamedTuple):
+    """One command of a text: where it ends, as a call; None if only a person runs it so."""
+
+    end: int
+    call: str | None
+
+
+def tool_words(document: Any, tools: Collection[str], key: str = "") -> Any:
+    """An answer's JSON with every text of ours in the words of these tools."""
+    if isinstance(document, dict):
+        return {k: tool_words(v, tools, k) for k, v in document.items()}
+    if isinstance(document, list):
+        return [tool_words(v, tools, key) for v in document]
+    if isinstance(document, str) and key not in _VERBATIM:
+        return tool_text(document, tools)
+    return document
+
+
+def tool_text(text: str, tools: Collection[str]) -> str:
+    """A text with calls of these tools in the place of gpudebug's commands and exit statuses."""
+    if "exit status" not in text and not _COMMAND.search(text):
+        return text
+    made, fenced = [], False
+    for line in text.split("\n"):
+        if _FENCE.match(line):
+            fenced = not fenced
+        made.append(line if fenced else _line(line, tools))
+    return _statuses("\n".join(made))
+
+
+def _statuses(text: str) -> str:
+    for pattern, words in _OF_STATUS:
+        text = pattern.sub(words, text)
+    return text
+
+
+def _line(line: str, tools: Collection[str]) -> str:
+    made, at = "", 0
+    while (found := _COMMAND.search(line, at)) is not None:
+        verb = found["verb"]
+        if verb not in GRAMMARS and verb not in _OTHERS:
+            made, at = made + line[at : found.end()], found.end()
+            continue
+        command = _read(line, found.end(), verb, tools)
+        before = made + line[at : found.start()]
+        inside = before.count("`") % 2 == 1
+        alone = not before.strip() and not line[command.end :].strip()
+        if command.call is None:
+            end = line.find("`", command.end) if inside else command.end
+            end = len(line) if end < 0 else end
+            shown = line[found.start() : end]
+            at = end + inside
+            shown = f"{shown}`" if inside else f"`{shown}`"
+            made = before + shown + ("" if _NAMED.search(before) else _THEIRS)
+            continue
+        made = before + (command.call if inside or alone else f"`{command.call}`")
+        at = command.end
+    return made + line[at:]
+
+
+def _read(line: str, at: int, verb: str, tools: Collection[str]) -> _Command:
+    """Read the words that belong to a command, from where its verb ends."""
+    grammar = GRAMMARS.get(verb)
+    given: dict[str, Any] = {}
+    places = list(grammar.places) if grammar else []
+    clause = False
+    while not clause and (found := _WORD.match(line, at)) is not None:
+        word, end = _stripped(found)
+        if grammar is None or (word.startswith("-") and word not in _options(grammar)):
+            return _Command(_end_of_others(line, at), None)
+        if word.startswith("-"):
+            alone = word in grammar.bare or word in grammar.idle
+            value = None if alone else _WORD.match(line, end)
+            found = value or found
+            text, end = _stripped(value) if value else ("", end)
+            _put(given, grammar, word, _unquoted(text))
+        elif places and re.fullmatch(places[0][1], word):
+            name = places.pop(0)[0]
+            given[name] = int(word) if name == "hypothesis" and word.isdigit() else word
+        else:
+            break
+        at, clause = end, end < found.end()
+    if verb not in tools:
+        return _Command(at, None)
+    arguments = ", ".join(f"{name}={_shown(value)}" for name, value in given.items())
+    return _Command(at, f"{verb}({arguments})" if arguments else verb)
+
+
+def _options(grammar: Grammar) -> frozenset[str]:
+    return frozenset({*grammar.texts, *grammar.lists, *grammar.bare, *grammar.idle})
+
+
+def _put(given: dict[str, Any], grammar: Grammar, option: str, value: str) -> None:
+    if option in grammar.lists:
+        given.setdefault(grammar.lists[option], []).append(value)
+    elif option in grammar.bare:
+        given[grammar.bare[option]] = True
+    elif grammar.texts.get(option):
+        given[grammar.texts[option]] = int(value) if value.isdigit() else value
+
+
+def _shown(value: Any) -> str:
+    placeholder = isinstance(value, str) and len(value) == 1 and value.isupper()
+    return str(value) if placeholder else json.dumps(value, ensure_ascii=False)
+
+
+def _end_of_others(line: str, at: int) -> int:
+    """Where a person's command ends: options, their values, and what is no plain word."""
+    valued = False
+    while (found := _WORD.match(line, at)) is not None:
+        word, end = _stripped(found)
+        if not valued and not _VALUE.match(word):
+            break
+        valued = word in _VALUED
+        at = end
+        if end < found.end():
+            break
+    return at
+
+
+def _stripped(found: re.Match[str]) -> tuple[str, int]:
+    """A word without the punctuation that ends a clause, and where it ends."""
+    word = found["word"]
+    bare = word if word[0] in "'\"" else word.rstrip(".:") or word
+    return bare, found.start("word") + len(bare)
+
+
+def _unquoted(word: str) -> str:
+    return word[1:-1] if len(word) > 1 and word[0] in "'\"" and word[-1] == word[0] else word
