@@ -206,7 +206,7 @@ ROOMS = {
         cycle: brief campaign diagnosis hypotheses live run status trial
         agents: campaign cycle diagnosis live run status
         report: campaign diagnosis run status trial
-        tools: agents campaign cycle hypotheses run status trial
+        tools: agents campaign cycle diagnosis hypotheses run status trial
     """,
 }
 

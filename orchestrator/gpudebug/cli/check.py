@@ -91,6 +91,9 @@ def clean(
     runs: Annotated[
         bool, typer.Option("--runs", help="Remove all runs, the evidence of every verdict too.")
     ] = False,
+    looks: Annotated[
+        bool, typer.Option("--looks", help="Remove the folders that gpudebug why left.")
+    ] = False,
     temporaries: Annotated[
         bool, typer.Option("--temporaries", help="Remove half-written files of killed commands.")
     ] = False,
@@ -105,7 +108,10 @@ def clean(
     directory: Directory = None,
     json: Json = False,
 ) -> None:
-    """List what gpudebug left here; remove what you choose."""
+    """List what gpudebug left here; remove what you choose.
+
+    In a folder without a campaign that is what gpudebug why left.
+    """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.tools import clean as engine
@@ -114,6 +120,7 @@ def clean(
     chosen_kinds = [
         *((engine.EVIDENCE,) if runs else ()),
         *((engine.UNUSED,) if runs or unused_runs else ()),
+        *((engine.LOOK,) if looks else ()),
         *((engine.TEMPORARY,) if temporaries else ()),
         *((engine.WORKTREE, engine.REFERENCE) if worktrees else ()),
     ]

@@ -6,6 +6,7 @@ from gpudebug.core.answers.doctor import DoctorAnswer
 from gpudebug.core.answers.setup import CleanAnswer, DemoAnswer, InitAnswer
 
 _LISTED = 20
+_ALL = "--unused-runs, --looks, --temporaries, --worktrees, or --runs (evidence too)"
 
 
 def doctor(answer: DoctorAnswer) -> str:
@@ -44,7 +45,7 @@ def clean(answer: CleanAnswer) -> str:
         lines.append(f"and {len(left) - _LISTED} more; --json lists all")
     lines.append(f"{_size(answer.bytes)}  in all" if left else "gpudebug left nothing here")
     if left:
-        lines.append("Remove with --unused-runs, --temporaries, --worktrees, or --runs (evidence too).")
+        lines.append(f"Remove with {_ALL if answer.campaign else '--looks'}.")
     return "\n".join(lines)
 
 

@@ -59,11 +59,12 @@ class KeptPath:
 class CleanAnswer(Answer):
     """What was `left` here, `bytes` in all; `chosen` are the paths that the call asked to remove.
 
-    `action` is `listed`, or `cleaned` after a removal: then `removed` and `kept` say what came of `chosen`.
+    `campaign` is null in a folder without one. `action` is `listed`, or `cleaned` after a removal: then
+    `removed` and `kept` say what came of `chosen`.
     """
 
     action: str
-    campaign: str
+    campaign: str | None
     left: tuple[LeftPath, ...]
     bytes: int
     chosen: tuple[str, ...]

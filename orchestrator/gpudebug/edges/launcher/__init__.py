@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from gpudebug.edges.launcher.interpreter import Asked, ask, ask_anew, inside
     from gpudebug.edges.launcher.ports import free_port, taken
-    from gpudebug.edges.launcher.recovery import sweep
+    from gpudebug.edges.launcher.recovery import marked, sweep
     from gpudebug.edges.launcher.selftest import try_profiling
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "inject",
     "inside",
     "launch",
+    "marked",
     "run_agent",
     "sweep",
     "taken",
@@ -61,7 +62,7 @@ _HOMES = {
     **dict.fromkeys(("Asked", "ask", "ask_anew", "inside"), "interpreter"),
     "find_command": "command",
     **dict.fromkeys(("free_port", "taken"), "ports"),
-    "sweep": "recovery",
+    **dict.fromkeys(("marked", "sweep"), "recovery"),
     "try_profiling": "selftest",
     **dict.fromkeys(
         ("LAYER", "PROBE", "RECORD", "RECORDS_DIR", "SECTIONS", "TORCH_PROFILE", "inject"), "injection"

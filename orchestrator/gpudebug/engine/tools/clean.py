@@ -1,16 +1,20 @@
-"""`gpudebug clean`: what gpudebug left here, with sizes; a person removes what is proven to be its own."""
+"""`gpudebug clean`: what gpudebug left here, with sizes; a person removes what is proven to be its own.
+
+Without a campaign that is what `gpudebug why` left in the folder.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudebug.core.answers.setup import CleanAnswer, KeptPath, LeftPath
 from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.edges import store
 from gpudebug.edges.store import leftovers
 from gpudebug.edges.walk import walk
 from gpudebug.engine.campaign import upkeep
@@ -18,9 +22,11 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.run.prepare import claim_of
+from gpudebug.engine.tools.looks import looks_in, under_way
 
 EVIDENCE, UNUSED, TEMPORARY = "evidence", "unused run", "temporary"
 WORKTREE, REFERENCE = "worktree", "reference"
+LOOK = "look"
 _HOLDS = "holds what may not become a patch, such as a secret; or is not what gpudebug made there"
 
 
@@ -37,24 +43,35 @@ class Left:
         return LeftPath(kind=self.kind, path=str(self.path), bytes=self.size)
 
 
-def survey(directory: Path) -> tuple[Loaded, list[Left]]:
-    """All that is there, in the order in which it is shown."""
-    loaded = load(directory)
-    return loaded, sorted(_left(loaded), key=lambda left: (left.kind, str(left.path)))
+def survey(directory: Path) -> tuple[Loaded | None, list[Left]]:
+    """All that is there, in the order in which it is shown, with the campaign; None if there is none."""
+    loaded = load(directory) if store.find_root(directory) is not None else None
+    found = [*(_left(loaded) if loaded is not None else ()), *_looks(directory, loaded)]
+    # Looks stay in the order of their numbers.
+    return loaded, sorted(found, key=lambda left: (left.kind, "" if left.kind == LOOK else str(left.path)))
 
 
-def listing(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str] = ()) -> CleanAnswer:
+def _looks(directory: Path, loaded: Loaded | None) -> Iterator[Left]:
+    """Those of this folder, and of a campaign's own places."""
+    places = [directory, *((loaded.workspace.root, loaded.workspace.runs) if loaded is not None else ())]
+    for place in {one.resolve(): one for one in places}.values():
+        yield from (_one(LOOK, look.path) for look in looks_in(place))
+
+
+def listing(loaded: Loaded | None, left: Sequence[Left], kinds: Sequence[str] = ()) -> CleanAnswer:
     """The answer before anything is removed; `chosen` is what `kinds` would remove."""
     return CleanAnswer(
         action="listed",
-        campaign=loaded.config.campaign,
+        campaign=loaded.config.campaign if loaded is not None else None,
         left=tuple(one.told() for one in left),
         bytes=sum(one.size for one in left),
         chosen=tuple(str(one.path) for one in left if one.kind in kinds),
     )
 
 
-def remove(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str], session: str | None) -> CleanAnswer:
+def remove(
+    loaded: Loaded | None, left: Sequence[Left], kinds: Sequence[str], session: str | None
+) -> CleanAnswer:
     """Remove what is of these kinds, while nothing runs here; what is not as it was listed is kept.
 
     UsageError under a session: what agents may not judge they may not remove.
@@ -64,10 +81,8 @@ def remove(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str], session: 
             f"session {session} may not remove what gpudebug left", next="a person runs gpudebug clean"
         )
     removed, kept = list[str](), list[KeptPath]()
-    with claim_of(loaded.workspace, "gpudebug clean"):
-        if WORKTREE in kinds:
-            upkeep.end(loaded)
-        still = {str(there) for kept_there in upkeep.kept_here(loaded) for there in kept_there}
+    with nullcontext() if loaded is None else claim_of(loaded.workspace, "gpudebug clean"):
+        still = _trees_left(loaded, kinds) if loaded is not None else ()
         for one in left:
             if one.kind not in kinds:
                 continue
@@ -80,6 +95,13 @@ def remove(loaded: Loaded, left: Sequence[Left], kinds: Sequence[str], session: 
     return replace(found, action="cleaned", removed=tuple(removed), kept=tuple(kept))
 
 
+def _trees_left(loaded: Loaded, kinds: Sequence[str]) -> Collection[str]:
+    """The worktrees and references that are there, after their end if it was chosen."""
+    if WORKTREE in kinds:
+        upkeep.end(loaded)
+    return {str(there) for kept_there in upkeep.kept_here(loaded) for there in kept_there}
+
+
 def _removed(one: Left, still: Collection[str]) -> str | None:
     """Remove one thing; why it is there still, None if it is not.
 
@@ -87,6 +109,8 @@ def _removed(one: Left, still: Collection[str]) -> str | None:
     """
     if one.kind in (WORKTREE, REFERENCE):
         return _HOLDS if str(one.path) in still else None
+    if one.kind == LOOK and under_way(store.RunFolder(one.path, lambda text: text)):
+        return "gpudebug why is still at work there, or was within the last minute"
     try:
         leftovers.remove(one.path, one.made)
     except GpudebugError as e:
