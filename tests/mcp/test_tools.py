@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpudebug.cli import app
 from gpudebug.core.errors import UsageError
-from gpudebug.mcp.tools import TOOLS, Tool
+from gpudebug.mcp.tools import TOOLS, Client, Tool
 
 BY_NAME = {tool.name: tool for tool in TOOLS}
 LONG = "x" * 1_000_000
@@ -76,6 +77,8 @@ def _valid(tool: Tool) -> dict[str, Any]:
         ("propose", {"title": None}, "propose: title: "),
         ("propose", {"cause": "../x"}, "propose: cause: has characters"),
         ("propose", {"from_catalogue": LONG}, "propose: from_catalogue: "),
+        ("why", {"gpu": -1}, "why: gpu: "),
+        ("why", {"gpu": "0"}, "why: gpu: "),
         ("diagnose", {"run": "/etc"}, "diagnose: run: has characters"),
         ("next", {"detach": 1}, "next: detach: "),
         ("wait", {"seconds": 0}, "wait: seconds: "),
@@ -91,3 +94,17 @@ def test_what_is_wrong_is_said_without_its_value(name: str, given: dict[str, Any
     assert said in e.value.message
     assert len(str(e.value)) < 300
     assert e.value.next and e.value.next.startswith("its arguments are: ")
+
+
+@pytest.mark.parametrize(("given", "pid", "gpu"), [({"pid": 7}, 7, None), ({"gpu": 0}, None, 0)])
+def test_a_job_is_named_by_a_process_or_by_its_gpu(
+    given: dict[str, Any], pid: int | None, gpu: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr("gpudebug.engine.diagnosis.attach.attach", lambda *_, **more: asked.update(more))
+    tool = BY_NAME["why"]
+    tool.call(Client(tmp_path, "s1"), tool.checked(given), lambda live: None)
+    # Under the session, which may look at its campaign's runs alone.
+    assert asked == {"pid": pid, "gpu": gpu, "most": None, "session": "s1"}
+    with pytest.raises(UsageError, match="exclude each other"):
+        tool.call(Client(tmp_path, "s1"), tool.checked({"pid": 1, "gpu": 1}), lambda live: None)

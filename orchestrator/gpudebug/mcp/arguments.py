@@ -100,6 +100,11 @@ class WhyRunArguments(WhyArguments):
         ge=1,
         description="Look at a run of the campaign that runs already, by one of its processes.",
     )
+    gpu: int | SkipJsonSchema[None] = Field(
+        None,
+        ge=0,
+        description="Look at the run of the campaign on this GPU of nvidia-smi; instead of `pid`.",
+    )
 
 
 class WhyCommandArguments(WhyArguments):

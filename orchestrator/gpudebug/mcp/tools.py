@@ -152,10 +152,14 @@ def _diagnose(place: Client, asked: DiagnoseArguments, _: Report) -> Answer:
 
 
 def _why_workload(place: Client, asked: WhyRunArguments, report: Report) -> Answer:
-    if asked.pid is not None:
+    if asked.pid is not None and asked.gpu is not None:
+        raise UsageError("pid and gpu exclude each other", next="keep one of them")
+    if asked.pid is not None or asked.gpu is not None:
         from gpudebug.engine.diagnosis.attach import attach
 
-        return attach(place.folder, report, pid=asked.pid, most=asked.seconds, session=place.session)
+        return attach(
+            place.folder, report, pid=asked.pid, gpu=asked.gpu, most=asked.seconds, session=place.session
+        )
     from gpudebug.engine.diagnosis.why import why
 
     return why(place.folder, (), report, most=asked.seconds)
