@@ -48,7 +48,7 @@ def _head(answer: WhyAnswer) -> str:
     took = numbers.duration(answer.duration_s) if answer.duration_s else numbers.UNKNOWN
     rate = answer.throughput.steps_per_s
     speed = f", {numbers.number(rate, 'steps/s')}" if rate is not None else ""
-    kind = answer.framework or answer.kind
+    kind = answer.framework or (answer.kind if answer.kind != "other" else "a program")
     ended = answer.outcome if answer.outcome not in AS_PLANNED else ""
     if ended:
         ended = f"{ended} ({answer.why}), " if answer.why else f"{ended}, "

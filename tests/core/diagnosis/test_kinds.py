@@ -56,3 +56,18 @@ def test_what_the_source_uses_and_takes_as_options_tells_too() -> None:
     assert kind("torchvision.transforms", "PIL.Image") == "vision"
     assert kind("gymnasium.make", "num_envs", "pandas.DataFrame") == "rl"
     assert kind("os.environ", "observer", "pandas.DataFrame") == "other"
+    assert kind("data.Corpus", "bptt", "model.RNNModel") == "llm"
+    # Options for everything: what most of its names say counts.
+    all_of_it = (
+        "seq_len",
+        "bert",
+        "gpt",
+        "token",
+        "image",
+        "img_size",
+        "camera",
+        "video",
+        "crop_mode",
+        "vit",
+    )
+    assert kind(*all_of_it) == "vision"

@@ -53,7 +53,7 @@ def test_a_run_that_failed_says_so_and_names_no_cause(tmp_path: Path) -> None:
 
 def test_unknown_is_not_zero(tmp_path: Path) -> None:
     data = gather_run(tmp_path, look(tmp_path, run(None, None)).path)
-    assert data["headline"] == "unknown of other; how busy the device was is unknown."
+    assert data["headline"] == "unknown of a program; how busy the device was is unknown."
     assert "0.0%" not in Reading(run_page(data, tmp_path)).text
     assert "0%" not in summary_of_run(data)
 

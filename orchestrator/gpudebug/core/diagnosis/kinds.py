@@ -30,7 +30,7 @@ _NAMES = {
     ),
     "llm": _any_of(
         r"token|causal_?lm|language_?model|seq(uence)?_?len|block_size|max_seq|gpt|llama|qwen|bert|vocab"
-        r"|perplexity|text_(file|column)",
+        r"|perplexity|text_(file|column)|corpus|bptt",
         r"lm|clm|packed|q?lo_?ra",
     ),
     "vision": _any_of(
@@ -71,14 +71,17 @@ def kind_of(
     named = [_apart(name) for name in (*flags, *(name for name in printed if name not in flags))]
     frames = _frames(stacks) | {word.rstrip("/").rsplit("/", 1)[-1] for word in words}
     coded = [_apart(frame) for frame in frames]
+    counts = dict.fromkeys(_NAMES, 0)
     for kind, wanted in _NAMES.items():
-        points[kind] += _BY_FLAG * min(_MOST, sum(1 for name in named if wanted.search(name)))
-        points[kind] += _BY_CODE * min(_MOST, sum(1 for frame in coded if wanted.search(frame)))
+        flagged, met = (sum(1 for name in names if wanted.search(name)) for names in (named, coded))
+        points[kind] += _BY_FLAG * min(_MOST, flagged) + _BY_CODE * min(_MOST, met)
+        counts[kind] = flagged + met
     if any(e.get("step_unit") == "timestep" for e in evidence):
         points["rl"] += _BY_FRAMEWORK
     if _optimises(evidence):
         points["inference"] = 0.0
-    best = max(points, key=lambda kind: points[kind])
+    # A program with options for everything reaches the most of several kinds.
+    best = max(points, key=lambda kind: (points[kind], counts[kind]))
     return best if points[best] >= _LEAST else "other"
 
 

@@ -90,7 +90,7 @@ def gather_run(directory: Path, folder: Path, doing: Callable[[str], None] = lam
 
 def headline(evidence: Evidence, diagnosed: DiagnoseAnswer) -> str:
     """What was run, for how long, and how busy it kept the device."""
-    kind = diagnosed.framework or diagnosed.kind
+    kind = diagnosed.framework or (diagnosed.kind if diagnosed.kind != "other" else "a program")
     took = numbers.duration(evidence.duration_s) if evidence.duration_s is not None else numbers.UNKNOWN
     device = "the CPU stand-in" if diagnosed.stand_in else "the device"
     if evidence.utilisation is None:
