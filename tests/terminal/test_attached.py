@@ -19,6 +19,11 @@ def test_a_job_is_one_line() -> None:
     )
 
 
+def test_of_a_job_without_python_the_processes_are_counted() -> None:
+    assert job(look({**MAIN, "main_ready": None}, members=None)).startswith("Job 7: 1 process, 1.50 cores; ")
+    assert job(look(MAIN, {"of": "other", "cores": 0.5}, members=None)).startswith("Job 7: 2 processes, 2.00")
+
+
 def test_ranks_are_counted_and_of_very_many_processes_it_says_which_part_was_seen() -> None:
     ranks = [{"of": "rank", "cores": 1.0} for _ in range(31)]
     assert job(look(MAIN, *ranks, members=289)).startswith(

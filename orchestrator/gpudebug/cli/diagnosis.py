@@ -36,7 +36,12 @@ def why(
     to_the_end: Annotated[
         bool, typer.Option("--to-the-end", help="Let the command run until it ends by itself.")
     ] = False,
-    interval: Annotated[float, typer.Option(min=0.02, max=60.0, help="Seconds between samples.")] = 0.2,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            min=0.02, max=60.0, help="Seconds between samples; default: 0.2, of a job that runs 0.5."
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
     directory: Directory = None,
     json: Json = False,
@@ -70,7 +75,7 @@ def why(
             live,
             most=timeout(most, "--for"),
             to_the_end=to_the_end,
-            interval=interval,
+            interval=interval or 0.2,
             device=device,
         )
     print_(answer, render)
@@ -85,10 +90,10 @@ def _attach(
     *,
     timeout_text: str | None,
     to_the_end: bool,
-    interval: float,
+    interval: float | None,
     device: str,
 ) -> None:
-    from gpudebug.engine.diagnosis.attach import attach
+    from gpudebug.engine.diagnosis.attach import INTERVAL_S, attach
     from gpudebug.terminal.live import LiveLine
     from gpudebug.terminal.output import timeout
     from gpudebug.terminal.why import why as render
@@ -96,7 +101,14 @@ def _attach(
     most = timeout(timeout_text, "--for")
     with LiveLine() as live:
         answer = attach(
-            folder, live, pid=pid, gpu=gpu, most=most, to_the_end=to_the_end, interval=interval, device=device
+            folder,
+            live,
+            pid=pid,
+            gpu=gpu,
+            most=most,
+            to_the_end=to_the_end,
+            interval=interval or INTERVAL_S,
+            device=device,
         )
     print_(answer, render)
 

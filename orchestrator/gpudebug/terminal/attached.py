@@ -50,10 +50,11 @@ def _who(look: AttachedLook) -> str:
     ranks = kinds.count("rank") + 1 if "rank" in kinds else 0
     cores = [number for one in look.processes if (number := _number(one, "cores")) is not None]
     found = [f"{ranks} ranks"] if ranks else []
-    if look.members:
-        found.append(f"{look.members} Python process{'es' if look.members > 1 else ''}")
+    count, kind = (look.members, "Python process") if look.members else (len(cores), "process")
+    if count:
+        found.append(f"{count} {kind}{'es' if count > 1 else ''}")
     if cores:
-        part = "" if len(cores) == look.members else f"{len(cores)} of them "
+        part = "" if len(cores) == count else f"{len(cores)} of them "
         found.append(f"{part}{sum(cores):.2f} cores")
     return ", ".join(found) or "nothing was seen of it"
 

@@ -107,6 +107,40 @@ def told(records: Path) -> str:
 
 
 @needs_spy
+def test_in_each_span_another_loader_worker_is_looked_into_and_all_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, str | None]] = []
+
+    class Look:
+        before, cpu_s, failed, begun = None, 0.0, None, 0.0
+
+        def __init__(self, program: str | None, pid: int, **_: object) -> None:
+            self.spied = program is not None
+            asked.append((pid, program))
+
+        def ask(self) -> None: ...
+
+        def finish(self) -> None: ...
+
+    family = [
+        follower.Part(python(pid, 1, "train.py"), "worker" if pid > 1 else "training", None)
+        for pid in range(1, 5)
+    ]
+    monkeypatch.setattr(follower, "ProcessLook", Look)
+    monkeypatch.setattr(follower, "parts_of", lambda _: family)
+    monkeypatch.setenv(follower.RECORDS, str(tmp_path))
+    one = follower.JobFollower(follower.FollowOrder(1, 1, "py-spy"), follower.FollowRecord())
+    for _ in range(4):
+        one._begin_span()
+    spied = [pid for pid, program in asked if program and pid > 1]
+    assert spied == [2, 3, 4, 2]
+    assert [pid for pid, _ in asked].count(3) == 4
+    one._end_span()
+    assert one._found[2]["why"] == follower._UNREAD
+    assert one._found[3]["why"] == "the stacks of another worker were read"
+
+
 def test_an_interrupt_ends_it_with_stacks_processes_and_the_growth_of_the_log(tmp_path: Path) -> None:
     with running(TRAINING, tmp_path) as job:
         one = follow(job.pid, tmp_path / "records", spy.find())

@@ -89,6 +89,7 @@ def test_a_job_without_python_is_said_to_have_none() -> None:
         order, _ = attach._order(target(job.pid))
         assert order.program is None
         assert order.why == "no process of the job runs Python (sleep 60)"
+        assert not attach._has_python(target(job.pid))
     finally:
         job.kill()
         job.wait()

@@ -34,8 +34,8 @@ class StepParts:
 @dataclass(frozen=True, kw_only=True)
 class AttachedLook:
     """A job that ran already when it was looked at: process `pid` and all below it. `processes` are those
-    that were looked at, as `evidence.json` has them, of `members` Python processes; `cost` is what looking
-    took, in cores, None if unknown."""
+    that were looked at, as `evidence.json` has them, of `members` Python processes (null if none is Python);
+    `cost` is what looking took, in cores, None if unknown."""
 
     pid: int
     members: int | None

@@ -31,12 +31,13 @@ RECORD = "probe.jsonl"
 
 # Looks a second at the process that trains, and at every other one. Together with the kernel's counters they
 # cost less than a hundredth of one core: docs/benchmarks.md.
-MAIN_RATE, RANK_RATE, WORKER_RATE = 4, 2, 1
+MAIN_RATE, RANK_RATE, WORKER_RATE = 4, 2, 2
 SPAN_S = 45
 TICK_S = 0.5
-# What is looked at in a span: ranks first, then workers of the main process.
+# What is looked at in a span: ranks first, then workers of the main process, one of them with its stacks.
 MOST_RANKS, MOST_WORKERS = 32, 3
 LONGEST_LINE = 60_000
+_UNREAD, _ANOTHER = "py-spy read no stack", "the stacks of another worker were read"
 LONGEST_PLACE = 200
 LARGEST_LOG = 1 << 20
 _ENV = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "WORLD_SIZE")
@@ -111,6 +112,7 @@ class JobFollower:
         self._looks: dict[int, ProcessLook] = {}
         self._found: dict[int, dict[str, Any]] = {}
         self._spies_s = 0.0
+        self._spans = 0
         self._log = _GrowingLog()
 
     def run(self, wake: int, stopped: Callable[[], bool]) -> None:
@@ -139,12 +141,16 @@ class JobFollower:
         parts = parts_of(processes.family(self._order.pid))
         self._parts.update({part.process.pid: part for part in parts})
         self._log.follow([self._order.pid, *(part.process.pid for part in parts)])
-        for part in watched(parts):
+        chosen = watched(parts)
+        workers = [part.process.pid for part in chosen if part.of == "worker"]
+        # Loader workers do one work: in each span another one is looked into, and all are counted.
+        apart = {pid for n, pid in enumerate(workers) if n != self._spans % len(workers)}
+        self._spans += 1
+        for part in chosen:
             pid, main = part.process.pid, part.of == "training"
             rate = MAIN_RATE if main else WORKER_RATE if part.of == "worker" else RANK_RATE
-            look = ProcessLook(
-                self._order.program, pid, rate=rate, seconds=SPAN_S, states=main or part.of == "worker"
-            )
+            program = None if pid in apart else self._order.program
+            look = ProcessLook(program, pid, rate=rate, seconds=SPAN_S, states=main or part.of == "worker")
             self._looks[pid] = look
             if look.before is not None:
                 self._first.setdefault(pid, look.before)
@@ -165,7 +171,8 @@ class JobFollower:
                 pid, {"looks": 0, "why": self._order.why, "allow": self._order.allow}
             )
             if found is None:
-                facts["why"] = look.failed or facts["why"] or "py-spy read no stack"
+                if not facts["looks"]:
+                    facts["why"] = look.failed or facts["why"] or (_UNREAD if look.spied else _ANOTHER)
                 continue
             facts["looks"] += found.count
             facts["why"] = facts["allow"] = None

@@ -88,6 +88,7 @@ class ProcessLook:
         self.begun = time.monotonic()
         self.before = counters.count(pid)
         self._seen = self._ran = None
+        self.spied = program is not None
         if program is not None:
             self._seen = SpyRecording(program, pid, rate=rate, seconds=seconds, idle=True)
             if states:

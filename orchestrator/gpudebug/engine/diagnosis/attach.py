@@ -24,12 +24,22 @@ from gpudebug.edges.attach.target import FIND
 from gpudebug.edges.devices.probe import probe_nvml
 from gpudebug.edges.devices.visible import VARIABLE
 from gpudebug.engine.campaign.session import RUN, NotAPerson, session_of
-from gpudebug.engine.diagnosis.why import COMMAND, FOLDER, ROLE, LookedAt, answer_of, plan_for
+from gpudebug.engine.diagnosis.why import (
+    COMMAND,
+    FOLDER,
+    POLL_S,
+    ROLE,
+    LookedAt,
+    answer_of,
+    plan_for,
+)
 from gpudebug.engine.run.job import AttachedJob, Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import claim_of, lone_bench
 
+INTERVAL_S = 0.5
+"""No baseline begins with such a look, so it need not be sampled as one."""
 _NAMED = 4
 
 
@@ -41,7 +51,7 @@ def attach(
     gpu: int | None = None,
     most: float | None = None,
     to_the_end: bool = False,
-    interval: float = 0.2,
+    interval: float = INTERVAL_S,
     device: str = "auto",
     session: str | None = None,
 ) -> WhyAnswer:
@@ -65,13 +75,14 @@ def attach(
         max_output=None,
         plan=plan_for(most, to_the_end=to_the_end),
         attached=AttachedJob(job.root.pid, follower.command(order)),
+        poll=POLL_S,
     )
     seen = _devices_of(job, device, variables)
     with _place(lone_bench(root or directory, device, seen, directory, interval, report), root) as bench:
         measured = measure(bench, prepared)
         bench.workspace.seal(measured.folder)
     answer = answer_of(measured, LookedAt(bench, prepared, root, (*remarks, *bench.notes)))
-    found = replace(answer, attached=_seen(measured), next_command=_next(answer.command))
+    found = replace(answer, attached=_seen(measured, job), next_command=_next(answer.command))
     if order.why is not None:
         found = _without_stacks(found, order.why)
     problem = _problem(answer, measured)
@@ -89,14 +100,14 @@ def _next(command: str) -> str:
     return f"gpudebug init --command {shlex.quote(typed)}"
 
 
-def _seen(measured: MeasuredRun) -> AttachedLook | None:
+def _seen(measured: MeasuredRun, job: TargetJob) -> AttachedLook | None:
     """The processes of the job, and what looking at them took, the sampler's part with it."""
     seen, pid = measured.evidence.attached, measured.record.attached
     if seen is None or pid is None:
         return None
     return AttachedLook(
         pid=pid,
-        members=seen.members,
+        members=seen.members if _has_python(job) else None,
         processes=tuple(one.model_dump(mode="json") for one in seen.processes),
         cost=_cost(measured, seen.observer_cores),
     )
@@ -143,7 +154,7 @@ def _order(job: TargetJob) -> tuple[follower.FollowOrder, list[str]]:
     """What the follower is told, and what cannot be seen of the job with the way to allow it."""
     parts = follower.parts_of(job.family)
     place = (job.root.pid, job.root.start)
-    if not any(python is not False for python in job.python.values()):
+    if not _has_python(job):
         why = f"no process of the job runs Python ({job.root.shown})"
         return follower.FollowOrder(*place, None, why, FIND), []
     main = parts[0].process
@@ -152,6 +163,11 @@ def _order(job: TargetJob) -> tuple[follower.FollowOrder, list[str]]:
         return follower.FollowOrder(*place, spy.find()), _remarks(job, parts)
     why, allow = _why_not(looked, job, main)
     return follower.FollowOrder(*place, None, why, allow), _remarks(job, parts)
+
+
+def _has_python(job: TargetJob) -> bool:
+    """Whether a process of it is one of Python, or may be: what cannot be read counts."""
+    return any(python is not False for python in job.python.values())
 
 
 def _remarks(job: TargetJob, parts: Sequence[follower.Part]) -> list[str]:

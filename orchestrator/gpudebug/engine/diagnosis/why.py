@@ -34,6 +34,8 @@ FOLDER = "gpudebug-why"
 COMMAND = "gpudebug why"
 MOST_S = 90.0
 """Nobody waits longer for an answer: a run that has not shown its steady window by then is ended too."""
+POLL_S = 1.0
+"""A look may cost less than a hundredth of a core: docs/benchmarks.md."""
 _MOST = 5
 _LEAST = 0.03
 _LIKELY = 0.05
@@ -75,7 +77,8 @@ def why(
     """
     root = store.find_root(directory)
     job = lone_job(directory, command) if command else workload_job(directory, root, ROLE)
-    job = replace(job, label=ROLE, role=ROLE, plan=plan_for(most, to_the_end=to_the_end))
+    plan = plan_for(most, to_the_end=to_the_end)
+    job = replace(job, label=ROLE, role=ROLE, plan=plan, poll=POLL_S)
     launcher.find_command(job.argv, str(job.cwd), job.env)
     beyond = beyond_reach(job.argv, job.cwd)
     if beyond is not None and not beyond.here:

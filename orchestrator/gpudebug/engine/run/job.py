@@ -45,7 +45,8 @@ class PreparedRun:
     its planned window is full, without one it ends by itself. `lengthened` says by how much `argv` is longer
     than the command, `least_window` how short its window may be, `torch_profile` what PyTorch's profiler
     records, `layer` which layer the probe replaces. `base_env` is its unchanged environment, `code` its tree.
-    With `attached` it runs already: `argv`, `cwd` and `env` are what it was started with.
+    With `attached` it runs already: `argv`, `cwd` and `env` are what it was started with. The files of
+    the run are looked at every `poll` seconds.
     """
 
     label: str
@@ -78,6 +79,7 @@ class PreparedRun:
     server: PreparedServer | None = None
     synonyms: Synonyms = ()
     attached: AttachedJob | None = None
+    poll: float = 0.5
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ def run_files(
     ours = job.attached is None
     spec = launch_spec(bench, job, files, argv, marker, name, str(run_dir))
     before = learning.standing(files.folder, argv, job.cwd) if files.folder is not None and ours else {}
-    launched = launcher.launch(spec, watch.observe)
+    launched = launcher.launch(spec, watch.observe, job.poll)
     found = counts.compare(files, launched)
     launched = counts.ending(launched, found.altered)
     notes = (launched.sampler or {}).get("notes") or {}

@@ -1,5 +1,5 @@
 """A thread's frames -> what is reported of its call stack: names, the user's line, the phase. Cheap: it is
-done thirty times a second while the thread waits.
+done twenty times a second while the thread waits.
 
 A frame is `folder/file.py:function`. The *user's* code is what is neither Python's own library nor installed;
 where a program is installed as a whole, it is the package that the program begins in. Frames of this package

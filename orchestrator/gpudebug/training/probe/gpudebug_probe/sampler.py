@@ -20,7 +20,7 @@ from .record import RecordFile
 from .recorder import described
 from .threads import delay_of, hindered, idle, stack_of, uncollected, waits_in
 
-EVERY_S = 0.033
+EVERY_S = 0.045
 # What one sample counts for at most: a process may have been stopped.
 LONGEST_S = 0.5
 # Shares of the time on a CPU that leave no doubt, and how long it is looked at if there is one.

@@ -1,6 +1,6 @@
 """Where the thread that trains is, and whether it runs there: samples of its call stack.
 
-A thread of our own looks thirty times a second at the stack of the thread that trains, from the first batch,
+A thread of our own looks twenty times a second at the stack of the thread that trains, from the first batch,
 optimizer step or module's forward on: a program that only infers is seen, too. In loader workers one looks
 at the thread that loads. What was seen is reported in lines of kind `stacks`, each of what was new since the
 one before: a stack with its phase, the user's line in it, the seconds that it stood for, those of them that
