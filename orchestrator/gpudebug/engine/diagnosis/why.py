@@ -135,7 +135,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
     single = single_run(evidence.model_dump(mode="json"), record.model_dump(mode="json"), root)
     causes = catalogue.load(root)
     found = diagnose(causes.causes, single.facts, full=above_target(None, evidence.utilisation))
-    problem = problem_of(record, evidence, _log_end(measured.folder))
+    problem = problem_of(record, evidence, log_end(measured.folder))
     if beyond is not None:
         problem = LookProblem(f"{beyond.unseen}: {beyond.instead}")
     blind = beyond is not None or is_blind(evidence)
@@ -167,7 +167,8 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
     )
 
 
-def _log_end(folder: store.RunFolder) -> str:
+def log_end(folder: store.RunFolder) -> str:
+    """The last lines of a run's log; nothing if it cannot be read."""
     try:
         return store.read_tail(folder.log, _LOG_END).decode("utf-8", "replace")
     except GpudebugError:
