@@ -35,7 +35,7 @@ COMMAND = "gpudebug why"
 MOST_S = 90.0
 """Nobody waits longer for an answer: a run that has not shown its steady window by then is ended too."""
 POLL_S = 1.0
-"""A look may cost less than a hundredth of a core: docs/benchmarks.md."""
+"""How often the files of a look are read: twice as often took 0.1 % of a core more (docs/benchmarks.md)."""
 _MOST = 5
 _LEAST = 0.03
 _LIKELY = 0.05
