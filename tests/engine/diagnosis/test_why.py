@@ -41,9 +41,10 @@ def test_a_training_is_ended_and_diagnosed_and_leaves_one_folder(tmp_path: Path)
     assert answer["next_command"] == "gpudebug init --from gpudebug-why-1"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["gpudebug-why-1", "train.py"]
     again = gpudebug(tmp_path, "--json", "diagnose", "gpudebug-why-1").expect(0).json
-    # On a crowded host what others do stands behind causes that are hardly likely, which `why` leaves out.
-    likely = [c["id"] for c in again["causes"] if c["probability"] >= 0.03]
-    assert likely[: len(answer["causes"])] == [c["id"] for c in answer["causes"]]
+    likely = [cause["id"] for cause in answer["causes"]]
+    assert likely
+    # diagnose shows less likely ones between them, too.
+    assert [c["id"] for c in again["causes"] if c["id"] in likely] == likely
     record = json.loads((tmp_path / "gpudebug-why-1" / "run.json").read_text())
     assert (record["role"], record["argv"]) == ("why", ["python", "train.py"])
 

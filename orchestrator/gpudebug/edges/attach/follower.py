@@ -29,8 +29,8 @@ RECORDS = "GPUDEBUG_RECORDS_DIR"
 LAUNCH = "GPUDEBUG_T0"
 RECORD = "probe.jsonl"
 
-# Looks a second at the process that trains, and at every other one. Together with the kernel's counters they
-# cost less than a hundredth of one core: docs/benchmarks.md.
+# Looks a second at the process that trains, and at every other one. Nearly all of what that costs is the
+# start of a py-spy, two for each process whose states are seen: docs/benchmarks.md.
 MAIN_RATE, RANK_RATE, WORKER_RATE = 4, 2, 2
 SPAN_S = 45
 TICK_S = 0.5

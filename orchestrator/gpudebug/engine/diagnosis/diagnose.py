@@ -175,8 +175,9 @@ def _of_samples(path: Path, root: Path | None) -> SingleRun:
 def _answer(subject: _Subject) -> DiagnoseAnswer:
     facts, diagnosis, campaign = subject.facts, subject.diagnosis, subject.campaign
     stand_in = facts.signals.get("device_stand_in")
-    shown = [c for c in diagnosis.causes[:_MOST] if c.probability >= _LEAST or c is diagnosis.causes[0]]
-    causes = tuple(_cause(ranked, subject) for ranked in shown)
+    # By cost many unlikely ones may stand before a likely one.
+    shown = [c for c in diagnosis.causes if c.probability >= _LEAST or c is diagnosis.causes[0]]
+    causes = tuple(_cause(ranked, subject) for ranked in shown[:_MOST])
     return DiagnoseAnswer(
         campaign=campaign.loaded.config.campaign if campaign else None,
         runs=facts.runs,

@@ -35,7 +35,7 @@ COMMAND = "gpudebug why"
 MOST_S = 90.0
 """Nobody waits longer for an answer: a run that has not shown its steady window by then is ended too."""
 POLL_S = 1.0
-"""A look may cost less than a hundredth of a core: docs/benchmarks.md."""
+"""How often the files of a look are read: twice as often took 0.1 % of a core more (docs/benchmarks.md)."""
 _MOST = 5
 _LEAST = 0.03
 _LIKELY = 0.05
@@ -135,7 +135,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
     single = single_run(evidence.model_dump(mode="json"), record.model_dump(mode="json"), root)
     causes = catalogue.load(root)
     found = diagnose(causes.causes, single.facts, full=above_target(None, evidence.utilisation))
-    problem = problem_of(record, evidence, _log_end(measured.folder))
+    problem = problem_of(record, evidence, log_end(measured.folder))
     if beyond is not None:
         problem = LookProblem(f"{beyond.unseen}: {beyond.instead}")
     blind = beyond is not None or is_blind(evidence)
@@ -168,7 +168,8 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
     )
 
 
-def _log_end(folder: store.RunFolder) -> str:
+def log_end(folder: store.RunFolder) -> str:
+    """The last lines of a run's log; nothing if it cannot be read."""
     try:
         return store.read_tail(folder.log, _LOG_END).decode("utf-8", "replace")
     except GpudebugError:

@@ -11,7 +11,7 @@ from gpudebug.core.answers.answer import plain
 from gpudebug.core.answers.diagnosis import DiagnoseAnswer
 from gpudebug.core.diagnosis.look_problem import disturbances, is_blind, problem_of
 from gpudebug.core.diagnosis.step_parts import step_parts
-from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.core.errors import UsageError
 from gpudebug.core.records import Evidence
 from gpudebug.core.redaction.records import scrubbed_record
 from gpudebug.core.redaction.redact import Redactor
@@ -21,15 +21,15 @@ from gpudebug.edges import store, templates
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.diagnosis.diagnose import diagnose, place_of
+from gpudebug.engine.diagnosis.why import log_end
 from gpudebug.engine.report.data import FORMAT, LOGS, readable
 from gpudebug.engine.report.pageparts import ceiling
-from gpudebug.engine.report.runs import ReportedRun, brief, detail, log_size, surroundings, whole
+from gpudebug.engine.report.runs import brief, detail, log_size, surroundings, whole
 from gpudebug.engine.run.sample import devices_in
 
 LEAST = 0.03
 """A cause that is less probable draws the eye away, as in `why`."""
 CAUSES = 5
-_LOG_END = 4096
 _FACTS = 200
 
 Data = Mapping[str, Any]
@@ -54,7 +54,7 @@ def gather_run(directory: Path, folder: Path, doing: Callable[[str], None] = lam
     doing(f"reading {folder.name}")
     series = detail(run, notes, with_log=log_size(run) <= LOGS)
     diagnosed = diagnose(directory, str(folder))
-    problem = problem_of(run.record, run.evidence, _log_end(run))
+    problem = problem_of(run.record, run.evidence, log_end(run.folder))
     blind = is_blind(run.evidence)
     data = {
         "format": FORMAT,
@@ -96,13 +96,6 @@ def headline(evidence: Evidence, diagnosed: DiagnoseAnswer) -> str:
     if evidence.utilisation is None:
         return f"{took} of {kind}; how busy {device} was is unknown."
     return f"{took} of {kind}: {device} was busy {numbers.percent(evidence.utilisation)} of the time."
-
-
-def _log_end(run: ReportedRun) -> str:
-    try:
-        return store.read_tail(run.folder.log, _LOG_END).decode("utf-8", "replace")
-    except GpudebugError:
-        return ""
 
 
 def _processes(evidence: Evidence) -> list[dict[str, Any]]:
