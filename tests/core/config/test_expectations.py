@@ -42,6 +42,31 @@ def test_without_a_default_an_unknown_device_has_no_row() -> None:
     assert compare({"steps_per_s": ranges}, ["NVIDIA H200"], [{"steps_per_s": 5.0}]) == []
 
 
+OF_CONFIGURATIONS = {
+    "V100": (1.0, 2.0),
+    "V100 / ppo": (2000.0, 3000.0),
+    "V100 / supervised teacher": (800.0, 1200.0),
+    "default / ppo": (5.0, 6.0),
+    "default": (3.0, 4.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("device", "command", "row"),
+    [
+        ("Tesla V100-SXM2", "python train.py --algo=PPO", "V100 / ppo"),
+        ("Tesla V100-SXM2", "python supervised.py --teacher=nim", "V100 / supervised teacher"),
+        ("Tesla V100-SXM2", "python supervised.py", "V100"),
+        ("NVIDIA H200", "python ppo.py", "default / ppo"),
+        ("NVIDIA H200", "python train.py", "default"),
+    ],
+)
+def test_a_row_of_the_configuration_goes_first(device: str, command: str, row: str) -> None:
+    assert row_for(OF_CONFIGURATIONS, [device], command) == row
+    (found,) = rows({"steps_per_s": OF_CONFIGURATIONS}, [device], [{"steps_per_s": 2500.0}], command)
+    assert (found["device"], found["range"]) == (row, list(OF_CONFIGURATIONS[row]))
+
+
 @pytest.mark.parametrize(
     ("figure", "measured", "standing"),
     [

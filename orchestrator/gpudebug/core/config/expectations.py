@@ -12,7 +12,11 @@ from gpudebug.core.words import Word
 
 Ranges = Mapping[str, tuple[float, float]]
 Table = Mapping[str, Ranges]
-"""As gpudebug.yaml has it: figure -> device's name or `default` -> least and most."""
+"""As gpudebug.yaml has it: figure -> device's name or `default`, and the configuration if it holds for one
+alone (`V100 / ppo`) -> least and most."""
+
+OF = " / "
+"""Between a device and the configuration of which the figure is known: words of the workload's command."""
 
 DEFAULT = "default"
 _HALF = 0.5
@@ -33,7 +37,7 @@ class Rating(Word):
 class Expectation:
     """One figure as it was measured (None: not) beside the `least` and `most` that are expected of it.
 
-    `device` is the row of the table: a device's name, or `default`.
+    `device` is the row of the table: a device's name, or `default`, with its configuration if it has one.
     """
 
     figure: str
@@ -61,14 +65,16 @@ class Expectation:
         return Rating.ABOVE if found > most else Rating.WITHIN
 
 
-def compare(table: Table, devices: Sequence[str], evidence: Sequence[Mapping[str, Any]]) -> list[Expectation]:
-    """What `table` says of runs on devices with these names, one row a figure that it knows for them.
+def compare(
+    table: Table, devices: Sequence[str], evidence: Sequence[Mapping[str, Any]], command: str = ""
+) -> list[Expectation]:
+    """What `table` says of runs of `command` on devices with these names, one row a figure that it knows.
 
     `evidence` are the runs' evidence.json; a run without a figure leaves the mean to the others.
     """
     rows = []
     for figure, ranges in table.items():
-        device = row_for(ranges, devices)
+        device = row_for(ranges, devices, command)
         if device is not None:
             least, most = ranges[device]
             rows.append(Expectation(figure, device, least, most, _mean(figure, evidence)))
@@ -80,7 +86,9 @@ def _mean(figure: str, evidence: Sequence[Mapping[str, Any]]) -> float | None:
     return metric.mean([value for facts in evidence if (value := metric.recorded(facts)) is not None])
 
 
-def rows(table: Table, devices: Sequence[str], evidence: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def rows(
+    table: Table, devices: Sequence[str], evidence: Sequence[Mapping[str, Any]], command: str = ""
+) -> list[dict[str, Any]]:
     """`compare` as JSON and in words: `note` says what to make of a figure, None if there is no cause."""
     return [
         {
@@ -91,7 +99,7 @@ def rows(table: Table, devices: Sequence[str], evidence: Sequence[Mapping[str, A
             "standing": row.standing.value,
             "note": _note(row) if evidence else "not measured yet",
         }
-        for row in compare(table, devices, evidence)
+        for row in compare(table, devices, evidence, command)
     ]
 
 
@@ -105,14 +113,27 @@ def _note(row: Expectation) -> str | None:
     return f"no metric has this name; there are {', '.join(METRICS)}"
 
 
-def row_for(ranges: Ranges, devices: Sequence[str]) -> str | None:
+def row_for(ranges: Ranges, devices: Sequence[str], command: str = "") -> str | None:
     """The row for the first of `devices` that has one: of its name, else the longest name that is part of it.
 
-    Letter case does not count. `default` if no device has one; None if that is not there either.
+    Letter case does not count. A row of a configuration, all of whose words `command` has, goes before one of
+    the device alone. `default` if no device has one; None if that is not there either.
     """
+    fitting = [(row, *_parts(row)) for row in ranges if _fits(_parts(row)[1], command.casefold())]
     for device in devices:
         name = device.casefold()
-        parts = [row for row in ranges if row != DEFAULT and row.casefold() in name]
-        if parts:
-            return max(parts, key=len)
-    return DEFAULT if DEFAULT in ranges else None
+        own = [(len(of), len(words), row) for row, of, words in fitting if of != DEFAULT and of in name]
+        if own:
+            return max(own)[2]
+    rest = [(len(words), row) for row, of, words in fitting if of == DEFAULT]
+    return max(rest)[1] if rest else None
+
+
+def _parts(row: str) -> tuple[str, list[str]]:
+    """The device of a row and the words of its configuration, in lower case."""
+    device, _, configuration = row.casefold().partition(OF)
+    return device.strip(), configuration.split()
+
+
+def _fits(words: Sequence[str], command: str) -> bool:
+    return all(word in command for word in words)

@@ -126,7 +126,9 @@ def facts(loaded: Loaded) -> DiagnosisFacts:
         reference=reference(loaded),
         layers=layers.results(loaded),
         trace=_profile(loaded),
-        expected=expectations.rows(loaded.config.expected, devices, baseline.evidence),
+        expected=expectations.rows(
+            loaded.config.expected, devices, baseline.evidence, loaded.config.workload.text
+        ),
     )
 
 

@@ -335,7 +335,7 @@ def _expected(loaded: Loaded) -> list[ExpectedFigure]:
     baseline = loaded.baselines["workload"]
     devices = [d["name"] for record in baseline.records for d in record.get("devices", [])]
     names = devices or [d["name"] for d in _device(loaded).devices]
-    rows = expectations.rows(loaded.config.expected, names, baseline.evidence)
+    rows = expectations.rows(loaded.config.expected, names, baseline.evidence, loaded.config.workload.text)
     return [ExpectedFigure(**row) for row in rows]
 
 
