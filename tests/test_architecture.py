@@ -558,6 +558,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.analyze": "engine/tools/analyze/test_analyze.py",
     "gpudebug.core.answers.catalogue": "engine/diagnosis/test_catalogue_view.py",
     "gpudebug.core.answers.compare": "core/compare/test_faster.py",
+    "gpudebug.core.answers.check": "engine/cycle/test_check.py",
     "gpudebug.core.answers.commands": "cli/test_golden.py",
     "gpudebug.core.answers.diagnosis": "cli/test_golden.py",
     "gpudebug.core.answers.doctor": "engine/tools/test_doctor.py",

@@ -168,6 +168,7 @@ def rarer_answers(folder: Path) -> Iterator[tuple[str, Any]]:
     yield answer("init --print-defaults", "init", "--print-defaults")
     yield answer("settings --accept", "settings", "--accept")
     yield answer("export of nothing", "export")
+    yield answer("check of nothing", "check")
 
 
 @pytest.fixture(scope="module")

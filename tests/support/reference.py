@@ -136,7 +136,8 @@ def exit_statuses() -> str:
         [
             "# Exit statuses",
             table(("status", "means"), _STATUSES),
-            "`gpudebug verify` ends with 1 if something differs, `gpudebug doctor` if something is amiss.",
+            "`gpudebug verify` ends with 1 if something differs, `gpudebug doctor` if something is amiss, "
+            "`gpudebug check` if what was accepted gains less than it did.",
             "`gpudebug sample` ends as the command did, as `timeout` does:",
             table(("status", "means"), _SAMPLE_STATUSES),
             "## Codes of errors",

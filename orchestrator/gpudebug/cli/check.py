@@ -1,4 +1,4 @@
-"""The commands that try, check and clean: demo, doctor, verify, clean."""
+"""The commands that try, check and clean: demo, doctor, verify, check, clean."""
 
 from __future__ import annotations
 
@@ -81,6 +81,25 @@ def verify(
         answer = engine(folder, hypothesis, live.doing, check_summary)
     print_(answer, render)
     raise typer.Exit(1 if answer.problems else 0)
+
+
+@app.command(epilog="Example: gpudebug check --json")
+def check(directory: Directory = None, json: Json = False) -> None:
+    """Measure again whether what was accepted still gains as much.
+
+    With and without it in turn; a regression beyond the intervals is exit status 1, for CI.
+    """
+    folder = choose(directory, json)
+    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.engine.cycle.check import check as engine
+    from gpudebug.terminal.acceptance import checked as render
+    from gpudebug.terminal.live import LiveLine
+
+    with LiveLine() as live:
+        answer = engine(folder, live, session_of())
+    print_(answer, render)
+    if answer.regressed:
+        raise typer.Exit(1)
 
 
 @app.command(epilog="Example: gpudebug clean\n\nExample: gpudebug clean --unused-runs --yes")

@@ -18,7 +18,7 @@ GROUPS = {
     "Hypotheses": ("propose", "accept", "reopen", "export"),
     "Agents": ("loop", "mcp", "release"),
     "Look": ("status", "show", "report"),
-    "Check": ("verify", "settings", "clean"),
+    "Check": ("verify", "check", "settings", "clean"),
 }
 """The commands as `--help` lists them, in the order in which a user needs them."""
 

@@ -1,9 +1,10 @@
-"""The answers of `accept`, `reopen`, `release` and `export` as text for people."""
+"""The answers of `accept`, `reopen`, `release`, `export` and `check` as text for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpudebug.core.answers.check import CheckAnswer
 from gpudebug.core.answers.hypotheses import (
     AcceptAnswer,
     ExportAnswer,
@@ -68,6 +69,14 @@ def export(answer: ExportAnswer) -> str:
         rate = f", throughput {combined.throughput}" if combined.throughput else ""
         lines.append(f"Together, as measured: {combined.text}{rate}")
     return _closed(lines, answer.next_command, answer.notes)
+
+
+def checked(answer: CheckAnswer) -> str:
+    """Say first whether the gain was kept, then by which runs."""
+    sides = f"{len(answer.runs_after)} runs with, {len(answer.runs_before)} without"
+    how = f"{sides}, in turn" if answer.paired else f"{len(answer.runs_after)} runs, one side alone"
+    head = f"{answer.result.replace('_', ' ').upper()}: {answer.why}."
+    return _closed([head, f"Compared with {answer.of}; {how}."], None, answer.notes)
 
 
 def _alone(h: ExportedHypothesis) -> str:

@@ -11,6 +11,7 @@ from gpudebug.core.answers.analyze import (
 )
 from gpudebug.core.answers.answer import Answer
 from gpudebug.core.answers.catalogue import CatalogueAnswer, CauseAnswer, SignalsAnswer
+from gpudebug.core.answers.check import CheckAnswer
 from gpudebug.core.answers.compare import CompareAnswer
 from gpudebug.core.answers.diagnosis import DiagnoseAnswer, LayerAnswer
 from gpudebug.core.answers.doctor import DoctorAnswer
@@ -51,6 +52,7 @@ ANSWERS: dict[str, tuple[type[Answer], ...]] = {
     "loop": (LoopAnswer,),
     "report": (ReportAnswer,),
     "verify": (VerifyAnswer,),
+    "check": (CheckAnswer,),
     "compare": (CompareAnswer,),
     "sample": (SampleAnswer,),
     "analyze": (LogAnswer, SamplesAnswer, SectionsAnswer, TraceAnswer, FilesAnswer),

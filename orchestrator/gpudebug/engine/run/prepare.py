@@ -299,7 +299,7 @@ def job_of(
         plan=plan_of(
             cycle.loaded,
             "reference" if role.endswith("-reference") else "workload",
-            trial=not role.startswith("baseline-") and role not in ("aa", "original"),
+            trial=not role.startswith("baseline-") and role not in ("aa", "original", "check"),
         ),
     )
 

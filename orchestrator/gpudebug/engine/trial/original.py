@@ -31,6 +31,7 @@ from gpudebug.engine.trial.reuse import newest, reusable
 from gpudebug.engine.trial.unmodified import BaselineFailed, run_once
 
 ROLE = "original"
+CHECK = "check"
 NAME = "workload without the accepted changes"
 MOST_UNLIKE = 2
 """Runs that did other work than the first one, after which no more are made."""
@@ -102,20 +103,26 @@ def originals(cycle: Cycle, bench: Bench, paired: str | None) -> Originals | Non
     """What is run beside the baseline in the recording `paired`; sealed runs of a cut-off one included."""
     if paired is None:
         return None
-    loaded = cycle.loaded
-    plain, place = read_config(loaded.workspace), _place(cycle)
-    own = identity(loaded.workspace, plain, plain.workload, loaded.code.tree)
-    job = replace(job_of(cycle, plain.workload, ROLE, ROLE, own, place), paired=paired)
+    loaded, side = cycle.loaded, other_side(cycle, bench, paired)
     entry = loaded.document.baseline("workload")
     found = reusable(
         loaded,
         ROLE,
         newer_than=newest(entry.runs if entry else ()),
-        surroundings=surroundings_of(bench, job),
-        identity=own,
+        surroundings=surroundings_of(bench, side.job),
+        identity=side.job.identity,
     )
-    made = [m for m in found if m.record.paired == paired and m.evidence.outcome in AS_PLANNED]
-    return Originals(cycle, place, bench, job, made)
+    side.made += [m for m in found if m.record.paired == paired and m.evidence.outcome in AS_PLANNED]
+    return side
+
+
+def other_side(cycle: Cycle, bench: Bench, paired: str) -> Originals:
+    """What runs without any accepted change in the recording `paired`, of which nothing is made yet."""
+    loaded = cycle.loaded
+    plain, place = read_config(loaded.workspace), _place(cycle)
+    own = identity(loaded.workspace, plain, plain.workload, loaded.code.tree)
+    job = replace(job_of(cycle, plain.workload, ROLE, ROLE, own, place), paired=paired)
+    return Originals(cycle, place, bench, job)
 
 
 def _place(cycle: Cycle) -> WorkingTree:
