@@ -568,6 +568,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.probe": "core/inside/probe/test_together.py",
     "gpudebug.core.answers.sample": "engine/run/test_sample.py",
     "gpudebug.core.answers.sections": "core/inside/sections/test_analysis.py",
+    "gpudebug.core.agents.session_names": "engine/campaign/test_session.py",
     "gpudebug.core.answers.hypotheses": "cli/test_golden.py",
     "gpudebug.core.answers.report": "cli/test_golden.py",
     "gpudebug.core.answers.schema": "cli/test_golden.py",

@@ -110,3 +110,21 @@ def test_gates_fit_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int, lin
     rows = [{**delta, "threshold": "estimate >= 20pp"}, {**later, "name": "locked_knobs", "threshold": "t"}]
     monkeypatch.setattr(fit, "screen", lambda: Screen(columns, terminal=True))
     assert gates([read(GateRow, row) for row in rows]) == lines
+
+
+@pytest.mark.parametrize("variable", ["GPUDEBUG_SESSION", "CLAUDE_CODE_SESSION_ID"])
+def test_a_session_reads_what_did_not_pass(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "a1")
+    rows = [
+        GateRow(name="outcome", value="COMPLETED", threshold="ends", result="pass", note=None),
+        GateRow(name="loss", value=None, threshold="CONVERGING", result="unknown", note="too few points"),
+        GateRow(name="delta", value="+1.0pp", threshold="20pp", result="fail", note=None),
+        GateRow(name="side_work", value="as before", threshold="x", result="pass", note=None),
+        GateRow(name="parity", value=None, threshold="x", result="skipped", note="no seed"),
+    ]
+    assert gates(rows) == [
+        "  loss unknown: unknown  [CONVERGING]; too few points",
+        "  delta fail: +1.0pp  [20pp]",
+        "  passed: outcome, side_work",
+        "  skipped: parity",
+    ]

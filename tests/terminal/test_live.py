@@ -76,6 +76,20 @@ def test_in_a_pipe_a_line_every_ten_seconds_and_one_at_the_start_of_a_run(
     assert "\x1b" not in said.getvalue()
 
 
+@pytest.mark.parametrize("seconds", [3600.0, 1800.0, 60.0, 20.0])
+def test_in_a_pipe_an_hour_of_runs_is_two_thousand_characters(
+    monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    said = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", said)
+    with LiveLine() as live:
+        for run in range(round(3600 / seconds)):
+            for tick in range(round(seconds)):
+                live(moment(float(tick), f"{run:04}-baseline-workload", step=12345, total_steps=100_000))
+    assert 600 < len(said.getvalue()) <= 2000
+    assert said.getvalue().splitlines()[-1].startswith(f"{round(3600 / seconds) - 1:04}"[:2])
+
+
 def test_a_remark_is_a_line_that_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     with LiveLine() as live:
         for label in ("0001-h1", "0002-h1"):

@@ -254,6 +254,9 @@ def next_(
     detach: Annotated[
         bool, typer.Option("--detach", help="Run in the background; `wait` waits for it.")
     ] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Repeat what this session's last page had already.")
+    ] = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -268,6 +271,10 @@ def next_(
     from gpudebug.terminal.live import LiveLine
     from gpudebug.terminal.next import next_ as render
 
+    if whole:
+        from gpudebug.engine.brief.shown import forget
+
+        forget(folder, session_of())
     with LiveLine() as live:
         answer = (start if detach else next_cycle)(folder, live, session_of())
     print_(answer, render)

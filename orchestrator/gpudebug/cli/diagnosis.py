@@ -192,4 +192,4 @@ def catalogue(
     elif words:
         print_(engine.asked(folder, " ".join(words)), render.asked)
     else:
-        print_(engine.overview(folder, group), render.overview)
+        print_(engine.overview(folder, group), render.overview if group else render.index)

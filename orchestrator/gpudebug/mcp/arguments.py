@@ -46,6 +46,7 @@ class NextArguments(Arguments):
         description="Start the run in the background and return at once; `wait` waits for it. If false, "
         "the call lasts as long as the runs, minutes to hours, and ends them if it is cancelled.",
     )
+    whole: bool = Field(False, description="Repeat in `brief` what your last one had already.")
 
 
 class WaitArguments(Arguments):

@@ -107,6 +107,10 @@ def _next(place: Client, asked: NextArguments, report: Report) -> Answer:
     from gpudebug.engine.cycle.detached import start
     from gpudebug.engine.cycle.next import next_cycle
 
+    if asked.whole:
+        from gpudebug.engine.brief.shown import forget
+
+        forget(place.folder, place.session)
     return (start if asked.detach else next_cycle)(place.folder, report, place.session)
 
 

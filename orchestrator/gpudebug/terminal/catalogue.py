@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from gpudebug.core.answers.catalogue import (
     CatalogueAnswer,
@@ -15,7 +15,50 @@ from gpudebug.core.answers.catalogue import (
 from gpudebug.terminal.fit import short, wrap
 
 _WIDTH = 80
+_WIDEST = 118
 _LABEL = 9
+
+
+INDEX = 3000
+"""Characters of the index at most, however many causes a user adds."""
+_SIGNS = {
+    "data-loading": "training waits for batches, or its workers for data",
+    "preprocessing": "samples cost CPU before the model sees them",
+    "transfer": "copies between host and device take time",
+    "sync": "the host waits for the device in the middle of a step",
+    "launch": "many small operations, or a small batch; the device is busy in short bursts",
+    "python": "the main thread computes in Python while the device idles",
+    "stalls": "some steps are long: evaluation, checkpoints, logs",
+    "rollout": "simulation, rendering or a small policy takes the time",
+    "inference": "one request at a time, or more work than the answer needs",
+    "distributed": "ranks wait for each other or for the network",
+    "memory": "memory is full, fragmented or swapped",
+    "hardware": "clocks, links, other programs on the host",
+    "setup": "debug modes, builds and settings that are known without a run",
+}
+
+
+def index(answer: CatalogueAnswer) -> str:
+    """List the ids of all causes by group, with how each group shows."""
+    last = "Groups with titles and signs: gpudebug catalogue --group G; by words: gpudebug catalogue slow NFS"
+    lines: list[str] = []
+    left = INDEX - len(last) - 100
+    for group in answer.groups:
+        sign = _SIGNS.get(group.group)
+        ids = ", ".join(cause.id for cause in group.causes)
+        lines += wrap(f"{group.group}{f' ({sign})' if sign else ''}: {ids}", _WIDEST, rest="  ")
+    shown = list(_fitting(lines, left))
+    if len(shown) < len(lines):
+        shown.append(f"… {len(lines) - len(shown)} more lines: gpudebug catalogue --group G")
+    return "\n".join([*shown, "", f"{answer.count} root causes. One in full: {answer.next_command}", last])
+
+
+def _fitting(lines: Iterable[str], left: int) -> Iterator[str]:
+    for line in lines:
+        left -= len(line) + 1
+        if left < 0:
+            return
+        yield line
 
 
 def overview(answer: CatalogueAnswer) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
+from gpudebug.core.agents.session_names import named
 from gpudebug.core.answers.gates import GateRow
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.colours import coloured
@@ -11,7 +13,12 @@ from gpudebug.terminal.fit import labelled
 
 
 def gates(rows: Sequence[GateRow]) -> list[str]:
-    """Render a line a gate with its note below; skipped gates share the last line."""
+    """Render a line a gate with its note below; skipped gates share the last line.
+
+    A session gets those in full that did not pass, and the names of the others.
+    """
+    if named(os.environ):
+        return _in_short(rows)
     lines = []
     skipped = [g for g in rows if g.result == "skipped"]
     for g in [g for g in rows if g.result != "skipped"]:
@@ -23,4 +30,15 @@ def gates(rows: Sequence[GateRow]) -> list[str]:
     for note in dict.fromkeys(g.note for g in skipped):
         names = ", ".join(g.name for g in skipped if g.note == note)
         lines += labelled("  skipped: ", names + (f" ({note})" if note else ""))
+    return lines
+
+
+def _in_short(rows: Sequence[GateRow]) -> list[str]:
+    lines = []
+    for g in (g for g in rows if g.result not in ("pass", "skipped")):
+        note = f"; {g.note}" if g.note else ""
+        lines += labelled(f"  {g.name} {g.result}: ", f"{g.value or numbers.UNKNOWN}  [{g.threshold}]{note}")
+    for result, word in (("pass", "passed"), ("skipped", "skipped")):
+        names = ", ".join(g.name for g in rows if g.result == result)
+        lines += labelled(f"  {word}: ", names) if names else []
     return lines

@@ -1,4 +1,4 @@
-"""The live line of a run: redrawn on a terminal, a line every 10 s in a pipe."""
+"""The live line of a run: redrawn on a terminal; in a pipe a line every 10 s at first, then ever rarer."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from gpudebug.engine.run.live_line import Live
 
 PIPE_INTERVAL_S = 10.0
+RARER = 0.25
+"""The least part of the whole time between two lines: an hour of runs is some twenty lines."""
+_EACH_RUN_S = 120.0
+"""For so long each run has a line when it begins."""
 
 
 def line(live: Live) -> str:
@@ -35,7 +39,8 @@ class LiveLine:
 
     def __init__(self) -> None:
         self._screen: Any = None
-        self._last: tuple[str, float] = ("", 0.0)
+        self._run, self._elapsed, self._before = "", 0.0, 0.0
+        self._printed: float | None = None
         self._blind = False
         self._remarks: set[str] = set()
         self._since = time.monotonic()
@@ -101,8 +106,15 @@ class LiveLine:
         self._screen.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
 
     def _print(self, text: str, label: str, elapsed: float) -> None:
-        last, at = self._last
-        if label == last and elapsed - at < PIPE_INTERVAL_S:
+        begins = label != self._run
+        if begins:
+            self._before += self._elapsed
+            self._run = label
+        self._elapsed = elapsed
+        total = self._before + elapsed
+        rest = total - (self._printed or 0.0)
+        due = rest >= max(PIPE_INTERVAL_S, RARER * total) or (begins and total <= _EACH_RUN_S)
+        if not due:
             return
-        self._last = (label, elapsed)
+        self._printed = total
         print(text, file=sys.stderr, flush=True)

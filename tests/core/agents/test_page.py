@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gpudebug.core.agents import page
 from gpudebug.core.agents.page import PagePart, Tried
+from gpudebug.core.text.digests import short_digest
 
 HOSTILE = st.text() | st.text(alphabet="`~#->*\"'\\ \n\r\x1b[]m\x9d\u202e\u2028<!ab…", max_size=300)
 LINES = st.lists(HOSTILE, max_size=30)
@@ -151,3 +152,21 @@ def test_counts_name_the_best_first(shown: int, said: str) -> None:
 )
 def test_code_cannot_end_its_span(text: str, span: str) -> None:
     assert page.code(text) == span
+
+
+PAGE = "# Head\n\nWhy.\n\n## One (more)\n\n- a\n\n## Two\n\n- b\n\n## Now\n\n1. Do it."
+
+
+def test_what_was_seen_is_named_and_left_out() -> None:
+    whole, digests = page.unseen(PAGE, (), short_digest)
+    assert (whole, len(digests)) == (PAGE, 2)
+    again, same = page.unseen(PAGE, digests, short_digest)
+    assert same == digests
+    assert again == (
+        "# Head\n\nWhy.\n\nAs on your last page (`gpudebug next --whole` repeats it): One; Two.\n\n"
+        "## Now\n\n1. Do it."
+    )
+    changed, _ = page.unseen(PAGE.replace("- b", "- c"), digests, short_digest)
+    assert "## Two\n\n- c" in changed
+    assert "repeats it): One." in changed
+    assert page.unseen("# Head", digests, short_digest) == ("# Head", ())

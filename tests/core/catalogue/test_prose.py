@@ -52,7 +52,7 @@ def test_the_heaviest_sign_shows_a_cause() -> None:
     gate = cause(TEXT).model_copy(update={"signature": ()})
     assert shows(gate) == "loader workers: less than 1"
     lighter = cause(having("above: 0.2, weight: 8", "above: 0.2, weight: 1.4"))
-    assert shows(lighter).startswith("stacks through /thing//")
+    assert shows(lighter).startswith("stacks through thing in the data phase")
 
 
 def test_shares_and_own_signals() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,8 +42,26 @@ def test_the_list_works_without_a_campaign(tmp_path: Path) -> None:
 
 def test_the_command_lists_them(tmp_path: Path) -> None:
     text = gpudebug(tmp_path, "catalogue").expect(0).out
-    assert "data-loading\n  dl-" in text
+    assert "data-loading (training waits for batches, or its workers for data): dl-" in text
     assert "root causes. One in full: gpudebug" in text
+    assert len(text) <= render.INDEX
+    listed = {cause.id for group in catalogue_view.overview(tmp_path).groups for cause in group.causes}
+    assert all(re.search(rf"(?<![\w-]){id}(?![\w-])", text) for id in listed)
+
+
+def test_the_index_has_a_plain_sign_for_each_group_and_a_bound(tmp_path: Path) -> None:
+    known = catalogue_view.overview(tmp_path)
+    assert all(f"{group.group} (" in render.index(known) for group in known.groups)
+    many = [replace(group, causes=group.causes * 9) for group in known.groups]
+    text = render.index(replace(known, groups=tuple(many), count=9 * known.count))
+    assert len(text) <= render.INDEX
+    assert re.search(r"… \d+ more lines: gpudebug catalogue --group G", text)
+
+
+def test_a_group_shows_in_plain_words(tmp_path: Path) -> None:
+    text = render.overview(catalogue_view.overview(tmp_path, "data-loading"))
+    assert "dl-storage\n" in text
+    assert not re.search(r"through /|lines with /|\\w|\(\?", text)
 
 
 def test_one_cause_in_full(campaign: Path) -> None:

@@ -104,8 +104,8 @@ def test_a_cause_that_promises_more_is_what_to_propose_all_the_same() -> None:
 def test_with_nothing_likely_the_page_says_so_and_how_to_end(recorded: Campaign) -> None:
     answer = next_(recorded)
     assert "the catalogue names nothing likely" in answer["why"]
-    assert "Nothing likely is left in the catalogue." in answer["brief"]
-    assert f"`gpudebug -C {recorded.folder} propose --none 'WHY'` and no other command" in answer["brief"]
+    assert "The catalogue has nothing likely left." in answer["brief"]
+    assert f"end with `gpudebug -C {recorded.folder} propose --none 'WHY'`." in answer["brief"]
 
 
 @pytest.mark.parametrize("verdict", ["REJECTED", "VALIDATED", "TESTING", "INVALID"])

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from gpudebug.core.progress.sanitise import harmless, visible
 
-LIMIT = 6000
+LIMIT = 4600
 """Characters of a page at most."""
 DETAILED = 4
 """Hypotheses that are shown with all their figures."""
@@ -58,6 +58,23 @@ def page(head: str, parts: Sequence[PagePart], end: str, limit: int = LIMIT) -> 
         for text, size, part in zip(wanted, given, parts, strict=True)
     ]
     return "\n\n".join([head, *filter(None, texts), end])
+
+
+def unseen(text: str, seen: Collection[str], digest: Callable[[bytes], str]) -> tuple[str, tuple[str, ...]]:
+    """A page without the sections of which a session has `seen` the digests, and the digests of all of it.
+
+    The head and the last section, which says what to do now, stay; one line names what is left out.
+    """
+    head, *sections = text.split("\n\n## ")
+    if not sections:
+        return text, ()
+    *body, last = sections
+    digests = tuple(digest(part.encode("utf-8", "replace")) for part in body)
+    fresh = [part for part, known in zip(body, digests, strict=True) if known not in seen]
+    gone = [part.partition("\n")[0].partition(" (")[0] for part in body if part not in fresh]
+    if gone:
+        head += f"\n\nAs on your last page (`gpudebug next --whole` repeats it): {'; '.join(gone)}."
+    return "\n\n## ".join([head, *fresh, last]), digests
 
 
 def shares(asked: Sequence[tuple[int, int, int]], room: int) -> list[int]:

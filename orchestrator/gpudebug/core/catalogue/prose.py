@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from gpudebug.core.catalogue.model import Cause, Condition, Own, Share, Term
 from gpudebug.core.catalogue.settings import written
@@ -12,14 +13,18 @@ GENERAL = "In general"
 """Before what the catalogue says of any program: nothing of it was measured here."""
 _LONGEST = 60
 _DESCRIBED = 400
+_WORDS = 3
+_ESCAPE, _WORD = re.compile(r"\\[A-Za-z]|\(\?[a-zA-Z]+\)"), re.compile(r"[A-Za-z][A-Za-z_]{2,}")
 _MOVES = {"falls": "falls", "rises": "rises", "is_zero": "is zero"}
 
 
 def shows(cause: Cause) -> str:
-    """The one sign that speaks most for the cause; a signal rather than an expression of half its weight."""
+    """The one sign that speaks most for the cause, in plain words; a signal rather than an expression of half
+    its weight."""
     if not cause.signature:
-        return said(cause.requires[0]) if cause.requires else ""
-    return said(max(cause.signature, key=lambda sign: sign.weight * (1 if sign.signal is None else 2)))
+        return said(cause.requires[0], _in_words) if cause.requires else ""
+    strongest = max(cause.signature, key=lambda sign: sign.weight * (1 if sign.signal is None else 2))
+    return said(strongest, _in_words)
 
 
 def described(cause: Cause) -> str:
@@ -46,9 +51,25 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def said(condition: Condition) -> str:
-    """A condition as a sentence: `training waits more than 20 % of its time for batches`."""
-    return _sentence(condition, _compared(condition))
+def _short(expression: str) -> str:
+    shown = expression if len(expression) <= _LONGEST else expression[: _LONGEST - 1] + "…"
+    return f"/{shown}/"
+
+
+def _in_words(expression: str) -> str:
+    """The first words of an expression, as people know them; the expression if it has none."""
+    words = dict.fromkeys(word.strip("_") for word in _WORD.findall(_ESCAPE.sub(" ", expression)))
+    return " or ".join(list(words)[:_WORDS]) or _short(expression)
+
+
+_Quote = Callable[[str], str]
+
+
+def said(condition: Condition, quote: _Quote = _short) -> str:
+    """A condition as a sentence: `training waits more than 20 % of its time for batches`.
+
+    `quote` writes an expression."""
+    return _sentence(condition, _compared(condition, quote), quote)
 
 
 def said_share(share: Share) -> str:
@@ -63,30 +84,30 @@ def said_own(own: Own) -> str:
     return f"{own.signal} {_MOVES[own.direction]} ({about})"
 
 
-def _sentence(term: Term, value: str) -> str:
+def _sentence(term: Term, value: str, quote: _Quote = _short) -> str:
     if term.signal is not None:
         return SIGNALS[term.signal].said.format(value) if term.signal in SIGNALS else term.signal
     if term.section is not None:
-        return f"sections named {_short(term.section)} take {value} of the profiled time"
+        return f"sections named {quote(term.section)} take {value} of the profiled time"
     if term.flag is not None:
-        return f"the command's {_short(term.flag)} is {value}"
+        return f"the command's {quote(term.flag)} is {value}"
     if term.printed is not None:
-        return f"the program prints {_short(term.printed)} as {value}"
-    return f"{_watched(term)} take {value} of the watched time"
+        return f"the program prints {quote(term.printed)} as {value}"
+    return f"{_watched(term, quote)} take {value} of the watched time"
 
 
-def _watched(term: Term) -> str:
+def _watched(term: Term, quote: _Quote) -> str:
     who = "loader workers' stacks" if term.of == "workers" else "stacks"
     if term.state is not None:
         who = f"{term.state} {who}"
-    through = [f"through {_short(term.stack)}"] if term.stack is not None else []
-    through += [f"at lines with {_short(term.code)}"] if term.code is not None else []
+    through = [f"through {quote(term.stack)}"] if term.stack is not None else []
+    through += [f"at lines with {quote(term.code)}"] if term.code is not None else []
     where = f" in the {term.phase} phase" if term.phase is not None else ""
     but = f", none with {_short(term.unless)}" if term.unless is not None else ""
     return f"{who} {' or '.join(through)}{where}{but}"
 
 
-def _compared(condition: Condition) -> str:
+def _compared(condition: Condition, quote: _Quote) -> str:
     unit = SIGNALS[condition.signal].unit if condition.signal in SIGNALS else None
     if condition.signal is None and condition.flag is None and condition.printed is None:
         unit = "share"
@@ -98,7 +119,7 @@ def _compared(condition: Condition) -> str:
     if below is not None:
         return f"less than {_figure(below, unit)}"
     if condition.matches is not None:
-        return f"something like {_short(condition.matches)}"
+        return f"something like {quote(condition.matches)}"
     value = condition.equals
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -110,8 +131,3 @@ def _figure(number: float, unit: str | None) -> str:
         return f"{100 * number:g} %"
     suffix = {"%": " %", "pp": "pp", "s": " s", "MB": " MB"}.get(unit or "", "")
     return written(float(number)) + suffix
-
-
-def _short(expression: str) -> str:
-    shown = expression if len(expression) <= _LONGEST else expression[: _LONGEST - 1] + "…"
-    return f"/{shown}/"

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         slug,
     )
     from gpudebug.edges.store.hostlocks import device_locks
-    from gpudebug.edges.store.kept import get_order, put_order
+    from gpudebug.edges.store.kept import get_order, get_pages, put_order, put_pages
     from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
     from gpudebug.edges.store.locks import RunClaim, check_locks, claimed, held_by, locked
     from gpudebug.edges.store.lone import LoneFolders
@@ -85,6 +85,7 @@ __all__ = [
     "find_root",
     "get_json",
     "get_order",
+    "get_pages",
     "get_seen",
     "held_by",
     "in_git",
@@ -97,6 +98,7 @@ __all__ = [
     "put_file",
     "put_json",
     "put_order",
+    "put_pages",
     "put_seen",
     "read_file",
     "read_head",
@@ -115,7 +117,7 @@ _HOMES = {
     "detached": "Detached new_id said",
     "folders": "JOB LEASES RECORDS OtherFormat RunFolder Scrub Workspace place_new run_number slug",
     "hostlocks": "device_locks",
-    "kept": "get_order put_order",
+    "kept": "get_order get_pages put_order put_pages",
     "leases": "LEASE_S Lease Moment",
     "lone": "LoneFolders",
     "locks": "RunClaim check_locks claimed held_by locked",

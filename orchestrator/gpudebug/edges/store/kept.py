@@ -1,4 +1,5 @@
-"""What is kept for `status` in runs/.status/CAMPAIGN: the order of what waits, and the summary of verdicts.
+"""What is kept in runs/.status/CAMPAIGN: for `status` the order of what waits and the summary of verdicts,
+for each session what it was shown.
 
 All of it can be made again from the evidence; none of it is evidence.
 """
@@ -14,6 +15,7 @@ from gpudebug.edges.store.root import RUNS
 from gpudebug.edges.store.summary import STATUS
 
 _ORDER = "order.json"
+_PAGES = "pages.json"
 
 
 def put_order(workspace: Workspace, order: dict[str, Any]) -> None:
@@ -24,6 +26,16 @@ def put_order(workspace: Workspace, order: dict[str, Any]) -> None:
 def get_order(workspace: Workspace) -> Any:
     """The record of the order; {} if there is none."""
     return get_json(_folder(workspace) / _ORDER)
+
+
+def put_pages(workspace: Workspace, pages: dict[str, list[str]]) -> None:
+    """Record which parts of a page each session was shown. StoreError if it cannot be written."""
+    put_json(_made(workspace) / _PAGES, pages)
+
+
+def get_pages(workspace: Workspace) -> Any:
+    """The record of what sessions were shown; {} if there is none."""
+    return get_json(_folder(workspace) / _PAGES)
 
 
 def order_file(campaign: str) -> str:

@@ -49,7 +49,7 @@ def brief(
     patch: str | None = None,
     reads_first: bool = False,
 ) -> str:
-    """One markdown page of at most 6,000 characters; its last line is the command that ends it.
+    """One markdown page of at most 4,600 characters; its last line is the command that ends it.
 
     `worktree` is the folder in which the code of a hypothesis is to be written, `remarks` what else the
     caller must know now, one line each; `diagnosis` are ranked causes with their evidence, `instructions`

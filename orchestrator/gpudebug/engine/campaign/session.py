@@ -13,24 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from gpudebug.core.agents import session_names
+from gpudebug.core.agents.session_names import OF_AGENT
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.text.digests import short_digest
 from gpudebug.edges import ancestry
 from gpudebug.edges.ancestry import AncestorProcess
 
-VARIABLE = "GPUDEBUG_SESSION"
-RUN = "GPUDEBUG_RUN"
-
-# Set by the agents themselves in the commands that they run, each to a name of the session:
-# Claude Code 2.1.132, Codex, Amp, opencode.
-_OF_AGENT = {
-    "claude": "CLAUDE_CODE_SESSION_ID",
-    "codex": "CODEX_THREAD_ID",
-    "amp": "AMP_CURRENT_THREAD_ID",
-    "opencode": "OPENCODE_SESSION_ID",
-}
-AGENT_VARIABLES = tuple(_OF_AGENT.values())
-NAMES = frozenset({VARIABLE, RUN, *AGENT_VARIABLES})
+VARIABLE, RUN, NAMES = session_names.VARIABLE, session_names.RUN, session_names.NAMES
+AGENT_VARIABLES = tuple(OF_AGENT.values())
 LONGEST = 64
 _NAME = re.compile(r"[A-Za-z0-9._:@-]{1,64}")
 
@@ -147,7 +138,7 @@ def _named(process: AncestorProcess, mine: Mapping[str, str] | None) -> Caller |
 
 def _of_agent(process: AncestorProcess, agent: str, below: Sequence[AncestorProcess]) -> Caller:
     """The session that an agent names by its own variable in what it starts, else its process."""
-    variable = _OF_AGENT.get(agent)
+    variable = OF_AGENT.get(agent)
     found = next((p.env[variable] for p in below if p.env.get(variable)), None) if variable else None
     name = _plain(found, {}) if found else f"{agent}-{process.pid}-{process.started}"
     what = "a child of gpudebug loop" if agent == ancestry.LOOP else agent

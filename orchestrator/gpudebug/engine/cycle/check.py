@@ -15,8 +15,8 @@ from gpudebug.core.verdict.combined import Combined, combined
 from gpudebug.core.verdict.repeat import unchanged, worse
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
-from gpudebug.engine.run.measure import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench, remarks, stored_run
 from gpudebug.engine.status.summary import record
 from gpudebug.engine.trial import recover

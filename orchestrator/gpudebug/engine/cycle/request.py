@@ -40,6 +40,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
     page = None
     if action.kind is not ActionKind.STOP:
         from gpudebug.engine.brief.brief import brief
+        from gpudebug.engine.brief.shown import only_new
 
         remarks, offer = _drifted(loaded), found.offer if found else None
         page = brief(
@@ -55,6 +56,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
             offer=offer.ranked.id if offer else None,
             reads_first=found is not None and found.reads_first,
         )
+        page = only_new(loaded.workspace, loaded.session, page)
     place = (str(worktree),) if worktree else ()
     return Request(
         action=action.kind.value,
