@@ -110,7 +110,9 @@ def test_a_failure_before_the_first_step_names_no_cause_however_much_the_probe_w
 def test_a_training_that_still_starts_names_no_cause_and_an_inference_does() -> None:
     """Its imports are most of what is seen, and the probe is there from PyTorch's on."""
     here = {"probe": ProbeEvidence(pid=7, steps=0), "steps_per_s": None, "progress_per_s": None}
-    started = StacksEvidence(training=stacks(("other", "t.py:<module> <frozen>:_find_and_load", 1, 9.0, 9.0)))
+    imports = ("t.py:<module>", "<frozen importlib._bootstrap>:_find_and_load")
+    seen = stacks(("other", "t.py:<module> imports", 1, 9.0, 9.0)).model_copy(update={"frames": imports})
+    started = StacksEvidence(training=seen)
     infers = StacksEvidence(training=stacks(("eval", "t.py:main m.py:Net.forward", 1, 9.0, 9.0)))
     assert is_blind(run(50.0, stacks=started, outcome=Outcome.ENDED_BY_PLAN, **here))
     assert text(stacks=started, outcome=Outcome.ENDED_BY_PLAN, **here).startswith("no training step was seen")

@@ -219,6 +219,7 @@ FIRST = {
     "lightning-logging": "logging",
     "lightning-validation": "eval-frequent",
     "timm-workers": "dl-no-workers",
+    "torchrun-threads": "dl-oversubscribed",
     "video-frames": "dl-video-decode",
 }
 

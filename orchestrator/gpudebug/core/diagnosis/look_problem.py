@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from gpudebug.core.inside.stacks.shares import share
 from gpudebug.core.records import Evidence, RunRecord
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import Outcome
@@ -18,6 +19,8 @@ _TERMINAL = re.compile(
 """What Python, curses, docker, ssh and prompts of libraries print if standard input is no terminal."""
 _CROWDED = 15.0
 """Percent of the cores that others use: from here on shares of the time are rough (as `ofstacks` has it)."""
+_IMPORTS = r"<frozen importlib\._bootstrap(_external)?>:"
+_MOSTLY = 0.5
 _STARTING_S = 300
 _LONGEST = 200
 
@@ -40,20 +43,20 @@ def problem_of(record: RunRecord, evidence: Evidence, log_end: str = "") -> Look
 
 
 def is_blind(evidence: Evidence) -> bool:
-    """Whether no cause can rest on it: it has no steady window, or failed before it showed a step."""
+    """Whether no cause can rest on it: it has no steady window, failed before a step, or still starts."""
     if evidence.window is None or (evidence.outcome is Outcome.CRASHED and not _went_on(evidence)):
         return True
-    # Without PyTorch what goes on is not known, but for a probe that waits for its first step.
     return evidence.probe is not None and not _steps(evidence)
 
 
 def _steps(evidence: Evidence) -> bool:
-    if _went_on(evidence):
-        return True
+    return _went_on(evidence) or (evidence.probe is not None and not _starts(evidence))
+
+
+def _starts(evidence: Evidence) -> bool:
+    """Whether imports are most of what its thread did. An inference, too, makes no optimizer's step."""
     watched = evidence.stacks.training if evidence.stacks else None
-    # Without an optimizer's step an inference shows by its forwards; a program that starts has none.
-    forwards = watched is None or any(phase != "other" for phase, *_ in watched.stacks)
-    return evidence.probe is not None and forwards
+    return watched is not None and share(watched, stack=_IMPORTS).value >= _MOSTLY
 
 
 def _went_on(evidence: Evidence) -> bool:

@@ -111,3 +111,23 @@ def test_shares_are_shares_and_states_add_up(rows: list[tuple[str, list[str], in
     parts = [share(told, stack="b.py", state=state)[0] for state in ("running", "waiting")]
     assert sum(parts) == pytest.approx(share(told, stack="b.py")[0])
     assert 0.0 <= hottest(told)[0] <= 1.0
+
+
+def test_what_is_done_in_a_function_goes_before_its_name() -> None:
+    found = stacks(
+        ("data", "t.py:main d.py:augment numpy/core.py:roll", 3, 3.0, 3.0),
+        ("data", "t.py:main d.py:augment PIL/ImageFile.py:load", 4, 5.0, 5.0),
+        ("data", "t.py:main d.py:augment", 5, 2.0, 2.0),
+        code={"d.py:augment:5": "torch.save(image, path)"},
+    )
+    assert share(found, stack="augment").value == 1.0
+    assert share(found, stack="augment", unless=r"ImageFile|torch\.save\(").value == pytest.approx(0.3)
+    assert share(found, stack="augment", unless="nothing").value == 1.0
+
+
+def test_inside_a_compiler_only_the_file_says_what_is_done() -> None:
+    frames = "t.py:main _src/compiler.py:compile_or_get_cached _src/pjit.py:_cpp_pjit.<locals>.cache_miss"
+    found = stacks(("other", frames, 0, 2.0, 2.0), ("other", "t.py:main t.py:get_cache", 0, 1.0, 1.0))
+    assert share(found, stack=r"_src/compiler\.py:").value == pytest.approx(2 / 3)
+    assert share(found, stack="get_cache").value == pytest.approx(1 / 3)
+    assert share(found, stack="_cpp").value == 0.0
