@@ -98,7 +98,7 @@ def test_what_a_client_runs_beside_its_server_is_the_same_session(
 @pytest.mark.parametrize(
     ("env", "agent", "expected"),
     [
-        ({}, None, f"mcp-{os.getpid()}-80"),
+        ({}, None, "mcp-{}-80"),
         ({"GPUDEBUG_SESSION": "a1"}, None, "a1"),
         ({}, "gemini", "gemini-7-70"),
     ],
@@ -106,7 +106,7 @@ def test_what_a_client_runs_beside_its_server_is_the_same_session(
 def test_the_server_names_its_session_as_what_is_beside_it_does(
     env: dict[str, str], agent: str | None, expected: str
 ) -> None:
-    assert served_session(env, beside_a_server(env, agent, own=True)) == expected
+    assert served_session(env, beside_a_server(env, agent, own=True)) == expected.format(os.getpid())
 
 
 def test_a_server_refuses_a_session_that_is_no_name() -> None:
