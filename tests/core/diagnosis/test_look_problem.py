@@ -33,6 +33,14 @@ def test_a_training_that_was_seen_is_no_problem() -> None:
     assert problem_of(a_record(), run(50.0)) is None
 
 
+def test_steps_without_a_long_enough_window_are_no_training_unseen() -> None:
+    short = "the window is too short: 4.3 s after warm-up, at least 5 s needed"
+    probe = ProbeEvidence(pid=1, steps=200)
+    found = problem(outcome=Outcome.ENDED_BY_PLAN, window_reason=short, probe=probe, duration_s=46.0)
+    assert found is not None and found.for_s
+    assert found.text == f"training steps were seen, but {short}: look for longer, or at a quieter host"
+
+
 def test_a_command_that_ends_soon() -> None:
     assert text(outcome=Outcome.COMPLETED).startswith("the command ended by itself after 2.0 s")
 

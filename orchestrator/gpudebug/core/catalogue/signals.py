@@ -106,6 +106,7 @@ _STACKS = {
     ),
     "eval_share": Signal("share", "evaluation takes {} of the time", "stacks"),
     "act_share": Signal("share", "choosing actions takes {} of the time", "stacks"),
+    "collect_share": Signal("share", "choosing actions and what goes with it takes {} of the time", "stacks"),
     "env_share": Signal("share", "stepping environments one by one takes {} of the time", "stacks"),
     "beside_share": Signal("share", "one function beside policy and update runs {} of the time", "stacks"),
     "batches_share": Signal("share", "making the batches of updates takes {} of the time", "stacks"),

@@ -107,6 +107,11 @@ def _asks(text: str) -> str:
 def _no_step(evidence: Evidence) -> LookProblem:
     took = numbers.duration(evidence.duration_s or 0.0)
     longer = max(_STARTING_S, round(2 * (evidence.duration_s or 0.0)))
+    if evidence.window_reason and evidence.probe and evidence.probe.steps:
+        return LookProblem(
+            f"training steps were seen, but {evidence.window_reason}: look for longer, or at a quieter host",
+            for_s=longer,
+        )
     return LookProblem(
         f"no training step was seen in {took}: if it still starts, look for longer; a training without "
         "PyTorch shows its steps by lines such as `step 10 loss 2.5`",

@@ -15,6 +15,8 @@ _ACTS = ("eval", "act")
 _LEARNS = ("forward", "backward", "optimizer")
 _UPDATES = ("backward", "optimizer")
 _MOST, _HALF, _MUCH = 0.8, 0.5, 0.3
+_COMPUTES = 0.7
+"""Of its time a function runs that computes; one that waits for files or others does something else."""
 _HARDLY = 0.02
 """Of a function's time what samples at its edges may put into the wrong phase."""
 
@@ -23,12 +25,14 @@ class RolloutShares(NamedTuple):
     """Shares (0 to 1) of the watched time, outside of evaluation; None where no stack shows it.
 
     `act`: a policy chooses actions, in forwards without gradients and in what the functions around them do
-    for it, as sampling from a distribution. `env`: environments are stepped, one at a time. `beside`: the
-    largest one of a function of the user's that runs between updates, and neither acts nor trains, as for
-    rewards. `batches`: functions that an update calls before it trains, as for samples.
+    for it, as sampling from a distribution. `collect`: that, and what a framework does around it. `env`:
+    environments are stepped, one at a time. `beside`: the largest one of a function of the user's that runs
+    between updates, and neither acts nor trains, as for rewards. `batches`: functions that an update calls
+    before it trains, as for samples.
     """
 
     act: float | None = None
+    collect: float | None = None
     env: float | None = None
     beside: float | None = None
     batches: float | None = None
@@ -43,7 +47,7 @@ def rollout_shares(stacks: Stacks, evaluation: str) -> RolloutShares:
     spent = _spent(rows)
     update, acts = _update(rows, spent), _choosing(spent)
     sums: defaultdict[str, float] = defaultdict(float)
-    beside: defaultdict[str, float] = defaultdict(float)
+    beside: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for one in rows:
         if one.phase in _ACTS:
             sums["act"] += one.seconds
@@ -54,14 +58,21 @@ def rollout_shares(stacks: Stacks, evaluation: str) -> RolloutShares:
             if chooses:
                 sums["act"] += chooses * one.seconds
             function = one.frames[one.own]
+            if one.packaged and not chooses and update is not None and update not in one.frames:
+                sums["around"] += one.seconds
             if chooses or _any(spent[function], (*_LEARNS, *_ACTS)):
                 continue
             if update in one.frames:
                 sums["batches"] += one.seconds
             elif not one.packaged:
-                beside[function] += one.within("running")
-    if beside:
-        sums["beside"] = max(beside.values())
+                beside[function][0] += one.within("running")
+                beside[function][1] += one.seconds
+    ran = [running for running, whole in beside.values() if running >= _COMPUTES * whole]
+    if ran:
+        sums["beside"] = max(ran)
+    if "act" in sums:
+        sums["collect"] = sums["act"] + sums["around"]
+    sums.pop("around", None)
     return RolloutShares(**{name: min(1.0, value / stacks.seconds) for name, value in sums.items()})
 
 

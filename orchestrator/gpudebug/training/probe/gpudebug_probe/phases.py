@@ -100,8 +100,9 @@ class _Phases:
         """Count what the backward that has ended took in."""
         if self.given:
             self.add("inputs_n", self.given)
-            self.add("rows_n", self.rows)
             self.given = 0
+        if self.rows:
+            self.add("rows_n", self.rows)
 
 
 def _calling(original: Callable[..., Any], phases: _Phases) -> Callable[..., Any]:
