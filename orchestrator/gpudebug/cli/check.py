@@ -33,7 +33,7 @@ def demo(directory: Directory = None, json: Json = False) -> None:
     print_(answer, setup.demo)
 
 
-@app.command(epilog="Example: gpudebug doctor")
+@app.command(epilog="Example: gpudebug doctor\n\nExample: gpudebug doctor --agent claude")
 def doctor(
     profiling: Annotated[
         bool,
@@ -44,6 +44,10 @@ def doctor(
     ask: Annotated[
         bool, typer.Option("--ask", help="Start the workload's Python too, to ask for its packages.")
     ] = False,
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent", metavar="NAME", help="Check the set-up of claude, codex, … here instead."),
+    ] = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -55,7 +59,12 @@ def doctor(
     from gpudebug.engine.tools import doctor as engine
     from gpudebug.terminal.setup import doctor as render
 
-    answer = (engine.profiling if profiling else engine.doctor)(folder, ask=ask)
+    if agent is not None and (profiling or ask):
+        raise UsageError("--agent checks the set-up of an agent alone", next="leave the other options out")
+    if agent is not None:
+        answer = engine.of_agent(folder, agent)
+    else:
+        answer = (engine.profiling if profiling else engine.doctor)(folder, ask=ask)
     print_(answer, render)
     if not answer.ok:
         raise typer.Exit(1)

@@ -14,7 +14,7 @@ GENERAL = "In general"
 _LONGEST = 60
 _DESCRIBED = 400
 _WORDS = 3
-_ESCAPE, _WORD = re.compile(r"\\[A-Za-z]|\(\?[a-zA-Z]+\)"), re.compile(r"[A-Za-z][A-Za-z_]{2,}")
+_ESCAPE, _WORD = re.compile(r"\\[A-Za-z]|\(\?[a-zA-Z]+\)"), re.compile(r"[A-Za-z][A-Za-z0-9_]{2,}")
 _MOVES = {"falls": "falls", "rises": "rises", "is_zero": "is zero"}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core import progress
-from gpudebug.core.agents.instructions import AGENTS
+from gpudebug.core.agents.setups import files as agents_files
 from gpudebug.core.campaign.accepted_changes import AcceptedChange, changes, effective
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.intervention import parse as parse_intervention
@@ -181,8 +181,7 @@ def look(workspace: store.Workspace, progress: Path) -> git.Checkout:
 
 def apart(workspace: store.Workspace, progress: Path) -> tuple[Path, ...]:
     """What is not code."""
-    instructions = (agent.path for agent in AGENTS.values())
-    ours = (workspace.root / name for name in ("progress", "hypotheses", ".gitignore", *instructions))
+    ours = (workspace.root / name for name in ("progress", "hypotheses", ".gitignore", *agents_files()))
     return (workspace.config, progress, workspace.runs, *ours)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpudebug.core.agents.instructions import AGENTS
+from gpudebug.core.agents.setups import files as agents_files
 from gpudebug.core.errors import GitError, InterventionError
 from gpudebug.core.text.digests import short_digest
 from gpudebug.edges import git, store
@@ -94,7 +94,7 @@ def ours(loaded: Loaded, root: Path) -> tuple[Path, ...]:
 
 def unmeasured(loaded: Loaded, root: Path) -> tuple[Path, ...]:
     """What is not code: ours, and what agents read. It may change while a run is under way."""
-    return (*ours(loaded, root), *(root / agent.path for agent in AGENTS.values()))
+    return (*ours(loaded, root), *(root / path for path in agents_files()))
 
 
 def checkout_base(loaded: Loaded, *, renew: bool = False) -> git.Base:

@@ -38,6 +38,14 @@ def profiling(directory: Path, *, ask: bool = False) -> DoctorAnswer:
     )
 
 
+def of_agent(directory: Path, name: str) -> DoctorAnswer:
+    """Whether a coding agent is set up for the campaign at or above `directory`; UsageError for no agent."""
+    from gpudebug.engine.agents.setup_files import checks
+    from gpudebug.engine.campaign.files import find
+
+    return _answer(list(checks(find(directory).root, name)))
+
+
 def _answer(checks: Sequence[DoctorCheck]) -> DoctorAnswer:
     return DoctorAnswer(ok=all(c.result != "failed" for c in checks), checks=tuple(checks))
 

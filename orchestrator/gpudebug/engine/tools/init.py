@@ -16,6 +16,7 @@ from gpudebug.core.errors import ConfigError, UsageError
 from gpudebug.core.text.shell_words import ShellSyntaxError
 from gpudebug.edges import git, store
 from gpudebug.engine.agents import instructions as agents
+from gpudebug.engine.agents import setup_files
 from gpudebug.engine.campaign.files import progress_head, progress_path, read_config, read_progress
 from gpudebug.engine.campaign.links import refuse_links
 from gpudebug.engine.run import adapters
@@ -60,7 +61,7 @@ def init(
         command = begun.command
     if not command or not command.strip():
         if chosen and command is None and (root := store.find_root(directory)):
-            return _instruct(root, chosen)
+            return _instruct(root, chosen, session)
         raise UsageError("no training command", next="gpudebug init --command 'python train.py --lr=1e-3'")
     path = directory / store.CONFIG
     if path.exists():
@@ -89,13 +90,14 @@ def init(
     # First: an init that is cut off before gpudebug.yaml is there is simply run again.
     notes += _pinned(directory, config, session)
     files = _write(directory, config, text)
+    settings, asides = setup_files.write(directory, [a.name for a in chosen], session)
     if begun is not None:
         notes.append(carried_over(directory, begun, session))
     return InitAnswer(
         campaign=name,
         framework=_framework(directory, config),
-        notes=(*notes, *_asides(instructions)),
-        files=(*files, *agents.write(directory, instructions)),
+        notes=(*notes, *asides, *_asides(instructions)),
+        files=(*files, *agents.write(directory, instructions), *settings),
     )
 
 
@@ -110,17 +112,18 @@ def _pinned(directory: Path, config: Config, session: str | None) -> list[str]:
     return [f"the settings are pinned: after an edit of gpudebug.yaml run {ACCEPT}"]
 
 
-def _instruct(root: Path, chosen: Sequence[known.AgentInstructions]) -> InitAnswer:
-    """The instruction files of a campaign that is there already."""
+def _instruct(root: Path, chosen: Sequence[known.AgentInstructions], session: str | None) -> InitAnswer:
+    """The instruction files and settings of agents, in a campaign that is there already."""
     instructions = agents.prepare(root, chosen)
     config = read_config(store.Workspace(root))
     written = agents.write(root, instructions)
+    settings, asides = setup_files.write(root, [a.name for a in chosen], session)
     same = [f"{i.path} has it already" for i in instructions if str(i.path) not in written]
     return InitAnswer(
         campaign=config.campaign,
         framework=_framework(root, config),
-        notes=(*same, *_asides(instructions), *_idle_locks(root, config)),
-        files=tuple(written),
+        notes=(*same, *asides, *_asides(instructions), *_idle_locks(root, config)),
+        files=(*written, *settings),
     )
 
 
