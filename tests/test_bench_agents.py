@@ -18,9 +18,9 @@ from tests.bench.agents.outcome import (
     Ratio,
     Results,
     agrees,
-    is_true,
     judged,
     ratio_of,
+    reading,
     shares,
     table,
 )
@@ -60,29 +60,26 @@ def test_a_claim_agrees_if_its_interval_meets_that_of_the_stopwatch(claim: Ratio
 
 
 @pytest.mark.parametrize(
-    ("found", "true"),
+    ("found", "read"),
     [
-        (outcome(), True),
-        (outcome(claim=None), False),
-        (outcome(claim=Ratio(6.0, 5.0, 7.0)), False),
-        (outcome("cheating"), False),
-        (outcome("cheating", None), True),
-        (outcome("crashing", None, told="CRASHED (exception)"), True),
-        (outcome("crashing", None, told="the device was shared"), False),
-        (outcome("crashing", told="CRASHED"), False),
+        (outcome(), "true"),
+        (outcome(claim=None, verdict="INCONCLUSIVE"), "open"),
+        (outcome(claim=Ratio(6.0, 5.0, 7.0)), "wrong"),
+        (outcome("cheating"), "wrong"),
+        (outcome("cheating", None), "true"),
+        (outcome("crashing", None, told="CRASHED (exception)"), "true"),
+        (outcome("crashing", None, told="the device was shared"), "wrong"),
+        (outcome("crashing", told="CRASHED"), "wrong"),
     ],
 )
-def test_each_kind_of_session_has_its_own_truth(found: AgentOutcome, true: bool) -> None:
-    assert is_true(found, TRUTH) is true
+def test_each_kind_of_session_has_its_own_truth(found: AgentOutcome, read: str) -> None:
+    assert reading(found, TRUTH) == read
 
 
 def test_what_differs_between_repeats_is_flaky_and_not_wrong() -> None:
-    right, wrong = outcome(), outcome(claim=None)
-    assert [judged(o, TRUTH) for o in ([right, right], [wrong, wrong], [right, wrong])] == [
-        "true",
-        "wrong",
-        "flaky",
-    ]
+    right, wrong, none = outcome(), outcome(claim=Ratio(6.0, 6.0, 6.0)), outcome(claim=None)
+    cases = ([right, right], [wrong, wrong], [none, none], [right, wrong], [right, none])
+    assert [judged(o, TRUTH) for o in cases] == ["true", "wrong", "open", "flaky", "flaky"]
 
 
 def test_a_series_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
@@ -107,7 +104,7 @@ def test_the_table_measures_each_session_by_its_control(
     assert all(line.count("|") == HEAD.count("|") for line in lines)
     assert "| 3.07x | wrong |" in lines[2]
     assert lines[3].endswith("| 2.00x (1.90 to 2.10) | true | 100 | 9000 | 2.5x, 1.5x |")
-    assert shares(results)[1] == "thorough by cli: 1 of 1 claims true; 2.5x device-seconds, 1.5x characters"
+    assert shares(results)[1] == "thorough by cli: of 1 claims 1 true; 2.5x device-seconds, 1.5x characters"
     assert main(["--table", "--results", str(results.path)]) == 0
     assert capsys.readouterr().out.startswith(table(results))
 

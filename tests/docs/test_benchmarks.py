@@ -11,6 +11,7 @@ from itertools import chain
 
 import pytest
 from tests.bench.__main__ import PARTS
+from tests.bench.agents.outcome import HEAD
 from tests.bench.diagnosis.__main__ import main as diagnose
 from tests.bench.verdicts.tables import COLUMNS, headline
 from tests.support.documents import ROOT, page
@@ -55,6 +56,12 @@ def test_the_table_of_verdicts_has_the_columns_and_bounds_of_the_simulation() ->
     printed = headline([])[0].splitlines()
     assert [head, bounds] == [printed[0], printed[-1]]
     assert all(column.title in head for column in COLUMNS)
+
+
+def test_the_table_of_agents_has_the_columns_of_the_evals() -> None:
+    head, _, *rows = PAGE.table("rows: agents")
+    assert head == HEAD
+    assert all(row.count("|") == head.count("|") for row in rows)
 
 
 def test_a_row_of_the_diagnosis_is_replayed(capsys: pytest.CaptureFixture[str]) -> None:

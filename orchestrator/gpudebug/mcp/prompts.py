@@ -7,7 +7,8 @@ from mcp_types import GetPromptResult, Prompt, PromptMessage, TextContent
 _FIND_OUT_WHY = """\
 Find out why this training leaves its device idle. Change nothing.
 
-1. Call `status`. With a valid baseline call `diagnose`; without one call `why`, which runs the workload once.
+1. Call `diagnose`. If it asks for a baseline, call `next`, then `wait` while `action` is `running`, until \
+one is recorded; then call `diagnose` again.
 2. Read the line of code that the first cause names.
 3. Answer in one paragraph: the cause, its share of the time, what its fix can gain at most, the line \
 of code, and what was not measured. Use only figures of these answers; what they do not know is unknown.
