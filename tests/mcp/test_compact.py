@@ -45,6 +45,16 @@ def test_a_page_goes_without_the_diagnosis_that_it_holds() -> None:
     assert compact({**answer, "brief": None}) == answer
 
 
+def test_instructions_are_told_of_the_first_cause_alone() -> None:
+    causes = [{"id": id, "hypothesis": {"title": id, "instructions": "Write it."}} for id in "ab"]
+    assert compact({"abstains": None, "causes": causes})["causes"] == [
+        causes[0],
+        {"id": "b", "hypothesis": {"title": "b"}},
+    ]
+    abstaining = compact({"abstains": "no run", "causes": causes})["causes"]
+    assert [cause["hypothesis"] for cause in abstaining] == [{"title": "a"}, {"title": "b"}]
+
+
 def test_the_text_is_the_object_on_one_short_line() -> None:
     text = as_text({"a": [1, 2], "b": "é\n"})
     assert text == '{"a":[1,2],"b":"é\\n"}'

@@ -83,6 +83,14 @@ def test_words_of_others_and_paths_stay() -> None:
     assert tool_words(document, OFFERED) == {**document, "why": "next", "notes": ["wait"]}
 
 
+def test_the_command_of_a_cause_is_a_call_and_that_of_a_training_stays() -> None:
+    for command, said in (
+        ("gpudebug propose --from-catalogue a-b", 'propose(from_catalogue="a-b")'),
+        ("python train.py --lr=1", "python train.py --lr=1"),
+    ):
+        assert tool_words({"command": command}, OFFERED) == {"command": said}
+
+
 @given(st.text())
 def test_no_text_of_others_raises(text: str) -> None:
     tool_text(f"gpudebug propose {text}", OFFERED)

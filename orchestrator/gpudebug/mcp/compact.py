@@ -17,11 +17,22 @@ RAW = frozenset(
 def compact(document: dict[str, Any]) -> dict[str, Any]:
     """The answer without keys that are null or empty, without raw tables, and its figures rounded.
 
-    A page says what a diagnosis says, so the page goes alone.
+    A page says what a diagnosis says, so the page goes alone. How to write the code of a change is told of
+    the first cause only, and of none if the diagnosis abstains: `catalogue` tells it of each.
     """
     said = {"diagnosis"} if document.get("brief") else set()
-    short: dict[str, Any] = _short({k: v for k, v in document.items() if k not in said})
+    causes = document.get("causes") or []
+    told = 0 if document.get("abstains") else 1
+    rows = [row if place < told else _without_instructions(row) for place, row in enumerate(causes)]
+    short: dict[str, Any] = _short(
+        {k: rows if k == "causes" else v for k, v in document.items() if k not in said}
+    )
     return short
+
+
+def _without_instructions(cause: dict[str, Any]) -> dict[str, Any]:
+    test = cause.get("hypothesis") or {}
+    return {**cause, "hypothesis": {k: v for k, v in test.items() if k != "instructions"}}
 
 
 def as_text(document: dict[str, Any]) -> str:

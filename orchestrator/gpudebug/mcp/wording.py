@@ -28,11 +28,11 @@ _THEIRS = " (the user runs it)"
 _NAMED = re.compile(r"\b(?:person|user)\b[^.;\n]*$")
 _VERBATIM = frozenset(
     {
-        *("title", "description", "test_method", "intervention", "change", "changed", "command", "code"),
+        *("title", "description", "test_method", "intervention", "change", "changed", "code"),
         *("file", "files", "folder", "worktree", "run", "runs", "lines", "directory", "patches", "text"),
     }
 )
-"""Keys of what others wrote, and of paths and commands of the training."""
+"""Keys of what others wrote, and of paths."""
 _NUMBER = r"\d+|H"
 _RUN = r"\d{4}-[\w.-]+"
 _SIDE = rf"{_NUMBER}|[AB]|{_RUN}|baseline|reference"
