@@ -76,6 +76,18 @@ def test_a_contradiction_makes_more_runs_and_is_said_with_what_differed(tmp_path
     assert "contradict each other" in readme
 
 
+def test_a_baseline_that_is_recorded_again_is_held_against_the_one_before(tmp_path: Path) -> None:
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload", util=60, rate=30)
+    record(recordings, "0002-baseline-workload", util=61, rate=30)
+    record(recordings, "0003-baseline-workload", util=33, rate=16)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    assert not [n for n in campaign.json("next")["notes"] if "same code" in n]
+    assert not [n for n in campaign.json("baseline")["notes"] if "same code" in n]
+    (note,) = [n for n in campaign.json("baseline")["notes"] if "same code" in n]
+    assert "in the baseline before (0002-baseline-workload) and shows 33." in note
+
+
 @pytest.mark.parametrize("fault", ["crash", "not recorded"])
 def test_a_side_that_cannot_run_leaves_the_baseline_and_an_unknown(tmp_path: Path, fault: str) -> None:
     crash = {"log": CRASH, "seconds": 3, "exit_status": 1}
@@ -97,7 +109,7 @@ def test_what_gpudebug_yaml_has_by_now_is_not_run_without(tmp_path: Path) -> Non
     campaign.json("next")
     assert roles(campaign) == ["baseline-workload"]
     (note,) = campaign.json("export")["combined"]["notes"][:1]
-    assert "nothing runs without the change of hypothesis 1 any more: gpudebug.yaml or the checkout" in note
+    assert "nothing runs without the change of hypothesis 1 any more: gpudebug.yaml has it" in note
 
 
 def test_the_sides_begin_in_turn() -> None:

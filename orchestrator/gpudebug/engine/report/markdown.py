@@ -148,7 +148,9 @@ def _left(data: Data) -> Iterator[str]:
     stopped = status["next"]["action"] == ActionKind.STOP
     step = "Stopped" if stopped else "Under way" if status["running"] else "Next"
     yield f"{step}: {inline(status['next']['why'].rstrip('.'))}."
-    yield f"Budget: {budget['hypotheses_used']} of {budget['hypotheses']} hypotheses are used."
+    untold = budget["hypotheses_used"] - len(overview.tested(data["hypotheses"]))
+    beside = f", {untold} of them by tests that no entry lists" if untold > 0 else ""
+    yield f"Budget: {budget['hypotheses_used']} of {budget['hypotheses']} hypotheses are used{beside}."
     sound = [h for h in data["hypotheses"] if h["status"] == Status.VALIDATED.value and h["verified"]]
     yield from _some("Not accepted", [_titled(h) for h in sound if h["accepted"] is None])
     untested = [h for h in data["hypotheses"] if h["status"] == Status.UNTESTED.value]

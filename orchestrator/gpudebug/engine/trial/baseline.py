@@ -45,7 +45,7 @@ from gpudebug.engine.trial.latencies import too_few
 from gpudebug.engine.trial.original import MOST_UNLIKE, Originals, originals, recording_of, warm
 from gpudebug.engine.trial.reuse import newest, reusable
 from gpudebug.engine.trial.sides import of_runs
-from gpudebug.engine.trial.together import disagreements, unsettled
+from gpudebug.engine.trial.together import disagreements, repeated, unsettled
 from gpudebug.engine.trial.unmodified import BaselineFailed, run_once
 
 
@@ -127,7 +127,10 @@ class _SidesInTurn:
         another speed before."""
         loaded, beside = self.cycle.loaded, self.beside
         found = [] if beside is None else beside.runs
-        lines = list(disagreements(loaded, found, self.runs)) if self.role == "workload" else []
+        before = loaded.baselines[self.role].runs
+        again = repeated(loaded, before, self.runs, loaded.identities[self.role], "the baseline before")
+        lines = [again] if again is not None else []
+        lines += disagreements(loaded, found, self.runs) if self.role == "workload" else []
         if beside is not None and beside.ended is not None:
             lines.append(f"what the accepted changes are worth together is not known: {beside.ended}")
         return lines

@@ -132,10 +132,18 @@ def _place(cycle: Cycle) -> WorkingTree:
     return cycle.stack.enter_context(worktrees.place_of_original(cycle.loaded))
 
 
-def there_already(loaded: Loaded) -> tuple[int, ...]:
-    """The accepted hypotheses whose change gpudebug.yaml or the checkout has by now: nothing runs without."""
+def in_command(loaded: Loaded) -> tuple[int, ...]:
+    """The accepted hypotheses of which gpudebug.yaml has a flag or variable by now. Reads only."""
     plain: Config = read_config(loaded.workspace)
-    found = set(accepted_changes.already(plain.workload, loaded.stack, plain.allowed))
+    return accepted_changes.already(plain.workload, loaded.stack, plain.allowed)
+
+
+def there_already(loaded: Loaded) -> tuple[int, ...]:
+    """The accepted hypotheses whose change gpudebug.yaml or the checkout has by now: nothing runs without.
+
+    For commands that run something: git keeps the base that patches are looked for in.
+    """
+    found = set(in_command(loaded))
     patched = [step.hypothesis for step in loaded.stack if step.intervention.patch is not None]
     if loaded.code.patches:
         try:

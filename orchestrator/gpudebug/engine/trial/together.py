@@ -29,7 +29,7 @@ from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
 from gpudebug.engine.trial.conduct import with_conduct
 from gpudebug.engine.trial.judge import evidence_of, work_of
-from gpudebug.engine.trial.original import beside_baseline, named, there_already
+from gpudebug.engine.trial.original import beside_baseline, in_command, named
 
 NOT_YET = "what was accepted is not measured together yet: gpudebug next does that"
 _NAMED = 4
@@ -161,7 +161,7 @@ def disagreements(
         verdict = loaded.trials[number].verdict or {}
         names = [r["name"] for r in verdict.get("runs", ()) if r["part"] == part]
         where = f"the trial of hypothesis {number}" + (" as its baseline" if part == "baseline" else "")
-        text = _repeated(loaded, names, now, base_identity(loaded, steps), where)
+        text = repeated(loaded, names, now, base_identity(loaded, steps), where)
         if text is not None:
             yield text
 
@@ -175,7 +175,7 @@ def base_identity(loaded: Loaded, count: int) -> dict[str, str]:
     return identity(loaded.workspace, plain, workload, code.digest)
 
 
-def _repeated(
+def repeated(
     loaded: Loaded, names: Sequence[str], now: Sequence[MeasuredRun], base: dict[str, str], where: str
 ) -> str | None:
     """That runs of one code differ more than by chance; None if they do not, or were of another code."""
@@ -248,13 +248,15 @@ def _other(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[Measur
 
 def _notes(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> list[str]:
     """Of sides that were not run in turn: that, and what has changed beside what was accepted."""
-    there = there_already(loaded)
+    there = in_command(loaded)
     how = "gpudebug baseline workload runs them in turn"
     if there:
         how = (
             f"nothing runs without the change of hypothesis {', '.join(map(str, there))} any more: "
-            "gpudebug.yaml or the checkout has it"
+            "gpudebug.yaml has it"
         )
+    elif loaded.code.patches:
+        how += ", unless the checkout has an accepted patch itself"
     found = otherwise(evidence_of(before), evidence_of(after))
     load = f" ({'; '.join(found)})" if found else ""
     notes = [f"both sides were measured at different times, not in turn{load}: {how}"]
