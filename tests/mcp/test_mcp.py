@@ -31,6 +31,8 @@ from tests.support.statuses import ageless
 
 SESSION = {"GPUDEBUG_SESSION": "agent-7"}
 
+WORDS = {"description": "It waits on each step.", "method": "The wait should fall."}
+
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> Campaign:
@@ -98,9 +100,12 @@ def test_a_client_drives_one_hypothesis_and_is_told_to_stop(campaign: Campaign) 
             asked = await answer(client, "next")
             assert asked["action"] == "propose"
             assert "gpudebug" in asked["brief"]
-            proposed = await answer(client, "propose", title="The loader waits", set=["--lr=0.2"])
+            proposed = await answer(client, "propose", title="The loader waits", set=["--lr=0.2"], **WORDS)
             assert proposed["intervention"] == "--set --lr=0.2"
-            assert (await error(client, "propose", title="Again", set=["--lr=0.2"]))["code"] == "duplicate"
+            again = await error(client, "propose", title="Again", set=["--lr=0.2"], **WORDS)
+            assert again["code"] == "duplicate"
+            bare = await error(client, "propose", title="Another", set=["--lr=0.3"])
+            assert bare["message"] == "the hypothesis has no description and no method"
 
             tested = await answer(client, "next")
             if tested["action"] == "running":
@@ -154,7 +159,7 @@ def test_what_cannot_be_done_is_an_error_object_and_the_server_goes_on(campaign:
             with pytest.raises(MCPError, match="unknown tool 'sh'"):
                 await client.call_tool("sh", {"command": "id"})
             # As every answer of `gpudebug -C DIR`, it names the folder.
-            said = await answer(client, "propose", title="The loader waits", set=["--lr=0.2"])
+            said = await answer(client, "propose", title="The loader waits", set=["--lr=0.2"], **WORDS)
             assert said["next_command"] == "gpudebug -C . next"
             (campaign.folder / "gpudebug.yaml").unlink()
             assert "gpudebug init" in (await error(client, "status"))["next"]
