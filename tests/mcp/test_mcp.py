@@ -128,6 +128,8 @@ def test_a_client_drives_one_hypothesis_and_is_told_to_stop(campaign: Campaign) 
             proposed = await answer(client, "propose", **IDEA)
             assert proposed["intervention"] == "--set --lr=0.2"
             assert (await error(client, "propose", **IDEA))["code"] == "duplicate"
+            bare = await error(client, "propose", title="Another", set=["--lr=0.3"])
+            assert bare["message"] == "the hypothesis has no description and no method"
 
             tested = await answer(client, "next")
             if tested["action"] == "running":

@@ -71,6 +71,7 @@ def kill_loop() -> None:
 
 STEPS: dict[str, Callable[..., object]] = {
     "propose": propose,
+    "none": lambda why: gpudebug("propose", "--none", why),
     "next": lambda *words: gpudebug("next", *words),
     "write": write,
     "edit": edit,

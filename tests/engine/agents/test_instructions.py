@@ -40,10 +40,11 @@ def test_the_instructions_say_what_an_agent_must_know(folder: Path) -> None:
 def test_alone_it_leaves_the_campaign_as_it_is(recorded: Campaign) -> None:
     before = contents(recorded.folder)
     answer = recorded.json("init", "--agent", "claude")
-    assert answer["files"] == [str(recorded.folder / "CLAUDE.md")]
+    made = ["CLAUDE.md", ".claude/settings.json", ".mcp.json"]
+    assert answer["files"] == [str(recorded.folder / name) for name in made]
     after = contents(recorded.folder)
-    assert after.pop("CLAUDE.md")
-    assert after == before
+    assert all(after.pop(name) for name in made)
+    assert {name: what for name, what in after.items() if name != ".claude"} == before
     assert recorded.json("init", "--agent", "claude")["files"] == []
     # The code is the same as when the baseline was recorded.
     assert recorded.json("status")["next"]["action"] == "propose"

@@ -52,6 +52,16 @@ class Looped:
         return json.loads((self.folders[number] / "session.json").read_text())
 
 
+def test_two_sessions_with_nothing_to_propose_end_the_loop(recorded: Campaign) -> None:
+    looped = Looped(recorded, [["none", "each likely cause was tested"]], [["none", "nor do I see one"]])
+    told = looped.json("--idle", "1", status=4)
+    assert told["ending"] == "nothing left"
+    assert told["why"].startswith("nothing left to propose, by the word of sessions loop-")
+    assert [looped.told(n)["nothing"] for n in (0, 1)] == [True, True]
+    assert "propose --none each likely cause was tested -> 7" in looped.said(0)
+    assert "propose --none nor do I see one -> 4" in looped.said(1)
+
+
 @pytest.mark.slow
 def test_one_session_after_the_other(recorded: Campaign) -> None:
     before = (recorded.folder / "train.py").read_bytes()
