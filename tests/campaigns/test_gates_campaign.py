@@ -245,4 +245,4 @@ def test_a_recorded_gpu_that_was_not_the_same(
     trials = [name for name in campaign.runs() if name.endswith("-h1")]
     assert len(trials) == (2 if verdict == "INVALID" else 1)
     told = [note for note in answer["notes"] if note.startswith("run 0002-h1 is set aside: ")]
-    assert len(told) == len(trials) - 1
+    assert len(told) == len(trials) - 1, answer

@@ -106,7 +106,6 @@ def told(records: Path) -> str:
     return (records / follower.RECORD).read_text()
 
 
-@needs_spy
 def test_in_each_span_another_loader_worker_is_looked_into_and_all_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +140,7 @@ def test_in_each_span_another_loader_worker_is_looked_into_and_all_are_counted(
     assert one._found[3]["why"] == "the stacks of another worker were read"
 
 
+@needs_spy
 def test_an_interrupt_ends_it_with_stacks_processes_and_the_growth_of_the_log(tmp_path: Path) -> None:
     with running(TRAINING, tmp_path) as job:
         one = follow(job.pid, tmp_path / "records", spy.find())

@@ -32,7 +32,7 @@ def test_auto_takes_the_cpu_where_there_is_no_gpu_and_says_so(tmp_path: Path, sc
     if script == "init_error=9" and devices_present():
         pytest.skip("an NVIDIA GPU is on this machine's bus: an unloaded driver is then a broken one")
     found = devices.resolve("auto", nvml.standin(tmp_path, script))
-    assert found.spec == {"kind": "cpu", "cores": available_cores()}
+    assert found.spec == {"kind": "cpu", "cores": available_cores(), "own": 0}
     assert "stands in" in found.notes[0]
 
 
@@ -82,10 +82,12 @@ def test_mig_resolves_with_the_reason_for_what_it_lacks(tmp_path: Path) -> None:
     assert any("reports no utilisation" in note for note in found.notes)
 
 
-@pytest.mark.parametrize(("setting", "cores"), [("cpu:1", 1.0), ("cpu:0.5", 0.5), ("cpu", available_cores())])
-def test_cpu(setting: str, cores: float) -> None:
+@pytest.mark.parametrize(
+    ("setting", "cores", "own"), [("cpu:1", 1.0, 1), ("cpu:0.5", 0.5, 1), ("cpu", available_cores(), 0)]
+)
+def test_cpu(setting: str, cores: float, own: int) -> None:
     found = devices.resolve(setting, {})
-    assert found.spec == {"kind": "cpu", "cores": cores}
+    assert found.spec == {"kind": "cpu", "cores": cores, "own": own}
     assert records(found)[0].cores == cores
     assert found.notes == ()
 

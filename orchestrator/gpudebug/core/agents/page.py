@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from gpudebug.core.progress.sanitise import harmless, visible
 
-LIMIT = 4600
+LIMIT = 4400
 """Characters of a page at most."""
 DETAILED = 4
 """Hypotheses that are shown with all their figures."""
