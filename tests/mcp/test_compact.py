@@ -55,6 +55,15 @@ def test_instructions_are_told_of_the_first_cause_alone() -> None:
     assert [cause["hypothesis"] for cause in abstaining] == [{"title": "a"}, {"title": "b"}]
 
 
+def test_of_the_whole_catalogue_the_ids_alone() -> None:
+    def listed(count: int) -> Any:
+        causes = [{"id": f"c-{n}", "title": "A cause"} for n in range(count)]
+        return compact({"groups": [{"group": "stalls", "causes": causes}]})["groups"][0]["causes"]
+
+    assert listed(2) == [{"id": "c-0", "title": "A cause"}, {"id": "c-1", "title": "A cause"}]
+    assert listed(20)[:2] == ["c-0", "c-1"]
+
+
 def test_the_text_is_the_object_on_one_short_line() -> None:
     text = as_text({"a": [1, 2], "b": "é\n"})
     assert text == '{"a":[1,2],"b":"é\\n"}'

@@ -59,6 +59,7 @@ SHELL = re.compile(r"gpudebug (?:-C \S+ )?(?P<verb>[a-z]+)\b(?![-=])")
         ("Next: `propose --from-catalogue a-b`.", 'Next: `propose(from_catalogue="a-b")`.'),
         ("`propose --none 'WHY'` ends it", '`propose(none="WHY")` ends it'),
         ("`next` and `--set FLAG=VALUE` and `loop`", "`next` and `--set FLAG=VALUE` and `loop`"),
+        ("One in full: gpudebug catalogue ID", "One in full: `catalogue(about=ID)`"),
         ("gpudebug.yaml, and what gpudebug measures", "gpudebug.yaml, and what gpudebug measures"),
         ("Stop at exit status 7 or 4.", "Stop when an answer's `action` is `stop`."),
         ("the training ended with exit status 4", "the training ended with exit status 4"),

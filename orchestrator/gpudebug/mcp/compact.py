@@ -8,6 +8,8 @@ from typing import Any
 
 DIGITS = 4
 """Significant digits of a figure; the evidence of a run has all of them."""
+LISTED = 12
+"""Causes of the catalogue that are listed with titles and signs; of more the ids alone."""
 RAW = frozenset(
     {"probe", "evidence", "facts", "sparks", "spark", "profile", "trace", "processes", "sections"}
 )
@@ -21,6 +23,8 @@ def compact(document: dict[str, Any]) -> dict[str, Any]:
     the first cause only, and of none if the diagnosis abstains: `catalogue` tells it of each.
     """
     said = {"diagnosis"} if document.get("brief") else set()
+    if _count(document) > LISTED:
+        document = {**document, "groups": [_ids(group) for group in document["groups"]]}
     causes = document.get("causes") or []
     told = 0 if document.get("abstains") else 1
     rows = [row if place < told else _without_instructions(row) for place, row in enumerate(causes)]
@@ -28,6 +32,14 @@ def compact(document: dict[str, Any]) -> dict[str, Any]:
         {k: rows if k == "causes" else v for k, v in document.items() if k not in said}
     )
     return short
+
+
+def _count(document: dict[str, Any]) -> int:
+    return sum(len(group["causes"]) for group in document.get("groups") or ())
+
+
+def _ids(group: dict[str, Any]) -> dict[str, Any]:
+    return {**group, "causes": [cause["id"] for cause in group["causes"]]}
 
 
 def _without_instructions(cause: dict[str, Any]) -> dict[str, Any]:

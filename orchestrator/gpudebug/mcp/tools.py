@@ -128,7 +128,7 @@ def _propose(place: Client, asked: ProposeArguments, _: Report) -> Answer:
     if asked.none:
         from gpudebug.engine.cycle.nothing import propose_nothing
 
-        if any((*change, asked.sweep, asked.cause, asked.from_catalogue, asked.title)):
+        if any(given for name, given in asked.model_dump().items() if name != "none"):
             raise UsageError("none proposes nothing", next="leave the other arguments out")
         return propose_nothing(place.folder, asked.none, place.session)
     if asked.sweep:
@@ -294,7 +294,7 @@ TOOLS = (
     ),
     Tool(
         "show",
-        "One hypothesis with its evidence, gates and files.",
+        "One hypothesis with its figures, gates and files.",
         HypothesisArguments,
         _show,
         read_only=True,

@@ -72,7 +72,7 @@ GRAMMARS = {
         bare={"--code": "code", "--compound": "compound"},
     ),
     "diagnose": Grammar((("run", _RUN),)),
-    "catalogue": Grammar((("about", r"[a-z0-9]+(?:-[a-z0-9]+)+"),)),
+    "catalogue": Grammar((("about", r"[a-z0-9]+(?:-[a-z0-9]+)+|ID"),)),
     "show": _HYPOTHESIS,
     "accept": _HYPOTHESIS,
     "release": _HYPOTHESIS,
@@ -197,7 +197,7 @@ def _put(given: dict[str, Any], grammar: Grammar, option: str, value: str) -> No
 
 
 def _shown(value: Any) -> str:
-    placeholder = isinstance(value, str) and len(value) == 1 and value.isupper()
+    placeholder = isinstance(value, str) and value in ("A", "B", "H", "ID")
     return str(value) if placeholder else json.dumps(value, ensure_ascii=False)
 
 

@@ -74,6 +74,11 @@ def test_looks_order_whatever_they_showed(gains: list[float]) -> None:
     assert seen[action.hypothesis] == pytest.approx(best, abs=1e-9)
 
 
+def test_those_that_were_not_looked_at_are_not_counted() -> None:
+    action = decide(with_looks(campaign(None, None, None, 0.0), {1: 2.0, 2: 1.0, 3: 12.5}))
+    assert "the best of 3 untested" in action.why
+
+
 def test_a_look_is_short_beside_a_run_and_within_the_budget() -> None:
     assert pays(20.0, 40.0, 3, None)
     assert not pays(30.0, 40.0, 3, None)

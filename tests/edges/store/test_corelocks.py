@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -88,6 +89,21 @@ def test_who_shares_the_cores_leaves_a_note_and_is_told_of_the_others(cores: lis
         assert [line.partition(" measures")[0] for line in said] == [OTHER]
         held.enter_context(hold(0, said))
         assert len(said) == 2
+
+
+def test_who_holds_the_choice_keeps_nobody_from_sharing(
+    cores: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "ENDING_S", 0.1)
+    with hold(0):
+        pass
+    said: list[str] = []
+    with open(Path(os.environ[hostlocks.VARIABLE]) / "CPU.lock", "r+b") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with hold(0, said) as fds:
+            assert fds == ()
+        assert busy(1) == "the locks of the cores are held by an unknown process"
+    assert said[0].startswith("the locks of the cores are held by an unknown process")
 
 
 def test_a_folder_that_is_not_safe_stops_locks_and_no_note(folder: Path, cores: list[int]) -> None:

@@ -58,7 +58,9 @@ def roles(campaign: Campaign) -> list[str]:
 
 
 @pytest.mark.slow
-def test_what_waits_alike_is_looked_at_once_and_the_best_goes_first(tmp_path: Path) -> None:
+def test_what_waits_alike_is_looked_at_once_and_the_best_goes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     campaign, said = made(tmp_path / "repo", "12s"), list[str]()
     with claimed_campaign(campaign.folder, lambda live: said.append(live.remark or ""), "test") as cycle:
         first = screened(cycle, weighed(cycle.loaded))
@@ -75,6 +77,11 @@ def test_what_waits_alike_is_looked_at_once_and_the_best_goes_first(tmp_path: Pa
     gains = looks.gains(loaded)
     assert gains[3] > gains[1]
     assert gains[2] == float("-inf")
+    # What was interrupted looked at nothing.
+    ended = looks._evidence(loaded, looks.newest(loaded)[2]).model_copy(update={"outcome": "INTERRUPTED"})
+    monkeypatch.setattr(looks, "_evidence", lambda *_: ended)
+    assert looks.newest(loaded) == {}
+    monkeypatch.undo()
     # A change that is another now was not looked at.
     entries = replace(loaded, interventions={**loaded.interventions, 3: loaded.interventions[1]})
     assert sorted(looks.newest(entries)) == [1, 2]

@@ -59,6 +59,14 @@ def test_a_program_that_is_not_there_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_no_campaign_begins_with_a_command_that_failed(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("raise ValueError('no')")
+    answer = gpudebug(tmp_path, "--json", "why", "--", "python", "train.py").json
+    assert answer["next_command"].startswith("gpudebug why ")
+    again = gpudebug(tmp_path, "--json", "diagnose", answer["folder"]).json
+    assert "--from" not in again["next_command"]
+
+
 def test_how_long_a_look_goes_on() -> None:
     assert plan_for(None, to_the_end=True) is None
     assert plan_for(20.0, to_the_end=False) == RunPlan(20.0, learns=False, most_s=20.0)

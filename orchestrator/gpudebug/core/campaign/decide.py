@@ -282,7 +282,8 @@ def _promise(c: Campaign, h: HypothesisState) -> str:
         return f", the first in the file: {c.unweighed}"
     if h.looked is not None:
         seen = gain(c.metric, h.looked) if h.looked > 0 else "no gain"
-        return f", the best of {among} untested by a short look each ({seen} there, no verdict)"
+        looked = sum(other.looked is not None for other in waiting(c, h.mechanical))
+        return f", the best of {looked} untested by a short look each ({seen} there, no verdict)"
     if h.worth is None or h.worth <= 0:
         return ""
     expected = gain(c.metric, h.worth * h.cost_s) if h.cost_s else f"{h.worth:.2g} a device-second"

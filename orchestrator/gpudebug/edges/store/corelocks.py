@@ -30,17 +30,17 @@ def core_locks(
     descriptors for the warden. With 0 no core is held, and a note says that somebody measures here.
 
     Raises BusyError at once where too few are free, after ENDING_S where a dead holder's run does not end;
-    StoreError as `device_locks` does, but of a note, which only is left out. `warn` is given a line for
-    another gpudebug that measures on these cores.
+    StoreError as `device_locks` does; neither of them for a note, which is left out with a line to `warn`.
+    `warn` is given a line for another gpudebug that measures on these cores, too.
     """
     with contextlib.ExitStack() as held:
         try:
             folders = lock_folders(held, warn)
             fds = tuple(fd for folder in folders for fd in _taken(folder, count, holder, held))
-        except StoreError as e:
+        except (StoreError, BusyError) as e:
             if count:
                 raise
-            warn(f"{e}. Until then no other gpudebug is told that this one measures on the cores")
+            warn(f"{e}. Until then other gpudebugs do not see that this one measures on the cores")
             yield ()
             return
         for other in _beside(folders[0], fds, count):

@@ -22,7 +22,7 @@ from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.records import Failure
 from gpudebug.core.samples.table import looks_like_samples
-from gpudebug.core.words import Outcome
+from gpudebug.core.words import Outcome, ended_as_planned
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record
@@ -105,10 +105,12 @@ def diagnose(directory: Path, run: str | None = None) -> DiagnoseAnswer:
 
 
 def _look(directory: Path, run: str) -> str | None:
-    """RUN as `init --from` takes it, if `gpudebug why` made it of a command."""
+    """RUN as `init --from` takes it, if `gpudebug why` made it of a command that ended as planned."""
     place = place_of(directory, None, run)
     record = stored_record(store.RunFolder(place, lambda text: text), "run.json") if place else {}
     if place is None or record.get("role") != ROLE or record.get("attached") is not None:
+        return None
+    if not ended_as_planned(record.get("outcome")):
         return None
     return os.path.relpath(place, directory)
 

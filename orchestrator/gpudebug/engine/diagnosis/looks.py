@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 from gpudebug.core.campaign.screening import seen_gain
+from gpudebug.core.records import Evidence
+from gpudebug.core.verdict.judge import is_infrastructure
 from gpudebug.core.words import Status, ended_as_planned
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record
@@ -24,7 +26,7 @@ def gains(loaded: Loaded) -> dict[int, float]:
         if not ended_as_planned(loaded.records[name].get("outcome")):
             found[number] = -math.inf
             continue
-        after = loaded.metric.recorded(stored_record(loaded.workspace.run(name), "evidence.json"))
+        after = loaded.metric.value(_evidence(loaded, name))
         gain = seen_gain(loaded.metric, before, after)
         if gain is not None:
             found[number] = gain
@@ -32,7 +34,10 @@ def gains(loaded: Loaded) -> dict[int, float]:
 
 
 def newest(loaded: Loaded) -> dict[int, str]:
-    """The newest run that looked at each waiting hypothesis with the change it has now, by number."""
+    """The newest run that looked at each waiting hypothesis with the change it has now, by number.
+
+    One that was interrupted, or lost its device, looked at nothing.
+    """
     roles = {str(r.get("role")) for r in loaded.records.values()}
     changes = {
         f"{PREFIX}{h.number}": (h.number, change.text)
@@ -46,6 +51,11 @@ def newest(loaded: Loaded) -> dict[int, str]:
     found = dict[int, str]()
     for name in like_baseline(loaded, changes, failed=True):
         number, text = changes[loaded.records[name]["role"]]
-        if loaded.records[name].get("change") == loaded.workspace.scrub(text):
+        same = loaded.records[name].get("change") == loaded.workspace.scrub(text)
+        if same and not is_infrastructure(_evidence(loaded, name)):
             found[number] = name
     return found
+
+
+def _evidence(loaded: Loaded, name: str) -> Evidence:
+    return Evidence.model_validate(stored_record(loaded.workspace.run(name), "evidence.json"))
