@@ -1,4 +1,4 @@
-"""An answer as a model reads it: the same keys, without what is empty, raw or said twice, figures rounded."""
+"""An answer as a model reads it: the same keys, without what is empty, raw or repeated, figures rounded."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ RAW = frozenset(
 def compact(document: dict[str, Any]) -> dict[str, Any]:
     """The answer without keys that are null or empty, without raw tables, and its figures rounded.
 
-    A page says what a diagnosis says, so the page goes alone. How to write the code of a change is told of
-    the first cause only, and of none if the diagnosis abstains: `catalogue` tells it of each.
+    A page has all of the diagnosis, so the page goes alone. Only the first cause has instructions for the
+    code of a change, and none if the diagnosis abstains: `catalogue` has those of each.
     """
-    said = {"diagnosis"} if document.get("brief") else set()
+    repeated = {"diagnosis"} if document.get("brief") else set()
     if _count(document) > LISTED:
         document = {**document, "groups": [_ids(group) for group in document["groups"]]}
     causes = document.get("causes") or []
-    told = 0 if document.get("abstains") else 1
-    rows = [row if place < told else _without_instructions(row) for place, row in enumerate(causes)]
+    detailed = 0 if document.get("abstains") else 1
+    rows = [row if place < detailed else _without_instructions(row) for place, row in enumerate(causes)]
     short: dict[str, Any] = _short(
-        {k: rows if k == "causes" else v for k, v in document.items() if k not in said}
+        {k: rows if k == "causes" else v for k, v in document.items() if k not in repeated}
     )
     return short
 

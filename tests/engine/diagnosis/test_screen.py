@@ -69,7 +69,9 @@ def test_what_waits_alike_is_looked_at_once_and_the_best_goes_first(
         assert decide(screened(cycle, weighed(cycle.loaded))).hypothesis == 3
         assert len(roles(campaign)) == 4
         record_order(cycle.loaded, "test")
-    assert any("hypotheses 1, 2, 3 wait alike: 3 short looks order them" in line for line in said)
+    assert any(
+        "hypotheses 1, 2, 3 have the same expected gain: 3 short looks order them" in line for line in said
+    )
     found = status(campaign.folder).next
     assert found.hypothesis == 3
     assert "the best of 3 untested by a short look each" in found.why

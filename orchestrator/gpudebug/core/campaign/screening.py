@@ -1,4 +1,4 @@
-"""Which hypotheses get a short look before one is tested, and what it tells. A look is no verdict."""
+"""Which hypotheses get a short look before one is tested, and what it shows. A look is not a verdict."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _OF_A_RUN = 0.6
 def tied(campaign: Campaign) -> tuple[int, ...]:
     """The hypotheses that wait with the same best claim to be tested next, at least three, at most eight.
 
-    None if one stands out, since its turn is known. The diagnosis may promise nothing of them: it knows the
-    catalogue's causes alone.
+    None if one stands out, since its turn is known. The diagnosis may expect no gain of them: it knows only
+    the catalogue's causes.
     """
     action = decide(campaign)
     first = next((h for h in campaign.hypotheses if h.number == action.hypothesis), None)
@@ -35,7 +35,7 @@ def tied(campaign: Campaign) -> tuple[int, ...]:
 def pays(look_s: float, run_s: float, looks: int, left_s: float | None) -> bool:
     """Whether so many looks of `look_s` seconds are worth it beside runs of `run_s` each.
 
-    A look that takes most of a run tells less than the run would. `left_s` is what the budget has left.
+    A look that takes most of a run shows less than the run would. `left_s` is what the budget has left.
     """
     return look_s <= _OF_A_RUN * run_s and (left_s is None or looks * look_s + run_s < left_s)
 

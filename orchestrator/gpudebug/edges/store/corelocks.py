@@ -1,7 +1,7 @@
-"""Locks of the cores that a CPU stand-in of a given size has to itself, and notes of those that share them.
+"""Locks of the cores that a CPU stand-in of a given size has to itself, and notes of runs that share cores.
 
 A core is locked as a GPU is, in the same folder. Which of the allowed cores does not matter, since no process
-is bound to one: whoever wants N takes the first N that are free.
+is bound to one: a run that needs N takes the first N that are free.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def core_locks(
     count: int, holder: Mapping[str, object], warn: Callable[[str], None] = lambda text: None
 ) -> Iterator[tuple[int, ...]]:
     """Hold `count` of the cores that this process may use, all of them if it may use fewer; yields
-    descriptors for the warden. With 0 no core is held, and a note says that somebody measures here.
+    descriptors for the warden. With 0 no core is held, and a note records that a run measures here.
 
     Raises BusyError at once where too few are free, after ENDING_S where a dead holder's run does not end;
     StoreError as `device_locks` does; neither of them for a note, which is left out with a line to `warn`.
@@ -51,7 +51,7 @@ def core_locks(
 def _taken(
     folder: LockFolder, count: int, holder: Mapping[str, object], held: contextlib.ExitStack
 ) -> list[int]:
-    """Locks of the first free cores, or of the first free note; several tell each other apart by a mutex."""
+    """Lock the first free cores, or the first free note, while no other process chooses."""
     if not count:
         with _choosing(folder):
             return [fd for _, fd in _free(folder, _notes(), 1, holder, held)]
@@ -80,7 +80,7 @@ def _notes() -> list[str]:
 
 @contextlib.contextmanager
 def _choosing(folder: LockFolder) -> Iterator[None]:
-    """Alone for the milliseconds of a choice: two who each want two cores would else take one each."""
+    """Exclude other choices for some milliseconds: else two runs that need two cores could take one each."""
     name = f"{_CPU}.lock"
     fd = folder.open_shared(name)
     try:
@@ -102,7 +102,7 @@ def _free(
     holder: Mapping[str, object],
     held: contextlib.ExitStack,
 ) -> list[tuple[str, int]]:
-    """Stem and descriptor of at most `wanted` locks that nobody held, in order; `held` gives them back."""
+    """Take at most `wanted` free locks, in order: stem and descriptor of each; `held` gives them back."""
     found: list[tuple[str, int]] = []
     for stem in stems:
         if len(found) == wanted:
@@ -117,7 +117,7 @@ def _free(
 
 
 def _locked(folder: LockFolder, name: str) -> int | None:
-    """The descriptor of this lock, now ours; None if somebody has it."""
+    """Take this lock: its descriptor, None if another process has it."""
     while True:
         fd = folder.open_shared(name)
         try:
@@ -138,7 +138,7 @@ def _too_few(wanted: int, allowed: int, free: int, others: Sequence[Mapping[str,
 
 
 def _beside(folder: LockFolder, mine: Sequence[int], count: int) -> list[Mapping[str, Any]]:
-    """Who else measures on these cores, each once."""
+    """Holders of other locks and notes of these cores, each once."""
     own = {os.fstat(fd).st_ino for fd in mine}
     stems = [*_notes(), *map(_core, sorted(os.sched_getaffinity(0)))]
     found: dict[str, Mapping[str, Any]] = {}

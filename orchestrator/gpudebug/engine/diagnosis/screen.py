@@ -28,7 +28,7 @@ def screened(cycle: Cycle, campaign: Campaign) -> Campaign:
 
     Each is run once for a part of a run's window, unless a look at it is recorded. Only changes of options
     and variables are looked at, only where gpudebug may end a run, and only if that saves device time. A look
-    that fails promises nothing; the trial tells why.
+    that fails goes last; its trial shows why.
     """
     changes = _changes(cycle, tied(campaign))
     known = newest(cycle.loaded) if changes else {}
@@ -45,7 +45,7 @@ def screened(cycle: Cycle, campaign: Campaign) -> Campaign:
         return campaign
     names = ", ".join(map(str, changes))
     remarks(cycle.report)(
-        f"hypotheses {names} wait alike: {len(missing)} short looks order them, "
+        f"hypotheses {names} have the same expected gain: {len(missing)} short looks order them, "
         f"{numbers.duration(plan.window_s)} of steady training each"
     )
     for number in missing:
@@ -63,7 +63,7 @@ def _changes(cycle: Cycle, tied_ones: tuple[int, ...]) -> dict[int, TrialChange]
             change = change_of(loaded, number)
             refuse_before_running(loaded, number, change.intervention, synonyms)
         except GpudebugError:
-            continue  # Its own trial says what is wrong with it.
+            continue  # Its own trial reports what is wrong with it.
         if change.patch is None:
             found[number] = change
     return found
@@ -93,7 +93,7 @@ def _look(cycle: Cycle, bench: Bench, number: int, change: TrialChange, base: Pr
     try:
         applied, server = apply_change(cycle.loaded, number, change.intervention, base)
     except InterventionError:
-        return  # Its own trial says what is wrong with it.
+        return  # Its own trial reports what is wrong with it.
     variables = {name for name, value in applied.env.items() if value != base.env.get(name)}
     job = replace(
         base,
