@@ -22,7 +22,7 @@ from gpudebug.engine.status.summary import record
 from gpudebug.engine.trial import recover
 from gpudebug.engine.trial.judge import evidence_of
 from gpudebug.engine.trial.original import CHECK, Originals, named, other_side, there_already
-from gpudebug.engine.trial.together import contrast_of, differed, together
+from gpudebug.engine.trial.together import NOT_YET, contrast_of, differed, together
 from gpudebug.engine.trial.unmodified import run_once
 
 COMMAND = "gpudebug check"
@@ -121,7 +121,7 @@ def _expected(loaded: Loaded) -> _Expected:
     raise NothingToCheck(
         f"what was accepted was not measured together: {found.why or 'its sides were not run in turn'}",
         file=where,
-        next="gpudebug baseline workload",
+        next="gpudebug next" if found.why == NOT_YET else "gpudebug baseline workload",
     )
 
 
