@@ -64,10 +64,13 @@ def test_a_session_that_renames_itself_stays_what_it_was(campaign: Campaign, nam
         ("loop --agent 'touch pwned'", 1),
         ("init --command 'touch pwned'", 1),
         ("init --reference 'touch pwned'", 1),
+        ("check", 1),
     ],
 )
 @pytest.mark.parametrize("name", ["", "GPUDEBUG_SESSION= ", "env -i "])
-def test_a_session_runs_no_command_of_its_own(campaign: Campaign, words: str, status: int, name: str) -> None:
+def test_a_session_does_not_run_what_is_for_a_person(
+    campaign: Campaign, words: str, status: int, name: str
+) -> None:
     done = below(campaign, f"{name}$GPUDEBUG {words}")
     assert done.returncode == status, done.stderr
     assert "is for a person" in done.stderr and "session a" in done.stderr

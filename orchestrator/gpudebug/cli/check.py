@@ -96,16 +96,17 @@ def verify(
 def check(directory: Directory = None, json: Json = False) -> None:
     """Measure again whether what was accepted still gains as much.
 
-    With and without it in turn; a regression beyond the intervals is exit status 1, for CI.
+    With and without it in turn; a regression beyond the intervals is exit status 1. For a person and CI.
     """
     folder = choose(directory, json)
-    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.engine.campaign.session import persons_only
     from gpudebug.engine.cycle.check import check as engine
     from gpudebug.terminal.acceptance import checked as render
     from gpudebug.terminal.live import LiveLine
 
+    persons_only("measuring again what was accepted", "gpudebug status has what it gained")
     with LiveLine() as live:
-        answer = engine(folder, live, session_of())
+        answer = engine(folder, live)
     print_(answer, render)
     if answer.regressed:
         raise typer.Exit(1)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -115,6 +117,36 @@ def test_a_shell_command_takes_variables_and_no_flags() -> None:
         accepted_changes.effective(workload, steps("--env A=1", "--set --a=2"), OPENED)
     assert (caught.value.file, caught.value.line) == ("p.md", 20)
     assert caught.value.next
+
+
+@pytest.mark.parametrize(
+    ("command", "shell"),
+    [
+        ("cd sub && sh -c 'echo \"$A|$X\"' | cat", True),
+        ("printf ''\necho \"$A|$X\"", True),
+        ("""sh -c 'echo "$A|$X"'""", False),
+        (["sh", "-c", 'echo "$A|$X"'], False),
+    ],
+)
+def test_the_command_to_type_brings_the_variables_to_the_training(
+    tmp_path: Path, command: str | list[str], shell: bool
+) -> None:
+    (tmp_path / "sub").mkdir()
+    stack = steps('--compound --env "A=it\'s" --env X=2')
+    workload = accepted_changes.effective(Workload(command=command, shell=shell), stack, OPENED)
+    typed = accepted_changes.spoken(workload, stack)
+    done = subprocess.run(["/bin/sh", "-c", typed], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "it's|2\n"
+
+
+@pytest.mark.parametrize("shell", [False, True])
+def test_the_command_to_type_has_a_name_for_what_gpudebug_replaces(shell: bool) -> None:
+    workload = Workload(command="t --out={run} --to {run_dir}/x --keep={other}", shell=shell)
+    assert accepted_changes.spoken(workload, ()) == "t --out=run-1 --to run-1/x --keep={other}"
+    stack = steps("--env A=out/{run}")
+    with_it = accepted_changes.effective(workload, stack, OPENED)
+    assert "A=out/run-1 " in accepted_changes.spoken(with_it, stack)
+    assert "{run" not in accepted_changes.spoken(with_it, stack)
 
 
 def test_the_accepted_patches_in_their_order() -> None:

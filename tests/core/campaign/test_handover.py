@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from gpudebug.core.campaign.handover import JudgedChange, of_campaign, of_session
+from gpudebug.core.campaign.handover import JudgedChange, of_campaign, of_nothing, of_session
 from gpudebug.core.words import Status
 
 FASTER = JudgedChange(
@@ -54,3 +54,17 @@ def test_a_campaign_tells_what_is_accepted_and_what_is_left_to_accept() -> None:
         "(out of budget), with 3 hypotheses tested. No change was VALIDATED. "
         "Your checkout and gpudebug.yaml are as they were."
     )
+
+
+def test_a_session_without_a_proposal_tells_why_and_what_was_tested() -> None:
+    told = of_nothing("the rest is the GPU's own time.", 1, [CRASHED], [])
+    assert told == (
+        "This session proposes nothing more: the rest is the GPU's own time. 1 hypothesis is tested: "
+        "hypothesis 2 (The data are made anew) is REJECTED. By its word nothing likely is left. "
+        "Your checkout and gpudebug.yaml are as they were."
+    )
+    assert "0 hypotheses are tested. By" in of_nothing("all good", 0, [], [])
+    many = [CRASHED._replace(number=n) for n in range(1, 6)]
+    told = of_nothing("w", 5, many, [FASTER])
+    assert "hypothesis 5 (The data are made anew) is REJECTED, and 2 before." in told
+    assert "hypothesis 2 (" not in told and "2.05x (95% CI" in told and "`gpudebug accept 1`" in told

@@ -64,6 +64,16 @@ def test_a_gain_that_is_there_is_kept_and_the_campaign_is_as_it_was(campaign: Ca
     assert campaign.json("verify")["ok"] is True
 
 
+def test_a_session_measures_nothing_by_it(campaign: Campaign) -> None:
+    campaign.pin()
+    runs_at(campaign, 58)
+    before = sorted(path.name for path in (campaign.folder / "runs").iterdir())
+    error = campaign.json("check", status=1, env={"GPUDEBUG_SESSION": "a"})["error"]
+    assert "is for a person, and this is session a" in error["message"]
+    assert error["next"].startswith("gpudebug status")
+    assert sorted(path.name for path in (campaign.folder / "runs").iterdir()) == before
+
+
 def test_a_regression_is_confirmed_by_more_runs_and_is_exit_status_1(campaign: Campaign) -> None:
     runs_at(campaign, 25)
     answer = campaign.json("check", status=1)

@@ -53,6 +53,23 @@ def test_a_person_ends_it_alone(recorded: Campaign) -> None:
     assert recorded.json("next", status=4, env={"GPUDEBUG_SESSION": "a"})["why"] == answer["why"]
 
 
+def test_both_ends_tell_what_can_be_handed_on(told: Campaign) -> None:
+    text = told.progress.read_text()
+    told.progress.write_text(text[: text.index("### Hypothesis 2")])
+    ended = none(told, "a")["tell"]
+    assert ended.startswith(
+        f"This session proposes nothing more: {WHY}. 1 hypothesis is tested: hypothesis 1"
+    )
+    assert "is VALIDATED" in ended and "(95% CI +" in ended and "`gpudebug accept 1`" in ended
+    assert "Your checkout and gpudebug.yaml are as they were." in ended
+    again = told.run("next", env={"GPUDEBUG_SESSION": "a"}).expect(7).out
+    assert f"Tell the user:\n{ended}" in again
+    over = none(told, "b", status=4)["tell"]
+    assert over.startswith("The campaign has ended (nothing left to propose, by the word of sessions a, b")
+    assert "with 1 hypothesis tested. Hypothesis 1" in over and "`gpudebug accept 1`" in over
+    assert told.json("next", status=4)["tell"] == over
+
+
 def test_a_verdict_in_between_makes_it_a_new_row(recorded: Campaign) -> None:
     none(recorded, "a")
     recorded.add("\n### Hypothesis 1: By hand\n- **Status**: REJECTED\n")

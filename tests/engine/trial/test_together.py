@@ -11,7 +11,7 @@ from tests.support.campaigns import Campaign, commit_all
 from gpudebug.core.answers.hypotheses import CombinedGain
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.trial.together import together
+from gpudebug.engine.trial.together import NOT_YET, together
 
 
 def found(campaign: Campaign) -> CombinedGain:
@@ -103,3 +103,54 @@ def test_what_else_changed_is_said(adopted: Campaign, part: str) -> None:
         said = "the command in gpudebug.yaml has changed in between"
     _, note = found(adopted).notes
     assert note.startswith(said)
+
+
+def recorded_with_the_second(campaign: Campaign) -> None:
+    """Both changes are VALIDATED on one baseline; the first is accepted after the other was measured."""
+    campaign.json("accept", "2")
+    campaign.json("next")
+    assert campaign.json("status")["together"]["text"].startswith("GPU util 20.")
+    campaign.json("accept", "1")
+
+
+def test_a_contrast_without_what_was_accepted_since_is_none_of_both(judged: Campaign) -> None:
+    recorded_with_the_second(judged)
+    status = judged.json("status")
+    assert (status["together"]["text"], status["together"]["why"]) == (None, NOT_YET)
+    assert "\nTogether: not measured yet; `gpudebug next`" in judged.run("report", "--markdown").expect(0).out
+    refused = judged.json("check", status=1)["error"]
+    assert NOT_YET in refused["message"] and refused["next"] == "gpudebug next"
+    judged.json("next")
+    both = found(judged)
+    assert both.paired and both.text is not None
+
+
+def test_the_same_of_sides_that_were_not_run_in_turn(judged: Campaign) -> None:
+    recorded_with_the_second(judged)
+    at_other_times(judged)
+    assert found(judged).why == NOT_YET
+    # Neither command nor code are as they were; the time of the acceptance tells.
+    judged.config.write_text(judged.config.read_text().replace("--work=0.2", "--work=0.2 --new=1"))
+    (judged.folder / "train.py").write_text("# mine\n" + (judged.folder / "train.py").read_text())
+    commit_all(judged.folder)
+    assert found(judged).why == NOT_YET
+
+
+def test_a_change_that_is_taken_back_is_in_no_contrast(adopted: Campaign) -> None:
+    text = adopted.progress.read_text()
+    adopted.progress.write_text(text.replace("- **Accepted**: 2\n", ""))
+    assert [h.number for h in load(adopted.folder).recorded] == [2]
+    assert found(adopted).why == NOT_YET
+    at_other_times(adopted)
+    assert found(adopted).why == NOT_YET
+
+
+def test_code_of_the_users_own_and_a_flag_that_was_adopted_leave_the_contrast(adopted: Campaign) -> None:
+    before = found(adopted).text
+    (adopted.folder / "train.py").write_text("# mine\n" + (adopted.folder / "train.py").read_text())
+    commit_all(adopted.folder)
+    assert found(adopted).text == before
+    adopted.config.write_text(adopted.config.read_text().replace("--lr=0.1", "--lr=0.2"))
+    assert found(adopted).text == before
+    adopted.config.write_text(adopted.config.read_text().replace("--lr=0.2", "--lr=0.2 --new=1"))
+    assert found(adopted).why == NOT_YET

@@ -9,10 +9,12 @@ from typing import NamedTuple
 from gpudebug.core.change import server_side
 from gpudebug.core.change.intervention import Intervention, parse
 from gpudebug.core.change.permits import NOTHING_MORE, Allowed
-from gpudebug.core.config import ServerSettings, Workload
+from gpudebug.core.config import ServerSettings, Workload, expand_text
 from gpudebug.core.errors import InterventionError, NoEffect
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
+
+_A_RUN = "run-1"
 
 
 class AcceptedChange(NamedTuple):
@@ -89,10 +91,21 @@ def effective(
 
 
 def spoken(workload: Workload, stack: Sequence[AcceptedChange]) -> str:
-    """The command as a person types it, behind the variables that these changes set."""
+    """The command as a person types it, behind the variables that these changes set.
+
+    A shell's text gets them through `env`: in front of it they would be those of its first command alone.
+    `{run}` and `{run_dir}` are the word `run-1`: a shell has no value for them.
+    """
     names = dict.fromkeys(c.name for step in stack for c in step.intervention.changes if c.kind == "env")
-    values = [f"{name}={shlex.quote(workload.env[name])}" for name in names if name in workload.env]
-    return " ".join([*values, workload.text])
+    values = [f"{name}={shlex.quote(_named(workload.env[name]))}" for name in names if name in workload.env]
+    text = _named(workload.text)
+    if workload.shell and values:
+        return " ".join(["env", *values, "sh -c", shlex.quote(text)])
+    return " ".join([*values, text])
+
+
+def _named(text: str) -> str:
+    return expand_text(text, run=_A_RUN, run_dir=_A_RUN)
 
 
 def already(

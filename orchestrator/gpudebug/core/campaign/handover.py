@@ -35,6 +35,24 @@ def of_session(tested: JudgedChange) -> str:
     return f"{_told(tested)} {_adopt(tested) or _AS_IT_WAS}"
 
 
+def of_nothing(
+    reason: str, count: int, tested: Sequence[JudgedChange], validated: Sequence[JudgedChange]
+) -> str:
+    """What a session ends with that proposes nothing, and why; `count` hypotheses are tested, `tested` those
+    that have their runs, the newest last. `validated` are those not accepted yet, the best first."""
+    parts = [f"This session proposes nothing more: {reason.rstrip('.')}."]
+    shown = "; ".join(f"hypothesis {one.number} ({one.title}) is {one.status}" for one in tested[-_NAMED:])
+    parts.append(
+        f"{count} {_plural(count)} {'is' if count == 1 else 'are'} tested{f': {shown}' if shown else ''}"
+        f"{f', and {count - _NAMED} before' if shown and count > _NAMED else ''}."
+    )
+    if not validated:
+        parts.append(f"By its word nothing likely is left. {_AS_IT_WAS}")
+        return " ".join(parts)
+    parts += ["By its word nothing likely is left beside this.", _told(validated[0]), _adopt(validated[0])]
+    return " ".join(parts)
+
+
 def of_campaign(
     ending: str,
     tested: int,

@@ -55,7 +55,7 @@ def standing(loaded: Loaded, document: progress.ProgressFile | None = None) -> s
 
 def _device_time(loaded: Loaded) -> float:
     """Seconds that runs of this campaign held a device; an imported run held none here, and those of
-    `gpudebug check`, which guards a campaign that may be over, are no part of its budget."""
+    `gpudebug check`, which a person or CI runs on a campaign that may be over, are no part of its budget."""
     return sum(
         r.get("duration_s") or 0.0
         for r in loaded.records.values()

@@ -22,7 +22,7 @@ from gpudebug.engine.status.summary import record
 from gpudebug.engine.trial import recover
 from gpudebug.engine.trial.judge import evidence_of
 from gpudebug.engine.trial.original import CHECK, Originals, named, other_side, there_already
-from gpudebug.engine.trial.together import contrast_of, differed, together
+from gpudebug.engine.trial.together import NOT_YET, contrast_of, differed, together
 from gpudebug.engine.trial.unmodified import run_once
 
 COMMAND = "gpudebug check"
@@ -67,14 +67,14 @@ class _Measured:
                 )
 
 
-def check(directory: Path, report: Report, session: str | None = None) -> CheckAnswer:
+def check(directory: Path, report: Report) -> CheckAnswer:
     """Measure the accepted state again; as often as a baseline, and up to `max_runs` times a side where that
-    would be a regression or leaves the load unlike.
+    would be a regression or leaves the load unlike. For a person and CI: no budget bounds it.
 
     Raises NothingToCheck if nothing is accepted, or its runs are not here; BaselineFailed if the accepted
     state does not complete any more.
     """
-    with claimed_campaign(directory, report, COMMAND, session) as claimed:
+    with claimed_campaign(directory, report, COMMAND) as claimed:
         cycle = recover.recovered(claimed)
         loaded = cycle.loaded
         expected = _expected(loaded)
@@ -90,7 +90,7 @@ def check(directory: Path, report: Report, session: str | None = None) -> CheckA
             remarks(report)(f"check: one more run of both sides: {answer.why}")
             measured.complete(count)
             answer = _answer(loaded, measured, expected, there)
-        record(loaded.workspace.root, session, cycle.command)
+        record(loaded.workspace.root, None, cycle.command)
     return answer
 
 
@@ -121,7 +121,7 @@ def _expected(loaded: Loaded) -> _Expected:
     raise NothingToCheck(
         f"what was accepted was not measured together: {found.why or 'its sides were not run in turn'}",
         file=where,
-        next="gpudebug baseline workload",
+        next="gpudebug next" if found.why == NOT_YET else "gpudebug baseline workload",
     )
 
 

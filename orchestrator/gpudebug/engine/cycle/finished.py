@@ -6,7 +6,7 @@ from gpudebug.core.answers.next import SessionDone
 from gpudebug.core.campaign.decide import ActionKind, decide
 from gpudebug.engine.campaign import claims
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.cycle.tell import session_told
+from gpudebug.engine.cycle.tell import nothing_told, session_told
 
 
 def finished(loaded: Loaded) -> SessionDone | None:
@@ -38,4 +38,5 @@ def _proposes_nothing(loaded: Loaded) -> SessionDone | None:
         campaign=loaded.config.campaign,
         why=f"session {loaded.session} has nothing to propose, stop here",
         files=(str(loaded.progress_path),),
+        tell=nothing_told(loaded),
     )

@@ -16,6 +16,7 @@ from gpudebug.engine.campaign.facts import standing
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.cycle.finished import finished
+from gpudebug.engine.cycle.tell import campaign_told
 
 _LOOKED_AT = 1 << 16
 
@@ -104,4 +105,5 @@ def _stopped(loaded: Loaded, action: Action) -> Request:
         worktree=None,
         next_command="gpudebug status",
         files=(str(loaded.progress_path),),
+        tell=campaign_told(loaded, action.why),
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gpudebug.core.campaign import accepted_changes
 from gpudebug.core.campaign.accepted_changes import AcceptedChange, spoken
-from gpudebug.core.campaign.handover import JudgedChange, of_campaign, of_session
+from gpudebug.core.campaign.handover import JudgedChange, of_campaign, of_nothing, of_session
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.progress import HypothesisEntry, harmless
+from gpudebug.core.progress import HypothesisEntry, harmless, nothing
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import VERDICTS, Status
+from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.trial.together import together
 
@@ -22,27 +25,46 @@ def session_told(loaded: Loaded, number: int | None) -> str | None:
     return of_session(one) if one is not None else None
 
 
+def nothing_told(loaded: Loaded) -> str:
+    """The paragraph of a session that said it has nothing to propose, with the reason that it gave."""
+    reasons = [said.why for said in nothing.read(loaded.document) if said.session == loaded.session]
+    judged = [h for h in loaded.document.hypotheses if h.status in VERDICTS]
+    return of_nothing(
+        harmless(loaded.workspace.scrub(reasons[-1]), limit=nothing.LONGEST) if reasons else "it says so",
+        loaded.campaign.tested,
+        _all_tested(loaded, sorted(judged, key=lambda h: [store.run_number(name) for name in h.runs])),
+        _all_tested(loaded, _not_accepted(loaded)),
+    )
+
+
 def campaign_told(loaded: Loaded, ending: str) -> str:
     """The paragraph of a campaign that has stopped."""
-    judged = [h for h in loaded.document.hypotheses if h.status in VERDICTS]
-    accepted = [one for h in loaded.recorded if (one := _tested(loaded, h)) is not None]
-    good = [
-        h
-        for h in judged
-        if h.status is Status.VALIDATED and loaded.order(h) is None and loaded.trials[h.number].counts
-    ]
-    good.sort(key=lambda h: _worth(loaded, h), reverse=True)
+    accepted = _all_tested(loaded, loaded.recorded)
     first = loaded.trials[loaded.recorded[0].number].verdict if loaded.recorded else None
     worth = together(loaded, first).text if first else None
     command = spoken(loaded.config.workload, loaded.stack) if accepted else None
     return of_campaign(
         loaded.workspace.scrub(ending),
         loaded.campaign.tested,
-        [one for h in good if (one := _tested(loaded, h)) is not None],
+        _all_tested(loaded, _not_accepted(loaded)),
         accepted,
         worth,
         loaded.workspace.scrub(command) if command else None,
     )
+
+
+def _not_accepted(loaded: Loaded) -> list[HypothesisEntry]:
+    """The VALIDATED ones that count and are not accepted yet, the best first."""
+    good = [
+        h
+        for h in loaded.document.hypotheses
+        if h.status is Status.VALIDATED and loaded.order(h) is None and loaded.trials[h.number].counts
+    ]
+    return sorted(good, key=lambda h: _worth(loaded, h), reverse=True)
+
+
+def _all_tested(loaded: Loaded, entries: Iterable[HypothesisEntry]) -> list[JudgedChange]:
+    return [one for h in entries if (one := _tested(loaded, h)) is not None]
 
 
 def _worth(loaded: Loaded, entry: HypothesisEntry) -> float:

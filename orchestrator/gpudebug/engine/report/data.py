@@ -29,7 +29,7 @@ from gpudebug.engine.report import hypotheses
 from gpudebug.engine.report.runs import ReportedRun, ReportedRuns, brief, detail, log_size, surroundings
 from gpudebug.engine.report.story import story
 from gpudebug.engine.status.answer import status_of
-from gpudebug.engine.trial.together import together
+from gpudebug.engine.trial.together import NOT_YET, together
 
 FORMAT = 1
 # A page stays below 10 MB, half of which is the script that draws it: so much is shown in full. With `_HALF`
@@ -206,13 +206,14 @@ def _gain(loaded: Loaded) -> dict[str, Any] | None:
         if (judged := loaded.trials[h.number])
     ]
     reference = loaded.baselines.get("reference")
+    found = together(loaded, dict(steps[0].verdict)) if steps and steps[0].verdict else None
     return gains.gain(
         loaded.metric,
         steps,
-        now=_now(loaded),
+        now=_now(loaded) if found is None or found.why != NOT_YET else None,
         reference=reference.figure(loaded.metric) if reference else None,
         target=goal(loaded.campaign),
-        together=plain(together(loaded, dict(steps[0].verdict))) if steps and steps[0].verdict else None,
+        together=plain(found) if found is not None else None,
     )
 
 

@@ -42,7 +42,7 @@ def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
     now = loaded.baselines["workload"].runs
     if set(then) & set(now):
         return gain(why="the baseline of today is the one before the first acceptance")
-    if not is_measured(loaded):
+    if not _after_the_trials(loaded):
         return gain(why=NOT_YET)
     try:
         before, paired = beside_baseline(loaded), True
@@ -51,6 +51,10 @@ def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
         after = [stored_run(loaded.workspace, name) for name in now]
     except GpudebugError as e:
         return gain(why=f"{e.file}: {e.message}", runs_before=then, runs_after=now)
+    if not (
+        _with_all_now(loaded, before, after) if paired else _nothing_accepted_since(loaded, before, after)
+    ):
+        return gain(why=NOT_YET)
     gain = partial(
         CombinedGain,
         metric=loaded.metric.name,
@@ -80,11 +84,44 @@ def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
     )
 
 
-def is_measured(loaded: Loaded) -> bool:
-    """Whether the baseline was recorded after the last acceptance."""
+def _after_the_trials(loaded: Loaded) -> bool:
+    """Whether the baseline was recorded after every trial of what is accepted."""
     runs = loaded.baselines["workload"].runs
     tested = [store.run_number(name) for h in loaded.recorded for name in h.runs]
     return bool(runs) and store.run_number(runs[0]) > max(tested, default=0)
+
+
+def _with_all_now(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> bool:
+    """Whether runs made in turn are without any and with exactly the changes that are accepted now.
+
+    By what the runs record: the checkout's own code may have changed since, and gpudebug.yaml may have got
+    the accepted flags.
+    """
+    wanted, plain = loaded.identities["workload"]["command"], base_identity(loaded, 0)["command"]
+    without = {m.record.identity.get("command") for m in before}
+    trees = {m.record.identity.get("tree") for m in before}
+    if without != {plain} and not in_command(loaded):
+        return False
+    made = {MeasuredCode(tree, loaded.code.patches).digest for tree in trees if tree}
+    return all(
+        m.record.identity.get("command") == wanted and made == {m.record.identity.get("tree")} for m in after
+    )
+
+
+def _nothing_accepted_since(
+    loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]
+) -> bool:
+    """Whether nothing was accepted, or taken back, since a baseline that was not run in turn was recorded.
+
+    A command or code of the user's that has changed in between is said beside the figure.
+    """
+    wanted, plain = loaded.identities["workload"], base_identity(loaded, 0)
+    then, now = before[0].record.identity, after[0].record
+    other = [key for key in ("command", "tree") if now.identity.get(key) != wanted[key]]
+    if any(then.get(key) == plain[key] for key in other):
+        return False
+    # Both times are host.now()'s, in UTC, and compare as text.
+    return not other or all(one.when <= now.start for one in (loaded.acceptances.entries or {}).values())
 
 
 def contrast_of(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> Combined:
