@@ -152,6 +152,21 @@ def test_locked_knobs_are_left_alone() -> None:
     assert found.refused == ("--set num_workers=4 touches --num_workers, which is locked",)
 
 
+@pytest.mark.parametrize(
+    ("flag", "command", "locked"),
+    [
+        ("ims_per_batch", "python train.py --ims-per-batch=8", "--batch_size"),
+        ("work", "python train.py --workers=0", "--workers"),  # argparse takes it for --workers.
+    ],
+)
+def test_what_propose_refuses_as_locked_is_not_offered(flag: str, command: str, locked: str) -> None:
+    made = tried_by(any={"set": {f"--{flag}": 4}})
+    [change, *_] = changes(offered(made, command))
+    found = offered(made, command, locked=[locked])
+    assert found.offers == ()
+    assert f"{change[0]} touches {locked}, which is locked" in found.refused
+
+
 def test_workers_rise_to_the_cores_unless_the_cause_waits() -> None:
     assert changes(offered(cause(), "python train.py", OWN, cores=2))[0][0] == "--set --workers=2"
     waiting = cause().model_copy(update={"waits": True})

@@ -44,11 +44,61 @@ def test_a_plain_parser_is_read_as_a_whole() -> None:
         ("def options():", "other = argparse.ArgumentParser()\n\ndef options():"),
         ("    group.add_argument", "    data.fill(group)\n    group.add_argument"),
         ("def options():", "def options(:"),
+        ("parser.parse_args()", "parser.parse_args([])"),
+        ("parser.parse_args()", "parser.parse_args(args=data.WORDS)"),
+        ("parser.parse_args()", "parser.parse_args(), parser.parse_args([])"),
+        ("parser.parse_args()", "data.reader.parse_args()"),
+        ("parser.parse_args()", "parser.parse_args([]), OmegaConf.from_cli()"),
+        ("parser.parse_args()", "parser.parse_args(), OmegaConf.from_cli()"),
+        ("argparse.ArgumentParser(", "data.ArgumentParser("),
+        ("argparse.ArgumentParser(", "data.MyArgumentParser("),
+        ('argparse.ArgumentParser(description="Train")', "HfArgumentParser(data.Args)"),
+        ('(description="Train")', "(data.Args)"),
+        ("import argparse", "from data import argparse"),
+        ("import argparse", "import argparse, data\nargparse = data"),
+        ("import argparse", "import argparse\nclass Own(argparse.ArgumentParser): pass"),
+        ("import argparse", "import argparse\nargparse.ArgumentParser = print"),
+        ("import data", "from data import *"),
+        ("import data", "from sys import argv"),
+        ("import data", "import tyro"),
+        ("import data", "from absl import flags"),
     ],
 )
 def test_what_may_know_more_is_not(old: str, new: str) -> None:
     assert old in PLAIN
     assert not read_whole([PLAIN.replace(old, new)])
+
+
+@pytest.mark.parametrize(
+    ("statement", "made"),
+    [
+        ("import argparse as ap", "ap.ArgumentParser("),
+        ("from argparse import ArgumentParser", "ArgumentParser("),
+        ("from argparse import ArgumentParser as Options", "Options("),
+        ("import argparse", "argparse.ArgumentParser('train', "),
+    ],
+)
+def test_the_plain_parser_under_whatever_name_it_is_imported(statement: str, made: str) -> None:
+    source = PLAIN.replace("argparse.BooleanOptionalAction", "'store_true'")
+    source = source.replace("argparse.ArgumentParser(", made).replace("import argparse", statement)
+    assert read_whole([source])
+    # One of the same name from elsewhere is another.
+    assert not read_whole([source.replace(statement, statement.replace("argparse", "data"))])
+
+
+OWN = """
+class ArgumentParser(argparse.ArgumentParser):
+    def __init__(self):
+        super().__init__()
+        self.add_argument("--workers")
+"""
+
+
+def test_a_parser_of_its_own_kind_may_know_more() -> None:
+    named = PLAIN.replace("argparse.ArgumentParser(description=", "ArgumentParser(description=")
+    assert not read_whole([named.replace("import data", OWN)])
+    assert not read_whole([named.replace("import data", "from data import ArgumentParser"), OWN])
+    assert not read_whole([PLAIN, "import argparse" + OWN])
 
 
 @pytest.mark.parametrize("beside", ["parser.parse_known_args()", "p = ArgumentParser()", "def broken(:"])

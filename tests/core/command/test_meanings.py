@@ -40,3 +40,59 @@ def test_a_locked_option_under_another_name() -> None:
     both = ["global_batch_size", "micro_batch_size"]
     assert by_meaning(["--global-batch-size"], ["--micro-batch-size"], both) == []
     assert by_meaning(["--global-batch-size"], ["--micro-batch-size"], both[:1]) != []
+
+
+@pytest.mark.parametrize(
+    ("locked", "name"),
+    [
+        ("--batch_size", "--bs"),
+        ("--batch_size", "--train-batch-size"),
+        ("--batch_size", "SOLVER.IMS_PER_BATCH"),
+        ("--lr", "SOLVER.BASE_LR"),
+        ("--max_steps", "SOLVER.MAX_ITER"),
+        ("--max_steps", "--max-iters"),
+        ("--steps", "--num_train_steps"),
+        ("--epochs", "num_train_epochs"),
+        ("--seed", "--random-seed"),
+        ("train.batch_size", "train.ims_per_batch"),
+        ("optim.lr", "++optim.learning_rate"),
+        ("--batch_size", "--data.batch_size"),
+        ("data.batch_size", "--batch_size"),
+    ],
+)
+def test_pairs_that_set_one_thing(locked: str, name: str) -> None:
+    assert by_meaning([locked], [name], [], ["data.batch_size"]) == [(locked, name)]
+
+
+@pytest.mark.parametrize(
+    ("locked", "name"),
+    [
+        ("--steps", "--policy.num_steps"),
+        ("--steps", "--policy.steps"),
+        ("--batch_size", "--eval.batch_size"),
+        ("--seed", "--env.seed"),
+        ("--seed", "--data.rng_seed"),
+        ("--steps", "--dataset.max_steps"),
+        ("--max_steps", "--num_steps"),
+        ("--max_steps", "--n-steps"),
+        ("--total-timesteps", "--num-steps"),
+        ("--max_steps", "--timesteps"),
+        ("--max_steps", "--max_episode_steps"),
+        ("train.batch_size", "val.batch_size"),
+        ("--batch_size", "--eval_batch_size"),
+        ("--batch_size", "--rollout_batch_size"),
+        ("--batch_size", "--gen-batch-size"),
+        ("--batch_size", "--minibatch_size"),
+        ("--batch_size", "--val_samples_per_gpu"),
+        ("--seq_len", "--max_tokens"),
+        ("--seq_len", "--max_new_tokens"),
+        ("--img-size", "--crop-size"),
+        ("--batch_size", "TEST.IMS_PER_BATCH"),
+        ("SOLVER.IMS_PER_BATCH", "TEST.IMS_PER_BATCH"),
+        # The adapter's own two: there is a reason for them.
+        ("train.global_batch_size", "train.micro_batch_size"),
+    ],
+)
+def test_pairs_that_set_two_things(locked: str, name: str) -> None:
+    adapter = ["steps", "batch_size", "train.global_batch_size", "train.micro_batch_size"]
+    assert by_meaning([locked], [name], [], adapter) == []

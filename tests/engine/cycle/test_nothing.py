@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, contents
+from tests.support.tampering import substitute
 
 from gpudebug.core.errors import StoreError
 from gpudebug.core.progress.nothing import read
@@ -131,6 +132,35 @@ def test_a_write_that_fails_leaves_nothing_said_and_can_be_repeated(
     assert propose_nothing(recorded.folder, WHY, "a").action == "stop"
     assert recorded.progress.read_bytes() == after
     assert said(recorded) == ["a"]
+
+
+def test_a_kill_between_record_and_line_said_nothing(
+    recorded: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_file = store.replace_file
+
+    def dies(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "replace_file", dies)
+    with pytest.raises(KeyboardInterrupt):
+        propose_nothing(recorded.folder, WHY)
+    assert len(list((recorded.folder / ".git/gpudebug/said").glob("*/nothing.json"))) == 1
+    monkeypatch.setattr(store, "replace_file", replace_file)
+    assert recorded.json("next", status=5)["action"] == "propose"
+    assert recorded.json("verify")["ok"]
+    assert none(recorded, "a")["session_done"]
+    assert said(recorded) == ["a"]
+    assert recorded.json("verify")["ok"]
+
+
+@pytest.mark.parametrize("other", ["a person,", "session b,"])
+def test_a_line_that_was_edited_ends_nothing(recorded: Campaign, other: str) -> None:
+    none(recorded, "a")
+    substitute(recorded.progress, "session a,", other)
+    assert recorded.json("next", status=5)["action"] == "propose"
+    assert none(recorded, "b")["session_done"]
+    assert recorded.json("next", status=5)["action"] == "propose"
 
 
 def test_one_who_proposes_at_the_same_moment_is_not_overruled(

@@ -20,10 +20,12 @@ from tests.support.campaigns import (
     wait_for,
 )
 
+from gpudebug.core.change.intervention import parse
+from gpudebug.core.diagnosis.layer_flags import KnownCommand
 from gpudebug.core.diagnosis.layers import LayerError
 from gpudebug.core.errors import ConfigError, UsageError
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.diagnosis.layer_run import record_layer
+from gpudebug.engine.diagnosis.layer_run import notes_on_locks, record_layer
 from gpudebug.engine.diagnosis.layers import results
 
 COMMAND = f"{sys.executable} train.py --lr=0.1 --work=0.2"
@@ -92,6 +94,20 @@ def replayed_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 def quieted(replayed_once: Campaign, tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, Any]:
     made = copied(replayed_once, tmp_path_factory.mktemp("quieted") / "repo")
     return made, made.json("diagnose", "--layer", "quiet")
+
+
+@pytest.mark.parametrize(
+    ("flag", "locked", "noted"),
+    [
+        ("--ims-per-batch", "--batch_size", True),
+        ("--batch-size", "--batch_size", True),
+        ("--batch-size", "--eval.batch_size", False),
+    ],
+)
+def test_a_locked_batch_is_noted_by_whatever_name(flag: str, locked: str, noted: bool) -> None:
+    command = KnownCommand(("python", "train.py", f"{flag}=8"), {}, None, None, None)
+    notes = notes_on_locks(command, parse(f"--set {flag}=16"), [locked])
+    assert notes == ((f"{locked} is locked: it is changed for this test alone",) if noted else ())
 
 
 @pytest.mark.slow

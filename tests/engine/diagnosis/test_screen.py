@@ -16,7 +16,7 @@ from gpudebug.engine.campaign.load import load
 from gpudebug.engine.cycle.next import next_cycle
 from gpudebug.engine.diagnosis import looks
 from gpudebug.engine.diagnosis.order import record_order
-from gpudebug.engine.diagnosis.screen import screened
+from gpudebug.engine.diagnosis.screen import changes_to_look_at, screened
 from gpudebug.engine.diagnosis.weights import weighed
 from gpudebug.engine.hypotheses.propose import propose
 from gpudebug.engine.run.prepare import claimed_campaign
@@ -55,6 +55,20 @@ def made(folder: Path, run_for: str) -> Campaign:
 
 def roles(campaign: Campaign) -> list[str]:
     return [str(record["role"]) for record in load(campaign.folder).records.values()]
+
+
+def test_what_propose_refuses_as_locked_is_not_looked_at(tmp_path: Path) -> None:
+    locked = "locked: [--batch_size]\n"
+    program = "parser.add_argument('--ims-per-batch')\n"
+    campaign = make_campaign(tmp_path / "r", files={"train.py": program}, config=locked)
+    campaign.progress.parent.mkdir()
+    campaign.add("## Hypotheses\n")
+    for number, flag in ((1, "--ims-per-batch=64"), (2, "--eval.batch_size=64"), (3, "--lr=0.2")):
+        entry = (
+            f"### Hypothesis {number}: By hand\n- **Intervention**: --set {flag}\n- **Status**: UNTESTED\n"
+        )
+        campaign.add(f"\n{entry}")
+    assert sorted(changes_to_look_at(load(campaign.folder), (1, 2, 3))) == [2, 3]
 
 
 @pytest.mark.slow

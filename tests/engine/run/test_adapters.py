@@ -10,6 +10,7 @@ from tests.support.campaigns import gpudebug, make_repository
 
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.catalogue.program import look
+from gpudebug.core.change.intervention import parse
 from gpudebug.core.config import Workload
 from gpudebug.engine.run import adapters
 
@@ -151,3 +152,28 @@ def test_init_and_doctor_offer_to_log_more_often(tmp_path: Path) -> None:
     checks = {check["name"]: check for check in gpudebug(folder, "doctor", "--json").json["checks"]}
     assert checks["workload"]["result"] == "warning"
     assert checks["workload"]["next"] == "set logging_steps=20 in train.py, before the baseline"
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("--policy.num_steps", False),
+        ("--eval.batch_size", False),
+        ("--env.seed", False),
+        ("--dataset.max_steps", False),
+        ("--batch-size", True),
+    ],
+)
+def test_a_lock_of_lerobot_holds_for_its_own_options(tmp_path: Path, name: str, refused: bool) -> None:
+    locked = ("--steps", "--batch_size", "--seed")
+    command = workload("lerobot-train --steps=200 --batch_size=8 --seed=1")
+    change = parse(f"--set {name}=4")
+    synonyms = adapters.locks_of(tmp_path, command, locked, change.names)
+    assert bool(change.locked_by(locked, (), synonyms)) is refused
+
+
+def test_what_an_adapter_calls_the_batch_is_the_batch(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("from lightning.pytorch.cli import LightningCLI\nLightningCLI()\n")
+    change = parse("--set --data.batch_size=64")
+    synonyms = adapters.locks_of(tmp_path, workload("python train.py fit"), ["--batch_size"], change.names)
+    assert change.locked_by(["--batch_size"], (), synonyms) == ["--batch_size"]

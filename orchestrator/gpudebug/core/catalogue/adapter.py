@@ -96,6 +96,11 @@ class Framework(Strict):
     sources: tuple[str, ...] = ()
 
     @property
+    def of_training(self) -> tuple[str, ...]:
+        """Its options that set the training's own batch and length, and others that change what is learnt."""
+        return (*self.locked, *self.steps, *((self.batch.flag,) if self.batch is not None else ()))
+
+    @property
     def synonyms(self) -> Synonyms:
         """Its options with several names, with their dashes."""
         return merged((f"--{name}", f"-{short}") for name, short in self.short.items())

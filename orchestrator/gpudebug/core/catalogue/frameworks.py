@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpudebug.core.command import command_line
 from gpudebug.core.command.command_line import Option
+from gpudebug.core.command.meanings import by_meaning
 from gpudebug.core.command.synonyms import Synonyms, merged
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.text import shell_words
@@ -41,6 +42,20 @@ def synonyms_of(found: FoundFramework | None, program: Program | None) -> Synony
     """The options with several names that a command's program defines, or its framework."""
     of_program = program.synonyms if program is not None else ()
     return merged((*of_program, *(found.framework.synonyms if found is not None else ())))
+
+
+def locks_of(
+    argv: Sequence[str],
+    found: FoundFramework | None,
+    program: Program | None,
+    locked: Sequence[str],
+    names: Sequence[str],
+) -> Synonyms:
+    """The same, and groups of locked options with those of `names` that set the same thing elsewhere."""
+    written = (option.name for option in command_line.options(argv))
+    own = (*(program.options if program else ()), *written)
+    of_adapter = found.framework.of_training if found is not None else ()
+    return (*synonyms_of(found, program), *by_meaning(locked, names, own, of_adapter))
 
 
 class LogAdvice(NamedTuple):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gpudebug.core.catalogue import versions
 from gpudebug.core.catalogue.adapter import Flag, Framework
-from gpudebug.core.catalogue.frameworks import FoundFramework, synonyms_of
+from gpudebug.core.catalogue.frameworks import FoundFramework, locks_of, synonyms_of
 from gpudebug.core.catalogue.knobs import CurrentOption, meant, standing, turned
 from gpudebug.core.catalogue.model import CatalogueIntervention, Cause
 from gpudebug.core.catalogue.own_flags import Kind, folded
@@ -260,7 +260,9 @@ class _CauseOnCommand:
         except InterventionError as e:
             self.refused.append(f"{e.message}; {e.next}" if e.next and "allow_" in e.next else e.message)
             return
-        locked = made.locked_by(self.locked, synonyms=self.synonyms)
+        flags = [option.name for option in command_line.options(self.argv)]
+        same = locks_of(self.argv, self.found, self.program, self.locked, made.names)
+        locked = made.locked_by(self.locked, flags, same)
         if locked:
             self.refused.append(f"{made.text} touches {', '.join(locked)}, which is locked")
         elif kept:

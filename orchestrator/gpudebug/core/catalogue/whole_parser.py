@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 from gpudebug.core.catalogue.own_flags import called, constant, parsed
 
@@ -24,39 +25,127 @@ _PLAIN = frozenset(
     }
 )
 _GROUPS = frozenset({"add_argument_group", "add_mutually_exclusive_group"})
-_OTHERS = ("jsonargparse", "configargparse", "sys.argv", "parse_known_args", "parse_intermixed_args")
+_MADE = "argparse.ArgumentParser"
+_OTHERS = (
+    *("jsonargparse", "configargparse", "sys.argv", "parse_known_args", "parse_intermixed_args"),
+    *("parse_known_intermixed_args", "from_cli", "TrlParser"),
+)
 """What reads options beside a plain parser."""
+_READERS = frozenset(
+    {
+        "absl",
+        "click",
+        "docopt",
+        "draccus",
+        "fire",
+        "hydra",
+        "pyrallis",
+        "simple_parsing",
+        "tap",
+        "typer",
+        "tyro",
+    }
+)
+"""Packages that do."""
 _OPEN = frozenset({"parents", "fromfile_prefix_chars", "prefix_chars"})
+_CHANGED = _PLAIN | _GROUPS | {"ArgumentParser"}
+"""What does another thing once a program assigns to it."""
+_HEADS = 3
+"""What may be given without a keyword: `prog`, `usage` and `description`."""
 
 
 def read_whole(sources: Sequence[str]) -> bool:
-    """Whether the first of the sources, a program's script, makes its parser and no source fills another."""
-    trees = [parsed(source) for source in sources]
-    script = trees[0] if trees else None
-    if script is None or None in trees or any(word in source for word in _OTHERS for source in sources):
+    """Whether the first of the sources, a program's script, makes its parser and no source fills another.
+
+    The parser is an `argparse.ArgumentParser`, by whatever name it is imported, no class of another's or
+    of the program's own, and is asked for the command line itself: `parse_args()`.
+    """
+    trees = [tree for source in sources if (tree := parsed(source)) is not None]
+    if not trees or len(trees) < len(sources) or any(w in source for w in _OTHERS for source in sources):
         return False
-    made = [node for tree in trees if tree is not None for node in _made(tree)]
+    if any(map(_beside, trees)):
+        return False
+    script, made = trees[0], [node for tree in trees for node in _made(tree)]
     own = list(_made(script))
     if len(made) != 1 or len(own) != 1:
         return False
     target, call = own[0]
-    if any(k.arg is None or k.arg in _OPEN for k in call.keywords):
+    if called(call.func) not in _plain_names(script) or not _closed(call):
         return False
     names = {target, *_groups(script, target)}
-    asked = any(_is_call(node, "parse_args") for node in ast.walk(script))
-    return asked and all(_plain(script, name) for name in names)
+    asked = [node for tree in trees for node in ast.walk(tree) if _asks(node)]
+    for_itself = bool(asked) and all(called(n.func) == f"{target}.parse_args" and _bare(n) for n in asked)
+    return for_itself and all(_plain(script, name) for name in names)
+
+
+def _beside(tree: ast.Module) -> bool:
+    """Whether a source has options from elsewhere, a kind of parser of its own, or changes what one does."""
+    plain = _plain_names(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and any(n.name.partition(".")[0] in _READERS for n in node.names):
+            return True
+        if isinstance(node, ast.ImportFrom):
+            names = {n.name for n in node.names}
+            of_others = node.level == 0 and str(node.module).partition(".")[0] in _READERS
+            if of_others or "*" in names or (node.module == "sys" and "argv" in names):
+                return True
+        if isinstance(node, ast.ClassDef) and any(_is_parser(called(base), plain) for base in node.bases):
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in _CHANGED and not isinstance(node.ctx, ast.Load):
+            return True
+    return False
+
+
+def _plain_names(tree: ast.Module) -> frozenset[str]:
+    """What `argparse.ArgumentParser` is called in a source: names that are bound to nothing else in it."""
+    meant: dict[str, set[str]] = {}
+    for node in ast.walk(tree):
+        for name, value in _bound(node):
+            meant.setdefault(name, set()).add(value)
+    modules = {f"{name}.ArgumentParser" for name, values in meant.items() if values == {"argparse"}}
+    return frozenset(modules | {name for name, values in meant.items() if values == {_MADE}})
+
+
+def _bound(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Each name that a node binds, and the module or object that it imports, "" for everything else."""
+    if isinstance(node, ast.Import):
+        yield from ((n.asname or n.name.partition(".")[0], n.name) for n in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        module = "." * node.level + (node.module or "")
+        yield from ((n.asname or n.name, f"{module}.{n.name}") for n in node.names)
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name, ""
+    elif isinstance(node, ast.arg):
+        yield node.arg, ""
+    elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id, ""
+
+
+def _closed(call: ast.Call) -> bool:
+    """Whether a parser is made without options of others."""
+    keywords = all(k.arg is not None and k.arg not in _OPEN for k in call.keywords)
+    return keywords and len(call.args) <= _HEADS and all(isinstance(constant(a), str) for a in call.args)
+
+
+def _bare(call: ast.Call) -> bool:
+    return not call.args and not call.keywords
 
 
 def _made(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
-    """Each parser that is made: the name that it gets, "" without a plain one."""
+    """Each parser that is made, of whatever kind: the name that it gets, "" without a plain one."""
     kept = {
         id(node.value): node.targets[0].id
         for node in ast.walk(tree)
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
     }
+    plain = _plain_names(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and called(node.func).endswith("ArgumentParser"):
+        if isinstance(node, ast.Call) and _is_parser(called(node.func), plain):
             yield kept.get(id(node), ""), node
+
+
+def _is_parser(name: str, plain: frozenset[str]) -> bool:
+    return name.endswith("ArgumentParser") or name in plain
 
 
 def _groups(tree: ast.Module, parser: str) -> Iterator[str]:
@@ -68,8 +157,10 @@ def _groups(tree: ast.Module, parser: str) -> Iterator[str]:
             yield from (t.id for t in node.targets if isinstance(t, ast.Name))
 
 
-def _is_call(node: ast.AST, method: str) -> bool:
-    return isinstance(node, ast.Call) and called(node.func).rpartition(".")[2] == method
+def _asks(node: ast.AST) -> TypeGuard[ast.Call]:
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "parse_args"
+    )
 
 
 def _plain(tree: ast.Module, name: str) -> bool:

@@ -1,6 +1,8 @@
 """Options of different names that set one thing: `--ims-per-batch` and `--batch_size`.
 
-Names are those that public programs use; a name of none of these kinds means what it says alone.
+Names are those that public programs use, and only those that mean one thing in every training:
+`--num_steps` is a length here, a rollout or steps of denoising there. Where a name stands counts too:
+`--eval.batch_size` is another thing than `--batch_size`. Every other name means what it says alone.
 """
 
 from __future__ import annotations
@@ -8,48 +10,65 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from gpudebug.core.command import batch
 from gpudebug.core.command.synonyms import Synonyms, folded
 
 _KINDS: dict[str, re.Pattern[str]] = {
     "batch": re.compile(
-        r"(?:\w+_)?(?:ims|imgs|images|samples|sequences|envs)_per_(?:batch|gpu|device|step)|(?:micro_|train_)?bsz?"
-        r"|(?:micro|mini|global|train)_?batch"
+        r"(?:train_)?(?:ims|imgs|images|samples|sequences)_per_(?:batch|gpu|device|step)|(?:train_)?bsz?"
+        r"|(?:(?:micro|global|total|train|training|per_device|per_gpu|real|physical)_)*batch(?:_?size)?"
+        r"(?:_per_(?:gpu|device|rank))?"
     ),
     "learning rate": re.compile(r"(?:base_|init_|initial_|max_|peak_)?(?:lr|learning_rate)"),
     "epochs": re.compile(r"(?:num_|n_|max_|num_train_|total_|train_)?epochs?"),
     "steps": re.compile(
-        r"(?:num_|n_|max_|total_|num_train_|train_|training_)?(?:train_)?(?:steps|iters|iterations|timesteps)"
-        r"|max_iter|num_iter"
+        r"(?:max|total|train|training|num_train|max_train|total_train)_(?:steps|iters|iterations|timesteps)"
+        r"|max_iter|num_(?:iters|iterations)|steps|iters|iterations"
     ),
     "seed": re.compile(r"(?:random_|rng_|manual_|train_)?seed"),
     "sequence length": re.compile(
-        r"(?:max_|train_)?(?:seq|sequence|context|ctx|block)_?(?:len|length|size)|max_(?:position|length|tokens)|ctx"
+        r"(?:max_|train_)?(?:seq|sequence|context|ctx|block)_?(?:len|length|size)|ctx"
     ),
-    "image size": re.compile(
-        r"(?:train_)?(?:img|image|input|crop)_?(?:size|sz|res|resolution)|resolution|imgsz"
-    ),
+    "image size": re.compile(r"(?:train_)?(?:img|image|input)_?(?:size|sz|res|resolution)|resolution|imgsz"),
 }
+_IN_FULL = frozenset({"solver.ims_per_batch", "solver.base_lr", "solver.max_iter"})
+"""Dotted names that mean the training's own wherever they are: those of detectron2 and its descendants."""
 
 
 def kind_of(name: str) -> str | None:
     """Which of the known things an option sets, by the last part of its name; None for every other."""
-    last = folded(name).lower().rpartition(".")[2]
-    if batch.sets_size(last):
-        return "batch"
+    last = _key(name).rpartition(".")[2]
     return next((kind for kind, names in _KINDS.items() if names.fullmatch(last)), None)
 
 
-def by_meaning(locked: Iterable[str], names: Iterable[str], known: Collection[str]) -> Synonyms:
-    """A group for each name that sets what a locked option sets under another name.
+def by_meaning(
+    locked: Iterable[str], names: Iterable[str], known: Collection[str], adapter: Collection[str] = ()
+) -> Synonyms:
+    """A group for each name that certainly sets what a locked option sets under another name.
 
-    Not where both are options that the program is `known` to have: then it has a reason for two.
+    Both are of one kind and have the same dotted part in front, by default none. Without that count the
+    names that the framework's `adapter` gives the training's own options, and detectron2's. Not where
+    both are options that the program is `known` to have, or both the adapter's: there is a reason for two.
     """
-    own, groups = {folded(name) for name in known}, list[Sequence[str]]()
+    named = {_key(name) for name in adapter}
+    own, groups = {*map(_key, known), *named}, list[Sequence[str]]()
     for knob in locked:
         kind = kind_of(knob)
         if kind is None:
             continue
         others = {name for name in names if kind_of(name) == kind and folded(name) != folded(knob)}
-        groups += [(knob, name) for name in sorted(others) if not {folded(knob), folded(name)} <= own]
+        groups += [
+            (knob, name)
+            for name in sorted(others)
+            if not {_key(knob), _key(name)} <= own and _place(knob, named) == _place(name, named)
+        ]
     return groups
+
+
+def _key(name: str) -> str:
+    return folded(name).lower()
+
+
+def _place(name: str, named: Collection[str]) -> str:
+    """What an option belongs to, by its dotted part; "" is the training itself."""
+    key = _key(name)
+    return "" if key in named or key in _IN_FULL else key.rpartition(".")[0]

@@ -15,6 +15,7 @@ from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.files import stored_verdict
+from gpudebug.engine.campaign.said import said_of
 from gpudebug.engine.campaign.worktrees import is_written
 
 
@@ -41,8 +42,10 @@ def decidable(loaded: Loaded) -> decide.Campaign:
 
 def _nothing(loaded: Loaded) -> tuple[str | None, ...]:
     found = nothing.read(loaded.document)
-    now = standing(loaded) if found else ""
-    return tuple(said.session for said in found if said.standing == now)
+    if not found:
+        return ()
+    kept, now = said_of(loaded.workspace.root, loaded.config.campaign, loaded.checkout), standing(loaded)
+    return tuple(said.session for said in found if said.standing == now and kept.has(said))
 
 
 def standing(loaded: Loaded, document: progress.ProgressFile | None = None) -> str:

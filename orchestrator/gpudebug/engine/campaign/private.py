@@ -9,6 +9,7 @@ from gpudebug.core.text.digests import short_digest
 from gpudebug.edges import git
 
 CAMPAIGNS = "campaigns"
+SAID = "said"
 
 
 def refs(root: Path, campaign: str, checkout: git.Checkout | git.Address) -> str:
@@ -29,3 +30,11 @@ def _short(path: str) -> str:
 def campaign_folder(root: Path, campaign: str, checkout: git.Checkout | git.Address) -> Path:
     """The folder of the campaign at `root` in git's common folder; it may not exist yet."""
     return checkout.private / CAMPAIGNS / refs(root, campaign, checkout).rpartition("/")[2]
+
+
+def said_folder(root: Path, campaign: str, checkout: git.Checkout | git.Address) -> Path:
+    """Where it is kept who had nothing to propose; it may not exist yet.
+
+    Apart from `campaign_folder`, which tells by being there that acceptances are recorded.
+    """
+    return checkout.private / SAID / refs(root, campaign, checkout).rpartition("/")[2]

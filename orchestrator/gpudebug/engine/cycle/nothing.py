@@ -9,12 +9,13 @@ from gpudebug.core import progress
 from gpudebug.core.answers.next import NextAnswer, Request
 from gpudebug.core.campaign.decide import Action, ActionKind, decide
 from gpudebug.core.errors import GpudebugError, UsageError
-from gpudebug.core.progress.nothing import LONGEST, NothingToPropose, add
+from gpudebug.core.progress.nothing import LONGEST, NothingToPropose, add, read
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.facts import standing
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.progress_edit import splice
+from gpudebug.engine.campaign.said import keep
 from gpudebug.engine.cycle.finished import finished
 from gpudebug.engine.cycle.tell import campaign_told
 
@@ -57,7 +58,9 @@ def _added(loaded: Loaded, document: progress.ProgressFile, said: NothingToPropo
             file=document.file,
             next="gpudebug next",
         )
-    return add(document, said)
+    data = add(document, said)
+    keep(loaded, read(progress.parse(data, document.file))[-1])
+    return data
 
 
 def _reason(loaded: Loaded, why: str) -> str:

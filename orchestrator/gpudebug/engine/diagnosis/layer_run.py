@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudebug.core.answers.diagnosis import LayerAnswer
-from gpudebug.core.catalogue.frameworks import synonyms_of
+from gpudebug.core.catalogue.frameworks import locks_of
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.permits import Allowed
 from gpudebug.core.diagnosis.layer_flags import KnownCommand, doubled, quiet
@@ -92,10 +92,14 @@ def _test(loaded: Loaded, layer: str) -> _Test:
         known_steps = all(m.evidence.probe and m.evidence.probe.steps_per_s for m in before)
         return _Test(layer, quiet(command, told=known_steps), before)
     change = doubled(command)
-    synonyms = synonyms_of(command.found, command.program)
-    locked = change.locked_by(loaded.config.locked, synonyms=synonyms)
-    notes = (f"{', '.join(locked)} is locked: it is changed for this test alone",) if locked else ()
-    return _Test(layer, change, before, notes)
+    return _Test(layer, change, before, notes_on_locks(command, change, loaded.config.locked))
+
+
+def notes_on_locks(command: KnownCommand, change: Intervention, locks: Sequence[str]) -> tuple[str, ...]:
+    """A note on what a layer test changes although it is locked, by whatever name."""
+    synonyms = locks_of(command.argv, command.found, command.program, locks, change.names)
+    locked = change.locked_by(locks, synonyms=synonyms)
+    return (f"{', '.join(locked)} is locked: it is changed for this test alone",) if locked else ()
 
 
 def _refuse_without_loader(loaded: Loaded, before: Sequence[Evidence]) -> None:

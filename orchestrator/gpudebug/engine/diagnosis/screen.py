@@ -10,6 +10,7 @@ from gpudebug.core.errors import GpudebugError, InterruptedRun, InterventionErro
 from gpudebug.core.samples.window import least_pooled
 from gpudebug.core.statistics import numbers
 from gpudebug.core.verdict.run_plan import MOST, RunPlan
+from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.changes import TrialChange, change_of, refuse_before_running
 from gpudebug.engine.diagnosis.looks import PREFIX, gains, newest
 from gpudebug.engine.run import adapters
@@ -30,7 +31,7 @@ def screened(cycle: Cycle, campaign: Campaign) -> Campaign:
     and variables are looked at, only where gpudebug may end a run, and only if that saves device time. A look
     that fails goes last; its trial shows why.
     """
-    changes = _changes(cycle, tied(campaign))
+    changes = changes_to_look_at(cycle.loaded, tied(campaign))
     known = newest(cycle.loaded) if changes else {}
     missing = [number for number in changes if number not in known]
     if len(changes) < LEAST or not missing:
@@ -54,13 +55,15 @@ def screened(cycle: Cycle, campaign: Campaign) -> Campaign:
     return with_looks(campaign, gains(cycle.loaded))
 
 
-def _changes(cycle: Cycle, tied_ones: tuple[int, ...]) -> dict[int, TrialChange]:
-    """The changes of these hypotheses that are no patches and may be tested."""
-    loaded, found = cycle.loaded, dict[int, TrialChange]()
-    synonyms = adapters.synonyms_of(loaded.workspace.root, loaded.config.workload) if tied_ones else ()
+def changes_to_look_at(loaded: Loaded, tied_ones: tuple[int, ...]) -> dict[int, TrialChange]:
+    """The changes of these hypotheses that are no patches and may be tested, by their trials' own check."""
+    found = dict[int, TrialChange]()
+    root, config = loaded.workspace.root, loaded.config
     for number in tied_ones:
         try:
             change = change_of(loaded, number)
+            names = change.intervention.names
+            synonyms = adapters.locks_of(root, config.workload, config.locked, names)
             refuse_before_running(loaded, number, change.intervention, synonyms)
         except GpudebugError:
             continue  # Its own trial reports what is wrong with it.

@@ -15,8 +15,6 @@ from gpudebug.core.catalogue import program as programs
 from gpudebug.core.catalogue.adapter import derived
 from gpudebug.core.catalogue.frameworks import FoundFramework
 from gpudebug.core.catalogue.program import Program
-from gpudebug.core.command import command_line
-from gpudebug.core.command.meanings import by_meaning
 from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import StoreError
@@ -92,10 +90,13 @@ def synonyms_of(root: Path, workload: Workload) -> Synonyms:
 
 def locks_of(root: Path, workload: Workload, locked: Sequence[str], names: Sequence[str]) -> Synonyms:
     """The same, and groups of locked options with those of `names` that set the same thing elsewhere."""
-    program = program_of(root, workload)
-    written = (option.name for option in command_line.options(workload.argv()))
-    own = (*(program.options if program else ()), *written)
-    return (*synonyms_of(root, workload), *by_meaning(locked, names, own))
+    known = of(root, workload)
+    return locks_in(workload.argv(), known, locked, names)
+
+
+def locks_in(argv: Sequence[str], known: Known, locked: Sequence[str], names: Sequence[str]) -> Synonyms:
+    """The same of a command whose framework and program are `known`."""
+    return frameworks.locks_of(argv, known.found, known.program, locked, names)
 
 
 @lru_cache(maxsize=4)

@@ -22,6 +22,7 @@ from gpudebug.edges.store.summary import Summary, as_they_are, encoded, path_of,
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import Written, workload_of
 from gpudebug.engine.campaign.load import apart, code_for, load
+from gpudebug.engine.campaign.said import said_of
 from gpudebug.engine.diagnosis.order import record_order
 from gpudebug.engine.status.answer import answer_of
 from gpudebug.engine.status.recorded import (
@@ -126,6 +127,7 @@ def _files(loaded: Loaded, listed: list[dict[str, Any]]) -> Iterator[str]:
     yield str(loaded.settings.file)
     yield str(loaded.acceptances.file)
     yield str(loaded.acceptances.file.parent)
+    yield str(said_of(loaded.workspace.root, loaded.config.campaign, loaded.checkout).file)
     for entry in loaded.document.hypotheses:
         change = loaded.change_of(entry) if "--patch" in (entry.intervention or "") else None
         if change is not None and change.patch is not None:

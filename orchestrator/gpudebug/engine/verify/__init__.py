@@ -31,6 +31,7 @@ from gpudebug.engine.verify.entries import (
 from gpudebug.engine.verify.findings import Finding, Findings
 from gpudebug.engine.verify.measured import check_code
 from gpudebug.engine.verify.runs import CheckedRuns
+from gpudebug.engine.verify.said import check_said
 from gpudebug.engine.verify.unlisted import check_unlisted
 from gpudebug.engine.verify.verdicts import check_verdict
 
@@ -70,6 +71,7 @@ def verify(
     check_code(written, runs.records, findings)
     if number is None:
         accepted.check_file()
+        check_said(written, findings)
         also(written, findings)
         for claim in outside(written.document):
             where = Finding(claim.key, file=written.progress_path, line=claim.line, found=claim.text)

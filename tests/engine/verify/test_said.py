@@ -1,0 +1,40 @@
+"""Lines of who has nothing to propose, beside the record of `propose --none`."""
+
+from __future__ import annotations
+
+import shutil
+
+from tests.support.campaigns import Campaign
+from tests.support.tampering import substitute
+from tests.support.verifying import answer, problems
+
+from gpudebug.engine.cycle.nothing import propose_nothing
+
+
+def test_a_line_that_no_command_wrote_ends_nothing_and_is_named(recorded: Campaign) -> None:
+    propose_nothing(recorded.folder, "all was tested", "a")
+    assert problems(recorded) == []
+    substitute(recorded.progress, "session a,", "a person,")
+    [problem] = problems(recorded)
+    assert problem.field == "nothing to propose"
+    assert problem.found.startswith("a person, since ")
+    assert str(problem.why).startswith("UNVERIFIED: no `propose --none` recorded it")
+    assert recorded.json("next", status=5)["action"] == "propose"
+    assert recorded.json("status")["next"]["action"] == "propose"
+    # The session may say it again, and the line that was altered stays named.
+    assert propose_nothing(recorded.folder, "all was tested", "a").action == "stop"
+    assert len(problems(recorded)) == 1
+
+
+def test_a_record_that_was_altered_is_named(recorded: Campaign) -> None:
+    propose_nothing(recorded.folder, "all was tested", "a")
+    [file] = (recorded.folder / ".git/gpudebug/said").glob("*/nothing.json")
+    file.write_text("[]")
+    assert {p.field for p in problems(recorded)} == {"nothing.json", "nothing to propose"}
+
+
+def test_in_a_clone_it_is_noted(recorded: Campaign) -> None:
+    propose_nothing(recorded.folder, "all was tested", "a")
+    shutil.rmtree(recorded.folder / ".git/gpudebug")
+    assert any("said in another checkout" in note for note in answer(recorded).notes)
+    assert recorded.json("status")["next"]["action"] == "propose"
