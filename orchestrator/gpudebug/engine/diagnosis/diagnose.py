@@ -110,7 +110,7 @@ def _look(directory: Path, run: str) -> str | None:
     record = stored_record(store.RunFolder(place, lambda text: text), "run.json") if place else {}
     if place is None or record.get("role") != ROLE or record.get("attached") is not None:
         return None
-    if not ended_as_planned(record.get("outcome")):
+    if record.get("outcome") and not ended_as_planned(record["outcome"]):
         return None
     return os.path.relpath(place, directory)
 
