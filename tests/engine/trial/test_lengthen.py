@@ -103,18 +103,21 @@ def test_a_trial_that_is_too_short_is_made_again_with_more_steps_and_so_is_the_b
 
 
 @pytest.mark.slow
-def test_windows_of_a_trial_that_may_not_be_lengthened_are_pooled(
-    recorded_once: Campaign, tmp_path: Path
-) -> None:
-    found = recorded(recorded_once, tmp_path / "repo", locked="--steps")
+def test_windows_of_a_trial_that_may_not_be_lengthened_are_pooled(tmp_path: Path) -> None:
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload", util=20, rate=27, seconds=12.0)
+    # As many steps in a quarter of the time.
+    record(recordings, "0002-h1", util=80, rate=108, seconds=3.0)
+    settings = "metric: steps_per_s\ncriteria: {success: 1.5x, failure: 1.1x}\nlocked: [--steps]\n"
+    command = "python train.py --steps=324"
+    found = make_replay_campaign(tmp_path / "repo", recordings, 10, runs=1, command=command, config=settings)
+    found.json("next")
     found.propose("--set --wait=0.010")
     answer = found.json("next", timeout=400)
     assert answer["verdict"] == "VALIDATED", answer
     assert any("--steps is locked" in note for note in answer["notes"])
     assert any(note.startswith("windows are pooled: a run of the trial has ") for note in answer["notes"])
-    # A run that others disturbed is set aside and made again.
-    made = records(found).items()
-    trial = [name for name, r in made if r["role"] == "h1" and not r["set_aside"]]
+    trial = [name for name, r in records(found).items() if r["role"] == "h1" and not r["set_aside"]]
     windows = [evidence(found, name)["window"] for name in trial]
     seconds = [w["end_s"] - w["start_s"] for w in windows]
     assert len(trial) == 3

@@ -128,6 +128,8 @@ def test_a_contrast_without_what_was_accepted_since_is_none_of_both(judged: Camp
 def test_the_same_of_sides_that_were_not_run_in_turn(judged: Campaign) -> None:
     recorded_with_the_second(judged)
     at_other_times(judged)
+    # A run of before the acceptance: times are kept to the second, and a recording is played back in one.
+    edit_record(judged, lambda record: record.update(start="2026-01-01T00:00:00+00:00"))
     assert found(judged).why == NOT_YET
     # Neither command nor code are as they were; the time of the acceptance tells.
     judged.config.write_text(judged.config.read_text().replace("--work=0.2", "--work=0.2 --new=1"))

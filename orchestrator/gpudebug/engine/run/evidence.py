@@ -153,7 +153,8 @@ def read_evidence(
         RunReadings(
             samples=samples,
             log=log,
-            log_bytes=files.log.stat().st_size if files.log.is_file() else None,
+            # A log that still grows may be a line behind the samples of a recording that is played back.
+            log_bytes=files.log.stat().st_size if followed is None and files.log.is_file() else None,
             settings=_configuration(files, redactor or Redactor()),
             loaded=_loaded(files.folder) if files.folder else None,
             told=found,
