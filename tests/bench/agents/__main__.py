@@ -1,14 +1,17 @@
 """Agents with gpudebug and without, over the zoo: `python -m tests.bench.agents`.
 
 Scripted agents of several characters; `GPUDEBUG_EVAL_AGENT='CMD'` adds a real one, which reads its task on
-standard input. A series that was cut off goes on where it was, from `--results`.
+standard input. A series that was cut off goes on where it was, from `--results`. What an agent of these has
+validated is accepted and exported by a person. With `--stranger` somebody else keeps one core busy.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -49,6 +52,14 @@ def plan(programs: Sequence[str], characters: Sequence[str], faces: Sequence[str
 def main(argv: Sequence[str] | None = None) -> int:
     asked = _options(argv)
     results = Results(asked.results)
+    with stranger() if asked.stranger and not asked.table else nullcontext():
+        _run(asked, results)
+    print(table(results))
+    print("\n".join(["", *shares(results)]))
+    return 0
+
+
+def _run(asked: argparse.Namespace, results: Results) -> None:
     cells = plan(asked.programs, asked.characters, asked.faces, asked.repeats if available() else 0)
     for program in asked.programs if not asked.table else ():
         if program not in results.truths:
@@ -58,9 +69,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if cell not in results.outcomes:
             print(f"{cell.program} {cell.character} {cell.face} {cell.repeat}", file=sys.stderr, flush=True)
             results.add(session(cell, asked.transcripts))
-    print(table(results))
-    print("\n".join(["", *shares(results)]))
-    return 0
+
+
+@contextmanager
+def stranger() -> Iterator[None]:
+    """Somebody who is no part of a session and never waits, on one core."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -71,6 +89,9 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=REPEATS, help="of a real agent")
     parser.add_argument("--results", type=Path, default=ROOT / "runs" / "agents-eval.jsonl")
     parser.add_argument("--transcripts", type=Path, help="a folder for what was said")
+    parser.add_argument(
+        "--stranger", action="store_true", help="keep one core busy; for --results of its own"
+    )
     parser.add_argument("--table", action="store_true", help="print what was recorded; run nothing")
     return parser.parse_args(argv)
 

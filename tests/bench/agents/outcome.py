@@ -39,7 +39,8 @@ class AgentOutcome:
     """One session that was run.
 
     `claim` is what its user reads in the end, None if it claims no gain; `told` the reason that it read.
-    `device_s` are the seconds in which its training lived, `characters` what it wrote and read.
+    `device_s` are the seconds in which its training lived, `characters` what it wrote and read. `exported` is
+    what `export` says of all together once a person has accepted it, None if it was not or that is unknown.
     """
 
     cell: Cell
@@ -49,6 +50,7 @@ class AgentOutcome:
     device_s: float
     wall_s: float
     characters: int
+    exported: Ratio | None = None
 
 
 def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio:
@@ -114,16 +116,19 @@ class Results:
             return
         read = dict(entry["outcome"])  # type: ignore[call-overload]
         cell = Cell(**read.pop("cell"))
-        claim = read.pop("claim")
-        self.outcomes[cell] = AgentOutcome(cell=cell, claim=Ratio(*claim) if claim else None, **read)
+        ratios = {name: Ratio(*found) for name in ("claim", "exported") if (found := read.pop(name, None))}
+        self.outcomes[cell] = AgentOutcome(cell=cell, **{"claim": None, **read, **ratios})
 
 
-HEAD = "| agent | by | program | stopwatch | claim | is | device-seconds | characters | of the control's |"
+HEAD = (
+    "| agent | by | program | stopwatch | claim | is | export | device-seconds | characters "
+    "| of the control's |"
+)
 
 
 def table(results: Results) -> str:
     """A row for each session, repeats together, and the totals of each kind of agent."""
-    lines = [HEAD, "|---|---|---|---|---|---|---|---|---|"]
+    lines = [HEAD, "|---" * (HEAD.count("|") - 1) + "|"]
     groups: dict[tuple[str, str, str], list[AgentOutcome]] = {}
     for cell, outcome in results.outcomes.items():
         groups.setdefault((cell.character, cell.face, cell.program), []).append(outcome)
@@ -139,6 +144,7 @@ def table(results: Results) -> str:
         )
         row = (
             *(character, face, program, _shown(truth), _shown(outcomes[-1].claim), judged(outcomes, truth)),
+            _shown(outcomes[-1].exported, ""),
             *(f"{seconds:.0f}", f"{characters:.0f}", "" if character == CONTROL else against),
         )
         lines.append(f"| {' | '.join(row)} |")
@@ -156,8 +162,15 @@ def shares(results: Results) -> list[str]:
         found = Counter(reading(o, results.truths[o.cell.program]) for o in outcomes)
         counts = ", ".join(f"{found[kind]} {kind}" for kind in ("true", "wrong", "open") if found[kind])
         costs = "" if character == CONTROL else _costs(results, outcomes)
-        lines.append(f"{character} by {face}: of {len(outcomes)} claims {counts}{costs}")
+        lines.append(
+            f"{character} by {face}: of {len(outcomes)} claims {counts}{costs}{_exports(results, outcomes)}"
+        )
     return lines
+
+
+def _exports(results: Results, outcomes: Sequence[AgentOutcome]) -> str:
+    found = [agrees(o.exported, results.truths[o.cell.program]) for o in outcomes if o.exported]
+    return f"; {sum(found)} of {len(found)} exports agree with the stopwatch" if found else ""
 
 
 def _costs(results: Results, outcomes: Sequence[AgentOutcome]) -> str:
@@ -178,9 +191,9 @@ def _control(results: Results, program: str) -> AgentOutcome | None:
     )
 
 
-def _shown(ratio: Ratio | None) -> str:
+def _shown(ratio: Ratio | None, otherwise: str = "none") -> str:
     if ratio is None:
-        return "none"
+        return otherwise
     return f"{ratio.value:.2f}x" + (
         f" ({ratio.low:.2f} to {ratio.high:.2f})" if ratio.low < ratio.high else ""
     )

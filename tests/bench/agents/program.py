@@ -20,7 +20,7 @@ from gpudebug.core import config, progress
 
 PAIRS = 3
 """Runs of each side that the stopwatch takes, in turn."""
-_STEP = re.compile(r"\bstep\s*[=:]\s*(\d+)")
+_STEP = re.compile(r"(?:\bstep\s*[=:]|^\[)\s*(\d+)")
 _FIRST_STEP = 10
 _TICK_S = 0.25
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.bench.agents.characters import CHARACTERS
@@ -50,11 +51,14 @@ def session(cell: Cell, transcripts: Path | None = None) -> AgentOutcome:
                 characters, text = face.characters, "\n".join(face.transcript)
                 claim, verdict, told = claimed(program.folder)
         wall = time.monotonic() - began
+        gained = claim is not None and cell.character in CHARACTERS
+        exported = _exported(program.folder) if gained else None
     if transcripts is not None:
         transcripts.mkdir(parents=True, exist_ok=True)
         name = f"{cell.program}-{cell.character}-{cell.face}-{cell.repeat}.txt"
         (transcripts / name).write_text(text)
-    return AgentOutcome(cell, claim, verdict, told, round(watch.seconds, 1), round(wall, 1), characters)
+    device_s, wall_s = round(watch.seconds, 1), round(wall, 1)
+    return AgentOutcome(cell, claim, verdict, told, device_s, wall_s, characters, exported)
 
 
 def claimed(folder: Path) -> tuple[Ratio | None, str, str]:
@@ -69,13 +73,24 @@ def claimed(folder: Path) -> tuple[Ratio | None, str, str]:
         verdict = json.loads(path.read_text())
         ratio = verdict["throughput_ratio"] if verdict["hypothesis"] == row["number"] else None
         if ratio:
-            value = ratio["value"]
-            return (
-                Ratio(value, ratio["low"] or value, ratio["high"] or value),
-                row["status"],
-                row["why"] or "",
-            )
+            return _ratio(ratio), row["status"], row["why"] or ""
     return None, row["status"], row["why"] or ""
+
+
+def _exported(folder: Path) -> Ratio | None:
+    """What a person reads who accepts what was validated, measures it and exports it."""
+    row = next(row for row in gpudebug(folder, "status", "--json").json["hypotheses"] if row["verified"])
+    gpudebug(folder, "accept", str(row["number"])).expect(0)
+    gpudebug(folder, "next", timeout=PATIENCE_S)
+    answer = gpudebug(folder, "export", "--json").expect(0).json
+    return _ratio(answer["combined"]["throughput_ratio"])
+
+
+def _ratio(estimate: Mapping[str, float | None] | None) -> Ratio | None:
+    if estimate is None or estimate["value"] is None:
+        return None
+    value = estimate["value"]
+    return Ratio(value, estimate["low"] or value, estimate["high"] or value)
 
 
 def _control(program: EvalProgram) -> tuple[Ratio, int, str]:
