@@ -85,8 +85,8 @@ def test_what_differs_between_repeats_is_flaky_and_not_wrong() -> None:
 def test_a_series_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
     first = Results(tmp_path / "deep" / "results.jsonl")
     first.add_truth("a", TRUTH)
-    for repeat in range(2):
-        first.add(outcome(repeat=repeat))
+    first.add(outcome(exported=TRUTH))
+    first.add(outcome(claim=None, repeat=1))
     again = Results(first.path)
     assert (again.outcomes, again.truths) == (first.outcomes, first.truths)
     assert list(again.outcomes) == [Cell("a", "thorough", "cli", 0), Cell("a", "thorough", "cli", 1)]
@@ -98,13 +98,19 @@ def test_the_table_measures_each_session_by_its_control(
     results = Results(tmp_path / "results.jsonl")
     results.add_truth("a", TRUTH)
     results.add(outcome(CONTROL, Ratio(3.07, 3.07, 3.07), device_s=40.0, characters=6000))
-    results.add(outcome())
+    results.add(outcome(exported=Ratio(2.05, 1.8, 2.3)))
+    results.add(outcome("hasty", exported=Ratio(5.9, 5.0, 7.0)))
     lines = table(results).splitlines()
     assert lines[0] == HEAD
     assert all(line.count("|") == HEAD.count("|") for line in lines)
     assert "| 3.07x | wrong |" in lines[2]
-    assert lines[3].endswith("| 2.00x (1.90 to 2.10) | true | 100 | 9000 | 2.5x, 1.5x |")
-    assert shares(results)[1] == "thorough by cli: of 1 claims 1 true; 2.5x device-seconds, 1.5x characters"
+    assert lines[3].endswith("| true | 2.05x (1.80 to 2.30) | 100 | 9000 | 2.5x, 1.5x |")
+    assert shares(results)[1:] == [
+        "thorough by cli: of 1 claims 1 true; 2.5x device-seconds, 1.5x characters; "
+        "1 of 1 exports agree with the stopwatch",
+        "hasty by cli: of 1 claims 1 true; 2.5x device-seconds, 1.5x characters; "
+        "0 of 1 exports agree with the stopwatch",
+    ]
     assert main(["--table", "--results", str(results.path)]) == 0
     assert capsys.readouterr().out.startswith(table(results))
 
