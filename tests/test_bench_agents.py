@@ -85,7 +85,7 @@ def test_what_differs_between_repeats_is_flaky_and_not_wrong() -> None:
 def test_a_series_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
     first = Results(tmp_path / "deep" / "results.jsonl")
     first.add_truth("a", TRUTH)
-    first.add(outcome(exported=TRUTH))
+    first.add(outcome(exported=TRUTH, stopwatch=Ratio(1.0, 0.9, 1.1)))
     first.add(outcome(claim=None, repeat=1))
     again = Results(first.path)
     assert (again.outcomes, again.truths) == (first.outcomes, first.truths)
@@ -113,6 +113,14 @@ def test_the_table_measures_each_session_by_its_control(
     ]
     assert main(["--table", "--results", str(results.path)]) == 0
     assert capsys.readouterr().out.startswith(table(results))
+
+
+def test_a_stopwatch_beside_a_session_counts_for_it(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results.jsonl")
+    results.add_truth("a", Ratio(4.0, 3.9, 4.1))
+    results.add(outcome(exported=Ratio(2.05, 1.8, 2.3), stopwatch=TRUTH))
+    assert "| 2.00x (1.90 to 2.10) | 2.00x (1.90 to 2.10) | true | 2.05x" in table(results)
+    assert shares(results) == ["thorough by cli: of 1 claims 1 true; 1 of 1 exports agree with the stopwatch"]
 
 
 def test_the_whole_series_is_what_was_decided() -> None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 LEEWAY = 0.05
 """A figure without an interval is read as within 5 %."""
 CONTROL = "control"
+RATIOS = ("claim", "exported", "stopwatch")
 
 
 class Ratio(NamedTuple):
@@ -40,7 +41,8 @@ class AgentOutcome:
 
     `claim` is what its user reads in the end, None if it claims no gain; `told` the reason that it read.
     `device_s` are the seconds in which its training lived, `characters` what it wrote and read. `exported` is
-    what `export` says of all together once a person has accepted it, None if it was not or that is unknown.
+    what `export` says of all together once a person has accepted it, None if it was not or that is unknown;
+    `stopwatch` was taken then, since what a change gains depends on what else the machine does.
     """
 
     cell: Cell
@@ -51,6 +53,7 @@ class AgentOutcome:
     wall_s: float
     characters: int
     exported: Ratio | None = None
+    stopwatch: Ratio | None = None
 
 
 def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio:
@@ -84,7 +87,7 @@ def reading(outcome: AgentOutcome, truth: Ratio) -> str:
 
 def judged(outcomes: Sequence[AgentOutcome], truth: Ratio) -> str:
     """What all repeats of a session read, or `flaky` if they differ: that is no wrong claim."""
-    found = {reading(o, truth) for o in outcomes}
+    found = {reading(o, o.stopwatch or truth) for o in outcomes}
     return found.pop() if len(found) == 1 else "flaky"
 
 
@@ -104,6 +107,10 @@ class Results:
     def add_truth(self, program: str, truth: Ratio) -> None:
         self._write({"program": program, "truth": truth})
 
+    def truth(self, outcome: AgentOutcome) -> Ratio:
+        """The stopwatch of this session, else that of its program."""
+        return outcome.stopwatch or self.truths[outcome.cell.program]
+
     def _write(self, entry: Mapping[str, object]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a") as f:
@@ -116,7 +123,7 @@ class Results:
             return
         read = dict(entry["outcome"])  # type: ignore[call-overload]
         cell = Cell(**read.pop("cell"))
-        ratios = {name: Ratio(*found) for name in ("claim", "exported") if (found := read.pop(name, None))}
+        ratios = {name: Ratio(*found) for name in RATIOS if (found := read.pop(name, None))}
         self.outcomes[cell] = AgentOutcome(cell=cell, **{"claim": None, **read, **ratios})
 
 
@@ -143,8 +150,8 @@ def table(results: Results) -> str:
             f"{seconds / control.device_s:.1f}x, {characters / control.characters:.1f}x" if control else ""
         )
         row = (
-            *(character, face, program, _shown(truth), _shown(outcomes[-1].claim), judged(outcomes, truth)),
-            _shown(outcomes[-1].exported, ""),
+            *(character, face, program, _shown(outcomes[-1].stopwatch or truth), _shown(outcomes[-1].claim)),
+            *(judged(outcomes, truth), _shown(outcomes[-1].exported, "")),
             *(f"{seconds:.0f}", f"{characters:.0f}", "" if character == CONTROL else against),
         )
         lines.append(f"| {' | '.join(row)} |")
@@ -159,7 +166,7 @@ def shares(results: Results) -> list[str]:
             kinds.setdefault((cell.character, cell.face), []).append(outcome)
     lines = []
     for (character, face), outcomes in kinds.items():
-        found = Counter(reading(o, results.truths[o.cell.program]) for o in outcomes)
+        found = Counter(reading(o, results.truth(o)) for o in outcomes)
         counts = ", ".join(f"{found[kind]} {kind}" for kind in ("true", "wrong", "open") if found[kind])
         costs = "" if character == CONTROL else _costs(results, outcomes)
         lines.append(
@@ -169,7 +176,7 @@ def shares(results: Results) -> list[str]:
 
 
 def _exports(results: Results, outcomes: Sequence[AgentOutcome]) -> str:
-    found = [agrees(o.exported, results.truths[o.cell.program]) for o in outcomes if o.exported]
+    found = [agrees(o.exported, truth) for o in outcomes if o.exported and (truth := results.truth(o))]
     return f"; {sum(found)} of {len(found)} exports agree with the stopwatch" if found else ""
 
 

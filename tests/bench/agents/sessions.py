@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.bench.agents.characters import CHARACTERS
 from tests.bench.agents.faces import PATIENCE_S, opened
 from tests.bench.agents.outcome import CONTROL, AgentOutcome, Cell, Ratio
-from tests.bench.agents.program import EvalProgram, Watch, prepare, timed, with_change
+from tests.bench.agents.program import EvalProgram, Watch, prepare, stopwatch, timed, with_change
 from tests.support.campaigns import environment, gpudebug
 
 VARIABLE = "GPUDEBUG_EVAL_AGENT"
@@ -53,12 +53,13 @@ def session(cell: Cell, transcripts: Path | None = None) -> AgentOutcome:
         wall = time.monotonic() - began
         gained = claim is not None and cell.character in CHARACTERS
         exported = _exported(program.folder) if gained else None
+        beside = stopwatch(program) if gained else None
     if transcripts is not None:
         transcripts.mkdir(parents=True, exist_ok=True)
         name = f"{cell.program}-{cell.character}-{cell.face}-{cell.repeat}.txt"
         (transcripts / name).write_text(text)
     device_s, wall_s = round(watch.seconds, 1), round(wall, 1)
-    return AgentOutcome(cell, claim, verdict, told, device_s, wall_s, characters, exported)
+    return AgentOutcome(cell, claim, verdict, told, device_s, wall_s, characters, exported, beside)
 
 
 def claimed(folder: Path) -> tuple[Ratio | None, str, str]:
