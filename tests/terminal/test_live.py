@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
+from tests.support.campaigns import make_replay_campaign, record
 
 from gpudebug.engine.run.live_line import Live
 from gpudebug.terminal.live import LiveLine, line
@@ -98,3 +100,19 @@ def test_a_remark_is_a_line_that_is_said_once(capsys: pytest.CaptureFixture[str]
     lines = capsys.readouterr().err.splitlines()
     assert lines.count("gpudebug: 1 other process on A100") == 1
     assert len(lines) == 3
+
+
+def test_notes_that_were_printed_on_the_way_are_not_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with LiveLine() as live:
+        live(moment(0.5, remark="hypothesis 1: 2 runs of about 12 s"))
+    assert live.new_notes(("2 runs of about 12 s", "left out: 0001-h1")) == ("left out: 0001-h1",)
+
+
+def test_a_command_prints_what_it_is_about_to_spend_once(tmp_path: Path) -> None:
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload")
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, 40, runs=2).pin()
+    done = campaign.run("next").expect(0)
+    assert (done.out + done.err).count("1 more run of about") == 1
+    assert "1 more run of about" in done.err

@@ -100,6 +100,23 @@ def test_two_sides_stand_beside_each_other() -> None:
     assert all(line[column - 2 : column] == "  " for line in lines[2:])
 
 
+def test_settings_that_are_the_same_on_both_sides_are_left_out() -> None:
+    more = {**FULL, "facts": {**FACTS, "threads": 8}}
+    labels = [
+        [line[:30].strip() for line in sides([side("a", **FULL), side("b", **b)])] for b in (FULL, more)
+    ]
+    assert not {"rank", "loader", "device"} & {*labels[0]}
+    assert {"rank", "loader", "device"} & {*labels[1]} == {"device"}
+    assert "waiting for data" in labels[0]
+
+
+def test_places_of_reads_that_take_next_to_no_time_are_left_out() -> None:
+    lines = sides([side(**{**FULL, "blocking_read_share": 0.002})])
+    assert any("blocking reads" in line for line in lines)
+    assert not any("item" in line for line in lines)
+    assert any("item" in line for line in sides([side(**{**FULL, "blocking_read_share": None})]))
+
+
 def test_what_no_side_knows_is_left_out_and_what_one_knows_is_unknown_of_the_other() -> None:
     lines = sides([side("a", steps_per_s=3.0), side("b", data_wait_share=0.5)])
     assert [" ".join(line.split()) for line in lines] == [

@@ -270,6 +270,7 @@ def next_(
     from gpudebug.engine.cycle.next import exit_status, next_cycle
     from gpudebug.terminal.live import LiveLine
     from gpudebug.terminal.next import next_ as render
+    from gpudebug.terminal.next import without_repeats
 
     if whole:
         from gpudebug.engine.brief.shown import forget
@@ -277,7 +278,7 @@ def next_(
         forget(folder, session_of())
     with LiveLine() as live:
         answer = (start if detach else next_cycle)(folder, live, session_of())
-    print_(answer, render)
+    print_(answer, lambda shown: render(without_repeats(shown, live.new_notes)))
     raise typer.Exit(exit_status(answer))
 
 

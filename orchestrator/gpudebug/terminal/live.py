@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,10 @@ class LiveLine:
             self._remark(live.remark)
             return
         self._show(line(live), live.label, live.elapsed)
+
+    def new_notes(self, notes: Sequence[str]) -> tuple[str, ...]:
+        """Drop the notes of an answer that were printed as a remark."""
+        return tuple(n for n in notes if not any(r.endswith(f": {n}") for r in self._remarks))
 
     def _remark(self, text: str) -> None:
         """Print a line that stays, once."""

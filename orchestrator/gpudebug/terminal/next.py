@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import singledispatch
 
 from gpudebug.core.answers.hypotheses import ProposeAnswer
@@ -26,6 +28,16 @@ def next_(answer: NextAnswer) -> str:
     if answer.brief is not None:
         return answer.brief.rstrip()
     return f"Stop: {answer.why}." + (f"\n\nTell the user:\n{answer.tell}" if answer.tell else "")
+
+
+def without_repeats(answer: NextAnswer, new: Callable[[Sequence[str]], tuple[str, ...]]) -> NextAnswer:
+    """Keep the notes of a recorded answer that `new` gives back: those that were not printed on the way."""
+    if isinstance(answer, RecordedVerdict):
+        return replace(answer, notes=new(answer.notes))
+    if isinstance(answer, RecordedBaseline):
+        parts = answer.baselines and tuple(replace(one, notes=new(one.notes)) for one in answer.baselines)
+        return replace(answer, notes=new(answer.notes), baselines=parts)
+    return answer
 
 
 @next_.register

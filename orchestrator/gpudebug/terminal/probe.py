@@ -9,8 +9,8 @@ from gpudebug.core.statistics import numbers
 
 HEADING = "Inside the training (% of its time):"
 _SITES = 3
-# A smaller share of the time is not worth a row.
-_LEAST_SHARE = 0.001
+# A smaller share of the time is not worth a row; of the blocking reads, not the rows of their places.
+_LEAST_SHARE, _LEAST_READS = 0.001, 0.01
 _LONGEST_SITE = 36
 
 
@@ -37,11 +37,16 @@ def inside(probes: Sequence[ProbeSide], above: Sequence[str] = ()) -> list[str]:
 
 
 def table(columns: Sequence[tuple[str, ProbeFigures]]) -> list[str]:
-    """Render figures by row, leaving out rows without a value; headings only if not all are empty."""
+    """Render figures by row, leaving out rows without a value, and settings that are the same on all sides.
+
+    Headings only if not all are empty.
+    """
     every = [figures for _, figures in columns]
     rows = [(label, [show(figures) for figures in every]) for label, show in _ROWS.items()]
     rows[_SITES_AFTER:_SITES_AFTER] = _site_rows(every)
     rows = [(label, cells) for label, cells in rows if any(c and not isinstance(c, _Little) for c in cells)]
+    if len(every) > 1:
+        rows = [(label, cells) for label, cells in rows if label not in _SETTINGS or len({*cells}) > 1]
     if any(heading for heading, _ in columns):
         rows.insert(0, ("", [heading for heading, _ in columns]))
     lines = _aligned(rows)
@@ -63,7 +68,10 @@ def _aligned(rows: Sequence[tuple[str, Sequence[str | None]]]) -> list[str]:
 
 
 def _site_rows(every: Sequence[ProbeFigures]) -> list[tuple[str, list[str | None]]]:
-    """The places with the most blocking reads of each side, with both sides' figures."""
+    """The places with the most blocking reads of each side, with both sides' figures, if they take long."""
+    shares = [figures.blocking_read_share for figures in every]
+    if all(share is not None and share < _LEAST_READS for share in shares):
+        return []
     wanted = {_site(site): None for figures in every for site in figures.sites[:_SITES]}
     reads = [{_site(site): _reads(site, figures) for site in figures.sites} for figures in every]
     return [(f"  {label}", [sites.get(label, "none") for sites in reads]) for label in wanted]
@@ -219,4 +227,5 @@ _ROWS: dict[str, Callable[[ProbeFigures], str | None]] = {
     "peak memory": _memory,
     "allocator retries": _rare("alloc_retries"),
 }
+_SETTINGS = ("rank", "loader", "device")
 _SITES_AFTER = 1 + list(_ROWS).index("blocking reads")

@@ -29,9 +29,8 @@ _FABRICATED = """
 
 
 def thorough(program: EvalProgram, face: Face) -> None:
-    """Does what each page says, up to the end of its session, then looks at the status."""
+    """Does what each page says, up to the end of its session."""
     _session(face, program.right)
-    face.status()
 
 
 def hasty(program: EvalProgram, face: Face) -> None:
