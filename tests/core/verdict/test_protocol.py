@@ -313,3 +313,26 @@ class TestBesideStrangers:
             found = verdict([*before, *fresh], after, setting)
             assert found.status is Status.VALIDATED
             assert next_step(found, criteria(), [*before, *fresh], after, setting) is expected
+
+    @pytest.mark.parametrize("window", [40.0, 12.0])
+    def test_a_load_that_changes_with_every_run_is_met_by_both_sides_and_not_for_ever(
+        self, window: float
+    ) -> None:
+        """What one side meets alone is left out: its runs would follow one another without an end."""
+        most = criteria().max_runs
+        for seed in range(40):
+            rng = random.Random(seed)
+
+            def met(level: float, rng: random.Random = rng) -> Evidence:
+                wanted = rng.choice((30.0, 80.0, 150.0, 250.0, 340.0))
+                slowed = level / (1 + wanted / 200) + rng.gauss(0, 3)
+                return loaded(wanted, wanted / 150, slowed, slowed / 5, window=window)
+
+            before, fresh, after = [met(28), met(28)], list[Evidence](), list[Evidence]()
+            todo = TRIAL
+            while todo is not DONE:
+                (after if todo is TRIAL else fresh).append(met(46 if todo is TRIAL else 28))
+                todo = step(before, after, fresh)
+                assert len(after) <= 2 * most
+                assert len(after) - len(fresh) <= max(2, most // 2)
+                assert len(fresh) <= 4 * most

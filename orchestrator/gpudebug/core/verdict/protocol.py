@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gpudebug.core.records import Evidence, Verdict
 from gpudebug.core.statistics.contrast import most_fresh
@@ -36,6 +37,15 @@ class NextRun(Word):
     DONE = "done"
 
 
+class Beside(NamedTuple):
+    """All runs that were made for a trial, left out or not, and whether one more of either may be made."""
+
+    fresh: Sequence[Evidence]
+    after: Sequence[Evidence]
+    fresh_left: bool
+    trial_left: bool
+
+
 def next_step(
     verdict: Verdict,
     criteria: Criteria,
@@ -51,10 +61,14 @@ def next_step(
     moment too; two of each also where runs waited for others. A REJECTED by figures that a neighbour may have
     made is confirmed by a fresh run. Where the trial met another load than the baseline, both are made again
     in turn. Where the delta is open, the run is made that narrows its interval most, as long as the runs that
-    are left may well decide.
+    are left may well decide. Runs that are left out, as they met another load, are made again: not more of
+    the trial than it may have of others.
     """
     case = measure(TrialCase(criteria, setting, tuple(before), tuple(after)))
-    trial_left = len(after) < _most_runs(case)
+    again = min(len(after) - len(case.after), criteria.max_runs)
+    trial_left = len(after) < _most_runs(case) + again
+    fresh_left = setting.fresh < most_fresh(criteria.max_runs, 0.0)
+    beside = Beside(before[len(before) - setting.fresh :], after, fresh_left, trial_left)
     if verdict.status is Status.INVALID:
         return _in_turn(case, setting, after) if _met_another_load(case, verdict) else NextRun.DONE
     if verdict.status is Status.VALIDATED or _doubtful(case, verdict, before, after):
@@ -66,7 +80,7 @@ def next_step(
         if held_up.hides_delta(case):
             return _in_turn(case, setting, after)
         # Whatever else is unknown: a delta that is decided to be too small rejects.
-        return _alternating(case, _narrow(case))
+        return _alternating(case, _narrow(case, beside), beside)
     open_ = {name for name in unknown if not name.startswith(PREFIX)}
     narrowing = open_ <= {"loss_parity", "throughput", "work_conserved"}
     known = UNKNOWN not in unknown.values()
@@ -75,7 +89,7 @@ def next_step(
     if case.setting.loads and 0 < case.setting.fresh < min(_ROUNDS, len(after)):
         # One fresh run that jumped says nothing of how often runs do.
         return NextRun.BASELINE
-    return _alternating(case, NextRun.TRIAL) if trial_left else NextRun.DONE
+    return _alternating(case, NextRun.TRIAL, beside) if trial_left else NextRun.DONE
 
 
 # Rounds of one run of either side that a trial makes to meet the same load as its baseline.
@@ -130,22 +144,24 @@ def _confirmed(case: TrialCase, after: Sequence[Evidence], *, gained: bool) -> N
     return NextRun.BASELINE if case.setting.fresh < wanted else NextRun.DONE
 
 
-def _alternating(case: TrialCase, step: NextRun) -> NextRun:
-    """`step`, or where the load varies a run of the side that has fewer beside the other."""
+def _alternating(case: TrialCase, step: NextRun, beside: Beside) -> NextRun:
+    """`step`, or where the load varies a run of the side that has fewer beside the other.
+
+    A run that was left out counts here: the load has changed again, and one side alone never meets it.
+    """
     found, most = case.contrast, case.criteria.max_runs
     if step is NextRun.DONE or found is None or not case.setting.loads:
         return step
-    if not load.differs(case.before, case.after):
+    if not (load.differs(case.before, case.after) or load.differs(beside.fresh, beside.after)):
         return step
-    if case.setting.fresh < len(case.after):
-        return NextRun.BASELINE if found.fresh < most_fresh(most, found.worth) else step
-    return NextRun.TRIAL if len(case.after) < _most_runs(case) else step
+    if len(beside.fresh) < len(beside.after):
+        return NextRun.BASELINE if len(beside.fresh) < most_fresh(most, found.worth) else step
+    return NextRun.TRIAL if beside.trial_left else step
 
 
-def _narrow(case: TrialCase) -> NextRun:
-    criteria, found = case.criteria, case.contrast
-    trial_left = len(case.after) < _most_runs(case)
-    if found is not None and _left_too_little(case):
+def _narrow(case: TrialCase, beside: Beside) -> NextRun:
+    criteria, found, trial_left = case.criteria, case.contrast, beside.trial_left
+    if found is not None and beside.fresh_left and _left_too_little(case):
         return NextRun.BASELINE
     if found is None or not _window_in_reach(case):
         return NextRun.DONE
@@ -154,7 +170,7 @@ def _narrow(case: TrialCase) -> NextRun:
     most = most_fresh(criteria.max_runs, found.worth)
     if _chance(case, most) < LEAST_CHANCE:
         return NextRun.DONE
-    fresh_left = found.fresh < most
+    fresh_left = beside.fresh_left and found.fresh < most
     if fresh_left and (found.baseline_variance >= found.trial_variance or not trial_left):
         return NextRun.BASELINE
     return NextRun.TRIAL if trial_left else NextRun.DONE
