@@ -42,7 +42,7 @@ def held(loaded: Loaded, role: str, runs: list[MeasuredRun]) -> list[str]:
     times = lengthen.holds([m.evidence for m in runs], protocol.min_window, protocol.max_runs)
     if role != "workload" or times is None or times >= ENOUGH:
         return []
-    option = may_be_lengthened(loaded.config)
+    option = may_be_lengthened(loaded.workspace.root, loaded.config)
     first = f"these runs hold a speed-up of up to {times:.1f}x"
     if isinstance(option, Option):
         return [f"{first}; beyond, gpudebug lengthens {option.name} for trial and baseline alike"]
