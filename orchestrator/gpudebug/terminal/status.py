@@ -16,7 +16,6 @@ from gpudebug.core.answers.status import (
     UnlistedVerdict,
 )
 from gpudebug.core.statistics import numbers
-from gpudebug.core.statistics.metrics import Metric
 from gpudebug.terminal.fit import Screen, screen
 from gpudebug.terminal.hypotheses import drawn, hypotheses, sweeps
 
@@ -34,7 +33,7 @@ def status(answer: StatusAnswer) -> str:
         _head(answer, here),
         [line for role, b in answer.baselines.items() if b for line in _baseline(role, b, here)],
         _noise(answer, here),
-        _together(answer.together, here, twice=Metric(answer.metric).throughput),
+        _together(answer.together, here),
         [*hypotheses(answer, here), *sweeps(answer, here)],
         _ahead(answer, here),
     ]
@@ -110,12 +109,12 @@ def _measured(b: BaselineRow) -> str:
     return f"{text}  [stale: {b.why}]" if b.verified else f"{text}  [{b.why}]"
 
 
-def _together(worth: AcceptedWorth | None, here: Screen, *, twice: bool) -> list[str]:
-    """Render what the accepted changes are worth together; `twice` if the metric is a throughput itself."""
+def _together(worth: AcceptedWorth | None, here: Screen) -> list[str]:
+    """Render what the accepted changes are worth together."""
     if worth is None:
         return []
     text = worth.text or f"{numbers.UNKNOWN}: {worth.why}"
-    text += f", throughput {worth.throughput}" if worth.throughput and not twice else ""
+    text += f", throughput {worth.throughput}" if worth.throughput else ""
     notes = [line for note in worth.notes for line in here.labelled("   note: ", note)]
     return [*here.labelled("Together ", text), *notes]
 
