@@ -614,7 +614,6 @@ TESTED_ELSEWHERE = {
     "gpudebug.engine.run.evidence": "engine/run/test_measure.py",
     "gpudebug.engine.run.outputs": "engine/tools/analyze/test_outputs.py",
     "gpudebug.engine.trial.baseline_notes": "engine/trial/test_baseline.py",
-    "gpudebug.engine.trial.lengths": "engine/trial/test_lengthen.py",
     "gpudebug.engine.trial.premises": "engine/trial/test_trial.py",
     "gpudebug.engine.trial.spending": "core/verdict/test_spending.py",
     "gpudebug.engine.run.prepare": "engine/trial/test_trial.py",

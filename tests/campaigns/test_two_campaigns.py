@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import Campaign, commit_all, git, make_replay_campaign, record
+from tests.support.campaigns import (
+    Campaign,
+    commit_all,
+    git,
+    make_campaign,
+    make_replay_campaign,
+    record,
+)
+from tests.support.holders import holding
 from tests.support.repositories import worktrees
+
+from gpudebug.edges import store
+from gpudebug.edges.store import hostlocks
 
 CODE = "CHANGE = 1\n"
 
@@ -82,3 +94,27 @@ def test_another_campaign_of_the_same_folder(tmp_path: Path, recordings: Path) -
     finish(campaign, first)
     campaign.json("verify")
     assert worktrees(campaign.folder) == []
+
+
+@pytest.mark.slow
+def test_who_shares_the_cores_is_in_run_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(hostlocks.VARIABLE, str(tmp_path / "locks"))
+    other = {
+        "path": "/other",
+        "campaign": "other",
+        "session": None,
+        "since": "now",
+        "command": "gpudebug next",
+    }
+    one = make_campaign(tmp_path / "repo", device="auto", runs=1)
+    env = {"CUDA_VISIBLE_DEVICES": "", hostlocks.VARIABLE: str(tmp_path / "locks")}
+
+    def shared() -> object:
+        assert one.json("baseline", env=env)["action"] == "recorded_baseline"
+        (name,) = one.runs()[-1:]
+        return json.loads((one.folder / "runs" / name / "run.json").read_text())["shared"]
+
+    with holding(lambda: store.core_locks(0, other)):
+        assert shared() == ["campaign other"]
+    assert shared() == []
+    assert one.json("verify")["ok"] is True

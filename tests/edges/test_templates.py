@@ -133,3 +133,29 @@ def test_the_module_pays_for_jinja_on_the_first_rendering_only() -> None:
         "sys.exit(0 if (before, 'jinja2' in sys.modules) == (False, True) else 1)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_metric_that_is_a_throughput_is_exported_once(once: bool) -> None:
+    rate = "1 to 2 steps/s: 2.00x"
+    worth = {"delta": 2.0, "text": "steps_per_s 1 to 2: 2.00x", "throughput": rate, "notes": []}
+    row = {"number": 1, "title": "A", "intervention": "--set --x=1", "improvement": "2.00x", "patch": None}
+    text = render(
+        "export.md.j2",
+        heading="# Accepted changes of campaign",
+        campaign="c",
+        combined=worth,
+        once=once,
+        runs_before="1 run (runs/0001-a)",
+        runs_after="1 run (runs/0002-a)",
+        replayed=None,
+        doubts=[],
+        hypotheses=[{**row, "throughput": rate}],
+        patches=[],
+        variables=[],
+        command="python train.py",
+        folder=".",
+    )
+    assert text.count("2.00x") == (2 if once else 4)
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in table} == ({6} if once else {7})

@@ -117,6 +117,9 @@ def test_an_export_with_its_combined_figure_last() -> None:
         "Together, as measured: GPU util 20% to 70%: +50pp, throughput 1 to 2 steps/s: 2.00x",
         "Next: git apply /r/runs/export/0001-a.patch",
     ]
+    rate = replace(WORTH, metric="steps_per_s", text="steps_per_s 1 to 2: 2.00x")
+    once = acceptance.export(replace(EXPORTED, combined=rate)).splitlines()
+    assert once[-2] == "Together, as measured: steps_per_s 1 to 2: 2.00x"
     unknown = replace(WORTH, text=None, throughput=None, why="a run lacks gpu_util")
     said = acceptance.export(replace(EXPORTED, combined=unknown, next_command=None))
     assert said.splitlines()[-1] == "Together: unknown: a run lacks gpu_util"

@@ -13,6 +13,7 @@ from gpudebug.core.answers.hypotheses import (
     ReopenAnswer,
 )
 from gpudebug.core.answers.settings import SettingsAnswer
+from gpudebug.core.statistics.metrics import Metric
 
 
 def accept(answer: AcceptAnswer) -> str:
@@ -66,7 +67,8 @@ def export(answer: ExportAnswer) -> str:
     if combined.text is None:
         lines.append(f"Together: unknown: {combined.why}")
     else:
-        rate = f", throughput {combined.throughput}" if combined.throughput else ""
+        twice = Metric(combined.metric).throughput
+        rate = f", throughput {combined.throughput}" if combined.throughput and not twice else ""
         lines.append(f"Together, as measured: {combined.text}{rate}")
     return _closed(lines, answer.next_command, answer.notes)
 

@@ -52,6 +52,16 @@ def test_what_is_worth_most_goes_first() -> None:
     assert action.why.endswith("the best expected gain per second of 3 untested (10.0pp for 20.0 s)")
 
 
+def test_the_share_of_the_time_decides_where_it_is_recorded() -> None:
+    order = HypothesisOrder("w", "b", (), "m", {1: 0.1, 2: 0.5}, 20.0, shares={1: 0.36, 2: 0.3})
+    assert order_in(json.loads(json.dumps(order.as_json()))) == order
+    action = decide(ordered(campaign(), order))
+    assert action.hypothesis == 1
+    assert action.why.endswith("expected gain per second of 3 untested (36.0% of the time for 20.0 s)")
+    without = order_in({**json.loads(json.dumps(order.as_json())), "shares": [1]})
+    assert decide(ordered(campaign(), without)).hypothesis == 2
+
+
 def test_what_looks_showed_is_kept_and_nonsense_in_its_place_is_none() -> None:
     order = HypothesisOrder(
         "w", "b", (), "m", {1: 0.0, 2: 0.1, 3: 0.0}, 20.0, looked={1: None, 2: 2.0, 3: -1.0}

@@ -112,6 +112,39 @@ def test_options_of_a_framework_that_stand_in_code_are_written_there() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("passed", "set_"),
+    [
+        ("", "log_every_n_steps=500"),
+        ("log_every_n_steps=2", "log_every_n_steps=20"),
+        ("log_every_n_steps=EVERY", "log_every_n_steps=30"),
+        ("log_every_n_steps=every()", None),
+        ("log_every_n_steps=cfg.every", None),
+        ("**more", None),
+    ],
+)
+def test_what_code_passes_is_not_taken_for_the_default(passed: str, set_: str | None) -> None:
+    cause = tried_by(lightning={"set": {}}).model_copy(update={"interventions": {}})
+    knob = {"names": ["log_every_n_steps"], "direction": "up", "factor": 10, "side_work": True}
+    cause = cause.model_copy(update={"knobs": (Knob.model_validate(knob),)})
+    source = f"import lightning as L\nEVERY = 3\nL.Trainer({passed})"
+    written = [o.instructions for o in offered(cause, "python train.py", source).offers]
+    assert written == ([] if set_ is None else [f"In train.py, set {set_} where Trainer is made."])
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("n_envs", "where make_vec_env is called."),
+        ("batch_size", "where A2C or DDPG or DQN or PPO or SAC or TD3 is made."),
+    ],
+)
+def test_an_argument_is_set_at_the_call_that_takes_it(name: str, where: str) -> None:
+    source = "from stable_baselines3 import PPO"
+    (offer,) = offered(tried_by(sb3={"set": {name: 8}}), "python train.py", source).offers
+    assert offer.instructions == f"In train.py, set {name}=8 {where}"
+
+
 def test_options_that_no_command_takes_are_written() -> None:
     made = tried_by(sb3={"set": {"n_envs": 8}})
     found = offered(made, "python -m rl_zoo3.train --algo ppo --env CartPole-v1")

@@ -51,6 +51,26 @@ def test_settings_are_numbers_or_options() -> None:
     found = look("t.py", ["import a\na.B(steps=200, name='x', every=args.log_every, other=f(), **more)"])
     assert found.calls["a.B"] == {"steps": 200, "name": "x"}
     assert found.options_of["a.B"] == {"every": "log_every"}
+    assert found.computed["a.B"] == {"other", "**"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "value"),
+    [
+        ("N = 5", 5),
+        ("N: int = 5", 5),
+        ("N = 5\nN = 6", None),
+        ("N = 5\nfor N in range(3): pass", None),
+        ("N = 5\ndef f(N): pass", None),
+        ("if x:\n    N = 5", None),
+        ("N = f()", None),
+        ("from b import N", None),
+    ],
+)
+def test_a_name_that_is_bound_once_is_its_value(lines: str, value: int | None) -> None:
+    found = look("t.py", [f"import a\n{lines}\na.B(every=N)"])
+    assert found.calls["a.B"] == ({} if value is None else {"every": value})
+    assert found.computed["a.B"] == (frozenset({"every"}) if value is None else frozenset())
 
 
 def test_the_files_beside_a_script() -> None:

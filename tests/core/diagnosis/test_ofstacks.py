@@ -96,6 +96,29 @@ def test_without_a_loader_a_function_that_waits_for_time_or_files_is_told() -> N
     assert signals(StacksEvidence(training=alone))["hot_waiting_share"] == 0.6
 
 
+@pytest.mark.parametrize(
+    ("frames", "source", "share"),
+    [
+        ("t.py:main (kernel):sleep", "time.sleep(0.1)", 0.0),
+        ("t.py:<module> (kernel):sleep", "sleep(pause)", 0.0),
+        ("t.py:Trainer.train_target (kernel):sleep", "time.sleep(0.1)", 0.0),
+        ("t.py:main t.py:throttle (kernel):sleep", "time.sleep(0.1)", 0.0),
+        ("t.py:main t.py:Store.fetch_next t.py:Store._wait (kernel):sleep", "time.sleep(0.1)", 0.6),
+        ("t.py:main t.py:_readImage (kernel):sleep", "time.sleep(0.1)", 0.6),
+        ("t.py:main t.py:step (kernel):sleep", "x = client.result()", 0.6),
+        ("t.py:main (kernel):disk", "time.sleep(0.1); x = f.read()", 0.6),
+    ],
+)
+def test_a_line_that_sleeps_is_no_read(frames: str, source: str, share: float) -> None:
+    *_, own, _kernel = frames.split(" ")
+    alone = stacks(
+        ("other", frames, 3, 6.0, 0.0),
+        ("other", "t.py:main jax.py:wait", 4, 4.0, 0.0),
+        code={f"{own}:3": source, "t.py:main:4": "wait(x)"},
+    )
+    assert signals(StacksEvidence(training=alone))["hot_waiting_share"] == share
+
+
 NEW = {"starved_s": 0.0}
 NAMED = ("other", "t.py:main t.py:evaluate", 2, 3.0, 3.0)
 STEP = ("backward", "t.py:main torch/_tensor.py:backward", 1, 7.0, 7.0)

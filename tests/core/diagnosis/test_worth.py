@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudebug.core.diagnosis.model import Diagnosis, Ranked
-from gpudebug.core.diagnosis.worth import gain_of, worth
+from gpudebug.core.diagnosis.rank import cost
+from gpudebug.core.diagnosis.tested_causes import BY_TOUCH
+from gpudebug.core.diagnosis.worth import gain_of, shares, worth
 
 FOUND = Diagnosis(
     causes=(
@@ -35,3 +37,19 @@ def test_chance_times_gain_for_each_second() -> None:
 def test_what_tests_a_cause_better_is_never_worth_less(one: float, other: float, cost_s: float) -> None:
     found = worth(FOUND, {1: {"dl": min(one, other)}, 2: {"dl": max(one, other)}}, cost_s=cost_s)
     assert found[1] <= found[2]
+
+
+def test_hypotheses_stand_as_the_causes_that_they_test() -> None:
+    """In points of utilisation, or of 100 where it shows nothing, they would stand the other way round."""
+    causes = (Ranked("a", "", 0.9, exposed=0.4, ceiling_pp=13.0), Ranked("b", "", 0.6, exposed=0.5))
+    matches = {2: {"b": 1.0}, 1: {"a": 1.0}}
+    found = Diagnosis(causes=causes)
+    assert [cost(c) for c in causes] == [pytest.approx(v) for v in (0.36, 0.3)]
+    assert shares(found, matches) == {1: pytest.approx(0.36), 2: pytest.approx(0.3)}
+    gains = worth(found, matches, cost_s=1.0)
+    assert gains[2] > gains[1]
+
+
+def test_where_no_cause_is_known_what_the_change_decides_on_counts() -> None:
+    found = shares(Diagnosis(causes=(Ranked("a", "", 0.4, exposed=0.1),)), {1: {}, 2: {"a": 1.0}}, {1: 0.5})
+    assert found == {1: pytest.approx(0.6 * BY_TOUCH * 0.5), 2: pytest.approx(0.04)}

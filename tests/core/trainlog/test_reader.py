@@ -184,3 +184,28 @@ def test_a_named_nan_series_is_kept() -> None:
 
 settings.register_profile("trainlog", deadline=None)
 settings.load_profile("trainlog")
+
+
+def test_a_setting_that_a_program_prints_is_no_step_that_it_reached() -> None:
+    """As LeRobot begins: a stall is counted from the first step on, and start-up is none."""
+    reader = LogReader()
+    for line in (" 'steps': 100000,\n", "cfg.steps=100000 (100K)\n", "dataset.num_frames=5000 (5K)\n"):
+        reader.feed(line.encode(), 1.0)
+        assert reader.step is None
+        assert reader.last_step_time is None
+    for number, step in ((2.0, 10), (3.0, 20)):
+        reader.feed(f"step:{step} smpl:80 ep:1 loss:0.5\n".encode(), number)
+        assert (reader.step, reader.last_step_time) == (step, number)
+
+
+def test_a_first_step_counts_beside_its_loss_in_a_bar_or_once_it_goes_on() -> None:
+    for first, then in (
+        ("step 3 loss 0.5\n", 3),
+        ("train:  1%| | 3/300 [00:01<00:99, 3.00it/s]\n", 3),
+        ("step 3\n", None),
+    ):
+        reader = LogReader()
+        reader.feed(first.encode(), 1.0)
+        assert reader.step == then
+    reader.feed(b"step 4\n", 2.0)
+    assert reader.step == 4

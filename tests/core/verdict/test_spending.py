@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.trials import BASE, criteria, runs, verdict
 
-from gpudebug.core.verdict.spending import beside, of_baseline, of_trial, span
+from gpudebug.core.verdict.gates import TrialSetting
+from gpudebug.core.verdict.protocol import NextRun, next_step
+from gpudebug.core.verdict.spending import beside, most_of_trial, of_baseline, of_trial, span
 from gpudebug.core.words import Status
 
 
@@ -22,12 +25,24 @@ def test_a_baseline_says_how_many_runs_and_how_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "runs"), [(40.0, "2 runs of about 50 s"), (12.0, "4 runs of about 50 s"), (0.0, "7 runs of")]
+    ("window", "first"), [(40.0, "2 runs of about 50 s"), (12.0, "4 runs of about 50 s"), (0.0, "7 runs of")]
 )
-def test_a_trial_says_what_it_takes_if_its_effect_is_clear_and_at_most(window: float, runs: str) -> None:
-    found = of_trial([50.0], window, 30.0, 6, 4)
-    assert found.startswith(runs)
-    assert found.endswith("at most 26 runs, 21.7 min")
+def test_a_trial_says_what_it_takes_if_its_effect_is_clear_and_at_most(window: float, first: str) -> None:
+    found = of_trial([50.0], window, 30.0, 6)
+    assert found.startswith(first)
+    assert found.endswith("at most 30 runs that count (more if they are shorter), 25.0 min")
+
+
+@pytest.mark.parametrize(("max_runs", "most"), [(1, 1), (3, 15), (6, 30)])
+def test_a_trial_asks_for_no_more_runs_than_were_announced(max_runs: int, most: int) -> None:
+    """Also if the machine drifts so far that the recorded runs count for nothing."""
+    assert most_of_trial(max_runs) == most
+    fresh = most - max_runs
+    drifted = runs(*([60, 20] * 30)[:fresh], rate=5.0)
+    after = runs(*([75, 40, 62] * 9)[:max_runs], rate=8.0)
+    every, setting = [*BASE, *drifted], TrialSetting(fresh=fresh)
+    found = verdict(every, after, setting, max_runs=max_runs)
+    assert next_step(found, criteria(max_runs=max_runs), every, after, setting) is NextRun.DONE
 
 
 def test_why_the_baseline_runs_again_is_said() -> None:

@@ -91,6 +91,19 @@ def test_who_shares_the_cores_leaves_a_note_and_is_told_of_the_others(cores: lis
         assert len(said) == 2
 
 
+def test_who_else_measures_on_the_cores_is_named_by_campaign(cores: list[int]) -> None:
+    other = {**HOLDER, "campaign": None}
+    with hold(0) as mine, store.core_locks(1, other) as its:
+        assert store.sharing(mine, 0) == ("`gpudebug next`",)
+        # Cores of one's own are shared with notes alone.
+        assert store.sharing(its, 1) == ("campaign c",)
+        with hold(1) as third:
+            assert store.sharing(third, 1) == ("campaign c",)
+            assert store.sharing(mine, 0) == ("`gpudebug next`", "campaign c")
+    with hold(0) as mine:
+        assert store.sharing(mine, 0) == ()
+
+
 def test_who_holds_the_choice_keeps_nobody_from_sharing(
     cores: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,6 +146,21 @@ def test_samples_and_log_outside_a_campaign_say_what_they_cannot_tell(
     assert "propose" not in render(found)
 
 
+def test_of_a_run_that_failed_before_its_training_no_cause_is_named(tmp_path: Path) -> None:
+    log = "Traceback (most recent call last):\ntorch.cuda.OutOfMemoryError: CUDA out of memory.\n"
+    record(tmp_path / "recordings", "0001-baseline-workload", log=log, seconds=3, exit_status=1)
+    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1)
+    campaign.run("next").expect(1)
+    answer = campaign.json("diagnose", "0001-baseline-workload")
+    assert answer["causes"] == []
+    assert answer["unexplained"] is None
+    assert "CUDA out of memory" in answer["abstains"]
+    assert answer["failure"]["class"] == "oom_gpu"
+    text = campaign.run("diagnose", "0001-baseline-workload").expect(0).out
+    assert "oom-fallback" not in text
+    assert "CUDA out of memory" in text
+
+
 def test_what_is_refused_is_said_and_not_recommended(tmp_path: Path) -> None:
     campaign = make_waiting_campaign(tmp_path)
     campaign.json("next")

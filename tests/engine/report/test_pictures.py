@@ -65,6 +65,18 @@ def test_what_cannot_be_written_is_said_in_one_line(
     assert contents(told.folder) == before
 
 
+def test_only_a_person_replaces_what_gpudebug_did_not_write(told: Campaign) -> None:
+    mine, session = told.folder / "mine.png", {"GPUDEBUG_SESSION": "one"}
+    mine.write_bytes(b"\x89PNG of another program")
+    draw = ("show", "1", "--plot", "mine.png", "--force")
+    done = told.run(*draw, env=session).expect(1)
+    assert "replacing mine.png, which gpudebug did not write, is for a person" in done.err
+    assert mine.read_bytes() == b"\x89PNG of another program"
+    command(told.folder, *draw).expect(0)
+    # One of its own is anybody's.
+    told.run(*draw[:-1], env=session).expect(0)
+
+
 def test_without_matplotlib_it_says_how_to_get_it(told: Campaign, tmp_path: Path) -> None:
     env = without_matplotlib(tmp_path / "hooks")
     done = told.run("show", "1", "--plot", "h1.png", env=env).expect(1)

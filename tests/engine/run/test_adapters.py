@@ -81,6 +81,8 @@ def test_flags_of_its_own_give_no_framework_away() -> None:
         ),
         (TRAINER.replace("200", "200, logging_steps=args.every"), "python train.py --every=20", None),
         ("import lightning as L\nL.Trainer(max_steps=100)", "python train.py", "set log_every_n_steps=10 in"),
+        ("import lightning as L\nL.Trainer(max_steps=100, log_every_n_steps=n())", "python train.py", None),
+        ("import lightning as L\nL.Trainer(max_steps=100, **more)", "python train.py", None),
         (
             "from transformers import HfArgumentParser",
             "python t.py --max_steps 200",

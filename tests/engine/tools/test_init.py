@@ -144,6 +144,12 @@ def test_a_locked_flag_that_the_program_does_not_have_is_named(
     folder = make_repository(tmp_path / "r", {"train.py": PARSER.format(option), "gpudebug.yaml": locked})
     notes = init(folder, command=None, agent=["agents"]).notes
     assert [note for note in notes if note.startswith("locked:")] == noted
+    # Without an agent the campaign is left as it is, and doctor looks at it: both say so as well.
+    line = gpudebug(folder, "init", "--command", "python train.py").expect(1).err
+    assert ("; ".join(["is left as it is", *noted]) + "; next: ") in line
+    checks = [c for c in gpudebug(folder, "doctor", "--json").json["checks"] if c["name"] == "locked flags"]
+    assert [f"locked: {c['found']}" for c in checks] == noted
+    assert {c["result"] for c in checks} <= {"warning"}
 
 
 def test_where_nothing_is_known_of_the_program_no_lock_is_doubted(tmp_path: Path) -> None:

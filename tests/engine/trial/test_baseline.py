@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import Campaign, make_replay_campaign, record
 
+from gpudebug.engine.trial.baseline_notes import with_left_out
+
 CRASH = (
     "step 1/9 loss 2.0\nTraceback (most recent call last):\nModuleNotFoundError: No module named 'lerobot'\n"
 )
@@ -141,6 +143,32 @@ def test_a_run_that_resumes_is_left_out_and_made_up_for(tmp_path: Path) -> None:
     assert "runs/0002-baseline-workload" not in campaign.text
     assert "runs/0003-baseline-workload" in campaign.text
     campaign.run("verify").expect(0)
+    # The entry names it, and so does what reads the entry; the figures are those of the others.
+    named = "run 0002-baseline-workload: it goes on where an earlier run ended"
+    assert f"- **Left out**: {named}" in campaign.text
+    status = campaign.json("status")
+    assert named in " ".join(status["baselines"]["workload"]["advice"])
+    assert status["baselines"]["workload"]["verified"] is True
+    assert campaign.json("verify")["ok"] is True
+    page = campaign.folder / "report.html"
+    campaign.run("report", "-o", str(page)).expect(0)
+    told = page.read_text().count("Run 0002-baseline-workload is left out of the baseline: ")
+    assert told > 0
+    assert page.read_text().count("The baseline of the workload was recorded: ") == told
+    # The next recording has its own.
+    for number in (4, 5):
+        record(recordings, f"000{number}-baseline-workload", seed=number)
+    campaign.json("baseline")
+    assert "Left out" not in campaign.text
+
+
+def test_what_a_program_prints_is_no_figure_of_the_entry() -> None:
+    fields = {"role": "workload", "command": "x", "runs": ["0001-baseline-workload"]}
+    fields |= {"gpu_util": "27.4%", "throughput": "6.1 steps/s", "training": "SUCCESS", "loss": "CONVERGING"}
+    assert "- **Left out**: run b: slow; run c: odd\n" in with_left_out(fields, [("b", "slow"), ("c", "odd")])
+    text = with_left_out(fields, [("b", "it resumes (Status: VALIDATED, +40pp improvement)")])
+    assert "- **Left out**: run b\n" in text
+    assert "Left out" not in with_left_out(fields, [])
 
 
 def cached(share: float) -> str:

@@ -59,6 +59,16 @@ def test_a_plain_trial_did_what_it_says() -> None:
     assert (found.effect.result, found.effect.value) == (Result.PASS, "lr: 0.2")
 
 
+def test_others_on_the_same_cores_are_marked_with_the_runs_that_they_were_beside() -> None:
+    before = measured("0001-baseline-workload", shared=())
+    after = measured("0002-h1", HELPED, shared=("campaign b", "campaign c"))
+    found = conduct("--set --lr=0.2", before, after)
+    assert found.shared == ("campaign b beside 0002-h1", "campaign c beside 0002-h1")
+    assert found.differences == ()
+    # Of a run before it was recorded nothing is known.
+    assert conduct("--set --lr=0.2", BEFORE, measured("0002-h1", HELPED)).shared == ()
+
+
 def test_an_unchanged_workload_has_no_effect_to_show() -> None:
     found = with_conduct(TrialSetting(), None, ("--lr",), [BEFORE], [BEFORE])
     assert (found.effect, found.locked) == (None, ())

@@ -70,9 +70,10 @@ class HypothesisState:
     that was missing; `claimed` whose claim it is under, None if no claim holds; `verified` that a
     verdict has its runs; `after` is the trial's figure of the campaign's metric. `worth` is
     the gain that its test is expected to bring a device-second (pp, or relative), `cost_s` the seconds of
-    the device that the test takes; None: not known. `problem`: its change cannot be tested as it is written.
-    `looked` is the gain that a short look at it showed. `counts` is False for a verdict by weaker terms than
-    the pinned ones, or on recordings: it solves nothing.
+    the device that the test takes, `share` the share of the time (0 to 1) that its fix is expected to bring,
+    which orders what waits as it orders the causes; None: not known. `problem`: its change cannot be tested
+    as it is written. `looked` is the gain that a short look at it showed. `counts` is False for a verdict by
+    weaker terms than the pinned ones, or on recordings: it solves nothing.
     """
 
     number: int
@@ -83,6 +84,7 @@ class HypothesisState:
     claimed: Claimed | None = None
     written: bool = False
     worth: float | None = None
+    share: float | None = None
     cost_s: float | None = None
     looked: float | None = None
     problem: bool = False
@@ -238,7 +240,8 @@ def waiting(c: Campaign, mechanical: bool) -> list[HypothesisState]:
 
 
 def _most_wanted(c: Campaign, mechanical: bool) -> HypothesisState | None:
-    """Return the one that is worth most per device-second; the first of equals, and if nothing is known."""
+    """Return the one that promises most, a trial of each takes as long; the first of equals, and if nothing
+    is known."""
     return max(waiting(c, mechanical), key=wanted, default=None)
 
 
@@ -251,9 +254,10 @@ def wanted(h: HypothesisState) -> tuple[int, float]:
         return (-1, 0.0)
     if h.looked is not None and h.looked <= 0:
         return (0, h.looked)
-    if h.worth is None:
+    promised = h.worth if h.share is None else h.share
+    if promised is None:
         return (1, 0.0)
-    return (2, h.worth) if h.worth > 0 else (0, 0.0)
+    return (2, promised) if promised > 0 else (0, 0.0)
 
 
 def _test(c: Campaign) -> Action | None:
@@ -286,8 +290,10 @@ def _promise(c: Campaign, h: HypothesisState) -> str:
         return f", the best of {looked} untested by a short look each ({seen} there, no verdict)"
     if h.worth is None or h.worth <= 0:
         return ""
-    expected = gain(c.metric, h.worth * h.cost_s) if h.cost_s else f"{h.worth:.2g} a device-second"
     spent = f" for {duration(h.cost_s)}" if h.cost_s else ""
+    if h.share is not None:
+        return f", the best expected gain per second of {among} untested ({h.share:.1%} of the time{spent})"
+    expected = gain(c.metric, h.worth * h.cost_s) if h.cost_s else f"{h.worth:.2g} a device-second"
     return f", the best expected gain per second of {among} untested ({expected}{spent})"
 
 

@@ -22,7 +22,8 @@ class HypothesisOrder:
     `when` is a time in UTC, `by` the command that recorded it, `baseline` the runs of the workload's baseline
     that it was made from. `worths` is the expected gain a device-second in the unit of `metric`; None if no
     choice had to be made, and then `unweighed` may say why it could not be. `cost_s` is what one trial takes.
-    `looked` is the gain that a short look at each showed, None where the look failed.
+    `looked` is the gain that a short look at each showed, None where the look failed. `shares` are of the
+    time, what each is expected to bring; None in records of 0.1.0 and without a choice.
     """
 
     when: str
@@ -34,6 +35,7 @@ class HypothesisOrder:
     unweighed: str | None = None
     offer: str | None = None
     looked: Mapping[int, float | None] | None = None
+    shares: Mapping[int, float] | None = None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -56,7 +58,7 @@ def order_in(data: object) -> HypothesisOrder | None:
     texts = (data.get("unweighed"), data.get("offer"))
     if not all(text is None or isinstance(text, str) for text in texts):
         return None
-    rest = (known, cost, *texts, _looks(data.get("looked")))
+    rest = (known, cost, *texts, _looks(data.get("looked")), _shares(data.get("shares")))
     return HypothesisOrder(data["when"], data["by"], tuple(baseline), data["metric"], *rest)
 
 
@@ -65,6 +67,13 @@ def _looks(data: object) -> dict[int, float | None] | None:
     if not isinstance(data, dict):
         return None
     return {int(k): v for k, v in data.items() if k.isdecimal() and (v is None or _number(v))}
+
+
+def _shares(data: object) -> dict[int, float] | None:
+    """As looks: what is not what gpudebug writes orders nothing."""
+    if not isinstance(data, dict):
+        return None
+    return {int(k): float(v) for k, v in data.items() if k.isdecimal() and _number(v)}
 
 
 _TEXTS = ("when", "by", "metric")
@@ -78,9 +87,11 @@ def ordered(campaign: Campaign, order: HypothesisOrder | None) -> Campaign:
     """The campaign with the worth of its untested hypotheses as it is recorded."""
     if order is None or (order.worths is None and order.unweighed is None):
         return replace(campaign, unweighed=UNKNOWN)
-    worths = order.worths or {}
+    worths, shares = order.worths or {}, order.shares or {}
     hypotheses = tuple(
-        replace(h, worth=worths.get(h.number), cost_s=order.cost_s) if h.status is Status.UNTESTED else h
+        replace(h, worth=worths.get(h.number), share=shares.get(h.number), cost_s=order.cost_s)
+        if h.status is Status.UNTESTED
+        else h
         for h in campaign.hypotheses
     )
     known = replace(campaign, hypotheses=hypotheses, unweighed=order.unweighed)

@@ -51,7 +51,7 @@ class Framework(Strict):
     `*` for any text (`cleanrl/*.py`). `imports` are dotted names of which one is imported or used by its
     programs (`transformers.Trainer`); a `weak` framework counts by them where no other does, as what others
     are built upon. With one of `parses` among them the framework itself reads the command line, else its
-    options are arguments of `configured_by` in the program's code.
+    options are arguments of `configured_by` in the program's code; `callees` names another call for some.
     `base` names the framework that it is built upon and whose options it takes, too: what tests a cause
     there does so here, and what this file does not say is as in that one. In which versions the base has an
     option does not count here: its own package's version is another one.
@@ -80,6 +80,7 @@ class Framework(Strict):
     weak: bool = False
     parses: tuple[str, ...] = ()
     configured_by: tuple[str, ...] = ()
+    callees: dict[str, str] = Field(default_factory=dict)
     output: tuple[str, ...] = ()
     log: LogFlag | None = None
     steps: tuple[str, ...] = ()

@@ -28,14 +28,23 @@ Known = Sequence["Framework"]
 @dataclass(frozen=True)
 class FoundFramework:
     """The framework of a command. `takes_flags` says that its options can be in the command; else they
-    are arguments in the program's code, at `path`. `settings` are numbers and words that stand there, and
-    `options_of` the program's own options whose values do."""
+    are arguments in the program's code, at `path`. `settings` are numbers and words that stand there,
+    `options_of` the program's own options whose values do, `computed` those whose value is not known."""
 
     framework: Framework
     takes_flags: bool = True
     path: str | None = None
     settings: Mapping[str, str | float | bool | None] = field(default_factory=dict)
     options_of: Mapping[str, str] = field(default_factory=dict)
+    computed: frozenset[str] = frozenset()
+
+    def passes(self, argument: str) -> bool:
+        """Whether the program's code may pass an argument another value than those in `settings`, so that
+        it does not have the framework's default."""
+        return argument in self.options_of or (argument not in self.settings and self._computes(argument))
+
+    def _computes(self, argument: str) -> bool:
+        return not self.computed.isdisjoint({argument, "**"})
 
 
 def synonyms_of(found: FoundFramework | None, program: Program | None) -> Synonyms:
@@ -148,12 +157,13 @@ def _by_imports(known: Known, program: Program) -> FoundFramework | None:
     framework = max(used, key=lambda entry: entry[:2])[2]
     settings: dict[str, str | float | bool | None] = {}
     options_of: dict[str, str] = {}
+    computed = frozenset[str]()
     for name in framework.configured_by:
         settings |= program.calls.get(name, {})
         options_of |= program.options_of.get(name, {})
-    return FoundFramework(
-        framework, _used(program.uses, framework.parses) > 0, program.path, settings, options_of
-    )
+        computed |= program.computed.get(name, frozenset())
+    takes_flags = _used(program.uses, framework.parses) > 0
+    return FoundFramework(framework, takes_flags, program.path, settings, options_of, computed)
 
 
 def _used(uses: Collection[str], names: Collection[str]) -> int:
@@ -281,6 +291,8 @@ def log_advice(
         return None
     option = command_line.find(argv, log.flag)
     present = _number(argv, found, log.flag, program)
+    if present is None and found.passes(_argument(log.flag)):
+        return None
     wanted = max(1, length // _LINES_WANTED)
     if (log.default if present is None else present) <= wanted:
         return None

@@ -305,7 +305,7 @@ class _CauseOnCommand:
             key = folded(name)
             knob = next((k for k in self.cause.knobs if k.side_work and k.factor and meant(k, key)), None)
             kind = cadence.kind_of(key)
-            if knob is None or knob.factor is None or kind is None:
+            if knob is None or knob.factor is None or kind is None or found.passes(key.rpartition(".")[2]):
                 continue
             every = cadence.number(settings.get(key.rpartition(".")[2], "")) or default
             wanted = cadence.rarer(key, every, kind, knob.factor, plan)
@@ -321,9 +321,17 @@ class _CauseOnCommand:
         settings = ", ".join(
             f"{folded(name).rpartition('.')[2]}={_python(own.set[key])}" for key, name in names.items()
         )
-        called = {name.rpartition(".")[2] for name in found.framework.configured_by}
-        where = f" where {' or '.join(sorted(called))} is made" if called else ""
-        return f"In {found.path or 'the program'}, set {settings}{where}."
+        return f"In {found.path or 'the program'}, set {settings}{_where(names, found.framework)}."
+
+
+def _where(names: Iterable[str], framework: Framework) -> str:
+    """The calls in a program's code that take these arguments."""
+    own = {framework.callees.get(folded(name)) for name in names}
+    called = {name for name in own if name} or {n.rpartition(".")[2] for n in framework.configured_by}
+    if not called:
+        return ""
+    classes = all(name[0].isupper() for name in called)
+    return f" where {' or '.join(sorted(called))} is {'made' if classes else 'called'}"
 
 
 def _as_shown(key: str, option: CurrentOption, shown: Mapping[str, str]) -> CurrentOption:

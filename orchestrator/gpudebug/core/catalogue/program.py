@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -20,7 +21,8 @@ class Program:
 
     `uses` are the dotted names that it imports or takes from what it imports, `options` the flags and
     variables of its own by folded name. `calls` are the arguments of each call of such a name: the number,
-    text or truth that is there; `options_of` the option whose value does: workers for `args.workers`.
+    text or truth that is there; `options_of` the option whose value does: workers for `args.workers`;
+    `computed` are those whose value the source does not say, `**` for arguments that it does not name.
     `touched` are the names of functions and classes that each option decides on; `whole` says that it takes
     no options but these.
     """
@@ -30,6 +32,7 @@ class Program:
     options: Mapping[str, OwnFlag] = field(default_factory=dict)
     calls: Mapping[str, Mapping[str, Default]] = field(default_factory=dict)
     options_of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    computed: Mapping[str, frozenset[str]] = field(default_factory=dict)
     touched: Mapping[str, frozenset[str]] = field(default_factory=dict)
     whole: bool = False
 
@@ -64,32 +67,59 @@ def look(path: str, sources: Sequence[str]) -> Program:
     uses, options = set[str](), dict[str, OwnFlag]()
     calls: dict[str, dict[str, Default]] = {}
     options_of: dict[str, dict[str, str]] = {}
+    computed: dict[str, frozenset[str]] = {}
     for source in sources:
         tree = parsed(source)
         if tree is None:
             continue
-        aliases = _aliases(tree)
+        aliases, constants = _aliases(tree), _constants(tree)
         uses |= set(aliases.values())
         options = {**own_flags(source), **options}
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute):
                 uses |= {_resolved(called(node), aliases)} - {""}
             elif isinstance(node, ast.Call) and (name := _resolved(called(node.func), aliases)):
-                for argument in node.keywords:
-                    _note(argument, calls.setdefault(name, {}), options_of.setdefault(name, {}))
+                values, options_ = calls.setdefault(name, {}), options_of.setdefault(name, {})
+                unknown = {a.arg or "**" for a in node.keywords if not _note(a, values, options_, constants)}
+                computed[name] = computed.get(name, frozenset()) | unknown
     trees = [tree for source in sources if (tree := parsed(source)) is not None]
     touched, whole = touches(trees, options), read_whole(sources)
-    return Program(path, frozenset(uses), options, calls, options_of, touched, whole)
+    return Program(path, frozenset(uses), options, calls, options_of, computed, touched, whole)
 
 
-def _note(argument: ast.keyword, values: dict[str, Default], options: dict[str, str]) -> None:
+def _note(
+    argument: ast.keyword,
+    values: dict[str, Default],
+    options: dict[str, str],
+    constants: Mapping[str, Default],
+) -> bool:
+    """Note what an argument's value is, or whose; whether either is known."""
     if argument.arg is None:
-        return
-    value = constant(argument.value)
+        return False
+    named = argument.value.id if isinstance(argument.value, ast.Name) else None
+    value = constant(argument.value) if named is None else constants.get(named)
     if value is not None:
         values.setdefault(argument.arg, value)
     elif isinstance(argument.value, ast.Attribute):
         options.setdefault(argument.arg, argument.value.attr)
+    return value is not None or isinstance(argument.value, ast.Attribute)
+
+
+def _constants(tree: ast.Module) -> dict[str, Default]:
+    """The names that a module binds once, at its top, to a number, text or truth."""
+    bound = Counter(
+        node.arg if isinstance(node, ast.arg) else node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
+    )
+    found = {}
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and len(targets) == 1:
+            name = targets[0]
+            if isinstance(name, ast.Name) and bound[name.id] == 1:
+                found[name.id] = constant(node.value)
+    return found
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from gpudebug.core.diagnosis.model import Diagnosis, Ranked
-from gpudebug.core.diagnosis.rank import UNKNOWN_SHARE
+from gpudebug.core.diagnosis.rank import UNKNOWN_SHARE, cost
 from gpudebug.core.diagnosis.tested_causes import BY_TOUCH
 
 
@@ -34,16 +34,37 @@ def worth(
     `decided` is the share of the time in code that each one's change decides on: if it is no cause of the
     catalogue, a change of where the time goes is the best guess.
     """
+
+    def gain(cause: Ranked) -> float:
+        return cause.probability * gain_of(cause, points=points)
+
+    found = _expected(diagnosis, matches, gain, decided, 100.0 if points else 1.0)
+    return {number: value / max(cost_s, 1e-9) for number, value in found.items()}
+
+
+def shares(
+    diagnosis: Diagnosis,
+    matches: Mapping[int, Mapping[str, float]],
+    decided: Mapping[int, float] | None = None,
+) -> dict[int, float]:
+    """The share of the time (0 to 1) that each hypothesis is expected to bring, by its number: what orders
+    the causes orders those that test them. The arguments are those of `worth`."""
+    return _expected(diagnosis, matches, cost, decided, 1.0)
+
+
+def _expected(
+    diagnosis: Diagnosis,
+    matches: Mapping[int, Mapping[str, float]],
+    each: Callable[[Ranked], float],
+    decided: Mapping[int, float] | None,
+    whole: float,
+) -> dict[int, float]:
+    """What `each` cause promises of those that a hypothesis tests; `whole` is the gain of all the time."""
     causes = {cause.id: cause for cause in diagnosis.causes}
     none = max(0.0, 1.0 - sum(cause.probability for cause in diagnosis.causes))
-    scale = 100.0 if points else 1.0
 
     def expected(number: int, tested: Mapping[str, float]) -> float:
-        named = sum(
-            causes[name].probability * weight * gain_of(causes[name], points=points)
-            for name, weight in sorted(tested.items())
-            if name in causes
-        )
-        return named + none * BY_TOUCH * scale * (decided or {}).get(number, 0.0)
+        named = sum(each(causes[name]) * weight for name, weight in sorted(tested.items()) if name in causes)
+        return named + none * BY_TOUCH * whole * (decided or {}).get(number, 0.0)
 
-    return {number: expected(number, tested) / max(cost_s, 1e-9) for number, tested in matches.items()}
+    return {number: expected(number, tested) for number, tested in matches.items()}

@@ -49,6 +49,10 @@ class EarlierResult(NamedTuple):
     values: dict[str, str]
 
 
+LEFT_OUT = "left out"
+"""The key by which a baseline names the runs of its recording that count for nothing, with why."""
+
+
 @dataclass(frozen=True, slots=True)
 class BaselineEntry:
     """One baseline. `role` is `workload`, `reference` or other text in lower case.

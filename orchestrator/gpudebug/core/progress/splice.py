@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gpudebug.core.errors import ProgressError
 from gpudebug.core.progress.blocks import Heading, width
-from gpudebug.core.progress.entries import BaselineEntry, HypothesisEntry, ProgressFile
+from gpudebug.core.progress.entries import LEFT_OUT, BaselineEntry, HypothesisEntry, ProgressFile
 from gpudebug.core.progress.fields import (
     RESULT_KEYS,
     Field,
@@ -131,7 +131,7 @@ def set_baseline(doc: ProgressFile, role: str, rendered: str) -> bytes:
     if new.runs and set(new.runs) == set(old.runs):
         return doc.data
     fields = read_fields(doc.data, old.place.fields_start, old.place.fields_end, old.place.opaque)
-    owned = [field for field in fields if field.name in new.fields]
+    owned = [field for field in fields if field.name in new.fields or field.name == LEFT_OUT]
     block = rendered.strip("\n").encode().partition(b"\n")[2].strip(b"\n") + b"\n"
     if not owned:
         return _apply(doc.data, [_lines_after(doc, old.place.fields_start, _styled(fields, block))])

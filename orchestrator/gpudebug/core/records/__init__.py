@@ -112,6 +112,8 @@ class RunRecord(Record):
     `own_limit_mb` is as `Failure` has it. `attached` is the process that was looked at while it ran already:
     then `argv`, `cwd` and `knobs` are its, and gpudebug launched nothing of it. `paired` is one for the runs
     that were made in turn, of the baseline with the accepted changes and of the workload without them.
+    `shared` are other campaigns or commands of gpudebug that measured on its cores when it began or ended,
+    None where runs of other devices are concerned.
     """
 
     format: int = FORMAT_VERSION
@@ -167,6 +169,7 @@ class RunRecord(Record):
     least_window_s: float | None = None
     attached: int | None = None
     paired: str | None = None
+    shared: tuple[str, ...] | None = None
 
 
 class Evidence(Record):

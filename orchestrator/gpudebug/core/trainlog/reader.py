@@ -33,8 +33,9 @@ class LogReader:
 
     @property
     def step(self) -> int | None:
-        """The last step reached so far, as printed."""
-        return self._state.steps.current
+        """The last step reached so far, as printed; None while nothing is known to count steps."""
+        leader = self._state.steps.leader
+        return self._state.steps.current if leader is not None and leader.counts else None
 
     @property
     def total_steps(self) -> int | None:
@@ -56,7 +57,7 @@ class LogReader:
     def last_step_time(self) -> float | None:
         """When the last new step was seen, in seconds since launch; None without times."""
         leader = self._state.steps.leader
-        return leader.time if leader and self._state.arrivals else None
+        return leader.time if leader and leader.counts and self._state.arrivals else None
 
     @property
     def steps_seen(self) -> int:

@@ -35,17 +35,28 @@ def of_baseline(runs: int, seconds: Sequence[float], *, made: int = 0) -> str:
     )
 
 
-def of_trial(seconds: Sequence[float], window: float, min_window: float, max_runs: int, recorded: int) -> str:
-    """What a trial takes beside a baseline whose `recorded` runs took `seconds` and had a mean `window`."""
+def most_of_trial(max_runs: int) -> int:
+    """The most runs that count in a trial of up to `max_runs`, those of the baseline beside it among them.
+
+    However much the machine has drifted: then the recorded runs are worth none of the fresh ones. Of runs
+    that are shorter than the baseline's there may be more, which take no longer.
+    """
+    return max_runs + most_fresh(max_runs, 0.0)
+
+
+def of_trial(seconds: Sequence[float], window: float, min_window: float, max_runs: int) -> str:
+    """What a trial takes beside a baseline whose runs took `seconds` and had a mean `window`."""
     trials = min(max_runs, max(1, math.ceil(min_window / window))) if window > 0 else max_runs
     fresh = 1 if max_runs > 1 else 0
-    most = max_runs + most_fresh(max_runs, recorded)
+    most = most_of_trial(max_runs)
     if not seconds:
-        return f"{_runs(trials)} of the trial and {fresh} of the baseline, at most {most} runs"
+        return f"{_runs(trials)} of the trial and {fresh} of the baseline, at most {most} runs that count"
     each = math.fsum(seconds) / len(seconds)
+    more = " (more if they are shorter)" if max_runs > 1 else ""
     return (
         f"{trials + fresh} runs of about {span(each)}, {fresh} of the baseline among them: "
-        f"{span((trials + fresh) * each)} of the device; at most {_runs(most)}, {span(most * each)}"
+        f"{span((trials + fresh) * each)} of the device; "
+        f"at most {_runs(most)} that count{more}, {span(most * each)}"
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpudebug.edges.store import leases
-    from gpudebug.edges.store.corelocks import core_locks
+    from gpudebug.edges.store.corelocks import core_locks, sharing
     from gpudebug.edges.store.detached import Detached, new_id, said
     from gpudebug.edges.store.files import (
         NotPermitted,
@@ -108,12 +108,13 @@ __all__ = [
     "resolve_inside",
     "run_number",
     "said",
+    "sharing",
     "slug",
     "start_file",
 ]
 
 _HOMES = {
-    "corelocks": "core_locks",
+    "corelocks": "core_locks sharing",
     "detached": "Detached new_id said",
     "folders": "JOB LEASES RECORDS OtherFormat RunFolder Scrub Workspace place_new run_number slug",
     "hostlocks": "device_locks",

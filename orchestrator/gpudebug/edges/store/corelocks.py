@@ -15,7 +15,7 @@ from typing import Any
 
 from gpudebug.core.errors import BusyError, StoreError
 from gpudebug.edges.store.hostlocks import WAIT, LockFolder, lock_folders, who
-from gpudebug.edges.store.locks import ENDING_S, flock, take
+from gpudebug.edges.store.locks import ENDING_S, flock, shown, take
 
 _CPU = "CPU"
 _NOTES = 64
@@ -43,9 +43,31 @@ def core_locks(
             warn(f"{e}. Until then other gpudebugs do not see that this one measures on the cores")
             yield ()
             return
-        for other in _beside(folders[0], fds, count):
+        for other in _beside(folders[0], fds, [*_notes(), *_allowed()]):
             warn(f"{who(other)} measures on this CPU too; each run records how busy others kept the cores")
         yield fds
+
+
+def sharing(mine: Sequence[int], own: int) -> tuple[str, ...]:
+    """Who measures on the cores that the holder of the descriptors `mine` has, by campaign, else by command.
+
+    Others' locks and notes with `own` 0, a note; with cores of its own notes alone. () if the folder of the
+    locks cannot be used: then nobody is seen.
+    """
+    with contextlib.ExitStack() as held, contextlib.suppress(StoreError, BusyError):
+        folder = lock_folders(held, lambda text: None)[0]
+        found = _beside(folder, mine, [*_notes(), *([] if own else _allowed())])
+        return tuple(sorted({_named(record) for record in found}))
+    return ()
+
+
+def _named(record: Mapping[str, Any]) -> str:
+    campaign = record.get("campaign")
+    return f"campaign {shown(campaign)}" if campaign else f"`{shown(record.get('command') or 'gpudebug')}`"
+
+
+def _allowed() -> list[str]:
+    return [_core(core) for core in sorted(os.sched_getaffinity(0))]
 
 
 def _taken(
@@ -137,10 +159,9 @@ def _too_few(wanted: int, allowed: int, free: int, others: Sequence[Mapping[str,
     return BusyError(f"{cores} in use by {'; '.join(named)}", next=WAIT)
 
 
-def _beside(folder: LockFolder, mine: Sequence[int], count: int) -> list[Mapping[str, Any]]:
-    """Holders of other locks and notes of these cores, each once."""
+def _beside(folder: LockFolder, mine: Sequence[int], stems: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Holders of other locks and notes among these, each once."""
     own = {os.fstat(fd).st_ino for fd in mine}
-    stems = [*_notes(), *map(_core, sorted(os.sched_getaffinity(0)))]
     found: dict[str, Mapping[str, Any]] = {}
     for stem in stems:
         with contextlib.suppress(FileNotFoundError):

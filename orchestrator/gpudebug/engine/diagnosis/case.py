@@ -99,6 +99,20 @@ def waiting(loaded: Loaded) -> list[HypothesisEntry]:
     return [h for h in loaded.document.hypotheses if h.status is Status.UNTESTED][:_WEIGHED]
 
 
+def shares_of(loaded: Loaded, case: DiagnosisCase) -> dict[int, float]:
+    """The share of the time that each hypothesis that waits is expected to bring; {} without a baseline."""
+    return {} if case.cost_s is None else worths.shares(case.diagnosis, *_waiting_in(loaded, case))
+
+
+def _waiting_in(
+    loaded: Loaded, case: DiagnosisCase
+) -> tuple[dict[int, Mapping[str, float]], dict[int, float]]:
+    """Of what waits: the causes that each one tests, and the share of the time that it decides on."""
+    entries = waiting(loaded)
+    inside = {h.number: decided(loaded.change_of(h), case.facts, case.touched) for h in entries}
+    return {h.number: case.matches[h.number] for h in entries}, inside
+
+
 def worth_of(loaded: Loaded, case: DiagnosisCase) -> dict[int, float]:
     """Expected gain a device-second of the hypotheses that wait, by number; {} without a baseline.
 
@@ -106,9 +120,7 @@ def worth_of(loaded: Loaded, case: DiagnosisCase) -> dict[int, float]:
     """
     if case.cost_s is None:
         return {}
-    entries = waiting(loaded)
-    matches = {h.number: case.matches[h.number] for h in entries}
-    inside = {h.number: decided(loaded.change_of(h), case.facts, case.touched) for h in entries}
+    matches, inside = _waiting_in(loaded, case)
     return worths.worth(
         case.diagnosis, matches, cost_s=case.cost_s, points=loaded.metric.points, decided=inside
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudebug.core.answers.diagnosis import CauseTest, DiagnoseAnswer, DiagnosedCause
@@ -14,13 +14,14 @@ from gpudebug.core.campaign.headroom import above_target
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.figures import number
+from gpudebug.core.diagnosis.look_problem import is_blind, problem_of
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
 from gpudebug.core.diagnosis.rank import diagnose as rank
 from gpudebug.core.diagnosis.rank import outweighs
 from gpudebug.core.errors import InterventionError, StoreError, UsageError
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.core.records import Failure
+from gpudebug.core.records import Evidence, Failure, RunRecord
 from gpudebug.core.samples.table import looks_like_samples
 from gpudebug.core.words import Outcome, ended_as_planned
 from gpudebug.edges import store
@@ -99,9 +100,23 @@ def diagnose(directory: Path, run: str | None = None) -> DiagnoseAnswer:
     found = _of_run(directory, root, run)
     causes = catalogue.load(root)
     full = above_target(None, number(found.facts.signals.get("gpu_util")))
-    diagnosis = rank(causes.causes, found.facts, full=full)
+    diagnosis = _of_what_ran(rank(causes.causes, found.facts, full=full), found)
     look = _look(directory, run) if root is None else None
     return _answer(_Subject(found.facts, diagnosis, causes, root is not None, single=found, look=look))
+
+
+def _of_what_ran(diagnosis: Diagnosis, single: SingleRun) -> Diagnosis:
+    """The diagnosis; of a run that failed before its training was seen no cause, as `why` names none."""
+    if single.record is None:
+        return diagnosis
+    try:
+        record, evidence = RunRecord.model_validate(single.record), Evidence.model_validate(single.evidence)
+    except ValueError:
+        return diagnosis
+    problem = problem_of(record, evidence)
+    if problem is None or evidence.outcome is not Outcome.CRASHED or not is_blind(evidence):
+        return diagnosis
+    return replace(diagnosis, causes=(), unexplained=None, abstains=problem.text)
 
 
 def _look(directory: Path, run: str) -> str | None:

@@ -40,6 +40,7 @@ def _order(loaded: Loaded, by: str) -> HypothesisOrder:
     campaign = weighed(loaded)
     weighing = campaign is not loaded.campaign
     worths = {h.number: h.worth for h in campaign.hypotheses if h.worth is not None} if weighing else None
+    shares = {h.number: h.share for h in campaign.hypotheses if h.share is not None}
     looked = {
         h.number: h.looked if math.isfinite(h.looked) else None
         for h in campaign.hypotheses
@@ -57,4 +58,5 @@ def _order(loaded: Loaded, by: str) -> HypothesisOrder:
         unweighed=campaign.unweighed,
         offer=outlook(loaded).text if proposes else None,
         looked=looked or None,
+        shares=shares or None,
     )

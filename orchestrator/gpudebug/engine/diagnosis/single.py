@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ READ_IT = "gpudebug propose --title 'CAUSE' --description 'WHY' --method 'WHAT S
 @dataclass(frozen=True)
 class SingleRun:
     """A run with what is known of its command: `argv`, () if it was not recorded, its program, the version of
-    its framework. `locked` and `allowed` are the settings of the campaign `root`, None without one."""
+    its framework; `record` is run.json, None without a run folder. `locked` and `allowed` are the settings of
+    the campaign `root`, None without one."""
 
     facts: DiagnosisFacts
     evidence: Record
@@ -40,6 +41,7 @@ class SingleRun:
     root: Path | None = None
     locked: Sequence[str] = ()
     allowed: Allowed = NOTHING_MORE
+    record: Record | None = None
 
     def test_of(self, ranked: Ranked, cause: Cause) -> CauseTest:
         """What would test the cause in this command; of a run without one, in its framework or any."""
@@ -89,7 +91,8 @@ def single_run(evidence: Record, record: Record, root: Path | None) -> SingleRun
 
 def of_folder(folder: store.RunFolder, root: Path | None) -> SingleRun:
     """A run from its folder. StoreError if it was not finished."""
-    return single_run(read_record(folder, "evidence.json"), read_record(folder, "run.json"), root)
+    record = read_record(folder, "run.json")
+    return replace(single_run(read_record(folder, "evidence.json"), record, root), record=record)
 
 
 def read_record(folder: store.RunFolder, name: str) -> dict[str, Any]:

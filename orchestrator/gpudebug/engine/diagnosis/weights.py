@@ -22,17 +22,19 @@ def weighed(loaded: Loaded, campaign: decide.Campaign | None = None) -> decide.C
     campaign = campaign or loaded.campaign
     if not _to_choose(campaign):
         return campaign
-    from gpudebug.engine.diagnosis.case import case_of, worth_of
+    from gpudebug.engine.diagnosis.case import case_of, shares_of, worth_of
 
     try:
         case = case_of(loaded)
     except CatalogueError as e:
         return replace(campaign, unweighed=f"the catalogue cannot be read: {e}")
-    worths = worth_of(loaded, case)
+    worths, shares = worth_of(loaded, case), shares_of(loaded, case)
     known = replace(
         campaign,
         hypotheses=tuple(
-            replace(h, worth=worths.get(h.number), cost_s=case.cost_s) if h.status is Status.UNTESTED else h
+            replace(h, worth=worths.get(h.number), share=shares.get(h.number), cost_s=case.cost_s)
+            if h.status is Status.UNTESTED
+            else h
             for h in campaign.hypotheses
         ),
     )

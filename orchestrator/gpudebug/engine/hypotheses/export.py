@@ -18,6 +18,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import Metric
 from gpudebug.edges import git, store, templates
 from gpudebug.edges.store.exchange import refuse_foreign, replace_folder
 from gpudebug.engine.campaign import worktrees
@@ -191,10 +192,16 @@ def _measured_at(loaded: Loaded, entry: HypothesisEntry) -> datetime:
 
 
 def _gain(verdict: dict[str, Any]) -> str:
-    """`GPU util 20.0% to 60.0%: +40.0pp (95% CI …), throughput 10 to 30 steps/s: 3.00x (95% CI …)`."""
+    """`GPU util 20.0% to 60.0%: +40.0pp (95% CI …), throughput 10 to 30 steps/s: 3.00x (95% CI …)`.
+
+    A metric that is a throughput itself is given once.
+    """
     fields = numbers.result_fields(verdict)
     metric = fields.get("metric") or f"GPU util {fields['gpu util before']} to {fields['gpu util after']}"
-    return f"{metric}: {fields['improvement']}, throughput {_throughput(verdict, fields)}"
+    text = f"{metric}: {fields['improvement']}"
+    return (
+        text if Metric(verdict["metric"]).throughput else f"{text}, throughput {_throughput(verdict, fields)}"
+    )
 
 
 def _throughput(verdict: dict[str, Any], fields: dict[str, str]) -> str:
@@ -234,6 +241,7 @@ def _readme(loaded: Loaded, parts: Sequence[_ExportedChange], worth: CombinedGai
         heading=HEADING,
         campaign=loaded.config.campaign,
         combined=worth,
+        once=Metric(worth.metric).throughput,
         runs_before=_counted(worth.runs_before),
         runs_after=_counted(worth.runs_after),
         replayed=NOTE if loaded.settings.replay else None,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.progress.entries import LEFT_OUT
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.words import VERDICTS
@@ -28,7 +30,9 @@ def story(loaded: Loaded, runs: ReportedRuns) -> list[dict[str, Any]]:
     """
     baselines = list(_baselines(loaded, runs))
     trials = [(h.number, _trial(loaded, runs, h)) for h in loaded.document.hypotheses if h.status in VERDICTS]
-    recorded = [place for place, event in baselines if event["role"] == "workload"]
+    recorded = [
+        place for place, event in baselines if (event["what"], event["role"]) == ("baseline", "workload")
+    ]
     judged = dict(trials)
     events = [*baselines, *judged.values(), *_acceptances(loaded, judged, recorded)]
     return [event for _, event in sorted(events, key=lambda e: e[0])]
@@ -38,11 +42,19 @@ def _baselines(loaded: Loaded, runs: ReportedRuns) -> Iterator[Event]:
     """Runs of a baseline that follow each other on the same premises, and baselines whose runs are gone."""
     groups: list[tuple[str, list[str]]] = []
     current = {name for b in loaded.baselines.values() for name in b.runs}
+    texts = "\n".join(b.fields.get(LEFT_OUT, "") for b in loaded.document.baselines)
+    left = set(re.findall(r"(?:\A|; |\n)run ([\w.-]+)", texts))
     before = ""
     for name, record in loaded.records.items():
         role = str(record.get("role"))
         mine = record.get("campaign") == loaded.config.campaign and record.get("hypothesis") is None
         if not mine or not role.startswith(_BASELINE) or runs.get(name) is None:
+            continue
+        why = str(record.get("set_aside") or "")
+        if why or name in left:
+            text = f"Run {name} is left out of the baseline" + (f": {why}" if why else "")
+            part = role.removeprefix(_BASELINE)
+            yield _place([name]), _event("left_out", text, [name], at=_start(loaded, [name]), role=part)
             continue
         identity = json.dumps([role, record.get("identity"), name in current], sort_keys=True)
         if identity != before:

@@ -8,7 +8,8 @@ from pathlib import Path
 from gpudebug.core.catalogue import Framework
 from gpudebug.core.change.known_flags import KnownFlags
 from gpudebug.core.command import command_line
-from gpudebug.core.config import Workload
+from gpudebug.core.command.meanings import kind_of
+from gpudebug.core.config import Config, Workload
 from gpudebug.engine.run import adapters
 
 
@@ -22,6 +23,23 @@ def known_flags(root: Path, workload: Workload, printed: Iterable[str] = ()) -> 
     theirs = [f"--{name}" for name in _of_framework(framework)] if framework else []
     whole = program is not None and program.whole and framework is None
     return KnownFlags((*written, *sourced, *printed, *theirs), whole=whole)
+
+
+def idle_locks(root: Path, config: Config) -> list[str]:
+    """Locked flags that the program does not have, as far as its source or framework is known."""
+    known = known_flags(root, config.workload)
+    program = adapters.of(root, config.workload)
+    if not (program.framework or (program.program and program.program.options)):
+        return []
+    notes = []
+    for knob in config.locked:
+        if known.has(knob):
+            continue
+        same = [name for name in known.names if kind_of(knob) and kind_of(name) == kind_of(knob)]
+        near = known.nearest(knob)
+        instead = f"{same[0]} is locked in its place" if same else f"the nearest is {near}" if near else ""
+        notes.append(f"locked: the program has no {knob}" + (f"; {instead}" if instead else ""))
+    return notes
 
 
 def of_catalogue(root: Path, workload: Workload) -> tuple[str, ...]:

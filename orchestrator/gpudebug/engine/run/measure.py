@@ -48,7 +48,7 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
     """Run `job` once. The folder holds all evidence but the manifest when this returns."""
     redactor = serving.redactor_of(job)
     marks = git.marks(job.code) if job.code is not None else None
-    around = surroundings_of(bench, job)
+    around, beside = surroundings_of(bench, job), _sharing(bench)
     folder = replace(bench.workspace.new_run(job.label), scrub=redactor.redact)
     record = _record(bench, job, folder, redactor, around)
     ours = {counts.RUN: folder.write(counts.RUN, record)}
@@ -77,6 +77,7 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
             "reason": launched.reason,
             "failure": evidence.failure,
             **counts.ends(launched),
+            "shared": None if beside is None else tuple(sorted({*beside, *(_sharing(bench) or ())})),
             "server": serving.recorded(job.server, redactor, launched.server),
             "planned": ran.planned if launched.outcome is Outcome.ENDED_BY_PLAN else None,
         }
@@ -84,6 +85,14 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
     folder.write("evidence.json", evidence)
     folder.write(counts.RUN, record)
     return MeasuredRun(folder, record, evidence, job.patch, marks)
+
+
+def _sharing(bench: Bench) -> tuple[str, ...] | None:
+    """Who else measures on the CPU's cores now; None of another device."""
+    own = bench.device.get("own", 0)
+    if bench.device["kind"] != "cpu":
+        return None
+    return store.sharing(bench.hold_fds, own if isinstance(own, int) else 0)
 
 
 def set_aside(run: MeasuredRun, why: str) -> None:

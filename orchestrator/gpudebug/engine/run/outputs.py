@@ -9,6 +9,7 @@ from pathlib import Path
 from gpudebug.core.errors import GpudebugError, StoreError
 from gpudebug.core.samples.row import HEADER
 from gpudebug.edges import store
+from gpudebug.engine.campaign.session import persons_only
 
 TEXT_MARK = "Written by gpudebug analyze"
 JSON_MARK = "gpudebug analyze"
@@ -45,7 +46,7 @@ def is_samples(head: bytes, tail: bytes) -> bool:
 def refuse(path: Path, ours: Ours, *, force: bool) -> None:
     """StoreError if `path` is a campaign's own, in git's folder, or, without `force`, another program's file.
 
-    A missing or empty file is free.
+    A missing or empty file is free. With `force` NotAPerson for another program's file, but to a person.
     """
     try:
         target = path.resolve()
@@ -56,12 +57,15 @@ def refuse(path: Path, ours: Ours, *, force: bool) -> None:
         return
     if _ENTRY.search(store.read_head(target, 1 << 20)):
         raise StoreError("is a progress file", file=str(path), next=_ANOTHER)
-    if not force and not ours(store.read_head(target, _PART), store.read_tail(target, _PART)):
+    if ours(store.read_head(target, _PART), store.read_tail(target, _PART)):
+        return
+    if not force:
         raise StoreError(
             "is not a file that gpudebug wrote; it is unchanged",
             file=str(path),
             next="name another file, or add --force to replace it",
         )
+    persons_only(f"replacing {path.name}, which gpudebug did not write,", _ANOTHER)
 
 
 def refuse_campaigns_own(path: Path, target: Path) -> None:

@@ -32,6 +32,7 @@ from gpudebug.core.campaign import decide
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.campaign.order import NO_DIAGNOSIS, HypothesisOrder, ordered
 from gpudebug.core.progress import claims
+from gpudebug.core.progress.entries import LEFT_OUT
 from gpudebug.core.statistics import learning_units, numbers
 from gpudebug.core.statistics.metrics import GPU_UTIL
 from gpudebug.core.statistics.work_units import pick, recorded
@@ -219,7 +220,8 @@ def _learning(loaded: Loaded, baseline: CampaignBaseline) -> str | None:
 
 
 def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
-    """What would make a success visible, and the baseline's loss judgeable, as its runs found it."""
+    """What would make a success visible, and the baseline's loss judgeable, as its runs found it; and which
+    of its runs are left out, as its entry says."""
     figure = baseline.figure(loaded.metric) if loaded.metric.points and baseline.role == "workload" else None
     work = _work(loaded, baseline)
     unit = work.unit if work is not None else None
@@ -228,6 +230,9 @@ def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
     learns = any(one.get("metric") == "reward" for e in baseline.evidence for one in e.get("learning") or ())
     if loaded.config.criteria.loss != "any" and not learns:
         found += [e["loss"]["advice"] for e in baseline.evidence if (e.get("loss") or {}).get("advice")]
+    entry = next((b for b in loaded.document.baselines if b.role == baseline.role), None)
+    left = entry.fields.get(LEFT_OUT) if entry is not None else None
+    found += [f"{LEFT_OUT}: {left}"] if left else []
     return list(dict.fromkeys(found))
 
 

@@ -16,6 +16,7 @@ from gpudebug.edges import devices, git, host, launcher, store
 from gpudebug.edges.launcher.abilities import containment
 from gpudebug.engine.campaign.files import progress_path, read_config, read_progress, training_environment
 from gpudebug.engine.run import adapters
+from gpudebug.engine.run.known_flags import idle_locks
 
 _LOW_DISK_MB = 1024.0
 
@@ -200,6 +201,9 @@ def _campaign(directory: Path, ask: bool) -> Iterator[DoctorCheck]:
     for part, workload in (("workload", config.workload), ("reference", config.reference)):
         if workload is not None:
             yield _tried(part, lambda part=part, w=workload: _command(workspace, part, w, ask))  # type: ignore[misc]
+    for line in idle_locks(root, config):
+        advice = "correct `locked:` in gpudebug.yaml, then gpudebug settings --accept"
+        yield DoctorCheck("locked flags", "warning", line.removeprefix("locked: "), advice)
 
 
 def _progress(workspace: store.Workspace, config: Any) -> DoctorCheck:

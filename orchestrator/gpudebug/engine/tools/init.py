@@ -10,9 +10,8 @@ from gpudebug.core import config as configs
 from gpudebug.core.agents import instructions as known
 from gpudebug.core.answers.setup import InitAnswer
 from gpudebug.core.catalogue import frameworks
-from gpudebug.core.command.meanings import kind_of
 from gpudebug.core.config import Config, Workload
-from gpudebug.core.errors import ConfigError, UsageError
+from gpudebug.core.errors import ConfigError, GpudebugError, UsageError
 from gpudebug.core.text.shell_words import ShellSyntaxError
 from gpudebug.edges import git, store
 from gpudebug.engine.agents import instructions as agents
@@ -20,7 +19,7 @@ from gpudebug.engine.agents import setup_files
 from gpudebug.engine.campaign.files import progress_head, progress_path, read_config, read_progress
 from gpudebug.engine.campaign.links import refuse_links
 from gpudebug.engine.run import adapters
-from gpudebug.engine.run.known_flags import known_flags
+from gpudebug.engine.run.known_flags import idle_locks
 from gpudebug.engine.tools.carry_over import carried_over, look_of
 
 ENDED = (
@@ -66,7 +65,7 @@ def init(
     path = directory / store.CONFIG
     if path.exists():
         raise ConfigError(
-            "is there already and is left as it is",
+            "; ".join(["is there already and is left as it is", *_idle_in(directory)]),
             file=str(path),
             next="edit it, or remove it; --agent alone writes an agent's instructions",
         )
@@ -122,9 +121,18 @@ def _instruct(root: Path, chosen: Sequence[known.AgentInstructions], session: st
     return InitAnswer(
         campaign=config.campaign,
         framework=_framework(root, config),
-        notes=(*same, *asides, *_asides(instructions), *_idle_locks(root, config)),
+        notes=(*same, *asides, *_asides(instructions), *idle_locks(root, config)),
         files=(*written, *settings),
     )
+
+
+def _idle_in(directory: Path) -> list[str]:
+    """The locks of a campaign that is there already which its program does not have."""
+    try:
+        return idle_locks(directory, read_config(store.Workspace(directory)))
+    except GpudebugError:
+        # What is wrong with its settings is said by every command that reads them.
+        return []
 
 
 def _asides(instructions: Sequence[agents.Instruction]) -> list[str]:
@@ -193,24 +201,7 @@ def _about(root: Path, config: Config) -> list[str]:
         advice = frameworks.log_advice(workload.argv(), adapters.known(), program=program)
         if advice:
             notes.append(f"{part}: logs too rarely to judge the loss; {advice.text}")
-    return [*notes, *_idle_locks(root, config)]
-
-
-def _idle_locks(root: Path, config: Config) -> list[str]:
-    """Locked flags that the program does not have, as far as its source or framework is known."""
-    known = known_flags(root, config.workload)
-    program = adapters.of(root, config.workload)
-    if not (program.framework or (program.program and program.program.options)):
-        return []
-    notes = []
-    for knob in config.locked:
-        if known.has(knob):
-            continue
-        same = [name for name in known.names if kind_of(knob) and kind_of(name) == kind_of(knob)]
-        near = known.nearest(knob)
-        instead = f"{same[0]} is locked in its place" if same else f"the nearest is {near}" if near else ""
-        notes.append(f"locked: the program has no {knob}" + (f"; {instead}" if instead else ""))
-    return notes
+    return [*notes, *idle_locks(root, config)]
 
 
 def _write(directory: Path, config: Config, text: str) -> list[str]:

@@ -22,7 +22,6 @@ from gpudebug.core.verdict.gates.inference import NO_LOSS, infers
 from gpudebug.core.verdict.judge import training_text, worst_trend
 from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.verdict.work import AUTO, choose, rate, text
-from gpudebug.edges import templates
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import workload_of
 from gpudebug.engine.campaign.progress_edit import splice
@@ -40,10 +39,10 @@ from gpudebug.engine.run.prepare import (
     window_of,
 )
 from gpudebug.engine.trial import spending
-from gpudebug.engine.trial.baseline_notes import disturbed, ended, held, left_out
+from gpudebug.engine.trial.baseline_notes import disturbed, ended, held, left_out, with_left_out
 from gpudebug.engine.trial.latencies import too_few
-from gpudebug.engine.trial.original import MOST_UNLIKE, Originals, originals, recording_of, warm
-from gpudebug.engine.trial.reuse import newest, reusable
+from gpudebug.engine.trial.original import MOST_UNLIKE, ROLE, Originals, originals, recording_of, warm
+from gpudebug.engine.trial.reuse import newest, reusable, set_aside_in
 from gpudebug.engine.trial.sides import of_runs
 from gpudebug.engine.trial.together import disagreements, repeated, unsettled
 from gpudebug.engine.trial.unmodified import BaselineFailed, run_once
@@ -72,13 +71,13 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
     recording.complete(loaded.config.protocol.baseline_runs)
     recording.settle(loaded.config.protocol.max_runs)
     runs = recording.runs
-    without = [left_out(made)] if runs is not made else []
-    without += [f"run {m.folder.name} is left out: {reason}" for m, reason in recording.others]
+    without = recording.left_out()
     shown = (*disturbed(runs), *ended(runs), *recording.worth())
     announced = recording.announced[-1:]
-    notes = (*remembered, *bench.notes, *announced, *held(loaded, role, runs), *without, *shown)
+    named = (f"run {name} is left out: {why}" for name, why in without)
+    notes = (*remembered, *bench.notes, *announced, *held(loaded, role, runs), *named, *shown)
     fields = entry_fields(role, runs, loaded.metric, loaded.config.work)
-    entry = templates.render("baseline.md.j2", **fields)
+    entry = with_left_out(fields, without)
     splice(loaded, lambda document: progress.set_baseline(document, role, entry))
     return answer(loaded, role, why, runs, notes)
 
@@ -121,6 +120,17 @@ class _SidesInTurn:
                 return
             self._say(f"one more run of both sides: {why}")
             self.complete(len(self.runs) + 1)
+
+    def left_out(self) -> list[tuple[str, str]]:
+        """The runs of this recording that count for nothing, with why."""
+        loaded, entry = self.cycle.loaded, self.cycle.loaded.document.baseline(self.role)
+        cold = [left_out(self.made)] if self.runs is not self.made else []
+        roles = (f"baseline-{self.role}", *((ROLE,) if self.beside is not None else ()))
+        earlier = set_aside_in(loaded, roles, newest(entry.runs if entry else ()))
+        others = [(m.folder.name, why) for m, why in self.others]
+        others += self.beside.others if self.beside is not None else ()
+        found = sorted({**earlier, **dict(others), **dict(cold)}.items())
+        return [(name, loaded.workspace.scrub(why)) for name, why in found]
 
     def worth(self) -> list[str]:
         """What is to be said of the changes' worth: that it is not known, and where the same code ran at

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpudebug.core import progress
 from gpudebug.core.command.command_line import Option
+from gpudebug.core.progress.beyond import in_baseline
 from gpudebug.core.verdict import lengthen, pooling
 from gpudebug.core.verdict.cold_cache import fills_cache
+from gpudebug.edges import templates
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.trial.lengths import may_be_lengthened
@@ -42,7 +48,7 @@ def held(loaded: Loaded, role: str, runs: list[MeasuredRun]) -> list[str]:
     times = lengthen.holds([m.evidence for m in runs], protocol.min_window, protocol.max_runs)
     if role != "workload" or times is None or times >= ENOUGH:
         return []
-    option = may_be_lengthened(loaded.config)
+    option = may_be_lengthened(loaded.workspace.root, loaded.config)
     first = f"these runs hold a speed-up of up to {times:.1f}x"
     if isinstance(option, Option):
         return [f"{first}; beyond, gpudebug lengthens {option.name} for trial and baseline alike"]
@@ -53,16 +59,27 @@ def held(loaded: Loaded, role: str, runs: list[MeasuredRun]) -> list[str]:
     return [f"{first}; beyond, a trial is too short to judge ({why})"]
 
 
-def left_out(runs: list[MeasuredRun]) -> str:
-    """Why the first run is not among those of the baseline."""
+def left_out(runs: list[MeasuredRun]) -> tuple[str, str]:
+    """The first run, which is not among those of the baseline, and why."""
     filled = fills_cache([m.evidence for m in runs])
     if filled is not None:
-        return (
-            f"run {runs[0].folder.name} is left out: {filled}; trials find that cache, too: {{run}} in its "
-            "path gives each run its own"
-        )
+        why = f"{filled}; trials find that cache, too: {{run}} in its path gives each run its own"
+        return runs[0].folder.name, why
     first, later = (m.evidence.conditions.read_mb_s or 0.0 for m in runs[:2])
-    return (
-        f"run {runs[0].folder.name} is left out: it met a cold page cache and read {first:.0f} MB/s from "
-        f"disk, the next one {later:.0f} MB/s"
-    )
+    why = f"it met a cold page cache and read {first:.0f} MB/s from disk, the next one {later:.0f} MB/s"
+    return runs[0].folder.name, why
+
+
+def with_left_out(fields: Mapping[str, Any], runs: Sequence[tuple[str, str]]) -> str:
+    """A baseline's entry of these fields that names the runs which are left out, and why.
+
+    Not why where a program printed what reads as a figure of the entry.
+    """
+    if not runs:
+        return templates.render("baseline.md.j2", **fields)
+    for texts in ([f"run {name}: {why}" for name, why in runs], [f"run {name}" for name, _ in runs]):
+        text = templates.render("baseline.md.j2", **fields, left_out="; ".join(texts))
+        document = progress.parse(f"## Baselines\n\n{text}".encode("utf-8", "replace"), "")
+        if not in_baseline(document, document.baselines[0]):
+            break
+    return text

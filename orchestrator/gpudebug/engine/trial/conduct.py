@@ -62,6 +62,7 @@ def with_conduct(
         setting,
         locked=(*named, *moved),
         differences=_differences(before, after, other_work),
+        shared=_shared((*before, *after)),
         other_work=bool(other_work),
         elsewhere=_elsewhere(before, after),
         effect=_effect(whole, before, after) if whole else None,
@@ -78,6 +79,15 @@ def with_conduct(
         ),
         planned_steps=_planned_steps(before),
         beyond=counts.beyond_plan(*([(m.record.argv, m.evidence) for m in side] for side in (before, after))),
+    )
+
+
+def _shared(runs: Sequence[MeasuredRun]) -> tuple[str, ...]:
+    """Each other campaign that measured on the runs' cores, and beside which of them."""
+    others = sorted({other for m in runs for other in m.record.shared or ()})
+    return tuple(
+        f"{other} beside {', '.join(m.folder.name for m in runs if other in (m.record.shared or ()))}"
+        for other in others[:NAMED]
     )
 
 

@@ -39,7 +39,8 @@ def longer(
     if not lengthen.too_short(verdict, criteria, new):
         return None
     now, change = after[-1].record.lengthened, after[0].record.change
-    option = may_be_lengthened(config, interventions.parse(change) if change else None)
+    intervention = interventions.parse(change) if change else None
+    option = may_be_lengthened(loaded.workspace.root, config, intervention)
     if option is None or isinstance(option, str):
         return option
     value = int(option.value or 0)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.command.command_line import Option
+from gpudebug.core.command.synonyms import folded
 from gpudebug.core.config import Config
 from gpudebug.engine.run import adapters
 
@@ -17,15 +20,20 @@ def length_option(config: Config) -> Option | None:
 
 
 def may_be_lengthened(
-    config: Config, change: interventions.Intervention | None = None
+    root: Path, config: Config, change: interventions.Intervention | None = None
 ) -> Option | str | None:
-    """The option that gpudebug may raise for trial and baseline; why not, as text; None without one."""
+    """The option that gpudebug may raise for trial and baseline of the campaign at `root`; why not, as text;
+    None without one. A lock holds for it under its other names, too, as for a change of `propose`."""
     option = length_option(config)
     if option is None or option.value is None:
         return None
     raised = interventions.from_options(set=[f"{option.name}={option.value}"])
-    if raised.locked_by(config.locked):
-        return f"{option.name} is locked, so gpudebug does not lengthen the runs"
+    synonyms = adapters.locks_of(root, config.workload, config.locked, raised.names)
+    locked = raised.locked_by(config.locked, synonyms=synonyms)
+    if locked:
+        same = folded(option.name) in map(folded, locked)
+        as_ = "" if same else f" as {locked[0]}"
+        return f"{option.name} is locked{as_}, so gpudebug does not lengthen the runs"
     if change is not None and change.touches(option.name):
         return f"the hypothesis changes {option.name}, so gpudebug does not lengthen the runs"
     return option

@@ -39,14 +39,15 @@ MOST_UNLIKE = 2
 
 @dataclass
 class Originals:
-    """The runs without the accepted changes of one recording; `ended` says why no more of them are made."""
+    """The runs without the accepted changes of one recording; `ended` says why no more of them are made,
+    `others` are those that did other work than the first one, with why."""
 
     cycle: Cycle
     place: WorkingTree
     bench: Bench
     job: PreparedRun
     made: list[MeasuredRun] = field(default_factory=list)
-    others: int = 0
+    others: list[tuple[str, str]] = field(default_factory=list)
     ended: str | None = None
 
     @property
@@ -78,8 +79,8 @@ class Originals:
         if why is None:
             made.append(measured)
             return
-        self.others += 1
-        if self.others >= MOST_UNLIKE:
+        self.others.append((measured.folder.name, why))
+        if len(self.others) >= MOST_UNLIKE:
             self.ended = f"its runs are not alike: run {measured.folder.name}: {why}"
 
 

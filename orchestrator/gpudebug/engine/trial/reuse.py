@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from gpudebug.core.records import Lengthened
@@ -85,6 +85,19 @@ def left_out_of(loaded: Loaded, number: int, newer_than: int) -> list[str]:
         and record.get("set_aside")
         and run_number(name) > newer_than
     ]
+
+
+def set_aside_in(loaded: Loaded, roles: Collection[str], newer_than: int) -> dict[str, str]:
+    """Why runs of a baseline's recording that was cut off were set aside, by their names."""
+    return {
+        name: str(record["set_aside"])
+        for name, record in loaded.records.items()
+        if record.get("campaign") == loaded.config.campaign
+        and record.get("role") in roles
+        and record.get("hypothesis") is None
+        and record.get("set_aside")
+        and run_number(name) > newer_than
+    }
 
 
 def left_out_text(name: str, why: str) -> str:

@@ -27,4 +27,4 @@ def of_trial(protocol: Protocol, before: Sequence[MeasuredRun]) -> str:
     """What a trial beside these runs of the baseline takes."""
     windows = [window_of(m) for m in before]
     mean = sum(windows) / len(windows) if windows else 0.0
-    return spending.of_trial(seconds_of(before), mean, protocol.min_window, protocol.max_runs, len(before))
+    return spending.of_trial(seconds_of(before), mean, protocol.min_window, protocol.max_runs)

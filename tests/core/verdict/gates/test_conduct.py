@@ -35,6 +35,13 @@ class TestSetting:
         )
         assert (found.result, found.value) == (Result.FAIL, "driver; host a and b")
 
+    def test_who_measured_on_the_same_cores_is_marked_and_differs_in_nothing(self) -> None:
+        setting = TrialSetting(shared=("campaign b beside 0003-h1",))
+        found = gate(verdict(BASE, GOOD, setting), "environment_parity")
+        assert (found.result, found.value) == (Result.PASS, "as in the baseline")
+        assert found.note == "others measured on these cores too: campaign b beside 0003-h1"
+        assert gate(verdict(BASE, GOOD), "environment_parity").note is None
+
     @pytest.mark.parametrize(
         ("before", "after", "said"),
         [

@@ -19,6 +19,13 @@ _PYTORCH = re.compile(
 _COMPILER = re.compile(r"^(?:.*/)?(?:_src|interpreters|eager|polymorphic_function)/\w+\.py:(?=\S+$)")
 """Files of JAX and TensorFlow that trace, lower and compile."""
 _WAITS = frozenset(f"(kernel):{what}" for what in ("sleep", "disk", "page", "socket"))
+_SLEEP = "(kernel):sleep"
+_SLEEPS = re.compile(r"\bsleep\(")
+_GETS = re.compile(
+    r"[:._](?:read|load|fetch|get|pull|download|recv|receive|next|iter|getitems?|open|seek|request|query|retrieve)"
+    r"(?:[A-Z_]\w*)?$"
+)
+"""Functions whose name says that they bring something."""
 _WITHIN = {"env": "other"}
 """A phase that is a part of another one."""
 _SAID = 60
@@ -204,12 +211,20 @@ def hottest(
 
 def waits(stacks: Stacks, phase: str) -> float:
     """The largest share of one function of code that is no library's in which the kernel shows a wait for
-    time, files or another machine: a wait for threads of the program's own is none."""
+    time, files or another machine: a wait for threads of the program's own is none, nor is a line that
+    sleeps, but in a function that brings something."""
     functions: defaultdict[str, float] = defaultdict(float)
     for one in seen(stacks):
-        if one.own is not None and one.phase == phase and one.frames[-1] in _WAITS:
+        if one.own is not None and one.phase == phase and one.frames[-1] in _WAITS and not _pauses(one):
             functions[one.frames[one.own]] += one.within("waiting")
     return min(1.0, max(functions.values(), default=0.0) / stacks.seconds) if stacks.seconds > 0 else 0.0
+
+
+def _pauses(one: SampledStack) -> bool:
+    """Whether the program itself sleeps there, and neither its function nor that one's caller brings data."""
+    if one.own is None or one.frames[-1] != _SLEEP or not _SLEEPS.search(one.source or ""):
+        return False
+    return not any(_GETS.search(frame) for frame in one.frames[max(0, one.own - 1) : one.own + 1])
 
 
 def granted(stacks: Stacks, phases: Sequence[str]) -> float | None:

@@ -29,10 +29,11 @@ def variable_gate(case: TrialCase) -> Gate:
 
 def environment_gate(case: TrialCase) -> Gate:
     sides = [[e.conditions for e in runs] for runs in (case.before, case.after)]
-    differences = (*case.setting.differences, *apart(*sides))
+    differences, shared = (*case.setting.differences, *apart(*sides)), case.setting.shared
     return Gate(
         name="environment_parity",
         value="; ".join(differences) if differences else "as in the baseline",
         threshold="as in the baseline",
         result=Result.FAIL if differences else Result.PASS,
+        note=f"others measured on these cores too: {'; '.join(shared)}" if shared else None,
     )

@@ -49,13 +49,14 @@ class TrialSetting:
     `work` is the campaign's unit of work; None compares steps as the logs count them. `learning` is what
     learning is judged by; None for the loss that the logs print. `planned_steps` are those of the
     baseline's command; None is not known. `side_work` is what the settings say of evaluations, checkpoints
-    and log lines.
+    and log lines. `shared` names other campaigns that measured on the same cores, and beside which runs.
     """
 
     locked: tuple[str, ...] = ()
     changes: int = 1
     compound: bool = False
     differences: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
     other_work: bool = False
     window_advice: str | None = None
     fresh: int = 0
