@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,10 +160,13 @@ def record(
     lines: int = 60,
     uuid: str = "CPU",
     read_mb_s: float = 0.0,
+    gpus: Sequence[Mapping[str, Any]] = (),
 ) -> Path:
     """A recorded run `NNNN-label` in `folder`: `rate` steps/s for `seconds`, the device `util` % busy.
 
-    `losses` gives the loss at a share of the run between 0 and 1; `log` replaces the whole output.
+    `losses` gives the loss at a share of the run between 0 and 1; `log` replaces the whole output. `gpus` are
+    several devices in place of the one: `util` of each, further columns by their names, and `info`, what
+    run.json has of it.
     """
     noise = random.Random(f"{name}{seed}")
     run = folder / name
@@ -178,14 +181,31 @@ def record(
         elapsed = tick * 0.2
         shown = int(len(texts) * min(1.0, elapsed / seconds) + 1e-9)
         size = sum(len(t.encode()) for t in texts[:shown])
-        busy = min(100.0, max(0.0, util + noise.gauss(0, 0.4)))
-        rows.append(f"{elapsed:.1f},{busy:.2f},,100,,0,{uuid},,,,,,1,,100,{read_mb_s},,1,{size}\n")
+        for index, gpu in enumerate(gpus or ({"util": util},)):
+            busy = min(100.0, max(0.0, gpu["util"] + noise.gauss(0, 0.4)))
+            name_of = f"GPU-{index}" if gpus else uuid
+            told = ",".join(str(gpu.get(column, "")) for column in _ELECTRIC)
+            rows.append(
+                f"{elapsed:.1f},{busy:.2f},,100,,{index},{name_of},{told},1,,100,{read_mb_s},,1,{size}\n"
+            )
     (run / "samples.csv").write_text(header + "".join(rows))
     (run / "train.log").write_text("".join(texts))
     device = {"index": 0, "uuid": uuid, "name": "recorded", "kind": "replay"}
-    facts = {"devices": [device], "duration_s": seconds, "exit_status": exit_status, "signal": signal_}
+    devices = [
+        {**device, "index": index, "uuid": f"GPU-{index}", **gpu.get("info", {})}
+        for index, gpu in enumerate(gpus)
+    ]
+    facts = {
+        "devices": devices or [device],
+        "duration_s": seconds,
+        "exit_status": exit_status,
+        "signal": signal_,
+    }
     (run / "run.json").write_text(json.dumps(facts))
     return run
+
+
+_ELECTRIC = ("power_w", "sm_clock_mhz", "mem_clock_mhz", "temperature_c", "throttle")
 
 
 def _line(rate: float, seconds: float, losses: Callable[[float], float | str], share: float) -> str:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import io
 import sys
-from dataclasses import replace
 
 import pytest
 from tests.support.answers import read
 
 from gpudebug.core.answers.gates import GateRow
-from gpudebug.core.answers.sample import DeviceMemory, SampledDevice, UtilisationSpread
 from gpudebug.terminal import fit
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.fit import Screen, short
 from gpudebug.terminal.gates import gates
-from gpudebug.terminal.sample import devices
 
 
 class Terminal(io.StringIO):
@@ -47,19 +44,6 @@ def test_in_a_pipe_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_long_titles_are_cut(text: str, width: int, shown: str) -> None:
     assert short(text, width) == shown
-
-
-SPREAD = UtilisationSpread(mean=15.04, p5=14.0, p50=15.0, p95=16.0)
-DEVICE = SampledDevice(index=1, uuid="GPU-1", name="x", gpu_util=SPREAD, reason=None)
-
-
-def test_an_unknown_utilisation_is_a_reason_and_never_a_zero() -> None:
-    known, unknown = devices([DEVICE, replace(DEVICE, uuid="CPU", gpu_util=None, reason="too short")])
-    assert known == "GPU 1 (GPU-1): gpu_util 15.0%  (p5 14, p50 15, p95 16)"
-    assert unknown == "CPU stand-in (CPU): gpu_util unknown: too short"
-    assert "0.0" not in unknown
-    _, memory = devices([replace(DEVICE, memory=DeviceMemory(mean_mb=199.6, peak_mb=300.0))])
-    assert memory == "  memory 200 MB on average, 300 MB at most"
 
 
 def test_gates_are_a_line_each_and_the_skipped_ones_together() -> None:

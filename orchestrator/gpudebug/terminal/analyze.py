@@ -52,16 +52,17 @@ def _one(answer: OneFile, all_rows: bool) -> str:
 
 
 def _samples(answer: SamplesAnswer) -> str:
-    from gpudebug.terminal.sample import devices, failure, inside_of
+    from gpudebug.terminal.devices import devices, energy
+    from gpudebug.terminal.sample import failure, inside_of
 
     window = answer.window
     span = f"{window.start_s:.1f} to {window.end_s:.1f} s" if window else answer.reason
-    lines = [f"{answer.file}: samples, window {span}", *devices(answer.devices)]
+    lines = [f"{answer.file}: samples, window {span}", *devices(answer.devices, answer.across)]
     lines[1:1] = failure(answer.failure) if answer.failure else []
     rate = answer.throughput.steps_per_s
     if rate is not None and rate != (answer.probe or {}).get("steps_per_s"):
         lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
-    return "\n".join([*lines, *inside_of(answer)])
+    return "\n".join([*lines, *energy(answer.joules_per_step), *inside_of(answer)])
 
 
 def _log(answer: LogAnswer) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from gpudebug.core.answers.compare import CompareAnswer, CompareSide
 from gpudebug.core.answers.probe import ProbeSide
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.across import text
 from gpudebug.terminal.fit import wrap
 
 WIDTH = 80
@@ -24,10 +25,12 @@ def compare(answer: CompareAnswer) -> str:
     lines += [*(_behind("work: ", answer.work) if answer.work else []), ""]
     lines.append(_row("", f"A, {_runs(a)}", f"B, {_runs(b)}", "speed of B over A"))
     lines.append(_row("gpu_util", _utilisation(a), _utilisation(b)))
+    lines += _of_devices(a, b)
     for name, label in _FIGURES.items():
         lines += _figure(name, label, answer)
     lines += _memory("host memory", a.peak_rss_mb, b.peak_rss_mb)
     lines += _memory("device memory", a.peak_device_mb, b.peak_device_mb)
+    lines += _energy(a.joules_per_step, b.joules_per_step)
     lines += ["", *wrap(f"Verdict: {_verdict(answer)}", WIDTH, rest="  "), *_inside(a, b), *_sections(answer)]
     lines += ["", *_differences(answer), *_same(answer.same)]
     lines += _behind("Unknown: ", ", ".join(answer.unknown)) if answer.unknown else []
@@ -100,6 +103,34 @@ def times(value: float | None) -> str:
     if value is None:
         return numbers.UNKNOWN
     return f"{value:.2f}x" if 0.1 <= value < 10 else f"{value:.3g}x"
+
+
+def _of_devices(a: CompareSide, b: CompareSide) -> list[str]:
+    """The ends of what the devices differ by, if a side has several; of each figure, who is apart."""
+    sides = [{one.figure: one for one in side.across} for side in (a, b)]
+    util = [side.get("gpu_util") for side in sides]
+    if not any(util):
+        return []
+    rows = [
+        _row(
+            f"  {end} GPU", *(numbers.percent(getattr(u, end).value) if u else numbers.UNKNOWN for u in util)
+        )
+        for end in ("least", "most")
+    ]
+    apart = [
+        line
+        for label, side in (("A", a), ("B", b))
+        for one in side.across
+        if one.apart
+        for line in _behind(f"  {label}: ", text(one))
+    ]
+    return rows + apart
+
+
+def _energy(a: float | None, b: float | None) -> list[str]:
+    if a is None and b is None:
+        return []
+    return [_row("energy a step", *(numbers.number(v, "J") for v in (a, b)))]
 
 
 def _memory(label: str, a: float | None, b: float | None) -> list[str]:

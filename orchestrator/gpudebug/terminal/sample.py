@@ -1,14 +1,13 @@
-"""The answer of `gpudebug sample` as text for people, and the devices of a run."""
+"""The answer of `gpudebug sample` as text for people."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gpudebug.core.answers.analyze import SamplesAnswer
-from gpudebug.core.answers.sample import FailureLines, LatencyFigures, SampleAnswer, SampledDevice
+from gpudebug.core.answers.sample import FailureLines, LatencyFigures, SampleAnswer
 from gpudebug.core.inside.probe.together import side
 from gpudebug.core.statistics import numbers
 from gpudebug.core.trainlog.remedies import remedy
+from gpudebug.terminal.devices import devices, energy
 from gpudebug.terminal.probe import inside
 from gpudebug.terminal.stacks import places
 
@@ -21,11 +20,12 @@ def sample(answer: SampleAnswer) -> str:
         lines += failure(answer.failure)
     if window:
         lines[0] += f"; {window_text(window.start_s, window.end_s, window.samples)}"
-    lines += devices(answer.devices)
+    lines += devices(answer.devices, answer.across)
     rate = answer.throughput.steps_per_s
     # The probe's own rate is among its figures.
     if rate is not None and rate != (answer.probe or {}).get("steps_per_s"):
         lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
+    lines += energy(answer.joules_per_step)
     lines += latency(answer.latency)
     lines += [f"note: {line}" for line in answer.notes]
     lines += inside_of(answer)
@@ -70,21 +70,6 @@ def latency(found: LatencyFigures | None) -> list[str]:
     printed = found.count + found.warmup
     count = f"{found.count} of {printed} printed" if found.warmup else f"{printed} printed"
     return [f"latency {text} ({count}, first {numbers.seconds(found.first_s)})"]
-
-
-def devices(rows: Sequence[SampledDevice]) -> list[str]:
-    lines = []
-    for d in rows:
-        util = d.gpu_util
-        label = f"GPU {d.index}" if d.uuid != "CPU" else "CPU stand-in"
-        if util is None:
-            lines.append(f"{label} ({d.uuid}): gpu_util unknown: {d.reason}")
-        else:
-            spread = f"p5 {util.p5:.0f}, p50 {util.p50:.0f}, p95 {util.p95:.0f}"
-            lines.append(f"{label} ({d.uuid}): gpu_util {util.mean:.1f}%  ({spread})")
-        if d.memory is not None:
-            lines.append(f"  memory {d.memory.mean_mb:.0f} MB on average, {d.memory.peak_mb:.0f} MB at most")
-    return lines
 
 
 def window_text(start_s: float, end_s: float, samples: int) -> str:

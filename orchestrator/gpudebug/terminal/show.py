@@ -8,6 +8,7 @@ from typing import Any
 from gpudebug.core.answers.show import ShowAnswer
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.colours import coloured
+from gpudebug.terminal.devices import summary, table
 from gpudebug.terminal.fit import labelled, screen
 from gpudebug.terminal.gates import gates
 from gpudebug.terminal.probe import inside
@@ -36,8 +37,11 @@ def show(answer: ShowAnswer) -> str:
         lines += [line for k, v in answer.figures.items() for line in labelled(f"  {k:<16} ", v)]
     if answer.gates:
         lines += ["", "Gates:", *gates(answer.gates)]
+    devices = {one.run: one for one in answer.devices}
     for e in answer.evidence:
         lines += ["", *_run(e)]
+        if (one := devices.get(e["run"])) is not None:
+            lines += [f"  {line}" for line in (*summary(one.across), *table(one.devices))]
     lines += [""] if answer.skipped else []
     for s in answer.skipped:
         lines += labelled(f"Run {s.run}: ", f"unreadable evidence: {s.why}")

@@ -16,6 +16,7 @@ from gpudebug.core.answers.status import (
     UnlistedVerdict,
 )
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.across import shown, text
 from gpudebug.terminal.fit import Screen, screen
 from gpudebug.terminal.hypotheses import drawn, hypotheses, sweeps
 
@@ -85,6 +86,7 @@ def _baseline(role: str, b: BaselineRow, here: Screen) -> list[str]:
     lines += [] if beside else here.labelled(indent, _measured(b))
     lines += [indent + line for line in here.sparks(drawn(b), here.columns - len(indent))]
     lines += here.labelled(f"{indent}work: ", b.work_text) if b.work_text else []
+    lines += [line for one in shown(b.across) for line in here.labelled(f"{indent}devices: ", text(one))]
     for advice in b.advice:
         lines += here.labelled(f"{indent}advice: ", advice)
     return lines

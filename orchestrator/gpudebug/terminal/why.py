@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
+from gpudebug.core.answers.devices import FigureAcross
 from gpudebug.core.answers.diagnosis import DiagnosedCause
 from gpudebug.core.answers.sample import SampledDevice
 from gpudebug.core.answers.why import StepParts, WhyAnswer
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.across import apart_text, text
 from gpudebug.core.words import AS_PLANNED
 from gpudebug.terminal.attached import job, ranks, unseen
+from gpudebug.terminal.devices import FEW
+from gpudebug.terminal.devices import devices as each_device
 from gpudebug.terminal.fit import screen, short, wrap
-from gpudebug.terminal.sample import devices as each_device
 
 MOST_LINES = 12
-_MOST_DEVICES = 2
+_MOST_APART = 2
+"""Further figures by which a device is apart."""
 _PLACES = 2
 _PROBLEM = 5
 _A_CAUSE = 2
@@ -27,7 +31,13 @@ _INDENT = "   "
 def why(answer: WhyAnswer) -> str:
     """Render the answer; what does not fit is in the folder and in `--json`."""
     seen = answer.devices if answer.window else ()
-    above = [_head(answer), *_devices(seen), *_step(answer.step), *_job(answer), *_unexplained(answer)]
+    above = [
+        _head(answer),
+        *_devices(seen, answer.across),
+        *_step(answer.step),
+        *_job(answer),
+        *_unexplained(answer),
+    ]
     below = [*_aside(answer), f"Next  {answer.next_command}"]
     left = MOST_LINES - len(above) - len(below)
     shown = [c for c in answer.causes if c.probability >= _LIKELY][: max(1, left // _A_CAUSE)]
@@ -60,9 +70,9 @@ def _head(answer: WhyAnswer) -> str:
     return _cut(f"{ended}{took} of {kind}, {seen}: {answer.command}")
 
 
-def _devices(rows: Sequence[SampledDevice]) -> list[str]:
-    """A line each, or of many the mean, the least and the most."""
-    if len(rows) <= _MOST_DEVICES:
+def _devices(rows: Sequence[SampledDevice], across: Sequence[FigureAcross]) -> list[str]:
+    """A line each, or of many the mean, and the least, median and most."""
+    if len(rows) <= FEW:
         return [_cut(line) for line in each_device(rows)]
     known = [d.gpu_util.mean for d in rows if d.gpu_util is not None]
     if not known:
@@ -71,6 +81,8 @@ def _devices(rows: Sequence[SampledDevice]) -> list[str]:
     return [
         f"{len(rows)} devices: gpu_util {mean:.1f}% (least {min(known):.0f}, most {max(known):.0f}"
         + (f"; {len(rows) - len(known)} unknown)" if len(known) < len(rows) else ")")
+        + "".join(apart_text(one) for one in across if one.figure == "gpu_util"),
+        *[_cut(text(one)) for one in across if one.figure != "gpu_util" and one.apart][:_MOST_APART],
     ]
 
 

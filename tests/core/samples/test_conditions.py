@@ -33,6 +33,13 @@ def test_foreign_processes_are_counted_where_they_disturb() -> None:
     assert (found.foreign_procs, found.foreign_share) == (2, 0.5)
 
 
+def test_the_device_that_others_compute_on_is_known_of_several() -> None:
+    free, shared = rows({"foreign_procs": 0}), rows({"foreign_procs": 2}, device=OTHER)
+    assert observed([*free, *shared], WINDOW).foreign_on == 1
+    assert observed(rows({"foreign_procs": 2}), WINDOW).foreign_on is None
+    assert observed([*free, *rows({"foreign_procs": 0}, device=OTHER)], WINDOW).foreign_on is None
+
+
 def test_who_came_in_the_last_moments_counts_for_a_crash() -> None:
     """The tail behind the window is cut off, and a neighbour who took the memory came in it."""
     seen = rows(*[{"foreign_procs": 0}] * 3, {"foreign_procs": 1}, {"foreign_procs": 1})

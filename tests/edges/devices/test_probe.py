@@ -104,9 +104,17 @@ def test_settings_and_who_computes_already_are_told(tmp_path: Path) -> None:
     (device,) = probe_nvml(nvml.standin(tmp_path, script)).devices
     assert (device["power_limit_w"], device["clocks_mhz"]) == (350, [1200, 1593])
     assert device["processes"] == [17, 41]
+    assert device["link"] == "PCIe 4 x16"
+
+
+def test_a_gpu_with_fewer_lanes_than_it_has_is_told(tmp_path: Path) -> None:
+    script = "count=2\ngpu 1 link_gen=3 link_width=8"
+    found = probe_nvml(nvml.standin(tmp_path, script)).devices
+    assert [device["link"] for device in found] == ["PCIe 4 x16", "PCIe 3 x8 of x16"]
 
 
 def test_settings_that_a_device_lacks_are_unknown(tmp_path: Path) -> None:
-    script = "unsupported=power_limit,app_clocks,processes"
+    script = "unsupported=power_limit,app_clocks,processes,link"
     (device,) = probe_nvml(nvml.standin(tmp_path, script)).devices
+    assert device["link"] is None
     assert (device["power_limit_w"], device["clocks_mhz"], device["processes"]) == (None, None, [])

@@ -65,6 +65,20 @@ def test_only_what_both_know_can_differ(after: Surroundings, said: list[str]) ->
     assert bool(differences(after, BEFORE)) == bool(said)
 
 
+def test_the_gpus_whose_settings_differ_are_named() -> None:
+    three = tuple(GPU.model_copy(update={"index": i, "uuid": f"GPU-{i}"}) for i in range(3))
+    capped = (*three[:1], *(d.model_copy(update={"power_limit_w": 300.0}) for d in three[1:]))
+    newer = tuple(d.model_copy(update={"driver": "580", "link": "PCIe 4 x8"}) for d in capped)
+    linked = tuple(d.model_copy(update={"link": "PCIe 4 x16"}) for d in three)
+    sides = Surroundings(devices=linked), Surroundings(devices=newer)
+    assert differences(*sides) == [
+        "driver 570 and 580",
+        "power limit 400 W and 300 W (GPU 1, GPU 2)",
+        "link PCIe 4 x16 and PCIe 4 x8",
+    ]
+    assert differences(*sides, by_device=False)[1] == "power limit 400 W and 300 W"
+
+
 def test_cores_tell_one_stand_in_from_another() -> None:
     four = CPU.model_copy(update={"cores": 4.0})
     found = differences(Surroundings(devices=(CPU,)), Surroundings(devices=(four,)))

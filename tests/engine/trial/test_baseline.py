@@ -234,6 +234,31 @@ def test_a_baseline_that_leaves_no_room_says_so_at_once(tmp_path: Path) -> None:
     assert said in campaign.run("next").expect(0).err
 
 
+WAITED_FOR = [{"util": 4.0, "power_w": 121}, *[{"util": 99.0, "power_w": 150}] * 7]
+
+
+def test_a_mean_over_gpus_that_misleads_is_said_with_what_to_take(tmp_path: Path) -> None:
+    record(tmp_path / "recordings", "0001-baseline-workload", gpus=WAITED_FOR)
+    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1)
+    text = campaign.run("next").expect(0).out
+    assert "  advice: the mean over GPUs misleads: GPU 0 is busy 4" in text
+    assert "  devices: gpu_util least 4." in text
+    assert "  devices: power least 121 W (GPU 0), median 150 W, most 150 W (GPU 1); GPU 0 is apart" in text
+    baseline = campaign.json("status")["baselines"]["workload"]
+    assert any("criteria: {devices: least}" in line for line in baseline["advice"])
+    util = next(one for one in baseline["across"] if one["figure"] == "gpu_util")
+    assert [one["index"] for one in util["apart"]] == [0]
+    assert "GPU 0 is apart" in campaign.run("status").expect(0).out
+
+
+def test_gpus_that_are_alike_have_a_mean_that_says_enough(tmp_path: Path) -> None:
+    record(tmp_path / "recordings", "0001-baseline-workload", gpus=[{"util": 30.0}, {"util": 36.0}])
+    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1)
+    answer = campaign.json("next")
+    assert not any("misleads" in line for line in answer["advice"])
+    assert [one["figure"] for one in answer["across"]] == ["gpu_util", "mem_mean_mb"]
+
+
 def test_that_learning_cannot_be_judged_is_said_before_more_runs_are_made(tmp_path: Path) -> None:
     recordings = tmp_path / "recordings"
     for number in (1, 2, 3):

@@ -72,7 +72,7 @@ struct series { int count; double time[MAX_POINTS], value[MAX_POINTS]; };
 struct gpu {
     char name[96], uuid[96], procs[512];
     struct series util, mem_util, mem_used, power, sm_clock, mem_clock, temperature, throttle;
-    double power_limit, app_sm, app_mem;
+    double power_limit, app_sm, app_mem, link_gen, link_width, link_max;
     double mem_total, before, lost_at;
     int mig, linear, handle_error, procs_error;
 };
@@ -142,6 +142,9 @@ static void set_gpu(struct gpu *gpu, const char *key, const char *value, int *fr
     else if (!strcmp(key, "power_limit")) gpu->power_limit = atof(value);
     else if (!strcmp(key, "app_sm")) gpu->app_sm = atof(value);
     else if (!strcmp(key, "app_mem")) gpu->app_mem = atof(value);
+    else if (!strcmp(key, "link_gen")) gpu->link_gen = atof(value);
+    else if (!strcmp(key, "link_width")) gpu->link_width = atof(value);
+    else if (!strcmp(key, "link_max")) gpu->link_max = atof(value);
     else if (!strcmp(key, "handle_error")) gpu->handle_error = atoi(value);
     else { fprintf(stderr, "nvml_standin: unknown key gpu %s\n", key); exit(99); }
 }
@@ -183,6 +186,8 @@ static void defaults(void) {
         gpu->power_limit = 400;
         gpu->app_sm = 1410;
         gpu->app_mem = 1593;
+        gpu->link_gen = 4;
+        gpu->link_width = gpu->link_max = 16;
         gpu->lost_at = 1e18;
         fixed(&gpu->mem_util, 5);
         fixed(&gpu->mem_used, 2048);
@@ -467,6 +472,24 @@ nvmlReturn_t nvmlDeviceGetApplicationsClock(nvmlDevice_t unit, int kind, unsigne
     nvmlReturn_t found = allow(unit, "app_clocks");
     if (found == NVML_SUCCESS) *out = (unsigned int)(kind == NVML_CLOCK_MEM ? gpu->app_mem : gpu->app_sm);
     return found;
+}
+
+static nvmlReturn_t pcie(nvmlDevice_t unit, double value, unsigned int *out) {
+    nvmlReturn_t found = allow(unit, "link");
+    if (found == NVML_SUCCESS) *out = (unsigned int)value;
+    return found;
+}
+
+nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t unit, unsigned int *out) {
+    return pcie(unit, gpus[unit->gpu].link_gen, out);
+}
+
+nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t unit, unsigned int *out) {
+    return pcie(unit, gpus[unit->gpu].link_width, out);
+}
+
+nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t unit, unsigned int *out) {
+    return pcie(unit, gpus[unit->gpu].link_max, out);
 }
 
 /* The PIDs stand in a file, one a line, that a test may rewrite at any time. */

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.answers.answer import Answer, omitted
+from gpudebug.core.answers.devices import FigureAcross
 from gpudebug.core.answers.sample import (
     FailureLines,
     LatencyFigures,
@@ -41,6 +42,8 @@ class SamplesAnswer(Answer):
     stacks: dict[str, Any] | None
     failure: FailureLines | None = None
     written: tuple[str, ...] | None = omitted()
+    across: tuple[FigureAcross, ...] = ()
+    joules_per_step: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpudebug.core.answers.answer import Answer
+from gpudebug.core.answers.devices import FigureAcross
 from gpudebug.core.answers.probe import ProbeFigures, SectionRow
 from gpudebug.core.answers.work import WorkFigure
 
@@ -47,6 +48,7 @@ class CompareSide:
 
     `stand_in` says that the device was the CPU, `replayed` that a run was played back; `probe` is what the
     training processes reported, of a mean run; `work` is in the unit that both sides are compared in.
+    `across` compares the devices if there are several, `joules_per_step` is the energy of all.
     """
 
     label: str
@@ -63,6 +65,8 @@ class CompareSide:
     probe_reason: str | None
     replayed: bool | None
     work: WorkFigure | None = None
+    across: tuple[FigureAcross, ...] = ()
+    joules_per_step: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.answers.answer import Answer, omitted
+from gpudebug.core.answers.devices import FigureAcross
 from gpudebug.core.answers.diagnosis import LikelyCause, UnexplainedLine
 from gpudebug.core.answers.gates import GateRow
 from gpudebug.core.answers.noise import Resolution
@@ -61,7 +62,7 @@ class RecordedBaseline(NextAnswer):
 
     `learning` is what learning is judged by, None if nothing is or can be.
     `advice` says what would make its evidence sufficient. `baselines` are all that `gpudebug baseline`
-    recorded, this one among them.
+    recorded, this one among them. `across` compares its devices if there are several.
     """
 
     action: str = "recorded_baseline"
@@ -79,6 +80,7 @@ class RecordedBaseline(NextAnswer):
     probe: tuple[ProbeSide, ...]
     advice: tuple[str, ...]
     baselines: tuple[RecordedBaseline, ...] | None = omitted()
+    across: tuple[FigureAcross, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

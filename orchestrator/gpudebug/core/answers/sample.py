@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.answers.answer import Answer
+from gpudebug.core.answers.devices import FigureAcross
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +37,24 @@ class DeviceMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FigureSpread:
+    """A figure in its own unit: time-weighted mean and percentiles."""
+
+    mean: float
+    p5: float
+    p50: float
+    p95: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class SampledDevice:
-    """One device in the window; `reason` says why its utilisation is null. `memory` is null if unknown."""
+    """One device in the window; `reason` says why its utilisation is null. What is unknown is null.
+
+    `mem_util` is the share of time in which its memory was read or written, in %; W, MHz, MB and degrees
+    Celsius as the names say. `throttle` are shares of the time (0 to 1) by reason, `throttled` that of any
+    reason for which it ran slower than its load needs. `energy_j` is of the window, by the driver's `counter`
+    or by `power` over time.
+    """
 
     index: int
     uuid: str
@@ -45,6 +62,26 @@ class SampledDevice:
     gpu_util: UtilisationSpread | None
     reason: str | None
     memory: DeviceMemory | None = None
+    mem_total_mb: float | None = None
+    mem_util: FigureSpread | None = None
+    power_w: FigureSpread | None = None
+    sm_clock_mhz: FigureSpread | None = None
+    mem_clock_mhz: FigureSpread | None = None
+    temperature_c: FigureSpread | None = None
+    throttle: dict[str, float] | None = None
+    throttled: float | None = None
+    energy_j: float | None = None
+    energy_by: str | None = None
+    power_limit_w: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunDevices:
+    """The devices of one of several runs, and how they compare."""
+
+    run: str
+    devices: tuple[SampledDevice, ...]
+    across: tuple[FigureAcross, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +121,7 @@ class SampleAnswer(Answer):
 
     `loss`, `probe`, `sections`, `stacks` and `trace` are as evidence.json has them; a trace has the `path` of
     its file. `missing` says by name why something was not measured. `replayed` is true of a recording.
+    `across` compares the devices if there are several; `joules_per_step` is the energy of all.
     """
 
     outcome: str
@@ -106,3 +144,5 @@ class SampleAnswer(Answer):
     csv: str
     log: str
     replayed: bool
+    across: tuple[FigureAcross, ...] = ()
+    joules_per_step: float | None = None

@@ -9,6 +9,7 @@ from typing import Any
 from gpudebug.core.answers.answer import Answer, omitted
 from gpudebug.core.answers.gates import GateRow
 from gpudebug.core.answers.probe import ProbeSide, SectionRow
+from gpudebug.core.answers.sample import RunDevices
 from gpudebug.core.answers.status import HypothesisRow
 
 
@@ -27,7 +28,7 @@ class ShowAnswer(HypothesisRow, Answer):
     `line` is that of the progress file. `figures` are the texts of the Result there, `evidence` is the
     evidence.json of each run that has one, as it was read, and `profile` the newest torch profile of the
     workload as its run recorded it. `probe` and `sections` are of baseline and trial. `plot` is the picture
-    that was written.
+    that was written. `devices` are those of runs that have several.
     """
 
     description: str
@@ -43,3 +44,4 @@ class ShowAnswer(HypothesisRow, Answer):
     profile: Mapping[str, Any] | None
     files: Sequence[str]
     plot: str | None = omitted()
+    devices: Sequence[RunDevices] = ()

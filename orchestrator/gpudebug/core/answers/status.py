@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.answers.answer import Answer, omitted
+from gpudebug.core.answers.devices import FigureAcross
 from gpudebug.core.answers.noise import Resolution
 from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.answers.work import WorkFigure
@@ -37,7 +38,7 @@ class BaselineRow:
     """One baseline. `why` says why it is not valid; the texts are those of the progress file.
 
     `learning` is what learning is judged by, None if nothing is or can be. `cost_s` is what its runs held a
-    device, `ended` when the last of them did.
+    device, `ended` when the last of them did. `across` compares its devices if there are several.
     """
 
     valid: bool
@@ -59,6 +60,7 @@ class BaselineRow:
     ended: str | None
     age_s: int | None
     sparks: Sequence[RunSpark]
+    across: Sequence[FigureAcross] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpudebug.core.answers.answer import Answer
+from gpudebug.core.answers.devices import FigureAcross
 from gpudebug.core.answers.diagnosis import DiagnosedCause, KnownCause, Missing, UnexplainedLine
 from gpudebug.core.answers.sample import FailureLines, SampledDevice, SampledRate, SampledWindow
 
@@ -47,10 +48,10 @@ class AttachedLook:
 class WhyAnswer(Answer):
     """`why`: one run of a command, or a look at one that runs already, and its diagnosis.
 
-    `why`, `exit_status`, `window`, `reason`, `devices`, `throughput` and `failure` are as those of `sample`,
-    `kind` to `missing` and `unexplained` as those of `diagnose`. `problem` says what kept the look from
-    seeing the training, and what to do about it; null if nothing did. `attached` is null of a command that
-    was run.
+    `why`, `exit_status`, `window`, `reason`, `devices`, `across`, `throughput` and `failure` are as those of
+    `sample`, `kind` to `missing` and `unexplained` as those of `diagnose`. `problem` says what kept the look
+    from seeing the training, and what to do about it; null if nothing did. `attached` is null of a command
+    that was run.
     `folder` holds the evidence.
     """
 
@@ -78,3 +79,4 @@ class WhyAnswer(Answer):
     next_command: str
     attached: AttachedLook | None = None
     unexplained: UnexplainedLine | None = None
+    across: tuple[FigureAcross, ...] = ()

@@ -10,6 +10,7 @@ from gpudebug.core.answers.work import WorkFigure
 from gpudebug.core.compare.faster import ComparedRun, counts_work
 from gpudebug.core.inside.probe import together
 from gpudebug.core.records import WorkUnit
+from gpudebug.core.statistics.across import across
 from gpudebug.core.trainlog.latency import Latency
 from gpudebug.core.verdict import work
 from gpudebug.core.verdict.gates.rates import mean
@@ -28,6 +29,7 @@ def side(
     latencies = [r.latency for r in runs if r.latency is not None]
     walls = [r.wall_time for r in runs if r.wall_time is not None]
     used = [r.evidence.utilisation for r in runs if r.evidence.utilisation is not None]
+    joules = [r.evidence.joules_per_step for r in runs if r.evidence.joules_per_step is not None]
     inside = together.side(label, [r.evidence.model_dump(mode="json") for r in runs])
     return CompareSide(
         label=label,
@@ -46,6 +48,8 @@ def side(
         probe=inside.figures,
         probe_reason=inside.reason,
         replayed=replayed,
+        across=across(*(r.evidence.devices for r in runs)),
+        joules_per_step=_mean(joules) if joules and len(joules) == len(runs) else None,
     )
 
 

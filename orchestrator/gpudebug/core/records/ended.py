@@ -9,7 +9,8 @@ class DeviceInfo(Record):
     """One device of a run. `uuid` is `CPU` for the CPU stand-in; `missing` says why it lacks a column.
 
     `clocks_mhz` are the applications clocks that are set, of processor and memory; `processes` are the PIDs
-    of those that computed on it before the launch.
+    of those that computed on it before the launch. `link` is the bus that it hangs on: `PCIe 4 x16`, the
+    newest generation that both ends know and the lanes in use.
     """
 
     index: int
@@ -22,6 +23,7 @@ class DeviceInfo(Record):
     clocks_mhz: tuple[float, float] | None = None
     power_limit_w: float | None = None
     processes: tuple[int, ...] = ()
+    link: str | None = None
     missing: dict[str, str] = {}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from gpudebug.core.records import Conditions, Window
@@ -14,6 +14,14 @@ Device = tuple[int, str]
 _Number = TypeVar("_Number", int, float)
 
 _UNTHROTTLED = frozenset({"", "none"})
+SLOWING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
+"""Reasons for which a device runs slower than its load needs: heat, or power that it is not given. A power
+cap is none of them: at its limit a busy device runs slower of itself."""
+
+
+def reasons_in(throttle: str) -> frozenset[str]:
+    """The names in a cell of `throttle`."""
+    return frozenset(throttle.split("+")) - _UNTHROTTLED
 
 
 def observed(
@@ -35,6 +43,7 @@ def observed(
     return Conditions(
         foreign_procs=_worst([c.foreign_procs for c in found]),
         foreign_share=_worst([c.foreign_share for c in found]),
+        foreign_on=_most_shared(by_device, found),
         foreign_cpu=_mean(host["foreign_cpu"]),
         sm_clock_mhz=min((c.sm_clock_mhz for c in found if c.sm_clock_mhz is not None), default=None),
         throttle=_worst_shares([c.throttle for c in found if c.throttle is not None]),
@@ -49,6 +58,13 @@ def observed(
     )
 
 
+def _most_shared(devices: Iterable[Device], found: Sequence[Conditions]) -> int | None:
+    """The index of the device with the most other processes, if there are several devices."""
+    counts = [(c.foreign_procs or 0, device) for device, c in zip(devices, found, strict=True)]
+    most, device = max(counts, key=lambda count: count[0], default=(0, (0, "")))
+    return device[0] if most and len(counts) > 1 else None
+
+
 _OF_THE_HOST = ("foreign_cpu", "cpu_util", "cpu_wait", "cpu_throttled", "cpu_stolen", "foreign_demand")
 
 
@@ -59,7 +75,7 @@ def _known(rows: Sequence[Sample], column: str) -> list[float]:
 def _of_device(rows: Sequence[Sample]) -> Conditions:
     counts = [r.foreign_procs for r in rows if r.foreign_procs is not None]
     clocks = [r.sm_clock_mhz for r in rows if r.sm_clock_mhz is not None]
-    reasons = [set(r.throttle.split("+")) - _UNTHROTTLED for r in rows if r.throttle is not None]
+    reasons = [reasons_in(r.throttle) for r in rows if r.throttle is not None]
     seen = Counter(name for names in reasons for name in names)
     return Conditions(
         foreign_procs=max(counts, default=None),
@@ -103,19 +119,18 @@ def usable(quota: float | None, affinity: object) -> float | None:
 # Mean clocks further apart than this make other step times; shares of throttled readings likewise.
 CLOCK_APART = 0.10
 THROTTLED_APART = 0.25
-_THROTTLING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
 # An idle device and one at its power limit run slower of themselves: what the change did, not the machine.
-_OF_ITSELF = ("gpu_idle", "sw_power_cap")
-_OF_ITSELF_SHARE = 0.05
+OF_ITSELF = ("gpu_idle", "sw_power_cap")
+OF_ITSELF_SHARE = 0.05
 
 
-def apart(before: Sequence[Conditions], after: Sequence[Conditions]) -> tuple[str, ...]:
-    """What of clocks and throttling differs between two sides of runs; what is not known does not differ."""
-    found = [
-        _clocks(before, after),
-        *(_throttling(name, before, after) for name in _THROTTLING),
-        _quota(before, after),
-    ]
+def apart(
+    before: Sequence[Conditions], after: Sequence[Conditions], *, devices: bool = True
+) -> tuple[str, ...]:
+    """What of clocks, throttling and quota differs between two sides of runs; what is not known does not
+    differ. Without `devices` the quota alone."""
+    of_devices = [_clocks(before, after), *(_throttling(name, before, after) for name in SLOWING)]
+    found = [*(of_devices if devices else ()), _quota(before, after)]
     return tuple(text for text in found if text)
 
 
@@ -125,8 +140,8 @@ def _clocks(before: Sequence[Conditions], after: Sequence[Conditions]) -> str | 
         return None
     old, new = (math.fsum(side) / len(side) for side in sides)
     slower = before if old < new else after
-    of_itself = sum(_share(name, slower) or 0.0 for name in _OF_ITSELF)
-    if abs(old - new) <= CLOCK_APART * max(old, new) or of_itself >= _OF_ITSELF_SHARE:
+    of_itself = sum(_share(name, slower) or 0.0 for name in OF_ITSELF)
+    if abs(old - new) <= CLOCK_APART * max(old, new) or of_itself >= OF_ITSELF_SHARE:
         return None
     return f"clocks of {old:.0f} and {new:.0f} MHz"
 

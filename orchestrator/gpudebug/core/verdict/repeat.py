@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from gpudebug.core.records import Estimate, Evidence
-from gpudebug.core.samples.conditions import apart
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict import load
+from gpudebug.core.verdict.machine import machine_apart
 
 _LONGER = 2.0
 """Windows whose lengths differ by more than this are named: a rate over another stretch of the training."""
@@ -54,7 +54,7 @@ def _on_scale(metric: Metric, estimate: Estimate) -> tuple[float, float] | None:
 def otherwise(then: Sequence[Evidence], now: Sequence[Evidence]) -> list[str]:
     """What was otherwise around runs of the same code, a phrase each: load, shared device, clock, length."""
     found = [*_load(then, now), *_company(then, now)]
-    found += apart([e.conditions for e in then], [e.conditions for e in now])
+    found += machine_apart(then, now)
     spans = [[e.window.duration_s for e in side if e.window] for side in (then, now)]
     if all(spans):
         before, after = (sum(side) / len(side) for side in spans)

@@ -218,8 +218,19 @@ def _facts(nvml: Any, handle: Any, index: int) -> dict[str, Any]:
         "clocks_mhz": clocks if None not in clocks else None,
         "power_limit_w": limit / 1000 if limit is not None else None,
         "processes": sorted(_ask(nvml, computing, handle) or ()),
+        "link": _link(nvml, handle),
         "missing": _lacks(nvml, handle),
     }
+
+
+def _link(nvml: Any, handle: Any) -> str | None:
+    """`PCIe 4 x16`: an idle GPU runs at an older generation, so that of now says nothing; its lanes do."""
+    generation = _ask(nvml, nvml.nvmlDeviceGetMaxPcieLinkGeneration, handle)
+    lanes = _ask(nvml, nvml.nvmlDeviceGetCurrPcieLinkWidth, handle)
+    most = _ask(nvml, nvml.nvmlDeviceGetMaxPcieLinkWidth, handle)
+    if not generation or not lanes:
+        return None
+    return f"PCIe {generation} x{lanes}" + (f" of x{most}" if most and most > lanes else "")
 
 
 def _lacks(nvml: Any, handle: Any) -> dict[str, str]:

@@ -16,18 +16,20 @@ from gpudebug.core.diagnosis.model import Diagnosis
 from gpudebug.core.diagnosis.rank import diagnose, outweighs
 from gpudebug.core.diagnosis.step_parts import step_parts
 from gpudebug.core.errors import GpudebugError
+from gpudebug.core.statistics.across import across
 from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, RunPlan
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.diagnosis.premises_of_look import note_code, with_premises
 from gpudebug.engine.diagnosis.single import READ_IT, diagnosed, known_causes, single_run, unexplained
 from gpudebug.engine.run import catalogue
+from gpudebug.engine.run.devices import devices_in
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
 from gpudebug.engine.run.reach import OutOfReach, beyond_reach
-from gpudebug.engine.run.sample import devices_in, failure_in, lone_job, window_in, workload_job
+from gpudebug.engine.run.sample import failure_in, lone_job, window_in, workload_job
 
 ROLE = "why"
 FOLDER = "gpudebug-why"
@@ -150,6 +152,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         window=window_in(evidence),
         reason=evidence.window_reason,
         devices=devices_in(evidence),
+        across=across(evidence.devices),
         throughput=SampledRate(steps_per_s=evidence.steps_per_s),
         step=step_parts(evidence),
         failure=failure_in(failure),

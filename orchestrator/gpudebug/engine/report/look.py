@@ -25,7 +25,7 @@ from gpudebug.engine.diagnosis.why import log_end
 from gpudebug.engine.report.data import FORMAT, LOGS, readable
 from gpudebug.engine.report.pageparts import ceiling
 from gpudebug.engine.report.runs import brief, detail, log_size, surroundings, whole
-from gpudebug.engine.run.sample import devices_in
+from gpudebug.engine.run.devices import devices_in
 
 LEAST = 0.03
 """A cause that is less probable draws the eye away, as in `why`."""

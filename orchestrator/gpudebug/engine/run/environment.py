@@ -92,8 +92,11 @@ def recorded(record: RunRecord) -> Surroundings:
     )
 
 
-def differences(before: Surroundings, after: Surroundings) -> list[str]:
-    """What differs, named. What either side does not know is not compared: unknown is not a difference."""
+def differences(before: Surroundings, after: Surroundings, *, by_device: bool = True) -> list[str]:
+    """What differs, named. What either side does not know is not compared: unknown is not a difference.
+
+    `by_device` names the GPUs whose settings differ, if not those of all do.
+    """
     found = []
     if before.packages and after.packages:
         if before.interpreter != after.interpreter:
@@ -104,7 +107,7 @@ def differences(before: Surroundings, after: Surroundings) -> list[str]:
     if None not in (before.cpu_quota, after.cpu_quota) and before.cpu_quota != after.cpu_quota:
         found.append(f"CPU quota {before.cpu_quota:g} and {after.cpu_quota:g} cores")
     if before.devices and after.devices:
-        found += _devices(before.devices, after.devices)
+        found += _devices(before.devices, after.devices, by_device)
     if before.knobs is not None and after.knobs is not None:
         found += _knobs(before.knobs, after.knobs, before.meant | after.meant)
     return found
@@ -130,16 +133,31 @@ def _packages(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return [f"packages {', '.join(names[:_NAMED])}{' and more' if len(names) > _NAMED else ''}"]
 
 
-def _devices(before: tuple[DeviceInfo, ...], after: tuple[DeviceInfo, ...]) -> list[str]:
+def _devices(before: tuple[DeviceInfo, ...], after: tuple[DeviceInfo, ...], by_device: bool) -> list[str]:
     if [(d.uuid, d.cores) for d in before] != [(d.uuid, d.cores) for d in after]:
         return [f"device {_shown(before)} and {_shown(after)}"]
-    found = [
-        f"{name} {_setting(one, key)} and {_setting(other, key)}"
-        for name, key in (("driver", "driver"), ("clocks", "clocks_mhz"), ("power limit", "power_limit_w"))
-        for one, other in zip(before, after, strict=True)
-        if None not in (getattr(one, key), getattr(other, key)) and getattr(one, key) != getattr(other, key)
-    ]
-    return list(dict.fromkeys(found))[:_NAMED]
+    found: dict[str, list[int]] = {}
+    for name, key in _SETTINGS:
+        for one, other in zip(before, after, strict=True):
+            old, new = getattr(one, key), getattr(other, key)
+            if None not in (old, new) and old != new:
+                text = f"{name} {_setting(one, key)} and {_setting(other, key)}"
+                found.setdefault(text, []).append(one.index)
+    of_some = {text: by_device and len(where) < len(before) for text, where in found.items()}
+    shown = [f"{text} ({_gpus(where)})" if of_some[text] else text for text, where in found.items()]
+    return shown[:_NAMED]
+
+
+_SETTINGS = (
+    ("driver", "driver"),
+    ("clocks", "clocks_mhz"),
+    ("power limit", "power_limit_w"),
+    ("link", "link"),
+)
+
+
+def _gpus(indices: list[int]) -> str:
+    return ", ".join(f"GPU {index}" for index in indices)
 
 
 def _setting(device: DeviceInfo, key: str) -> str:

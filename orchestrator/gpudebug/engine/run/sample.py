@@ -10,19 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpudebug.core.answers.sample import (
-    DeviceMemory,
     FailureLines,
     LatencyFigures,
     SampleAnswer,
-    SampledDevice,
     SampledRate,
     SampledWindow,
-    UtilisationSpread,
 )
 from gpudebug.core.errors import UsageError
 from gpudebug.core.inside.torch_profile import TorchProfile, remarks
 from gpudebug.core.records import Evidence, Failure, LatencyEvidence
 from gpudebug.core.samples.row import parse_row
+from gpudebug.core.statistics.across import across
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store, temporary
 from gpudebug.engine.campaign import settings
@@ -31,6 +29,7 @@ from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.campaign.session import NotAPerson, session_of
 from gpudebug.engine.run import outputs
+from gpudebug.engine.run.devices import devices_in
 from gpudebug.engine.run.files import Files, files_of
 from gpudebug.engine.run.job import Bench, PreparedRun
 from gpudebug.engine.run.live_line import Report
@@ -202,23 +201,6 @@ def window_in(evidence: Evidence) -> SampledWindow | None:
     return SampledWindow(start_s=found.start_s, end_s=found.end_s, samples=found.samples) if found else None
 
 
-def devices_in(evidence: Evidence) -> tuple[SampledDevice, ...]:
-    """What each device of a run did in its window."""
-    return tuple(
-        SampledDevice(
-            index=d.index,
-            uuid=d.uuid,
-            name=d.name,
-            gpu_util=UtilisationSpread(**d.gpu_util.model_dump()) if d.gpu_util else None,
-            reason=d.reason,
-            memory=DeviceMemory(mean_mb=d.mem_mean_mb, peak_mb=d.mem_used_mb)
-            if d.mem_mean_mb is not None and d.mem_used_mb is not None
-            else None,
-        )
-        for d in evidence.devices
-    )
-
-
 def latency_in(found: LatencyEvidence | None) -> LatencyFigures | None:
     """The latencies of a log."""
     if found is None:
@@ -254,6 +236,8 @@ def _answer(
         csv=str(files.samples),
         log=str(files.log),
         replayed=bench.replays,
+        across=across(evidence.devices),
+        joules_per_step=evidence.joules_per_step,
     )
 
 

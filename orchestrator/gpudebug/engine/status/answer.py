@@ -34,6 +34,7 @@ from gpudebug.core.campaign.order import NO_DIAGNOSIS, HypothesisOrder, ordered
 from gpudebug.core.progress import claims
 from gpudebug.core.progress.entries import LEFT_OUT
 from gpudebug.core.statistics import learning_units, numbers
+from gpudebug.core.statistics.across import across, misleading
 from gpudebug.core.statistics.metrics import GPU_UTIL
 from gpudebug.core.statistics.work_units import pick, recorded
 from gpudebug.core.words import VERDICTS, Status, Trend
@@ -203,6 +204,7 @@ def _baseline(loaded: Loaded, baseline: CampaignBaseline | None) -> BaselineRow 
             RunSpark(run=name, spark=listing.spark_of(found))
             for name, found in zip(baseline.runs, baseline.evidence, strict=False)
         ],
+        across=across(*(e.get("devices") or () for e in baseline.evidence)),
     )
 
 
@@ -227,6 +229,8 @@ def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
     unit = work.unit if work is not None else None
     room = no_room(loaded.campaign, float(loaded.config.criteria.success), figure, unit)
     found = [room] if room is not None else []
+    unlike = misleading(across(*(e.get("devices") or () for e in baseline.evidence)))
+    found += [unlike] if unlike is not None and loaded.metric.points else []
     learns = any(one.get("metric") == "reward" for e in baseline.evidence for one in e.get("learning") or ())
     if loaded.config.criteria.loss != "any" and not learns:
         found += [e["loss"]["advice"] for e in baseline.evidence if (e.get("loss") or {}).get("advice")]
@@ -347,6 +351,7 @@ def _expected(loaded: Loaded) -> list[ExpectedFigure]:
 def show(directory: Path, number: int) -> ShowAnswer:
     """`show H`: one hypothesis with its evidence, gates and files."""
     from gpudebug.engine.campaign.premises import entry_of
+    from gpudebug.engine.run.devices import run_devices
     from gpudebug.engine.run.traces import newest_profile
     from gpudebug.engine.trial.sides import of_trial, readable
 
@@ -371,4 +376,5 @@ def show(directory: Path, number: int) -> ShowAnswer:
         sections=sections,
         profile=newest_profile(loaded),
         files=[*(str(f.path) for f in folders if f.path.exists()), str(loaded.progress_path)],
+        devices=run_devices(evidence),
     )

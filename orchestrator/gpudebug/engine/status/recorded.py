@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug import __version__
+from gpudebug.core.answers.devices import DeviceValue, FigureAcross
 from gpudebug.core.answers.noise import DetectableFigure, GoalRuns, Resolution
 from gpudebug.core.answers.status import (
     AcceptedWorth,
@@ -149,7 +150,13 @@ def _baseline(row: dict[str, Any] | None) -> BaselineRow | None:
     if row is None:
         return None
     sparks = [RunSpark(**spark) for spark in row["sparks"]]
-    return BaselineRow(**{**row, "age_s": age(row["ended"]), "sparks": sparks})
+    across = [_figure(one) for one in row.get("across", ())]
+    return BaselineRow(**{**row, "age_s": age(row["ended"]), "sparks": sparks, "across": across})
+
+
+def _figure(row: dict[str, Any]) -> FigureAcross:
+    ends = {end: DeviceValue(**row[end]) for end in ("least", "most")}
+    return FigureAcross(**{**row, **ends, "apart": tuple(DeviceValue(**one) for one in row["apart"])})
 
 
 def _hypothesis(row: dict[str, Any]) -> HypothesisRow:

@@ -61,7 +61,7 @@ def with_conduct(
     return replace(
         setting,
         locked=(*named, *moved),
-        differences=_differences(before, after, other_work),
+        differences=_differences(before, after, other_work, by_device=setting.loads),
         shared=_shared((*before, *after)),
         other_work=bool(other_work),
         elsewhere=_elsewhere(before, after),
@@ -187,7 +187,11 @@ def _like(
 
 
 def _differences(
-    before: Sequence[MeasuredRun], after: Sequence[MeasuredRun], other_work: Sequence[str]
+    before: Sequence[MeasuredRun],
+    after: Sequence[MeasuredRun],
+    other_work: Sequence[str],
+    *,
+    by_device: bool,
 ) -> tuple[str, ...]:
     """What of code, command, surroundings and work differs between the first baseline run and any other."""
     first, others = before[0].record, [m.record for m in (*before[1:], *after)]
@@ -197,7 +201,11 @@ def _differences(
         for other in others
         if first.identity.get(key, "") != other.identity.get(key, "")
     ]
-    found += [what for other in others for what in differences(recorded(first), recorded(other))]
+    found += [
+        what
+        for other in others
+        for what in differences(recorded(first), recorded(other), by_device=by_device)
+    ]
     found += other_work
     found += [
         f"run {other.name} is not as long as {first.name}"

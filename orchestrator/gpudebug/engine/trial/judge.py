@@ -81,7 +81,7 @@ def judge_runs(
     """
     criteria = criteria_of(terms)
     evidence = evidence_of(before), evidence_of(after)
-    setting = _setting(terms, criteria, before, after, confirmed)
+    setting = _setting(terms, criteria, before, after, confirmed, rule)
     verdict = judge(number, criteria, *evidence, setting, rule)
     return verdict.model_copy(
         update={
@@ -159,6 +159,7 @@ def _setting(
     before: Sequence[MeasuredRun],
     after: Sequence[MeasuredRun],
     confirmed: str | None,
+    rule: str = RULE,
 ) -> TrialSetting:
     change = after[0].record.change
     intervention = interventions.parse(change) if change else None
@@ -174,6 +175,7 @@ def _setting(
         confirmed=confirmed,
         work=terms.work,
         learning=terms.learning,
+        rule=int(rule),
     )
     return with_conduct(setting, intervention, terms.locked, before, after)
 

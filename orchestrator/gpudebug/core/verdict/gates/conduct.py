@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpudebug.core.records import Gate
 from gpudebug.core.samples.conditions import apart
 from gpudebug.core.verdict.gates.case import TrialCase
+from gpudebug.core.verdict.machine import machine_apart
 from gpudebug.core.words import Result
 
 
@@ -28,8 +29,11 @@ def variable_gate(case: TrialCase) -> Gate:
 
 
 def environment_gate(case: TrialCase) -> Gate:
-    sides = [[e.conditions for e in runs] for runs in (case.before, case.after)]
-    differences, shared = (*case.setting.differences, *apart(*sides)), case.setting.shared
+    if case.setting.rule >= 5:
+        around = machine_apart(case.before, case.after)
+    else:
+        around = apart(*([e.conditions for e in runs] for runs in (case.before, case.after)))
+    differences, shared = (*case.setting.differences, *around), case.setting.shared
     return Gate(
         name="environment_parity",
         value="; ".join(differences) if differences else "as in the baseline",

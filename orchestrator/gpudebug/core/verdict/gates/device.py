@@ -22,7 +22,8 @@ def device_gate(case: TrialCase) -> Gate:
     """Fails if another process computed on the device in any run's window, or if runs waited for their cores
     because of others, and not alike on both sides. A run that cannot tell makes it skipped."""
     gate = Gate(name="device_to_itself", value=UNKNOWN, threshold=THRESHOLD, result=Result.SKIPPED)
-    shared = [text for part, runs in _sides(case) for e in runs if (text := _shared(part, e))]
+    named = case.setting.rule >= 5
+    shared = [text for part, runs in _sides(case) for e in runs if (text := _shared(part, e, named))]
     busy, alike = (_waiting if case.setting.loads else _busy_cores)(case)
     if shared or busy:
         return gate.model_copy(
@@ -42,12 +43,14 @@ def _sides(case: TrialCase) -> tuple[tuple[str, Sequence[Evidence]], ...]:
     return ("baseline", case.before), ("trial", case.after)
 
 
-def _shared(part: str, e: Evidence) -> str | None:
+def _shared(part: str, e: Evidence, named: bool) -> str | None:
     count, share = e.conditions.foreign_procs, e.conditions.foreign_share
     if not count:
         return None
+    on = e.conditions.foreign_on
+    where = f"GPU {on}" if named and on is not None else "the device"
     others = f"{count} other process{'es' if count != 1 else ''}"
-    return f"{others} on the device in {part} run {e.run}, {share or 0:.0%} of the time"
+    return f"{others} on {where} in {part} run {e.run}, {share or 0:.0%} of the time"
 
 
 def _remedy(case: TrialCase) -> str | None:

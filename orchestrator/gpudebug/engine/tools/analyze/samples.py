@@ -11,11 +11,13 @@ from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.records import Evidence
 from gpudebug.core.samples.table import SampleTable, read_samples
 from gpudebug.core.samples.timeline import timelines
+from gpudebug.core.statistics.across import across
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import charts
+from gpudebug.engine.run.devices import devices_in
 from gpudebug.engine.run.evidence import log_beside, read_log
-from gpudebug.engine.run.sample import devices_in, failure_in, window_in
+from gpudebug.engine.run.sample import failure_in, window_in
 from gpudebug.engine.run.seen import seen_of
 from gpudebug.engine.tools.analyze.kinds import AnalyzedFile
 
@@ -43,6 +45,8 @@ def samples(path: Path) -> AnalyzedFile:
         sections=shown["sections"],
         stacks=shown["stacks"],
         failure=failure_in(evidence.failure),
+        across=across(evidence.devices),
+        joules_per_step=evidence.joules_per_step,
     )
     return AnalyzedFile(answer, charts.samples, {"timeline": timelines(found, _POINTS)})
 

@@ -1,0 +1,172 @@
+"""The devices of a run beside each other: a figure's least, median and most, and which device is apart.
+
+A mean over devices hides the one that the others wait for: in a collective they spin at 95 to 100 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from gpudebug.core.answers.devices import DeviceValue, FigureAcross
+
+# A device is apart if it lies this many median absolute deviations, each scaled to a standard deviation of
+# normal values, from the median of all (Leys et al. 2013, J. Exp. Soc. Psychol. 49: 3 is their careful one) …
+_DEVIATIONS = 3.0
+_TO_SD = 1.4826
+# … and by so much as matters at all: devices that do the same differ by less than a tenth.
+_SHARE = 0.10
+# Of fewer devices none is apart: of two, each is as far from the other.
+FEWEST = 3
+MISLEADING = 10.0
+"""Points of utilisation between the least and the most busy device, beyond which their mean misleads."""
+_NAMED = 3
+
+
+class _Figure(NamedTuple):
+    """`label` and `unit` are as printed; `floor` is the least distance that matters, None: a tenth."""
+
+    label: str
+    unit: str
+    floor: float | None = None
+
+
+FIGURES = {
+    "gpu_util": _Figure("gpu_util", "%", MISLEADING),
+    "power_w": _Figure("power", " W"),
+    "sm_clock_mhz": _Figure("clock", " MHz"),
+    "mem_clock_mhz": _Figure("memory clock", " MHz"),
+    "mem_mean_mb": _Figure("memory", " MB"),
+    "mem_util": _Figure("memory busy", "%", 10.0),
+    "temperature_c": _Figure("temperature", " C", 10.0),
+    "throttled": _Figure("throttled", "% of the time", 10.0),
+}
+
+
+def across(*runs: Sequence[Any]) -> tuple[FigureAcross, ...]:
+    """Each figure that at least two devices have, in the order of `FIGURES`.
+
+    A run is the devices of its evidence, records or their JSON; of several runs a device has its mean.
+    """
+    found = (_figure_across(name, _values(name, runs), count) for name in FIGURES for count in [_count(runs)])
+    return tuple(one for one in found if one is not None)
+
+
+def outliers(values: Sequence[float], floor: float | None = None) -> list[int]:
+    """Positions of the values that are apart, the farthest first; none of fewer than three.
+
+    `floor` is the least distance from the median that counts, a tenth of the median if None.
+    """
+    if len(values) < FEWEST:
+        return []
+    middle = median(values)
+    away = [abs(v - middle) for v in values]
+    least = max(_DEVIATIONS * _TO_SD * median(away), _SHARE * abs(middle) if floor is None else floor)
+    return sorted((i for i, d in enumerate(away) if d > least), key=lambda i: -away[i])
+
+
+def shown(figures: Sequence[FigureAcross]) -> list[FigureAcross]:
+    """The utilisation, and each further figure by which a device is apart: what a person is shown."""
+    return [one for one in figures if one.figure == "gpu_util" or one.apart]
+
+
+def text(found: FigureAcross) -> str:
+    """`gpu_util least 3.7% (GPU 0), median 99.9%, most 99.9% (GPU 5); GPU 0 is apart`."""
+    kind = FIGURES[found.figure]
+    digits = 1 if found.figure == "gpu_util" else 0
+    least, middle, most = (
+        f"{v:.{digits}f}{kind.unit}" for v in (found.least.value, found.median, found.most.value)
+    )
+    ends = f"least {least} ({name(found.least)})", f"most {most} ({name(found.most)})"
+    parts = [ends[0], f"median {middle}", ends[1]]
+    if found.least.value == found.most.value:
+        parts = [f"{least} on each"]
+    if found.unknown:
+        parts.append(f"{found.unknown} unknown")
+    return f"{kind.label} {', '.join(parts)}{apart_text(found)}"
+
+
+def apart_text(found: FigureAcross) -> str:
+    """`; GPU 0 is apart`, or nothing."""
+    if not found.apart:
+        return ""
+    names = [name(one) for one in found.apart[:_NAMED]]
+    more = len(found.apart) - len(names)
+    shown = f"{', '.join(names)} and {more} more" if more else " and ".join(names)
+    return f"; {shown} {'is' if len(found.apart) == 1 else 'are'} apart"
+
+
+def name(device: Any) -> str:
+    """`GPU 3`: of a MIG device, whose index is its GPU's, with its own UUID."""
+    return f"GPU {device.index}" + (f" ({device.uuid})" if device.uuid.startswith("MIG-") else "")
+
+
+def misleading(figures: Sequence[FigureAcross]) -> str | None:
+    """Why the mean utilisation of these devices misleads; None if they are alike, or it is not known."""
+    found = next((one for one in figures if one.figure == "gpu_util"), None)
+    if found is None or found.most.value - found.least.value <= MISLEADING:
+        return None
+    return (
+        f"the mean over GPUs misleads: {name(found.least)} is busy {found.least.value:.1f}% of the time, "
+        f"{name(found.most)} {found.most.value:.1f}%, and a GPU that waits for another in a collective "
+        "counts as busy: judge by the least busy one (criteria: {devices: least} in gpudebug.yaml) or by "
+        "steps_per_s"
+    )
+
+
+_Key = tuple[int, str]
+
+
+def _count(runs: Sequence[Sequence[Any]]) -> int:
+    return len({_key(device) for run in runs for device in run})
+
+
+def _key(device: Any) -> _Key:
+    get = _reader(device)
+    index = get("index")
+    return index if isinstance(index, int) else 0, str(get("uuid") or "")
+
+
+def _reader(device: Any) -> Callable[[str], Any]:
+    if isinstance(device, Mapping):
+        return device.get
+    return lambda key: getattr(device, key, None)
+
+
+def _values(figure: str, runs: Sequence[Sequence[Any]]) -> dict[_Key, float]:
+    """The figure of each device that has it in every run that it is in."""
+    seen: dict[_Key, list[float | None]] = {}
+    for run in runs:
+        for device in run:
+            seen.setdefault(_key(device), []).append(_value(_reader(device)(figure), figure))
+    return {
+        key: math.fsum(known) / len(known)
+        for key, values in seen.items()
+        if (known := [v for v in values if v is not None]) and len(known) == len(values)
+    }
+
+
+def _value(found: Any, figure: str) -> float | None:
+    if isinstance(found, Mapping):
+        found = found.get("mean")
+    mean = getattr(found, "mean", found)
+    if isinstance(mean, bool) or not isinstance(mean, (int, float)) or not math.isfinite(mean):
+        return None
+    return 100.0 * mean if figure == "throttled" else float(mean)
+
+
+def _figure_across(figure: str, values: Mapping[_Key, float], count: int) -> FigureAcross | None:
+    if len(values) < 2:
+        return None
+    devices = [DeviceValue(index=k[0], uuid=k[1], value=round(v, 2)) for k, v in values.items()]
+    apart = outliers([d.value for d in devices], FIGURES[figure].floor)
+    return FigureAcross(
+        figure=figure,
+        least=min(devices, key=lambda d: d.value),
+        median=median(d.value for d in devices),
+        most=max(devices, key=lambda d: d.value),
+        apart=tuple(devices[i] for i in apart),
+        unknown=count - len(devices),
+    )

@@ -1,0 +1,80 @@
+"""What the machine did otherwise on two sides of runs: each device against itself, and the cores' quota."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from gpudebug.core.records import DeviceEvidence, Evidence
+from gpudebug.core.samples.conditions import (
+    CLOCK_APART,
+    OF_ITSELF,
+    OF_ITSELF_SHARE,
+    SLOWING,
+    THROTTLED_APART,
+    apart,
+)
+from gpudebug.core.statistics.across import name
+
+_Side = Sequence[DeviceEvidence]
+
+
+def machine_apart(before: Sequence[Evidence], after: Sequence[Evidence]) -> tuple[str, ...]:
+    """What differs of clocks, throttling and quota; what is not known does not differ.
+
+    A device is compared to itself: its mean clock of one side is more than a tenth below that of the other,
+    unless it idled or was at its power limit there, as a device does of itself; or a reason that slows was
+    set a quarter of the time more often. Runs without figures of each device are compared by the worst of
+    their devices.
+    """
+    sides = [[e.conditions for e in runs] for runs in (before, after)]
+    pairs = list(_pairs(before, after))
+    if not pairs:
+        return apart(*sides)
+    several = len(pairs) > 1
+    found = [text for old, new in pairs for text in _device(old, new, several)]
+    return (*found, *apart(*sides, devices=False))
+
+
+def _pairs(before: Sequence[Evidence], after: Sequence[Evidence]) -> Iterator[tuple[_Side, _Side]]:
+    """Each device of both sides, as all its runs have it, if they tell of clocks or throttling."""
+    uuids = dict.fromkeys(d.uuid for e in before for d in e.devices)
+    for uuid in uuids:
+        old, new = ([d for e in runs for d in e.devices if d.uuid == uuid] for runs in (before, after))
+        if any(map(_told, old)) and any(map(_told, new)):
+            yield old, new
+
+
+def _told(device: DeviceEvidence) -> bool:
+    return device.sm_clock_mhz is not None or device.throttle is not None
+
+
+def _device(old: _Side, new: _Side, several: bool) -> Iterator[str]:
+    of = f" of {name(old[0])}" if several else " of"
+    clocks = _clock(old), _clock(new)
+    if None not in clocks and _slower(old, new):
+        yield f"clocks{of} {clocks[0]:.0f} and {clocks[1]:.0f} MHz"
+    for reason in SLOWING:
+        shares = _share(reason, old), _share(reason, new)
+        if shares[0] is None or shares[1] is None or abs(shares[0] - shares[1]) <= THROTTLED_APART:
+            continue
+        who = f"{name(old[0])} " if several else ""
+        yield f"{who}throttled by {reason} {shares[0]:.0%} and {shares[1]:.0%} of the time"
+
+
+def _slower(old: _Side, new: _Side) -> bool:
+    """Whether one side's clock is lower than the other's, and not by what the device does of itself."""
+    before, after = _clock(old) or 0.0, _clock(new) or 0.0
+    slower = old if before < after else new
+    of_itself = math.fsum(_share(reason, slower) or 0.0 for reason in OF_ITSELF)
+    return abs(before - after) > CLOCK_APART * max(before, after) and of_itself < OF_ITSELF_SHARE
+
+
+def _clock(side: _Side) -> float | None:
+    known = [d.sm_clock_mhz.mean for d in side if d.sm_clock_mhz is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def _share(reason: str, side: _Side) -> float | None:
+    known = [d.throttle for d in side if d.throttle is not None]
+    return math.fsum(shares.get(reason, 0.0) for shares in known) / len(known) if known else None

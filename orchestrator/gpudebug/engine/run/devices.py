@@ -1,0 +1,66 @@
+"""The devices of runs as they are answered, from evidence that is at hand or stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from gpudebug.core.answers.sample import (
+    DeviceMemory,
+    FigureSpread,
+    RunDevices,
+    SampledDevice,
+    UtilisationSpread,
+)
+from gpudebug.core.records import DeviceEvidence, Evidence, Spread
+from gpudebug.core.statistics.across import across
+
+
+def run_devices(stored: Sequence[Mapping[str, Any]]) -> list[RunDevices]:
+    """The devices of each evidence.json, as it was read, that has several; none of what it cannot be."""
+    found = []
+    for e in stored:
+        try:
+            devices = tuple(DeviceEvidence.model_validate(d) for d in e.get("devices") or ())
+        except ValidationError:
+            continue
+        if len(devices) > 1:
+            rows = tuple(map(sampled, devices))
+            found.append(RunDevices(run=str(e["run"]), devices=rows, across=across(devices)))
+    return found
+
+
+def devices_in(evidence: Evidence) -> tuple[SampledDevice, ...]:
+    """What each device of a run did in its window."""
+    return tuple(map(sampled, evidence.devices))
+
+
+def sampled(d: DeviceEvidence) -> SampledDevice:
+    """One device as it is answered."""
+    return SampledDevice(
+        index=d.index,
+        uuid=d.uuid,
+        name=d.name,
+        gpu_util=UtilisationSpread(**d.gpu_util.model_dump()) if d.gpu_util else None,
+        reason=d.reason,
+        memory=DeviceMemory(mean_mb=d.mem_mean_mb, peak_mb=d.mem_used_mb)
+        if d.mem_mean_mb is not None and d.mem_used_mb is not None
+        else None,
+        mem_total_mb=d.mem_total_mb,
+        mem_util=_spread(d.mem_util),
+        power_w=_spread(d.power_w),
+        sm_clock_mhz=_spread(d.sm_clock_mhz),
+        mem_clock_mhz=_spread(d.mem_clock_mhz),
+        temperature_c=_spread(d.temperature_c),
+        throttle=d.throttle,
+        throttled=d.throttled,
+        energy_j=d.energy_j,
+        energy_by=d.energy_by,
+        power_limit_w=d.power_limit_w,
+    )
+
+
+def _spread(found: Spread | None) -> FigureSpread | None:
+    return FigureSpread(**found.model_dump()) if found else None

@@ -1,0 +1,109 @@
+"""Devices beside each other: least, median, most, and which is apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpudebug.core.records import DeviceEvidence, Spread
+from gpudebug.core.statistics.across import across, misleading, outliers, text
+
+
+def device(index: int, util: float | None = None, **figures: float | None) -> DeviceEvidence:
+    spread = lambda v: None if v is None else Spread(mean=v, p5=v, p50=v, p95=v)  # noqa: E731
+    known: dict[str, Any] = {
+        k: v if k in ("throttled", "mem_mean_mb") else spread(v) for k, v in figures.items()
+    }
+    return DeviceEvidence(index=index, uuid=f"GPU-{index}", name="x", gpu_util=spread(util), **known)
+
+
+EIGHT = [device(i, 3.7 if i == 0 else 99.0 + i / 10, power_w=150.0 + i) for i in range(8)]
+
+
+def test_the_device_that_the_others_wait_for_is_named() -> None:
+    util, power = across(EIGHT)
+    assert text(util) == "gpu_util least 3.7% (GPU 0), median 99.3%, most 99.7% (GPU 7); GPU 0 is apart"
+    assert text(power) == "power least 150 W (GPU 0), median 154 W, most 157 W (GPU 7)"
+
+
+def test_records_and_their_json_are_read_alike() -> None:
+    assert across([d.model_dump(mode="json") for d in EIGHT]) == across(EIGHT)
+
+
+def test_of_several_runs_a_device_has_its_mean() -> None:
+    (found,) = across([device(0, 20), device(1, 90)], [device(1, 80), device(0, 30)])
+    assert (found.least.value, found.most.value, found.most.index) == (25, 85, 1)
+
+
+def test_one_device_is_no_comparison_and_of_two_none_is_apart() -> None:
+    assert across([device(0, 20)]) == ()
+    (found,) = across([device(0, 3), device(1, 99)])
+    assert found.apart == ()
+    assert text(found) == "gpu_util least 3.0% (GPU 0), median 51.0%, most 99.0% (GPU 1)"
+
+
+def test_a_device_without_the_figure_is_counted_and_not_left_out() -> None:
+    (found,) = across([device(0, 50), device(1, None), device(2, 50)])
+    assert found.unknown == 1
+    assert text(found) == "gpu_util 50.0% on each, 1 unknown"
+
+
+def test_a_device_without_it_in_one_run_is_unknown() -> None:
+    (found,) = across([device(i, 50) for i in range(3)], [device(0, 50), device(1, 50), device(2, None)])
+    assert found.unknown == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "apart"),
+    [
+        ([10, 90, 92], [0]),
+        ([10, 50, 90], []),
+        ([0, 0, 100, 100], []),
+        ([0, 5, 100, 100, 100], [0, 1]),
+        ([97, 98, 99, 100], []),
+        ([88, 99, 99, 99], [0]),
+        ([90, 99, 99, 99], []),
+        ([3, 99], []),
+        ([], []),
+    ],
+)
+def test_the_rule_of_outliers(values: list[float], apart: list[int]) -> None:
+    assert outliers(values, 10.0) == apart
+
+
+def test_a_tenth_of_the_median_is_what_matters_of_power() -> None:
+    assert outliers([450.0, 500.0, 500.0, 500.0]) == []
+    assert outliers([440.0, 500.0, 500.0, 500.0]) == [0]
+
+
+@given(st.lists(st.floats(0, 1000), max_size=16))
+def test_those_apart_are_fewer_than_half(values: list[float]) -> None:
+    assert len(outliers(values)) <= len(values) / 2
+
+
+@pytest.mark.parametrize(("least", "says"), [(89.0, False), (88.0, True)])
+def test_a_mean_over_unlike_devices_misleads(least: float, says: bool) -> None:
+    found = misleading(across([device(0, least), device(1, 99.0)]))
+    assert (found is not None) is says
+    if found:
+        assert "GPU 0 is busy 88.0% of the time, GPU 1 99.0%" in found
+        assert "criteria: {devices: least}" in found
+    assert misleading(across([device(0, 3.0)])) is None
+
+
+def test_parts_of_one_gpu_are_told_apart() -> None:
+    parts = [device(0, 20 + 40 * i).model_copy(update={"uuid": f"MIG-{i}"}) for i in range(2)]
+    assert text(*across(parts)) == (
+        "gpu_util least 20.0% (GPU 0 (MIG-0)), median 40.0%, most 60.0% (GPU 0 (MIG-1))"
+    )
+
+
+def test_throttling_is_shown_in_percent() -> None:
+    (found,) = across([device(i, throttled=0.5 if i == 2 else 0.0) for i in range(4)])
+    assert text(found) == (
+        "throttled least 0% of the time (GPU 0), median 0% of the time, most 50% of the time (GPU 2); "
+        "GPU 2 is apart"
+    )

@@ -1,0 +1,75 @@
+"""The devices of a run as text: lines of a few, a table of many, and what is apart first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpudebug.core.answers.sample import DeviceMemory, FigureSpread, SampledDevice, UtilisationSpread
+from gpudebug.core.statistics.across import across
+from gpudebug.terminal.devices import devices, energy
+
+SPREAD = UtilisationSpread(mean=15.04, p5=14.0, p50=15.0, p95=16.0)
+DEVICE = SampledDevice(index=1, uuid="GPU-1", name="x", gpu_util=SPREAD, reason=None)
+
+
+def test_an_unknown_utilisation_is_a_reason_and_never_a_zero() -> None:
+    known, unknown = devices([DEVICE, replace(DEVICE, uuid="CPU", gpu_util=None, reason="too short")])
+    assert known == "GPU 1 (GPU-1): gpu_util 15.0%  (p5 14, p50 15, p95 16)"
+    assert unknown == "CPU stand-in (CPU): gpu_util unknown: too short"
+    assert "0.0" not in unknown
+    _, memory = devices([replace(DEVICE, memory=DeviceMemory(mean_mb=199.6, peak_mb=300.0))])
+    assert memory == "  memory 200 MB on average, 300 MB at most"
+
+
+def spread(value: float) -> FigureSpread:
+    return FigureSpread(mean=value, p5=value, p50=value, p95=value)
+
+
+def gpu(index: int, util: float, power: float, **more: Any) -> SampledDevice:
+    return SampledDevice(
+        index=index,
+        uuid=f"GPU-{index}",
+        name="x",
+        gpu_util=UtilisationSpread(mean=util, p5=0, p50=util, p95=100),
+        reason=None,
+        power_w=spread(power),
+        **more,
+    )
+
+
+def test_what_the_driver_tells_is_behind_the_utilisation() -> None:
+    more = {"sm_clock_mhz": spread(1410), "mem_clock_mhz": spread(1593), "temperature_c": spread(61)}
+    slow = {"throttle": {"sw_thermal": 0.37, "sw_power_cap": 0.5, "gpu_idle": 0.1}, "throttled": 0.37}
+    _, facts = devices([gpu(0, 15, 250, power_limit_w=400.0, **more, **slow)])
+    assert facts == (
+        "  power 250 of 400 W, clocks 1410/1593 MHz, 61 C, throttled 37% of the time (sw_thermal)"
+    )
+
+
+def test_eight_devices_are_a_table_below_what_is_apart() -> None:
+    rows = [gpu(i, 3.7 if i == 0 else 99.9, 153.0, throttled=0.5 if i == 5 else 0.0) for i in range(8)]
+    rows[7] = replace(rows[7], gpu_util=None, reason="too short")
+    figures = [replace(row, throttled=row.throttled) for row in rows]
+    lines = devices(rows, across(figures))
+    assert lines[:2] == [
+        "gpu_util least 3.7% (GPU 0), median 99.9%, most 99.9% (GPU 1), 1 unknown; GPU 0 is apart",
+        "throttled least 0% of the time (GPU 0), median 0% of the time, most 50% of the time (GPU 5); "
+        "GPU 5 is apart",
+    ]
+    assert lines[2:] == [
+        "  GPU  util   p5..p95  power W  throttled",
+        "  0    3.7%   0..100   153      0%",
+        *(f"  {i}    99.9%  0..100   153      {50 if i == 5 else 0}%" for i in range(1, 7)),
+        "  7    -      -        153      0%         unknown: too short",
+    ]
+
+
+def test_very_many_are_counted() -> None:
+    lines = devices([gpu(i, 50, 100) for i in range(20)])
+    assert lines[-1] == "  and 4 more devices (--json)"
+
+
+def test_energy_that_is_unknown_is_not_printed() -> None:
+    assert energy(None) == []
+    assert energy(1234.6) == ["energy 1235 J/step"]
