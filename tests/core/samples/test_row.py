@@ -16,6 +16,7 @@ CONTRACT = (
 )
 ADDED = "foreign_procs,foreign_cpu"
 WAITING = "cpu_wait,cpu_throttled,cpu_stolen,foreign_demand"
+ENERGY = "energy_j"
 
 figures = st.one_of(st.none(), st.floats(0, 1e9, allow_nan=False))
 counts = st.one_of(st.none(), st.integers(0, 2**40))
@@ -31,7 +32,7 @@ readings = st.builds(
 
 
 def test_the_columns_are_the_documented_ones() -> None:
-    assert f"{CONTRACT},{ADDED},{WAITING}\n" == HEADER
+    assert f"{CONTRACT},{ADDED},{WAITING},{ENERGY}\n" == HEADER
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_a_cell(value: float | int | str | None, text: str) -> None:
 
 def test_unknown_is_empty_and_zero_is_not() -> None:
     row = csv_row(DeviceReading(elapsed=0.2, gpu_util=None, mem_util=0.0, gpu_index=0))
-    assert row == "0.2,,0,,,0,,,,,,,,,,,,,,,,,,,\n"
+    assert row == "0.2,,0,,,0,,,,,,,,,,,,,,,,,,,,\n"
 
 
 @given(readings)
@@ -67,7 +68,7 @@ def test_what_was_written_is_written_again_as_it_was(reading: DeviceReading) -> 
     assert [value is None for value in again] == [value is None for value in reading]
 
 
-@pytest.mark.parametrize("lacking", [WAITING, f"{ADDED},{WAITING}"])
+@pytest.mark.parametrize("lacking", [ENERGY, f"{WAITING},{ENERGY}", f"{ADDED},{WAITING},{ENERGY}"])
 @given(reading=readings)
 def test_a_row_of_an_earlier_version_lacks_the_last_columns(lacking: str, reading: DeviceReading) -> None:
     names = lacking.split(",")

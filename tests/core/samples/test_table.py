@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,11 +37,15 @@ def test_our_own_rows_come_back() -> None:
         log_bytes=4096,
         foreign_procs=2,
         foreign_cpu=12.5,
+        mem_total_mb=81920.0,
+        power_w=249.5,
+        energy_j=123456.78,
     )
     samples = read(HEADER + csv_row(reading))
     known = Sample(
         1.204, 15.5, 812.25, 1, "GPU-1a2b", 3, 301.5, 4096, 1410, "sw_power_cap+hw_slowdown", 2, 12.5
     )
+    known = replace(known, mem_total_mb=81920, power_w=249.5, energy_j=123456.78)
     assert samples.rows == [known]
     assert samples.unreadable == 0
 
@@ -76,6 +82,12 @@ def test_an_empty_cell_is_unknown_and_not_zero() -> None:
     samples = read(HEADER + csv_row(DeviceReading(elapsed=1.0, gpu_index=0, gpu_uuid="MIG-1")))
     (row,) = samples.rows
     assert (row.gpu_util, row.mem_used_mb, row.new_samples, row.rss_mb, row.log_bytes) == (None,) * 5
+
+
+@pytest.mark.parametrize("text", ["5 %", "[N/A]", "nan", "high"])
+def test_what_another_monitor_writes_beside_the_utilisation_costs_no_row(text: str) -> None:
+    (row,) = read(f"elapsed,gpu_util,mem_util,power_w\n0.2,15,{text},{text}\n").rows
+    assert (row.gpu_util, row.mem_util, row.power_w) == (15, None, None)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +158,7 @@ def test_windows_line_ends_a_byte_order_mark_and_empty_lines() -> None:
 
 def test_without_a_count_of_new_samples_every_row_is_new() -> None:
     (row,) = read(SEED + "0.2,15,5,100,2000\n").rows
-    assert row == Sample(0.2, 15, 100, 0, "", 1, None, None)
+    assert row == Sample(0.2, 15, 100, 0, "", 1, None, None, mem_util=5, mem_total_mb=2000)
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,14 @@ def test_a_steady_device_reports_its_utilisation(tmp_path: Path) -> None:
     assert (notes["source"], notes["missing"], notes["driver"]) == ("samples", {}, "550.54.15")
     # From before the first sample to after the last, however long a busy machine takes between them.
     assert 250 * span * 0.99 <= notes["energy_j"][nvml.uuid(0)] <= 250 * whole
+    # Read once a second, and it began before the run: only a difference of it is the run's.
+    counted = [row for row in rows if row["energy_j"]]
+    assert 2 <= len(counted) < len(rows)
+    used, between = (
+        numbers(counted, column)[-1] - numbers(counted, column)[0] for column in ("energy_j", "elapsed")
+    )
+    assert 0 < used < 1e6
+    assert used == pytest.approx(250 * between, rel=0.3)
 
 
 def test_a_ramp_is_followed(tmp_path: Path) -> None:
@@ -140,6 +148,7 @@ def test_a_value_that_the_device_lacks_is_empty_with_its_reason(tmp_path: Path) 
     run = sample(tmp_path, "unsupported=power,temperature,energy\ngpu 0 util=15", 0.4)
     assert {row["power_w"] for row in run.rows()} == {""}
     assert {row["temperature_c"] for row in run.rows()} == {""}
+    assert {row["energy_j"] for row in run.rows()} == {""}
     assert set(numbers(run.rows(), "sm_clock_mhz")) == {1410}
     notes = run.notes()
     assert set(notes["missing"]) == {"power_w", "temperature_c", "energy_j"}

@@ -29,9 +29,9 @@ def record(folder: Path, name: str, duration: float = 0.9, **ending: Any) -> Pat
         for index in (0, 1):
             host = "120.5,300,0,0.5,3" if tick == 5 else ",,,,"
             device = f"{15 + tick + index},3,2048,81920,{index},GPU-{index},250,1410,1593,45,none,2"
-            rows.append(f"{tick / 10:g},{device},{host},{size},,,,,,\n")
+            rows.append(f"{tick / 10:g},{device},{host},{size},,,,,,,\n")
     rows.append(
-        f"{duration + 0.004:g},15,3,2048,81920,0,GPU-0,250,1410,1593,45,none,0,,,,,,{len(LOG)},,,,,,\n"
+        f"{duration + 0.004:g},15,3,2048,81920,0,GPU-0,250,1410,1593,45,none,0,,,,,,{len(LOG)},,,,,,,\n"
     )
     (run / "samples.csv").write_text(HEADER + "".join(rows))
     (run / "train.log").write_bytes(LOG)

@@ -102,8 +102,8 @@ def test_a_kill_leaves_a_readable_csv_and_notes(tmp_path: Path, delay: float) ->
 @pytest.mark.parametrize(
     ("left", "kept"),
     [
-        (HEADER + "0,12,,,,0,CPU,,,,,,1,,,,,,,,,,,,\n0.1,13,,,,0,CPU,,,,,,1,,,,,,,,,,,,\n", 2),
-        (HEADER + "0,12,,,,0,CPU,,,,,,1,,,,,,,,,,,,\n0.1,13,,,", 1),
+        (HEADER + "0,12,,,,0,CPU,,,,,,1,,,,,,,,,,,,,\n0.1,13,,,,0,CPU,,,,,,1,,,,,,,,,,,,,\n", 2),
+        (HEADER + "0,12,,,,0,CPU,,,,,,1,,,,,,,,,,,,,\n0.1,13,,,", 1),
         (HEADER, 0),
         (HEADER[:30], 0),
         ("", 0),

@@ -89,7 +89,9 @@ def test_run_json_says_what_was_launched_and_where(campaign: Campaign) -> None:
     assert 0 < run["duration_s"] < 30
     rows = (folder / "samples.csv").read_text().splitlines()
     assert rows[0].startswith("elapsed,gpu_util,mem_util,")
-    assert rows[0].endswith(",foreign_procs,foreign_cpu,cpu_wait,cpu_throttled,cpu_stolen,foreign_demand")
+    assert rows[0].endswith(
+        ",foreign_procs,foreign_cpu,cpu_wait,cpu_throttled,cpu_stolen,foreign_demand,energy_j"
+    )
     assert len({row.count(",") for row in rows}) == 1
 
 

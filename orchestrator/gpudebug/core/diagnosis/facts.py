@@ -13,10 +13,10 @@ from gpudebug.core.diagnosis.layers import signals as layer_signals
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.ofprobe import mean, number
 from gpudebug.core.records import SectionFigures, StacksEvidence
+from gpudebug.core.samples.conditions import SLOWING
 from gpudebug.core.text import shell_words
 from gpudebug.core.words import SignalValue
 
-_THROTTLING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
 """Reasons that no load of the training's own gives."""
 _HELD_BACK = 0.95
 _MOST_FOREIGN = 95.0
@@ -167,7 +167,7 @@ def _idles(signals: Signals) -> dict[str, SignalValue | None]:
 
 def _throttled(conditions: Sequence[Record]) -> float | None:
     known = [c["throttle"] for c in conditions if c.get("throttle") is not None]
-    return mean([max((t.get(name, 0.0) for name in _THROTTLING), default=0.0) for t in known])
+    return mean([max((t.get(name, 0.0) for name in SLOWING), default=0.0) for t in known])
 
 
 def _log(evidence: Sequence[Record]) -> dict[str, SignalValue | None]:

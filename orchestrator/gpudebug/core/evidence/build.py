@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpudebug.core.command import batch
 from gpudebug.core.evidence import latency, learning, speed, work
+from gpudebug.core.evidence.devices import device_evidence, silent
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.probe import crosscheck
 from gpudebug.core.records import (
     AttachedEvidence,
-    DeviceEvidence,
     DeviceInfo,
     Evidence,
     Failure,
@@ -28,7 +28,7 @@ from gpudebug.core.records import (
     WorkRate,
 )
 from gpudebug.core.samples import conditions
-from gpudebug.core.samples.table import Sample, SampleTable
+from gpudebug.core.samples.table import SampleTable
 from gpudebug.core.samples.window import (
     MIN_RUN_WINDOW_S,
     RISE_S,
@@ -39,19 +39,14 @@ from gpudebug.core.samples.window import (
     is_short,
     stretches,
 )
-from gpudebug.core.statistics import intervals, loss_curve
+from gpudebug.core.statistics import loss_curve
 from gpudebug.core.trainlog.last_word import Settings
 
 if TYPE_CHECKING:
     from gpudebug.core.trainlog import LogSummary
 
-# A device that answered for less of the window than this has no figure.
-MIN_COVERAGE = 0.9
-# Fewer readings than this have no spread.
-MIN_READINGS = 4
 SPARK = 40
 LONGEST_RISE_S = 60.0
-_TOO_EARLY = "the window is too short: the run ended before the device gave a reading"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,8 +115,9 @@ def build(
     A figure that the run did not yield is None, with the reason beside it.
     """
     samples, log = read.samples, read.log
-    names = {d.uuid: d.name for d in run.devices}
-    series = {device: stretches(samples.rows, device) for device in samples.devices}
+    infos = {d.uuid: d for d in run.devices}
+    by_device = samples.by_device
+    series = {device: stretches(rows, device) for device, rows in by_device.items()}
     ended = run.duration_s if run.outcome is Outcome.COMPLETED else run.planned_s
     doubt = conditions.doubt(samples, ended, read.log_bytes)
     main = read.told.main if read.told else None
@@ -133,12 +129,18 @@ def build(
     inside = probe.evidence_of(read.told, window)
     per_device = (
         *(
-            _device(
-                device, names.get(device[1], ""), readings, window, window_reason, run.missing, samples.rows
+            device_evidence(
+                device,
+                infos.get(device[1]),
+                by_device[device],
+                readings,
+                window,
+                window_reason,
+                run.missing,
             )
             for device, readings in series.items()
         ),
-        *_silent(run.devices, samples.devices),
+        *silent(run.devices, samples.devices),
     )
     rate = StepRates() if doubt else rates(log, window, inside)
     spreads = [d.gpu_util for d in per_device]
@@ -290,56 +292,6 @@ def _measured_rate(log: LogSummary, window: Window | None) -> float | None:
     least = (window.duration_s if is_short(window) else MIN_RUN_WINDOW_S) / 2
     (start, before), (end, after) = inside[0], inside[-1]
     return (after - before) / (end - start) if end - start >= least else None
-
-
-def _device(
-    device: Device,
-    name: str,
-    readings: Sequence[Stretch],
-    window: Window | None,
-    window_reason: str | None,
-    missing: Mapping[str, str],
-    rows: Sequence[Sample],
-) -> DeviceEvidence:
-    own = [r for r in rows if (r.gpu_index, r.gpu_uuid) == device and r.mem_used_mb is not None]
-    inside_it = [r for r in own if window and window.start_s <= r.elapsed <= window.end_s]
-    used, steady = ([r.mem_used_mb or 0.0 for r in some] for some in (own, inside_it or own))
-    blank = DeviceEvidence(
-        index=device[0],
-        uuid=device[1],
-        name=name,
-        mem_used_mb=max(used, default=None),
-        mem_mean_mb=math.fsum(steady) / len(steady) if steady else None,
-    )
-    if not readings:
-        return blank.model_copy(update={"reason": missing.get("gpu_util", _TOO_EARLY)})
-    if window is None:
-        return blank.model_copy(update={"reason": window_reason})
-    inside = [(s.value, width) for s in readings if (width := s.overlap(window))]
-    values, widths = [v for v, _ in inside], [w for _, w in inside]
-    covered = math.fsum(widths) / window.duration_s
-    if covered < MIN_COVERAGE:
-        return blank.model_copy(update={"reason": f"readings cover only {100 * covered:.0f}% of the window"})
-    if len(values) < MIN_READINGS:
-        return blank.model_copy(update={"reason": f"only {len(values)} readings in the window"})
-    return blank.model_copy(
-        update={
-            "gpu_util": intervals.spread(values, widths),
-            "standard_error": intervals.standard_error(values),
-        }
-    )
-
-
-def _silent(devices: Sequence[DeviceInfo], seen: Sequence[Device]) -> list[DeviceEvidence]:
-    """Return the devices of the run that no row is of."""
-    if len(seen) >= len(devices):
-        return []
-    uuids = {uuid for _, uuid in seen}
-    return [
-        DeviceEvidence(index=d.index, uuid=d.uuid, name=d.name, reason="no device reading")
-        for d in devices
-        if d.uuid not in uuids
-    ]
 
 
 def _rise(series: Mapping[Device, Sequence[Stretch]], window: Window) -> tuple[float, ...]:

@@ -35,7 +35,11 @@ class DeviceEvidence(Record):
     """What one device did in the window. `reason` says why `gpu_util` is unknown.
 
     `mem_used_mb` is the most of the whole run, `mem_mean_mb` the mean in the window, of the whole run without
-    one.
+    one; `mem_total_mb` is what it has. `mem_util` is the share of time in which its memory was read or
+    written, percent. `throttle` is the share of the window's time, 0 to 1, in which each reason was set that
+    a driver gives for its clocks, `throttled` that of any which slows a device below what its load needs.
+    `energy_j` is what it used in the window, `energy_by` says by what: the driver's `counter` or the `power`
+    over time. `power_limit_w` is what was enforced at the launch. None: unknown.
     """
 
     index: int
@@ -46,6 +50,17 @@ class DeviceEvidence(Record):
     mem_used_mb: float | None = None
     mem_mean_mb: float | None = None
     reason: str | None = None
+    mem_total_mb: float | None = None
+    mem_util: Spread | None = None
+    power_w: Spread | None = None
+    sm_clock_mhz: Spread | None = None
+    mem_clock_mhz: Spread | None = None
+    temperature_c: Spread | None = None
+    throttle: dict[str, float] | None = None
+    throttled: float | None = None
+    energy_j: float | None = None
+    energy_by: str | None = None
+    power_limit_w: float | None = None
 
 
 class LatencyEvidence(Record):

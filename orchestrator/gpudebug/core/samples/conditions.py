@@ -14,6 +14,14 @@ Device = tuple[int, str]
 _Number = TypeVar("_Number", int, float)
 
 _UNTHROTTLED = frozenset({"", "none"})
+SLOWING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
+"""Reasons for which a device runs slower than its load needs: heat, or power that it is not given. A power
+cap is none of them: at its limit a busy device runs slower of itself."""
+
+
+def reasons_in(throttle: str) -> frozenset[str]:
+    """The names in a cell of `throttle`."""
+    return frozenset(throttle.split("+")) - _UNTHROTTLED
 
 
 def observed(
@@ -59,7 +67,7 @@ def _known(rows: Sequence[Sample], column: str) -> list[float]:
 def _of_device(rows: Sequence[Sample]) -> Conditions:
     counts = [r.foreign_procs for r in rows if r.foreign_procs is not None]
     clocks = [r.sm_clock_mhz for r in rows if r.sm_clock_mhz is not None]
-    reasons = [set(r.throttle.split("+")) - _UNTHROTTLED for r in rows if r.throttle is not None]
+    reasons = [reasons_in(r.throttle) for r in rows if r.throttle is not None]
     seen = Counter(name for names in reasons for name in names)
     return Conditions(
         foreign_procs=max(counts, default=None),
@@ -103,7 +111,6 @@ def usable(quota: float | None, affinity: object) -> float | None:
 # Mean clocks further apart than this make other step times; shares of throttled readings likewise.
 CLOCK_APART = 0.10
 THROTTLED_APART = 0.25
-_THROTTLING = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
 # An idle device and one at its power limit run slower of themselves: what the change did, not the machine.
 _OF_ITSELF = ("gpu_idle", "sw_power_cap")
 _OF_ITSELF_SHARE = 0.05
@@ -113,7 +120,7 @@ def apart(before: Sequence[Conditions], after: Sequence[Conditions]) -> tuple[st
     """What of clocks and throttling differs between two sides of runs; what is not known does not differ."""
     found = [
         _clocks(before, after),
-        *(_throttling(name, before, after) for name in _THROTTLING),
+        *(_throttling(name, before, after) for name in SLOWING),
         _quota(before, after),
     ]
     return tuple(text for text in found if text)

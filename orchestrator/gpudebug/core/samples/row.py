@@ -26,7 +26,8 @@ class DeviceReading(NamedTuple):
     compute on the device and are not the run's; `foreign_cpu` is what others use of the cores that the run
     may use, in percent of all these cores, `foreign_demand` that and what they waited for. In percent of one
     core, over all threads: `cpu_wait` is how long the run's were ready and had no core, `cpu_throttled` how
-    long a control group's quota held them, `cpu_stolen` what of the waiting others caused.
+    long a control group's quota held them, `cpu_stolen` what of the waiting others caused. `energy_j` is the
+    device's own counter in joules, which began at another time than the run.
     """
 
     elapsed: float | None = None
@@ -54,10 +55,11 @@ class DeviceReading(NamedTuple):
     cpu_throttled: float | None = None
     cpu_stolen: float | None = None
     foreign_demand: float | None = None
+    energy_j: float | None = None
 
 
 COLUMNS = DeviceReading._fields
-_EARLIER = frozenset(COLUMNS.index(first) for first in ("foreign_procs", "cpu_wait"))
+_EARLIER = frozenset(COLUMNS.index(first) for first in ("foreign_procs", "cpu_wait", "energy_j"))
 """How many columns recordings of earlier versions hold; new ones stand at the end."""
 HEADER = ",".join(COLUMNS) + "\n"
 

@@ -58,6 +58,12 @@ _NAMES = {
     "cpu_throttled": ("cpu_throttled",),
     "cpu_stolen": ("cpu_stolen",),
     "foreign_demand": ("foreign_demand",),
+    "mem_util": ("mem_util",),
+    "mem_total_mb": ("mem_total_mb",),
+    "power_w": ("power_w",),
+    "mem_clock_mhz": ("mem_clock_mhz",),
+    "temperature_c": ("temperature_c",),
+    "energy_j": ("energy_j",),
 }
 # Columns of a training program's own table, which may list utilisation among its metrics.
 _METRICS = frozenset({"loss", "train_loss", "step", "global_step", "epoch"})
@@ -104,6 +110,12 @@ class Sample:
     cpu_throttled: float | None = None
     cpu_stolen: float | None = None
     foreign_demand: float | None = None
+    mem_util: float | None = None
+    mem_total_mb: float | None = None
+    power_w: float | None = None
+    mem_clock_mhz: float | None = None
+    temperature_c: float | None = None
+    energy_j: float | None = None
 
 
 @dataclass(slots=True)
@@ -121,6 +133,14 @@ class SampleTable:
     def devices(self) -> list[tuple[int, str]]:
         """(index, uuid) of each device, in order of appearance."""
         return list(dict.fromkeys((r.gpu_index, r.gpu_uuid) for r in self.rows))
+
+    @property
+    def by_device(self) -> dict[tuple[int, str], list[Sample]]:
+        """The rows of each device, in order of appearance."""
+        found: dict[tuple[int, str], list[Sample]] = {}
+        for row in self.rows:
+            found.setdefault((row.gpu_index, row.gpu_uuid), []).append(row)
+        return found
 
     @property
     def log_times(self) -> list[tuple[float, int]]:
@@ -258,6 +278,12 @@ class _Rows:
             cpu_throttled=_number(cells[at["cpu_throttled"]]),
             cpu_stolen=_number(cells[at["cpu_stolen"]]),
             foreign_demand=_number(cells[at["foreign_demand"]]),
+            mem_util=_beside(cells[at["mem_util"]]),
+            mem_total_mb=_beside(cells[at["mem_total_mb"]]),
+            power_w=_beside(cells[at["power_w"]]),
+            mem_clock_mhz=_beside(cells[at["mem_clock_mhz"]]),
+            temperature_c=_beside(cells[at["temperature_c"]]),
+            energy_j=_beside(cells[at["energy_j"]]),
             # Last, so that a row that is refused does not set the start.
             elapsed=self._elapsed(cells[at["elapsed"]]),
         )
@@ -292,6 +318,14 @@ def _since_1970(date: re.Match[str]) -> float:
 def _number(text: str) -> float | None:
     """A figure beside the utilisation, which may be not a number."""
     return None if text.lower() in _NAN else _figure(text)
+
+
+def _beside(text: str) -> float | None:
+    """A figure that no row is refused for: another monitor may write another unit there."""
+    try:
+        return _number(text)
+    except ValueError:
+        return None
 
 
 def _figure(text: str) -> float | None:

@@ -135,7 +135,10 @@ class _Unit:
         self._utilisation = _Utilisation(self._handle)
         self._company = Company(self._handle, tree)
         self._gauges = [_Gauge(*gauge) for gauge in _gauges(self._handle)]
-        self._gauges.append(_Gauge(("foreign_procs",), lambda: (self._company.count(),), SLOW_INTERVAL_S))
+        self._gauges += [
+            _Gauge(("energy_j",), lambda: (_energy(self._handle),), SLOW_INTERVAL_S),
+            _Gauge(("foreign_procs",), lambda: (self._company.count(),), SLOW_INTERVAL_S),
+        ]
         self._troubles = 0
         self._energy_start: float | None = None
         now = time.monotonic()
@@ -188,7 +191,7 @@ class _Unit:
         if "energy_j" in self.missing:
             return None
         try:
-            return float(nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) / 1000
+            return _energy(self._handle)
         except nvml.NVMLError as error:
             self.missing["energy_j"] = str(error)
             return None
@@ -332,6 +335,11 @@ def _gauges(handle: Any) -> list[tuple[tuple[str, ...], Callable[[], tuple[Any, 
         ),
         (("throttle",), lambda: (throttle_names(_throttle_mask(handle)),)),
     ]
+
+
+def _energy(handle: Any) -> float:
+    """Joules since the driver was loaded, as the device counts them."""
+    return float(nvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1000
 
 
 def _throttle_mask(handle: Any) -> int:
