@@ -36,6 +36,7 @@ def test_direction_and_margin_may_be_set(margin: str) -> None:
         ("log:word_error", "lower"),
         ("log:collisions", "lower"),
         ("latency_p99", "lower"),
+        ("joules_per_step", "lower"),
         ("section:decode", "lower"),
         ("steps_per_s", "higher"),
     ],

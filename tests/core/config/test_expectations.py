@@ -84,6 +84,7 @@ def test_a_row_of_the_configuration_goes_first(device: str, command: str, row: s
         ("step_time_p50", 200.0, Rating.WITHIN),
         ("latency_p50", 149.0, Rating.ABOVE),
         ("latency_p50", 0.0, Rating.ABOVE),
+        ("joules_per_step", 300.0, Rating.BELOW),
     ],
 )
 def test_standing(figure: str, measured: float | None, standing: Rating) -> None:

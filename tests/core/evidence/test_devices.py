@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support.readings import GPU, row
 
-from gpudebug.core.evidence.devices import device_evidence, silent
+from gpudebug.core.evidence.devices import device_evidence, joules_per_step, silent
 from gpudebug.core.records import DeviceEvidence, DeviceInfo, Window
 from gpudebug.core.samples.table import Sample
 from gpudebug.core.samples.window import stretches
@@ -102,6 +102,19 @@ def test_without_a_counter_energy_is_power_over_time() -> None:
 def test_a_counter_that_cannot_be_right_is_not_believed(counter: Any) -> None:
     assert told(ticks(power_w=250.0, energy_j=counter)).energy_by == "power"
     assert told(ticks(energy_j=counter)).energy_j is None
+
+
+def test_joules_a_step_are_of_all_devices() -> None:
+    half = told(ticks(power_w=250.0))
+    assert joules_per_step([half, half], WINDOW, 5.0) == pytest.approx(2 * 1500 / 30)
+
+
+def test_joules_a_step_are_unknown_without_a_device_s_energy_or_the_steps() -> None:
+    one, silent_one = told(ticks(power_w=250.0)), told(ticks())
+    assert joules_per_step([one, silent_one], WINDOW, 5.0) is None
+    assert joules_per_step([one], WINDOW, None) is None
+    assert joules_per_step([one], None, 5.0) is None
+    assert joules_per_step([], WINDOW, 5.0) is None
 
 
 def test_a_device_without_a_row_is_named_all_the_same() -> None:

@@ -45,6 +45,7 @@ FIGURES = {
     "latency_p50": ({"latency_p50_s": 0.012}, 0.012, "s"),
     "latency_p95": ({"latency_p95_s": 0.018}, 0.018, "s"),
     "latency_p99": ({"latency_p99_s": 0.024}, 0.024, "s"),
+    "joules_per_step": ({"joules_per_step": 412.0}, 412.0, "J"),
     "log:fps": ({"logged": {"fps": 24.0}}, 24.0, ""),
     "section:load": ({"sections": told("forward", "load")}, 0.012, "s"),
 }

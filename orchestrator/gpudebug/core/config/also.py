@@ -59,8 +59,8 @@ def _allowed(name: str, value: Any) -> float:
 
 
 def usual_direction(metric: str) -> str:
-    """Which way a figure of this name is better: losses, errors and times lower, all others higher."""
-    if metric.startswith(values.TIMES):
+    """Which way a figure of this name is better: losses, errors, times, energies lower, all others higher."""
+    if metric.startswith(values.LOWER_IS_BETTER):
         return LOWER
     if not metric.startswith("log:"):
         return HIGHER

@@ -61,9 +61,9 @@ SETTINGS: tuple[_DefaultSetting, ...] = (
         "metric",
         "gpu_util",
         "or steps_per_s, samples_per_s, work_per_s, step_time_p50, step_time_p95, "
-        "latency_p50 (p95, p99), section:NAME, log:NAME",
+        "latency_p50 (p95, p99), joules_per_step, section:NAME, log:NAME",
     ),
-    _setting("direction", "higher", "lower for a time"),
+    _setting("direction", "higher", "lower for a time or an energy"),
     _setting(
         "work",
         "auto",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpudebug.core.config.values import METRICS, TIMES
+from gpudebug.core.config.values import LOWER_IS_BETTER, METRICS
 from gpudebug.core.statistics.metrics import LOG, SECTION, Metric
 from gpudebug.core.words import Word
 
@@ -48,7 +48,7 @@ class Expectation:
 
     @property
     def less_is_better(self) -> bool:
-        return self.figure.startswith(TIMES)
+        return self.figure.startswith(LOWER_IS_BETTER)
 
     @property
     def standing(self) -> Rating:

@@ -92,7 +92,7 @@ def _is_slug(name: object) -> bool:
 
 
 def _is_lower(metric: object) -> bool:
-    return isinstance(metric, str) and metric.startswith(values.TIMES)
+    return isinstance(metric, str) and metric.startswith(values.LOWER_IS_BETTER)
 
 
 def _inherited(workload: dict[str, Any], reference: dict[str, Any]) -> dict[str, Any]:

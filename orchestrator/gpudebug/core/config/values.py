@@ -16,8 +16,9 @@ _LATENCIES = ("latency_p50", "latency_p95", "latency_p99")
 METRICS = (
     *("gpu_util", "steps_per_s", "samples_per_s", "work_per_s", "step_time_p50", "step_time_p95"),
     *_LATENCIES,
+    "joules_per_step",
 )
-TIMES = ("step_time_p50", "step_time_p95", *_LATENCIES, "section:")
+LOWER_IS_BETTER = ("step_time_p50", "step_time_p95", *_LATENCIES, "joules_per_step", "section:")
 
 LEAST_RUN_S = 5.0
 """A shorter window of a run has no figure (`core.samples.window`)."""
@@ -31,7 +32,8 @@ _DEVICE = r"cpu:([0-9]{1,4}(?:\.[0-9]{1,3})?)|replay:(.+?)(?:@([0-9]{1,4}(?:\.[0
 
 
 class Ratio(float):
-    """A factor of improvement, 1 or above: trial over baseline for a rate, baseline over trial for a time."""
+    """A factor of improvement, 1 or above: trial over baseline for a rate, baseline over trial for a
+    time or an energy."""
 
 
 class DeviceChoice(NamedTuple):

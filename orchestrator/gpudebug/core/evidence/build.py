@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpudebug.core.command import batch
 from gpudebug.core.evidence import latency, learning, speed, work
-from gpudebug.core.evidence.devices import device_evidence, silent
+from gpudebug.core.evidence.devices import device_evidence, joules_per_step, silent
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.probe import crosscheck
 from gpudebug.core.records import (
@@ -213,6 +213,7 @@ def build(
         learning=learning.series(log, read.written),
         learning_notes=tuple(read.written_notes),
         attached=read.attached,
+        joules_per_step=joules_per_step(per_device, window, rate.steps_per_s),
     )
 
 

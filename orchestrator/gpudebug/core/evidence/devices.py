@@ -75,6 +75,16 @@ def device_evidence(
     )
 
 
+def joules_per_step(
+    devices: Sequence[DeviceEvidence], window: Window | None, steps_per_s: float | None
+) -> float | None:
+    """The energy of all devices over the steps of the window; None if a device's or the steps are unknown."""
+    used = [d.energy_j for d in devices if d.energy_j is not None]
+    if window is None or not steps_per_s or not used or len(used) < len(devices):
+        return None
+    return math.fsum(used) / (steps_per_s * window.duration_s)
+
+
 def silent(devices: Sequence[DeviceInfo], seen: Sequence[Device]) -> list[DeviceEvidence]:
     """Return the devices of the run that no row is of."""
     if len(seen) >= len(devices):

@@ -37,6 +37,7 @@ NUMBERS = frozenset(
             "last_count",
         ),
         "peak_device_mb",
+        "joules_per_step",
     }
 )
 TEXTS = frozenset(

@@ -195,7 +195,8 @@ class Evidence(Record):
     files that were read for them. `attached` is what was seen of a job that ran already, None of any other
     run. `resumed` is the line by which the program reports that it continues an earlier run, `cached` the one
     by which it reports that it found a cache, `first_count` and
-    `last_count` are the ends of what the log counts, in `step_unit`.
+    `last_count` are the ends of what the log counts, in `step_unit`. `joules_per_step` is the energy of all
+    devices, over the optimiser's steps; None unless every device has one.
     """
 
     format: int = FORMAT_VERSION
@@ -259,6 +260,7 @@ class Evidence(Record):
     learning: tuple[LearningSeries, ...] = ()
     learning_notes: tuple[str, ...] = ()
     attached: AttachedEvidence | None = None
+    joules_per_step: float | None = None
 
 
 class Estimate(Record):

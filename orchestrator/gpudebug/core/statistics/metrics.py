@@ -27,10 +27,12 @@ _FIELDS = {
     "latency_p50": ("latency_p50_s", "s"),
     "latency_p95": ("latency_p95_s", "s"),
     "latency_p99": ("latency_p99_s", "s"),
+    "joules_per_step": ("joules_per_step", "J"),
 }
 LATENCY = "latency_"
 WORK = "work_per_s"
-_STEPS = frozenset({"steps_per_s", "step_time_p50", "step_time_p95"})
+JOULES = "joules_per_step"
+_STEPS = frozenset({"steps_per_s", "step_time_p50", "step_time_p95", JOULES})
 _ABSENT = {
     GPU_UTIL: "no utilisation was measured",
     "steps_per_s": "no step rate in the log, none from the probe; set `log: {step: …}` in gpudebug.yaml "
@@ -44,6 +46,7 @@ _ABSENT = {
     WORK: "the runs count no unit of work in common; name one with `work:` in gpudebug.yaml",
     "latency_p50": "no latencies in the log; print each one with its unit, as `latency: 12.3 ms`",
     "latency_p95": "fewer than 20 latencies in the log; print each one with its unit, as `latency: 12.3 ms`",
+    JOULES: "a device reports neither energy nor power, or no steps are known; use metric: steps_per_s",
     "latency_p99": "fewer than 100 latencies in the log; print each one with its unit, as `latency: 12.3 ms`",
 }
 # Of the sections that a run did record, this many are named.
@@ -70,7 +73,7 @@ class Metric:
 
     @property
     def unit(self) -> str:
-        """Of its values: `%`, `steps/s`, `samples/s`, `s`; empty for the user's own."""
+        """Of its values: `%`, `steps/s`, `samples/s`, `s`, `J`; empty for the user's own."""
         if self.name == WORK:
             return f"{self.work[0]}/s" if self.work[0] else ""
         if self.name.startswith(SECTION):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.trials import BASE, GOOD, criteria, gate, result, run, runs, verdict
 
-from gpudebug.core.records import Evidence, Gate
+from gpudebug.core.records import DeviceEvidence, Evidence, Gate
 from gpudebug.core.verdict.gates import TrialSetting, short_window, window_total
 from gpudebug.core.words import Result, Status
 
@@ -170,6 +170,7 @@ class TestRatios:
             ("step_time_p50", "fewer than 5 step times"),
             ("step_time_p95", "fewer than 20 step times"),
             ("latency_p50", "no latencies in the log"),
+            ("joules_per_step", "a device reports neither energy nor power"),
             ("log:fps", "`log: {fps: …}` in gpudebug.yaml matched no positive number"),
             ("section:load", "the training recorded no sections"),
         ],
@@ -188,6 +189,24 @@ class TestRatios:
     def test_no_utilisation_is_needed(self) -> None:
         before = runs(*[None] * 4)  # type: ignore[list-item]
         assert self.delta("steps_per_s", before, [run(None, 9.0)] * 3).result is Result.PASS
+
+    def test_of_energy_less_is_better(self) -> None:
+        before, after = ([run(joules_per_step=j)] * 3 for j in (400.0, 250.0))
+        found = self.delta("joules_per_step", before, after, direction="lower")
+        assert (found.result, found.value[:5]) == (Result.PASS, "1.60x")
+
+    def test_a_counter_and_power_over_time_are_not_compared(self) -> None:
+        device = DeviceEvidence(index=0, uuid="GPU-0", name="x")
+        before, after = (
+            [run(joules_per_step=j, devices=(device.model_copy(update={"energy_by": by}),))] * 2
+            for j, by in ((400.0, "counter"), (250.0, "power"))
+        )
+        found = self.delta("joules_per_step", before, after, direction="lower")
+        assert found.result is Result.UNKNOWN
+        assert found.note == (
+            "joules a step are reported by counter and the steps of the log in the baseline, "
+            "by power and the steps of the log in the trial"
+        )
 
     def test_samples_told_by_different_things_are_not_compared(self) -> None:
         before = [run(samples_per_s=80.0, samples_by="flags")] * 2

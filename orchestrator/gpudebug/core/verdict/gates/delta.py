@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import JOULES
 from gpudebug.core.verdict.gates import held_up
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.verdict.gates.early import is_hopeless
@@ -48,7 +49,11 @@ def _absent(case: TrialCase) -> str:
     assert not comparable(case.metric, (*case.before, *case.after))
     values = [sorted({str(told_by(case.metric, e)) for e in runs}) for runs in (case.before, case.after)]
     before, after = (" and ".join(sources) for sources in values)
-    what = {"samples_per_s": "samples per second are", "steps_per_s": "steps per second are"}
+    what = {
+        "samples_per_s": "samples per second are",
+        "steps_per_s": "steps per second are",
+        JOULES: "joules a step are",
+    }
     subject = what.get(case.metric.name, "step times are")
     return f"{subject} reported by {before} in the baseline, by {after} in the trial"
 

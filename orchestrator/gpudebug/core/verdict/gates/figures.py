@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from gpudebug.core.records import Estimate, Evidence
-from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.statistics.metrics import JOULES, Metric
 from gpudebug.core.words import Result
 
 # Below the driver's resolution, in percent, a device's busy time says nothing to compare.
@@ -39,13 +39,24 @@ def comparable(metric: Metric, runs: Sequence[Evidence]) -> bool:
 
 
 def told_by(metric: Metric, e: Evidence) -> str | None:
-    """Name the metric's source; of steps only whether it is the log: one of its steps may differ."""
+    """Name the metric's source; of steps only whether it is the log: one of its steps may differ.
+
+    Of energy whether a counter has it or the power over time, which some devices report for a part of the
+    time only.
+    """
     if metric.name == "samples_per_s":
         return e.samples_by
     if not metric.by_steps:
         return None
-    by = e.steps_by if metric.name == "steps_per_s" else e.step_time_by
-    return by if by == "probe" else "log"
+    by = e.step_time_by if metric.name in _TIMES else e.steps_by
+    steps = "probe" if by == "probe" else "log"
+    if metric.name != JOULES:
+        return steps
+    energy = " and ".join(sorted({d.energy_by for d in e.devices if d.energy_by}))
+    return f"{energy} and the steps of the {steps}"
+
+
+_TIMES = frozenset({"step_time_p50", "step_time_p95"})
 
 
 def values_of(metric: Metric, runs: Sequence[Evidence]) -> list[float]:
