@@ -61,6 +61,7 @@ def _samples(answer: SamplesAnswer) -> str:
     rate = answer.throughput.steps_per_s
     if rate is not None and rate != (answer.probe or {}).get("steps_per_s"):
         lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
+    lines += [f"note: {note}" for note in answer.notes]
     return "\n".join([*lines, *inside_of(answer)])
 
 

@@ -37,7 +37,11 @@ class DeviceMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class SampledDevice:
-    """One device in the window; `reason` says why its utilisation is null. `memory` is null if unknown."""
+    """One device in the window; `reason` says why its utilisation is null. `memory` is null if unknown.
+
+    `working` is the share of the window, 0 to 1, in which it drew the power of its working phases;
+    `working_reason` says why that is null.
+    """
 
     index: int
     uuid: str
@@ -45,6 +49,8 @@ class SampledDevice:
     gpu_util: UtilisationSpread | None
     reason: str | None
     memory: DeviceMemory | None = None
+    working: float | None = None
+    working_reason: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

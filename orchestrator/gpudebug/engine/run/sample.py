@@ -20,6 +20,7 @@ from gpudebug.core.answers.sample import (
     UtilisationSpread,
 )
 from gpudebug.core.errors import UsageError
+from gpudebug.core.evidence import together
 from gpudebug.core.inside.torch_profile import TorchProfile, remarks
 from gpudebug.core.records import Evidence, Failure, LatencyEvidence
 from gpudebug.core.samples.row import parse_row
@@ -214,6 +215,8 @@ def devices_in(evidence: Evidence) -> tuple[SampledDevice, ...]:
             memory=DeviceMemory(mean_mb=d.mem_mean_mb, peak_mb=d.mem_used_mb)
             if d.mem_mean_mb is not None and d.mem_used_mb is not None
             else None,
+            working=d.working,
+            working_reason=d.working_reason,
         )
         for d in evidence.devices
     )
@@ -250,7 +253,7 @@ def _answer(
         probe_reason=evidence.probe_reason,
         trace=located(evidence.trace, files.samples.parent),
         missing=evidence.missing,
-        notes=((NOTE,) if bench.replays else ()) + (*bench.notes, *remarks),
+        notes=((NOTE,) if bench.replays else ()) + (*bench.notes, *together.notes(evidence), *remarks),
         csv=str(files.samples),
         log=str(files.log),
         replayed=bench.replays,
