@@ -52,6 +52,10 @@ _CAUSES = {
         "ahead: the next work was queued already",
         "gaps between queued kernels and waits for other streams or devices; fewer, larger kernels",
     ),
+    "held_back": (
+        "ahead: launched, held back on the device",
+        "the kernel waited for another stream, device or event: look at collectives, other ranks, stream waits",
+    ),
 }
 
 
