@@ -54,7 +54,7 @@ _CAUSES = {
     ),
     "held_back": (
         "ahead: launched, held back on the device",
-        "the kernel waited for another stream, device or event: look at collectives, other ranks, stream waits",
+        "the kernel waited for another stream, device or event: look at collectives and stream waits",
     ),
 }
 

@@ -66,8 +66,8 @@ class Host:
         """Microseconds of each gap by cause (columns as CAUSES); each row sums up to its gap.
 
         `asked` and `returned` are the beginning and end of the call that launched what ended the gap, NaN
-        if the trace does not hold it. What starts later than `KERNEL_WAIT_US` after its call returned was held
-        back on the device, behind another stream, device or event: the host had done its part.
+        if the trace does not hold it. What starts later than `KERNEL_WAIT_US` after its call returned was
+        held back on the device, behind another stream, device or event: the host had done its part.
         """
         known = ~np.isnan(asked)
         queued = known & (asked <= start)
