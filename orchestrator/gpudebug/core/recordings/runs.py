@@ -65,8 +65,8 @@ def read_recording(lines: Iterable[str], file: str) -> MonitorRecording:
     """
     found = read_monitor(lines, file)
     if not found.parts:
-        why = f" that can be read: {'; '.join(found.notes)}" if found.unreadable else ""
-        raise GpudebugError(f"has no sample{why}", file=file, next="give a recording with rows")
+        unread = f" that can be read: {'; '.join(found.notes)}" if found.unreadable else ""
+        raise GpudebugError(f"has no sample{unread}", file=file, next="give a recording with rows")
     for part in found.parts:
         _refuse_unnamed(part, file)
     first = found.parts[0].times[0] if not _counts_from_launch(found) else 0.0
