@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.answers.analyze import RanksAnswer, TraceAnswer
+from gpudebug.core.answers.analyze import RanksTogether, TraceAnswer
 from gpudebug.core.statistics import numbers
 
 Row = Mapping[str, Any]
@@ -77,7 +77,7 @@ def trace(answer: TraceAnswer) -> str:
     return "\n\n".join("\n".join(lines) for lines in map(list, parts) if lines)
 
 
-def ranks(answer: RanksAnswer) -> str:
+def ranks(answer: RanksTogether) -> str:
     """Render traces of several ranks beside each other: who arrives last, and what it costs."""
     if answer.reason:
         return f"Ranks together: not compared, {answer.reason}"

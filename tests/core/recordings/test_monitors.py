@@ -71,6 +71,11 @@ def test_without_times_a_tick_is_a_second_and_a_note_says_so() -> None:
         assert "one second a tick is assumed" in found.notes[0]
 
 
+def test_a_header_within_a_tick_does_not_end_it() -> None:
+    (part,) = read(monitors.dmon(30, 8, repeat=20)).parts
+    assert part.times[-1] - part.times[0] == 29
+
+
 def test_a_time_of_day_goes_on_over_midnight() -> None:
     rows = "".join(f"{t}     0    100    50\n" for t in ("23:59:58", "23:59:59", "00:00:00", "00:00:01"))
     (part,) = read("#Time        gpu    pwr    sm\n#HH:MM:SS    Idx      W     %\n" + rows).parts

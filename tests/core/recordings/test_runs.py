@@ -80,6 +80,19 @@ def test_a_header_in_the_middle_begins_a_run() -> None:
     assert [run.begins for run in found.runs] == [None, "a header in the middle"]
 
 
+def test_a_loop_that_calls_the_monitor_for_each_tick_repeats_its_header() -> None:
+    head, *rows = monitors.query(60, 2).splitlines(keepends=True)
+    ticks = [head + "".join(rows[at : at + 2]) for at in range(0, len(rows), 2)]
+    (run,) = read("".join(ticks)).runs
+    assert len(run.rows) == 120
+
+
+def test_an_index_that_is_the_same_for_all_tells_nothing() -> None:
+    rows = "".join(f"{n // 2},0,GPU-{n % 2},50\n" for n in range(20))
+    (run,) = read("time_s,index,uuid,gpu_util\n" + rows).runs
+    assert [(r.gpu_index, r.gpu_uuid) for r in run.rows[:2]] == [(0, "GPU-0"), (1, "GPU-1")]
+
+
 def test_time_that_goes_back_begins_a_run() -> None:
     rows = "".join(f"{t},50\n" for t in [*range(60), *range(30)])
     found = read("elapsed_s,gpu_util\n" + rows)

@@ -20,7 +20,7 @@ Table = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOfFile(Answer):
+class RunOfFile:
     """One of several runs in a recording: `number` counts from 1, `start_s` and `end_s` from the file's
     beginning; `begins` says what told it from the run before it, null of the first."""
 
@@ -151,7 +151,7 @@ class TraceAnswer(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparedRank(Answer):
+class ComparedRank:
     """One rank at the collectives of its job: seconds that it `waited_s` for others in them, how often it
     came `last`, and `cost_s`, how much later than the one before it, summed: what the others would save if it
     came with them. `exposed_s` is its communication that no computation hides."""
@@ -166,12 +166,11 @@ class ComparedRank(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RanksAnswer(Answer):
+class RanksTogether:
     """Traces of several ranks beside each other: `collectives` that were matched, `coverage` of those of the
     rank with most, 0 to 1, and the skew between first and last arrival. `late` is the rank that makes the
     others wait, null if none is named; `reason` says why nothing was compared."""
 
-    kind: str = "ranks"
     ranks: tuple[ComparedRank, ...]
     collectives: int
     coverage: float | None
@@ -191,7 +190,7 @@ class FilesAnswer(Answer):
 
     files: tuple[OneFile, ...]
     merged: SectionsAnswer | None = omitted()
-    ranks: RanksAnswer | None = omitted()
+    ranks: RanksTogether | None = omitted()
     written: tuple[str, ...] | None = omitted()
 
 

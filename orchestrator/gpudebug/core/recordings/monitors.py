@@ -134,25 +134,22 @@ class _Reader:
         self._day = 0.0
         self._unit: float | None = None
         self._gract = False
-        self._after_header = 0
 
     def begin(self, columns: MonitorColumns, line: int) -> None:
         """A header: the rows that follow have these columns."""
         if self._parts and self._parts[-1].columns == columns:
             self._parts[-1].repeats.append(len(self._parts[-1].readings))
-        else:
-            if self._parts:
-                self.notes.append(
-                    f"the columns change at line {line}: what follows is a recording of its own"
-                )
-            self._parts.append(Stretched(columns, line))
-            if "elapsed" not in columns.at and columns.source not in (DMON, DCGMI):
-                raise GpudebugError(
-                    "has no time of its rows",
-                    file=self.file,
-                    line=line,
-                    next="record again with --query-gpu=timestamp,index,utilization.gpu,…",
-                )
+            return
+        if "elapsed" not in columns.at and columns.source not in (DMON, DCGMI):
+            raise GpudebugError(
+                "has no time of its rows",
+                file=self.file,
+                line=line,
+                next="record again with --query-gpu=timestamp,index,utilization.gpu,…",
+            )
+        if self._parts:
+            self.notes.append(f"the columns change at line {line}: what follows is a recording of its own")
+        self._parts.append(Stretched(columns, line))
         self._seen = set()
         self._tick += 1
 

@@ -29,6 +29,8 @@ _CLOSE = 1 / 3
 _GROUPS = 0.6
 _MOST_GPUS = 16
 _LOOKED_AT = 600
+# So many headers with a tick's rows between them are a loop's.
+_TICKS = 3
 
 
 @dataclass(frozen=True)
@@ -146,15 +148,16 @@ def _period(part: Stretched) -> float:
 def _early_headers(part: Stretched) -> list[int]:
     """Where a header stands that a monitor would not have repeated yet.
 
-    dmon repeats its header every so many rows; a CSV's stands once. So of dmon the most rows between two
-    headers are its own, and fewer end a run.
+    dmon repeats its header every so many rows: the most rows between two headers are its own, and fewer end a
+    run. A CSV has one header, unless a loop calls the monitor anew for each tick.
     """
     if not part.repeats:
         return []
-    if part.columns.source not in (DMON, DCGMI):
-        return [at for at in part.repeats if 0 < at < len(part.times)]
     edges = [0, *part.repeats]
     blocks = [after - before for before, after in pairwise(edges)]
+    if part.columns.source not in (DMON, DCGMI):
+        a_tick_each = len(blocks) >= _TICKS and median(blocks) <= _MOST_GPUS
+        return [] if a_tick_each else [at for at in part.repeats if 0 < at < len(part.times)]
     usual = max(*blocks, len(part.times) - edges[-1])
     return [
         at for at, size in zip(part.repeats, blocks, strict=True) if size < usual and 0 < at < len(part.times)
@@ -218,9 +221,8 @@ def _run(part: Stretched, rows: slice, first: float, why: str | None) -> Recorde
     start = first if rows.start == 0 and why is None else times[0]
     numbers = {key: i for i, key in enumerate(dict.fromkeys(part.keys))}
     # An index that is missing, or the same for all, tells nothing: GPUs are numbered as they come.
-    known = len({(r.gpu_index, r.gpu_uuid) for r in part.readings}) == len(numbers) and all(
-        r.gpu_index is not None for r in part.readings
-    )
+    indices = {r.gpu_index for r in part.readings}
+    known = None not in indices and len(indices) == len(numbers)
     readings = [
         r._replace(
             elapsed=max(0.0, time - start),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gpudebug.core.answers.analyze import AnalyzeAnswer, FilesAnswer, RanksAnswer
+from gpudebug.core.answers.analyze import AnalyzeAnswer, FilesAnswer, RanksTogether
 from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.compare.sections import compare as compare_reports
 from gpudebug.core.errors import GpudebugError, UsageError
@@ -35,7 +35,7 @@ class _Parts:
     reports: list[Report] = field(default_factory=list)
     traces: list[AnalyzedTrace] = field(default_factory=list)
 
-    def ranks(self) -> RanksAnswer | None:
+    def ranks(self) -> RanksTogether | None:
         return ranks_together(self.traces)
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpudebug.core.answers.analyze import ComparedRank, RanksAnswer, TraceAnswer
+from gpudebug.core.answers.analyze import ComparedRank, RanksTogether, TraceAnswer
 from gpudebug.core.errors import GpudebugError
 from gpudebug.edges.sqlite import Database
 from gpudebug.engine.run.trace_file import summary_of
@@ -64,7 +64,7 @@ def _process(path: Path, export: NsysExport, process: int | None, several: bool)
     return AnalyzedTrace(answer, summary)
 
 
-def together(traces: Sequence[AnalyzedTrace]) -> RanksAnswer | None:
+def together(traces: Sequence[AnalyzedTrace]) -> RanksTogether | None:
     """The ranks of one job beside each other; None if these are no traces of several."""
     if len(traces) < 2:
         return None
@@ -87,7 +87,7 @@ def together(traces: Sequence[AnalyzedTrace]) -> RanksAnswer | None:
         ]
     )
     ranks = tuple(ComparedRank(**asdict(rank)) for rank in found.ranks)
-    return RanksAnswer(
+    return RanksTogether(
         ranks=ranks,
         collectives=found.collectives,
         coverage=found.coverage,
