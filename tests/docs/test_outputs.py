@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from tests.bench.diagnosis import recording
 from tests.bench.diagnosis.replaying import Replay
-from tests.support import old_campaign, traces
+from tests.support import monitors, old_campaign, traces
 from tests.support.campaigns import make_repository
 from tests.support.commands import command
 from tests.support.documents import ROOT, Block, masked, pages
@@ -99,6 +99,25 @@ def both_traces(folder: Path) -> Iterator[None]:
     yield
 
 
+def two_ranks(folder: Path) -> Iterator[None]:
+    """Traces of two ranks, the second late to each of 20 all-reduces."""
+    header = {key: value for key, value in traces.HEADER.items() if key != "distributedInfo"}
+    for rank, late in enumerate((0, 400)):
+        data = traces.text(traces.of_rank(late), header=header)
+        (folder / f"trace.rank{rank}.json").write_bytes(data)
+    yield
+
+
+def recordings(folder: Path) -> Iterator[None]:
+    """What nvidia-smi writes: of two GPUs, of two runs, and of eight GPUs without an index."""
+    (folder / "smi.csv").write_text(monitors.query())
+    later = monitors.query(header=False, start=300)
+    (folder / "two.csv").write_text(monitors.query() + later)
+    unnamed = monitors.query(10, 8, ("timestamp", "power.draw", "utilization.gpu"), interval=0.1)
+    (folder / "eight.csv").write_text(unnamed)
+    yield
+
+
 def street_scenes(folder: Path) -> Iterator[None]:
     """A program of the zoo with its recorded baseline."""
     kept = recording.read("street_scenes")
@@ -117,6 +136,8 @@ STAGES: dict[str, Callable[[Path], Iterator[None]]] = {
     "section reports": section_reports,
     "street scenes": street_scenes,
     "traces": both_traces,
+    "ranks": two_ranks,
+    "recordings": recordings,
 }
 
 

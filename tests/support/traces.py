@@ -257,3 +257,14 @@ def launched(
     """A kernel and the call that launched it, 2 microseconds long."""
     call = host("cuda_runtime", "cudaLaunchKernel", asked, 2.0, correlation=correlation)
     return [call, device(name, start, length, correlation=correlation, **more)]
+
+
+def of_rank(late: float, steps: int = 20) -> list[Event]:
+    """A rank whose all-reduces end at 800 us of each 1,000, and begin at 100, or so much later."""
+    events: list[Event] = []
+    for n in range(steps):
+        begin = 1000.0 * n
+        events += launched("gemm", begin, begin + 5, 50, 2 * n + 1)
+        name = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
+        events += launched(name, begin + 50, begin + 100 + late, 700 - late, 2 * n + 2)
+    return events

@@ -291,8 +291,9 @@ def next_(
 def baseline(
     role: Annotated[str | None, typer.Argument(metavar="[workload|reference]", help="Which one.")] = None,
     import_: Annotated[
-        Path | None, typer.Option("--import", metavar="CSV", help="The samples of a completed run.")
+        Path | None, typer.Option("--import", metavar="F", help="The samples of a completed run.")
     ] = None,
+    run: Annotated[int | None, typer.Option(min=1, help="Of several runs in the import.")] = None,
     log: Annotated[Path | None, typer.Option("--log", help="The imported run's output.")] = None,
     aa: Annotated[bool, typer.Option("--aa", help="Run the workload against its own baseline.")] = False,
     runs: Annotated[int | None, typer.Option(min=1, max=1000, help="How many with --aa.")] = None,
@@ -315,6 +316,8 @@ def baseline(
         raise UsageError(f"unknown baseline {role!r}", next="name workload or reference")
     if log is not None and import_ is None:
         raise UsageError("--log goes with --import", next="add --import SAMPLES.csv")
+    if run is not None and import_ is None:
+        raise UsageError("--run goes with --import", next="add --import SAMPLES.csv")
     if runs is not None and not aa:
         raise UsageError("--runs goes with --aa", next="set protocol.baseline_runs in gpudebug.yaml")
     if aa and (role == "reference" or import_ is not None):
@@ -327,7 +330,7 @@ def baseline(
             from gpudebug.engine.trial.import_baseline import import_baseline
 
             answer = import_baseline(
-                folder, role or "workload", folder / import_, log and folder / log, live, session_of()
+                folder, role or "workload", folder / import_, log and folder / log, live, session_of(), run
             )
         elif aa:
             from gpudebug.engine.trial.aa import record_aa

@@ -109,7 +109,7 @@ def compare(
 def analyze(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE…", help="Training logs, samples CSVs, section reports, traces."),
+        typer.Argument(metavar="FILE…", help="Logs, samples, reports, traces, others' recordings."),
     ] = None,
     given: Annotated[
         list[Path] | None, typer.Option("--input", metavar="FILE", help="The same as FILE.")
@@ -126,13 +126,14 @@ def analyze(
     compare: Annotated[
         Path | None, typer.Option(metavar="F", help="Compare with this section report.")
     ] = None,
+    run: Annotated[int | None, typer.Option(min=1, help="Of several runs in one recording.")] = None,
     force: Force = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
     """Summarise logs, samples, section reports and traces.
 
-    Files are recognised by their content.
+    Files are recognised by their content: those of nvidia-smi, dcgmi, W&B and Nsight Systems too.
     """
     folder = choose(directory, json)
     from gpudebug.engine.tools.analyze import Outputs
@@ -144,4 +145,4 @@ def analyze(
     outputs = Outputs(text, picture, whole, force)
     other = compare and folder / compare
     every = [folder / f for f in (*(files or ()), *(given or ()))]
-    print_(engine(every, compare=other, outputs=outputs, text=in_full), render)
+    print_(engine(every, compare=other, run=run, outputs=outputs, text=in_full), render)

@@ -31,7 +31,12 @@ def _files(answer: FilesAnswer, all_rows: bool) -> str:
     from gpudebug.terminal.sections import head
 
     if answer.merged is None:
-        return "\n\n".join(_one(one, all_rows) for one in answer.files)
+        parts = [_one(one, all_rows) for one in answer.files]
+        if answer.ranks is not None:
+            from gpudebug.terminal.trace import ranks
+
+            parts.append(ranks(answer.ranks))
+        return "\n\n".join(parts)
     heads = [head(one) for one in answer.files if isinstance(one, SectionsAnswer)]
     others = [_one(one, all_rows) for one in answer.files if not isinstance(one, SectionsAnswer)]
     return "\n\n".join([*others, "\n".join(heads), _one(answer.merged, all_rows)])
@@ -57,13 +62,23 @@ def _samples(answer: SamplesAnswer) -> str:
 
     window = answer.window
     span = f"{window.start_s:.1f} to {window.end_s:.1f} s" if window else answer.reason
-    lines = [f"{answer.file}: samples, window {span}", *devices(answer.devices, answer.across)]
+    lines = [f"{answer.file}: {_of(answer)}, window {span}", *devices(answer.devices, answer.across)]
     lines[1:1] = failure(answer.failure) if answer.failure else []
     rate = answer.throughput.steps_per_s
     if rate is not None and rate != (answer.probe or {}).get("steps_per_s"):
         lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
     lines += [f"note: {note}" for note in answer.notes]
     return "\n".join([*lines, *energy(answer.joules_per_step), *inside_of(answer)])
+
+
+def _of(answer: SamplesAnswer) -> str:
+    """Describe whose samples they are, and which run of their file: `samples by dcgmi dmon`."""
+    by = f" by {answer.source}" if answer.source else ""
+    run = answer.run
+    if run is None:
+        return f"samples{by}"
+    why = f", {run.begins} before it" if run.begins else ""
+    return f"run {run.number} of {run.of}{by} ({run.start_s:.1f} to {run.end_s:.1f} s of the file{why})"
 
 
 def _log(answer: LogAnswer) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.answers.analyze import TraceAnswer
+from gpudebug.core.answers.analyze import RanksTogether, TraceAnswer
 from gpudebug.core.statistics import numbers
 
 Row = Mapping[str, Any]
@@ -52,6 +52,10 @@ _CAUSES = {
         "ahead: the next work was queued already",
         "gaps between queued kernels and waits for other streams or devices; fewer, larger kernels",
     ),
+    "held_back": (
+        "ahead: launched, held back on the device",
+        "the kernel waited for another stream, device or event: look at collectives and stream waits",
+    ),
 }
 
 
@@ -73,6 +77,29 @@ def trace(answer: TraceAnswer) -> str:
     return "\n\n".join("\n".join(lines) for lines in map(list, parts) if lines)
 
 
+def ranks(answer: RanksTogether) -> str:
+    """Render traces of several ranks beside each other: who arrives last, and what it costs."""
+    if answer.reason:
+        return f"Ranks together: not compared, {answer.reason}"
+    lines = [
+        f"Ranks together: {answer.collectives:,} collectives on all {len(answer.ranks)}, first to last "
+        f"arrival {_s(answer.skew_p50_s)} (median), {_s(answer.skew_max_s)} the most",
+        f"  {'rank':>4} {'busy':>7} {'waited':>9} {'exposed':>9} {'came last':>10} {'cost others':>12}",
+    ]
+    lines += [
+        f"  {r.rank:>4} {_share(r.busy_share):>7} {_s(r.waited_s):>9} {_s(r.exposed_s):>9} "
+        f"{r.last:>10,} {_s(r.cost_s):>12}"
+        for r in answer.ranks
+    ]
+    late = next((r for r in answer.ranks if r.rank == answer.late), None)
+    if late is None:
+        return "\n".join([*lines, "No rank makes the others wait most of the time"])
+    what = (
+        f"Rank {late.rank} makes the others wait: it waits least and arrives last, {_s(late.cost_s)} in all"
+    )
+    return "\n".join([*lines, what])
+
+
 def cause(name: str) -> str:
     """Describe a cause of idle time."""
     return _CAUSES[name][0] if name in _CAUSES else name
@@ -83,7 +110,9 @@ def _head(answer: TraceAnswer) -> Iterator[str]:
     marked = _plural(steps["count"], "step") if steps else "no steps marked"
     of = f" of {answer.world_size}" if answer.world_size is not None else ""
     rank = f", rank {answer.rank}{of}" if answer.rank is not None else ""
-    yield f"{answer.file}: trace of {_s(answer.span_s)}, {marked}, {answer.events:,} events{rank}"
+    rank += f", process {answer.process}" if answer.process is not None else ""
+    by = f" by {answer.source}" if answer.source else ""
+    yield f"{answer.file}: trace of {_s(answer.span_s)}{by}, {marked}, {answer.events:,} events{rank}"
     for note in answer.notes:
         yield f"note: {note}"
     if answer.reason:

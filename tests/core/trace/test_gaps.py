@@ -11,6 +11,7 @@ from tests.support import traces
 from tests.support.traces import Event, device, host, launched
 
 from gpudebug.core.trace import gaps, summarise
+from gpudebug.core.trace.devices import KERNEL_WAIT_US
 from gpudebug.core.trace.gaps import CAUSES, HOST
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -74,6 +75,22 @@ def test_a_long_launch_call_is_a_launch_from_its_beginning() -> None:
     assert seconds(found) == {"launch": 40, "queued": 5}
 
 
+def test_a_kernel_that_starts_long_after_its_launch_is_held_back_on_the_device() -> None:
+    found = idle(*launched("first", 0, 10, 10, 1), *launched("second", 30, 463_030, 10, 2))
+    # The call takes 2 us, and 30 more are a launch's own.
+    assert seconds(found) == {"unknown": 10, "launch": 32, "held_back": 462_968}
+    assert found["by_cause"][0]["names"][0]["name"] == "second"
+    assert found["longest"][0]["cause"] == "held_back"
+    soon = idle(*launched("first", 0, 10, 10, 1), *launched("second", 30, 62, 10, 2))
+    assert seconds(soon) == {"unknown": 10, "launch": 32}
+
+
+def test_a_synchronising_call_does_not_explain_what_is_held_back() -> None:
+    sync = host("cuda_runtime", "cudaStreamSynchronize", 5, 16)
+    found = idle(*launched("first", 0, 10, 10, 1), sync, *launched("second", 30, 1030, 10, 2))
+    assert seconds(found) == {"synchronising": 42, "held_back": 968}
+
+
 def test_steps_tell_python_from_nothing() -> None:
     events = [*launched("first", 0, 10, 10, 1), *launched("second", 100, 100, 10, 2)]
     step = host("user_annotation", "ProfilerStep#3", 0, 50)
@@ -117,7 +134,7 @@ def test_causes_are_those_of_a_timeline(
     assert found["total_s"] == pytest.approx(sum(c["seconds"] for c in found["by_cause"]), abs=1e-9)
     assert sum(c["count"] for c in found["by_cause"]) == found["count"]
     for row in found["by_cause"]:
-        if row["cause"] in ("data_loading", "allocation", "copy_call", "launch", "queued"):
+        if row["cause"] in ("data_loading", "allocation", "copy_call", "launch", "queued", "held_back"):
             # What names tell of concurrent spans may exceed their class, never fall short of it.
             named = sum(n["seconds"] for n in row["names"])
             assert named >= row["seconds"] * (1 - 1e-4) - 1e-9
@@ -142,6 +159,8 @@ def cause(t: int, begin: int, asked: int | None, spans: list[tuple[str, int, int
     if asked is not None and asked <= begin:
         return "launch" if t < asked + 2 else "queued"
     dry = any(c == "synchronising" and s <= begin <= s + d + 5 for c, s, d in spans)
+    if asked is not None and t >= asked + 2 + KERNEL_WAIT_US:
+        return "held_back"
     if asked is not None and t >= asked:
         found = "launch"
     else:

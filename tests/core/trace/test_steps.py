@@ -34,6 +34,27 @@ def test_a_step_has_its_kernels_by_launch_and_its_time_by_clock() -> None:
     assert answer["kernels_per_step"] == 1
 
 
+@pytest.mark.parametrize("category", ["Operator", "cpu_op", "user_annotation", ""])
+def test_a_step_is_one_whatever_its_category(category: str) -> None:
+    events = [
+        host(category, "ProfilerStep#2", 0, 100),
+        host("Operator", LOADER, 0, 60),
+        host("Operator", "aten::add", 60, 10),
+        *launched("a", 62, 70, 10, 1),
+        *launched("b", 90, 95, 5, 2),
+    ]
+    answer = summarise([traces.text(events)]).as_dict()
+    assert answer["steps"]["count"] == 1
+    assert answer["steps"]["data_wait_share"] == pytest.approx(0.6)
+    assert "ProfilerStep#2" not in [row["name"] for row in answer["operators"]]
+    assert {c["cause"] for c in answer["gaps"]["by_cause"]} == {"python", "launch"}
+
+
+def test_a_python_function_of_that_name_is_no_step() -> None:
+    events = [host("python_function", "ProfilerStep#2", 0, 100), *launched("a", 62, 70, 10, 1)]
+    assert summarise([traces.text(events)]).as_dict()["steps"] is None
+
+
 def test_without_marks_there_are_none() -> None:
     answer = summarise([traces.text([device("a", 0, 5)])]).as_dict()
     assert answer["steps"] is None

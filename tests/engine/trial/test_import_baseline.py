@@ -6,7 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.support import monitors
 from tests.support.campaigns import Campaign, contents, make_replay_campaign, record
+
+from gpudebug.core.samples.row import COLUMNS
 
 HEADER = "elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb\n"
 ROWS = "".join(f"{i * 0.5:.1f},{15 + i % 3},10,1000,16000\n" for i in range(1, 41))
@@ -108,3 +111,33 @@ def test_a_secret_in_an_imported_log_stays_in_the_log(campaign: Campaign) -> Non
     assert token not in done.out + done.err + campaign.text
     run = campaign.folder / "runs" / "0001-baseline-workload"
     assert [p.name for p in run.iterdir() if p.is_file() and token in p.read_text()] == ["train.log"]
+
+
+def test_another_monitors_recording_becomes_a_baseline(campaign: Campaign) -> None:
+    (campaign.folder / "smi.csv").write_text(monitors.query(60, 1))
+    answer = campaign.json("baseline", "--import", "smi.csv", "--log", "train.log")
+    assert answer["action"] == "recorded_baseline"
+    assert campaign.json("status")["baselines"]["workload"]["gpu_util"] == pytest.approx(20)
+    samples = (campaign.folder / "runs" / "0001-baseline-workload" / "samples.csv").read_text()
+    assert samples.startswith(",".join(COLUMNS) + "\n")
+    assert campaign.json("verify")["ok"]
+
+
+def test_of_two_runs_one_is_imported_by_name(campaign: Campaign) -> None:
+    at = lambda t, _: monitors.Shown(60)  # noqa: E731
+    text = monitors.query(60, 1) + monitors.query(60, 1, header=False, start=300, at=at)
+    (campaign.folder / "two.csv").write_text(text)
+    (line,) = campaign.run("baseline", "--import", "two.csv").expect(1).err.splitlines()
+    assert "holds 2 runs (1: 0.0 to 59.0 s; 2: 300.0 to 359.0 s); next: say which one: --run N" in line
+    assert campaign.runs() == []
+    campaign.json("baseline", "--import", "two.csv", "--run", "2")
+    assert campaign.json("status")["baselines"]["workload"]["gpu_util"] == pytest.approx(60)
+
+
+def test_what_is_binary_is_not_imported(campaign: Campaign) -> None:
+    (campaign.folder / "model.pt").write_bytes(b"PK\x03\x04" + bytes(30) + b"archive/data.pkl")
+    for words in (("--import", "model.pt"), ("--import", "seed.csv", "--log", "model.pt")):
+        (line,) = campaign.run("baseline", *words).expect(1).err.splitlines()
+        assert "is a PyTorch checkpoint (zip), not text" in line
+    assert campaign.runs() == []
+    assert "--run goes with --import" in campaign.run("baseline", "--run", "1").expect(2).err

@@ -21,14 +21,28 @@ Table = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunOfFile:
+    """One of several runs in a recording: `number` counts from 1, `start_s` and `end_s` from the file's
+    beginning; `begins` says what told it from the run before it, null of the first."""
+
+    number: int
+    of: int
+    start_s: float
+    end_s: float
+    begins: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class SamplesAnswer(Answer):
     """Samples: their steady window, and what each device did in it; `reason` says why there is no window.
 
     `awaited` is the device that the others wait for, as evidence.json has it, null if there is none or with
-    `awaited_reason`; `notes` say what it does, and why the mean utilisation misleads.
+    `awaited_reason`.
 
     `throughput` to `failure` are as those of `sample`: of the run folder around the samples, or kept of
-    `sample -o`; null if only the samples and their log are known.
+    `sample -o`; null if only the samples and their log are known. `source` names the monitor that recorded
+    them, if it was not gpudebug; `run` is set if its file holds several. `notes` say what of the file was
+    assumed, left out or not read, what the awaited device does, and why the mean utilisation misleads.
     """
 
     kind: str = "samples"
@@ -44,6 +58,8 @@ class SamplesAnswer(Answer):
     sections: dict[str, Any] | None
     stacks: dict[str, Any] | None
     failure: FailureLines | None = None
+    source: str | None = omitted()
+    run: RunOfFile | None = omitted()
     written: tuple[str, ...] | None = omitted()
     across: tuple[FigureAcross, ...] = ()
     joules_per_step: float | None = None
@@ -112,7 +128,8 @@ class LogAnswer(Answer):
 @dataclass(frozen=True, kw_only=True)
 class TraceAnswer(Answer):
     """A trace: what the devices did, why they idled, and what ran. Keys with `_s` are seconds, `_us`
-    microseconds, shares are 0 to 1; null is not known. `reason` says why no utilisation is known."""
+    microseconds, shares are 0 to 1; null is not known. `reason` says why no utilisation is known, `source`
+    what recorded it if not a profiler of PyTorch; `process` is the one of several in its file."""
 
     kind: str = "trace"
     file: str
@@ -136,7 +153,39 @@ class TraceAnswer(Answer):
     operators: Table
     steps: dict[str, Any] | None
     host: dict[str, Any]
+    source: str | None = omitted()
+    process: int | None = omitted()
     written: tuple[str, ...] | None = omitted()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedRank:
+    """One rank at the collectives of its job: seconds that it `waited_s` for others in them, how often it
+    came `last`, and `cost_s`, how much later than the one before it, summed: what the others would save if it
+    came with them. `exposed_s` is its communication that no computation hides."""
+
+    rank: int
+    file: str
+    waited_s: float
+    last: int
+    cost_s: float
+    exposed_s: float | None
+    busy_share: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RanksTogether:
+    """Traces of several ranks beside each other: `collectives` that were matched, `coverage` of those of the
+    rank with most, 0 to 1, and the skew between first and last arrival. `late` is the rank that makes the
+    others wait, null if none is named; `reason` says why nothing was compared."""
+
+    ranks: tuple[ComparedRank, ...]
+    collectives: int
+    coverage: float | None
+    skew_p50_s: float | None
+    skew_max_s: float | None
+    late: int | None
+    reason: str | None
 
 
 OneFile = SamplesAnswer | LogAnswer | SectionsAnswer | TraceAnswer
@@ -144,10 +193,12 @@ OneFile = SamplesAnswer | LogAnswer | SectionsAnswer | TraceAnswer
 
 @dataclass(frozen=True, kw_only=True)
 class FilesAnswer(Answer):
-    """Several files; `merged` is what all section reports say together."""
+    """Several files; `merged` is what all section reports say together, `ranks` what traces of several ranks
+    do."""
 
     files: tuple[OneFile, ...]
     merged: SectionsAnswer | None = omitted()
+    ranks: RanksTogether | None = omitted()
     written: tuple[str, ...] | None = omitted()
 
 

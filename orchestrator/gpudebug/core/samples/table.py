@@ -352,3 +352,18 @@ def _count(text: str) -> int | None:
     if number < 0 or not number.is_integer():
         raise ValueError(text)
     return int(number)
+
+
+def column_of(name: str) -> str | None:
+    """Which of our columns other monitors call so."""
+    plain = _plain(name)
+    return next((column for column, spellings in _NAMES.items() if plain in spellings), None)
+
+
+def since_1970(text: str) -> float | None:
+    """Seconds of a date and a time of day, in UTC if it names no offset; None if it is none."""
+    date = _DATE.fullmatch(text)
+    try:
+        return _since_1970(date) if date else None
+    except ValueError:
+        return None

@@ -161,7 +161,8 @@ class Recording:
 
     def _host(self, event: Event, start: float, duration: float, name: int | None, kind: int) -> None:
         if name is None:
-            if kind == EventKind.ANNOTATION and (step := step_of(event.name)) is not None:
+            # PyTorch 1.7 to 1.9 wrote its steps as operators.
+            if kind != EventKind.PYTHON and (step := step_of(event.name)) is not None:
                 self._step(step, start, duration)
                 return
             name = self.names.add(event.name)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudebug.core.trace.arrays import Recording
-from gpudebug.core.trace.devices import ROUNDING_US, Gap, TraceDevice
+from gpudebug.core.trace.devices import KERNEL_WAIT_US, ROUNDING_US, Gap, TraceDevice
 from gpudebug.core.trace.events import Call
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.names import OTHER
@@ -25,8 +25,8 @@ _LONGEST = 10
 
 # What the host did, in the order in which one is taken if several hold; then what else explains a gap.
 HOST = ("data_loading", "synchronising", "allocation", "copy_call", "operator", "python")
-CAUSES = (*HOST, "unknown", "launch", "queued")
-_UNKNOWN, _LAUNCH, _QUEUED = len(HOST), len(HOST) + 1, len(HOST) + 2
+CAUSES = (*HOST, "unknown", "launch", "queued", "held_back")
+_UNKNOWN, _LAUNCH, _QUEUED, _HELD = (len(HOST) + i for i in range(4))
 _SYNCING = HOST.index("synchronising")
 # What a host does that must fill a queue which a synchronising call has drained.
 _REFILLING = (HOST.index("operator"), HOST.index("python"), _UNKNOWN, _LAUNCH)
@@ -66,7 +66,8 @@ class Host:
         """Microseconds of each gap by cause (columns as CAUSES); each row sums up to its gap.
 
         `asked` and `returned` are the beginning and end of the call that launched what ended the gap, NaN
-        if the trace does not hold it.
+        if the trace does not hold it. What starts later than `KERNEL_WAIT_US` after its call returned was
+        held back on the device, behind another stream, device or event: the host had done its part.
         """
         known = ~np.isnan(asked)
         queued = known & (asked <= start)
@@ -78,8 +79,10 @@ class Host:
             table[:, column] = now - covered
             covered = now
         table[:, _UNKNOWN] = until - start - covered
-        calling = np.where(queued, np.clip(returned, start, end) - start, end - until)
+        begun = np.clip(returned + KERNEL_WAIT_US, until, end)
+        calling = np.where(queued, np.clip(returned, start, end) - start, begun - until)
         table[:, _LAUNCH] = np.where(known, calling, 0.0)
+        table[:, _HELD] = np.where(known & ~queued, end - begun, 0.0)
         table[:, _QUEUED] = np.where(queued, end - start - calling, 0.0)
         dry = self.dry(start, asked)
         for column in _REFILLING:
@@ -145,10 +148,10 @@ class Idle:
         size = np.searchsorted(SIZES, length, side="right").clip(max=len(SIZES) - 1)
         self._sizes[:, 0] += np.bincount(size, minlength=len(SIZES))
         self._sizes[:, 1] += np.bincount(size, length, len(SIZES)) / 1e6
-        # The kernel that ended a gap names it where the launch or the queue explains it, the call where
+        # The kernel that ended a gap names it where the launch or the device explains it, the call where
         # the device ran dry.
         names = device.name[gap.ended_by]
-        for cause in (_LAUNCH, _QUEUED):
+        for cause in (_LAUNCH, _QUEUED, _HELD):
             self._names[cause] += np.bincount(names, table[:, cause], self._names.shape[1])
         if len(self._host.syncs[0]):
             called = self._host.sync_before(gap.start)

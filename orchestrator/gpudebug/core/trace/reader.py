@@ -42,6 +42,7 @@ class TraceReader(Generic[T]):
         self.metadata: dict[str, Any] = {}
         self.truncated = False
         self.unreadable = 0
+        self.notes: list[str] = []
         self._inflate = Inflate(chunks)
         self._chunks = iter(self._inflate)
         self._decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from gpudebug.core.trace.devices import TraceDevice, devices, launched_before, s
 from gpudebug.core.trace.events import CATEGORIES, DEVICE, BusyEvent, Event, EventKind
 from gpudebug.core.trace.gaps import Idle
 from gpudebug.core.trace.launches import Launches
+from gpudebug.core.trace.ranks import Collectives, collectives
 from gpudebug.core.trace.reader import TraceReader
 from gpudebug.core.trace.spans import Cover, Floats, Union, blocks, merged, total
 from gpudebug.core.trace.steps import steps
@@ -27,11 +28,29 @@ _STREAMS = 8
 _NEXT = "profile some steps: torch.profiler.profile(schedule=...) with prof.step() in each iteration"
 
 
+class EventSource(Protocol):
+    """Where events come from: a `TraceReader`, or what reads another program's recording.
+
+    Known once all `batches` were taken: `truncated`, `unreadable`, and `notes` of its own.
+    """
+
+    metadata: dict[str, Any]
+    truncated: bool
+    unreadable: int
+    notes: list[str]
+
+    def batches(self) -> Iterator[list[Event]]: ...
+
+
 @dataclass(frozen=True)
 class TraceSummary:
-    """What a trace says; `as_dict` is the JSON answer of `analyze` without `file`, at most some 30 kB."""
+    """What a trace says; `as_dict` is the JSON answer of `analyze` without `file`, at most some 30 kB.
+
+    `collectives` are for a comparison with the traces of other ranks.
+    """
 
     answer: dict[str, Any]
+    collectives: Collectives
 
     def as_dict(self) -> dict[str, Any]:
         return self.answer
@@ -79,7 +98,11 @@ def summarise(chunks: Iterable[bytes]) -> TraceSummary:
     Times in the answer are seconds, those named `_us` microseconds; shares are 0 to 1. What the trace
     cannot tell is None. Raises GpudebugError if the bytes are no trace or hold no event.
     """
-    reader = TraceReader(chunks, Event)
+    return summarise_events(TraceReader(chunks, Event))
+
+
+def summarise_events(reader: EventSource) -> TraceSummary:
+    """As `summarise`, of events that some reader gives."""
     recording = Recording()
     for events in reader.batches():
         recording.feed(events)
@@ -88,18 +111,18 @@ def summarise(chunks: Iterable[bytes]) -> TraceSummary:
     recording.finish()
     if not recording.events:
         raise GpudebugError(_nothing(reader), next=_NEXT)
-    return TraceSummary(_rounded(_answer(reader, recording)))
+    found = devices(recording)
+    return TraceSummary(_rounded(_answer(reader, recording, found)), collectives(recording, found))
 
 
-def _nothing(reader: TraceReader[Event]) -> str:
+def _nothing(reader: EventSource) -> str:
     if reader.unreadable:
         return f"has no readable event ({reader.unreadable:,} cannot)"
     return "is cut off before its first event" if reader.truncated else "has no events"
 
 
-def _answer(reader: TraceReader[Event], recording: Recording) -> dict[str, Any]:
+def _answer(reader: EventSource, recording: Recording, found: list[TraceDevice]) -> dict[str, Any]:
     launches = Launches(recording)
-    found = devices(recording)
     idle = Idle(recording, launches)
     for device in found:
         idle.add(device)
@@ -206,7 +229,7 @@ def _host(recording: Recording) -> dict[str, Any]:
     }
 
 
-def _notes(reader: TraceReader[Event], recording: Recording) -> list[str]:
+def _notes(reader: EventSource, recording: Recording) -> list[str]:
     hosts = recording.hosts
     merged_ = max(
         s.near for s in (hosts.operators, hosts.annotations, hosts.loaders, *recording.blocking.values())
@@ -227,7 +250,7 @@ def _notes(reader: TraceReader[Event], recording: Recording) -> list[str]:
             "no launch is in the trace: what the host did in gaps is less certain",
         ),
     ]
-    return [text for holds, text in notes if holds]
+    return [*reader.notes, *(text for holds, text in notes if holds)]
 
 
 def _mean(values: list[float | None]) -> float | None:

@@ -1,4 +1,4 @@
-"""The history of a Weights & Biases run as its offline folder holds it: `run-ID.wandb`.
+"""The history and system metrics of a Weights & Biases run as its folder holds them: `run-ID.wandb`.
 
 LevelDB's log frames (blocks of 32 KiB, each part with a CRC-32) around protobuf records.
 """
@@ -9,6 +9,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from math import isfinite
 
 from gpudebug.core.trainlog.event_files import WrittenScalars, fields
@@ -18,6 +19,24 @@ BLOCK = 32768
 MAGIC = b":W&B"
 _HEAD = 7
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+# Fields of `Record` in wandb_internal.proto.
+_HISTORY, _STATS = 2, 7
+
+
+@dataclass(frozen=True, slots=True)
+class SystemReading:
+    """System metrics at one moment, in seconds since 1970, by key: `gpu.0.gpu`, `gpu.0.powerWatts`."""
+
+    time: float
+    values: dict[str, float]
+
+
+@dataclass(slots=True)
+class SystemReadings:
+    """Those of a file in its order; `note` says where it could not be read on."""
+
+    readings: list[SystemReading] = field(default_factory=list)
+    note: str | None = None
 
 
 def read_wandb(data: bytes) -> WrittenScalars:
@@ -29,11 +48,41 @@ def read_wandb(data: bytes) -> WrittenScalars:
     try:
         for record in _records(data):
             for number, value in fields(record):
-                if number == 2 and isinstance(value, bytes):
+                if number == _HISTORY and isinstance(value, bytes):
                     _take_history(value, found)
     except ValueError as e:
         found.note = str(e)
     return found
+
+
+def read_wandb_system(data: bytes) -> SystemReadings:
+    """The system metrics that were recorded beside the history."""
+    found = SystemReadings()
+    if data[: len(MAGIC)] != MAGIC:
+        found.note = "is no file of a W&B run"
+        return found
+    try:
+        for record in _records(data):
+            for number, value in fields(record):
+                if number == _STATS and isinstance(value, bytes):
+                    reading = _system_reading(value)
+                    if reading is not None:
+                        found.readings.append(reading)
+    except ValueError as e:
+        found.note = str(e)
+    return found
+
+
+def _system_reading(message: bytes) -> SystemReading | None:
+    """A `StatsRecord`; None if it has no time."""
+    time, values = None, dict[str, float]()
+    for number, value in fields(message):
+        if number == 2 and isinstance(value, bytes):
+            parts = {n: v for n, v in fields(value) if isinstance(v, int)}
+            time = parts.get(1, 0) + parts.get(2, 0) / 1e9
+        elif number == 3 and isinstance(value, bytes):
+            _take_item(value, values)
+    return SystemReading(time, values) if time else None
 
 
 def _records(data: bytes) -> Iterator[bytes]:

@@ -1,26 +1,32 @@
-"""`gpudebug analyze` of a Kineto or Chrome trace."""
+"""A Kineto or Chrome trace in a file."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpudebug.core.answers.analyze import TraceAnswer
 from gpudebug.core.errors import GpudebugError
+
+if TYPE_CHECKING:
+    from gpudebug.core.trace import TraceSummary
 
 _READ = 1 << 20
 
 
 def trace(path: Path) -> TraceAnswer:
-    """What a trace says, JSON or JSON in gzip.
+    """What a trace says. Raises as `summary_of`."""
+    return TraceAnswer(file=str(path), **summary_of(path).as_dict())
 
-    Raises GpudebugError if the file holds no trace.
-    """
+
+def summary_of(path: Path) -> TraceSummary:
+    """Read a trace, JSON or JSON in gzip. Raises GpudebugError if the file holds none."""
     # numpy takes longer to import than a log to analyse.
     from gpudebug.core.trace import summarise
 
     try:
         with path.open("rb") as f:
-            return TraceAnswer(file=str(path), **summarise(iter(lambda: f.read(_READ), b"")).as_dict())
+            return summarise(iter(lambda: f.read(_READ), b""))
     except GpudebugError as e:
         e.file = str(path)
         raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import shlex
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from gpudebug.core.answers.next import RecordedBaseline
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.records import RunRecord
 from gpudebug.core.redaction.redact import Redactor
-from gpudebug.core.samples.table import read_samples
 from gpudebug.core.verdict.gates.outcome import WITHOUT_LOG
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store, templates
@@ -23,6 +21,7 @@ from gpudebug.engine.run.evidence import evidence_again, read_log
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign
+from gpudebug.engine.run.recordings import HEAD, one_run, recording, refuse_binary
 from gpudebug.engine.trial import baseline
 
 
@@ -33,11 +32,18 @@ class NotImported(GpudebugError):
 
 
 def import_baseline(
-    directory: Path, role: str, csv: Path, log: Path | None, report: Report, session: str | None = None
+    directory: Path,
+    role: str,
+    csv: Path,
+    log: Path | None,
+    report: Report,
+    session: str | None = None,
+    number: int | None = None,
 ) -> RecordedBaseline:
     """Copy a completed run's samples and log into a run folder and enter it as the `role` baseline.
 
-    The samples CSV is ours or the seed monitor's five columns. That the run was of this command, code and
+    The samples are ours or of another monitor, which become rows of ours; of several runs in a file `number`
+    says which. That the run was of this command, code and
     device is the caller's word: it is recorded as such. Raises NotImported where an agent's session calls.
     """
     if session is not None:
@@ -49,28 +55,34 @@ def import_baseline(
     with claimed_campaign(directory, report, "gpudebug baseline --import", pins=True) as cycle:
         if role not in cycle.loaded.roles:
             raise UsageError(f"this campaign has no {role}", next="add `reference:` to gpudebug.yaml")
-        measured, unreadable = _import(cycle, role, csv, log)
+        measured, dropped = _import(cycle, role, csv, log, number)
         fields = baseline.entry_fields(role, [measured], cycle.loaded.metric)
         text = templates.render("baseline.md.j2", **fields)
         splice(cycle.loaded, lambda d: progress.set_baseline(d, role, text))
-        dropped = (f"{unreadable} rows of {csv.name} could not be read",) if unreadable else ()
         return baseline.answer(cycle.loaded, role, f"imported from {csv}", [measured], dropped)
 
 
-def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[MeasuredRun, int]:
-    """The imported run, and how many rows of its CSV could not be read."""
+def _import(
+    cycle: Cycle, role: str, csv: Path, log: Path | None, number: int | None
+) -> tuple[MeasuredRun, tuple[str, ...]]:
+    """The imported run, and what of its file was assumed, left out or could not be read."""
     loaded = cycle.loaded
     workload = workload_of(loaded.config, role)
     assert workload is not None
-    text = store.read_file(csv).decode("utf-8", "replace")
-    samples = read_samples(io.StringIO(text, newline="\n"), str(csv))
-    if samples.refused:
-        raise GpudebugError(samples.refused, file=str(csv), next="import a CSV of one run")
+    recorded = recording(csv)
+    run = one_run(recorded, number, str(csv))
+    samples = run.samples
+    notes = recorded.notes
+    if samples.unreadable and not notes:
+        notes = (f"{samples.unreadable} rows of {csv.name} could not be read",)
     if not samples.rows:
         raise GpudebugError("has no sample", file=str(csv), next="import a CSV with rows")
     output = store.read_file(log) if log else b""
+    if log:
+        refuse_binary(log, output[:HEAD], "the run's output")
     folder = loaded.workspace.new_run(f"baseline-{role}")
-    store.copy_into(folder.samples, text.encode("utf-8"))
+    text = run.text.encode() if run.text is not None else store.read_file(csv)
+    store.copy_into(folder.samples, text)
     store.copy_into(folder.log, output)
     failure = read_log(folder.log, samples, loaded.config.patterns, exit_status=None, signal=None).failure
     argv = Redactor(training_environment(workload), workload.argv()).redact_argv(workload.argv())
@@ -102,4 +114,4 @@ def _import(cycle: Cycle, role: str, csv: Path, log: Path | None) -> tuple[Measu
         raise GpudebugError(
             f"the imported run failed ({failure.kind})", file=str(log), next="import a run that completed"
         )
-    return MeasuredRun(folder, record, evidence), samples.unreadable
+    return MeasuredRun(folder, record, evidence), notes

@@ -83,13 +83,18 @@ def test_what_it_cannot_read_is_one_clear_line(folder: Path, name: str, said: st
     assert "; next: " in line
 
 
-@pytest.mark.parametrize(
-    "data", [b"\x00" * 5000, bytes(range(256)) * 40, b"\xff\xfe" * 100, b"x" * 3_000_000]
-)
+@pytest.mark.parametrize("data", [b"\x00" * 5000, b"\xe9t\xe9 " * 4000, b"x" * 3_000_000])
 def test_rubbish_is_a_log_without_anything_in_it(folder: Path, data: bytes) -> None:
     (folder / "rubbish").write_bytes(data)
     answer = command(folder, "analyze", "rubbish", "--json").expect(0).json
     assert (answer["steps"], answer["loss"]["points"]) == (None, 0)
+
+
+@pytest.mark.parametrize("data", [bytes(range(256)) * 40, b"\xff\xfe" * 100])
+def test_binary_rubbish_is_no_log(folder: Path, data: bytes) -> None:
+    (folder / "rubbish").write_bytes(data)
+    (line,) = gpudebug(folder, "analyze", "rubbish").expect(1).err.splitlines()
+    assert "not text; next: give" in line or "iconv" in line
 
 
 def test_infinite_and_missing_losses_are_still_json(folder: Path) -> None:

@@ -75,7 +75,7 @@ def test_a_device_that_idles_for_an_hour_reads_as_idle(tmp_path: Path) -> None:
     rows = "".join(f"{i * 0.5},0,0,10,16000\n" for i in range(7200))
     path = tmp_path / "idle.csv"
     path.write_text("elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb\n" + rows)
-    found = samples(path).answer
+    found = samples(path)[0].answer
     assert isinstance(found, SamplesAnswer)
     (device,) = found.devices
     assert device.gpu_util is not None

@@ -4,38 +4,54 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gpudebug.core.answers.analyze import AnalyzeAnswer, FilesAnswer
+from gpudebug.core.answers.analyze import AnalyzeAnswer, FilesAnswer, RanksTogether
 from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.compare.sections import compare as compare_reports
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.inside.sections import Report
 from gpudebug.edges import charts, store
-from gpudebug.engine.run.trace_file import trace
-from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, FileKind, kind_of
+from gpudebug.engine.run.recordings import refuse_binary
+from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, FileKind, kind_of, plain_head
 from gpudebug.engine.tools.analyze.logs import log
 from gpudebug.engine.tools.analyze.outputs import Outputs
 from gpudebug.engine.tools.analyze.samples import samples
 from gpudebug.engine.tools.analyze.sections import read, sections
+from gpudebug.engine.tools.analyze.traces import AnalyzedTrace, nsys, trace_of
+from gpudebug.engine.tools.analyze.traces import together as ranks_together
+from gpudebug.engine.tools.analyze.wandb import wandb
 
 __all__ = ["Outputs", "analyze"]
 
 _NOTHING = Outputs()
 
 
+@dataclass
+class _Parts:
+    """What is also shown together, of all files."""
+
+    reports: list[Report] = field(default_factory=list)
+    traces: list[AnalyzedTrace] = field(default_factory=list)
+
+    def ranks(self) -> RanksTogether | None:
+        return ranks_together(self.traces)
+
+
 def analyze(
     files: Sequence[Path],
     *,
     compare: Path | None = None,
+    run: int | None = None,
     outputs: Outputs = _NOTHING,
     text: Callable[[AnalyzeAnswer], str] = str,
 ) -> AnalyzeAnswer:
     """What one file says, or several, of section reports also together.
 
-    `compare` is a section report to set beside these. `outputs` are written from the answer, as `text` shows
-    it in full; their names are `written`.
+    `compare` is a section report to set beside these. Of a recording of several runs each is analyzed, or
+    `run` alone, counted from 1. `outputs` are written from the answer, as `text` shows it in full; their
+    names are `written`.
     """
     if not files:
         raise UsageError("no file to analyze", next="gpudebug analyze runs/0001-baseline-workload/train.log")
@@ -47,8 +63,16 @@ def analyze(
         raise UsageError("--charts draws one file, or several section reports together", next="give one file")
     if compare:
         _refuse_other_kinds([*zip(files, kinds, strict=True), (compare, _kind(compare))])
-    reports: list[Report] = []
-    found = [_one(path, kind, packed, reports) for path, (kind, packed) in zip(files, kinds, strict=True)]
+    _refuse_run(run, kinds)
+    parts = _Parts()
+    found = [
+        one
+        for path, (kind, packed) in zip(files, kinds, strict=True)
+        for one in _all(path, kind, packed, parts, run)
+    ]
+    if outputs.charts and len(found) > len(kinds):
+        raise UsageError(f"{files[0].name} holds several parts", next="draw one run of it: --run N")
+    reports = parts.reports
     together = sections(reports, f"{len(reports)} reports together") if len(reports) > 1 else None
     if compare:
         against = read(compare, packed=_kind(compare)[1])
@@ -59,7 +83,7 @@ def analyze(
             found[0] = replace(found[0], answer=replace(found[0].answer, comparison=both))
     answer: AnalyzeAnswer = found[0].answer
     if len(found) > 1:
-        answer = FilesAnswer(files=tuple(one.answer for one in found), merged=together)
+        answer = FilesAnswer(files=tuple(one.answer for one in found), merged=together, ranks=parts.ranks())
     if not outputs.paths:
         return answer
     each = [one.detailed() for one in found]
@@ -82,19 +106,32 @@ def _kind(path: Path) -> tuple[FileKind, bool]:
     head = store.read_head(path, HEAD)
     if not head:
         raise GpudebugError("is empty", file=str(path), next=f"give {KNOWN}")
-    return kind_of(head)
+    kind, packed = kind_of(head)
+    if kind is FileKind.LOG:
+        refuse_binary(path, plain_head(head), KNOWN)
+    return kind, packed
 
 
-def _one(path: Path, kind: FileKind, packed: bool, reports: list[Report]) -> AnalyzedFile:
-    """What one file says; a section report is added to `reports`."""
+def _all(path: Path, kind: FileKind, packed: bool, parts: _Parts, run: int | None) -> list[AnalyzedFile]:
+    """What one file says, each run and part of it; section reports and traces are kept in `parts`."""
     if kind is FileKind.SECTIONS:
-        reports.append(read(path, packed=packed))
-        return AnalyzedFile(sections(reports[-1:], str(path)), charts.sections)
-    if kind is FileKind.TRACE:
-        return AnalyzedFile(trace(path), charts.trace)
+        parts.reports.append(read(path, packed=packed))
+        return [AnalyzedFile(sections(parts.reports[-1:], str(path)), charts.sections)]
+    if kind in (FileKind.TRACE, FileKind.SQLITE):
+        found = [trace_of(path)] if kind is FileKind.TRACE else nsys(path)
+        parts.traces += found
+        return [AnalyzedFile(one.answer, charts.trace) for one in found]
+    if kind is FileKind.WANDB:
+        return wandb(path)
     if packed:
         raise GpudebugError("is compressed", file=str(path), next=f"unpack it: gunzip -k {path.name}")
-    return samples(path) if kind is FileKind.SAMPLES else log(path)
+    return samples(path, run) if kind is FileKind.SAMPLES else [log(path)]
+
+
+def _refuse_run(run: int | None, kinds: Sequence[tuple[FileKind, bool]]) -> None:
+    """UsageError if `--run` does not name a run of one recording."""
+    if run is not None and [kind for kind, _ in kinds] != [FileKind.SAMPLES]:
+        raise UsageError("--run names one of several runs in a recording", next="give one recording")
 
 
 def _refuse_other_kinds(files: list[tuple[Path, tuple[FileKind, bool]]]) -> None:

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpudebug.core.answers.analyze import OneFile
+from gpudebug.core.recordings.formats import GZIP, SQLITE, WANDB
+from gpudebug.core.recordings.monitors import recognised
 from gpudebug.core.samples.table import looks_like_samples
 from gpudebug.core.words import Word
 
 HEAD = 64 << 10
-KNOWN = "a training log, a samples CSV, a section report or a trace"
+KNOWN = "a training log, a samples CSV, a section report, a trace or a recording of another monitor"
 # One JSON document over several lines, or a list of objects; JSON lines and `[0]` prefixes are logs.
 _DOCUMENT = re.compile(
     r"\ufeff?\s*(\[\s*\{\s*\"|\{\s*\n|\{\s*\"(traceEvents|schemaVersion|displayTimeUnit|sections)\""
@@ -22,7 +24,6 @@ _DOCUMENT = re.compile(
     r"|\{\s*\"format\"\s*:\s*\"gpudebug|\{\s*\"[^\n]{0,4000}\"gpudebug-sections\")"
 )
 _SECTIONS = re.compile(r"\"format\"\s*:\s*\"gpudebug|\"operations\"\s*:\s*\{\s*(?:\}|\"[^\"]*\"\s*:\s*\{)")
-_GZIP = b"\x1f\x8b"
 _PIECE = 256
 
 
@@ -33,6 +34,8 @@ class FileKind(Word):
     SECTIONS = "sections"
     TRACE = "trace"
     LOG = "training_log"
+    WANDB = "wandb"
+    SQLITE = "sqlite"
 
 
 @dataclass(frozen=True)
@@ -53,9 +56,13 @@ class AnalyzedFile:
 
 def kind_of(head: bytes) -> tuple[FileKind, bool]:
     """The kind of a file that begins with `head`, and whether it is in gzip."""
-    packed = head.startswith(_GZIP)
+    if head.startswith(SQLITE):
+        return FileKind.SQLITE, False
+    if head.startswith(WANDB):
+        return FileKind.WANDB, False
+    packed = head.startswith(GZIP)
     text = (_unpacked(head) if packed else head).decode("utf-8", "replace")
-    if looks_like_samples(text):
+    if looks_like_samples(text) or recognised(text):
         return FileKind.SAMPLES, packed
     if packed and not text.strip():
         # Cut off or damaged at once: the reader of traces says so.
@@ -72,6 +79,11 @@ def is_document(head: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def plain_head(head: bytes) -> bytes:
+    """The first bytes as they are, of a gzip file those inside."""
+    return _unpacked(head) if head.startswith(GZIP) else head
 
 
 def _unpacked(head: bytes) -> bytes:

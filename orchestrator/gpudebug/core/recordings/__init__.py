@@ -1,0 +1,1 @@
+"""Recordings that other programs made: what they are, and their rows in the columns of ours."""

@@ -1,0 +1,210 @@
+"""What other monitors call our columns, and what stands in their cells."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gpudebug.core.samples.row import COLUMNS
+from gpudebug.core.samples.table import column_of, since_1970
+
+NVIDIA_SMI = "nvidia-smi --query-gpu"
+DMON = "nvidia-smi dmon"
+DCGMI = "dcgmi dmon"
+CSV = "CSV"
+
+IDENTITIES = ("index", "uuid", "pci.bus_id", "serial")
+"""MonitorColumns of a query that tell GPUs apart, the plainest first."""
+
+_QUERY = {
+    "timestamp": "elapsed",
+    "index": "gpu_index",
+    "gpu_index": "gpu_index",
+    "uuid": "gpu_uuid",
+    "gpu_uuid": "gpu_uuid",
+    "pci.bus_id": "bus_id",
+    "gpu_bus_id": "bus_id",
+    "pci.bus": "bus",
+    "serial": "serial",
+    "gpu_serial": "serial",
+    "name": "name",
+    "gpu_name": "name",
+    "utilization.gpu": "gpu_util",
+    "utilization.memory": "mem_util",
+    "memory.used": "mem_used_mb",
+    "memory.total": "mem_total_mb",
+    "power.draw": "power_w",
+    "power.draw.average": "power_average_w",
+    "power.draw.instant": "power_instant_w",
+    "clocks.sm": "sm_clock_mhz",
+    "clocks.current.sm": "sm_clock_mhz",
+    "clocks.mem": "mem_clock_mhz",
+    "clocks.current.memory": "mem_clock_mhz",
+    "temperature.gpu": "temperature_c",
+    "clocks_throttle_reasons.active": "throttle",
+    "clocks_event_reasons.active": "throttle",
+}
+"""Of `nvidia-smi --help-query-gpu`. Not among them: what only looks alike (limits, fans, encoders)."""
+
+_DMON = {
+    "gpu": "gpu_index",
+    "pwr": "power_w",
+    "gtemp": "temperature_c",
+    "temp": "temperature_c",
+    "sm": "gpu_util",
+    "mem": "mem_util",
+    "fb": "mem_used_mb",
+    "mclk": "mem_clock_mhz",
+    "pclk": "sm_clock_mhz",
+    "date": "date",
+    "time": "time",
+}
+_DCGMI = {
+    "entity": "entity",
+    "gputl": "gpu_util",
+    "gract": "gract",
+    "mcutl": "mem_util",
+    "fbusd": "mem_used_mb",
+    "fbttl": "mem_total_mb",
+    "power": "power_w",
+    "powr": "power_w",
+    "smclk": "sm_clock_mhz",
+    "mmclk": "mem_clock_mhz",
+    "tmptr": "temperature_c",
+    "gtemp": "temperature_c",
+}
+"""Short names of DCGM's fields 203, 1001, 204, 252, 250, 155, 100, 101, 150."""
+
+_METRICS = frozenset({"loss", "train_loss", "step", "global_step", "epoch"})
+_UNITS = {
+    "gpu_util": "%",
+    "mem_util": "%",
+    "power_w": "W",
+    "sm_clock_mhz": "MHz",
+    "mem_clock_mhz": "MHz",
+    "temperature_c": "C",
+}
+_UNIT = re.compile(r" ?(%|W|mW|MHz|C|[KMG]i?B)$")
+_MB = {"KiB": 1 / 1024, "KB": 1 / 1024, "MiB": 1.0, "MB": 1.0, "GiB": 1024.0, "GB": 1024.0}
+_LACKING = frozenset({"", "-", "n/a", "na", "nan", "err!", "unknown error", "not supported", "unknown"})
+_IN_NAME = re.compile(r"\[([^\]]*)\]")
+# nvmlClocksEventReasons of nvml.h, by the names of samples.csv.
+_REASONS = (
+    *("gpu_idle", "applications_clocks", "sw_power_cap", "hw_slowdown", "sync_boost"),
+    *("sw_thermal", "hw_thermal", "hw_power_brake", "display_clock"),
+)
+
+
+@dataclass(frozen=True)
+class MonitorColumns:
+    """Where our columns are in rows of `width` cells; `units` of those whose name gives one."""
+
+    source: str
+    at: Mapping[str, int]
+    width: int
+    units: Mapping[str, str]
+
+    @property
+    def identity(self) -> bool:
+        """Whether something tells the GPUs of one tick apart."""
+        return bool({"gpu_index", "gpu_uuid", "bus_id", "bus", "serial", "entity"} & self.at.keys())
+
+
+def query_columns(cells: Sequence[str]) -> MonitorColumns | None:
+    """Those of a CSV's header: nvidia-smi's, or another monitor's; None if it has no utilisation, or is the
+    table of a training."""
+    names = [_IN_NAME.sub("", c).strip().lower() for c in cells]
+    at: dict[str, int] = {}
+    units: dict[str, str] = {}
+    smi = 0
+    for number, name in enumerate(names):
+        column = _QUERY.get(name)
+        smi += column is not None and "." in name
+        column = column or column_of(name) or (name if name in COLUMNS else None)
+        if column is not None and column not in at:
+            at[column] = number
+            unit = _IN_NAME.search(cells[number])
+            if unit:
+                units[column] = unit.group(1).strip()
+    if "gpu_util" not in at or len(names) < 2 or _METRICS.intersection(names):
+        return None
+    for other in ("power_average_w", "power_instant_w"):
+        if other in at:
+            at.setdefault("power_w", at[other])
+    return MonitorColumns(NVIDIA_SMI if smi else CSV, at, len(names), units)
+
+
+def dmon_columns(names: Sequence[str]) -> MonitorColumns | None:
+    """Those of `# gpu pwr …` or `#Entity GPUTL …`, given without `#`; None if it is neither."""
+    words = [n.lower() for n in names]
+    if words[:1] == ["entity"]:
+        return _of(DCGMI, words, _DCGMI)
+    found = _of(DMON, words, _DMON)
+    return found if "gpu_index" in found.at and len(found.at.keys() - {"date", "time"}) > 1 else None
+
+
+def _of(source: str, words: Sequence[str], known: Mapping[str, str]) -> MonitorColumns:
+    at: dict[str, int] = {}
+    for number, word in enumerate(words):
+        if word in known:
+            at.setdefault(known[word], number)
+    return MonitorColumns(source, at, len(words), {})
+
+
+def number(cell: str, column: str = "", unit: str | None = None) -> float | None:
+    """The figure in a cell, without its unit, memory in MiB; None if it says that there is none.
+
+    `unit` is the one of the column's name, for a cell without. Raises ValueError if it is no figure, or has
+    the unit of another column.
+    """
+    text = cell.strip().strip('"')
+    if text.strip("[]").lower() in _LACKING or text.startswith("["):
+        return None
+    found = _UNIT.search(text)
+    if found:
+        unit, text = found.group(1), text[: found.start()]
+        if _UNITS.get(column, unit) != unit:
+            raise ValueError(cell)
+    if not text.isascii() or "_" in text:
+        raise ValueError(cell)
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(cell)
+    return value * _MB.get(unit or "", 1.0)
+
+
+def whole(cell: str) -> int | None:
+    """An index. Raises ValueError if it is none."""
+    value = number(cell)
+    if value is None:
+        return None
+    if value < 0 or not value.is_integer():
+        raise ValueError(cell)
+    return int(value)
+
+
+def throttle(cell: str) -> str | None:
+    """`sw_power_cap+hw_thermal` of a mask as nvidia-smi prints it; a text that is no mask stays."""
+    text = cell.strip().strip('"')
+    if text.strip("[]").lower() in _LACKING or text.startswith("["):
+        return None
+    if not re.fullmatch(r"0x[0-9a-fA-F]{1,16}", text):
+        return text.replace(",", "+") or None
+    mask = int(text, 16)
+    names = [name for bit, name in enumerate(_REASONS) if mask >> bit & 1]
+    names += ["other"] if mask >> len(_REASONS) else []
+    return "+".join(names) or "none"
+
+
+def moment(cell: str) -> float | None:
+    """Seconds, since 1970 if it is a date; a number as it stands. None if it is neither."""
+    text = cell.strip().strip('"')
+    dated = since_1970(text)
+    if dated is not None:
+        return dated
+    try:
+        return number(text)
+    except ValueError:
+        return None

@@ -1,0 +1,247 @@
+"""The runs of one recording: where one ends and another begins, each as the text of a samples.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.recordings.columns import CSV, DCGMI, DMON, IDENTITIES
+from gpudebug.core.recordings.monitors import MonitorRows, Stretched, read_monitor
+from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
+
+# Without a row for so long, and for so many usual periods, nobody recorded: what follows is another run.
+PAUSE_S = 30.0
+PAUSE_PERIODS = 20.0
+# Every GPU idle, its memory given back, for so long between two busy stretches: no process was there. A
+# training that loads, evaluates on the host or compiles keeps its memory. Other programs' looks at a GPU, and
+# a desktop, read a few percent.
+RELEASED_S = 10.0
+RELEASED_SHARE = 0.1
+IDLE = 5.0
+# As `MIN_RUN_WINDOW_S`: what is busy for less is not a run.
+BUSY_S = 5.0
+# Rows of one tick lie this much closer than ticks do, in most groups: a monitor stalls now and
+# then, and half of what comes in eights looks like fours.
+_CLOSE = 1 / 3
+_GROUPS = 0.6
+_MOST_GPUS = 16
+_LOOKED_AT = 600
+# So many headers with a tick's rows between them are a loop's.
+_TICKS = 3
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """One run: its rows with `elapsed` from its beginning, which lies `start_s` after that of the file.
+
+    `begins` says what told it from the run before it.
+    """
+
+    rows: tuple[DeviceReading, ...]
+    start_s: float
+    end_s: float
+    begins: str | None = None
+
+    def text(self) -> str:
+        """As samples.csv has it."""
+        return HEADER + "".join(map(csv_row, self.rows))
+
+
+@dataclass(frozen=True)
+class MonitorRecording:
+    """What a monitor recorded: at least one run. `notes` say what was assumed, left out or not read."""
+
+    source: str
+    runs: tuple[RecordedRun, ...]
+    unreadable: int
+    notes: tuple[str, ...]
+
+
+def read_recording(lines: Iterable[str], file: str) -> MonitorRecording:
+    """The runs of a recording that `recognised` knows.
+
+    Raises GpudebugError if it has no row, no times, or several rows a tick that no column tells apart.
+    """
+    found = read_monitor(lines, file)
+    if not found.parts:
+        unread = f" that can be read: {'; '.join(found.notes)}" if found.unreadable else ""
+        raise GpudebugError(f"has no sample{unread}", file=file, next="give a recording with rows")
+    for part in found.parts:
+        _refuse_unnamed(part, file)
+    first = found.parts[0].times[0] if not _counts_from_launch(found) else 0.0
+    runs: list[RecordedRun] = []
+    why: str | None = None
+    for part in found.parts:
+        for begin, end, reason in _cuts(part):
+            runs.append(_run(part, slice(begin, end), first, reason or why))
+        why = "the columns change"
+    notes = [*found.notes, *_lost(runs)]
+    return MonitorRecording(found.source, tuple(runs), found.unreadable, tuple(notes))
+
+
+def _counts_from_launch(found: MonitorRows) -> bool:
+    """Whether times are seconds since a launch, as `elapsed` of other monitors is, and not of a clock."""
+    part = found.parts[0]
+    return found.source == CSV and part.times[0] < 3600 and min(part.times) >= 0
+
+
+def _refuse_unnamed(part: Stretched, file: str) -> None:
+    if part.columns.identity:
+        return
+    rows = rows_a_tick(part.times)
+    if rows > 1:
+        raise GpudebugError(
+            f"has {rows} rows a tick and no column that tells the GPUs apart",
+            file=file,
+            line=part.line,
+            next=f"add index (or {', '.join(IDENTITIES[1:])}) to the query and record again: nvidia-smi "
+            "--query-gpu=timestamp,index,utilization.gpu,power.draw,memory.used --format=csv",
+        )
+
+
+def rows_a_tick(times: Sequence[float]) -> int:
+    """How many rows come together, over and over; 1 if they come one by one."""
+    gaps = [after - before for before, after in pairwise(times[:_LOOKED_AT])]
+    for count in range(2, _MOST_GPUS + 1):
+        for phase in range(count):
+            groups = [gaps[at : at + count] for at in range(phase, len(gaps) - count + 1, count)]
+            if len(groups) < 3:
+                break
+            close = sum(max(g[:-1]) <= _CLOSE * g[-1] and g[-1] > 0 for g in groups)
+            if close >= _GROUPS * len(groups):
+                return count
+    return 1
+
+
+def _cuts(part: Stretched) -> list[tuple[int, int, str | None]]:
+    """Begin and end of each run in rows of one header, with what begins it."""
+    marks: dict[int, str] = {}
+    usual = _period(part)
+    longest = max(PAUSE_S, PAUSE_PERIODS * usual)
+    for at, (before, after) in enumerate(pairwise(part.times), start=1):
+        if after < before - max(1.0, usual):
+            marks[at] = "the time goes back"
+        elif after - before > longest:
+            marks[at] = f"a pause of {after - before:.0f} s"
+    for at in _early_headers(part):
+        marks.setdefault(at, "a header in the middle")
+    for at, why in _released(part):
+        marks.setdefault(at, why)
+    edges = [0, *sorted(marks), len(part.times)]
+    return [(begin, end, marks.get(begin)) for begin, end in pairwise(edges) if end > begin]
+
+
+def _period(part: Stretched) -> float:
+    """The usual time between two rows of one GPU."""
+    last: dict[str, float] = {}
+    gaps = []
+    for key, time in zip(part.keys, part.times, strict=True):
+        if key in last:
+            gaps.append(time - last[key])
+        last[key] = time
+    return median(gaps) if gaps else 1.0
+
+
+def _early_headers(part: Stretched) -> list[int]:
+    """Where a header stands that a monitor would not have repeated yet.
+
+    dmon repeats its header every so many rows: the most rows between two headers are its own, and fewer end a
+    run. A CSV has one header, unless a loop calls the monitor anew for each tick.
+    """
+    if not part.repeats:
+        return []
+    edges = [0, *part.repeats]
+    blocks = [after - before for before, after in pairwise(edges)]
+    if part.columns.source not in (DMON, DCGMI):
+        a_tick_each = len(blocks) >= _TICKS and median(blocks) <= _MOST_GPUS
+        return [] if a_tick_each else [at for at in part.repeats if 0 < at < len(part.times)]
+    usual = max(*blocks, len(part.times) - edges[-1])
+    return [
+        at for at, size in zip(part.repeats, blocks, strict=True) if size < usual and 0 < at < len(part.times)
+    ]
+
+
+def _released(part: Stretched) -> list[tuple[int, str]]:
+    """Where to cut between two stretches in which memory was held, if all was given back between them."""
+    held = _held(part)
+    found = []
+    for (_, end), (start, _) in pairwise(held):
+        middle = (part.times[end] + part.times[start]) / 2
+        at = next(i for i in range(end, start + 1) if part.times[i] >= middle)
+        seconds = part.times[start] - part.times[end]
+        found.append((at, f"every GPU idled with its memory free for {seconds:.0f} s"))
+    return found
+
+
+def _held(part: Stretched) -> list[tuple[int, int]]:
+    """First and last row of each stretch in which a GPU was busy or held memory for `BUSY_S` or longer."""
+    free = _free_levels(part)
+    if free is None:
+        return []
+    state: dict[str, bool] = {}
+    found: list[list[int]] = []
+    for at, (key, row) in enumerate(zip(part.keys, part.readings, strict=True)):
+        if row.gpu_util is not None and row.mem_used_mb is not None:
+            state[key] = row.gpu_util <= IDLE and row.mem_used_mb <= free[key]
+        if all(state.values()):
+            continue
+        if found and part.times[at] - part.times[found[-1][1]] < RELEASED_S:
+            found[-1][1] = at
+        else:
+            found.append([at, at])
+    return [(start, end) for start, end in found if part.times[end] - part.times[start] >= BUSY_S]
+
+
+def _free_levels(part: Stretched) -> dict[str, float] | None:
+    """Up to how many MiB a GPU counts as free; None if memory does not tell.
+
+    What never falls below half of its most was held all the time, or never used: that GPU's memory tells
+    nothing, and it is free at any.
+    """
+    used: dict[str, list[float]] = {}
+    for key, row in zip(part.keys, part.readings, strict=True):
+        if row.mem_used_mb is not None:
+            used.setdefault(key, []).append(row.mem_used_mb)
+    if not used or set(used) != set(part.keys):
+        return None
+    telling = {key for key, v in used.items() if min(v) <= max(v) / 2}
+    if not telling:
+        return None
+    return {
+        key: min(v) + RELEASED_SHARE * (max(v) - min(v)) if key in telling else max(v)
+        for key, v in used.items()
+    }
+
+
+def _run(part: Stretched, rows: slice, first: float, why: str | None) -> RecordedRun:
+    times, keys = part.times[rows], part.keys[rows]
+    start = first if rows.start == 0 and why is None else times[0]
+    numbers = {key: i for i, key in enumerate(dict.fromkeys(part.keys))}
+    # An index that is missing, or the same for all, tells nothing: GPUs are numbered as they come.
+    indices = {r.gpu_index for r in part.readings}
+    known = None not in indices and len(indices) == len(numbers)
+    readings = [
+        r._replace(
+            elapsed=max(0.0, time - start),
+            gpu_index=r.gpu_index if known else numbers[key],
+        )
+        for r, time, key in zip(part.readings[rows], times, keys, strict=True)
+    ]
+    return RecordedRun(tuple(readings), times[0] - first, times[-1] - first, why)
+
+
+def _lost(runs: Sequence[RecordedRun]) -> list[str]:
+    """GPUs that stop before their run does: they are gone, or their last rows are."""
+    notes = []
+    for number, run in enumerate(runs, start=1):
+        ends: dict[int | None, float] = {}
+        for row in run.rows:
+            ends[row.gpu_index] = row.elapsed or 0.0
+        last = max(ends.values())
+        gone = {index: end for index, end in ends.items() if last - end > max(PAUSE_S, 0.1 * last)}
+        which = f" of run {number}" if len(runs) > 1 else ""
+        notes += [f"GPU {index}{which} has no row after {end:.1f} s" for index, end in gone.items()]
+    return notes

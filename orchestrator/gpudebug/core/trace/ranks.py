@@ -1,0 +1,223 @@
+"""Traces of several ranks beside each other: who arrives last at their collectives, and what that costs.
+
+A collective ends on all ranks at once, and a rank that arrives early waits in it: so wall times are equal,
+and the rank that makes the others wait is the one that waits least. Ends align clocks, starts are arrivals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpudebug.core.trace.arrays import Recording
+from gpudebug.core.trace.devices import TraceDevice
+from gpudebug.core.trace.names import COMMUNICATION
+from gpudebug.core.trace.spans import Floats
+
+# Of the collectives of the rank with most of them: fewer matched ones say nothing of the rest.
+LEAST_COVERAGE = 0.8
+LEAST_COLLECTIVES = 5
+# Ends further apart than this, or than this share of the collective, are no ends of one collective.
+_TOGETHER_US = 500.0
+_TOGETHER_SHARE = 0.2
+# Who arrives last no more often than this, or costs the others less, is not named.
+LAST_SHARE = 0.5
+COST_SHARE = 0.02
+_MOST = 200_000
+_OPERATION = re.compile(
+    r"(all_?reduce|reduce_?scatter|all_?gather|all_?to_?all|broadcast|reduce|send_?recv)", re.IGNORECASE
+)
+# Sends and receives: an all-to-all of all ranks, or a pipeline's between two.
+_PAIRS = "sendrecv"
+_STEPLESS = -1
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """The collectives of one trace in order: times in microseconds, `key` what they are, `step` the
+    profiler's step that they began in, -1 for none."""
+
+    start: Floats
+    end: Floats
+    key: tuple[str, ...]
+    step: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TracedRank:
+    """One rank's part: seconds that it waited in collectives for others, how often it came last, and how much
+    later than the one before it, summed: what the others would save if it came with them."""
+
+    rank: int
+    file: str
+    waited_s: float
+    last: int
+    cost_s: float
+    exposed_s: float | None
+    busy_share: float | None
+
+
+@dataclass(frozen=True)
+class RankComparison:
+    """`collectives` were matched, `coverage` of those of the rank with most; skews are between the first and
+    the last arrival. `late` is the rank that makes the others wait, None if none is named; `reason` says why
+    nothing was compared."""
+
+    ranks: tuple[TracedRank, ...] = ()
+    collectives: int = 0
+    coverage: float | None = None
+    skew_p50_s: float | None = None
+    skew_max_s: float | None = None
+    late: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class RankTrace:
+    """What a comparison needs of a rank's trace; seconds, shares are 0 to 1."""
+
+    rank: int
+    file: str
+    collectives: Collectives
+    span_s: float
+    exposed_s: float | None
+    busy_share: float | None
+
+
+def collectives(recording: Recording, found: Sequence[TraceDevice]) -> Collectives:
+    """The collectives of a trace, with sends and receives: an all-to-all consists of them."""
+    texts, flags = recording.names.texts, recording.names.flags
+    kinds = {
+        i: match.group(1).lower().replace("_", "")
+        for i, text in enumerate(texts)
+        if flags[i] & COMMUNICATION and (match := _OPERATION.search(text))
+    }
+    starts, ends, keys = [], [], list[str]()
+    for device in found:
+        of = np.isin(device.name, np.array(list(kinds), np.int64))
+        starts.append(device.start[of])
+        ends.append(device.end[of])
+        keys += [kinds[int(n)] for n in device.name[of]]
+    start = np.concatenate(starts) if starts else np.empty(0)
+    end = np.concatenate(ends) if ends else np.empty(0)
+    order = np.argsort(start, kind="stable")[:_MOST]
+    base = recording.base or 0.0
+    names = [keys[i] for i in order.tolist()]
+    return Collectives(start[order] + base, end[order] + base, tuple(names), _steps(recording, start[order]))
+
+
+def _steps(recording: Recording, start: Floats) -> tuple[int, ...]:
+    """The step that each began in: the last one that had begun."""
+    if not recording.steps or not len(start):
+        return (_STEPLESS,) * len(start)
+    numbers = sorted(recording.steps, key=lambda n: recording.steps[n])
+    begun = np.array([recording.steps[n][0] for n in numbers])
+    at = np.searchsorted(begun, start, side="right") - 1
+    return tuple(numbers[i] if i >= 0 else _STEPLESS for i in at.tolist())
+
+
+def compare_ranks(traces: Sequence[RankTrace]) -> RankComparison:
+    """How the ranks of one job met; says why not if they cannot be compared."""
+    traces = sorted(traces, key=lambda t: t.rank)
+    numbers = [trace.rank for trace in traces]
+    if len(set(numbers)) < len(numbers):
+        twice = next(n for n in numbers if numbers.count(n) > 1)
+        return RankComparison(reason=f"two traces are of rank {twice}")
+    found = [trace.collectives for trace in traces]
+    whole = _meetings(traces, found)
+    if whole.reason is None:
+        return whole
+    # A pipeline's sends and receives are of two ranks, those of an all-to-all of all.
+    rest = _meetings(traces, [_without_pairs(one) for one in found])
+    return rest if rest.reason is None else whole
+
+
+def _without_pairs(one: Collectives) -> Collectives:
+    kept = [i for i, key in enumerate(one.key) if key != _PAIRS]
+    of = np.array(kept, np.int64)
+    key, step = tuple(one.key[i] for i in kept), tuple(one.step[i] for i in kept)
+    return Collectives(one.start[of], one.end[of], key, step)
+
+
+def _meetings(traces: Sequence[RankTrace], found: Sequence[Collectives]) -> RankComparison:
+    most = max(len(one.key) for one in found)
+    if not most:
+        return RankComparison(reason="no collective is in the traces")
+    start, end = _matched(found)
+    coverage = len(start) / most
+    if len(start) < LEAST_COLLECTIVES or coverage < LEAST_COVERAGE:
+        few = "too few: " if coverage >= LEAST_COVERAGE else ""
+        return RankComparison(
+            collectives=len(start),
+            coverage=coverage,
+            reason=f"{few}{len(start):,} of {most:,} collectives are on all ranks in the same order",
+        )
+    offset = np.median(end - end[:, :1], axis=0)
+    start, end = start - offset, end - offset
+    length = end.max(axis=1) - start.max(axis=1)
+    apart = end.max(axis=1) - end.min(axis=1)
+    together = apart <= np.maximum(_TOGETHER_US, _TOGETHER_SHARE * np.maximum(length, 0.0))
+    if together.mean() < LEAST_COVERAGE:
+        return RankComparison(
+            collectives=len(start),
+            coverage=coverage,
+            reason=f"only {together.mean():.0%} of the collectives end together on all ranks: other groups, "
+            "or clocks that drift",
+        )
+    return _compared(traces, start[together], len(start), coverage)
+
+
+def _compared(traces: Sequence[RankTrace], start: Floats, matched: int, coverage: float) -> RankComparison:
+    order = np.sort(start, axis=1)
+    last = start.argmax(axis=1)
+    cost = order[:, -1] - order[:, -2]
+    waits = order[:, -1:] - start
+    skew = order[:, -1] - order[:, 0]
+    ranks = tuple(
+        TracedRank(
+            rank=trace.rank,
+            file=trace.file,
+            waited_s=float(waits[:, i].sum()) / 1e6,
+            last=int((last == i).sum()),
+            cost_s=float(cost[last == i].sum()) / 1e6,
+            exposed_s=trace.exposed_s,
+            busy_share=trace.busy_share,
+        )
+        for i, trace in enumerate(traces)
+    )
+    worst = max(ranks, key=lambda r: r.cost_s)
+    span = min(trace.span_s for trace in traces)
+    named = worst.last > LAST_SHARE * len(start) and worst.cost_s > COST_SHARE * span
+    return RankComparison(
+        ranks=ranks,
+        collectives=matched,
+        coverage=coverage,
+        skew_p50_s=float(np.median(skew)) / 1e6,
+        skew_max_s=float(skew.max()) / 1e6,
+        late=worst.rank if named else None,
+    )
+
+
+def _matched(found: Sequence[Collectives]) -> tuple[Floats, Floats]:
+    """Start and end of the collectives that all ranks have, a column a rank.
+
+    Of a step in which a rank has more or fewer of a kind than the others none of that kind is taken: which
+    one is missing is not known.
+    """
+    grouped = [_grouped(one) for one in found]
+    keys = [key for key in grouped[0] if len({len(g.get(key, ())) for g in grouped}) == 1]
+    at = [np.array([i for key in keys for i in g[key]], np.int64) for g in grouped]
+    start = np.stack([one.start[i] for one, i in zip(found, at, strict=True)], axis=1)
+    end = np.stack([one.end[i] for one, i in zip(found, at, strict=True)], axis=1)
+    return start, end
+
+
+def _grouped(one: Collectives) -> dict[tuple[int, str], list[int]]:
+    found: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for i, key in enumerate(zip(one.step, one.key, strict=True)):
+        found[key].append(i)
+    return found

@@ -1,0 +1,105 @@
+"""SQLite files that others wrote, read without changing them or anything beside them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+from gpudebug.core.errors import GpudebugError
+
+_PAGE_AT, _COUNT_AT = 16, 28
+_HEADER = 100
+_AGAIN = "export it again, and wait until the export has ended"
+
+
+class Database:
+    """A file as tables and rows. GpudebugError from any method if the file is damaged or half-written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._refuse_unfinished()
+        try:
+            # Immutable: no lock, and no journal beside the file is read or made.
+            uri = f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1"
+            self._connection = sqlite3.connect(uri, uri=True)
+            self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        except sqlite3.Error as e:
+            raise self._damaged(e) from None
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def tables(self) -> dict[str, frozenset[str]]:
+        """The columns of each table, by its name."""
+        names = self._all("SELECT name FROM sqlite_master WHERE type = 'table'")
+        return {
+            str(name): frozenset(str(row[1]) for row in self._all(f"PRAGMA table_info({_quoted(str(name))})"))
+            for (name,) in names
+        }
+
+    def rows(
+        self,
+        table: str,
+        columns: Sequence[str],
+        order: str | None = None,
+        within: tuple[str, int, int] | None = None,
+    ) -> Iterator[tuple[Any, ...]]:
+        """These columns of each row, by `order` ascending if it is given; `within` names a column, and the
+        least and the greatest value that rows may have there."""
+        query = f"SELECT {', '.join(map(_quoted, columns))} FROM {_quoted(table)}"
+        if within is not None:
+            query += f" WHERE {_quoted(within[0])} BETWEEN ? AND ?"
+        if order is not None:
+            query += f" ORDER BY {_quoted(order)}"
+        try:
+            yield from self._connection.execute(query, within[1:] if within else ())
+        except sqlite3.Error as e:
+            raise self._damaged(e) from None
+
+    def _all(self, query: str) -> list[tuple[Any, ...]]:
+        try:
+            return list(self._connection.execute(query))
+        except sqlite3.Error as e:
+            raise self._damaged(e) from None
+
+    def _damaged(self, why: Exception) -> GpudebugError:
+        return GpudebugError(
+            f"is a damaged or half-written SQLite file: {why}", file=str(self._path), next=_AGAIN
+        )
+
+    def _refuse_unfinished(self) -> None:
+        """GpudebugError if the file is shorter than its own header says, or its journal lies beside it."""
+        try:
+            with self._path.open("rb") as f:
+                head = f.read(_HEADER)
+                size = os.fstat(f.fileno()).st_size
+        except OSError as e:
+            raise GpudebugError(f"cannot be read: {e.strerror}", file=str(self._path)) from None
+        page = int.from_bytes(head[_PAGE_AT : _PAGE_AT + 2], "big")
+        whole = int.from_bytes(head[_COUNT_AT : _COUNT_AT + 4], "big") * (65536 if page == 1 else page)
+        if len(head) < _HEADER or size < whole:
+            raise GpudebugError(
+                f"is a half-written SQLite file: {size:,} of {whole:,} bytes are there",
+                file=str(self._path),
+                next=_AGAIN,
+            )
+        for ending in ("-journal", "-wal"):
+            beside = self._path.with_name(self._path.name + ending)
+            if beside.is_file() and beside.stat().st_size:
+                raise GpudebugError(
+                    f"is still being written: {beside.name} lies beside it", file=str(self._path), next=_AGAIN
+                )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,110 @@
+"""`gpudebug analyze` of traces and of exports of Nsight Systems, and of several ranks' together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpudebug.core.answers.analyze import ComparedRank, RanksTogether, TraceAnswer
+from gpudebug.core.errors import GpudebugError
+from gpudebug.edges.sqlite import Database
+from gpudebug.engine.run.trace_file import summary_of
+
+if TYPE_CHECKING:
+    from gpudebug.core.trace import NsysExport, TraceSummary
+
+_NAMED = re.compile(r"(?:rank|worker|gpu)[-_.]?(\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class AnalyzedTrace:
+    """One process's trace: its answer, and what a comparison of ranks needs beside it."""
+
+    answer: TraceAnswer
+    summary: TraceSummary
+
+
+def trace_of(path: Path) -> AnalyzedTrace:
+    """What a trace says. Raises GpudebugError if the file holds none."""
+    summary = summary_of(path)
+    return AnalyzedTrace(TraceAnswer(file=str(path), **summary.as_dict()), summary)
+
+
+def nsys(path: Path) -> list[AnalyzedTrace]:
+    """What an export of Nsight Systems says of each process that used a GPU.
+
+    Raises GpudebugError if the database is no such export, or damaged.
+    """
+    # numpy takes longer to import than a log to analyse.
+    from gpudebug.core.trace import NsysExport
+
+    try:
+        with Database(path) as database:
+            export = NsysExport(database)
+            processes: Sequence[int | None] = export.processes or (None,)
+            return [_process(path, export, process, len(processes) > 1) for process in processes]
+    except GpudebugError as e:
+        e.file = str(path)
+        raise
+
+
+def _process(path: Path, export: NsysExport, process: int | None, several: bool) -> AnalyzedTrace:
+    from gpudebug.core.trace import ProcessEvents, pid_of, summarise_events
+
+    summary = summarise_events(ProcessEvents(export, process))
+    answer = TraceAnswer(
+        file=str(path),
+        **summary.as_dict(),
+        source=export.source,
+        process=pid_of(process) if several and process is not None else None,
+    )
+    return AnalyzedTrace(answer, summary)
+
+
+def together(traces: Sequence[AnalyzedTrace]) -> RanksTogether | None:
+    """The ranks of one job beside each other; None if these are no traces of several."""
+    if len(traces) < 2:
+        return None
+    numbers = _ranks(traces)
+    if numbers is None:
+        return None
+    from gpudebug.core.trace import RankTrace, compare_ranks
+
+    found = compare_ranks(
+        [
+            RankTrace(
+                rank=rank,
+                file=one.answer.file,
+                collectives=one.summary.collectives,
+                span_s=one.answer.span_s,
+                exposed_s=(one.answer.nccl or {}).get("exposed_s"),
+                busy_share=one.answer.busy_share,
+            )
+            for rank, one in zip(numbers, traces, strict=True)
+        ]
+    )
+    ranks = tuple(ComparedRank(**asdict(rank)) for rank in found.ranks)
+    return RanksTogether(
+        ranks=ranks,
+        collectives=found.collectives,
+        coverage=found.coverage,
+        skew_p50_s=found.skew_p50_s,
+        skew_max_s=found.skew_max_s,
+        late=found.late,
+        reason=found.reason,
+    )
+
+
+def _ranks(traces: Sequence[AnalyzedTrace]) -> list[int] | None:
+    """Whose traces they are: as they say, as their files' names do, or processes of one export in order."""
+    told = [one.answer.rank for one in traces]
+    if all(rank is not None for rank in told):
+        return [int(rank) for rank in told if rank is not None]
+    if len({one.answer.file for one in traces}) == 1:
+        return list(range(len(traces)))
+    named = [_NAMED.findall(Path(one.answer.file).name) for one in traces]
+    numbers = [int(found[-1]) for found in named if found]
+    return numbers if len(set(numbers)) == len(traces) else None

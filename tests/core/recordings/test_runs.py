@@ -1,0 +1,153 @@
+"""Which runs a recording holds."""
+
+from __future__ import annotations
+
+import random
+from itertools import accumulate
+
+import pytest
+from tests.support import monitors
+from tests.support.monitors import Shown
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.recordings.runs import MonitorRecording, read_recording, rows_a_tick
+from gpudebug.core.samples.table import read_samples
+
+
+def read(text: str) -> MonitorRecording:
+    return read_recording(text.splitlines(keepends=True), "f.csv")
+
+
+def spans(found: MonitorRecording) -> list[tuple[float, float]]:
+    return [(round(run.start_s), round(run.end_s)) for run in found.runs]
+
+
+def test_one_run_becomes_rows_of_ours() -> None:
+    found = read(monitors.query(60, 2))
+    (run,) = found.runs
+    table = read_samples(run.text().splitlines(keepends=True), "x")
+    assert (table.unreadable, table.devices) == (0, [(0, ""), (1, "")])
+    assert [r.gpu_util for r in table.rows[:2]] == [20, 90]
+    assert table.rows[-1].elapsed == pytest.approx(59.001)
+    assert (run.begins, found.notes) == (None, ())
+
+
+def test_gpus_without_an_index_are_numbered_as_they_come() -> None:
+    fields = ("timestamp", "pci.bus_id", "utilization.gpu")
+    (run,) = read(monitors.query(10, 3, fields)).runs
+    assert [(r.gpu_index, r.gpu_uuid) for r in run.rows[:3]] == [
+        (i, f"00000000:0{i + 1}:00.0") for i in range(3)
+    ]
+
+
+@pytest.mark.parametrize("gpus", [2, 4, 8])
+def test_several_rows_a_tick_without_an_identity_are_refused(gpus: int) -> None:
+    with pytest.raises(GpudebugError, match=f"has {gpus} rows a tick and no column") as told:
+        read(monitors.query(20, gpus, ("timestamp", "power.draw", "utilization.gpu"), interval=0.1))
+    assert "add index (or uuid, pci.bus_id, serial) to the query" in str(told.value.next)
+
+
+def test_a_monitor_that_stalls_in_some_ticks_still_has_several_rows_in_each() -> None:
+    made = random.Random(3)
+    gaps = [0.1 if n % 8 == 0 else 0.3 if made.random() < 0.04 else 0.001 for n in range(560)]
+    assert rows_a_tick(list(accumulate(gaps))) == 8
+
+
+def test_one_gpu_is_one_however_uneven_its_ticks() -> None:
+    made = random.Random(5)
+    for gaps in (
+        [1.0] * 200,
+        [made.uniform(0.05, 0.2) for _ in range(200)],
+        [made.expovariate(1.0) for _ in range(400)],
+        [5.0 if n % 10 == 0 else 0.1 for n in range(15)],
+    ):
+        assert rows_a_tick(list(accumulate(gaps))) == 1
+
+
+def test_a_pause_is_the_end_of_a_run() -> None:
+    found = read(monitors.query(60) + monitors.query(40, header=False, start=300))
+    assert spans(found) == [(0, 59), (300, 339)]
+    assert found.runs[1].begins == "a pause of 241 s"
+    assert found.runs[1].rows[0].elapsed == 0
+
+
+def test_a_slow_monitor_has_no_pauses() -> None:
+    assert len(read(monitors.query(1200, interval=60)).runs) == 1
+
+
+def test_a_header_in_the_middle_begins_a_run() -> None:
+    found = read(monitors.query(60) + monitors.query(40, start=70))
+    assert [run.begins for run in found.runs] == [None, "a header in the middle"]
+
+
+def test_a_loop_that_calls_the_monitor_for_each_tick_repeats_its_header() -> None:
+    head, *rows = monitors.query(60, 2).splitlines(keepends=True)
+    ticks = [head + "".join(rows[at : at + 2]) for at in range(0, len(rows), 2)]
+    (run,) = read("".join(ticks)).runs
+    assert len(run.rows) == 120
+
+
+def test_an_index_that_is_the_same_for_all_tells_nothing() -> None:
+    rows = "".join(f"{n // 2},0,GPU-{n % 2},50\n" for n in range(20))
+    (run,) = read("time_s,index,uuid,gpu_util\n" + rows).runs
+    assert [(r.gpu_index, r.gpu_uuid) for r in run.rows[:2]] == [(0, "GPU-0"), (1, "GPU-1")]
+
+
+def test_time_that_goes_back_begins_a_run() -> None:
+    rows = "".join(f"{t},50\n" for t in [*range(60), *range(30)])
+    found = read("elapsed_s,gpu_util\n" + rows)
+    assert [(len(r.rows), r.begins) for r in found.runs] == [(60, None), (30, "the time goes back")]
+
+
+def test_a_run_between_two_others_memory() -> None:
+    """Sampling went on between two runs: GPUs idle but for a look at one, their memory free."""
+
+    def at(time: float, gpu: int) -> Shown:
+        if 100 <= time < 250:
+            return Shown(3 if gpu == 0 and time % 20 == 0 else 0, 70, 14)
+        # Loading: memory is held, nothing computes.
+        return Shown(0 if time % 90 < 15 else 95, 500, 60_000)
+
+    found = read(monitors.query(400, 2, at=at))
+    assert len(found.runs) == 2
+    assert 100 < found.runs[1].start_s < 250
+    assert found.runs[1].begins == "every GPU idled with its memory free for 150 s"
+
+
+def test_a_pause_with_memory_held_is_of_the_same_run() -> None:
+    found = read(monitors.query(300, 2, at=lambda t, _: Shown(0 if 100 < t < 200 else 90, 300, 40_000)))
+    assert len(found.runs) == 1
+
+
+def test_a_gpu_that_no_run_used_tells_nothing() -> None:
+    def at(time: float, gpu: int) -> Shown:
+        return Shown(0, 70, 14) if gpu or 100 <= time < 250 else Shown(95, 500, 60_000)
+
+    assert len(read(monitors.query(400, 2, at=at)).runs) == 2
+
+
+def test_idle_time_before_and_after_is_no_run() -> None:
+    at = lambda t, _: Shown(90, 300, 40_000) if 60 < t < 200 else Shown(0, 70, 14)  # noqa: E731
+    assert len(read(monitors.query(300, 2, at=at)).runs) == 1
+
+
+def test_dmons_repeated_headers_are_none_of_a_run() -> None:
+    assert len(read(monitors.dmon(100, 2)).runs) == 1
+    # Cut off after 15 of its 20 rows, then another.
+    first = "\n".join(monitors.dmon(100, 1).splitlines()[: 22 * 2 + 17]) + "\n"
+    found = read(first + monitors.dmon(60, 1))
+    assert [len(run.rows) for run in found.runs] == [55, 60]
+
+
+def test_a_gpu_that_is_gone_is_named() -> None:
+    lines = monitors.query(120, 2).splitlines(keepends=True)
+    kept = lines[:60] + [line for line in lines[60:] if ", 1, " not in line]
+    found = read("".join(kept))
+    assert found.notes == ("GPU 1 has no row after 28.0 s",)
+
+
+def test_nothing_readable_is_an_error() -> None:
+    with pytest.raises(GpudebugError, match="has no sample; next"):
+        read("timestamp, index, utilization.gpu [%]\n")
+    with pytest.raises(GpudebugError, match="has no sample that can be read: at line 2 a row has 1 cells"):
+        read("timestamp, index, utilization.gpu [%]\nkilled\n")
