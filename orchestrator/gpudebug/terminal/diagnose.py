@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudebug.core.answers.diagnosis import DiagnoseAnswer, DiagnosedCause
+from gpudebug.core.answers.ranks import RanksFinding
 from gpudebug.core.statistics import numbers
+from gpudebug.terminal import rank_lines
 from gpudebug.terminal.fit import wrap
 from gpudebug.terminal.layers import around
 from gpudebug.terminal.sample import failure
@@ -22,6 +24,7 @@ def diagnose(answer: DiagnoseAnswer) -> str:
         lines += [*(one for line in failure(answer.failure) for one in wrap(line, _WIDTH, rest="  ")), ""]
     if answer.abstains:
         lines += [*wrap(f"No cause is named: {answer.abstains}.", _WIDTH), ""]
+    lines += [*_ranks(answer.ranks), ""] if answer.ranks else []
     lines += [*_unexplained(answer), ""] if answer.unexplained else []
     for gate in answer.gates:
         facts = f" ({'; '.join(gate.for_)})" if gate.for_ else ""
@@ -51,6 +54,15 @@ def _head(answer: DiagnoseAnswer) -> str:
     device = ", the CPU stands in for a GPU" if answer.stand_in else ""
     util = numbers.percent(answer.gpu_util)
     return f"Diagnosis of {answer.campaign or runs[0]}{count}: {kind}, gpu_util {util}{device}"
+
+
+def _ranks(found: RanksFinding) -> Iterator[str]:
+    for line in rank_lines.ranks(found):
+        yield from wrap(line, _WIDTH, rest="  ")
+    for fact in rank_lines.facts(found):
+        yield from wrap(fact, _WIDTH, "   for      ")
+    if found.straggler and found.straggler.line:
+        yield from wrap(found.straggler.line, _WIDTH, "   line     ")
 
 
 def _unexplained(answer: DiagnoseAnswer) -> list[str]:

@@ -10,6 +10,7 @@ from gpudebug.core.answers.sample import SampledDevice
 from gpudebug.core.answers.why import StepParts, WhyAnswer
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import AS_PLANNED
+from gpudebug.terminal import rank_lines
 from gpudebug.terminal.attached import job, ranks, unseen
 from gpudebug.terminal.fit import screen, short, wrap
 from gpudebug.terminal.sample import devices as each_device
@@ -19,6 +20,7 @@ _MOST_DEVICES = 2
 _PLACES = 2
 _PROBLEM = 5
 _A_CAUSE = 2
+_RANKS = 2
 _LIKELY = 0.03
 _WIDEST = 120
 _INDENT = "   "
@@ -27,7 +29,8 @@ _INDENT = "   "
 def why(answer: WhyAnswer) -> str:
     """Render the answer; what does not fit is in the folder and in `--json`."""
     seen = answer.devices if answer.window else ()
-    above = [_head(answer), *_devices(seen), *_step(answer.step), *_job(answer), *_unexplained(answer)]
+    above = [_head(answer), *_devices(seen), *_step(answer.step), *_job(answer), *_ranks(answer)]
+    above += _unexplained(answer)
     below = [*_aside(answer), f"Next  {answer.next_command}"]
     left = MOST_LINES - len(above) - len(below)
     shown = [c for c in answer.causes if c.probability >= _LIKELY][: max(1, left // _A_CAUSE)]
@@ -84,6 +87,16 @@ def _step(step: StepParts) -> list[str]:
         places = [f"{100 * p.share:.0f}% {p.state} {p.site} {p.function}" for p in step.places[:_PLACES]]
         lines.append(_cut(f"Most time: {'; '.join(places)}"))
     return lines
+
+
+def _ranks(answer: WhyAnswer) -> list[str]:
+    """Of a training with several processes which one the others wait for."""
+    if answer.ranks is None:
+        return []
+    first, *more = rank_lines.ranks(answer.ranks)[1 : 1 + _RANKS]
+    straggler = answer.ranks.straggler
+    read = [_cut(straggler.line, _INDENT)] if straggler and straggler.line else []
+    return [_cut(first), *read, *map(_cut, more)]
 
 
 def _unexplained(answer: WhyAnswer) -> list[str]:

@@ -12,6 +12,7 @@ from gpudebug.core.command import batch
 from gpudebug.core.evidence import latency, learning, speed, work
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.probe import crosscheck
+from gpudebug.core.inside.ranks import rank_evidence
 from gpudebug.core.records import (
     AttachedEvidence,
     DeviceEvidence,
@@ -202,7 +203,7 @@ def build(
         loaded=read.loaded,
         probe=_checked(inside, rate, run.devices),
         probe_reason=read.probe_reason if inside is None else None,
-        stacks=stacks.stacks_evidence(read.watched, window, main.pid if main else _looked_at(read), scrub),
+        stacks=stacks.stacks_evidence(read.watched, window, _first_rank(read), scrub),
         spark=_spark(series),
         rise=_rise(series, window) if window else (),
         work=known_work,
@@ -211,11 +212,15 @@ def build(
         learning=learning.series(log, read.written),
         learning_notes=tuple(read.written_notes),
         attached=read.attached,
+        ranks=rank_evidence(read.told, read.watched, window, scrub),
     )
 
 
-def _looked_at(read: RunReadings) -> int | None:
-    """The process of a job that ran already whose stacks are the run's."""
+def _first_rank(read: RunReadings) -> int | None:
+    """The process whose stacks are the run's: rank 0, as far as it is known, else the main one; of a job that
+    ran already the one that was looked at."""
+    if read.told is not None and read.told.main is not None:
+        return read.told.ranks[0].pid
     main = read.attached.main if read.attached else None
     return main.pid if main else None
 

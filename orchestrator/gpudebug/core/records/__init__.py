@@ -29,6 +29,7 @@ from gpudebug.core.records.inside import (
     Stacks,
     StacksEvidence,
 )
+from gpudebug.core.records.ranks import RankEvidence, RankLine
 from gpudebug.core.records.series import DeviceEvidence, LatencyEvidence, Spread, Window
 from gpudebug.core.records.work import (
     LearningSeries,
@@ -65,6 +66,8 @@ __all__ = [
     "ProbeRank",
     "ProbedCopies",
     "ProbedForwards",
+    "RankEvidence",
+    "RankLine",
     "ReadSite",
     "Record",
     "Result",
@@ -195,7 +198,8 @@ class Evidence(Record):
     files that were read for them. `attached` is what was seen of a job that ran already, None of any other
     run. `resumed` is the line by which the program reports that it continues an earlier run, `cached` the one
     by which it reports that it found a cache, `first_count` and
-    `last_count` are the ends of what the log counts, in `step_unit`.
+    `last_count` are the ends of what the log counts, in `step_unit`. `ranks` are the processes of a training
+    that has several.
     """
 
     format: int = FORMAT_VERSION
@@ -259,6 +263,7 @@ class Evidence(Record):
     learning: tuple[LearningSeries, ...] = ()
     learning_notes: tuple[str, ...] = ()
     attached: AttachedEvidence | None = None
+    ranks: tuple[RankEvidence, ...] = ()
 
 
 class Estimate(Record):
