@@ -9,9 +9,12 @@ import pytest
 from tests.support import zoo
 from tests.support.campaigns import git
 from tests.support.judged import judged
+from tests.support.rank_jobs import look, named
 
 from gpudebug.core import config, progress
 from gpudebug.core.change import intervention
+from gpudebug.core.command.launchers import launch
+from gpudebug.core.diagnosis.ranks import TITLES
 from gpudebug.core.records import Status
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,14 +54,16 @@ def test_the_configuration_is_the_program_s(name: str) -> None:
     read = settings(name)
     assert read.campaign == name
     assert read.progress == "progress.md"
-    assert read.device == {"cpu": "cpu:1", "cuda": "auto"}[zoo.truth(name).shows]
+    assert read.device == {"cpu": "cpu:1", "cuda": "auto", "ranks": "cpu:1"}[zoo.truth(name).shows]
     assert read.workload.env["OMP_NUM_THREADS"] == "1"
     options = set(_OPTION.findall(program(name)))
     commands = [read.workload, *([read.reference] if read.reference else [])]
     for command in commands:
         argv = command.argv()
-        assert argv[1] == "train.py"
-        assert {flag(word) for word in argv[2:]} <= options
+        own = argv.index("train.py") + 1
+        assert own == 2 or zoo.truth(name).shows == "ranks"
+        assert launch(argv).start == own
+        assert {flag(word) for word in argv[own:]} <= options
         assert any(word.startswith(("--duration=", "--steps=")) for word in argv)
     assert {knob for knob in read.locked if knob.startswith("--")} <= options
 
@@ -89,7 +94,9 @@ def test_every_candidate_can_be_tested_as_it_is_written(name: str) -> None:
 @each
 def test_the_truth_fits_the_candidates_and_the_catalogue(name: str) -> None:
     said, numbers = zoo.truth(name), [h.number for h in candidates(name)]
-    assert said.shows in ("cpu", "cuda")
+    assert said.shows in ("cpu", "cuda", "ranks")
+    assert (said.rank is None) == (said.straggler is None)
+    assert said.straggler is None or said.straggler in (*TITLES, "late-start")
     assert said.why
     assert set(said.fix) <= set(numbers)
     assert said.healthy or set(said.cause) <= CATALOGUE
@@ -119,3 +126,13 @@ def test_a_campaign_of_the_zoo_is_solved(tmp_path: Path) -> None:
     assert campaign.json("next")["action"] == "recorded_baseline"
     tested = judged(campaign, fix)
     assert tested["verdict"] == "VALIDATED", tested["why"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ["crop_yield", "soil_samples"])
+def test_a_straggler_among_real_ranks_is_named_and_none_of_a_healthy_job(tmp_path: Path, name: str) -> None:
+    """All eight: `pytest --run-heavy tests/heavy/test_ranks.py`."""
+    pytest.importorskip("torch")
+    truth = zoo.truth(name)
+    assert named(look(tmp_path, name, 250)) == (truth.rank, truth.straggler)

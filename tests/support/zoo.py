@@ -35,12 +35,15 @@ class ZooCampaign(Campaign):
 @dataclass(frozen=True)
 class Truth:
     """What is wrong with a program: ids of causes, the largest first, and the numbers of the hypotheses that
-    mend it; `shows` is `cpu` or `cuda`, the device on which it is seen."""
+    mend it; `shows` is `cpu` or `cuda`, the device on which it is seen, or `ranks`, of a training with
+    several processes: then `rank` and `straggler` say which of them is slow and why."""
 
     cause: tuple[str, ...]
     fix: tuple[int, ...]
     shows: str
     why: str
+    rank: int | None = None
+    straggler: str | None = None
 
     @property
     def healthy(self) -> bool:
@@ -55,7 +58,8 @@ def names() -> list[str]:
 def truth(name: str) -> Truth:
     """For scoring alone: nothing that diagnoses or decides may see it."""
     said = yaml.safe_load((ZOO / name / "truth.yaml").read_text(encoding="utf-8"))
-    return Truth(tuple(said["cause"]), tuple(said["fix"]), said["shows"], said["why"].strip())
+    ranks = said.get("rank"), said.get("straggler")
+    return Truth(tuple(said["cause"]), tuple(said["fix"]), said["shows"], said["why"].strip(), *ranks)
 
 
 def files(name: str, python: str = sys.executable) -> dict[str, str]:

@@ -125,3 +125,26 @@ This command has no baseline yet: vision workload, known by its command alone
 
 Next     gpudebug next"""
     )
+
+
+def test_of_several_ranks_the_straggler_comes_first_with_its_facts_and_its_line() -> None:
+    straggler = {
+        "rank": 1, "node": None, "cause": "loader", "title": "its batches come later", "gap": 0.45,
+        "certain": True, "for": ["waits for batches 50% of the time, the others 5%"],
+        "line": "train.py:9 read (waiting): `f.read()`",
+    }  # fmt: skip
+    ranks = {
+        "world_size": 2, "reported": 2, "rows": [], "straggler": straggler, "late": None, "abstains": None,
+        "notes": [],
+    }  # fmt: skip
+    text = diagnose({**ANSWER, "ranks": ranks})
+    assert (
+        """
+Ranks: 2 of 2 reported; what they wait for each other is unknown
+Straggler: rank 1, loader: its batches come later; they wait 45.0% of the time for it
+   for      waits for batches 50% of the time, the others 5%
+   line     train.py:9 read (waiting): `f.read()`
+
+1. dl-no-workers"""
+        in text
+    )

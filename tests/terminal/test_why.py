@@ -90,3 +90,22 @@ def test_no_cause_is_listed_where_none_is_named() -> None:
 def test_a_run_that_shows_no_window_says_why() -> None:
     text = why(window=None, reason="the window is too short", outcome="CRASHED", why="exit 1", devices=[])
     assert text.startswith("CRASHED (exit 1), 41.2 s of timm, no steady window: python train.py")
+
+
+def test_of_several_ranks_it_says_who_waits_for_whom() -> None:
+    straggler = {
+        "rank": 1, "node": "n1", "cause": "loader", "title": "its batches come later", "gap": 0.45,
+        "certain": True, "for": [], "line": "train.py:9 read (waiting): `f.read()`",
+    }  # fmt: skip
+    ranks: dict[str, Any] = {
+        "world_size": 2, "reported": 2, "rows": [], "straggler": straggler, "late": None, "abstains": None,
+        "notes": ["PyTorch differs", "and more"],
+    }  # fmt: skip
+    lines = why(ranks=ranks).splitlines()
+    at = lines.index(
+        "Straggler: rank 1 on n1, loader: its batches come later; they wait 45.0% of the time for it"
+    )
+    assert lines[at + 1] == "   train.py:9 read (waiting): `f.read()`"
+    assert lines[at + 2] == "Ranks: PyTorch differs"
+    assert len(lines) <= render.MOST_LINES
+    assert "No rank holds the others up" in why(ranks={**ranks, "straggler": None}).splitlines()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudebug.core.answers.diagnosis import DiagnoseAnswer, DiagnosedCause
+from gpudebug.core.answers.ranks import RanksFinding
 from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.evidence.together import mean_misleads
 from gpudebug.core.statistics import numbers
+from gpudebug.terminal import rank_lines
 from gpudebug.terminal.fit import wrap
 from gpudebug.terminal.layers import around
 from gpudebug.terminal.sample import failure
@@ -24,6 +26,7 @@ def diagnose(answer: DiagnoseAnswer) -> str:
         lines += [*(one for line in failure(answer.failure) for one in wrap(line, _WIDTH, rest="  ")), ""]
     if answer.abstains:
         lines += [*wrap(f"No cause is named: {answer.abstains}.", _WIDTH), ""]
+    lines += [*_ranks(answer.ranks), ""] if answer.ranks else []
     lines += [*_unexplained(answer), ""] if answer.unexplained else []
     for gate in answer.gates:
         facts = f" ({'; '.join(gate.for_)})" if gate.for_ else ""
@@ -61,6 +64,15 @@ def _beside(answer: DiagnoseAnswer) -> list[str]:
     share = number(answer.facts.get("working_share"))
     notes = (known, mean_misleads(answer.gpu_util, share, awaited=known is not None))
     return [line for note in notes if note for line in wrap(f"Devices: {note}", _WIDTH, rest="  ")]
+
+
+def _ranks(found: RanksFinding) -> Iterator[str]:
+    for line in rank_lines.ranks(found):
+        yield from wrap(line, _WIDTH, rest="  ")
+    for fact in rank_lines.facts(found):
+        yield from wrap(fact, _WIDTH, "   for      ")
+    if found.straggler and found.straggler.line:
+        yield from wrap(found.straggler.line, _WIDTH, "   line     ")
 
 
 def _unexplained(answer: DiagnoseAnswer) -> list[str]:

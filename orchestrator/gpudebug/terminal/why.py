@@ -12,6 +12,7 @@ from gpudebug.core.answers.why import StepParts, WhyAnswer
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import apart_text, text
 from gpudebug.core.words import AS_PLANNED
+from gpudebug.terminal import rank_lines
 from gpudebug.terminal.attached import job, ranks, unseen
 from gpudebug.terminal.devices import FEW
 from gpudebug.terminal.devices import devices as each_device
@@ -23,6 +24,7 @@ _MOST_APART = 2
 _PLACES = 2
 _PROBLEM = 5
 _A_CAUSE = 2
+_RANKS = 2
 _LIKELY = 0.03
 _WIDEST = 120
 _INDENT = "   "
@@ -36,6 +38,7 @@ def why(answer: WhyAnswer) -> str:
         *_devices(seen, answer.across),
         *_step(answer.step),
         *_job(answer),
+        *_ranks(answer),
         *_unexplained(answer),
     ]
     below = [*_aside(answer), f"Next  {answer.next_command}"]
@@ -96,6 +99,16 @@ def _step(step: StepParts) -> list[str]:
         places = [f"{100 * p.share:.0f}% {p.state} {p.site} {p.function}" for p in step.places[:_PLACES]]
         lines.append(_cut(f"Most time: {'; '.join(places)}"))
     return lines
+
+
+def _ranks(answer: WhyAnswer) -> list[str]:
+    """Of a training with several processes which one the others wait for."""
+    if answer.ranks is None:
+        return []
+    first, *more = rank_lines.ranks(answer.ranks)[1 : 1 + _RANKS]
+    straggler = answer.ranks.straggler
+    read = [_cut(straggler.line, _INDENT)] if straggler and straggler.line else []
+    return [_cut(first), *read, *map(_cut, more)]
 
 
 def _unexplained(answer: WhyAnswer) -> list[str]:

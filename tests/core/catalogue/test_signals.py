@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.support import traces
 from tests.support.diagnoses import stacks
+from tests.support.rank_lines import rank
 from tests.support.traces import device, host
 
 from gpudebug.core.answers.diagnosis import LayerResult
@@ -68,6 +69,7 @@ EVIDENCE: dict[str, Any] = {
         "alike": True,
     },
     "probe": PROBE,
+    "ranks": [rank(0), rank(1)],
     "stacks": StacksEvidence(
         training=stacks(("forward", "t.py:f", 1, 1.0, 1.0)).model_copy(update={"starved_s": 0.1}),
         workers=stacks(("data", "d.py:g", 2, 1.0, 1.0))

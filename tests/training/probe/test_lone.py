@@ -113,3 +113,36 @@ if __name__ == "__main__":
     told = run(tmp_path, code)
     assert (told.status, told.err) == (0, "")
     assert {line["pid"] for line in told.lines} == {int(told.out)}
+
+
+MEETS = """
+import types
+exec(compile({source!r}, {file!r}, "exec"))
+{call}
+print(lone.met())
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "waits"),
+    [
+        ("/site/torch/distributed/distributed_c10d.py", True),
+        ("/site/torch/nn/parallel/distributed.py", True),
+        ("/site/torch/distributed/run.py", False),
+        ("/home/me/distributed_c10d.py", False),
+    ],
+)
+def test_waits_for_other_ranks_before_training_are_counted(tmp_path: Path, file: str, waits: bool) -> None:
+    body = MEETS.format(source="def barrier():\n    time.sleep(0.5)", file=file, call="barrier()")
+    # The program imports something of that name, and no more: what trains is known later.
+    told = run(
+        tmp_path,
+        "import importlib.machinery\nsys.modules['torch'] = m = type(sys)('torch')\n"
+        "m.__spec__ = importlib.machinery.ModuleSpec('torch', None)\n" + body,
+    )
+    assert told.status == 0, told.err
+    assert float(told.out) > 0.1 if waits else float(told.out) == 0
+
+
+def test_a_process_that_nothing_looked_at_does_not_know_what_it_waited(tmp_path: Path) -> None:
+    assert run(tmp_path, "print(lone.met())").out == "None\n"

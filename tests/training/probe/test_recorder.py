@@ -66,7 +66,8 @@ recorder.optimizers[0] = 3
     start, beat, facts, sites, end, *_ = told.lines
     assert {line["pid"] for line in told.lines} == {int(pid)}
     assert [line["t"] for line in told.lines] == sorted(line["t"] for line in told.lines)
-    assert {name: value for name, value in start.items() if name not in ("kind", "pid", "t")} == {
+    where = ("node", "boot", "cores", "visible", "omp", "slurm_cpus")
+    assert {name: value for name, value in start.items() if name not in ("kind", "pid", "t", *where)} == {
         "version": 1,
         "ppid": int(parent),
         "t0": 12.5,
@@ -76,13 +77,23 @@ recorder.optimizers[0] = 3
         "argv0": "train.py",
         "python": end_of(version, start["python"]),
         "torch": "9.1",
+        "met": None,
     }
+    assert start["node"]
+    assert start["cores"] <= (os.cpu_count() or 0)
     assert (beat["steps"], beat["hist"], beat["counters"]) == (1, {}, {"early": 1, "cpu_s": 1.25, "seen": 1})
     assert facts["facts"] == {"compile": True}
     assert sites["sites"] == [["a.py", 3, "item", "cpu", 2, 0.75]]
     assert (end["steps"], end["opt"], end["counters"]["seen"]) == (3, {"0": 3}, 3)
     assert sum(end["hist"].values()) == 2
     assert (tmp_path / "run" / "probe.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", ["OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID"])
+def test_launchers_have_names_of_their_own_for_a_local_rank(tmp_path: Path, name: str) -> None:
+    start = record(tmp_path, "train(1)", **{name: "3", "SLURM_PROCID": "5"}).lines[0]
+    # Tasks of Slurm are no ranks of one training until they have found each other.
+    assert (start["rank"], start["local_rank"], start["world_size"]) == (None, 3, None)
 
 
 def end_of(version: str, full: str) -> str:

@@ -223,16 +223,27 @@ watch(); sampler.start(); doze(0.7); sampler.finish()
     assert found.seconds > 0.2
 
 
-def test_of_several_processes_rank_0_is_looked_at(tmp_path: Path) -> None:
+def test_each_rank_is_looked_at_and_others_than_rank_0_report_more_rarely(tmp_path: Path) -> None:
     code = """
-watcher.seen(); doze(0.15)
-ranks["rank"] = 1
-# They have found each other: this process trains now.
-watcher.seen(); burn(0.1); watcher.stepped(1); burn(0.05); watcher.end()
+module.TELL_S = 0.1
+ranks["rank"] = RANK
+watcher.seen()
+for _ in range(8): doze(0.1); watcher.stepped(1)
+watcher.end()
 """
-    found = of(alone(tmp_path, WATCHED + code))
-    assert part(found, stack="doze$") > 0.5
-    assert part(found, stack="burn$") < 0.1
+    lines = []
+    for rank in (0, 1):
+        folder = tmp_path / str(rank)
+        folder.mkdir()
+        told = alone(folder, WATCHED + code.replace("RANK", str(rank)))
+        assert part(of(told), stack="doze$") > 0.8
+        lines.append(len([line for line in told.lines if line["kind"] == "stacks"]))
+    assert lines[1] < lines[0]
+
+
+def test_of_another_rank_the_loader_workers_are_not_looked_at(tmp_path: Path) -> None:
+    code = "ranks['rank'] = 1; watcher.seen('workers'); doze(0.2); watcher.end()"
+    assert [line for line in alone(tmp_path, WATCHED + code).lines if line["kind"] == "stacks"] == []
 
 
 @needs_torch
@@ -256,4 +267,4 @@ if __name__ == "__main__":
     assert told.status == 0, told.err
     ranks = {line["pid"]: line["rank"] for line in told.of("start")}
     assert sorted(ranks.values()) == [0, 1]
-    assert {ranks[line["pid"]] for line in told.of("stacks")} == {0}
+    assert {ranks[line["pid"]] for line in told.of("stacks")} == {0, 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpudebug.core.answers.answer import Answer
+from gpudebug.core.answers.ranks import RanksFinding
 from gpudebug.core.answers.sample import FailureLines
 from gpudebug.core.words import SignalValue
 
@@ -162,7 +163,7 @@ class DiagnoseAnswer(Answer):
     CPU stands in for a device. `abstains` says why no cause is named. `facts` are the signals by their names
     in `gpudebug catalogue --signals`. `layers` are layer tests by the layer; `difference` is null without a
     reference; `unexplained` without a large wait that no likely cause explains. `failure` is why a single run
-    failed.
+    failed. `ranks` is null of a training with one process.
     """
 
     campaign: str | None
@@ -181,6 +182,7 @@ class DiagnoseAnswer(Answer):
     next_command: str
     failure: FailureLines | None = None
     unexplained: UnexplainedLine | None = None
+    ranks: RanksFinding | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

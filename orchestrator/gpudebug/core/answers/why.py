@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gpudebug.core.answers.answer import Answer
 from gpudebug.core.answers.devices import FigureAcross
 from gpudebug.core.answers.diagnosis import DiagnosedCause, KnownCause, Missing, UnexplainedLine
+from gpudebug.core.answers.ranks import RanksFinding
 from gpudebug.core.answers.sample import FailureLines, SampledDevice, SampledRate, SampledWindow
 
 
@@ -49,10 +50,9 @@ class WhyAnswer(Answer):
     """`why`: one run of a command, or a look at one that runs already, and its diagnosis.
 
     `why`, `exit_status`, `window`, `reason`, `devices`, `across`, `throughput` and `failure` are as those of
-    `sample`, `kind` to `missing` and `unexplained` as those of `diagnose`. `problem` says what kept the look
-    from seeing the training, and what to do about it; null if nothing did. `attached` is null of a command
-    that was run.
-    `folder` holds the evidence.
+    `sample`, `kind` to `missing`, `unexplained` and `ranks` as those of `diagnose`. `problem` says what kept
+    the look from seeing the training, and what to do about it; null if nothing did. `attached` is null of a
+    command that was run. `folder` holds the evidence.
     """
 
     command: str
@@ -80,3 +80,4 @@ class WhyAnswer(Answer):
     attached: AttachedLook | None = None
     unexplained: UnexplainedLine | None = None
     across: tuple[FigureAcross, ...] = ()
+    ranks: RanksFinding | None = None

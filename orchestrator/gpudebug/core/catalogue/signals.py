@@ -98,6 +98,7 @@ _PROBE = {
     "world_size": Signal("count", "training processes: {}", "probe"),
     "backend": Signal("word", "they communicate by {}", "probe"),
     "rank_skew": Signal("share", "the slowest rank's wait and the fastest's differ by {}", "probe"),
+    "rank_wait_gap": Signal("share", "the other ranks wait {} of the time for one of them", "stacks"),
 }
 _STACKS = {
     "stacks_s": Signal("s", "the training thread was watched for {}", "stacks"),

@@ -8,7 +8,7 @@ from typing import Any
 from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.command import command_line
 from gpudebug.core.command.synonyms import Synonyms, long_name
-from gpudebug.core.diagnosis import context, kinds, ofattached, ofdevices, ofprobe, ofstacks
+from gpudebug.core.diagnosis import context, kinds, ofattached, ofdevices, ofprobe, ofstacks, ranks
 from gpudebug.core.diagnosis.layers import signals as layer_signals
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.ofprobe import mean, number
@@ -74,6 +74,8 @@ def facts_of(
     _add(signals, context.of_others(number(signals.get("gpu_util")), reference, expected))
     _add(signals, layer_signals(layers or {}))
     _add(signals, {"framework": name, "workload_kind": kind})
+    of_ranks = ranks.finding(evidence)
+    _add(signals, {"rank_wait_gap": ranks.gap_of(of_ranks)})
     return DiagnosisFacts(
         signals=signals,
         stacks=stacks,
@@ -88,6 +90,7 @@ def facts_of(
         run_s=mean([e.get("duration_s") for e in evidence]),
         steps_per_s=mean([e.get("steps_per_s") for e in evidence]),
         absent={**_absent(evidence, stacks), **_undecided(layers or {})},
+        ranks=of_ranks,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpudebug.core.answers.diagnosis import Missing
+from gpudebug.core.answers.ranks import RanksFinding
 from gpudebug.core.inside.stacks.shares import CodeLine
 from gpudebug.core.records import SectionFigures, StacksEvidence
 from gpudebug.core.words import SignalValue
@@ -20,7 +21,8 @@ class DiagnosisFacts:
     `-`). `kind` is one of the catalogue's kinds of workload. `reference` are the facts of the workload that
     is known to be good. `runs` names where they come from, `run_s` the seconds that one run takes,
     `steps_per_s` the optimizer's, `absent` says of each missing source (`probe`, `log`, `device`, `stacks`,
-    `layer_quiet` and its like for a layer test that was made) why it did not.
+    `layer_quiet` and its like for a layer test that was made) why it did not. `ranks` is
+    what the processes of a training on several devices show.
     """
 
     signals: Mapping[str, SignalValue] = field(default_factory=dict)
@@ -36,6 +38,7 @@ class DiagnosisFacts:
     run_s: float | None = None
     steps_per_s: float | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
+    ranks: RanksFinding | None = None
 
 
 @dataclass(frozen=True)

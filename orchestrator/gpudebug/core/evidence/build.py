@@ -14,6 +14,7 @@ from gpudebug.core.evidence.devices import device_evidence, joules_per_step, sil
 from gpudebug.core.evidence.together import together
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.probe import crosscheck
+from gpudebug.core.inside.ranks import rank_evidence
 from gpudebug.core.records import (
     AttachedEvidence,
     DeviceInfo,
@@ -206,7 +207,7 @@ def build(
         loaded=read.loaded,
         probe=_checked(inside, rate, run.devices),
         probe_reason=read.probe_reason if inside is None else None,
-        stacks=stacks.stacks_evidence(read.watched, window, main.pid if main else _looked_at(read), scrub),
+        stacks=stacks.stacks_evidence(read.watched, window, _first_rank(read), scrub),
         spark=_spark(series),
         rise=_rise(series, window) if window else (),
         work=known_work,
@@ -220,11 +221,15 @@ def build(
         working_reason=beside.working_reason,
         awaited=beside.awaited,
         awaited_reason=beside.awaited_reason,
+        ranks=rank_evidence(read.told, read.watched, window, scrub),
     )
 
 
-def _looked_at(read: RunReadings) -> int | None:
-    """The process of a job that ran already whose stacks are the run's."""
+def _first_rank(read: RunReadings) -> int | None:
+    """The process whose stacks are the run's: rank 0, as far as it is known, else the main one; of a job that
+    ran already the one that was looked at."""
+    if read.told is not None and read.told.main is not None:
+        return read.told.ranks[0].pid
     main = read.attached.main if read.attached else None
     return main.pid if main else None
 

@@ -140,6 +140,7 @@ def evidence(data: Any) -> bool:
         and _texts(data.get("work_notes", []))
         and _rows(data.get("learning", []), "metric", "name", "source")
         and _texts(data.get("learning_notes", []))
+        and _rows(data.get("ranks", []))
     )
 
 

@@ -29,6 +29,7 @@ from gpudebug.core.records.inside import (
     Stacks,
     StacksEvidence,
 )
+from gpudebug.core.records.ranks import RankEvidence, RankLine
 from gpudebug.core.records.series import AwaitedDevice, DeviceEvidence, LatencyEvidence, Spread, Window
 from gpudebug.core.records.work import (
     LearningSeries,
@@ -66,6 +67,8 @@ __all__ = [
     "ProbeRank",
     "ProbedCopies",
     "ProbedForwards",
+    "RankEvidence",
+    "RankLine",
     "ReadSite",
     "Record",
     "Result",
@@ -202,7 +205,8 @@ class Evidence(Record):
     `last_count` are the ends of what the log counts, in `step_unit`. `joules_per_step` is the energy of all
     devices, over the optimiser's steps; None unless every device has one. `working` is the mean of the
     devices' working shares, `awaited` the device that the others wait for, None also if there is none;
-    `working_reason` and `awaited_reason` say why they are unknown.
+    `working_reason` and `awaited_reason` say why they are unknown. `ranks` are the
+    processes of a training that has several.
     """
 
     format: int = FORMAT_VERSION
@@ -271,6 +275,7 @@ class Evidence(Record):
     working_reason: str | None = None
     awaited: AwaitedDevice | None = None
     awaited_reason: str | None = None
+    ranks: tuple[RankEvidence, ...] = ()
 
 
 class Estimate(Record):

@@ -212,6 +212,7 @@ def _answer(subject: _Subject) -> DiagnoseAnswer:
         next_command=_next(subject, causes),
         failure=_failure(subject.single),
         unexplained=unexplained(diagnosis),
+        ranks=facts.ranks,
     )
 
 

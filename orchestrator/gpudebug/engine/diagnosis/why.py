@@ -169,6 +169,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         folder=str(measured.folder.path),
         next_command=_next(measured, looked_at, problem, found if not blind else Diagnosis()),
         unexplained=None if blind else unexplained(found),
+        ranks=None if blind else single.facts.ranks,
     )
 
 

@@ -192,3 +192,30 @@ def test_whatever_stands_there_is_read_without_an_error(lines: list[str]) -> Non
         times = [b.t for b in process.beats]
         assert times == sorted(set(times))
         assert [b.steps for b in process.beats] == sorted({b.steps for b in process.beats})
+
+
+def test_a_process_tells_where_it_runs_and_what_it_may_use() -> None:
+    where = {"local_rank": 3, "node": "gpu7", "boot": "b", "met": 1.5, "cores": 0.5}
+    told = {"visible": "2,3", "omp": "8", "slurm_cpus": "4"}
+    process = only(start(**where, **told))
+    assert (process.local_rank, process.node, process.boot, process.met_s) == (3, "gpu7", "b", 1.5)
+    assert (process.cores, process.visible, process.omp, process.slurm_cpus) == (0.5, "2,3", "8", "4")
+    odd = {"local_rank": -1, "node": 7, "boot": [], "met": -1, "cores": "4", "visible": None, "omp": {}}
+    process = only(start(**odd))
+    assert (process.local_rank, process.node, process.boot, process.met_s) == (None,) * 4
+    assert (process.cores, process.visible, process.omp) == (None,) * 3
+
+
+def test_a_process_of_another_boot_has_a_clock_of_its_own() -> None:
+    """It may be far behind the launch, or far ahead: neither is a moment of this run."""
+    for ahead in (-900.0, 86400.0):
+        text = start(1, boot="a", rank=0) + start(2, at=ahead, boot="b", rank=1) + beat(2, ahead + 3, 5)
+        found = read_probe(text)
+        assert found is not None
+        first, second = found.processes
+        assert (first.aside, first.start_s, first.moved_s) == (False, 2.0, 0.0)
+        assert (second.aside, second.start_s, second.moved_s) == (True, 0.0, ahead)
+        assert [one.t for one in second.beats] == [3.0]
+    found = read_probe(start(1, boot="a") + start(2, at=-900.0, boot="a"))
+    assert found is not None
+    assert len(found.processes) == 1

@@ -8,7 +8,7 @@ import re
 import pytest
 from tests.support.stack_lines import FRAMES, evidence, told
 
-from gpudebug.core.inside.stacks import read_stacks, stacks_evidence
+from gpudebug.core.inside.stacks import read_stacks, stacks_evidence, stacks_of
 from gpudebug.core.inside.stacks.shares import share
 from gpudebug.core.records import Window
 
@@ -148,3 +148,14 @@ def test_what_a_thread_waited_for_a_core_is_added_up_if_it_is_told() -> None:
     none = evidence(told()).training
     assert both is not None and none is not None
     assert (both.starved_s, none.starved_s) == (0.75, None)
+
+
+def test_the_stacks_of_one_process_and_of_one_with_a_clock_of_its_own() -> None:
+    record = read_stacks(told(1, 2, 4, s=1.0) + told(2, 902, 904, s=0.5) + told(2, 902, 904, of="workers"))
+    assert record is not None
+    ours, theirs = stacks_of(record, 1, (3.0, 9.0)), stacks_of(record, 2, (2.0, 9.0), 900.0)
+    assert (ours and ours.seconds, theirs and theirs.seconds) == (0.5, 0.5)
+    assert stacks_of(record, 2, (2.0, 9.0)) is None
+    whole = stacks_of(record, 2, None)
+    assert whole is not None
+    assert whole.seconds == 0.5

@@ -45,7 +45,14 @@ class Beat:
 
 @dataclass(slots=True)
 class TrainingProcess:
-    """A training process. `start_s` is when it began to train, `steps` the iterations that it made in all."""
+    """A training process. `start_s` is when it began to train, `steps` the iterations that it made in all.
+
+    `boot` names the clock of its times; `aside` says that it is not the clock of the run's first process, so
+    that `start_s` is 0, `moved_s` before what it took for it, and its times compare with no other's. `met_s`
+    is what it waited for the others before it began, `cores` what it may use; `visible`, `omp` and
+    `slurm_cpus` are CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS and SLURM_CPUS_PER_TASK as it found them. None is
+    unknown, or not set.
+    """
 
     pid: int
     start_s: float
@@ -58,6 +65,16 @@ class TrainingProcess:
     facts: dict[str, object] = field(default_factory=dict)
     sites: tuple[ReadSite, ...] = ()
     off: str | None = None
+    local_rank: int | None = None
+    node: str | None = None
+    boot: str | None = None
+    aside: bool = False
+    moved_s: float = 0.0
+    met_s: float | None = None
+    cores: float | None = None
+    visible: str | None = None
+    omp: str | None = None
+    slurm_cpus: str | None = None
 
     def take(self, line: Mapping[str, Any]) -> None:
         """What one of its later lines says."""
@@ -137,7 +154,7 @@ def read_probe(text: str) -> ProbeRecord | None:
         elif line.get("version") != VERSION:
             current.pop(pid, None)
             other_version = str(line.get("version"))[:_LONGEST_TEXT]
-        elif (process := _started(line)) and len(found) < MOST_PROCESSES:
+        elif (process := _started(line, found[0].boot if found else None)) and len(found) < MOST_PROCESSES:
             current[pid] = process
             found.append(process)
     return ProbeRecord(tuple(found), other_version, off) if found or other_version or off else None
@@ -161,8 +178,14 @@ def read_line(raw: str) -> dict[str, Any] | None:
     return found if sound and _count(found.get("pid")) else None
 
 
-def _started(line: Mapping[str, Any]) -> TrainingProcess | None:
+def _started(line: Mapping[str, Any], boot: str | None) -> TrainingProcess | None:
+    """The process; `boot` is that of the run's first one, whose clock is the launch's."""
     t, t0 = _number(line.get("t")), _number(line.get("t0"))
+    own = _word(line.get("boot"))
+    aside = boot is not None and own is not None and own != boot
+    moved = t - t0 if t is not None and t0 is not None and aside else 0.0
+    if aside:
+        t0 = t
     if t is None or t0 is None or t < t0:
         return None
     torch = line.get("torch")
@@ -173,7 +196,26 @@ def _started(line: Mapping[str, Any]) -> TrainingProcess | None:
         rank=_count(line.get("rank")),
         world_size=_count(line.get("world_size")),
         torch=torch[:_LONGEST_TEXT] if isinstance(torch, str) else None,
+        local_rank=_count(line.get("local_rank")),
+        node=_word(line.get("node")),
+        boot=own,
+        aside=aside,
+        moved_s=moved,
+        met_s=_positive(line.get("met")),
+        cores=_positive(line.get("cores")),
+        visible=_word(line.get("visible")),
+        omp=_word(line.get("omp")),
+        slurm_cpus=_word(line.get("slurm_cpus")),
     )
+
+
+def _word(value: object) -> str | None:
+    return value[:_LONGEST_TEXT] if isinstance(value, str) else None
+
+
+def _positive(value: object) -> float | None:
+    number = _number(value)
+    return number if number is not None and number >= 0 else None
 
 
 def _counters(value: object) -> dict[str, float]:

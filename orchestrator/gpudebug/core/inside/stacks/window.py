@@ -55,6 +55,23 @@ def stacks_evidence(
     return found if found.training or found.workers or found.notes else None
 
 
+def stacks_of(
+    record: StacksRecord,
+    pid: int,
+    bounds: tuple[float, float] | None,
+    moved_s: float = 0.0,
+    scrub: Callable[[str], str] = str,
+) -> Stacks | None:
+    """The stacks of one process's training thread between the bounds, of its whole time without them.
+
+    Its lines are `moved_s` earlier than they say: a process of another host has another clock.
+    """
+    start, end = bounds or (-math.inf, math.inf)
+    own = [one for one in record.lines if one.pid == pid and one.of == "training"]
+    parts = [(one, share) for one in own if (share := _inside(one, start + moved_s, end + moved_s))]
+    return _merged(parts, LARGEST_TRAINING, scrub)
+
+
 def _first(parts: list[tuple[StackLine, float]]) -> list[tuple[StackLine, float]]:
     """Those of the process that was there first, of all that did something: what it starts works for it."""
     watched: dict[int, float] = {}

@@ -28,6 +28,17 @@ STOP_S = 0.5
 HELPERS = tuple(
     os.path.join("multiprocessing", n + ".py") for n in ("spawn", "forkserver", "resource_tracker")
 )
+# Files of PyTorch in which a process waits for the others of its training: rendezvous, collectives, the
+# constructor of DDP.
+MEETING = tuple(
+    os.path.join("torch", *path)
+    for path in (
+        ("distributed", "rendezvous.py"),
+        ("distributed", "distributed_c10d.py"),
+        ("distributed", "utils.py"),
+        ("nn", "parallel", "distributed.py"),
+    )
+)
 # The innermost functions of a thread that waits for a process to end.
 LAUNCHING = {
     *(("subprocess.py", name) for name in ("_try_wait", "_wait", "_communicate", "wait")),
@@ -49,6 +60,12 @@ def watch(run: str) -> None:
     _lone.resume()
 
 
+def met() -> float | None:
+    """Seconds, to about `SHORT_S`, that this process has waited for the others of its training before it
+    began to train; None if no thread looked at it."""
+    return _lone.met if _lone is not None else None
+
+
 def leave() -> None:
     """Look at nothing any more in this process."""
     lone = _lone
@@ -68,6 +85,7 @@ class _Lone:
         self._over = False
         self._halt: Any = None
         self._done: Any = None
+        self.met: float | None = None
 
     # Called in other threads
 
@@ -137,8 +155,10 @@ class _Lone:
             delay, imported = max(0.0, self._begun + SHORT_S - time.monotonic()), None
             while not halt.acquire(True, delay):
                 delay = SHORT_S
-                if not _programs(sys._current_frames().get(self._target[0])):
+                frame = sys._current_frames().get(self._target[0])
+                if not _programs(frame):
                     continue
+                self.met = (self.met or 0.0) + (SHORT_S if _meets(frame) else 0.0)
                 if "torch" not in sys.modules:
                     self._look()
                     return
@@ -183,6 +203,16 @@ def _programs(frame: Any) -> bool:
         begins = frame.f_code.co_name == "<module>"
         frame = frame.f_back
     return begins
+
+
+def _meets(frame: Any) -> bool:
+    """Whether the main thread waits in PyTorch for the other processes of its training."""
+    while frame is not None:
+        file, name = frame.f_code.co_filename, frame.f_code.co_name
+        if file.endswith(MEETING) and name != "<module>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _launches(stack: Any) -> bool:

@@ -24,6 +24,8 @@ class RecordFile:
         self.pid = os.getpid()
         self._path = os.path.join(run, FILE)
         self._size = 0
+        # Of a rank other than 0, whose stacks may take half of the room that there is for any.
+        self.others = False
 
     @property
     def rarity(self) -> int:
@@ -32,7 +34,7 @@ class RecordFile:
 
     @property
     def rarity_of_stacks(self) -> int:
-        return self._rarity(STACKS)
+        return self._rarity(self._room_of_stacks)
 
     def _rarity(self, room: int) -> int:
         return 0 if self._size >= room else 1 << (LEVELS * self._size // room)
@@ -46,7 +48,11 @@ class RecordFile:
         self._append(lines, LARGEST if last else LARGEST - RESERVE)
 
     def append_stacks(self, lines: list[str]) -> None:
-        self._append(lines, STACKS)
+        self._append(lines, self._room_of_stacks)
+
+    @property
+    def _room_of_stacks(self) -> int:
+        return STACKS // 2 if self.others else STACKS
 
     def _append(self, lines: list[str], room: int) -> None:
         # Opened each time: a descriptor kept open may be closed, and its number used, by the training.

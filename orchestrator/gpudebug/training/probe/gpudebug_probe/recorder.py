@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .record import RecordFile
+from .surroundings import surroundings
 
 VERSION = 1
 # Seconds between beats while the record is small; a rank other than 0 beats that many times as seldom.
@@ -33,6 +34,8 @@ RARE = 20
 EARLY = (2, 6)
 MOST_SITES = 1000
 SITES_TOLD = 20
+# Of torchrun and those like it, Open MPI, Slurm, MPICH and Intel MPI.
+LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID")
 OTHER_SITES = ("(other)", 0, "(other)", "")
 # Thirty-two buckets an octave of step time: 2 % wide.
 OCTAVE = 32
@@ -63,6 +66,8 @@ class Recorder:
         self._refresh: list[Callable[[], None]] = []
         self._ended: list[Callable[[], None]] = []
         self._called: list[Callable[[], object]] = []
+        # What this process waited for the others of its training, in seconds; see `lone`.
+        self.met: Callable[[], float | None] = lambda: None
         # Makes the next call of a module tell `called` once more.
         self.listen: Callable[[], None] = lambda: None
         self._anew()
@@ -213,12 +218,16 @@ class Recorder:
             argv0=str(argv[0]),
             python=".".join(map(str, sys.version_info[:3])),
             torch=str(getattr(self._torch, "__version__", "")) or None,
+            met=self.met(),
+            **surroundings(),
         )
 
     def ranks(self) -> dict[str, int | None]:
         """Which of several training processes this is."""
-        names = ("rank", "local_rank", "world_size")
-        ranks = {name: _number(os.environ.get(name.upper()), int) for name in names}
+        environ = os.environ.get
+        ranks = {name: _number(environ(name.upper()), int) for name in ("rank", "world_size")}
+        local = next((text for name in LOCAL_RANKS if (text := environ(name)) is not None), None)
+        ranks["local_rank"] = _number(local, int)
         distributed = getattr(self._torch, "distributed", None)
         if distributed is not None and distributed.is_available() and distributed.is_initialized():
             ranks["rank"], ranks["world_size"] = distributed.get_rank(), distributed.get_world_size()

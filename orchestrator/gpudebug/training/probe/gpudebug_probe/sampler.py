@@ -57,6 +57,8 @@ class StackSampler:
         self.record = record
         self.target = (0, 0, 0)
         self.passes: Callable[[list[FrameType]], bool] = lambda stack: False
+        # How many times as seldom as others it reports.
+        self.rare = 1
         # It is to start, and the thread that was asked to end has not yet.
         self.late = False
         self._lost = lost
@@ -289,7 +291,7 @@ class StackSampler:
     def _due(self) -> bool:
         rarity = self.record.rarity_of_stacks
         every = WORKER_TELL_S if self._of == "workers" else TELL_S
-        return bool(rarity) and time.monotonic() - self._since >= every * rarity
+        return bool(rarity) and time.monotonic() - self._since >= every * rarity * self.rare
 
     def _lines(self) -> list[str]:
         """What was seen since they were last made: one line, or none."""

@@ -14,8 +14,8 @@ after Python's switch interval, 5 ms: Python code that runs for less than that i
 go of the lock, often in the same function. Where no other thread of Python's is at work the interval is set
 to half a millisecond, which is not felt elsewhere. Above some dozens of threads it is left alone, and one
 looks more rarely, so that looking takes about a hundredth of a CPU at most. Of several training processes
-that of rank 0 is looked at, as far as RANK or torch.distributed shows, of each of its loaders the first four
-workers. Programs without PyTorch: see `lone`.
+each is looked at, and others than rank 0 report more rarely (as far as RANK or torch.distributed shows); of
+each of rank 0's loaders the first four workers. Programs without PyTorch: see `lone`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from . import lone
 from .calls import replace, shared
 from .frames import Frames
 from .record import RecordFile
-from .recorder import Recorder, at_end
+from .recorder import OTHER_RANKS, Recorder, at_end
 from .sampler import StackSampler, tell_why
 from .threads import hindered
 
@@ -49,6 +49,7 @@ def install(torch: Any, recorder: Recorder) -> None:
         return
     calls = shared(torch, recorder)
     watcher = _Watcher(torch, recorder, clock_of, lambda: calls.evaluating, lambda: calls.acting)
+    recorder.met = lone.met
     recorder.on_begin(watcher.seen)
     recorder.on_call(watcher.seen)
     recorder.on_step(watcher.stepped)
@@ -110,7 +111,8 @@ class _Watcher:
         lone.leave()
         try:
             # It may be known only now: from when the processes of a training have found each other.
-            if self._recorder.ranks()["rank"]:
+            other = bool(self._recorder.ranks()["rank"])
+            if other and of == "workers":
                 self.end()
                 return
             why = hindered() if self._sampler is None else None
@@ -122,12 +124,16 @@ class _Watcher:
             target = (get_ident(), self._clock_of(get_ident()), get_native_id())
             if self._sampler is not None:
                 self._sampler.target = target
+                self._sampler.rare = OTHER_RANKS // 2 if other else 1
+                self._sampler.record.others = other
                 if self._sampler.late:
                     self._start(self._sampler)
                 return
             record, frames = RecordFile(self._recorder.run), Frames(self._torch, *self._without_gradients)
             self._sampler = StackSampler(of, record, frames, self._recorder.listen)
             self._sampler.target = target
+            self._sampler.rare = OTHER_RANKS // 2 if other else 1
+            record.others = other
             at_end(self.end)
             self._start(self._sampler)
         except Exception:  # noqa: BLE001 - no thread can be started, no clock: there are no stacks

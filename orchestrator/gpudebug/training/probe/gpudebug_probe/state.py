@@ -166,6 +166,10 @@ class _TorchState:
         """The allocator's counts; its peaks may be set back by the training, these are not."""
         if not self._torch.cuda.is_initialized():
             return
+        # PyTorch before 2.4 does not know it.
+        uuid = getattr(self._torch.cuda.get_device_properties(device), "uuid", None)
+        if uuid is not None:
+            self._recorder.facts["device_uuid"] = str(uuid)
         stats = self._torch.cuda.memory_stats(device)
         if "num_alloc_retries" in stats:
             self._recorder.counters["alloc_retries"] = stats["num_alloc_retries"]

@@ -1,0 +1,108 @@
+"""What is odd about the ranks of a training, in a line each: missing, ended, unlike each other, or
+crowded."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from gpudebug.core.records import RankEvidence
+
+CROWDED = 4
+"""Loader workers a core from which on they wait for each other, whatever they read."""
+GONE_S = 15.0
+"""Others than rank 0 report every two seconds at first, and more rarely as the record fills."""
+_MOST = 8
+
+
+def notes(ranks: Sequence[RankEvidence], world: int) -> tuple[str, ...]:
+    """Each names the ranks that it is about; () if there is nothing odd."""
+    found = (_missing(ranks, world), _ended(ranks), _torch(ranks), _clocks(ranks), _shared(ranks))
+    return tuple(chain(chain.from_iterable(found), _cores(ranks)))
+
+
+def _missing(ranks: Sequence[RankEvidence], world: int) -> Iterator[str]:
+    absent = sorted(set(range(world)) - {one.rank for one in ranks})
+    if absent:
+        why = "dead before the first step, or unable to write into the run's folder"
+        yield f"no report of {_named(absent)}: {why}"
+    for one in ranks:
+        if one.off:
+            yield f"rank {one.rank} stopped reporting: {one.off}"
+
+
+def _ended(ranks: Sequence[RankEvidence]) -> Iterator[str]:
+    known = [
+        (one.last_step_s, one.rank) for one in ranks if one.last_step_s is not None and one.rank is not None
+    ]
+    latest = max((t for t, _ in known), default=0.0)
+    gone = sorted(rank for t, rank in known if latest - t > GONE_S)
+    if gone:
+        yield f"{_named(gone)} took no step any more while the others did"
+
+
+def _torch(ranks: Sequence[RankEvidence]) -> Iterator[str]:
+    versions: defaultdict[str, list[int]] = defaultdict(list)
+    for one in ranks:
+        if one.torch and one.rank is not None:
+            versions[one.torch].append(one.rank)
+    if len(versions) > 1:
+        yield "PyTorch differs: " + "; ".join(
+            f"{version} on {_named(who)}" for version, who in versions.items()
+        )
+
+
+def _clocks(ranks: Sequence[RankEvidence]) -> Iterator[str]:
+    own = sorted(one.rank for one in ranks if one.own_clock and one.rank is not None)
+    if own:
+        why = "shares are of their own steady steps, and their times do not compare"
+        yield f"{_named(own)} ran on another host: {why}"
+
+
+def _shared(ranks: Sequence[RankEvidence]) -> Iterator[str]:
+    """Ranks on one device: by its UUID, else by the device that their CUDA_VISIBLE_DEVICES makes of a
+    number."""
+    places: defaultdict[tuple[str | None, str], list[int]] = defaultdict(list)
+    for one in ranks:
+        device = _device(one)
+        if device is not None and one.rank is not None:
+            places[(one.node, device)].append(one.rank)
+    for (_, device), who in places.items():
+        if len(who) > 1:
+            yield f"{_named(sorted(who))} train on one device ({device})"
+
+
+def _device(one: RankEvidence) -> str | None:
+    if one.device is None or not one.device.startswith("cuda"):
+        return None
+    if one.uuid is not None:
+        return one.uuid
+    number = one.device.partition(":")[2] or "0"
+    if one.visible is None:
+        return f"GPU {number}"
+    entries = dict(enumerate(entry.strip() for entry in one.visible.split(",")))
+    entry = entries.get(int(number)) if number.isdecimal() else None
+    return f"GPU {entry}" if entry else None
+
+
+def _cores(ranks: Sequence[RankEvidence]) -> Iterator[str]:
+    """Ranks that are alike are named together."""
+    crowded: defaultdict[str, list[int]] = defaultdict(list)
+    for one in ranks:
+        cores, workers = one.cores, one.loader_workers
+        if one.rank is not None and cores and workers and workers >= CROWDED * cores:
+            counted = f"{cores:g} core{'s' if cores != 1 else ''}"
+            crowded[f"{counted} for {workers} loader workers{_given(one)}"].append(one.rank)
+    for text, who in crowded.items():
+        yield f"{_named(sorted(who))} {'has' if len(who) == 1 else 'have'} {text}"
+
+
+def _given(one: RankEvidence) -> str:
+    return f" (SLURM_CPUS_PER_TASK={one.slurm_cpus})" if one.slurm_cpus else ""
+
+
+def _named(ranks: Sequence[int]) -> str:
+    more = f" and {len(ranks) - _MOST} more" if len(ranks) > _MOST else ""
+    shown = ", ".join(map(str, ranks[:_MOST])) + more
+    return f"rank{'s' if len(ranks) > 1 else ''} {shown}"

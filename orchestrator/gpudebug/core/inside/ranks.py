@@ -1,0 +1,205 @@
+"""The records of a run's training processes, joined: one `RankEvidence` a rank, from the same window.
+
+In one step all-reduce lets every rank take equally long, so that step times name nobody: what tells ranks
+apart is how much of it each one waits for the others.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gpudebug.core.inside.probe import ProbeRecord, TrainingProcess, steady
+from gpudebug.core.inside.probe.spans import ProcessSpan, percentile
+from gpudebug.core.inside.stacks import StacksRecord, stacks_of
+from gpudebug.core.inside.stacks.evaluation import evaluating
+from gpudebug.core.inside.stacks.shares import SampledStack, seen
+from gpudebug.core.records import RankEvidence, RankLine, Stacks, Window
+
+MOST_RANKS = 64
+MOST_LINES = 5
+FEW_SAMPLES = 20
+"""Fewer looks at a thread, about a second of it, say nothing of shares."""
+FEW_STEPS = 5
+
+_KERNEL = "(kernel):"
+_COLLECTIVE = re.compile(
+    r"(?:^|/)distributed/(?:distributed_c10d|_functional_collectives|utils|rendezvous)\.py:"
+    r"|(?:^|/)(?:parallel/distributed|algorithms/join|comm/torch|comm/comm|torch/mpi_ops)\.py:"
+    r"|(?:^|/)(?:fsdp|_fully_shard)/\w+\.py:|[:.](?:barrier|monitored_barrier|wait_for_everyone|all_?reduce)$"
+)
+"""The innermost code of PyTorch, DeepSpeed or Horovod of a thread that waits for other ranks. DDP's own frame
+is around each forward, so that it counts where it is the innermost alone."""
+_WRAPPER = re.compile(r"(?:^|/)c10d_logger\.py:|(?:^|/)_contextlib\.py:|[:.]wrapper$")
+_SHARDED = re.compile(r"(?:^|/)(?:fsdp|_fully_shard|zero)/\w+\.py:|zero_redundancy_optimizer\.py:")
+_SAVE = re.compile(
+    r"serialization\.py:(?:[\w<>]+\.)*_?(?:legacy_)?save|safetensors/torch\.py:|checkpoint/\w*sav\w*\.py:"
+    r"|[:.]_?(?:save|write|dump|store|persist|export)_?\w*(?:checkpoint|ckpt|model|state|weights|snapshot|pretrained)"
+    r"|[:.]_?(?:checkpoint|ckpt|snapshot|save)(?:_(?:save|write|now|step))?$"
+    r"|torch\.save\(|save_file\(|save_pretrained\(|save_(?:checkpoint|model|state|weights)\(",
+    re.I,
+)
+_LOG = re.compile(
+    r"(?:^|/)(?:wandb|tensorboardX?|mlflow|comet_ml|neptune|clearml|swanlab|matplotlib|summary)/|logging/__init__\.py:"
+    r"|[:.]_?(?:log|logs|logging|emit|flush|report|publish|upload)(?:_(?!softmax|prob|sum|sigmoid)\w+)?$"
+    r"|\bprint\(|wandb\.log|\.add_(?:scalar|image|histogram|figure)|\blogg(?:er|ing)\.\w+\(",
+    re.I,
+)
+_COMPUTES = ("forward", "backward", "optimizer")
+_PARTS = ("wait", "data", "evaluation", "save", "log", *_COMPUTES, "other")
+
+
+def rank_evidence(
+    told: ProbeRecord | None,
+    watched: StacksRecord | None,
+    window: Window | None,
+    scrub: Callable[[str], str] = str,
+) -> tuple[RankEvidence, ...]:
+    """One record for each rank that reported, by rank, the first `MOST_RANKS`; none if a training has one
+    process.
+
+    `window` is the run's; without one, and of a rank with a clock of its own, its own steady steps count.
+    """
+    ranks = told.ranks if told else ()
+    main = told.main if told else None
+    if main is None or (len(ranks) < 2 and (main.world_size or 1) < 2):
+        return ()
+    bounds = (window.start_s, window.end_s) if window else None
+    return tuple(_rank(one, watched, bounds, scrub) for one in ranks[:MOST_RANKS])
+
+
+def _rank(
+    process: TrainingProcess,
+    watched: StacksRecord | None,
+    bounds: tuple[float, float] | None,
+    scrub: Callable[[str], str],
+) -> RankEvidence:
+    bounds = steady(process) if bounds is None or process.aside else bounds
+    stacks = stacks_of(watched, process.pid, bounds, process.moved_s, scrub) if watched else None
+    span = ProcessSpan(process, *bounds) if bounds else None
+    parts = _parts(stacks) if stacks and stacks.samples >= FEW_SAMPLES else {}
+    step_s = span.seconds / span.steps if span and span.seconds and span.steps else None
+    waits = parts.get("wait_share")
+    return RankEvidence(
+        pid=process.pid,
+        rank=process.rank,
+        local_rank=process.local_rank,
+        world_size=process.world_size,
+        node=process.node,
+        visible=process.visible,
+        torch=process.torch,
+        own_clock=process.aside,
+        steps=process.steps,
+        start_s=None if process.aside else round(process.start_s, 3),
+        met_s=process.met_s,
+        last_step_s=round(process.beats[-1].t, 3) if process.beats and not process.aside else None,
+        own_s=step_s * (1 - waits) if step_s is not None and waits is not None else None,
+        **parts,
+        **(_counted(span) if span and span.seconds and span.steps else {}),
+        **_facts(process),
+        off=process.off,
+    )
+
+
+def _counted(span: ProcessSpan) -> dict[str, Any]:
+    """What the probe timed and counted in the span."""
+    times = span.step_times()
+    copies = [took for way in ("h2d_s", "d2h_s") if (took := span.delta(way)) is not None]
+    return {
+        "steps_per_s": span.steps / span.seconds,
+        "step_time_p50_s": percentile(times, 0.5) if sum(times.values()) >= FEW_STEPS else None,
+        "read_share": _per(span.delta("reads_s"), span.seconds),
+        "copy_share": _per(math.fsum(copies) if copies else None, span.seconds),
+        "inputs_per_step": _per(span.delta("inputs_n"), span.steps),
+        "samples_per_s": _per(span.delta("samples_n"), span.seconds),
+        "cpu_cores": _per(span.delta("cpu_s"), span.seconds),
+    }
+
+
+def _per(value: float | None, by: float) -> float | None:
+    return None if value is None else value / by
+
+
+def _facts(process: TrainingProcess) -> dict[str, Any]:
+    facts = process.facts
+    loaders = facts.get("loaders")
+    known = [one for one in loaders if isinstance(one, Mapping)] if isinstance(loaders, list) else []
+    workers = [_whole(one.get("workers")) for one in known if one.get("training") is not False]
+    device, uuid = facts.get("device"), facts.get("device_uuid")
+    cores = process.cores if process.cores is not None else _whole(facts.get("cpus"))
+    return {
+        "device": device if isinstance(device, str) else None,
+        "uuid": uuid if isinstance(uuid, str) else None,
+        "loader_workers": max((w for w in workers if w is not None), default=None),
+        "threads": _whole(facts.get("threads")),
+        "cores": cores,
+        "omp": process.omp,
+        "slurm_cpus": process.slurm_cpus,
+    }
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _parts(stacks: Stacks) -> dict[str, Any]:
+    """The shares of the watched time, the lines with the most of it, and how well it was watched."""
+    evaluates = evaluating(stacks, ".")
+    spent = dict.fromkeys(_PARTS, 0.0)
+    lines: defaultdict[tuple[str, int | None, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for one in seen(stacks):
+        part, waits_s = _part(one, evaluates)
+        spent["wait"] += waits_s
+        spent[part] += one.seconds - waits_s
+        if part != "wait" and one.own is not None:
+            entry = lines[one.spot]
+            entry[0] += one.seconds - waits_s
+            entry[1] += one.cpu_s
+    total = stacks.seconds
+    if total <= 0:
+        return {}
+    # Stacks with little time are not listed, and are no waits for others that are worth a word.
+    spent["other"] += max(0.0, total - math.fsum(spent.values()))
+    most = sorted(lines, key=lambda spot: -lines[spot][0])[:MOST_LINES]
+    return {
+        "watched_s": total,
+        "samples": stacks.samples,
+        **{f"{name}_share": min(1.0, seconds / total) for name, seconds in spent.items()},
+        "starved_share": None if stacks.starved_s is None else min(1.0, stacks.starved_s / total),
+        "sharded": any(_SHARDED.search(frame) for frame in stacks.frames),
+        "lines": tuple(_line(spot, lines[spot], total) for spot in most if lines[spot][0] > 0),
+    }
+
+
+def _part(one: SampledStack, evaluates: frozenset[str]) -> tuple[str, float]:
+    """What a stack is part of, and the seconds of it in which it waited for other ranks."""
+    if _is_collective(one.frames):
+        return "wait", one.seconds
+    if one.phase == "eval" or not evaluates.isdisjoint(one.frames):
+        return "evaluation", 0.0
+    if one.phase == "data":
+        return "data", 0.0
+    if one.phase == "backward":
+        # DDP reduces inside of it, and gives the thread nothing else to wait for.
+        return "backward", max(0.0, one.seconds - one.cpu_s)
+    texts = (*one.frames, one.source or "")
+    if any(_SAVE.search(text) for text in texts):
+        return "save", 0.0
+    if any(_LOG.search(text) for text in texts):
+        return "log", 0.0
+    return (one.phase if one.phase in _COMPUTES else "other"), 0.0
+
+
+def _is_collective(frames: tuple[str, ...]) -> bool:
+    known = [frame for frame in frames if not frame.startswith(_KERNEL) and not _WRAPPER.search(frame)]
+    return bool(known) and _COLLECTIVE.search(known[-1]) is not None
+
+
+def _line(spot: tuple[str, int | None, str | None], spent: Sequence[float], total: float) -> RankLine:
+    frame, line, source = spot
+    seconds, cpu_s = spent
+    state = "running" if cpu_s >= seconds / 2 else "waiting"
+    return RankLine(frame=frame, line=line, state=state, code=source, share=min(1.0, seconds / total))

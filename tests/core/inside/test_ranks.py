@@ -1,0 +1,175 @@
+"""The records of several processes become one of each rank, over the same window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.probe_lines import T0, line, training
+from tests.support.rank_lines import recorded, recorded_text
+from tests.support.stack_lines import told
+
+from gpudebug.core.inside import probe, stacks
+from gpudebug.core.inside.ranks import rank_evidence
+from gpudebug.core.records import RankEvidence, Window
+
+WINDOW = Window(start_s=10, end_s=30, samples=100, rule="steps")
+DDP = "parallel/distributed.py:DistributedDataParallel.forward"
+C10D = (
+    "distributed/c10d_logger.py:exception_logger.<locals>.wrapper",
+    "distributed/distributed_c10d.py:barrier",
+)
+
+
+def ranks(text: str, window: Window | None = WINDOW) -> tuple[RankEvidence, ...]:
+    return rank_evidence(probe.read_probe(text), stacks.read_stacks(text), window)
+
+
+def process(number: int, **more: Any) -> str:
+    return training(10 + number, rank=number, world_size=2, local_rank=number, **more)
+
+
+def seen(number: int, *entries: tuple[str, str, float, float], code: str = "x = f()") -> str:
+    """A line of stacks: phase, frames behind the program's (joined by blanks), seconds, CPU seconds."""
+    names = ["job/train.py:train", *dict.fromkeys(f for _, frames, *_ in entries for f in frames.split())]
+    rows = [
+        [phase, [0, *map(names.index, frames.split())], 7, seconds, cpu, round(20 * seconds)]
+        for phase, frames, seconds, cpu in entries
+    ]
+    total = sum(seconds for *_, seconds, _ in entries)
+    return told(
+        10 + number, 10.0, 30.0, s=total, cpu=0.0, n=round(20 * total), frames=names, stacks=rows,
+        code={"0:7": code}, starved=0.5,
+    )  # fmt: skip
+
+
+def test_each_rank_has_its_figures_of_the_window() -> None:
+    facts = {"device": "cpu", "threads": 2, "cpus": 8, "loaders": [{"workers": 3, "training": True}]}
+    first = process(0, per_step={"inputs_n": 64, "reads_s": 0.02, "h2d_s": 0.01, "cpu_s": 0.05}, cores=4.0)
+    first += line("facts", 10, 3, facts=facts)
+    one, two = ranks(first + process(1, node="b", visible="1", omp="2", slurm_cpus="4", met=3.0, boot="x"))
+    assert (one.rank, one.steps, one.device, one.threads, one.loader_workers) == (0, 300, "cpu", 2, 3)
+    assert one.steps_per_s == pytest.approx(10)
+    assert (one.inputs_per_step, one.read_share) == pytest.approx((64, 0.2))
+    assert (one.copy_share, one.cpu_cores, one.cores) == pytest.approx((0.1, 0.5, 4.0))
+    assert (two.rank, two.local_rank, two.node, two.visible) == (1, 1, "b", "1")
+    assert (two.omp, two.slurm_cpus, two.met_s) == ("2", "4", 3.0)
+    # Nothing is known of what was not reported: it is not 0.
+    assert (two.read_share, two.copy_share, two.inputs_per_step, two.wait_share) == (None,) * 4
+    assert (two.device, two.cores, two.loader_workers, two.samples) == (None,) * 4
+
+
+PARTS: dict[str, tuple[tuple[str, str, float, float], str]] = {
+    "wait": (("other", " ".join(C10D), 2.0, 0.0), ""),
+    "wait of DDP's own": (("forward", DDP, 2.0, 0.0), ""),
+    "wait for time in a collective": (("other", C10D[1] + " (kernel):socket", 2.0, 0.0), ""),
+    "wait in the backward": (("backward", "torch/_tensor.py:backward", 2.0, 0.0), ""),
+    "backward": (("backward", "torch/_tensor.py:backward", 2.0, 2.0), ""),
+    "forward": (("forward", f"{DDP} job/net.py:forward", 2.0, 0.0), ""),
+    "data": (("data", "data/dataloader.py:__next__", 2.0, 0.0), ""),
+    "optimizer": (("optimizer", "optim/sgd.py:step", 2.0, 2.0), ""),
+    "evaluation": (("eval", "job/net.py:forward", 2.0, 0.0), ""),
+    "save": (("other", "torch/serialization.py:save", 2.0, 0.0), ""),
+    "save by its line": (("other", "io/files.py:f", 2.0, 0.0), "torch.save(state, path)"),
+    "log": (("other", "logging/__init__.py:Logger.info", 2.0, 0.0), ""),
+    "other": (("other", "job/plot.py:dream", 2.0, 0.0), ""),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_a_stack_is_part_of(part: str) -> None:
+    entry, code = PARTS[part]
+    text = (
+        process(0)
+        + process(1)
+        + seen(0, entry, ("backward", "torch/_tensor.py:backward", 2.0, 2.0), code=code or "x")
+    )
+    (one, _) = ranks(text)
+    name = part.split(maxsplit=1)[0]
+    share = getattr(one, f"{name}_share")
+    assert share == pytest.approx(1.0 if name == "backward" else 0.5)
+    shares = [value for key, value in one if key.endswith("_share") and value is not None]
+    assert sum(shares) - (one.starved_share or 0.0) == pytest.approx(1.0)
+
+
+def test_what_a_step_takes_without_the_waits() -> None:
+    waits = seen(0, ("other", C10D[1], 3.0, 0.0), ("other", "job/f.py:f", 1.0, 1.0))
+    (one, _) = ranks(process(0) + process(1) + waits)
+    assert one.wait_share == pytest.approx(0.75)
+    assert one.own_s == pytest.approx(0.1 * 0.25)
+    assert [(found.frame, found.line, found.share) for found in one.lines] == [
+        ("job/train.py:train", 7, 0.25)
+    ]
+
+
+def test_a_thread_that_was_hardly_seen_has_no_shares() -> None:
+    (one, _) = ranks(process(0) + process(1) + seen(0, ("other", "job/f.py:f", 0.5, 0.0)))
+    assert (one.wait_share, one.lines, one.own_s) == (None, (), None)
+
+
+def test_sharded_weights_are_seen() -> None:
+    frame = "fsdp/_runtime_utils.py:_pre_forward"
+    one, two = ranks(process(0) + process(1) + seen(0, ("forward", frame, 2.0, 0.0)))
+    assert (one.sharded, two.sharded) == (True, None)
+    assert one.wait_share == 1.0
+
+
+def test_one_process_alone_is_no_rank_and_one_of_several_is() -> None:
+    assert ranks(training(1)) == ()
+    assert ranks("") == ()
+    (only,) = ranks(process(1))
+    assert (only.rank, only.world_size) == (1, 2)
+
+
+def test_a_rank_with_another_clock_counts_by_its_own_steady_steps() -> None:
+    """Its host was started a day before the launch's, so that its times are far beyond the window's."""
+    other = "".join(
+        line(**{**entry, "at": entry["at"] + 86400})
+        for entry in _parsed(process(1, boot="b") + seen(1, ("other", C10D[1], 2.0, 0.0)))
+    )
+    one, two = ranks(process(0, boot="a") + other)
+    assert (one.own_clock, two.own_clock) == (False, True)
+    assert (two.start_s, two.last_step_s) == (None, None)
+    assert two.steps_per_s == pytest.approx(10)
+    assert one.steps_per_s == pytest.approx(10)
+
+
+def _parsed(text: str) -> list[dict[str, Any]]:
+    import json
+
+    lines = [json.loads(one) for one in text.splitlines()]
+    moved = {"since": 86400.0}
+    return [
+        {
+            **{k: v + moved.get(k, 0.0) if k in moved else v for k, v in one.items() if k != "t"},
+            "at": one["t"] - T0,
+        }
+        for one in lines
+    ]
+
+
+def test_a_rank_that_died_has_what_it_reported_until_then() -> None:
+    text = recorded_text("river_levels").splitlines(keepends=True)
+    whole = recorded("river_levels")
+    dead = whole[3].pid
+    cut = [one for at, one in enumerate(text) if f'"pid":{dead},' not in one or at < len(text) / 2]
+    after = rank_evidence(
+        probe.read_probe("".join(cut)),
+        stacks.read_stacks("".join(cut)),
+        Window(start_s=20, end_s=55, samples=9, rule="steps"),
+    )
+    assert [one.rank for one in after] == [0, 1, 2, 3]
+    assert after[3].steps < whole[3].steps
+    assert (after[3].last_step_s or 0) < (whole[3].last_step_s or 0) - 10
+
+
+def test_shares_of_a_real_job_are_of_all_that_was_seen() -> None:
+    for one in recorded("bird_calls"):
+        known = [
+            value
+            for name, value in one
+            if name.endswith("_share") and name not in ("starved_share", "read_share", "copy_share")
+        ]
+        assert sum(known) == pytest.approx(1.0, abs=0.001)
+        assert one.samples is not None
+        assert one.samples > 100

@@ -1,0 +1,54 @@
+"""Where a process runs and what it may use."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support.probed import PROBE
+
+sys.path.append(str(PROBE))
+
+from gpudebug_probe import surroundings
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"),
+    [
+        ("150000 100000\n", 1.5),
+        ("max 100000\n", None),
+        ("", None),
+        (None, None),
+        ("1 0", None),
+        ("a b", None),
+    ],
+)
+def test_a_quota_of_the_control_group_is_in_cores(text: str | None, cores: float | None) -> None:
+    assert surroundings._quota(text) == cores
+
+
+def test_the_smaller_of_affinity_and_quota_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    for quota, cores in (("50000 100000", 0.5), ("900000 100000", 4.0), (None, 4.0)):
+        monkeypatch.setattr(surroundings, "_read", lambda _, quota=quota: quota)
+        assert surroundings.cores() == cores
+
+
+def test_what_is_not_set_is_unknown_and_slurm_names_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in surroundings.VARIABLES.values():
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SLURMD_NODENAME", "gpu017")
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "8" * 999)
+    found = surroundings.surroundings()
+    assert (found["node"], found["visible"], found["omp"]) == ("gpu017", None, None)
+    assert len(found["slurm_cpus"]) == surroundings.LONGEST
+    monkeypatch.delenv("SLURMD_NODENAME")
+    assert surroundings.surroundings()["node"] == os.uname().nodename
+
+
+def test_the_clock_is_named_by_the_boot() -> None:
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    expected = boot.read_text().strip() if boot.is_file() else None
+    assert surroundings.surroundings()["boot"] == expected
