@@ -187,7 +187,7 @@ ROOMS = {
         catalogue: change command config errors inside records text yaml
         trainlog: command errors records redaction statistics text words yaml
         samples: errors records statistics trainlog
-        hardware:
+        hardware: answers records samples
         evidence: command inside records samples statistics trainlog words
         verdict: change command inside records redaction samples statistics text words
         compare: answers command errors inside records statistics trainlog verdict words

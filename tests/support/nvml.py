@@ -9,8 +9,9 @@ procs (a file of PIDs, read at each call), procs_error. With `account=FILE` of t
 does not say of utilisation, power, energy, memory and processes is what the stand-in of CUDA did (cuda.py).
 Keys of the driver: count, driver, period, init_error, no_samples=1, dry=1 (no samples while a GPU is at
 0 %), doubles=1, unsupported (memory, utilization, samples, power, clocks, temperature, throttle, energy,
-mig_mode, processes, power_limit, app_clocks), lost_at, hang_at, crash_at (-1: while loading) with
-hang_times and crash_times, error with error_at and error_until, slow (seconds a call takes).
+mig_mode, processes, power_limit, app_clocks), denied (the same names), lost_at, hang_at, crash_at (-1:
+while loading) with hang_times and crash_times, error with error_at and error_until, slow (seconds a call
+takes).
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ def test_the_gpus_come_in_cudas_own_order(tmp_path: Path) -> None:
 
 def test_without_the_library_or_a_gpu_there_is_no_cuda(tmp_path: Path) -> None:
     (tmp_path / cuda.LIBRARY).touch()
-    with pytest.raises(cudaload.NoCudaError, match="cannot be loaded"):
+    with pytest.raises(cudaload.NoGpuError, match="cannot be loaded"):
         cudaload.seen({**nvml.environment(tmp_path)})
     env = cuda.standin(tmp_path)
-    with pytest.raises(cudaload.NoCudaError, match="CUDA_ERROR_NO_DEVICE"):
+    with pytest.raises(cudaload.NoGpuError, match="CUDA_ERROR_NO_DEVICE"):
         cudaload.seen({**env, "CUDA_VISIBLE_DEVICES": ""})
 
 

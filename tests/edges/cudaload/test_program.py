@@ -75,7 +75,7 @@ def test_copies_that_come_back_changed_are_not_the_same(tmp_path: Path) -> None:
 
 def test_as_a_training_it_logs_steps_and_a_loss_that_falls(tmp_path: Path) -> None:
     done = subprocess.run(
-        cudaload.command("train", "0.5", "0.8"),
+        cudaload.command("train", "0.01", "0.8"),
         env=cuda.standin(tmp_path),
         capture_output=True,
         text=True,

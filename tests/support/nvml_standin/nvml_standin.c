@@ -84,7 +84,7 @@ struct unit { int gpu, mig; };
 static struct gpu gpus[MAX_GPUS];
 static struct unit units[MAX_GPUS][MAX_MIG + 1];
 static struct {
-    char version[64], unsupported[512];
+    char version[64], unsupported[512], denied[512];
     int count, init_error, no_samples, dry, doubles, crash_times, hang_times;
     double period, lost_at, hang_at, crash_at, error_at, error_until, slow;
     int error;
@@ -171,6 +171,7 @@ static void set_driver(const char *key, const char *value) {
     if (!strcmp(key, "account")) account = open_account(value);
     else if (!strcmp(key, "driver")) snprintf(driver.version, sizeof driver.version, "%s", value);
     else if (!strcmp(key, "unsupported")) snprintf(driver.unsupported, sizeof driver.unsupported, ",%s,", value);
+    else if (!strcmp(key, "denied")) snprintf(driver.denied, sizeof driver.denied, ",%s,", value);
     else { fprintf(stderr, "nvml_standin: unknown key %s\n", key); exit(99); }
 }
 
@@ -248,11 +249,13 @@ static nvmlReturn_t trouble(nvmlDevice_t unit) {
     return NVML_SUCCESS;
 }
 
-static int unsupported(const char *what) {
+static int in_list(const char *list, const char *what) {
     char word[64];
     snprintf(word, sizeof word, ",%s,", what);
-    return strstr(driver.unsupported, word) != NULL;
+    return strstr(list, word) != NULL;
 }
+
+static int unsupported(const char *what) { return in_list(driver.unsupported, what); }
 
 static nvmlReturn_t allow(nvmlDevice_t unit, const char *what) {
     nvmlReturn_t found = trouble(unit);
@@ -260,6 +263,7 @@ static nvmlReturn_t allow(nvmlDevice_t unit, const char *what) {
     if (driver.slow > 0) usleep((useconds_t)(driver.slow * 1e6));
     /* A GPU in MIG mode, and each of its parts, answers for memory only. */
     if (gpus[unit->gpu].mig && strcmp(what, "memory")) return NVML_ERROR_NOT_SUPPORTED;
+    if (in_list(driver.denied, what)) return NVML_ERROR_NO_PERMISSION;
     return unsupported(what) ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
 }
 

@@ -29,7 +29,7 @@ class CudaSeen(NamedTuple):
     uuids: tuple[str, ...]
 
 
-class NoCudaError(DeviceError):
+class NoGpuError(DeviceError):
     """There is no CUDA here to speak of: its library is missing, or it finds no GPU."""
 
     exit_code = 2
@@ -48,7 +48,7 @@ def load_command(phases: Sequence[Phase]) -> tuple[str, ...]:
 
 
 def seen(env: Mapping[str, str], patience: float = _PATIENCE_S) -> CudaSeen:
-    """Ask CUDA, as a program started in `env` would. NoCudaError without it, DeviceError if it is broken."""
+    """Ask CUDA, as a program started in `env` would. NoGpuError without it, DeviceError if it is broken."""
     child = subprocess.Popen(
         command("describe"),
         env=dict(env),
@@ -71,7 +71,7 @@ def seen(env: Mapping[str, str], patience: float = _PATIENCE_S) -> CudaSeen:
     if answer["error"] is None:
         return CudaSeen(answer["cuda"], tuple(answer["uuids"]))
     if answer["absent"]:
-        raise NoCudaError(
+        raise NoGpuError(
             answer["error"], next="install the NVIDIA driver, or in a container start it with `--gpus all`"
         )
     raise DeviceError(f"CUDA does not start: {answer['error']}", next=_CHECK)

@@ -28,6 +28,7 @@ _TIMER_S = 0.05
 _COPIED_MB = 32
 _HELD_BYTES = 256 << 20
 _LOGGED_S = 0.25
+_STEP_S = 0.004
 
 
 class _Truth:
@@ -74,26 +75,26 @@ def load(text: str) -> int:
             _phase(truth, phase, opened)
         for device in opened.values():
             device.close()
-    except (CudaError, OSError) as error:
+    except CudaError as error:
         truth.write("failed", message=str(error))
         return 1
     truth.write("end")
     return 0
 
 
-def train(duty: float, seconds: float) -> int:
-    """Keep the first GPU busy for a share of the time, and log steps and a loss as a training does."""
-    (device,) = Cuda().devices()[:1]
+def train(wait: float, seconds: float) -> int:
+    """Work on the first GPU and wait `wait` s, in turn; log steps and a loss as a training does."""
+    device = Cuda().devices()[0]
     device.open()
     began, step = time.monotonic(), 0
     logged = began
     while (now := time.monotonic()) - began < seconds:
-        device.run(WORK, duty * PERIOD_S)
+        device.run(WORK, _STEP_S)
+        time.sleep(wait)
         step += 1
         if now - logged >= _LOGGED_S:
             logged = now
             print(f"step {step} loss {1 / (1 + 0.01 * step):.6f}", flush=True)
-        time.sleep(max(0.0, now + PERIOD_S - time.monotonic()))
     device.close()
     return 0
 
@@ -164,13 +165,13 @@ def _keep_busy(truth: _Truth, phase: Phase, one: Load, device: CudaDevice, ends:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`describe`, `load PHASES` or `train DUTY SECONDS`."""
+    """`describe`, `load PHASES` or `train WAIT SECONDS`."""
     match arguments:
         case ["describe"]:
             return describe()
         case ["load", text]:
             return load(text)
-        case ["train", duty, seconds]:
-            return train(float(duty), float(seconds))
+        case ["train", wait, seconds]:
+            return train(float(wait), float(seconds))
         case _:
             return 2
