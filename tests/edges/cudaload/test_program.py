@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tests.support import cuda, nvml
 
 from gpudebug.core.hardware.plan import Load, Phase
 from gpudebug.edges import cudaload
+from gpudebug.edges.cudaload import driver
 
 PHASES = (Phase("idle", 0.1), Phase("work 50", 1.3, (Load(nvml.uuid(0), "work", 0.5),)))
 
@@ -58,7 +60,6 @@ def test_two_gpus_work_at_the_same_time(tmp_path: Path) -> None:
     [
         ("bad_ptx=1", "ptxas application ptx input, line 3; error : made up"),
         ("launch_error=2", "cuLaunchKernel: CUDA_ERROR_OUT_OF_MEMORY"),
-        ("no_uuid=1", "the driver has no such function"),
         ("vanish_at=0.7", "CUDA_ERROR_UNKNOWN (CUDA error 999)"),
     ],
 )
@@ -66,6 +67,52 @@ def test_a_call_that_fails_is_named_and_ends_it(tmp_path: Path, script: str, sai
     lines = printed(cuda.standin(tmp_path, script), status=1)
     assert lines[-1]["kind"] == "failed"
     assert said in lines[-1]["message"]
+
+
+CALLS = (
+    "cuInit",
+    "cuDeviceGetCount",
+    "cuDeviceGet",
+    "cuDeviceGetUuid_v2",
+    "cuDeviceGetAttribute",
+    "cuDevicePrimaryCtxSetFlags_v2",
+    "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuCtxSetCurrent",
+    "cuCtxSynchronize",
+    "cuModuleLoadDataEx",
+    "cuModuleGetFunction",
+    "cuMemAlloc_v2",
+    "cuMemFree_v2",
+    "cuMemAllocHost_v2",
+    "cuMemFreeHost",
+    "cuMemcpyHtoD_v2",
+    "cuMemcpyDtoH_v2",
+    "cuLaunchKernel",
+    "cuEventCreate",
+    "cuEventRecord",
+    "cuEventElapsedTime",
+)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_each_call_of_the_driver_may_fail(tmp_path: Path, call: str) -> None:
+    short = Phase("work 50", 0.05, PHASES[1].loads)
+    lines = printed(cuda.standin(tmp_path, f"fail={call}"), short, status=1)
+    assert lines[-1]["kind"] == "failed"
+    assert lines[-1]["message"].startswith(f"{call}: CUDA_ERROR_UNKNOWN")
+
+
+def test_those_are_all_calls() -> None:
+    source = "".join(path.read_text() for path in Path(driver.__file__).parent.glob("*.py"))
+    older = set(driver._RENAMED.values())
+    named = set(re.findall(r'"(cu[A-Z]\w+)"', source)) - older
+    assert named == set(CALLS) | {"cuDriverGetVersion"}
+
+
+def test_a_driver_before_cuda_11_has_the_older_names(tmp_path: Path) -> None:
+    lines = printed(cuda.standin(tmp_path, older=True), Phase("idle", 0.01), PHASES[1])
+    assert lines[-1]["kind"] == "end"
 
 
 def test_copies_that_come_back_changed_are_not_the_same(tmp_path: Path) -> None:

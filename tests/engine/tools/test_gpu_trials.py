@@ -11,6 +11,8 @@ import pytest
 from tests.support import cuda
 from tests.support import gpu_recordings as made
 
+from gpudebug.core.answers.doctor import DoctorCheck
+from gpudebug.core.errors import BusyError, GpudebugError, InterruptedRun
 from gpudebug.core.hardware.machine import Gpu
 from gpudebug.edges import launcher
 from gpudebug.edges.launcher.interpreter import Asked
@@ -42,6 +44,22 @@ def test_a_campaign_that_cannot_run_fails_with_its_reason(gpu: None, monkeypatch
     monkeypatch.setenv("PATH", "/nowhere")
     check = gpu_trials._campaign(made.machine(), lambda live: None, 7.0)
     assert check.result == "failed" and check.found and check.next
+
+
+def test_a_gpu_that_another_took_meanwhile_is_unknown_and_ctrl_c_ends_all(
+    gpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopping(error: GpudebugError) -> DoctorCheck:
+        def stop(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(gpu_trials, "_validated", stop)
+        return gpu_trials._campaign(made.machine(), lambda live: None, 7.0)
+
+    assert stopping(BusyError("taken", next="wait")).result == "unknown"
+    assert stopping(GpudebugError("broken")).result == "failed"
+    with pytest.raises(InterruptedRun):
+        stopping(InterruptedRun("interrupted"))
 
 
 def test_without_pytorch_the_probe_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,13 +17,19 @@ enum {
     CUDA_ERROR_INVALID_DEVICE = 101, CUDA_ERROR_INVALID_PTX = 218, CUDA_ERROR_NOT_FOUND = 500, CUDA_ERROR_UNKNOWN = 999
 };
 
+#ifdef OLD_DRIVER
+#define cuDevicePrimaryCtxSetFlags_v2 cuDevicePrimaryCtxSetFlags
+#define cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxRelease
+#define cuDeviceGetUuid_v2 cuDeviceGetUuid
+#endif
+
 typedef int CUresult;
 typedef struct { char bytes[16]; } CUuuid;
 struct event { int gpu; double time; };
 struct kernel { char name[32]; };
 
 static struct account *account;
-static struct { int count, order[8], init_error, launch_error, no_uuid, bad_ptx, corrupt; double vanish_at, crash_at, slow; char uuids[8][64]; } script;
+static struct { int count, order[8], init_error, launch_error, bad_ptx, corrupt; double vanish_at, crash_at, slow; char uuids[8][64], fail[64]; } script;
 static int visible[8], visible_count;
 static double free_at[8], began;
 static __thread int current = -1;
@@ -62,11 +68,11 @@ static void read_script(void) {
         else if (!strcmp(word, "order")) for (int i = 0; i < 8 && *value; i++, value += value[1] ? 2 : 1) script.order[i] = *value - '0';
         else if (!strcmp(word, "init_error")) script.init_error = atoi(value);
         else if (!strcmp(word, "launch_error")) script.launch_error = atoi(value);
-        else if (!strcmp(word, "no_uuid")) script.no_uuid = atoi(value);
         else if (!strcmp(word, "bad_ptx")) script.bad_ptx = atoi(value);
         else if (!strcmp(word, "corrupt")) script.corrupt = atoi(value);
         else if (!strcmp(word, "vanish_at")) script.vanish_at = atof(value);
         else if (!strcmp(word, "crash_at")) script.crash_at = atof(value);
+        else if (!strcmp(word, "fail")) snprintf(script.fail, sizeof script.fail, "%s", value);
         else if (!strcmp(word, "slow")) script.slow = atof(value);
         else { fprintf(stderr, "cuda_standin: unknown key %s\n", word); exit(99); }
     }
@@ -110,26 +116,29 @@ static CUresult state(void) {
     return now >= script.vanish_at ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
 }
 
+/* The call that the script wants to fail does. */
+#define FAILS if (!strcmp(script.fail, __func__)) return CUDA_ERROR_UNKNOWN
+
 CUresult cuInit(unsigned int flags) {
     (void)flags;
     read_script();
+    FAILS;
     read_visible();
     if (!began) began = seconds();
     if (script.init_error) return script.init_error;
     return visible_count ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
-CUresult cuDriverGetVersion(int *out) { *out = 12040; return CUDA_SUCCESS; }
-CUresult cuDeviceGetCount(int *out) { *out = visible_count; return CUDA_SUCCESS; }
+CUresult cuDriverGetVersion(int *out) { FAILS; *out = 12040; return CUDA_SUCCESS; }
+CUresult cuDeviceGetCount(int *out) { FAILS; *out = visible_count; return CUDA_SUCCESS; }
 
-CUresult cuDeviceGet(int *out, int ordinal) {
+CUresult cuDeviceGet(int *out, int ordinal) { FAILS;
     if (ordinal < 0 || ordinal >= visible_count) return CUDA_ERROR_INVALID_DEVICE;
     *out = ordinal;
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetUuid_v2(CUuuid *out, int device) {
-    if (script.no_uuid) return CUDA_ERROR_NOT_FOUND;
+CUresult cuDeviceGetUuid_v2(CUuuid *out, int device) { FAILS;
     for (int i = 0; i < 16; i++) {
         unsigned int byte;
         sscanf(script.uuids[visible[device]] + 2 * i, "%2x", &byte);
@@ -138,7 +147,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *out, int device) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetAttribute(int *out, int attribute, int device) {
+CUresult cuDeviceGetAttribute(int *out, int attribute, int device) { FAILS;
     (void)device;
     switch (attribute) {
         case 16: *out = 108; return CUDA_SUCCESS;
@@ -156,18 +165,18 @@ CUresult cuGetErrorName(CUresult error, const char **out) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxSetFlags_v2(int device, unsigned int flags) { (void)device; (void)flags; return CUDA_SUCCESS; }
+CUresult cuDevicePrimaryCtxSetFlags_v2(int device, unsigned int flags) { FAILS; (void)device; (void)flags; return CUDA_SUCCESS; }
 
-CUresult cuDevicePrimaryCtxRetain(void **out, int device) {
+CUresult cuDevicePrimaryCtxRetain(void **out, int device) { FAILS;
     *out = (void *)(long)(device + 1);
     account->gpu[visible[device]].pid = getpid();
     return state();
 }
 
-CUresult cuDevicePrimaryCtxRelease_v2(int device) { account->gpu[visible[device]].pid = 0; return CUDA_SUCCESS; }
-CUresult cuCtxSetCurrent(void *context) { current = (int)(long)context - 1; return CUDA_SUCCESS; }
+CUresult cuDevicePrimaryCtxRelease_v2(int device) { FAILS; account->gpu[visible[device]].pid = 0; return CUDA_SUCCESS; }
+CUresult cuCtxSetCurrent(void *context) { FAILS; current = (int)(long)context - 1; return CUDA_SUCCESS; }
 
-CUresult cuModuleLoadDataEx(void **out, const void *image, unsigned int count, int *options, void **values) {
+CUresult cuModuleLoadDataEx(void **out, const void *image, unsigned int count, int *options, void **values) { FAILS;
     const char *text = image;
     *out = (void *)1;
     if (strncmp(text, ".version", 8) || !strstr(text, ".entry spin") || !strstr(text, ".entry work")) return CUDA_ERROR_INVALID_PTX;
@@ -177,28 +186,28 @@ CUresult cuModuleLoadDataEx(void **out, const void *image, unsigned int count, i
     return CUDA_ERROR_INVALID_PTX;
 }
 
-CUresult cuModuleGetFunction(void **out, void *module, const char *name) {
+CUresult cuModuleGetFunction(void **out, void *module, const char *name) { FAILS;
     (void)module;
     for (size_t i = 0; i < 2; i++) if (!strcmp(kernels[i].name, name)) { *out = &kernels[i]; return CUDA_SUCCESS; }
     return CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult cuMemAlloc_v2(unsigned long long *out, size_t bytes) {
+CUresult cuMemAlloc_v2(unsigned long long *out, size_t bytes) { FAILS;
     *out = (unsigned long long)(size_t)calloc(1, bytes > 1 << 20 ? 1 << 20 : bytes);
     account->gpu[visible[current]].memory += (double)bytes;
     return state();
 }
 
-CUresult cuMemFree_v2(unsigned long long memory) { free((void *)(size_t)memory); account->gpu[visible[current]].memory = 0; return CUDA_SUCCESS; }
-CUresult cuMemAllocHost_v2(void **out, size_t bytes) { *out = malloc(bytes); return CUDA_SUCCESS; }
-CUresult cuMemFreeHost(void *memory) { free(memory); return CUDA_SUCCESS; }
+CUresult cuMemFree_v2(unsigned long long memory) { FAILS; free((void *)(size_t)memory); account->gpu[visible[current]].memory = 0; return CUDA_SUCCESS; }
+CUresult cuMemAllocHost_v2(void **out, size_t bytes) { FAILS; *out = malloc(bytes); return CUDA_SUCCESS; }
+CUresult cuMemFreeHost(void *memory) { FAILS; free(memory); return CUDA_SUCCESS; }
 
-CUresult cuMemcpyHtoD_v2(unsigned long long to, const void *from, size_t bytes) {
+CUresult cuMemcpyHtoD_v2(unsigned long long to, const void *from, size_t bytes) { FAILS;
     memcpy((void *)(size_t)to, from, bytes > 1 << 20 ? 1 << 20 : bytes);
     return state();
 }
 
-CUresult cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t bytes) {
+CUresult cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t bytes) { FAILS;
     memcpy(to, (void *)(size_t)from, bytes > 1 << 20 ? 1 << 20 : bytes);
     if (script.corrupt) ((char *)to)[0] ^= 1;
     return state();
@@ -206,7 +215,7 @@ CUresult cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t bytes) {
 
 CUresult cuLaunchKernel(void *function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
                         unsigned int by, unsigned int bz, unsigned int shared, void *stream, void **params,
-                        void **extra) {
+                        void **extra) { FAILS;
     (void)gy; (void)gz; (void)by; (void)bz; (void)shared; (void)stream; (void)extra;
     const struct kernel *kernel = function;
     int gpu = visible[current];
@@ -226,20 +235,20 @@ CUresult cuLaunchKernel(void *function, unsigned int gx, unsigned int gy, unsign
     return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSynchronize(void) { wait_until(free_at[visible[current]]); return state(); }
-CUresult cuEventCreate(void **out, unsigned int flags) { (void)flags; *out = calloc(1, sizeof(struct event)); return state(); }
-CUresult cuEventDestroy_v2(void *event) { free(event); return CUDA_SUCCESS; }
+CUresult cuCtxSynchronize(void) { FAILS; wait_until(free_at[visible[current]]); return state(); }
+CUresult cuEventCreate(void **out, unsigned int flags) { FAILS; (void)flags; *out = calloc(1, sizeof(struct event)); return state(); }
+CUresult cuEventDestroy_v2(void *event) { FAILS; free(event); return CUDA_SUCCESS; }
 
-CUresult cuEventRecord(void *event, void *stream) {
+CUresult cuEventRecord(void *event, void *stream) { FAILS;
     double now = seconds(), done = free_at[visible[current]];
     (void)stream;
     ((struct event *)event)->time = done > now ? done : now;
     return state();
 }
 
-CUresult cuEventSynchronize(void *event) { wait_until(((struct event *)event)->time); return state(); }
+CUresult cuEventSynchronize(void *event) { FAILS; wait_until(((struct event *)event)->time); return state(); }
 
-CUresult cuEventElapsedTime(float *out, void *first, void *last) {
+CUresult cuEventElapsedTime(float *out, void *first, void *last) { FAILS;
     *out = (float)((((struct event *)last)->time - ((struct event *)first)->time) * 1e3);
     return CUDA_SUCCESS;
 }

@@ -19,6 +19,12 @@ _BLOCKING_SYNC = 4
 _ERROR_LOG, _ERROR_LOG_SIZE = 5, 6
 _LOG_BYTES = 4096
 _NO_DEVICE = 100
+# Names of CUDA 11 and what older drivers export in their place, with the same arguments.
+_RENAMED = {
+    "cuDevicePrimaryCtxSetFlags_v2": "cuDevicePrimaryCtxSetFlags",
+    "cuDevicePrimaryCtxRelease_v2": "cuDevicePrimaryCtxRelease",
+    "cuDeviceGetUuid_v2": "cuDeviceGetUuid",
+}
 
 
 class CudaError(Exception):
@@ -27,6 +33,7 @@ class CudaError(Exception):
     def __init__(self, call: str, code: int, text: str) -> None:
         super().__init__(f"{call}: {text} (CUDA error {code})")
         self.code = code
+        self.text = text
 
     @property
     def no_device(self) -> bool:
@@ -50,10 +57,11 @@ class Cuda:
 
     def __call__(self, name: str, *arguments: object) -> None:
         """Call a function of the driver by its exported name. CudaError if it fails or is missing."""
-        try:
-            function = getattr(self._library, name)
-        except AttributeError:
-            raise CudaError(name, 0, "the driver has no such function") from None
+        function = getattr(self._library, name, None) or getattr(
+            self._library, _RENAMED.get(name, name), None
+        )
+        if function is None:
+            raise CudaError(name, 0, "the driver has no such function")
         code = function(*arguments)
         if code:
             raise CudaError(name, code, self._name_of(code))
@@ -88,10 +96,7 @@ class CudaDevice:
     def _uuid(self) -> str:
         """32 hexadecimal digits; of a MIG device its own, which only the newer call gives."""
         found = (ctypes.c_ubyte * 16)()
-        try:
-            self._cuda("cuDeviceGetUuid_v2", byref(found), self._device)
-        except CudaError:
-            self._cuda("cuDeviceGetUuid", byref(found), self._device)
+        self._cuda("cuDeviceGetUuid_v2", byref(found), self._device)
         return bytes(found).hex()
 
     def open(self) -> None:
@@ -132,7 +137,7 @@ class CudaDevice:
             )
         except CudaError as error:
             said = log.value.decode("ascii", "replace").strip().replace("\n", "; ")
-            raise CudaError("cuModuleLoadDataEx", error.code, said or str(error)) from None
+            raise CudaError("cuModuleLoadDataEx", error.code, said or error.text) from None
         return module
 
     def run(self, kernel: str, seconds: float) -> float:

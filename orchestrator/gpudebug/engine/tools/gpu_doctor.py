@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudebug.core.answers.doctor import DoctorCheck, GpuDoctorAnswer
-from gpudebug.core.errors import BusyError
+from gpudebug.core.errors import BusyError, InterruptedRun
 from gpudebug.core.hardware.gpu_checks import unknown
 from gpudebug.core.hardware.machine import Gpu, Machine
 from gpudebug.core.hardware.plan import schedule
 from gpudebug.core.hardware.table import checks_of
+from gpudebug.core.words import Outcome
 from gpudebug.edges import cudaload, devices, store, temporary
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure
@@ -93,6 +94,8 @@ def _recorded(directory: Path, machine: Machine, report: Report, plan: GpuPlan) 
         with devices_held([bench], directory, "gpudebug doctor --gpu") as (bench,):
             measured = measure(bench, job)
         record, run = measured.record, measured.folder.path
+        if record.outcome is Outcome.INTERRUPTED:
+            raise InterruptedRun("interrupted: no bundle was written", next="gpudebug doctor --gpu")
         recorded = RunTexts(*(_text(run / name) for name in FILES))
     return machine._replace(outcome=str(record.outcome), reason=record.reason), recorded
 

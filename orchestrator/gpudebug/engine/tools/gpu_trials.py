@@ -12,7 +12,7 @@ from pathlib import Path
 from gpudebug import demo
 from gpudebug.core.answers.doctor import DoctorCheck
 from gpudebug.core.answers.next import NextAnswer
-from gpudebug.core.errors import GpudebugError
+from gpudebug.core.errors import BusyError, GpudebugError, InterruptedRun
 from gpudebug.core.hardware.gpu_checks import unknown
 from gpudebug.core.hardware.machine import Machine
 from gpudebug.core.hardware.probe_check import NAME, probe_check
@@ -70,11 +70,20 @@ def _campaign(machine: Machine, report: Report, run_s: float) -> DoctorCheck:
         try:
             answer = _validated(made.path, gpu.uuid, report, run_s)
         except GpudebugError as e:
-            return DoctorCheck(_CAMPAIGN, "failed", e.message, e.next)
+            return _stopped(_CAMPAIGN, e)
     found = f"{answer.action}: {answer.verdict or 'no verdict'}: {answer.why}"
     if answer.verdict == "VALIDATED":
         return DoctorCheck(_CAMPAIGN, "ok", found)
     return DoctorCheck(_CAMPAIGN, "failed", found, "attach the bundle to a report")
+
+
+def _stopped(name: str, error: GpudebugError) -> DoctorCheck:
+    """A trial that could not run: unknown if another has taken the GPU meanwhile. An interruption goes on."""
+    if isinstance(error, InterruptedRun):
+        raise error
+    if isinstance(error, BusyError):
+        return unknown(name, error.message, error.next)
+    return DoctorCheck(name, "failed", error.message, error.next)
 
 
 def _validated(folder: Path, uuid: str, report: Report, run_s: float) -> NextAnswer:
@@ -127,7 +136,9 @@ def _probe(machine: Machine, report: Report) -> DoctorCheck:
                 timeout=_TORCH_S,
             )
         except GpudebugError as e:
-            return DoctorCheck(NAME, "failed", e.message, e.next)
+            return _stopped(NAME, e)
+    if answer.outcome == "INTERRUPTED":
+        raise InterruptedRun("interrupted: no bundle was written", next="gpudebug doctor --gpu")
     if answer.outcome != "COMPLETED":
         said = "; ".join(answer.failure.lines[-1:]) if answer.failure else answer.why
         return unknown(NAME, f"PyTorch did not train on the GPU: {answer.outcome}, {said}")
