@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
 from pathlib import Path
 
 import pytest
 from tests.support import gpu_recordings as made
+from tests.support.places import DATA
 
 from gpudebug.core.answers.doctor import DoctorCheck
 from gpudebug.core.errors import StoreError
 from gpudebug.core.hardware.table import checks_of
 from gpudebug.engine.tools.gpu_bundle import NAME, RunTexts, read_bundle, write_bundle
 
+BUNDLES = sorted((DATA / "gpu_bundles").glob("*.tar.gz"))
 CHECKS = (DoctorCheck("load", "failed", "cannot read /home/anna/x", "see `ls -l /dev/nvidia*`"),)
+
+
+@pytest.mark.parametrize("path", BUNDLES, ids=lambda path: path.name)
+def test_a_bundle_of_a_report_gives_its_table_again(path: Path) -> None:
+    with tarfile.open(path) as archive:
+        stored = json.load(archive.extractfile("gpudebug-gpu/checks.json") or pytest.fail("no checks"))
+    again = [(check.name, check.result) for check in checks_of(*read_bundle(path))]
+    # What was run after the loads is not in the recording.
+    after = {"probe", "campaign"}
+    assert again == [(c["name"], c["result"]) for c in stored if c["name"] not in after]
 
 
 def test_nothing_in_it_names_card_person_path_or_time(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,10 @@ from tests.support import cuda, nvml
 from tests.support.campaigns import gpudebug
 from tests.support.gpu_doctor import diagnosed
 
+from gpudebug.core.errors import InterruptedRun
 from gpudebug.core.hardware.table import checks_of
+from gpudebug.core.words import Outcome
+from gpudebug.engine.tools import gpu_doctor
 from gpudebug.engine.tools.gpu_bundle import NAME, read_bundle
 
 # What only a busy host decides: how punctual the sampler was.
@@ -138,6 +143,29 @@ def test_a_bundle_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("mine")
     done = gpudebug(tmp_path, "doctor", "--gpu", env=cuda.standin(tmp_path)).expect(1)
     assert "is there already" in done.err and (tmp_path / NAME).read_text() == "mine"
+
+
+def test_an_interruption_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    for name, value in {**cuda.standin(tmp_path), "GPUDEBUG_LOCK_DIR": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    record = SimpleNamespace(outcome=Outcome.INTERRUPTED, reason="from the keyboard")
+    ended = SimpleNamespace(record=record, folder=SimpleNamespace(path=here))
+    monkeypatch.setattr(gpu_doctor, "measure", lambda bench, job: ended)
+    with pytest.raises(InterruptedRun):
+        gpu_doctor.gpu_doctor(here, lambda live: None, gpu_doctor.GpuPlan())
+    assert list(here.iterdir()) == []
+
+
+def test_a_gpu_that_a_campaign_holds_is_left_alone(tmp_path: Path) -> None:
+    env = {**cuda.standin(tmp_path), "GPUDEBUG_LOCK_DIR": str(tmp_path)}
+    lock = tmp_path / f"{nvml.uuid(0)}.lock"
+    with open(lock, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        done = gpudebug(tmp_path, "doctor", "--gpu", env=env).expect(6)
+    assert "is in use" in done.err and not (tmp_path / NAME).exists()
 
 
 def test_where_cuda_uses_another_gpu_than_is_sampled_nothing_is_loaded(tmp_path: Path) -> None:
