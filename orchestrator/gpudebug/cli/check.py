@@ -86,12 +86,15 @@ def doctor(
 
 
 def _gpu_doctor(folder: Path) -> DoctorAnswer:
+    from functools import partial
+
+    from gpudebug.engine.tools.doctor import startable
     from gpudebug.engine.tools.gpu_doctor import GpuPlan, gpu_doctor
     from gpudebug.engine.tools.gpu_trials import trials
     from gpudebug.terminal.live import LiveLine
 
     with LiveLine() as live:
-        return gpu_doctor(folder, live, GpuPlan(trials=trials))
+        return gpu_doctor(folder, live, GpuPlan(trials=partial(trials, startable(folder))))
 
 
 @app.command(epilog="Example: gpudebug verify --json")

@@ -64,7 +64,7 @@ def test_a_gpu_that_another_took_meanwhile_is_unknown_and_ctrl_c_ends_all(
 
 def test_without_pytorch_the_probe_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launcher, "ask", lambda path, env: Asked("3.11.0", {}))
-    check = gpu_trials._probe(made.machine(), lambda live: None)
+    check = gpu_trials._probe([sys.executable], lambda live: None)
     assert check.result == "unknown" and "no PyTorch" in check.found and check.next
 
 
@@ -73,5 +73,5 @@ def test_a_pytorch_that_cannot_use_the_gpu_is_unknown_too(gpu: None) -> None:
     asked = launcher.ask(sys.executable, os.environ)
     if asked is None or "torch" not in asked.packages:
         pytest.skip("no PyTorch here")
-    check = gpu_trials._probe(made.machine(), lambda live: None)
+    check = gpu_trials._probe([sys.executable], lambda live: None)
     assert check.result == "unknown" and "did not train on the GPU: CRASHED" in check.found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -55,10 +55,10 @@ sys.exit(program.train(options.wait, options.seconds))
 """
 
 
-def trials(machine: Machine, report: Report, run_s: float = RUN_S) -> Iterator[DoctorCheck]:
-    """The probe's check, and the campaign's on the first GPU: runs of `run_s` seconds."""
-    yield _probe(machine, report)
-    yield _campaign(machine, report, run_s)
+def trials(pythons: Sequence[str], machine: Machine, report: Report) -> Iterator[DoctorCheck]:
+    """The probe's check in the first of `pythons` that has PyTorch, and the campaign's on the first GPU."""
+    yield _probe(pythons, report)
+    yield _campaign(machine, report, RUN_S)
 
 
 def _campaign(machine: Machine, report: Report, run_s: float) -> DoctorCheck:
@@ -114,14 +114,16 @@ def _validated(folder: Path, uuid: str, report: Report, run_s: float) -> NextAns
     return answer
 
 
-def _probe(machine: Machine, report: Report) -> DoctorCheck:
-    """The probe in a PyTorch program, in gpudebug's own Python if that has PyTorch."""
-    asked = launcher.ask(sys.executable, os.environ)
-    if asked is None or "torch" not in asked.packages:
+def _probe(pythons: Sequence[str], report: Report) -> DoctorCheck:
+    """The probe in a PyTorch program."""
+    python = next(
+        (p for p in pythons if (asked := launcher.ask(p, os.environ)) and "torch" in asked.packages), None
+    )
+    if python is None:
         return unknown(
             NAME,
-            "no PyTorch in gpudebug's own Python, so copies, events and waits were not counted",
-            "install gpudebug beside the training's PyTorch and run this again",
+            f"no PyTorch in {' or '.join(pythons)}, so copies, events and waits were not counted",
+            "install gpudebug beside the training's PyTorch, or run this in a campaign whose Python has it",
         )
     program = resources.files(demo).joinpath("cuda_train.py").read_text("utf-8")
     with temporary.workplace("gpudebug-probe-") as made:
@@ -129,7 +131,7 @@ def _probe(machine: Machine, report: Report) -> DoctorCheck:
         try:
             answer = sample(
                 made.path,
-                (sys.executable, "train.py", str(_STEPS)),
+                (python, "train.py", str(_STEPS)),
                 report,
                 output=Path("probe.csv"),
                 device="nvml",
