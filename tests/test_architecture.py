@@ -188,6 +188,7 @@ ROOMS = {
         trainlog: command errors records redaction statistics text words yaml
         samples: errors records statistics trainlog
         recordings: errors samples trainlog
+        hardware: answers records samples
         evidence: command inside records samples statistics trainlog words
         verdict: change command inside records redaction samples statistics text words
         compare: answers command errors inside records statistics trainlog verdict words
@@ -629,6 +630,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.mcp.server": "mcp/test_mcp.py",
     "gpudebug.edges.git.grounds": "edges/git/test_address.py",
     "gpudebug.edges.git.indexes": "edges/git/test_kept.py",
+    "gpudebug.edges.cudaload.driver": "edges/cudaload/test_program.py",
     "gpudebug.terminal.analyze": "engine/tools/analyze/test_analyze.py",
     "gpudebug.terminal.catalogue": "engine/diagnosis/test_catalogue_view.py",
     "gpudebug.terminal.colours": "terminal/test_gates.py",

@@ -6,12 +6,13 @@ mem_util (percent), mem_used, mem_total (MiB), power (W), sm_clock, mem_clock (M
 throttle (mask), mig (number of parts), linear=1 (interpolate), before (utilisation before the driver
 was loaded), lost_at, handle_error, name (`_` for a space), uuid, power_limit (W), app_sm, app_mem (MHz),
 link_gen, link_width, link_max (PCIe),
-procs (a file of PIDs, read at each call), procs_error. Keys of the driver: count, driver,
-period, init_error, no_samples=1, dry=1 (no samples while a GPU is at 0 %), doubles=1, unsupported
-(memory, utilization, samples, power, clocks, temperature, throttle, energy, mig_mode, processes,
-power_limit, app_clocks, link), lost_at,
-hang_at, crash_at (-1: while loading) with hang_times and crash_times, error with error_at and
-error_until, slow (seconds a call takes).
+procs (a file of PIDs, read at each call), procs_error. With `account=FILE` of the driver, what a script
+does not say of utilisation, power, energy, memory and processes is what the stand-in of CUDA did (cuda.py).
+Keys of the driver: count, driver, period, init_error, no_samples=1, dry=1 (no samples while a GPU is at
+0 %), doubles=1, unsupported (memory, utilization, samples, power, clocks, temperature, throttle, energy,
+mig_mode, processes, power_limit, app_clocks, link), denied (the same names), lost_at, hang_at, crash_at (-1:
+while loading) with hang_times and crash_times, error with error_at and error_until, slow (seconds a call
+takes).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent / "nvml_standin" / "nvml_standin.c"
+ACCOUNT = SOURCE.with_name("account.h")
 LIBRARY = "libnvidia-ml.so.1"
 
 
@@ -38,19 +40,26 @@ def uuid(index: int) -> str:
 @functools.cache
 def build(*defines: str) -> Path:
     """The folder that holds the compiled stand-in; skips the test where there is no C compiler."""
+    return compiled(SOURCE, LIBRARY, *defines)
+
+
+def compiled(source: Path, name: str, *defines: str) -> Path:
+    """The folder that holds the library `name` made of `source`; skips the test without a C compiler."""
     compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler: the driver stand-in cannot be built")
-    digest = hashlib.sha256(SOURCE.read_bytes() + repr(defines).encode()).hexdigest()[:16]
-    folder = Path(tempfile.gettempdir()) / f"gpudebug-nvml-standin-{os.getuid()}-{digest}"
+    digest = hashlib.sha256(source.read_bytes() + ACCOUNT.read_bytes() + repr(defines).encode()).hexdigest()[
+        :16
+    ]
+    folder = Path(tempfile.gettempdir()) / f"gpudebug-driver-standin-{os.getuid()}-{digest}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
         pytest.skip(f"{folder} belongs to another user")
-    library = folder / LIBRARY
+    library = folder / name
     if not library.exists():
-        beside = folder / f"{LIBRARY}.{os.getpid()}"
+        beside = folder / f"{name}.{os.getpid()}"
         flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", *(f"-D{name}" for name in defines)]
-        subprocess.run([compiler, *flags, "-o", beside, SOURCE], check=True)
+        subprocess.run([compiler, *flags, "-o", beside, source], check=True)
         beside.replace(library)
     return folder
 
@@ -59,7 +68,7 @@ def standin(folder: Path, script: str, *defines: str) -> dict[str, str]:
     """The environment in which NVML answers by `script`, which is written into `folder`."""
     path = folder / "nvml-script"
     path.write_text(script)
-    return _environment(build(*defines), NVML_STANDIN=str(path))
+    return environment(build(*defines), NVML_STANDIN=str(path))
 
 
 def no_driver(folder: Path) -> dict[str, str]:
@@ -67,10 +76,10 @@ def no_driver(folder: Path) -> dict[str, str]:
     empty = folder / "no-driver"
     empty.mkdir(exist_ok=True)
     (empty / LIBRARY).touch()
-    return _environment(empty)
+    return environment(empty)
 
 
-def _environment(libraries: Path, **more: str) -> dict[str, str]:
+def environment(libraries: Path, **more: str) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith("CUDA_")}
     path = [str(libraries), *filter(None, [kept.get("LD_LIBRARY_PATH")])]
     return {**kept, "LD_LIBRARY_PATH": os.pathsep.join(path), **more}

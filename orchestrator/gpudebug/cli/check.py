@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpudebug.cli.options import AnyHypothesis, Directory, Json, app, choose, chosen, print_
 from gpudebug.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gpudebug.core.answers.doctor import DoctorAnswer
 
 
 @app.command(epilog="Example: gpudebug demo")
@@ -33,7 +37,10 @@ def demo(directory: Directory = None, json: Json = False) -> None:
     print_(answer, setup.demo)
 
 
-@app.command(epilog="Example: gpudebug doctor\n\nExample: gpudebug doctor --agent claude")
+@app.command(
+    epilog="Example: gpudebug doctor\n\nExample: gpudebug doctor --agent claude\n\n"
+    "Example: gpudebug doctor --gpu"
+)
 def doctor(
     profiling: Annotated[
         bool,
@@ -48,26 +55,46 @@ def doctor(
         str | None,
         typer.Option("--agent", metavar="NAME", help="Check the set-up of claude, codex, … here instead."),
     ] = None,
+    gpu: Annotated[
+        bool,
+        typer.Option("--gpu", help="Load each GPU for a known time and compare; about two minutes a GPU."),
+    ] = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
     """Check the device, driver, git, permissions and disk.
 
-    What does not work comes with how to fix it.
+    What does not work comes with how to fix it. --gpu writes gpudebug-gpu.tar.gz, to attach to a report.
     """
     folder = choose(directory, json)
     from gpudebug.engine.tools import doctor as engine
     from gpudebug.terminal.setup import doctor as render
 
-    if agent is not None and (profiling or ask):
+    if agent is not None and (profiling or ask or gpu):
         raise UsageError("--agent checks the set-up of an agent alone", next="leave the other options out")
-    if agent is not None:
+    if gpu and (profiling or ask):
+        raise UsageError("--gpu checks the GPUs alone", next="leave the other options out")
+    if gpu:
+        answer: DoctorAnswer = _gpu_doctor(folder)
+    elif agent is not None:
         answer = engine.of_agent(folder, agent)
     else:
         answer = (engine.profiling if profiling else engine.doctor)(folder, ask=ask)
     print_(answer, render)
     if not answer.ok:
         raise typer.Exit(1)
+
+
+def _gpu_doctor(folder: Path) -> DoctorAnswer:
+    from functools import partial
+
+    from gpudebug.engine.tools.doctor import startable
+    from gpudebug.engine.tools.gpu_doctor import GpuPlan, gpu_doctor
+    from gpudebug.engine.tools.gpu_trials import trials
+    from gpudebug.terminal.live import LiveLine
+
+    with LiveLine() as live:
+        return gpu_doctor(folder, live, GpuPlan(trials=partial(trials, startable(folder))))
 
 
 @app.command(epilog="Example: gpudebug verify --json")

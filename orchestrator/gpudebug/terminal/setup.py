@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from gpudebug.core.answers.doctor import DoctorAnswer
+from gpudebug.core.answers.doctor import DoctorAnswer, GpuDoctorAnswer
 from gpudebug.core.answers.setup import CleanAnswer, DemoAnswer, InitAnswer
 
 _LISTED = 20
+_MARKS = {"ok": "ok     ", "warning": "warning", "unknown": "unknown", "failed": "FAILED "}
 _ALL = "--unused-runs, --looks, --temporaries, --worktrees, or --runs (evidence too)"
 
 
@@ -13,11 +14,20 @@ def doctor(answer: DoctorAnswer) -> str:
     lines = []
     width = max(14, *(len(check.name) for check in answer.checks))
     for check in answer.checks:
-        mark = {"ok": "ok     ", "warning": "warning", "failed": "FAILED "}[check.result]
+        mark = _MARKS[check.result]
         lines.append(f"{mark} {check.name:<{width}} {check.found}")
         if check.next:
             lines.append(f"{'':<{width + 9}}next: {check.next}")
+    if isinstance(answer, GpuDoctorAnswer):
+        lines += ["", f"wrote {answer.bundle}: attach it to a report", *_counted(answer)]
     return "\n".join(lines)
+
+
+def _counted(answer: GpuDoctorAnswer) -> list[str]:
+    results = [check.result for check in answer.checks]
+    return [
+        f"{results.count('ok')} passed, {results.count('failed')} failed, {results.count('unknown')} unknown"
+    ]
 
 
 def init(answer: InitAnswer) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.support.campaigns import Campaign, contents, gpudebug, make_campaign, record
+
+from gpudebug.engine.tools.doctor import startable
 
 ENTRY = "### Hypothesis 1: The loader waits\n- **Status**: UNTESTED\n"
 
@@ -92,3 +95,14 @@ def test_recordings_are_found_from_anywhere(campaign: Campaign) -> None:
     answer = gpudebug("/", *words, "doctor", "--json").expect(0).json
     assert checks(answer)["campaign device"]["result"] == "ok"
     assert gpudebug("/", *words, "next", "--json").expect(0).json["action"] == "recorded_baseline"
+
+
+def test_a_python_of_the_repository_is_not_started_unasked(campaign: Campaign) -> None:
+    assert startable(campaign.folder) == (sys.executable,)
+    for folder, known in ((campaign.folder, False), (campaign.folder.parent, True)):
+        python = folder / "python3"
+        python.symlink_to(sys.executable)
+        text = campaign.config.read_text().replace(sys.executable, str(python))
+        (campaign.folder / "gpudebug.yaml").write_text(text)
+        assert (str(python) in startable(campaign.folder)) is known
+        campaign.config.write_text(text.replace(str(python), sys.executable))

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "account.h"
+
 #define CONSTANTS(X) \
     X(NVML_SUCCESS, 0) \
     X(NVML_ERROR_INVALID_ARGUMENT, 2) \
@@ -74,7 +76,7 @@ struct gpu {
     struct series util, mem_util, mem_used, power, sm_clock, mem_clock, temperature, throttle;
     double power_limit, app_sm, app_mem, link_gen, link_width, link_max;
     double mem_total, before, lost_at;
-    int mig, linear, handle_error, procs_error;
+    int mig, linear, handle_error, procs_error, own_power;
 };
 
 struct unit { int gpu, mig; };
@@ -82,12 +84,13 @@ struct unit { int gpu, mig; };
 static struct gpu gpus[MAX_GPUS];
 static struct unit units[MAX_GPUS][MAX_MIG + 1];
 static struct {
-    char version[64], unsupported[512];
+    char version[64], unsupported[512], denied[512];
     int count, init_error, no_samples, dry, doubles, crash_times, hang_times;
     double period, lost_at, hang_at, crash_at, error_at, error_until, slow;
     int error;
 } driver;
 static double began = -1;
+static struct account *account;
 
 static double seconds(void) {
     struct timespec now;
@@ -129,7 +132,11 @@ static void set_gpu(struct gpu *gpu, const char *key, const char *value, int *fr
         {"temperature", &gpu->temperature}, {"throttle", &gpu->throttle},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(key, known[i].name)) { add(known[i].series, value, &fresh[i]); return; }
+        if (!strcmp(key, known[i].name)) {
+            gpu->own_power |= known[i].series == &gpu->power;
+            add(known[i].series, value, &fresh[i]);
+            return;
+        }
     if (!strcmp(key, "name")) snprintf(gpu->name, sizeof gpu->name, "%s", value);
     else if (!strcmp(key, "uuid")) snprintf(gpu->uuid, sizeof gpu->uuid, "%s", value);
     else if (!strcmp(key, "mem_total")) gpu->mem_total = atof(value);
@@ -164,8 +171,10 @@ static void set_driver(const char *key, const char *value) {
         if (!strcmp(key, whole[i].name)) { *whole[i].number = atoi(value); return; }
     for (size_t i = 0; i < sizeof real / sizeof *real; i++)
         if (!strcmp(key, real[i].name)) { *real[i].number = atof(value); return; }
-    if (!strcmp(key, "driver")) snprintf(driver.version, sizeof driver.version, "%s", value);
+    if (!strcmp(key, "account")) account = open_account(value);
+    else if (!strcmp(key, "driver")) snprintf(driver.version, sizeof driver.version, "%s", value);
     else if (!strcmp(key, "unsupported")) snprintf(driver.unsupported, sizeof driver.unsupported, ",%s,", value);
+    else if (!strcmp(key, "denied")) snprintf(driver.denied, sizeof driver.denied, ",%s,", value);
     else { fprintf(stderr, "nvml_standin: unknown key %s\n", key); exit(99); }
 }
 
@@ -245,11 +254,13 @@ static nvmlReturn_t trouble(nvmlDevice_t unit) {
     return NVML_SUCCESS;
 }
 
-static int unsupported(const char *what) {
+static int in_list(const char *list, const char *what) {
     char word[64];
     snprintf(word, sizeof word, ",%s,", what);
-    return strstr(driver.unsupported, word) != NULL;
+    return strstr(list, word) != NULL;
 }
+
+static int unsupported(const char *what) { return in_list(driver.unsupported, what); }
 
 static nvmlReturn_t allow(nvmlDevice_t unit, const char *what) {
     nvmlReturn_t found = trouble(unit);
@@ -257,7 +268,24 @@ static nvmlReturn_t allow(nvmlDevice_t unit, const char *what) {
     if (driver.slow > 0) usleep((useconds_t)(driver.slow * 1e6));
     /* A GPU in MIG mode, and each of its parts, answers for memory only. */
     if (gpus[unit->gpu].mig && strcmp(what, "memory")) return NVML_ERROR_NOT_SUPPORTED;
+    if (in_list(driver.denied, what)) return NVML_ERROR_NO_PERMISSION;
     return unsupported(what) ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
+/* Utilisation in the `span` seconds before `time`: as scripted, else what the account says. */
+static double util_at(int index, double time, double span) {
+    const struct gpu *gpu = &gpus[index];
+    double joules;
+    if (gpu->util.count || !account) return at(&gpu->util, time, gpu->linear);
+    return 100 * busy_between(&account->gpu[index], began + time - span, began + time, &joules) / span;
+}
+
+/* Power over the last 0.1 s: as scripted, else 80 W of idling and what the account says. */
+static double power_of(int index) {
+    double now = elapsed(), joules;
+    if (gpus[index].own_power || !account) return at(&gpus[index].power, now, gpus[index].linear);
+    busy_between(&account->gpu[index], began + now - 0.1, began + now, &joules);
+    return 80 + joules / 0.1;
 }
 
 static double value(nvmlDevice_t unit, const struct series *series) {
@@ -392,6 +420,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t unit, nvmlMemory_t *out) {
     if (found != NVML_SUCCESS) return found;
     out->total = (unsigned long long)(gpus[unit->gpu].mem_total / parts * 1048576);
     out->used = (unsigned long long)(value(unit, &gpus[unit->gpu].mem_used) * 1048576);
+    if (account) out->used += (unsigned long long)account->gpu[unit->gpu].memory;
     out->free = out->total - out->used;
     return NVML_SUCCESS;
 }
@@ -399,7 +428,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t unit, nvmlMemory_t *out) {
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t unit, nvmlUtilization_t *out) {
     nvmlReturn_t found = allow(unit, "utilization");
     if (found != NVML_SUCCESS) return found;
-    out->gpu = (unsigned int)(value(unit, &gpus[unit->gpu].util) + 0.5);
+    out->gpu = (unsigned int)(util_at(unit->gpu, elapsed(), driver.period) + 0.5);
     out->memory = (unsigned int)(value(unit, &gpus[unit->gpu].mem_util) + 0.5);
     return NVML_SUCCESS;
 }
@@ -416,7 +445,7 @@ nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t unit, int kind, unsigned long lon
     unsigned int filled = 0;
     for (long i = newest - BUFFER + 1; i <= newest && filled < *count; i++) {
         double time = (double)i * driver.period;
-        double util = i < 0 ? gpu->before : at(&gpu->util, time, gpu->linear);
+        double util = i < 0 ? gpu->before : util_at(unit->gpu, time, driver.period);
         unsigned long long stamp = (unsigned long long)((began + time) * 1e6);
         if (stamp <= seen || (driver.dry && util == 0)) continue;
         memset(&out[filled], 0, sizeof *out);
@@ -430,7 +459,9 @@ nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t unit, int kind, unsigned long lon
 }
 
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t unit, unsigned int *out) {
-    return number(unit, "power", &gpus[unit->gpu].power, 1000, out);
+    nvmlReturn_t found = allow(unit, "power");
+    if (found == NVML_SUCCESS) *out = (unsigned int)(power_of(unit->gpu) * 1000 + 0.5);
+    return found;
 }
 
 nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t unit, int kind, unsigned int *out) {
@@ -457,7 +488,10 @@ nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t unit, unsigned 
 
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t unit, unsigned long long *out) {
     nvmlReturn_t found = allow(unit, "energy");
-    if (found == NVML_SUCCESS) *out = (unsigned long long)(1e6 + value(unit, &gpus[unit->gpu].power) * elapsed() * 1000);
+    const struct gpu *gpu = &gpus[unit->gpu];
+    double joules = gpu->own_power || !account ? value(unit, &gpu->power) * elapsed()
+                                               : 80 * elapsed() + account->gpu[unit->gpu].joules;
+    if (found == NVML_SUCCESS) *out = (unsigned long long)(1e6 + joules * 1000);
     return found;
 }
 
@@ -509,6 +543,13 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t unit, unsigned
         listed++;
     }
     if (file) fclose(file);
+    if (account && account->gpu[unit->gpu].pid) {
+        if (out && listed < *count) {
+            memset(&out[listed], 0, sizeof *out);
+            out[listed].pid = (unsigned int)account->gpu[unit->gpu].pid;
+        }
+        listed++;
+    }
     found = listed > (out ? *count : 0) ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
     *count = listed;
     return found;

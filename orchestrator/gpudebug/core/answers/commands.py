@@ -14,7 +14,7 @@ from gpudebug.core.answers.catalogue import CatalogueAnswer, CauseAnswer, Signal
 from gpudebug.core.answers.check import CheckAnswer
 from gpudebug.core.answers.compare import CompareAnswer
 from gpudebug.core.answers.diagnosis import DiagnoseAnswer, LayerAnswer
-from gpudebug.core.answers.doctor import DoctorAnswer
+from gpudebug.core.answers.doctor import DoctorAnswer, GpuDoctorAnswer
 from gpudebug.core.answers.hypotheses import (
     AcceptAnswer,
     ExportAnswer,
@@ -56,7 +56,7 @@ ANSWERS: dict[str, tuple[type[Answer], ...]] = {
     "compare": (CompareAnswer,),
     "sample": (SampleAnswer,),
     "analyze": (LogAnswer, SamplesAnswer, SectionsAnswer, TraceAnswer, FilesAnswer),
-    "doctor": (DoctorAnswer,),
+    "doctor": (DoctorAnswer, GpuDoctorAnswer),
     "settings": (SettingsAnswer,),
     "status": (StatusAnswer,),
     "show": (ShowAnswer,),

@@ -9,7 +9,7 @@ from gpudebug.core.answers.answer import Answer
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """One check: `result` is ok, warning or failed; `next` mends it, null if nothing is to be mended."""
+    """One check: `result` is ok, warning, unknown or failed; `next` mends it, null if nothing is amiss."""
 
     name: str
     result: str
@@ -23,3 +23,10 @@ class DoctorAnswer(Answer):
 
     ok: bool
     checks: tuple[DoctorCheck, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuDoctorAnswer(DoctorAnswer):
+    """`doctor --gpu`: checks that are unknown do not fail. `bundle` is the file to attach to a report."""
+
+    bundle: str

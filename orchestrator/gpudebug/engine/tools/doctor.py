@@ -67,9 +67,18 @@ def _pythons(directory: Path) -> Iterator[tuple[str, str]]:
         yield "workload's ", path
 
 
-def _tried_in(directory: Path, name: str, python: str, ask: bool) -> Iterator[DoctorCheck]:
+def startable(directory: Path) -> tuple[str, ...]:
+    """The Pythons to start unasked: this one, and the workload's unless it is in the repository."""
+    return tuple(python for _, python in _pythons(directory) if _is_foreign(directory, python))
+
+
+def _is_foreign(directory: Path, python: str) -> bool:
     root = store.find_root(directory)
-    if ask or root is None or python == sys.executable or not launcher.inside(python, (_repository(root),)):
+    return root is None or python == sys.executable or not launcher.inside(python, (_repository(root),))
+
+
+def _tried_in(directory: Path, name: str, python: str, ask: bool) -> Iterator[DoctorCheck]:
+    if ask or _is_foreign(directory, python):
         yield from _profiling(name, python)
         return
     found = f"not started: {python} is in the repository"

@@ -1,0 +1,1 @@
+"""What `doctor --gpu` makes a GPU do, and whether what was sampled of it agrees."""

@@ -1,0 +1,106 @@
+"""The GPUs of a machine as `doctor --gpu` finds them, without what names machine or person."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from gpudebug.core.hardware.plan import plain_uuid
+
+_PATH = re.compile(r"(?<![\w.])/(?:[\w.+@-]+/)+[\w.+@-]*")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU or MIG device that the sampler reads; `uuid` is a stand-in for its own in a bundle."""
+
+    index: int
+    uuid: str
+    name: str
+    driver: str | None = None
+    mig: bool = False
+    power_limit_w: float | None = None
+
+
+class Machine(NamedTuple):
+    """What was asked before the run, and how it ended.
+
+    `cuda` is CUDA's version (12040 is 12.4), `cuda_uuids` the GPUs as CUDA sees them, in its order and in
+    plain digits. `outcome` is how the loading process ended, `reason` why.
+    """
+
+    gpus: tuple[Gpu, ...]
+    cuda: int
+    cuda_uuids: tuple[str, ...]
+    outcome: str = "COMPLETED"
+    reason: str | None = None
+
+    @property
+    def usable(self) -> tuple[Gpu, ...]:
+        """The GPUs that CUDA sees too."""
+        return tuple(gpu for gpu in self.gpus if plain_uuid(gpu.uuid) in self.cuda_uuids)
+
+
+def pseudonyms(machine: Machine) -> dict[str, str]:
+    """A name for each UUID, as NVML and as CUDA write it: of the same shape, by the order of the GPUs.
+
+    A UUID names a card for good. One that is written here in two ways gets the same digits in both.
+    """
+    plain = dict.fromkeys((*(plain_uuid(gpu.uuid) for gpu in machine.gpus), *machine.cuda_uuids))
+    digits = {uuid: f"{number:032x}" for number, uuid in enumerate(plain)}
+    dashed = {gpu.uuid: _named(gpu.uuid, digits[plain_uuid(gpu.uuid)]) for gpu in machine.gpus}
+    return {**dashed, **digits}
+
+
+def _named(uuid: str, digits: str) -> str:
+    """A name as long as the UUID: rows count the bytes of the log that holds it."""
+    kind = "MIG" if uuid.startswith("MIG") else "GPU"
+    parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+    return f"{kind}-{'-'.join(parts)}".ljust(len(uuid), "-")
+
+
+def without_paths(text: str) -> str:
+    """The text with each absolute path of a file in a folder replaced."""
+    return _PATH.sub("(a path)", text)
+
+
+def records_alone(log: str) -> str:
+    """The log with `#` for each character of a line that is no record, so that its length stays.
+
+    What a library or an interpreter prints may hold anything.
+    """
+    lines = log.splitlines(keepends=True)
+    return "".join(line if line.startswith('{"kind": "') else _blanked(line) for line in lines)
+
+
+def _blanked(line: str) -> str:
+    return "#" * len(line.rstrip("\n").encode()) + ("\n" if line.endswith("\n") else "")
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """The text with each UUID replaced, longest first: one may hold another."""
+    for uuid in sorted(names, key=len, reverse=True):
+        text = text.replace(uuid, names[uuid])
+    return text
+
+
+def written_machine(machine: Machine, more: Mapping[str, str]) -> str:
+    """The machine as JSON, with versions and whatever else says nothing of host or person."""
+    document = {**machine._asdict(), "gpus": [asdict(gpu) for gpu in machine.gpus], **more}
+    return json.dumps(document, indent=1) + "\n"
+
+
+def parsed_machine(text: str) -> Machine:
+    """Parse what `written_machine` wrote. ValueError, KeyError or TypeError if it did not."""
+    read: dict[str, Any] = json.loads(text)
+    gpus: Sequence[Mapping[str, Any]] = read["gpus"]
+    return Machine(
+        tuple(Gpu(**gpu) for gpu in gpus),
+        read["cuda"],
+        tuple(read["cuda_uuids"]),
+        read["outcome"],
+        read["reason"],
+    )

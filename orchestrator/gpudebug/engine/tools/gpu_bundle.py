@@ -1,0 +1,125 @@
+"""The bundle of `doctor --gpu`: its recording, table and machine, without what names host, person or card."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import platform
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from gpudebug import __version__
+from gpudebug.core.answers.doctor import DoctorCheck
+from gpudebug.core.errors import StoreError
+from gpudebug.core.hardware.machine import (
+    Machine,
+    parsed_machine,
+    pseudonyms,
+    records_alone,
+    renamed,
+    without_paths,
+    written_machine,
+)
+from gpudebug.core.hardware.recording import GpuRecording, parse_recording
+from gpudebug.edges import store
+
+NAME = "gpudebug-gpu.tar.gz"
+RUN = "0001-sample"
+FILES = ("samples.csv", "train.log", "sampler.json")
+"""The files of a run that its checks are derived from, in the order of `RunTexts`."""
+_TOP = "gpudebug-gpu"
+_MACHINE, _CHECKS = "machine.json", "checks.json"
+# A recording of eight GPUs takes some megabytes; what is larger is none of ours.
+_LARGEST = 1 << 28
+_KEPT = (
+    "format",
+    "source",
+    "interval",
+    "ticks",
+    "missed",
+    "missing",
+    "restarts",
+    "lost",
+    "complete",
+    "energy_j",
+)
+
+
+@dataclass(frozen=True)
+class RunTexts:
+    """The files of one run as text: samples.csv, the loading process's output, sampler.json."""
+
+    samples: str = ""
+    log: str = ""
+    notes: str = "{}"
+
+    def parsed(self) -> GpuRecording:
+        return parse_recording(self.samples, self.log.encode(), self.notes)
+
+
+def refuse_existing(path: Path) -> None:
+    """StoreError if there is a file of that name already."""
+    if os.path.lexists(path):
+        raise StoreError(
+            "is there already; it is unchanged",
+            file=str(path),
+            next="move it away, then gpudebug doctor --gpu",
+        )
+
+
+def write_bundle(path: Path, machine: Machine, recorded: RunTexts, checks: Sequence[DoctorCheck]) -> None:
+    """Write everything into one archive. StoreError if there is a file of that name."""
+    names = pseudonyms(machine)
+    notes = {k: v for k, v in json.loads(recorded.notes or "{}").items() if k in _KEPT}
+    machine = machine._replace(reason=without_paths(machine.reason) if machine.reason else None)
+    checks = [replace(check, found=without_paths(check.found)) for check in checks]
+    versions = {"gpudebug": __version__, "python": platform.python_version(), "system": platform.system()}
+    files = {
+        _MACHINE: written_machine(machine, versions),
+        _CHECKS: json.dumps([asdict(check) for check in checks], indent=1) + "\n",
+        f"{RUN}/samples.csv": recorded.samples,
+        f"{RUN}/train.log": records_alone(recorded.log),
+        f"{RUN}/sampler.json": without_paths(json.dumps(notes, indent=1)) + "\n",
+        f"{RUN}/run.json": json.dumps(_run(machine), indent=1) + "\n",
+    }
+    data = _packed({name: renamed(text, names).encode() for name, text in files.items()})
+    store.put_file(path, data, check=lambda: refuse_existing(path))
+
+
+def read_bundle(path: Path) -> tuple[Machine, GpuRecording]:
+    """The machine and the recording of a bundle. StoreError if it is none."""
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            files = {m.name: f.read(_LARGEST).decode() for m in archive if (f := archive.extractfile(m))}
+        run = f"{_TOP}/{RUN}"
+        recorded = RunTexts(
+            *(files[f"{run}/{name}"] for name in ("samples.csv", "train.log", "sampler.json"))
+        )
+        return parsed_machine(files[f"{_TOP}/{_MACHINE}"]), recorded.parsed()
+    except (OSError, tarfile.TarError, KeyError, ValueError, TypeError, EOFError) as e:
+        raise StoreError(
+            f"is no bundle of doctor --gpu: {e}", file=str(path), next="name another file"
+        ) from None
+
+
+def _run(machine: Machine) -> dict[str, object]:
+    """run.json as a replay reads it."""
+    devices = [
+        {"index": g.index, "uuid": g.uuid, "name": g.name, "kind": "nvml", "driver": g.driver}
+        for g in machine.gpus
+    ]
+    return {"devices": devices, "exit_status": 0 if machine.outcome == "COMPLETED" else 1}
+
+
+def _packed(files: Mapping[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, data in files.items():
+            # No owner, and no time: neither is anybody's business.
+            member = tarfile.TarInfo(f"{_TOP}/{name}")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return packed.getvalue()

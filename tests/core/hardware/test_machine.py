@@ -1,0 +1,54 @@
+"""What a bundle says of a machine: enough to read the recording, nothing that names host, person or card."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support import gpu_recordings as made
+from tests.support import nvml
+
+from gpudebug.core.hardware.machine import (
+    Gpu,
+    Machine,
+    parsed_machine,
+    pseudonyms,
+    records_alone,
+    renamed,
+    without_paths,
+    written_machine,
+)
+from gpudebug.core.hardware.plan import plain_uuid
+
+
+def test_a_machine_survives_its_file() -> None:
+    machine = made.machine(2, outcome="CRASHED", reason="exit status 1")
+    assert parsed_machine(written_machine(machine, {"gpudebug": "1"})) == machine
+
+
+def test_a_uuid_has_one_pseudonym_however_it_is_written() -> None:
+    machine = made.machine(2)
+    names = pseudonyms(machine)
+    text = " ".join((nvml.uuid(1), plain_uuid(nvml.uuid(1)), nvml.uuid(0)))
+    dashed, digits, other = renamed(text, names).split()
+    assert plain_uuid(dashed) == digits != plain_uuid(other)
+    assert "5ca1ab1" not in renamed(written_machine(machine, {}), names)
+    assert parsed_machine(renamed(written_machine(machine, {}), names)).usable
+
+
+@pytest.mark.parametrize(
+    "uuid", [nvml.uuid(0), f"MIG-{nvml.uuid(0)}/7/0", "MIG-5ca1ab1e-0000-4000-8000-000000000000"]
+)
+def test_a_pseudonym_is_as_long_since_rows_count_the_logs_bytes(uuid: str) -> None:
+    machine = Machine((Gpu(0, uuid, "x"),), 12040, ())
+    assert len(pseudonyms(machine)[uuid]) == len(uuid)
+
+
+def test_only_records_stay_of_a_log_and_its_length() -> None:
+    log = '{"kind": "begin"}\nFile "/home/anna/x.py", Größe\n{"kind": "end"}\n'
+    kept = records_alone(log)
+    assert len(kept.encode()) == len(log.encode())
+    assert kept.splitlines()[::2] == log.splitlines()[::2] and "anna" not in kept
+
+
+def test_paths_are_left_out_and_units_are_not() -> None:
+    assert without_paths("cannot read /home/anna/runs/x.csv: no") == "cannot read (a path): no"
+    assert without_paths("44.1 GB/s there, 1/2") == "44.1 GB/s there, 1/2"
