@@ -201,6 +201,7 @@ def test_a_setting_that_a_program_prints_is_no_step_that_it_reached() -> None:
 def test_a_first_step_counts_beside_its_loss_in_a_bar_or_once_it_goes_on() -> None:
     for first, then in (
         ("step 3 loss 0.5\n", 3),
+        ("step 3/300\n", 3),
         ("train:  1%| | 3/300 [00:01<00:99, 3.00it/s]\n", 3),
         ("step 3\n", None),
     ):

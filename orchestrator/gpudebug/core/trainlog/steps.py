@@ -131,12 +131,12 @@ class StepCounter:
             return (0, self.seen)
         if self.kind == "other" or self.samples:
             return (1, self.seen)
-        return (2 if self.counts else -1, self.seen * self.weight)
+        return (2 if self.seen > 1 or self.kind == "bar" or self.with_loss else -1, self.seen * self.weight)
 
     @property
     def counts(self) -> bool:
-        """Whether it is known to count: seen once, beside no loss and in no bar it may be a setting."""
-        return self.seen > 1 or self.kind == "bar" or self.with_loss > 0
+        """Whether it is known to count: seen once, beside neither total nor loss, it may be a setting."""
+        return self.seen > 1 or self.kind == "bar" or self.with_loss > 0 or self.total is not None
 
     @property
     def reached(self) -> int:
