@@ -125,3 +125,4 @@ def test_a_run_that_ended_early_leaves_the_rest_unknown() -> None:
     assert found["load"].result == "failed" and "CRASHED after work 15: exit status 1" in found["load"].found
     assert found["GPU 0 utilisation"].result == found["GPU 0 power"].result == "unknown"
     assert found["GPU 0 idle"].result == "ok"
+    assert all(check.next for check in found.values() if check.result != "ok")

@@ -19,6 +19,7 @@ _TIMER_APART = 0.1
 # Reasons for which a GPU runs slower than its load needs; a power cap is what a busy GPU meets of itself.
 _SLOWED = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
 _REPORT = "attach the bundle to a report"
+_AGAIN = f"run this again; if it stays unknown, {_REPORT}"
 
 
 def of_gpu(gpu: Gpu, recording: GpuRecording) -> Iterator[DoctorCheck]:
@@ -47,7 +48,7 @@ def together(gpus: Sequence[Gpu], recording: GpuRecording) -> DoctorCheck:
     return _compared("two together", [(f"GPU {gpu.index}", pair) for gpu, pair in found], why)
 
 
-def unknown(name: str, found: str, next: str | None = None) -> DoctorCheck:
+def unknown(name: str, found: str, next: str = _AGAIN) -> DoctorCheck:
     """A check that could not be made."""
     return DoctorCheck(name, "unknown", found, next)
 

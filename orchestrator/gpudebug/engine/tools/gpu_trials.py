@@ -82,7 +82,7 @@ def _stopped(name: str, error: GpudebugError) -> DoctorCheck:
     if isinstance(error, InterruptedRun):
         raise error
     if isinstance(error, BusyError):
-        return unknown(name, error.message, error.next)
+        return unknown(name, error.message, error.next or "wait for it to end, then run this again")
     return DoctorCheck(name, "failed", error.message, error.next)
 
 
@@ -143,6 +143,10 @@ def _probe(pythons: Sequence[str], report: Report) -> DoctorCheck:
         raise InterruptedRun("interrupted: no bundle was written", next="gpudebug doctor --gpu")
     if answer.outcome != "COMPLETED":
         said = "; ".join(answer.failure.lines[-1:]) if answer.failure else answer.why
-        return unknown(NAME, f"PyTorch did not train on the GPU: {answer.outcome}, {said}")
+        return unknown(
+            NAME,
+            f"PyTorch did not train on the GPU: {answer.outcome}, {said}",
+            "see whether `torch.cuda.is_available()` is true in that Python",
+        )
     probe = ProbeEvidence.model_validate(answer.probe) if answer.probe is not None else None
     return probe_check(probe, answer.probe_reason)
