@@ -54,3 +54,12 @@ def test_a_file_that_is_still_written_is_named(path: Path) -> None:
     path.with_name(path.name + "-journal").write_bytes(b"pages")
     with pytest.raises(GpudebugError, match="is still being written"):
         Database(path)
+
+
+def test_a_damaged_schema_is_named(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b'TABLE "the calls"', b'TABLE "th\xa4 calls"'.ljust(17)[:17]))
+    damaged = path.read_bytes().replace(b"(start INTEGER", b"\xa4start INTEGER")
+    path.write_bytes(damaged)
+    with pytest.raises(GpudebugError, match="is a damaged or half-written SQLite file"):
+        Database(path).tables()

@@ -126,7 +126,9 @@ def analyze(
     compare: Annotated[
         Path | None, typer.Option(metavar="F", help="Compare with this section report.")
     ] = None,
-    run: Annotated[int | None, typer.Option(min=1, help="Of several runs in one recording.")] = None,
+    run: Annotated[
+        int | None, typer.Option(min=1, help="Of several runs or processes in a recording.")
+    ] = None,
     force: Force = False,
     directory: Directory = None,
     json: Json = False,

@@ -14,6 +14,8 @@ from gpudebug.core.errors import GpudebugError
 
 _PAGE_AT, _COUNT_AT = 16, 28
 _HEADER = 100
+# The name of a damaged table may stand in the message, which is then no UTF-8.
+_BROKEN = (sqlite3.Error, UnicodeDecodeError)
 _AGAIN = "export it again, and wait until the export has ended"
 
 
@@ -28,7 +30,7 @@ class Database:
             uri = f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1"
             self._connection = sqlite3.connect(uri, uri=True)
             self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        except sqlite3.Error as e:
+        except _BROKEN as e:
             raise self._damaged(e) from None
 
     def __enter__(self) -> Database:
@@ -63,13 +65,13 @@ class Database:
             query += f" ORDER BY {_quoted(order)}"
         try:
             yield from self._connection.execute(query, within[1:] if within else ())
-        except sqlite3.Error as e:
+        except _BROKEN as e:
             raise self._damaged(e) from None
 
     def _all(self, query: str) -> list[tuple[Any, ...]]:
         try:
             return list(self._connection.execute(query))
-        except sqlite3.Error as e:
+        except _BROKEN as e:
             raise self._damaged(e) from None
 
     def _damaged(self, why: Exception) -> GpudebugError:

@@ -6,7 +6,7 @@ import pytest
 from tests.support import monitors
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.recordings.columns import CSV, DCGMI, DMON, NVIDIA_SMI
+from gpudebug.core.recordings.columns import CSV, DCGMI, DMON, NVIDIA_SMI, PMON
 from gpudebug.core.recordings.monitors import MonitorRows, read_monitor, recognised
 from gpudebug.core.samples.row import HEADER
 
@@ -69,6 +69,13 @@ def test_without_times_a_tick_is_a_second_and_a_note_says_so() -> None:
         found = read(text)
         assert found.parts[0].times[-1] - found.parts[0].times[0] == 29
         assert "one second a tick is assumed" in found.notes[0]
+
+
+def test_processes_are_no_gpus() -> None:
+    text = "# gpu        pid  type    sm   mem   command\n# Idx          #   C/G     %     %   name\n"
+    assert recognised(text) == PMON
+    with pytest.raises(GpudebugError, match="nvidia-smi pmon: of processes, not of GPUs"):
+        read(text + "    0      14835     C    45    15   python\n")
 
 
 def test_a_header_within_a_tick_does_not_end_it() -> None:

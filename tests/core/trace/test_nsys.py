@@ -120,5 +120,6 @@ def test_events_without_an_end_are_counted(tmp_path: Path) -> None:
     export = Export(tmp_path / "a.sqlite")
     export.kernel("gemm", 0, 5, 10)
     export.put("CUPTI_ACTIVITY_KIND_KERNEL", 1, None, 0, 7, 1, (1 << 48) + (100 << 24), 1, 1)
+    export.put("CUPTI_ACTIVITY_KIND_RUNTIME", "soon", 9, (1 << 48) + (100 << 24), 1, 1)
     (answer,) = answers(export.close())
-    assert answer["notes"][0] == "1 events cannot be read"
+    assert answer["notes"][0] == "2 events cannot be read"

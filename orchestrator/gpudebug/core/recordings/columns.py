@@ -12,6 +12,7 @@ from gpudebug.core.samples.table import column_of, since_1970
 
 NVIDIA_SMI = "nvidia-smi --query-gpu"
 DMON = "nvidia-smi dmon"
+PMON = "nvidia-smi pmon"
 DCGMI = "dcgmi dmon"
 CSV = "CSV"
 
@@ -141,7 +142,8 @@ def dmon_columns(names: Sequence[str]) -> MonitorColumns | None:
     words = [n.lower() for n in names]
     if words[:1] == ["entity"]:
         return _of(DCGMI, words, _DCGMI)
-    found = _of(DMON, words, _DMON)
+    # Of pmon each row is a process.
+    found = _of(PMON if "pid" in words else DMON, words, _DMON)
     return found if "gpu_index" in found.at and len(found.at.keys() - {"date", "time"}) > 1 else None
 
 

@@ -15,6 +15,7 @@ from gpudebug.core.recordings.columns import (
     DCGMI,
     DMON,
     NVIDIA_SMI,
+    PMON,
     MonitorColumns,
     dmon_columns,
     moment,
@@ -140,6 +141,12 @@ class _Reader:
         if self._parts and self._parts[-1].columns == columns:
             self._parts[-1].repeats.append(len(self._parts[-1].readings))
             return
+        if columns.source == PMON:
+            raise GpudebugError(
+                "is a recording of nvidia-smi pmon: of processes, not of GPUs",
+                file=self.file,
+                next="record nvidia-smi dmon -o DT, or --query-gpu=timestamp,index,utilization.gpu,…",
+            )
         if "elapsed" not in columns.at and columns.source not in (DMON, DCGMI):
             raise GpudebugError(
                 "has no time of its rows",

@@ -65,20 +65,18 @@ class NsysExport:
         if not any(name in self._tables for name in (*_DEVICE_TABLES, _RUNTIME)):
             raise GpudebugError("is an export of Nsight Systems without CUDA events", next=_NEXT)
         self.texts = dict(self.read(_STRINGS, ("id", "value")))
-        self.gpus = {
-            int(n): name for n, name in self.read("TARGET_INFO_GPU", ("id", "name")) if n is not None
-        }
+        self.gpus = dict(self.read("TARGET_INFO_GPU", ("id", "name")))
         self.numbers = {
-            (int(pid), int(cuda)): int(gpu)
+            (pid, cuda): gpu
             for gpu, cuda, pid in self.read("TARGET_INFO_CUDA_DEVICE", ("gpuId", "cudaId", "pid"))
-            if None not in (gpu, cuda, pid)
+            if isinstance(gpu, int)
         }
         self.processes = sorted(
             {
-                int(of) >> _PID_BITS
+                of >> _PID_BITS
                 for table in _DEVICE_TABLES
                 for (of,) in self.read(table, ("globalPid",))
-                if of
+                if isinstance(of, int)
             }
         )
         self.source = self._version()
@@ -142,7 +140,7 @@ class ProcessEvents:
     def _ranges(self) -> Iterator[Event]:
         columns = ("start", "end", "eventType", "text", "textId", "globalTid")
         for start, end, kind, text, number, thread in self._read(_NVTX, columns, "start"):
-            if end is None or kind not in _RANGES:
+            if kind not in _RANGES or not _timed(start, end):
                 continue
             name = str(text) if text is not None else self._text(number)
             operator, iteration = _OPERATOR.fullmatch(name), _ITERATION.fullmatch(name.strip())
@@ -155,11 +153,12 @@ class ProcessEvents:
     def _calls(self) -> Iterator[Event]:
         columns = ("start", "end", "globalTid", "correlationId", "nameId")
         for start, end, thread, number, name in self._read(_RUNTIME, columns, "start"):
-            if end is None:
+            if not _timed(start, end):
+                self.unreadable += 1
                 continue
             text = self._text(name)
             plain = _VERSION.sub("", text) if text.startswith("cuda") else text
-            yield _event("cuda_runtime", plain, start, end, thread, Args(correlation=number))
+            yield _event("cuda_runtime", plain, start, end, thread, Args(correlation=_whole(number)))
 
     def _kernels(self) -> Iterator[Event]:
         return self._on_device(
@@ -189,13 +188,13 @@ class ProcessEvents:
         """Work on a device; `name` makes its name from the columns `of`."""
         columns = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", *of)
         for start, end, device, stream, number, process, size, *rest in self._read(table, columns, "start"):
-            if start is None or end is None:
+            if not _timed(start, end):
                 self.unreadable += 1
                 continue
             args = Args(
                 stream=0 if stream is None else stream,
                 device=self._export.numbers.get((_pid(process), device), device),
-                correlation=number,
+                correlation=_whole(number),
                 bytes=size,
             )
             yield _event(category, name(*rest), start, end, process, args)
@@ -206,13 +205,22 @@ def pid_of(process: int) -> int:
     return process & _PID_MASK
 
 
-def _event(category: str, name: str, start: Any, end: Any, thread: Any, args: Args | None = None) -> Event:
-    length = (end - start) / 1e3 if end is not None and end >= start else 0.0
+def _event(category: str, name: str, start: int, end: int, thread: Any, args: Args | None = None) -> Event:
+    length = (end - start) / 1e3
     return Event(name=name, cat=category, ts=start / 1e3, dur=length, pid=_pid(thread), tid=thread, args=args)
 
 
+def _timed(start: Any, end: Any) -> bool:
+    """Whether an event has both its times; SQLite keeps values of any type in a column."""
+    return isinstance(start, int) and isinstance(end, int) and start <= end
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
+
+
 def _pid(of: Any) -> int:
-    return 0 if of is None else int(of) >> _PID_BITS & _PID_MASK
+    return of >> _PID_BITS & _PID_MASK if isinstance(of, int) else 0
 
 
 def _labelled(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -42,35 +42,35 @@ class SystemReadings:
 def read_wandb(data: bytes) -> WrittenScalars:
     """The numbers of the history, by key; nested ones as `a.b`."""
     found = WrittenScalars()
-    if data[: len(MAGIC)] != MAGIC:
-        found.note = "is no file of a W&B run"
-        return found
-    try:
-        for record in _records(data):
-            for number, value in fields(record):
-                if number == _HISTORY and isinstance(value, bytes):
-                    _take_history(value, found)
-    except ValueError as e:
-        found.note = str(e)
+    found.note = _take_records(data, _HISTORY, lambda message: _take_history(message, found))
     return found
 
 
 def read_wandb_system(data: bytes) -> SystemReadings:
     """The system metrics that were recorded beside the history."""
     found = SystemReadings()
+
+    def take(message: bytes) -> None:
+        reading = _system_reading(message)
+        if reading is not None:
+            found.readings.append(reading)
+
+    found.note = _take_records(data, _STATS, take)
+    return found
+
+
+def _take_records(data: bytes, wanted: int, take: Callable[[bytes], None]) -> str | None:
+    """Take each record of a kind; where the file could not be read on, None if it could to its end."""
     if data[: len(MAGIC)] != MAGIC:
-        found.note = "is no file of a W&B run"
-        return found
+        return "is no file of a W&B run"
     try:
         for record in _records(data):
             for number, value in fields(record):
-                if number == _STATS and isinstance(value, bytes):
-                    reading = _system_reading(value)
-                    if reading is not None:
-                        found.readings.append(reading)
+                if number == wanted and isinstance(value, bytes):
+                    take(value)
     except ValueError as e:
-        found.note = str(e)
-    return found
+        return str(e)
+    return None
 
 
 def _system_reading(message: bytes) -> SystemReading | None:

@@ -51,6 +51,15 @@ def test_an_export_of_nsys(tmp_path: Path) -> None:
     assert "by Nsight Systems 2026.1.1, schema 3.24.14, 20 steps" in text
 
 
+def test_one_process_of_an_export(tmp_path: Path) -> None:
+    nsys.two_ranks(tmp_path / "report.sqlite")
+    answer = gpudebug(tmp_path, "analyze", "report.sqlite", "--run", "2", "--json").expect(0).json
+    assert answer["process"] == 101
+    assert "has no run 3" in gpudebug(tmp_path, "analyze", "report.sqlite", "--run", "3").expect(1).err
+    done = gpudebug(tmp_path, "analyze", "report.sqlite", "--charts", "f.png").expect(2)
+    assert "report.sqlite holds 2 runs" in done.err
+
+
 def test_half_an_export_is_refused(tmp_path: Path) -> None:
     whole = nsys.two_ranks(tmp_path / "report.sqlite").read_bytes()
     (tmp_path / "half.sqlite").write_bytes(whole[: len(whole) // 2])

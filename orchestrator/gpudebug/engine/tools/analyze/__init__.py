@@ -26,6 +26,7 @@ from gpudebug.engine.tools.analyze.wandb import wandb
 __all__ = ["Outputs", "analyze"]
 
 _NOTHING = Outputs()
+_WITH_RUNS = (FileKind.SAMPLES, FileKind.SQLITE)
 
 
 @dataclass
@@ -49,9 +50,9 @@ def analyze(
 ) -> AnalyzeAnswer:
     """What one file says, or several, of section reports also together.
 
-    `compare` is a section report to set beside these. Of a recording of several runs each is analyzed, or
-    `run` alone, counted from 1. `outputs` are written from the answer, as `text` shows it in full; their
-    names are `written`.
+    `compare` is a section report to set beside these. Of a recording of several runs (or processes) each is
+    analyzed, or `run` alone, counted from 1. `outputs` are written from the answer, as `text` shows it in
+    full; their names are `written`.
     """
     if not files:
         raise UsageError("no file to analyze", next="gpudebug analyze runs/0001-baseline-workload/train.log")
@@ -70,8 +71,8 @@ def analyze(
         for path, (kind, packed) in zip(files, kinds, strict=True)
         for one in _all(path, kind, packed, parts, run)
     ]
-    if outputs.charts and len(found) > len(kinds):
-        raise UsageError(f"{files[0].name} holds several parts", next="draw one run of it: --run N")
+    if outputs.charts and len(found) > 1 and len(kinds) == 1 and kinds[0][0] in _WITH_RUNS:
+        raise UsageError(f"{files[0].name} holds {len(found)} runs", next="draw one of them: --run N")
     reports = parts.reports
     together = sections(reports, f"{len(reports)} reports together") if len(reports) > 1 else None
     if compare:
@@ -118,7 +119,7 @@ def _all(path: Path, kind: FileKind, packed: bool, parts: _Parts, run: int | Non
         parts.reports.append(read(path, packed=packed))
         return [AnalyzedFile(sections(parts.reports[-1:], str(path)), charts.sections)]
     if kind in (FileKind.TRACE, FileKind.SQLITE):
-        found = [trace_of(path)] if kind is FileKind.TRACE else nsys(path)
+        found = [trace_of(path)] if kind is FileKind.TRACE else nsys(path, run)
         parts.traces += found
         return [AnalyzedFile(one.answer, charts.trace) for one in found]
     if kind is FileKind.WANDB:
@@ -130,7 +131,7 @@ def _all(path: Path, kind: FileKind, packed: bool, parts: _Parts, run: int | Non
 
 def _refuse_run(run: int | None, kinds: Sequence[tuple[FileKind, bool]]) -> None:
     """UsageError if `--run` does not name a run of one recording."""
-    if run is not None and [kind for kind, _ in kinds] != [FileKind.SAMPLES]:
+    if run is not None and (len(kinds) > 1 or kinds[0][0] not in _WITH_RUNS):
         raise UsageError("--run names one of several runs in a recording", next="give one recording")
 
 

@@ -13,9 +13,9 @@ from gpudebug.core.evidence.build import finite
 from gpudebug.core.evidence.doubts import doubts
 from gpudebug.core.evidence.latency import latency_evidence
 from gpudebug.core.evidence.work import MIN_SEEN
+from gpudebug.core.records import LearningSeries
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.statistics.learning_units import HIGHER, REWARD
-from gpudebug.core.trainlog import LogSummary
 from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.work import LoggedWork
 from gpudebug.core.verdict.learning import trend
@@ -51,7 +51,7 @@ def log(path: Path) -> AnalyzedFile:
         data_s=finite(found.data_s),
         update_s=finite(found.update_s),
         work=_work(found.work),
-        reward=_reward(found),
+        reward=reward_of(next((one for one in learning.series(found) if one.metric == REWARD), None)),
         latency=latency_in(latency_evidence(found.latencies)),
         failure=failure_in(failure),
         notes=doubts(found.work),
@@ -71,8 +71,8 @@ def _work(found: LoggedWork) -> LoggedCount | None:
     return LoggedCount(unit=first.unit, name=first.name, last=first.last) if first else None
 
 
-def _reward(found: LogSummary) -> RewardFigure | None:
-    series = next((one for one in learning.series(found) if one.metric == REWARD), None)
+def reward_of(series: LearningSeries | None) -> RewardFigure | None:
+    """A reward for an answer."""
     if series is None:
         return None
     return RewardFigure(

@@ -33,10 +33,10 @@ def trace_of(path: Path) -> AnalyzedTrace:
     return AnalyzedTrace(TraceAnswer(file=str(path), **summary.as_dict()), summary)
 
 
-def nsys(path: Path) -> list[AnalyzedTrace]:
-    """What an export of Nsight Systems says of each process that used a GPU.
+def nsys(path: Path, number: int | None = None) -> list[AnalyzedTrace]:
+    """What an export of Nsight Systems says of each process that used a GPU, or of one, counted from 1.
 
-    Raises GpudebugError if the database is no such export, or damaged.
+    Raises GpudebugError if the database is no such export, or damaged, or has no such process.
     """
     # numpy takes longer to import than a log to analyse.
     from gpudebug.core.trace import NsysExport
@@ -45,7 +45,11 @@ def nsys(path: Path) -> list[AnalyzedTrace]:
         with Database(path) as database:
             export = NsysExport(database)
             processes: Sequence[int | None] = export.processes or (None,)
-            return [_process(path, export, process, len(processes) > 1) for process in processes]
+            count = len(processes)
+            if number is not None and number > count:
+                raise GpudebugError(f"has no run {number}: {count} processes used a GPU", next="--run 1")
+            chosen = processes if number is None else [processes[number - 1]]
+            return [_process(path, export, process, count > 1) for process in chosen]
     except GpudebugError as e:
         e.file = str(path)
         raise

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpudebug.core.answers.analyze import LogAnswer, LoggedLoss, RewardFigure
+from gpudebug.core.answers.analyze import LogAnswer, LoggedLoss
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence.written import chosen
 from gpudebug.core.records import LearningSeries
-from gpudebug.core.statistics.learning_units import HIGHER, LOSS, LOWER, REWARD
+from gpudebug.core.statistics.learning_units import LOSS, LOWER, REWARD
 from gpudebug.core.trainlog.event_files import WrittenScalars
 from gpudebug.core.trainlog.wandb_files import read_wandb
 from gpudebug.core.verdict.learning import trend
 from gpudebug.edges import charts, store
 from gpudebug.engine.run.recordings import LARGEST_WANDB, recording
 from gpudebug.engine.tools.analyze.kinds import AnalyzedFile
+from gpudebug.engine.tools.analyze.logs import reward_of
 from gpudebug.engine.tools.analyze.samples import of_recording
 
 FRAMEWORK = "W&B"
@@ -52,7 +53,7 @@ def _learned(path: Path, history: WrittenScalars, figures: list[LearningSeries])
         data_s=None,
         update_s=None,
         work=None,
-        reward=_reward(reward),
+        reward=reward_of(reward),
         latency=None,
         failure=None,
         notes=_notes(history, loss, reward),
@@ -71,16 +72,3 @@ def _notes(
         names = ", ".join(sorted(history.values)[:6])
         notes.append(f"no training loss or reward in its history; it holds {names}")
     return tuple(notes)
-
-
-def _reward(series: LearningSeries | None) -> RewardFigure | None:
-    if series is None:
-        return None
-    return RewardFigure(
-        name=series.name,
-        trend=trend(series, HIGHER).value,
-        points=series.points,
-        first=series.first,
-        last=series.last,
-        over=series.over,
-    )
