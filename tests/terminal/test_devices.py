@@ -65,6 +65,11 @@ def test_eight_devices_are_a_table_below_what_is_apart() -> None:
     ]
 
 
+def test_parts_of_one_gpu_have_rows_of_their_own_names() -> None:
+    parts = [replace(gpu(0, 50, 100), uuid=f"MIG-{i}") for i in range(3)]
+    assert [line.split("  ")[1] for line in devices(parts)[1:]] == [f"0 (MIG-{i})" for i in range(3)]
+
+
 def test_very_many_are_counted() -> None:
     lines = devices([gpu(i, 50, 100) for i in range(20)])
     assert lines[-1] == "  and 4 more devices (--json)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpudebug.core.answers.devices import DeviceValue
 from gpudebug.core.answers.next import NothingRunning, Running
 from gpudebug.core.answers.progress import RunProgress
 from gpudebug.terminal.next import next_
@@ -24,6 +25,12 @@ from gpudebug.terminal.underway import progress
                 run="0002-h1", step=20, steps=100, left_s=80.0, elapsed_s=3725, gpu_util=61.04, runs_done=1
             ),
             "0002-h1, step 20 of 100, 1 h 2 min elapsed, 1 min 20 s left, gpu_util 61.0% so far, 1 run done",
+        ),
+        (
+            RunProgress(
+                run="0002-h1", left_s=0.0, gpu_util=88.0, least=DeviceValue(index=3, uuid="GPU-3", value=3.72)
+            ),
+            "0002-h1, step unknown, 0.0 s left, gpu_util 88.0% so far (least 3.7%, GPU 3)",
         ),
         (
             RunProgress(run="0002-h1", step=20, runs_done=2, left_s=0.0),

@@ -156,6 +156,30 @@ def test_many_devices_have_a_line_each_and_the_log_has_some() -> None:
     assert "and 6 more devices" in text(STATES["eight"], 80, 9)
 
 
+def test_of_too_many_devices_the_idlest_are_shown() -> None:
+    devices = tuple(device(n, gpu_util=3.7 if n == 6 else 99.0) for n in range(8))
+    low = text(replace(RUNNING, devices=devices), 80, 9)
+    assert "GPU 6" in low
+    assert "and 6 more devices" in low
+
+
+def test_a_mean_that_hides_a_device_is_shown_with_its_ends() -> None:
+    devices = tuple(
+        device(n, gpu_util=3.7 if n == 0 else 99.0, trace=(3.7 if n == 0 else 99.0,) * 60) for n in range(8)
+    )
+    unlike = replace(RUNNING, devices=devices)
+    assert "(least 3.7% GPU 0, most 99.0% GPU 1)" in flat(unlike)
+    assert "util 87.1% (least 3.7% GPU 0, most 99.0% GPU 1)" in line(unlike)
+    assert "least" not in flat(STATES["eight"])
+
+
+def test_a_throttled_device_is_named_and_one_at_its_power_limit_is_not() -> None:
+    devices = (device(0, throttle="sw_power_cap"), device(1, throttle="sw_power_cap+hw_thermal"))
+    seen = flat(replace(RUNNING, devices=devices))
+    assert "GPU 1 is throttled: hw_thermal" in seen
+    assert "GPU 0 is throttled" not in seen
+
+
 def test_what_is_unknown_is_said_and_never_zero() -> None:
     seen = flat(STATES["unknown"])
     for fact in (

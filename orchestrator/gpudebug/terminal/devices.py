@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from gpudebug.core.answers.devices import FigureAcross
 from gpudebug.core.answers.sample import FigureSpread, SampledDevice
 from gpudebug.core.statistics import numbers
-from gpudebug.core.statistics.across import shown, text
+from gpudebug.core.statistics.across import name, shown, text
 
 FEW = 2
 """Up to so many have lines of their own."""
@@ -77,12 +77,12 @@ _ITSELF = frozenset({"gpu_idle", "sw_power_cap", "applications_clocks", "display
 def table(rows: Sequence[SampledDevice]) -> list[str]:
     """Render a row a device, without columns that no device has; of very many devices the first ones."""
     first = rows[:_MOST_ROWS]
-    columns = {name: cells for name, cell in _COLUMNS.items() if any(cells := [cell(d) for d in first])}
-    widths = {name: max(len(name), *map(len, cells)) for name, cells in columns.items()}
-    heads = [name.ljust(widths[name]) for name in columns]
+    columns = {head: cells for head, cell in _COLUMNS.items() if any(cells := [cell(d) for d in first])}
+    widths = {head: max(len(head), *map(len, cells)) for head, cells in columns.items()}
+    heads = [head.ljust(widths[head]) for head in columns]
     lines = ["  ".join(heads).rstrip()]
     for i, device in enumerate(first):
-        cells = [(columns[name][i] or "-").ljust(widths[name]) for name in columns]
+        cells = [(columns[head][i] or "-").ljust(widths[head]) for head in columns]
         why = f"  unknown: {device.reason}" if device.gpu_util is None else ""
         lines.append(("  ".join(cells) + why).rstrip())
     left = len(rows) - len(first)
@@ -115,7 +115,7 @@ def _throttled(d: SampledDevice) -> str:
 
 
 _COLUMNS: Mapping[str, Callable[[SampledDevice], str]] = {
-    "GPU": lambda d: str(d.index),
+    "GPU": lambda d: name(d).removeprefix("GPU "),
     "util": _util,
     "p5..p95": _range,
     "power W": _power,

@@ -62,7 +62,7 @@ def _box(
 
 
 def _compact(pen: Pen, devices: Sequence[WatchedDevice], width: int, most: int) -> list[Text]:
-    shown = devices if len(devices) <= most else devices[: most - 1]
+    shown = devices if len(devices) <= most else _idlest(devices, most - 1)
     lines = []
     for device in shown:
         now = device.now
@@ -78,6 +78,13 @@ def _compact(pen: Pen, devices: Sequence[WatchedDevice], width: int, most: int) 
         lines.append(pen.fit(pen.join([pen.join([head, chart], " "), *facts], "  "), width))
     left = len(devices) - len(shown)
     return [*lines, pen.fit(pen.text(f"and {left} more devices", "dim"), width)] if left else lines
+
+
+def _idlest(devices: Sequence[WatchedDevice], count: int) -> list[WatchedDevice]:
+    """Those that are least busy, and before them any that cannot be read, in the order given."""
+    order = sorted(devices, key=lambda d: -1.0 if d.now.gpu_util is None else d.now.gpu_util)
+    chosen = [id(device) for device in order[: max(0, count)]]
+    return [device for device in devices if id(device) in chosen]
 
 
 def label(device: WatchedDevice) -> str:

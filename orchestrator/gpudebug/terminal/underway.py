@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.across import name
 
 if TYPE_CHECKING:
     from gpudebug.core.answers.next import Running
@@ -20,7 +21,8 @@ def progress(run: RunProgress | Running) -> str:
         parts.append(f"{numbers.duration(run.elapsed_s)} elapsed")
     left = numbers.UNKNOWN if run.left_s is None else numbers.duration(run.left_s)
     parts.append(f"time left {left}" if run.left_s is None else f"{left} left")
-    parts.append(f"gpu_util {numbers.percent(run.gpu_util)} so far")
+    least = f" (least {run.least.value:.1f}%, {name(run.least)})" if run.least else ""
+    parts.append(f"gpu_util {numbers.percent(run.gpu_util)} so far{least}")
     if run.runs_done:
         parts.append(f"{run.runs_done} run{'s' if run.runs_done != 1 else ''} done")
     return ", ".join(parts)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from gpudebug.core.samples.conditions import SLOWING, reasons_in
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.across import MISLEADING
 from gpudebug.terminal import panels
 from gpudebug.terminal.gauges import Pen, mean
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from gpudebug.engine.status.watch import Sight
+    from gpudebug.engine.status.watch import Sight, WatchedDevice
 
 _ROOMY, _HIGH = 60, 18
 """Narrower terminals do not show who runs it, lower ones nothing of the host."""
@@ -55,7 +57,7 @@ def line(sight: Sight) -> str:
     parts = [p.run or "", _elapsed(sight), _steps(sight)]
     if p.loss is not None:
         parts.append(f"loss {numbers.number(p.loss)}")
-    parts.append(f"util {numbers.percent(_now(sight))}")
+    parts.append(f"util {numbers.percent(_now(sight))}{_ends([(d, d.now.gpu_util) for d in sight.devices])}")
     parts += [text for text in (_rate(sight), _wait(sight), _left(sight)) if text]
     if sight.outcome:
         parts.append(sight.outcome)
@@ -152,6 +154,7 @@ def _figures(pen: Pen, sight: Sight) -> list[Text]:
     p = sight.progress
     # The baseline's figure is of its steady window: only recent values, without the start-up, compare.
     lately = f"util {numbers.percent(_lately(sight))} last {_LATELY_S} s{_of(sight, 'gpu util')}"
+    lately += _ends([(d, mean(d.now.trace[-_LATELY_S:])) for d in sight.devices])
     fields = [pen.text(lately), pen.text(f"{numbers.percent(p.gpu_util)} so far")]
     fields.append(pen.text((_rate(sight) or f"rate {numbers.UNKNOWN}") + _of(sight, "throughput")))
     fields += _loss(pen, sight)
@@ -162,6 +165,17 @@ def _figures(pen: Pen, sight: Sight) -> list[Text]:
         else pen.text(_wait(sight), "red" if wait >= 0.3 else "yellow" if wait >= 0.1 else "")
     )
     return fields
+
+
+def _ends(values: Sequence[tuple[WatchedDevice, float | None]]) -> str:
+    """The least and the most busy device, if their mean hides how far they are apart."""
+    known = [(value, device) for device, value in values if value is not None]
+    if len(known) < 2:
+        return ""
+    least, most = (pick(known, key=lambda one: one[0]) for pick in (min, max))
+    if most[0] - least[0] <= MISLEADING:
+        return ""
+    return f" (least {least[0]:.1f}% {panels.label(least[1])}, most {most[0]:.1f}% {panels.label(most[1])})"
 
 
 def _of(sight: Sight, field: str) -> str:
@@ -213,6 +227,8 @@ def _warnings(sight: Sight) -> Iterable[str]:
     for device in sight.devices:
         if count := device.now.foreign_procs:
             yield f"{panels.label(device)}: {count} other process{'es' if count > 1 else ''} on it"
+        if slowing := reasons_in(device.now.throttle or "") & set(SLOWING):
+            yield f"{panels.label(device)} is throttled: {', '.join(sorted(slowing))}"
 
 
 def _log(pen: Pen, sight: Sight, width: int, room: int) -> list[Text]:

@@ -20,6 +20,21 @@ def differences(found: Checklist) -> dict[str, tuple[str | None, str | None]]:
     return {d.name: (d.a, d.b) for d in found.differences}
 
 
+def test_a_setting_of_one_gpu_is_named_with_it() -> None:
+    cards = tuple(
+        GPU.model_copy(
+            update={"index": i, "uuid": f"GPU-{i}", "power_limit_w": 400.0, "clocks_mhz": (1410, 1593)}
+        )
+        for i in (0, 1)
+    )
+    capped = (cards[0], cards[1].model_copy(update={"power_limit_w": 300.0, "link": "PCIe 4 x8"}))
+    sides = [SideFacts(record("python t.py", devices=devices)) for devices in (cards, capped)]
+    found = checklist.compare(*sides)
+    assert differences(found) == {"power limit": ("400 W", "GPU 0 400 W, GPU 1 300 W")}
+    assert found.same["clocks set"] == "1410/1593 MHz"
+    assert "link" in found.unknown
+
+
 COMPILED = {
     "a bare flag": ("python t.py --compile", {}, "on"),
     "dotted": ("train --policy.compile-model=true", {}, "on"),

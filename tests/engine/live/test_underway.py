@@ -91,6 +91,18 @@ def test_a_run_is_followed(tmp_path: Path) -> None:
     assert follower.look().step == 70
 
 
+def test_of_several_devices_the_least_busy_one_is_known(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    with (run.path / "samples.csv").open("a") as f:
+        for at in (1.0, 2.0):
+            for index, util in enumerate((99.0, 4.0, 98.0)):
+                f.write(row(elapsed=at, gpu_util=util, gpu_index=index, gpu_uuid=f"GPU-{index}"))
+    found = look(tmp_path)
+    assert found.gpu_util == pytest.approx(67)
+    assert found.least is not None
+    assert (found.least.index, found.least.value) == (1, 4.0)
+
+
 def test_a_sealed_run_has_nothing_left(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.grow("step 10/100\n", 1.0)

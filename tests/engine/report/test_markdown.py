@@ -95,6 +95,14 @@ def test_accepted_and_not_measured_since_is_said() -> None:
     assert "Together: not measured yet; `gpudebug next` measures it.\n" in summary(data)
 
 
+def test_the_gpu_that_is_apart_is_named() -> None:
+    data = campaign_data(a_hypothesis(1))
+    line = "gpu_util least 3.7% (GPU 0), median 99.9%, most 99.9% (GPU 3); GPU 0 is apart"
+    data["machine"]["run"] = "0001-baseline-workload"
+    data["runs"]["0001-baseline-workload"] = {"outcome": "COMPLETED", "across": [line]}
+    assert "- GPUs: gpu_util least 3.7% (GPU 0), median 99.9%, " in summary(data)
+
+
 def test_a_processor_is_not_told_as_a_gpu() -> None:
     data = campaign_data(a_hypothesis(1), devices=("CPU",))
     text = summary(data)

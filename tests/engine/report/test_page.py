@@ -156,6 +156,31 @@ def test_headings_follow_each_other_and_tables_say_what_their_heads_are_of() -> 
     assert found.having("html") == [{"lang": "en"}]
 
 
+GPU = {"index": 0, "uuid": "GPU-0", "name": "x", "reason": "too short", "gpu_util": None, "memory": None}
+KNOWN = {
+    "gpu_util": {"mean": 99.04, "p5": 98.0, "p50": 99.0, "p95": 100.0},
+    "memory": {"mean_mb": 60000.0, "peak_mb": 61234.0},
+    "power_w": {"mean": 150.2, "p5": 140.0, "p50": 150.0, "p95": 160.0},
+    "power_limit_w": 700.0,
+    "sm_clock_mhz": {"mean": 1980.0, "p5": 1980.0, "p50": 1980.0, "p95": 1980.0},
+    "temperature_c": {"mean": 44.0, "p5": 44.0, "p50": 44.0, "p95": 44.0},
+    "throttled": 0.37,
+}
+
+
+def test_a_run_of_several_gpus_has_a_row_for_each_below_what_is_apart() -> None:
+    found = reports.data(runs(), [reports.hypothesis(1)])
+    name = next(iter(found["runs"]))
+    found["runs"][name] |= {
+        "devices": [GPU, {**GPU, **KNOWN, "index": 1, "uuid": "GPU-1"}],
+        "across": ["gpu_util least 3.7% (GPU 0); GPU 0 is apart"],
+    }
+    text = "".join(made(found).text.split())
+    assert f"GPUsofeachrun{name}:{found['runs'][name]['across'][0]}".replace(" ", "") in text
+    assert "GPU0unknownunknownunknown" in text
+    assert "GPU199.0%98to10061234MB150of700W1980MHz44C37.0%" in text
+
+
 def test_the_data_is_in_the_page_as_it_was_gathered() -> None:
     built = spoilt()
     built["settings"] = "</script><!-- \u2028\u2029 & \ud800"

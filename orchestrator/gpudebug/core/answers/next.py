@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.answers.answer import Answer, omitted
-from gpudebug.core.answers.devices import FigureAcross
+from gpudebug.core.answers.devices import DeviceValue, FigureAcross
 from gpudebug.core.answers.diagnosis import LikelyCause, UnexplainedLine
 from gpudebug.core.answers.gates import GateRow
 from gpudebug.core.answers.noise import Resolution
@@ -147,7 +147,7 @@ class Running(NextAnswer):
     """A run that is under way, how far it is, and whose it is. `gpu_util` is the mean so far.
 
     `runs_done` counts the runs of the same command that have ended; between two, `run` is the last one.
-    `latency_s` is the median of the latencies printed last.
+    `latency_s` is the median of the latencies printed last. `least` is the least busy device of several.
     """
 
     action: str = "running"
@@ -163,6 +163,7 @@ class Running(NextAnswer):
     session: str | None
     since: str
     detached: bool
+    least: DeviceValue | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpudebug.core.answers.devices import DeviceValue
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunProgress:
@@ -11,7 +13,7 @@ class RunProgress:
 
     `gpu_util` is the mean of the run's samples so far, of at most sixteen parts of a long one; `runs_done`
     counts the sealed runs of the same command before it; `latency_s` is the median of the latencies printed
-    last. Between two runs `run` is the last one.
+    last. Between two runs `run` is the last one. `least` is the least busy device of several.
     """
 
     run: str | None = None
@@ -25,3 +27,4 @@ class RunProgress:
     loss: float | None = None
     latency_s: float | None = None
     runs_done: int = 0
+    least: DeviceValue | None = None

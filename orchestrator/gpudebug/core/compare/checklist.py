@@ -161,6 +161,9 @@ def _machine(found: Checklist, a: RunRecord, b: RunRecord) -> None:
         found.unknown.append("driver")
     elif any(d.driver for d in (*a.devices, *b.devices)):
         found.add("driver", _drivers(a), _drivers(b))
+    for name, key in (("power limit", "power_limit_w"), ("clocks set", "clocks_mhz"), ("link", "link")):
+        if devices and any(getattr(d, key) is not None for d in (*a.devices, *b.devices)):
+            found.add(name, _of_devices(a, key), _of_devices(b, key))
     found.add("host", a.host, b.host)
     if a.host is None or b.host is None:
         found.unknown.append("CPU quota")
@@ -171,6 +174,23 @@ def _machine(found: Checklist, a: RunRecord, b: RunRecord) -> None:
 def _devices(record: RunRecord) -> str | None:
     shown = [f"{d.name} ({d.uuid}{f', {_cores(d.cores)}' if d.cores else ''})" for d in record.devices]
     return ", ".join(shown) or None
+
+
+def _of_devices(record: RunRecord, key: str) -> str | None:
+    """A setting of all devices, of each if they differ; None if it is not known of all."""
+    values = [getattr(d, key) for d in record.devices]
+    if None in values:
+        return None
+    texts = [_setting(value) for value in values]
+    if len(set(texts)) == 1:
+        return texts[0]
+    return ", ".join(f"GPU {d.index} {text}" for d, text in zip(record.devices, texts, strict=True))
+
+
+def _setting(value: object) -> str:
+    if isinstance(value, tuple):
+        return "/".join(f"{mhz:g}" for mhz in value) + " MHz"
+    return f"{value:g} W" if isinstance(value, float) else str(value)
 
 
 def _drivers(record: RunRecord) -> str | None:

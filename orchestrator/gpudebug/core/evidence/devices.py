@@ -22,6 +22,8 @@ from gpudebug.core.statistics import intervals
 
 # A device that answered for less of the window than this has no figure.
 MIN_COVERAGE = 0.9
+# A counter that is slow to read is read once a second, and the least window is 5 s long.
+MIN_COUNTED = 0.75
 # Fewer readings than this have no spread.
 MIN_READINGS = 4
 _TOO_EARLY = "the window is too short: the run ended before the device gave a reading"
@@ -155,13 +157,13 @@ def _counted_energy(rows: Sequence[Sample], window: Window) -> float | None:
     """Joules in the window by the device's counter; None if it lacks one, or counted backwards.
 
     Between two readings of the counter the power is taken for even; what of the window lies beyond the first
-    or the last of them, at most a tenth, for as much as the rest.
+    or the last of them, at most a quarter, for as much as the rest.
     """
     counts = [(r.elapsed, r.energy_j) for r in rows if r.energy_j is not None]
     if len(counts) < 2 or any(b < a for (_, a), (_, b) in pairwise(counts)):
         return None
     start, end = max(window.start_s, counts[0][0]), min(window.end_s, counts[-1][0])
-    if end - start < MIN_COVERAGE * window.duration_s:
+    if end - start < MIN_COUNTED * window.duration_s:
         return None
     used = _count_at(counts, end) - _count_at(counts, start)
     return used * window.duration_s / (end - start)

@@ -136,7 +136,7 @@ class _Unit:
         self._company = Company(self._handle, tree)
         self._gauges = [_Gauge(*gauge) for gauge in _gauges(self._handle)]
         self._gauges += [
-            _Gauge(("energy_j",), lambda: (_energy(self._handle),), SLOW_INTERVAL_S),
+            _Gauge(("energy_j",), lambda: (_energy(self._handle),)),
             _Gauge(("foreign_procs",), lambda: (self._company.count(),), SLOW_INTERVAL_S),
         ]
         self._troubles = 0

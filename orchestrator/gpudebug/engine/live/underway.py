@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from gpudebug.core.answers.devices import DeviceValue
 from gpudebug.core.answers.next import Running
 from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.errors import ConfigError, GpudebugError
@@ -116,6 +117,7 @@ class Follower:
             loss=self._log.reader.loss,
             latency_s=self._log.reader.latency,
             runs_done=sum(r.sealed for r, _ in made),
+            least=_least(samples),
         )
 
     def _made(self) -> Iterator[tuple[store.RunFolder, dict[str, Any]]]:
@@ -228,6 +230,16 @@ def _lines(data: bytes) -> list[str]:
 def _mean(samples: SampleTable) -> float | None:
     values = [r.gpu_util for r in samples.rows if r.gpu_util is not None and r.new_samples != 0]
     return sum(values) / len(values) if values else None
+
+
+def _least(samples: SampleTable) -> DeviceValue | None:
+    """The device with the least mean so far; None of one device."""
+    known = [
+        DeviceValue(index=index, uuid=uuid, value=value)
+        for (index, uuid), rows in samples.by_device.items()
+        if (value := _mean(SampleTable(rows=rows))) is not None
+    ]
+    return min(known, key=lambda device: device.value) if len(known) > 1 else None
 
 
 def progress_of(workspace: store.Workspace) -> RunProgress | None:

@@ -136,7 +136,10 @@ def summary_of_run(data: Data) -> str:
         places=[_place(place) for place in step["places"]],
         abstains=inline(data["abstains"]) if data["abstains"] else None,
         causes=[_cause(cause) for cause in data["causes"]],
-        environment=[("Device", inline(", ".join(d["name"] for d in data["devices"]) or numbers.UNKNOWN))],
+        environment=[
+            ("Device", inline(", ".join(d["name"] for d in data["devices"]) or numbers.UNKNOWN)),
+            *(("GPUs", inline(line)) for run in data["runs"].values() for line in run.get("across", ())),
+        ],
         next_command=verbatim(data["next_command"]),
         version=data["gpudebug"],
         made=data["made"][:10],

@@ -124,6 +124,8 @@ def _environment(data: Data) -> Iterator[tuple[str, str]]:
     if machine is None:
         return
     yield "Device", inline(overview.device(data))
+    for line in data["runs"].get(machine.get("run"), {}).get("across", ()):
+        yield "GPUs", inline(line)
     drivers = {d["driver"] for d in machine["devices"] if d.get("driver")}
     if drivers:
         yield "Driver", inline(", ".join(sorted(drivers)))

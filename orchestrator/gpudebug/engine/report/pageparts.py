@@ -233,6 +233,37 @@ _INSIDE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 )
 
 
+ELECTRIC = ("Power", "Clock", "Temperature", "Throttled")
+DEVICE_HEADS = ("GPU", "Utilisation", "5 to 95 %", "Memory, most", *ELECTRIC)
+
+
+def device_rows(devices: Sequence[Data]) -> list[list[str | None]]:
+    """A row a device under `DEVICE_HEADS`; None is unknown."""
+    return [_device_row(d) for d in devices]
+
+
+def _device_row(d: Data) -> list[str | None]:
+    util, memory = d.get("gpu_util"), d.get("memory")
+    return [
+        f"GPU {d['index']}",
+        percent(util["mean"]) if util else None,
+        f"{util['p5']:.0f} to {util['p95']:.0f}" if util else None,
+        f"{memory['peak_mb']:.0f} MB" if memory else None,
+        *electric(d),
+    ]
+
+
+def electric(d: Data) -> list[str | None]:
+    """What the driver tells of a device beside its use, under `ELECTRIC`."""
+    limit = "" if d.get("power_limit_w") is None else f" of {d['power_limit_w']:.0f}"
+    return [
+        f"{d['power_w']['mean']:.0f}{limit} W" if d.get("power_w") else None,
+        f"{d['sm_clock_mhz']['mean']:.0f} MHz" if d.get("sm_clock_mhz") else None,
+        f"{d['temperature_c']['mean']:.0f} C" if d.get("temperature_c") else None,
+        None if d.get("throttled") is None else _percent(d["throttled"]),
+    ]
+
+
 def ceiling(cause: Data) -> str:
     """The most that the fix of a cause can bring: points of utilisation, or steps a second."""
     ratio = cause.get("ceiling_ratio")

@@ -7,16 +7,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpudebug.core.answers.answer import plain
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside import probe, step_histogram
 from gpudebug.core.inside.probe.spans import ProcessSpan, steady
 from gpudebug.core.records import Evidence, RunRecord, Window
 from gpudebug.core.samples.table import SampleTable
 from gpudebug.core.samples.timeline import timelines
+from gpudebug.core.statistics.across import across, shown, text
 from gpudebug.core.statistics.downsample import thin
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.files import record_of
+from gpudebug.engine.run.devices import devices_in
 from gpudebug.engine.run.evidence import read_log, read_run_samples
 from gpudebug.engine.run.sections import outline_of
 
@@ -94,6 +97,9 @@ def brief(run: ReportedRun) -> dict[str, Any]:
         "window": e.window.model_dump(include={"start_s", "end_s", "rule"}) if e.window else None,
         "window_reason": e.window_reason,
         "utilisation": e.utilisation,
+        "devices": [plain(device) for device in devices_in(e)],
+        "across": [text(one) for one in shown(across(e.devices))],
+        "joules_per_step": e.joules_per_step,
         "spark": list(e.spark),
         "steps_per_s": e.steps_per_s,
         "progress_per_s": e.progress_per_s,
