@@ -68,3 +68,7 @@ def test_ranks_that_never_reported_are_named() -> None:
     assert notes([rank(0), rank(2)], 4) == (f"no report of ranks 1, 3: {why}",)
     (many,) = notes([rank(0)], 64)
     assert many.startswith("no report of ranks 1, 2, 3, 4, 5, 6, 7, 8 and 55 more: ")
+
+
+def test_ranks_beyond_those_that_are_looked_at_are_not_said_to_be_missing() -> None:
+    assert notes([rank(n) for n in range(64)], 512) == ("the first 64 of 512 ranks are looked at",)

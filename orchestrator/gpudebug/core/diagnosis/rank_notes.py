@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from gpudebug.core.inside.ranks import MOST_RANKS
 from gpudebug.core.records import RankEvidence
 
 CROWDED = 4
@@ -23,7 +24,9 @@ def notes(ranks: Sequence[RankEvidence], world: int) -> tuple[str, ...]:
 
 
 def _missing(ranks: Sequence[RankEvidence], world: int) -> Iterator[str]:
-    absent = sorted(set(range(world)) - {one.rank for one in ranks})
+    if world > MOST_RANKS:
+        yield f"the first {MOST_RANKS} of {world} ranks are looked at"
+    absent = sorted(set(range(min(world, MOST_RANKS))) - {one.rank for one in ranks})
     if absent:
         why = "dead before the first step, or unable to write into the run's folder"
         yield f"no report of {_named(absent)}: {why}"
