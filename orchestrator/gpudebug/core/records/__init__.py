@@ -29,7 +29,7 @@ from gpudebug.core.records.inside import (
     Stacks,
     StacksEvidence,
 )
-from gpudebug.core.records.series import DeviceEvidence, LatencyEvidence, Spread, Window
+from gpudebug.core.records.series import AwaitedDevice, DeviceEvidence, LatencyEvidence, Spread, Window
 from gpudebug.core.records.work import (
     LearningSeries,
     LearningUnit,
@@ -44,6 +44,7 @@ __all__ = [
     "INFRASTRUCTURE",
     "VERDICTS",
     "AttachedEvidence",
+    "AwaitedDevice",
     "Conditions",
     "Counted",
     "DeviceEvidence",

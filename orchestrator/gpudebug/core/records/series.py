@@ -81,3 +81,21 @@ class LatencyEvidence(Record):
     p50_error: float | None = None
     p95_error: float | None = None
     p99_error: float | None = None
+
+
+class AwaitedDevice(Record):
+    """The device that the others of a run wait for, at waiting power, in the window.
+
+    `state` is what it does meanwhile: `idle`, or `works` alone. `share` is the part of the window, 0 to 1,
+    `times` how often, `length_s` how long each time on average, `alike` whether equally long each time,
+    `every_s` the seconds from one to the next, None if they do not come regularly.
+    """
+
+    index: int
+    uuid: str
+    state: str
+    share: float
+    times: int
+    length_s: float
+    alike: bool
+    every_s: float | None = None

@@ -1,0 +1,258 @@
+"""The device that makes the others wait, from what all devices of a run did at the same moments.
+
+Devices that train together end their steps together: while one idles, because its process saves, evaluates or
+loads, or works alone, the others are busy at waiting power. It is the one that does not wait. Devices that
+idle together, or that have nothing to do with each other, show no such moments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
+
+from gpudebug.core.records import AwaitedDevice, Window
+from gpudebug.core.samples.table import Sample
+from gpudebug.core.samples.window import Device
+from gpudebug.core.samples.working import APART, AVERAGED_S, PowerReading, WorkingShare, power_readings
+
+BUSY = 75.0
+"""Percent of utilisation from which the others count as busy."""
+IDLE_PART = 0.25
+"""A device idles while it is busy for less than this part of what the others are. Half of the shortest step
+that fills a tick stays above it."""
+FEWEST = 2
+LEAST_SHARE = 0.01
+"""So many moments, and so much of the window, make a device one that is waited for."""
+ALIKE = 0.1
+"""Two moments of unrelated causes last equally long, within a tenth, as rarely as this."""
+MOST_OF_IT = 0.5
+"""Or moments, however few, that make up this part of the window."""
+TIMES_THE_NEXT = 3.0
+"""The others wait for it so many times longer than for any other device."""
+BY_CHANCE = 0.02
+"""If moments fell on devices by chance, so many of one would fall on the same as rarely as this."""
+REGULAR = 0.1
+"""Intervals are a period if half of them lie within this part of their median."""
+FEWEST_INTERVALS = 2
+_ACTIVE = 1.0
+_NEAR = 0.25
+
+
+class _Spell(NamedTuple):
+    """A moment in which the others waited, and how long they did, in seconds."""
+
+    start: float
+    end: float
+    lost: float
+
+
+class _Tick(NamedTuple):
+    """A device at one moment beside the medians of the others."""
+
+    at: float
+    width: float
+    util: float
+    power_w: float
+    others_util: float
+    others_power: float
+
+
+class _Moment(NamedTuple):
+    """All devices at one moment, and the order of their utilisations and powers."""
+
+    at: float
+    width: float
+    utils: list[float]
+    powers: list[float]
+    by_util: list[int]
+    by_power: list[int]
+
+
+def awaited(
+    rows: Mapping[Device, Sequence[Sample]], window: Window, shares: Mapping[Device, WorkingShare]
+) -> tuple[AwaitedDevice | None, str | None]:
+    """The device that the others wait for and how, or None; with the reason if that cannot be known."""
+    if len(rows) < 2:
+        return None, None
+    unknown = next((d for d in rows if shares[d].scale is None), None)
+    if unknown is not None:
+        return None, f"GPU {unknown[0]}: {shares[unknown].reason}"
+    moments = _moments([power_readings(own, window) for own in rows.values()])
+    found = [one for n, device in enumerate(rows) if (one := _of(n, device, moments, window, shares))]
+    found.sort(key=lambda one: one.share, reverse=True)
+    if not found:
+        return None, None
+    first = found[0]
+    if len(found) > 1 and first.share < TIMES_THE_NEXT * found[1].share:
+        return None, None
+    times = sum(one.times for one in found)
+    likely = _by_chance(first.times, times, len(rows)) * ALIKE ** (first.times - 1 if first.alike else 0)
+    enough = first.times >= FEWEST and first.share >= LEAST_SHARE and likely <= BY_CHANCE
+    return (first, None) if enough or first.share >= MOST_OF_IT else (None, None)
+
+
+def _of(
+    place: int,
+    device: Device,
+    moments: Sequence[_Moment],
+    window: Window,
+    shares: Mapping[Device, WorkingShare],
+) -> AwaitedDevice | None:
+    """When the others waited for the device at this `place`; None if they never did."""
+    ticks = [
+        _Tick(
+            m.at,
+            m.width,
+            m.utils[place],
+            m.powers[place],
+            _middle(m.utils, m.by_util, place),
+            _middle(m.powers, m.by_power, place),
+        )
+        for m in moments
+    ]
+    if not ticks:
+        return None
+    others = [d for d in shares if d != device]
+    waits = median(scale.middle_w for d in others if (scale := shares[d].scale))
+    own = shares[device].scale
+    assert own is not None
+    idle = _idle_spells(ticks, waits)
+    works = _working_spells(ticks, waits, own.middle_w)
+    used = math.fsum(t.util * t.width for t in ticks) / math.fsum(t.width for t in ticks)
+    spells, state = (idle, "idle") if _lost(idle) >= _lost(works) else (works, "works")
+    # A device that never does anything is no part of the job.
+    if not spells or used < _ACTIVE:
+        return None
+    return AwaitedDevice(
+        index=device[0],
+        uuid=device[1],
+        state=state,
+        share=round(min(1.0, _lost(spells) / window.duration_s), 4),
+        times=len(spells),
+        length_s=round(length := _lost(spells) / len(spells), 3),
+        alike=_alike([s.lost for s in spells]),
+        every_s=every if (every := _period(spells, ticks)) and every > length else None,
+    )
+
+
+def _alike(lengths: Sequence[float]) -> bool:
+    usual = median(lengths)
+    return median(abs(length - usual) for length in lengths) <= ALIKE * usual
+
+
+def _lost(spells: Sequence[_Spell]) -> float:
+    return math.fsum(s.lost for s in spells)
+
+
+def _moments(devices: Sequence[Sequence[PowerReading]]) -> list[_Moment]:
+    """The readings of one device, each beside the latest of the others."""
+    known = [[r for r in readings if r.util is not None] for readings in devices]
+    if not all(known):
+        return []
+    places = range(len(known))
+    at = [0] * len(known)
+    found = []
+    for own in max(known, key=len):
+        for i in places:
+            series = known[i]
+            while at[i] + 1 < len(series) and series[at[i] + 1].at <= own.at + own.width / 2:
+                at[i] += 1
+        utils = [series[n].util or 0.0 for series, n in zip(known, at, strict=True)]
+        powers = [series[n].power_w for series, n in zip(known, at, strict=True)]
+        by_util = sorted(places, key=utils.__getitem__)
+        by_power = sorted(places, key=powers.__getitem__)
+        found.append(_Moment(own.at, own.width, utils, powers, by_util, by_power))
+    return found
+
+
+def _middle(values: Sequence[float], order: Sequence[int], without: int) -> float:
+    """The median of the others."""
+    left = [i for i in order if i != without]
+    half = len(left) // 2
+    return values[left[half]] if len(left) % 2 else (values[left[half - 1]] + values[left[half]]) / 2
+
+
+def _idle_spells(ticks: Sequence[_Tick], waits: float) -> list[_Spell]:
+    """Where the device idles and the others are busy, at waiting power by the time that it is averaged over.
+
+    What it idles is the area between its utilisation and theirs: that stays where a driver averages it.
+    """
+    groups = _groups([t.others_util >= BUSY and t.util < IDLE_PART * t.others_util for t in ticks])
+    held = [
+        (first, last)
+        for first, last in groups
+        if min(t.others_power for t in _until(ticks, first, ticks[last].at + AVERAGED_S)) < waits
+    ]
+    spells = []
+    for n, (first, last) in enumerate(held):
+        after = held[n - 1][1] + 1 if n else 0
+        before = held[n + 1][0] - 1 if n + 1 < len(held) else len(ticks) - 1
+        start, end = ticks[first].at - ticks[first].width, ticks[last].at
+        near = [
+            t
+            for t in ticks[max(after, first - (first - after) // 2) : last + (before - last) // 2 + 1]
+            if start - AVERAGED_S < t.at <= end + AVERAGED_S and t.others_util > 0
+        ]
+        lost = math.fsum(t.width * max(0.0, 1 - t.util / t.others_util) for t in near)
+        spells.append(_Spell(start, end, lost))
+    return spells
+
+
+def _working_spells(ticks: Sequence[_Tick], waits: float, works: float) -> list[_Spell]:
+    """Where it works, and the others are busy at waiting power, well below its own."""
+    alone = [
+        min(t.util, t.others_util) >= BUSY
+        and t.others_power < min(waits, (1 - APART) * t.power_w)
+        and t.power_w > works
+        for t in ticks
+    ]
+    found = [(first, last) for first, last in _groups(alone) if last > first]
+    return [
+        _Spell(start := ticks[first].at - ticks[first].width, end := ticks[last].at, end - start)
+        for first, last in found
+    ]
+
+
+def _until(ticks: Sequence[_Tick], first: int, end: float) -> list[_Tick]:
+    found = [ticks[first]]
+    for tick in ticks[first + 1 :]:
+        if tick.at > end:
+            break
+        found.append(tick)
+    return found
+
+
+def _groups(flags: Sequence[bool]) -> list[tuple[int, int]]:
+    """First and last index of each unbroken row of true ones."""
+    found: list[tuple[int, int]] = []
+    for i, flag in enumerate(flags):
+        if flag and found and found[-1][1] == i - 1:
+            found[-1] = (found[-1][0], i)
+        elif flag:
+            found.append((i, i))
+    return found
+
+
+def _period(spells: Sequence[_Spell], ticks: Sequence[_Tick]) -> float | None:
+    """Seconds from one to the next if they come regularly."""
+    gaps = [after.start - before.start for before, after in pairwise(spells)]
+    if len(gaps) < FEWEST_INTERVALS:
+        return None
+    usual = median(gaps)
+    tick = median(t.width for t in ticks)
+    if median(abs(gap - usual) for gap in gaps) > max(REGULAR * usual, tick):
+        return None
+    near = [gap for gap in gaps if abs(gap - usual) <= max(_NEAR * usual, tick)]
+    return round(math.fsum(near) / len(near), 2)
+
+
+def _by_chance(times: int, of: int, devices: int) -> float:
+    """The chance that at least `times` of so many moments fall on one and the same of the devices."""
+    part = 1 / devices
+    tail = math.fsum(
+        math.comb(of, k) * part**k * (1 - part) ** (of - k) for k in range(times, of + 1) if of <= 1000
+    )
+    return devices * tail
