@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
+from pathlib import Path
 
 from gpudebug.core.records import Window
+from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
 from gpudebug.core.samples.table import Sample, SampleTable
 from gpudebug.core.samples.window import Device
 from gpudebug.core.samples.working import WorkingShare, working
@@ -155,3 +157,23 @@ def shares_of(
     """Of cards of one model with this limit."""
     by_device = SampleTable(rows=list(rows)).by_device
     return working(by_device, whole(rows, start), dict.fromkeys(by_device, limit))
+
+
+def written(rows: Sequence[Sample], path: Path) -> Path:
+    """As samples.csv."""
+    lines = (
+        csv_row(
+            DeviceReading(
+                elapsed=r.elapsed,
+                gpu_util=round(r.gpu_util or 0.0, 1),
+                mem_used_mb=r.mem_used_mb,
+                gpu_index=r.gpu_index,
+                gpu_uuid=r.gpu_uuid,
+                power_w=round(r.power_w or 0.0, 2),
+                new_samples=r.new_samples,
+            )
+        )
+        for r in rows
+    )
+    path.write_text(HEADER + "".join(lines))
+    return path

@@ -62,6 +62,7 @@ def _samples(answer: SamplesAnswer) -> str:
     rate = answer.throughput.steps_per_s
     if rate is not None and rate != (answer.probe or {}).get("steps_per_s"):
         lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
+    lines += [f"note: {note}" for note in answer.notes]
     return "\n".join([*lines, *energy(answer.joules_per_step), *inside_of(answer)])
 
 

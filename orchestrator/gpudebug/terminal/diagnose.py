@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudebug.core.answers.diagnosis import DiagnoseAnswer, DiagnosedCause
+from gpudebug.core.diagnosis.figures import number
+from gpudebug.core.evidence.together import mean_misleads
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.fit import wrap
 from gpudebug.terminal.layers import around
@@ -17,7 +19,7 @@ _LIKELY = 0.03
 
 def diagnose(answer: DiagnoseAnswer) -> str:
     """Render the answer; improbable causes are left out."""
-    lines = [_head(answer), ""]
+    lines = [_head(answer), *_beside(answer), ""]
     if answer.failure:
         lines += [*(one for line in failure(answer.failure) for one in wrap(line, _WIDTH, rest="  ")), ""]
     if answer.abstains:
@@ -51,6 +53,14 @@ def _head(answer: DiagnoseAnswer) -> str:
     device = ", the CPU stands in for a GPU" if answer.stand_in else ""
     util = numbers.percent(answer.gpu_util)
     return f"Diagnosis of {answer.campaign or runs[0]}{count}: {kind}, gpu_util {util}{device}"
+
+
+def _beside(answer: DiagnoseAnswer) -> list[str]:
+    """What the devices show beside each other, whatever it costs."""
+    known = answer.facts.get("awaited_device")
+    share = number(answer.facts.get("working_share"))
+    notes = (known, mean_misleads(answer.gpu_util, share, awaited=known is not None))
+    return [line for note in notes if note for line in wrap(f"Devices: {note}", _WIDTH, rest="  ")]
 
 
 def _unexplained(answer: DiagnoseAnswer) -> list[str]:

@@ -62,6 +62,11 @@ EVIDENCE: dict[str, Any] = {
         "foreign_procs": 0, "foreign_cpu": 1.0, "throttle": {"hw_thermal": 0.5}, "read_mb_s": 1.0,
         "write_mb_s": 1.0, "cpu_cores": 2.0, "cores": 4.0,
     },
+    "working": 0.5, "devices": [{"index": i, "uuid": f"GPU-{i}", "name": "D"} for i in range(2)],
+    "awaited": {
+        "index": 0, "uuid": "GPU-0", "state": "idle", "share": 0.3, "times": 9, "length_s": 1.0,
+        "alike": True,
+    },
     "probe": PROBE,
     "stacks": StacksEvidence(
         training=stacks(("forward", "t.py:f", 1, 1.0, 1.0)).model_copy(update={"starved_s": 0.1}),

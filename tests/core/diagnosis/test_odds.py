@@ -96,6 +96,8 @@ def test_what_the_good_reference_shares_explains_nothing(reference: Any, factor:
         (facts(gpu_util=95, device_stand_in=True), {}, 1),
         (facts(gpu_util=95), {}, 1),
         (facts(gpu_util=85, device_stand_in=False), {}, 1),
+        (facts(gpu_util=95, busy_waiting_share=0.2, device_stand_in=False), {}, 1),
+        (facts(gpu_util=95, busy_waiting_share=0.02, device_stand_in=False), {}, 0.05),
         (facts(gpu_util=95, device_stand_in=False), {"gate": True}, 1),
         (
             facts(gpu_util=95, device_stand_in=False),

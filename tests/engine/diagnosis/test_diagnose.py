@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, copied, make_replay_campaign, record
+from tests.support.collectives import checkpoints, healthy, written
 from tests.support.looks import WAITING, look
 from tests.support.trials import run
 from tests.support.waiting import make_waiting_campaign
@@ -144,6 +145,25 @@ def test_samples_and_log_outside_a_campaign_say_what_they_cannot_tell(
     assert found.next_command == "gpudebug init --command 'YOUR TRAINING COMMAND'"
     assert {c.hypothesis.command for c in found.causes} == {None}
     assert "propose" not in render(found)
+
+
+def test_samples_alone_name_the_gpu_that_the_others_wait_for(tmp_path: Path) -> None:
+    written(checkpoints(50, devices=4, seconds=60.0), tmp_path / "ranks.csv")
+    answer = diagnose(tmp_path, "ranks.csv")
+    assert answer.abstains is None
+    assert answer.causes[0].id == "straggler"
+    assert answer.causes[0].exposed == pytest.approx(1 / 3.5, abs=0.02)
+    shown = render(answer)
+    assert "Devices: GPU 0 is idle every 3.5 s for " in shown
+    assert "misleads" in shown
+
+
+def test_samples_of_gpus_that_all_work_name_none(tmp_path: Path) -> None:
+    written(healthy(devices=4, seconds=60.0), tmp_path / "ranks.csv")
+    answer = diagnose(tmp_path, "ranks.csv")
+    assert answer.abstains is not None
+    assert "straggler" not in [c.id for c in answer.causes[:1]]
+    assert "Devices: " not in render(answer)
 
 
 def test_what_is_refused_is_said_and_not_recommended(tmp_path: Path) -> None:

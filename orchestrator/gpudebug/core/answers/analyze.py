@@ -24,6 +24,9 @@ Table = list[dict[str, Any]]
 class SamplesAnswer(Answer):
     """Samples: their steady window, and what each device did in it; `reason` says why there is no window.
 
+    `awaited` is the device that the others wait for, as evidence.json has it, null if there is none or with
+    `awaited_reason`; `notes` say what it does, and why the mean utilisation misleads.
+
     `throughput` to `failure` are as those of `sample`: of the run folder around the samples, or kept of
     `sample -o`; null if only the samples and their log are known.
     """
@@ -44,6 +47,9 @@ class SamplesAnswer(Answer):
     written: tuple[str, ...] | None = omitted()
     across: tuple[FigureAcross, ...] = ()
     joules_per_step: float | None = None
+    awaited: dict[str, Any] | None = None
+    awaited_reason: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

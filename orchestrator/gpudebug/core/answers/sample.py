@@ -53,7 +53,8 @@ class SampledDevice:
     `mem_util` is the share of time in which its memory was read or written, in %; W, MHz, MB and degrees
     Celsius as the names say. `throttle` are shares of the time (0 to 1) by reason, `throttled` that of any
     reason for which it ran slower than its load needs. `energy_j` is of the window, by the driver's `counter`
-    or by `power` over time.
+    or by `power` over time. `working` is the share of the window, 0 to 1, in which it drew the power of its
+    working phases; `working_reason` says why that is null.
     """
 
     index: int
@@ -73,6 +74,8 @@ class SampledDevice:
     energy_j: float | None = None
     energy_by: str | None = None
     power_limit_w: float | None = None
+    working: float | None = None
+    working_reason: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,12 @@ _DEVICE = {
     "gpu_util": Signal("%", "the device is busy {}", "samples"),
     "device_stand_in": Signal("yes", "the CPU stands in for a GPU: {}", "samples"),
     "device_idle_share": Signal("share", "the device idles {} of the time", "samples"),
+    "working_share": Signal("share", "the GPUs draw the power of work {} of the time", "samples"),
+    "busy_waiting_share": Signal(
+        "share", "the GPUs are busy at the power of waiting {} of the time", "samples"
+    ),
+    "awaited_share": Signal("share", "the other GPUs wait {} of the time for one of them", "samples"),
+    "awaited_device": Signal("word", "{}", "samples"),
     "mem_used_share": Signal("share", "device memory in use: {}", "samples"),
     "throttled_share": Signal("share", "clocks are throttled {} of the time", "samples"),
     "foreign_procs": Signal("count", "other processes on the device: {}", "samples"),

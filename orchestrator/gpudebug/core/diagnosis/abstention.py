@@ -13,7 +13,10 @@ LIKELY = 0.15
 FEW_STEPS = 10
 """Iterations of which no share is worth believing (knowledge of the field: profiles of fewer are empty)."""
 _SUPPORT = 0.5
-_TELLING = ("data_wait_share", "log_data_share", "stacks_s", "trace_busy_share", "layer_cached_batch_ratio")
+_TELLING = (
+    *("data_wait_share", "log_data_share", "stacks_s", "trace_busy_share", "layer_cached_batch_ratio"),
+    "awaited_device",
+)
 
 
 def why(facts: DiagnosisFacts, ranked: Sequence[tuple[Scored, float]]) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.command import command_line
 from gpudebug.core.command.synonyms import Synonyms, long_name
-from gpudebug.core.diagnosis import context, kinds, ofattached, ofprobe, ofstacks
+from gpudebug.core.diagnosis import context, kinds, ofattached, ofdevices, ofprobe, ofstacks
 from gpudebug.core.diagnosis.layers import signals as layer_signals
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.ofprobe import mean, number
@@ -56,6 +56,7 @@ def facts_of(
     name = framework or _last(evidence, "framework", None)
     signals: Signals = {}
     _add(signals, _devices(evidence, records))
+    _add(signals, ofdevices.signals(evidence))
     _add(signals, ofprobe.signals(evidence, number(signals.get("cores"))))
     foreign = number(signals.get("foreign_cpu"))
     # Without an optimizer it is unknown where the parameters live.

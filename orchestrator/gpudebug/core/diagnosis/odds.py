@@ -142,8 +142,13 @@ def _reach(cause: Cause, exposed: float | None) -> float:
 
 
 def _busy(scored: Scored, facts: DiagnosisFacts) -> float:
-    """A GPU that is busy already idles for nothing: only what makes it busy for nothing is left."""
+    """A GPU that is busy already idles for nothing: only what makes it busy for nothing is left.
+
+    Where it is busy at the power of waiting, it idles.
+    """
     util = number(facts.signals.get("gpu_util"))
+    if util is not None:
+        util -= 100 * (number(facts.signals.get("busy_waiting_share")) or 0.0)
     if facts.signals.get("device_stand_in") is not False or util is None or util <= _BUSY:
         return 1.0
     if scored.cause.gate or any(t.true and t.factor > 1 and t.sign.signal in _OF_BUSY for t in scored.signs):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gpudebug.core.command import batch
 from gpudebug.core.evidence import latency, learning, speed, work
 from gpudebug.core.evidence.devices import device_evidence, joules_per_step, silent
+from gpudebug.core.evidence.together import together
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.probe import crosscheck
 from gpudebug.core.records import (
@@ -142,6 +143,7 @@ def build(
         ),
         *silent(run.devices, samples.devices),
     )
+    beside = together(per_device, by_device, window, infos, run.missing)
     rate = StepRates() if doubt else rates(log, window, inside)
     spreads = [d.gpu_util for d in per_device]
     known = [s.mean for s in spreads if s is not None]
@@ -161,7 +163,7 @@ def build(
         duration_s=run.duration_s,
         window=window,
         window_reason=window_reason if window is None else None,
-        devices=per_device,
+        devices=beside.devices,
         utilisation=math.fsum(known) / len(known) if complete else None,
         standard_error=max(errors) if complete and errors else None,
         steps=log.steps if log.steps is not None else (inside.steps or None if inside else None),
@@ -214,6 +216,10 @@ def build(
         learning_notes=tuple(read.written_notes),
         attached=read.attached,
         joules_per_step=joules_per_step(per_device, window, rate.steps_per_s),
+        working=beside.working,
+        working_reason=beside.working_reason,
+        awaited=beside.awaited,
+        awaited_reason=beside.awaited_reason,
     )
 
 

@@ -38,19 +38,21 @@ NUMBERS = frozenset(
         ),
         "peak_device_mb",
         "joules_per_step",
+        "working",
     }
 )
 TEXTS = frozenset(
     {
         *("run", "role", "outcome", "reason", "window_reason", "steps_by", "step_unit", "samples_by"),
-        *("step_time_by", "framework", "probe_reason", "resumed", "cached"),
+        *("step_time_by", "framework", "probe_reason", "resumed", "cached", "working_reason"),
+        "awaited_reason",
     }
 )
 OBJECTS = frozenset(
     {
         *("failure", "window", "batch_flags", "logged", "loss", "missing", "conditions", "printed"),
         *("restated", "occasions", "loaded", "probe", "sections", "stacks", "trace", "latency", "step_flags"),
-        "attached",
+        *("attached", "awaited"),
     }
 )
 _TEXTS = ("why", "training", "loss")

@@ -197,7 +197,9 @@ class Evidence(Record):
     run. `resumed` is the line by which the program reports that it continues an earlier run, `cached` the one
     by which it reports that it found a cache, `first_count` and
     `last_count` are the ends of what the log counts, in `step_unit`. `joules_per_step` is the energy of all
-    devices, over the optimiser's steps; None unless every device has one.
+    devices, over the optimiser's steps; None unless every device has one. `working` is the mean of the
+    devices' working shares, `awaited` the device that the others wait for, None also if there is none;
+    `working_reason` and `awaited_reason` say why they are unknown.
     """
 
     format: int = FORMAT_VERSION
@@ -262,6 +264,10 @@ class Evidence(Record):
     learning_notes: tuple[str, ...] = ()
     attached: AttachedEvidence | None = None
     joules_per_step: float | None = None
+    working: float | None = None
+    working_reason: str | None = None
+    awaited: AwaitedDevice | None = None
+    awaited_reason: str | None = None
 
 
 class Estimate(Record):

@@ -40,6 +40,9 @@ class DeviceEvidence(Record):
     a driver gives for its clocks, `throttled` that of any which slows a device below what its load needs.
     `energy_j` is what it used in the window, `energy_by` says by what: the driver's `counter` or the `power`
     over time. `power_limit_w` is what was enforced at the launch. None: unknown.
+
+    `working` is the share of the window, 0 to 1, in which it drew the power of its working phases,
+    `working_w`, and not that of waiting, `waiting_w`; `working_reason` says why it is unknown.
     """
 
     index: int
@@ -61,6 +64,10 @@ class DeviceEvidence(Record):
     energy_j: float | None = None
     energy_by: str | None = None
     power_limit_w: float | None = None
+    working: float | None = None
+    waiting_w: float | None = None
+    working_w: float | None = None
+    working_reason: str | None = None
 
 
 class LatencyEvidence(Record):

@@ -41,7 +41,7 @@ _ACTIVE = 1.0
 _NEAR = 0.25
 
 
-class _Spell(NamedTuple):
+class _AwaitedSpell(NamedTuple):
     """A moment in which the others waited, and how long they did, in seconds."""
 
     start: float
@@ -49,7 +49,7 @@ class _Spell(NamedTuple):
     lost: float
 
 
-class _Tick(NamedTuple):
+class _BesideOthers(NamedTuple):
     """A device at one moment beside the medians of the others."""
 
     at: float
@@ -60,7 +60,7 @@ class _Tick(NamedTuple):
     others_power: float
 
 
-class _Moment(NamedTuple):
+class _MomentOfAll(NamedTuple):
     """All devices at one moment, and the order of their utilisations and powers."""
 
     at: float
@@ -97,13 +97,13 @@ def awaited(
 def _of(
     place: int,
     device: Device,
-    moments: Sequence[_Moment],
+    moments: Sequence[_MomentOfAll],
     window: Window,
     shares: Mapping[Device, WorkingShare],
 ) -> AwaitedDevice | None:
     """When the others waited for the device at this `place`; None if they never did."""
     ticks = [
-        _Tick(
+        _BesideOthers(
             m.at,
             m.width,
             m.utils[place],
@@ -143,11 +143,11 @@ def _alike(lengths: Sequence[float]) -> bool:
     return median(abs(length - usual) for length in lengths) <= ALIKE * usual
 
 
-def _lost(spells: Sequence[_Spell]) -> float:
+def _lost(spells: Sequence[_AwaitedSpell]) -> float:
     return math.fsum(s.lost for s in spells)
 
 
-def _moments(devices: Sequence[Sequence[PowerReading]]) -> list[_Moment]:
+def _moments(devices: Sequence[Sequence[PowerReading]]) -> list[_MomentOfAll]:
     """The readings of one device, each beside the latest of the others."""
     known = [[r for r in readings if r.util is not None] for readings in devices]
     if not all(known):
@@ -164,7 +164,7 @@ def _moments(devices: Sequence[Sequence[PowerReading]]) -> list[_Moment]:
         powers = [series[n].power_w for series, n in zip(known, at, strict=True)]
         by_util = sorted(places, key=utils.__getitem__)
         by_power = sorted(places, key=powers.__getitem__)
-        found.append(_Moment(own.at, own.width, utils, powers, by_util, by_power))
+        found.append(_MomentOfAll(own.at, own.width, utils, powers, by_util, by_power))
     return found
 
 
@@ -175,7 +175,7 @@ def _middle(values: Sequence[float], order: Sequence[int], without: int) -> floa
     return values[left[half]] if len(left) % 2 else (values[left[half - 1]] + values[left[half]]) / 2
 
 
-def _idle_spells(ticks: Sequence[_Tick], waits: float) -> list[_Spell]:
+def _idle_spells(ticks: Sequence[_BesideOthers], waits: float) -> list[_AwaitedSpell]:
     """Where the device idles and the others are busy, at waiting power by the time that it is averaged over.
 
     What it idles is the area between its utilisation and theirs: that stays where a driver averages it.
@@ -197,11 +197,11 @@ def _idle_spells(ticks: Sequence[_Tick], waits: float) -> list[_Spell]:
             if start - AVERAGED_S < t.at <= end + AVERAGED_S and t.others_util > 0
         ]
         lost = math.fsum(t.width * max(0.0, 1 - t.util / t.others_util) for t in near)
-        spells.append(_Spell(start, end, lost))
+        spells.append(_AwaitedSpell(start, end, lost))
     return spells
 
 
-def _working_spells(ticks: Sequence[_Tick], waits: float, works: float) -> list[_Spell]:
+def _working_spells(ticks: Sequence[_BesideOthers], waits: float, works: float) -> list[_AwaitedSpell]:
     """Where it works, and the others are busy at waiting power, well below its own."""
     alone = [
         min(t.util, t.others_util) >= BUSY
@@ -211,12 +211,12 @@ def _working_spells(ticks: Sequence[_Tick], waits: float, works: float) -> list[
     ]
     found = [(first, last) for first, last in _groups(alone) if last > first]
     return [
-        _Spell(start := ticks[first].at - ticks[first].width, end := ticks[last].at, end - start)
+        _AwaitedSpell(start := ticks[first].at - ticks[first].width, end := ticks[last].at, end - start)
         for first, last in found
     ]
 
 
-def _until(ticks: Sequence[_Tick], first: int, end: float) -> list[_Tick]:
+def _until(ticks: Sequence[_BesideOthers], first: int, end: float) -> list[_BesideOthers]:
     found = [ticks[first]]
     for tick in ticks[first + 1 :]:
         if tick.at > end:
@@ -236,7 +236,7 @@ def _groups(flags: Sequence[bool]) -> list[tuple[int, int]]:
     return found
 
 
-def _period(spells: Sequence[_Spell], ticks: Sequence[_Tick]) -> float | None:
+def _period(spells: Sequence[_AwaitedSpell], ticks: Sequence[_BesideOthers]) -> float | None:
     """Seconds from one to the next if they come regularly."""
     gaps = [after.start - before.start for before, after in pairwise(spells)]
     if len(gaps) < FEWEST_INTERVALS:

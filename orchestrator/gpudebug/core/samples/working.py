@@ -3,7 +3,7 @@
 A collective that waits, a spin loop and tiny kernels keep a device at 100 % utilisation and draw little more
 than an idle one. The working share is the time in which a device draws what it draws in its working phases.
 It follows from means of power, never from one reading: drivers average power over up to a second, which moves
-no mean. The scale comes from the recording itself, as `Scale` says, and from no figure of one card.
+no mean. The scale comes from the recording itself, as `PowerScale` says, and from no figure of one card.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PowerReading(NamedTuple):
     width: float
 
 
-class Scale(NamedTuple):
+class PowerScale(NamedTuple):
     """What a device draws while it waits and while it works, in W."""
 
     waiting_w: float
@@ -70,11 +70,11 @@ class WorkingShare(NamedTuple):
     """The share of time, 0 to 1, and the scale that it is read on; `reason` says why it is unknown."""
 
     share: float | None = None
-    scale: Scale | None = None
+    scale: PowerScale | None = None
     reason: str | None = None
 
 
-class Levels(NamedTuple):
+class PowerLevels(NamedTuple):
     """Power split in two, in W, and how much of the variance lies between the parts.
 
     `low_w` is the lowest tenth of the lower part, `high_w` the median of the upper one: what lies between
@@ -94,7 +94,7 @@ class Levels(NamedTuple):
         return self.apart and self.between >= TWO_LEVELS
 
 
-class Idle(NamedTuple):
+class IdlePower(NamedTuple):
     """What a device draws idle, in W; `beside` says that it idled in the window, with clocks up."""
 
     power_w: float
@@ -120,7 +120,7 @@ def _inside(at: float, window: Window) -> bool:
     return window.start_s < at <= window.end_s
 
 
-def levels(readings: Sequence[PowerReading]) -> Levels | None:
+def levels(readings: Sequence[PowerReading]) -> PowerLevels | None:
     """Split power where most of its variance lies between the parts (Otsu); None if it never varies."""
     ordered = sorted((r.power_w, r.width) for r in readings)
     total = math.fsum(width for _, width in ordered)
@@ -140,7 +140,7 @@ def levels(readings: Sequence[PowerReading]) -> Levels | None:
         if between > best:
             best, upper = between, i + 1
     high = ordered[(upper + len(ordered)) // 2][0]
-    return Levels(ordered[int(_LOWER * upper)][0], high, best)
+    return PowerLevels(ordered[int(_LOWER * upper)][0], high, best)
 
 
 def working(
@@ -169,9 +169,9 @@ def working(
 
 def _share(
     own: Sequence[PowerReading],
-    split: Levels | None,
-    siblings: Sequence[Levels],
-    idle: Idle | None,
+    split: PowerLevels | None,
+    siblings: Sequence[PowerLevels],
+    idle: IdlePower | None,
     limit: float | None,
 ) -> WorkingShare:
     if not own:
@@ -188,48 +188,52 @@ def _share(
 
 
 def _scale(
-    mean: float, split: Levels | None, siblings: Sequence[Levels], idle: Idle | None, limit: float | None
-) -> Scale | None:
+    mean: float,
+    split: PowerLevels | None,
+    siblings: Sequence[PowerLevels],
+    idle: IdlePower | None,
+    limit: float | None,
+) -> PowerScale | None:
     """Of the device's own two levels; else of those of the sibling that draws most; else from what it draws
     idle to half of what its limit leaves above that, or to three times as much."""
     expected = _expected(idle, limit)
     highest = max(siblings, key=lambda level: level.high_w, default=None)
     if highest is not None and (expected is None or highest.high_w >= expected.middle_w):
-        # Levels that lie below those of its siblings, or of what work draws, are those of idling and waiting.
-        shared = Scale(highest.low_w, highest.high_w)
+        # Levels below those of its siblings, or of what work draws, are those of idling and waiting.
+        shared = PowerScale(highest.low_w, highest.high_w)
         if split is not None and split.two and split.high_w >= shared.middle_w:
-            return Scale(split.low_w, split.high_w)
+            return PowerScale(split.low_w, split.high_w)
         return shared
     top = split.high_w if split is not None and split.apart else 0.0
     if expected is not None:
         return expected._replace(working_w=max(top, expected.working_w))
     if split is not None and split.apart:
-        return Scale(split.low_w, split.high_w)
+        return PowerScale(split.low_w, split.high_w)
     surely = WORKING_TIMES * idle.power_w if idle else WORKING_SPAN * limit if limit else math.inf
-    return Scale(idle.power_w if idle else 0.0, mean) if mean >= surely else None
+    return PowerScale(idle.power_w if idle else 0.0, mean) if mean >= surely else None
 
 
-def _expected(idle: Idle | None, limit: float | None) -> Scale | None:
+def _expected(idle: IdlePower | None, limit: float | None) -> PowerScale | None:
     """Between idling and work, as far as nothing but the idle device and its limit tell; None if unknown."""
     if idle is None or idle.power_w <= 0:
         return None
     if limit is not None and limit > idle.power_w:
-        return Scale(idle.power_w, idle.power_w + WORKING_SPAN * (limit - idle.power_w))
-    return Scale(idle.power_w, WORKING_TIMES * idle.power_w) if idle.beside else None
+        return PowerScale(idle.power_w, idle.power_w + WORKING_SPAN * (limit - idle.power_w))
+    return PowerScale(idle.power_w, WORKING_TIMES * idle.power_w) if idle.beside else None
 
 
 def _idle(
     devices: Sequence[Device],
     inside: Mapping[Device, Sequence[PowerReading]],
     rows: Mapping[Device, Sequence[Sample]],
-) -> Idle | None:
+) -> IdlePower | None:
     """Of the first device that idled in the window, else of the first that ever did."""
     for device in devices:
         if (power := _idle_power(inside[device])) is not None:
-            return Idle(power, beside=True)
+            return IdlePower(power, beside=True)
     for device in devices:
         if (power := _idle_power(power_readings(rows[device], None))) is not None:
-            return Idle(power, beside=False)
+            return IdlePower(power, beside=False)
     return None
 
 

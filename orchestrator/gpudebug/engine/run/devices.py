@@ -59,6 +59,8 @@ def sampled(d: DeviceEvidence) -> SampledDevice:
         energy_j=d.energy_j,
         energy_by=d.energy_by,
         power_limit_w=d.power_limit_w,
+        working=d.working,
+        working_reason=d.working_reason,
     )
 
 

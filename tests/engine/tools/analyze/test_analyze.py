@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import gpudebug, record
+from tests.support.collectives import checkpoints, written
 from tests.support.commands import command
 
 SEED_CSV = "elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb\n" + "".join(
@@ -55,6 +56,16 @@ def test_samples(folder: Path, name: str) -> None:
     assert answer["window"]["end_s"] > answer["window"]["start_s"]
     (device,) = answer["devices"]
     assert device["gpu_util"]["mean"] == pytest.approx(41 if name == "seed.csv" else 20, abs=1)
+
+
+def test_samples_of_devices_that_wait_for_one(tmp_path: Path) -> None:
+    written(checkpoints(50, devices=4, seconds=60.0), tmp_path / "ranks.csv")
+    answer = gpudebug(tmp_path, "analyze", "ranks.csv", "--json").expect(0).json
+    assert (answer["awaited"]["index"], answer["awaited"]["every_s"]) == (0, pytest.approx(3.5, rel=0.02))
+    assert [d["working"] for d in answer["devices"]] == pytest.approx([0.71] * 4, abs=0.03)
+    shown = gpudebug(tmp_path, "analyze", "ranks.csv").expect(0).out
+    assert "note: GPU 0 is idle every 3.5 s for " in shown
+    assert "note: the mean gpu_util of " in shown
 
 
 def test_several_files_are_one_document(folder: Path) -> None:

@@ -8,6 +8,7 @@ from gpudebug.core.answers.analyze import SamplesAnswer
 from gpudebug.core.answers.sample import SampledRate
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
+from gpudebug.core.evidence.together import notes
 from gpudebug.core.records import Evidence
 from gpudebug.core.samples.table import SampleTable, read_samples
 from gpudebug.core.samples.timeline import timelines
@@ -31,7 +32,7 @@ def samples(path: Path) -> AnalyzedFile:
         raise GpudebugError(found.refused, file=str(path), next="is this the right file?")
     seen = seen_of(path)
     evidence = seen.evidence if seen is not None else _of_files(path, found)
-    shown = evidence.model_dump(mode="json", include={"probe", "sections", "stacks"})
+    shown = evidence.model_dump(mode="json", include={"probe", "sections", "stacks", "awaited"})
     answer = SamplesAnswer(
         file=str(path),
         window=window_in(evidence),
@@ -47,6 +48,9 @@ def samples(path: Path) -> AnalyzedFile:
         failure=failure_in(evidence.failure),
         across=across(evidence.devices),
         joules_per_step=evidence.joules_per_step,
+        awaited=shown["awaited"],
+        awaited_reason=evidence.awaited_reason,
+        notes=notes(evidence),
     )
     return AnalyzedFile(answer, charts.samples, {"timeline": timelines(found, _POINTS)})
 

@@ -1,0 +1,110 @@
+"""What the devices of one run show beside each other: how much they work, and which one is awaited."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from gpudebug.core.records import AwaitedDevice, DeviceEvidence, DeviceInfo, Evidence, Window
+from gpudebug.core.samples.awaited import awaited
+from gpudebug.core.samples.table import Sample
+from gpudebug.core.samples.window import Device
+from gpudebug.core.samples.working import WorkingShare, working
+from gpudebug.core.statistics import numbers
+
+MISLEADS = 0.1
+"""A device is busy for so much more of the time than it works, as far as power shows."""
+_STAND_IN = "the CPU stand-in reports no power"
+
+
+class DevicesTogether(NamedTuple):
+    """The devices with their working shares, the mean share of all, and the awaited device.
+
+    `working_reason` and `awaited_reason` say why one is unknown.
+    """
+
+    devices: tuple[DeviceEvidence, ...]
+    working: float | None = None
+    working_reason: str | None = None
+    awaited: AwaitedDevice | None = None
+    awaited_reason: str | None = None
+
+
+def together(
+    devices: Sequence[DeviceEvidence],
+    rows: Mapping[Device, Sequence[Sample]],
+    window: Window | None,
+    infos: Mapping[str, DeviceInfo],
+    missing: Mapping[str, str],
+) -> DevicesTogether:
+    """Add what power shows of them. Without a window nothing is known, which `window_reason` explains."""
+    if window is None or not rows:
+        return DevicesTogether(tuple(devices))
+    limits = {d: infos[d[1]].power_limit_w if d[1] in infos else None for d in rows}
+    names = {d: infos[d[1]].name if d[1] in infos else "" for d in rows}
+    shares = working(rows, window, limits, names)
+    found = tuple(_with_share(d, shares.get((d.index, d.uuid)), missing) for d in devices)
+    waited, reason = awaited(rows, window, shares)
+    known = [d.working for d in found if d.working is not None]
+    complete = len(known) == len(found)
+    return DevicesTogether(
+        found,
+        math.fsum(known) / len(known) if complete else None,
+        None if complete else next(d.working_reason for d in found if d.working is None),
+        waited,
+        reason,
+    )
+
+
+def _with_share(
+    device: DeviceEvidence, share: WorkingShare | None, missing: Mapping[str, str]
+) -> DeviceEvidence:
+    if share is None:
+        return device.model_copy(update={"working_reason": "no device reading"})
+    if share.scale is None or share.share is None:
+        reason = _STAND_IN if device.uuid == "CPU" else share.reason
+        if device.power_w is None:
+            reason = missing.get("power_w", reason)
+        return device.model_copy(update={"working_reason": reason})
+    figures = {
+        "working": round(share.share, 4),
+        "waiting_w": round(share.scale.waiting_w, 1),
+        "working_w": round(share.scale.working_w, 1),
+    }
+    return device.model_copy(update=figures)
+
+
+def awaited_text(found: AwaitedDevice) -> str:
+    """`GPU 0 is idle every 3.5 s for 1 s while the others are busy at waiting power: periodic work on …`."""
+    does = "is idle" if found.state == "idle" else "works alone"
+    length = numbers.seconds(found.length_s)
+    if found.every_s is not None:
+        when = f"every {numbers.seconds(found.every_s)} for {length}"
+    elif found.times > 1:
+        when = f"{found.times} times for {length} on average"
+    else:
+        when = f"for {length}"
+    what = "periodic work on one device" if found.every_s is not None else "they wait for it"
+    return f"GPU {found.index} {does} {when} while the others are busy at waiting power: {what}"
+
+
+def notes(evidence: Evidence) -> tuple[str, ...]:
+    """What a reader of the mean utilisation has to know: the awaited device, and busy waiting."""
+    found = evidence.awaited
+    text = found and f"{awaited_text(found)} ({found.share:.0%} of the window)"
+    misleads = mean_misleads(evidence.utilisation, evidence.working, awaited=found is not None)
+    return tuple(note for note in (text, misleads) if note)
+
+
+def mean_misleads(utilisation: float | None, share: float | None, *, awaited: bool) -> str | None:
+    """Why utilisation misleads, as far as power shows; None if it does not, or if that is not known.
+
+    Beside a device that the others wait for, their mean counts the waiting as work and hides the idling.
+    """
+    if utilisation is None or share is None or not (awaited or utilisation / 100 - share > MISLEADS):
+        return None
+    works = f"the power of work is drawn {numbers.percent(100 * share)} of the time"
+    instead = "judge by `criteria: {devices: working}` or by steps_per_s"
+    mean = f"the mean gpu_util of {numbers.percent(utilisation)}"
+    return f"{mean} misleads: waiting counts as busy in it, and {works}; {instead}"

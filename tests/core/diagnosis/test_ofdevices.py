@@ -1,0 +1,59 @@
+"""The signals that several devices give beside each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpudebug.core.diagnosis.ofdevices import signals
+
+
+def run(index: int | None = 0, *, working: float | None = 0.7, devices: int = 8) -> dict[str, Any]:
+    """evidence.json of a run in which the others wait for this device."""
+    waited = {"index": index, "uuid": f"GPU-{index}", "state": "idle", "share": 0.3, "times": 60}
+    return {
+        "utilisation": 94.0,
+        "working": working,
+        "devices": [{}] * devices,
+        "awaited": {**waited, "length_s": 1.0, "alike": True, "every_s": 3.5} if index is not None else None,
+    }
+
+
+def test_work_waiting_and_the_device_that_is_waited_for() -> None:
+    assert signals([run(), run()]) == {
+        "working_share": pytest.approx(0.7),
+        "busy_waiting_share": pytest.approx(0.24),
+        "awaited_share": pytest.approx(0.3),
+        "awaited_device": "GPU 0 is idle every 3.5 s for 1 s while the others are busy at waiting power: "
+        "periodic work on one device",
+    }
+
+
+def test_that_none_is_waited_for_is_known() -> None:
+    found = signals([run(None)])
+    assert (found["awaited_share"], found["awaited_device"]) == (0.0, None)
+
+
+def test_runs_that_show_one_and_none() -> None:
+    assert signals([run(), run(None)])["awaited_share"] == pytest.approx(0.15)
+
+
+def test_another_device_in_each_run_is_none() -> None:
+    found = signals([run(0), run(3)])
+    assert (found["awaited_share"], found["awaited_device"]) == (0.0, None)
+
+
+@pytest.mark.parametrize("lacking", [run(None, working=None), {"utilisation": 94.0}])
+def test_without_power_all_is_unknown(lacking: dict[str, Any]) -> None:
+    assert set(signals([lacking]).values()) == {None}
+
+
+def test_one_device_has_no_others() -> None:
+    found = signals([run(None, devices=1)])
+    assert found["working_share"] == pytest.approx(0.7)
+    assert found["awaited_share"] is None
+
+
+def test_more_work_than_utilisation_is_no_waiting() -> None:
+    assert signals([run(None, working=0.99)])["busy_waiting_share"] == 0.0
