@@ -7,13 +7,23 @@ import itertools
 import pytest
 from tests.support.trials import CRITERIA, gate, run, verdict
 
-from gpudebug.core.records import Conditions, Evidence, LossEvidence
+from gpudebug.core.records import Conditions, DeviceEvidence, Evidence, LossEvidence, Spread
 from gpudebug.core.verdict.judge import TrialSetting, judge
 from gpudebug.core.verdict.took_effect import ChangeEffect
 from gpudebug.core.words import Outcome, Result, Status, Trend
 
 FALL = tuple((float(n), 2.0 - n / 100) for n in range(0, 100, 2))
 ABOVE = tuple((n, value + 2) for n, value in FALL)
+
+POWERED = DeviceEvidence(
+    index=0,
+    uuid="GPU-0",
+    name="x",
+    power_w=Spread(mean=300, p5=150, p50=300, p95=530),
+    working=0.4,
+    waiting_w=150,
+    working_w=530,
+)
 
 # Each failing gate in the order in which it decides: what makes it fail, and the verdict.
 ORDER = [
@@ -49,6 +59,7 @@ def one(level: float, rate: float, broken: frozenset[str] = frozenset()) -> Evid
             curve=ABOVE if "loss_parity" in broken else FALL,
         ),
         occasions={} if "side_work" in broken else {"evaluation": 5},
+        devices=(POWERED,),
     )
 
 

@@ -173,8 +173,8 @@ def _first_rule(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bo
         why = f"the log prints steps that no optimizer made: {by_name['throughput'].note}"
         return Status.INVALID, why, False
     if delta.result is Result.PASS:
-        for name in ("throughput", "work_conserved"):
-            if by_name[name].result is Result.FAIL:
+        for name in ("throughput", "work_conserved", "working_share"):
+            if name in by_name and by_name[name].result is Result.FAIL:
                 rose = "utilisation rose" if case.metric.points else f"{case.metric.name} is better"
                 why = f"hollow: {rose}, {name.replace('_', ' ')} {by_name[name].value}"
                 return Status.REJECTED, why, True

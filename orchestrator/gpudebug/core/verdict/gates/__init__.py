@@ -32,6 +32,7 @@ from gpudebug.core.verdict.gates.setting import Criteria, TrialSetting
 from gpudebug.core.verdict.gates.side_work import side_work_gate
 from gpudebug.core.verdict.gates.text import estimate_text, improvement_text
 from gpudebug.core.verdict.gates.throughput import throughput_gate, work_gate
+from gpudebug.core.verdict.gates.working import working_gate
 
 __all__ = [
     "GATES",
@@ -67,6 +68,7 @@ GATES: tuple[Callable[[TrialCase], Gate], ...] = (
     delta_gate,
     throughput_gate,
     work_gate,
+    working_gate,
     side_work_gate,
     locked_gate,
     variable_gate,
@@ -75,5 +77,5 @@ GATES: tuple[Callable[[TrialCase], Gate], ...] = (
     environment_gate,
 )
 
-SINCE: dict[Callable[[TrialCase], Gate], int] = {side_work_gate: 5}
+SINCE: dict[Callable[[TrialCase], Gate], int] = {side_work_gate: 5, working_gate: 5}
 """The rule from which on a gate is asked; the others are of all rules."""

@@ -1,0 +1,74 @@
+"""Whether the devices work more, or are only busier: power beside utilisation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gpudebug.core.records import DeviceEvidence, Evidence, Gate
+from gpudebug.core.samples.working import PowerScale
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
+from gpudebug.core.verdict.gates.figures import throughput_result, utilisations
+from gpudebug.core.verdict.gates.rates import mean
+from gpudebug.core.words import Result
+
+NAME = "working_share"
+ROSE = 1.0
+"""Points of utilisation: the driver's resolution."""
+FELL = 0.03
+"""Of the working share, which is read from power that varies by a few per cent from run to run."""
+THRESHOLD = "work a second rises if utilisation rises and the working share falls"
+
+
+def working_gate(case: TrialCase) -> Gate:
+    """Fails if utilisation rises by waiting alone. Skipped if power is missing in a run."""
+    gate = Gate(name=NAME, value=UNKNOWN, threshold=THRESHOLD, result=Result.SKIPPED)
+    runs = (*case.before, *case.after)
+    shares = on_one_scale(runs)
+    busy = [mean(utilisations(side)) for side in (case.before, case.after)]
+    if None in shares or None in busy:
+        reason = next((e.working_reason for e in runs if e.working_reason), "its levels are unknown")
+        return gate.model_copy(update={"note": f"power does not show work in every run: {reason}"})
+    known = [share for share in shares if share is not None]
+    before, after = mean(known[: len(case.before)]), mean(known[len(case.before) :])
+    assert before is not None and after is not None
+    assert busy[0] is not None and busy[1] is not None
+    value = f"{before:.0%} to {after:.0%} of the time"
+    gate = gate.model_copy(update={"value": value, "result": Result.PASS})
+    if busy[1] - busy[0] <= ROSE or before - after <= FELL:
+        return gate
+    if case.ratio is None:
+        note = "utilisation rises, the devices work less, and work a second is unknown"
+        return gate.model_copy(update={"result": Result.UNKNOWN, "note": note})
+    if throughput_result("better", case.ratio) is Result.PASS:
+        return gate
+    return gate.model_copy(update={"result": Result.FAIL, "note": "they are busier by waiting"})
+
+
+def on_one_scale(runs: Sequence[Evidence]) -> list[float | None]:
+    """The working share of each run, its devices' mean, on one scale for each device over all runs.
+
+    A run that hardly works shows no power of work: another one of the same device does.
+    """
+    scales: dict[tuple[int, str], PowerScale] = {}
+    for device in (d for e in runs for d in e.devices):
+        if device.waiting_w is None or device.working_w is None:
+            continue
+        found = scales.get(_key(device), PowerScale(device.waiting_w, device.working_w))
+        scales[_key(device)] = PowerScale(
+            min(found.waiting_w, device.waiting_w), max(found.working_w, device.working_w)
+        )
+    return [_share(e, scales) for e in runs]
+
+
+def _share(e: Evidence, scales: dict[tuple[int, str], PowerScale]) -> float | None:
+    shares = [
+        scale.share(d.power_w.mean)
+        for d in e.devices
+        if d.power_w is not None and d.working is not None and (scale := scales.get(_key(d)))
+    ]
+    return math.fsum(shares) / len(shares) if shares and len(shares) == len(e.devices) else None
+
+
+def _key(device: DeviceEvidence) -> tuple[int, str]:
+    return device.index, device.uuid
