@@ -102,6 +102,7 @@ def test_what_is_left_out_has_its_default() -> None:
         "learning": {"metric": "auto", "direction": ""},
         "throughput": "better",
         "also": None,
+        "devices": None,
     }
     assert found.protocol.model_dump() == {
         "interval": 0.2,
@@ -216,6 +217,13 @@ def test_ratios_are_kept() -> None:
         (SMALL + "protocol: {interval: 1ms}\n", 2, "0.02s", "interval: 0.2s"),
         (SMALL + "protocol: 5\n", 2, "protocol: expected a mapping, found '5'", "protocol: {interval"),
         (SMALL + "log:\n  loss: '('\n", 3, "log: loss: no regular expression", "log: {}"),
+        (
+            SMALL + "metric: steps_per_s\ncriteria: {devices: least}\n",
+            3,
+            "criteria.devices: which GPUs gpu_util is judged by, and the metric is steps_per_s",
+            "metric: gpu_util",
+        ),
+        (SMALL + "criteria: {devices: most}\n", 2, "expected mean or least or working", "devices: "),
         (SMALL + "criteria: {failure: 30}\n", 2, "failure (30) is above success (20)", "success: 20"),
         (
             SMALL + "criteria:\n  success: 1.2x\n",

@@ -50,6 +50,7 @@ def test_every_ordered_setting_says_which_way_is_weaker() -> None:
         ("criteria.failure", 10.0, 0.0, 11.0),
         ("criteria.loss", "converging", "any", None),
         ("criteria.throughput", "not_worse", "any", "better"),
+        ("criteria.devices", "least", "working", None),
         ("target", 80.0, 60.0, 90.0),
         ("locked", ["--batch_size"], [], ["--batch_size", "--lr"]),
         ("protocol.min_window", 30.0, 5.0, 60.0),
@@ -71,6 +72,13 @@ def test_ordered_settings_are_weaker_one_way_only(key: str, pinned: Any, weaker:
     if stricter is not None:
         (up,) = pins.differences({key: stricter}, {key: pinned})
         assert up.weaker is False
+
+
+def test_a_campaign_that_was_pinned_before_there_was_a_choice_of_devices_is_judged_by_the_mean() -> None:
+    assert "criteria.devices" not in loaded("criteria: {devices: mean}\n")
+    (other,) = pins.differences(loaded("criteria: {devices: least}\n"), loaded())
+    assert other.text == "criteria.devices is least, pinned is not set (weaker)"
+    assert pins.weaker_terms({"criteria": {"devices": None}}, loaded("criteria: {devices: least}\n"))
 
 
 def test_a_time_s_target_is_weaker_if_it_is_longer() -> None:

@@ -83,6 +83,7 @@ SETTINGS: tuple[_DefaultSetting, ...] = (
         "what learning is judged by, by the baseline; or loss, reward, {metric: log:NAME, direction: higher}",
     ),
     _setting("criteria.throughput", "better", "or not_worse, any"),
+    _setting("criteria.devices", "mean", "or least, working: which of several GPUs utilisation is judged by"),
     _setting(
         "criteria.also",
         "{log:success_rate: not_worse}",

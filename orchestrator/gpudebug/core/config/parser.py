@@ -245,6 +245,9 @@ def _thresholds(config: Config, document: Document) -> Iterator[YamlProblem]:
     points = config.metric == "gpu_util"
     wanted = "percentage points such as 20" if points else "a ratio such as 1.2x"
     wrong = False
+    if config.criteria.devices is not None and not points:
+        message = f"criteria.devices: which GPUs gpu_util is judged by, and the metric is {config.metric}"
+        yield YamlProblem(("criteria", "devices"), message, "leave it out, or write metric: gpu_util")
     for name in ("success", "failure"):
         if isinstance(getattr(config.criteria, name), values.Ratio) == points:
             wrong = True

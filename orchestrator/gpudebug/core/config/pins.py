@@ -72,6 +72,10 @@ def _fewer_figures(value: Any, pinned: Any) -> bool | None:
     )
 
 
+def _any_other(_value: Any, _pinned: Any) -> bool | None:
+    return True
+
+
 def _later_in(*words: Any) -> Weaker:
     def compare(value: Any, pinned: Any) -> bool | None:
         if value not in words or pinned not in words:
@@ -122,6 +126,7 @@ TABLE: Mapping[str, Rule] = {
     ),
     "criteria.learning": _OTHER_FIGURE,
     "criteria.also": _ordered("fewer figures, or more room to get worse, are weaker", _fewer_figures),
+    "criteria.devices": _ordered("another figure: any change is weaker", _any_other),
     "target": _ordered("easier to reach is weaker", _lower),
     "log": _DIFFERENT,
     "locked": _ordered("fewer locked flags are weaker", _fewer),

@@ -142,7 +142,8 @@ class CriteriaSettings(SettingsGroup):
     """Thresholds of a verdict: percentage points for gpu_util, a `Ratio` for every other metric.
 
     `learning` is the `metric` that learning is judged by, with its `direction`; `also` holds further figures
-    that must not get worse, each with its `direction` and `not_worse`.
+    that must not get worse, each with its `direction` and `not_worse`. `devices` is which of several devices
+    utilisation is judged by: None is their mean.
     """
 
     success: Threshold = 20.0
@@ -158,6 +159,7 @@ class CriteriaSettings(SettingsGroup):
         "direction": "",
     }
     also: Annotated[dict[str, dict[str, Any]] | None, _FieldReader(further.also)] = None
+    devices: Annotated[Literal["least", "working"] | None, _FieldReader(values.devices)] = None
 
 
 class Protocol(SettingsGroup):

@@ -235,6 +235,12 @@ def one_of(*words: str) -> Callable[[Any], str]:
     return read
 
 
+def devices(value: Any) -> str | None:
+    """`least` or `working`; None for `mean`, the default."""
+    found = one_of("mean", "least", "working")(value)
+    return None if found == "mean" else found
+
+
 def threshold(value: Any) -> float:
     """Percentage points as a float, or a Ratio of 1 or above from `1.2x`."""
     if isinstance(value, Ratio):

@@ -32,6 +32,7 @@ from gpudebug.core.verdict.gates import (
 )
 from gpudebug.core.verdict.gates.also import PREFIX, also_gates, also_notes
 from gpudebug.core.verdict.gates.count import unfit
+from gpudebug.core.verdict.gates.devices import SHOWN
 from gpudebug.core.verdict.learning import worst
 from gpudebug.core.words import Outcome, Result, Status, Trend
 
@@ -246,6 +247,8 @@ def _failed_whatever(case: TrialCase, by_name: Mapping[str, Gate], spoilt: str) 
 def _notes(case: TrialCase, gates: Sequence[Gate], hollow: bool) -> tuple[str, ...]:
     results = {g.name: g.result for g in gates}
     notes = [text for text in (case.left_out, load.quota_text(case.before, case.after)) if text]
+    if case.metric.points and case.criteria.devices in SHOWN:
+        notes.append(f"utilisation is {SHOWN[case.criteria.devices]}: criteria.devices")
     if case.setting.confirmed:
         notes.append(f"confirmed by a person: {case.setting.confirmed}")
     if hollow:

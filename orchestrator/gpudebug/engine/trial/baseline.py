@@ -19,6 +19,7 @@ from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict import learning
 from gpudebug.core.verdict.gates import mean, rates_of
 from gpudebug.core.verdict.gates.also import missing_in
+from gpudebug.core.verdict.gates.devices import judged_text, on_devices
 from gpudebug.core.verdict.gates.inference import NO_LOSS, infers
 from gpudebug.core.verdict.judge import training_text, worst_trend
 from gpudebug.core.verdict.unlike import unlike
@@ -327,6 +328,7 @@ def advice(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
         lines.append(f"run {without.run} did not yield {metric.name}: {metric.absent(without)}")
     lines += _without_learning(loaded, runs)
     lines += missing_in([m.evidence for m in runs], loaded.config.criteria.also)
+    lines += judged_text(loaded.config.criteria.devices, [m.evidence for m in runs])
     needed = loaded.config.protocol.min_window
     total = sum(window_of(m) for m in runs)
     if total < needed and metric.latency:
@@ -355,7 +357,8 @@ def _without_room(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> lis
 
 def no_room_for(loaded: Loaded, runs: Sequence[Evidence]) -> str | None:
     """Why the metric cannot show a success above a baseline of these runs; None if it can."""
-    figure = mean([e.utilisation for e in runs if e.utilisation is not None])
+    judged, _ = on_devices(loaded.config.criteria.devices, runs, ())
+    figure = mean([e.utilisation for e in judged if e.utilisation is not None])
     unit = choose(runs, loaded.config.work)
     name = unit.unit if unit is not None and unit.source else None
     return no_room(loaded.campaign, float(loaded.config.criteria.success), figure, name)

@@ -15,6 +15,7 @@ from gpudebug.core.statistics.contrast import Contrast, contrast, ratio
 from gpudebug.core.statistics.metrics import WORK, Metric
 from gpudebug.core.verdict import load
 from gpudebug.core.verdict import work as work_units
+from gpudebug.core.verdict.gates.devices import on_devices
 from gpudebug.core.verdict.gates.figures import (
     comparable,
     has_figure,
@@ -149,7 +150,8 @@ def measure(case: TrialCase) -> TrialCase:
 
     A run without a figure is not missing by chance: to judge by the others would let it help a hypothesis.
     """
-    case = _under_like_load(case)
+    before, after = on_devices(case.criteria.devices, case.before, case.after)
+    case = _under_like_load(replace(case, before=before, after=after))
     case = replace(case, before=alike(case.before, case.after), after=alike(case.after, case.before))
     runs = (*case.before, *case.after)
     rates = _rates(case)

@@ -15,7 +15,9 @@ from gpudebug.core.verdict.took_effect import ChangeEffect
 @dataclass(frozen=True, slots=True)
 class Criteria:
     """The thresholds, fixed before the run: `success` and `failure` in pp for utilisation, a ratio for every
-    other `metric`; `min_window` in seconds. `also` names figures that must not get worse."""
+    other `metric`; `min_window` in seconds. `also` names figures that must not get worse. `devices` is
+    which of several utilisation is judged by: the `least` busy, or the time they are `working`; None is their
+    mean."""
 
     success: float
     failure: float
@@ -26,6 +28,7 @@ class Criteria:
     metric: str = GPU_UTIL
     direction: str = "higher"
     also: Mapping[str, Mapping[str, Any]] | None = None
+    devices: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
-from gpudebug.core.records import DeviceEvidence, Evidence, Gate
-from gpudebug.core.samples.working import PowerScale
+from gpudebug.core.records import Gate
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
+from gpudebug.core.verdict.gates.devices import on_one_scale
 from gpudebug.core.verdict.gates.figures import throughput_result, utilisations
 from gpudebug.core.verdict.gates.rates import mean
 from gpudebug.core.words import Result
@@ -43,32 +40,3 @@ def working_gate(case: TrialCase) -> Gate:
     if throughput_result("better", case.ratio) is Result.PASS:
         return gate
     return gate.model_copy(update={"result": Result.FAIL, "note": "they are busier by waiting"})
-
-
-def on_one_scale(runs: Sequence[Evidence]) -> list[float | None]:
-    """The working share of each run, its devices' mean, on one scale for each device over all runs.
-
-    A run that hardly works shows no power of work: another one of the same device does.
-    """
-    scales: dict[tuple[int, str], PowerScale] = {}
-    for device in (d for e in runs for d in e.devices):
-        if device.waiting_w is None or device.working_w is None:
-            continue
-        found = scales.get(_key(device), PowerScale(device.waiting_w, device.working_w))
-        scales[_key(device)] = PowerScale(
-            min(found.waiting_w, device.waiting_w), max(found.working_w, device.working_w)
-        )
-    return [_share(e, scales) for e in runs]
-
-
-def _share(e: Evidence, scales: dict[tuple[int, str], PowerScale]) -> float | None:
-    shares = [
-        scale.share(d.power_w.mean)
-        for d in e.devices
-        if d.power_w is not None and d.working is not None and (scale := scales.get(_key(d)))
-    ]
-    return math.fsum(shares) / len(shares) if shares and len(shares) == len(e.devices) else None
-
-
-def _key(device: DeviceEvidence) -> tuple[int, str]:
-    return device.index, device.uuid

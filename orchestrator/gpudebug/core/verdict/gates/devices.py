@@ -1,0 +1,97 @@
+"""Which of several devices utilisation is judged by: their mean, the least busy one, or their work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gpudebug.core.records import DeviceEvidence, Evidence
+from gpudebug.core.samples.working import PowerScale
+from gpudebug.core.statistics import numbers
+
+LEAST, WORKING = "least", "working"
+SHOWN = {
+    LEAST: "that of the least busy GPU of each run",
+    WORKING: "the working share of the GPUs, in percent",
+}
+_NO_POWER = "power does not show when it works"
+
+
+def on_devices(
+    devices: str | None, before: Sequence[Evidence], after: Sequence[Evidence]
+) -> tuple[tuple[Evidence, ...], tuple[Evidence, ...]]:
+    """Both sides with `utilisation` as `criteria.devices` has it; None is the mean, as it was measured.
+
+    A run without the figure has none, with the reason at its devices.
+    """
+    if devices == LEAST:
+        return tuple(map(_least, before)), tuple(map(_least, after))
+    if devices == WORKING:
+        runs = (*before, *after)
+        found = [_working(e, share) for e, share in zip(runs, on_one_scale(runs), strict=True)]
+        return tuple(found[: len(before)]), tuple(found[len(before) :])
+    return tuple(before), tuple(after)
+
+
+def judged_text(devices: str | None, runs: Sequence[Evidence]) -> list[str]:
+    """A line for the baseline: what its trials are compared with, if that is not the mean."""
+    if devices not in SHOWN:
+        return []
+    judged, _ = on_devices(devices, runs, ())
+    known = [e.utilisation for e in judged if e.utilisation is not None]
+    if len(known) < len(judged) or not known:
+        reasons = (d.reason for e in judged if e.utilisation is None for d in e.devices)
+        why = next((reason for reason in reasons if reason), "no utilisation was measured")
+        return [f"utilisation is judged by {SHOWN[devices]} (criteria.devices), which is unknown: {why}"]
+    mean = numbers.percent(math.fsum(known) / len(known))
+    return [f"utilisation is judged by {SHOWN[devices]}: {mean} (criteria.devices)"]
+
+
+def _least(e: Evidence) -> Evidence:
+    """Of a run in which a device is unknown nothing is known: it may be the least busy one."""
+    known = [(d.gpu_util.mean, d.standard_error) for d in e.devices if d.gpu_util is not None]
+    if e.utilisation is None or not known:
+        return e
+    mean, error = min(known, key=lambda one: one[0])
+    return e.model_copy(update={"utilisation": mean, "standard_error": error})
+
+
+def _working(e: Evidence, share: float | None) -> Evidence:
+    """Its error is that of the utilisation: power varies with the same phases."""
+    if share is None:
+        devices = tuple(d.model_copy(update={"reason": d.reason or _reason(d)}) for d in e.devices)
+        return e.model_copy(update={"utilisation": None, "standard_error": None, "devices": devices})
+    return e.model_copy(update={"utilisation": 100 * share})
+
+
+def _reason(device: DeviceEvidence) -> str | None:
+    return device.working_reason or (_NO_POWER if device.working is None else None)
+
+
+def on_one_scale(runs: Sequence[Evidence]) -> list[float | None]:
+    """The working share of each run, its devices' mean, on one scale for each device over all runs.
+
+    A run that hardly works shows no power of work: another one of the same device does.
+    """
+    scales: dict[tuple[int, str], PowerScale] = {}
+    for device in (d for e in runs for d in e.devices):
+        if device.waiting_w is None or device.working_w is None:
+            continue
+        found = scales.get(_key(device), PowerScale(device.waiting_w, device.working_w))
+        scales[_key(device)] = PowerScale(
+            min(found.waiting_w, device.waiting_w), max(found.working_w, device.working_w)
+        )
+    return [_share(e, scales) for e in runs]
+
+
+def _share(e: Evidence, scales: dict[tuple[int, str], PowerScale]) -> float | None:
+    shares = [
+        scale.share(d.power_w.mean)
+        for d in e.devices
+        if d.power_w is not None and d.working is not None and (scale := scales.get(_key(d)))
+    ]
+    return math.fsum(shares) / len(shares) if shares and len(shares) == len(e.devices) else None
+
+
+def _key(device: DeviceEvidence) -> tuple[int, str]:
+    return device.index, device.uuid

@@ -1,0 +1,81 @@
+"""Which of several devices utilisation is judged by."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.powered import powered, side
+from tests.support.trials import gate, run, verdict
+
+from gpudebug.core.records import DeviceEvidence, Evidence, Spread
+from gpudebug.core.verdict.gates.devices import judged_text, on_devices, on_one_scale
+from gpudebug.core.words import Result, Status
+
+
+def ranks(least: float, others: float, rate: float, mean_w: float = 300.0) -> Evidence:
+    """GPU 0 is the least busy of four."""
+    devices = [
+        powered(mean_w, index=i).model_copy(
+            update={"gpu_util": Spread(mean=u, p5=u, p50=u, p95=u), "standard_error": 0.5}
+        )
+        for i, u in enumerate((least, others, others, others))
+    ]
+    return run((least + 3 * others) / 4, rate, devices=tuple(devices))
+
+
+BEFORE = [ranks(30 + n / 4, 98, 5.0, 264.0) for n in range(4)]
+AFTER = [ranks(92 + n / 4, 94, 15.0, 492.0) for n in range(2)]
+
+
+def test_the_mean_misses_what_the_least_and_the_working_share_show() -> None:
+    """The fix of a straggler: the others wait less, which makes them less busy."""
+    mean = verdict(BEFORE, AFTER)
+    assert gate(mean, "delta").result is not Result.PASS
+    assert "utilisation is " not in " ".join(mean.notes)
+    for devices in ("least", "working"):
+        found = verdict(BEFORE, AFTER, devices=devices)
+        assert found.status is Status.VALIDATED
+        assert any(note.endswith("criteria.devices") for note in found.notes)
+
+
+def test_figures_are_those_that_are_judged() -> None:
+    least = verdict(BEFORE, AFTER, devices="least")
+    assert (least.before, least.after) == (pytest.approx(30.375), pytest.approx(92.125))
+    working = verdict(BEFORE, AFTER, devices="working")
+    assert (working.before, working.after) == (pytest.approx(30), pytest.approx(90))
+
+
+def test_without_power_work_is_unknown_and_the_reason_said() -> None:
+    found = verdict(BEFORE, [run(95, 15.0)], devices="working")
+    assert gate(found, "delta").result is Result.UNKNOWN
+    assert "power does not show when it works" in str(gate(found, "delta").note)
+
+
+def test_the_least_of_devices_one_of_which_is_unknown_is_unknown() -> None:
+    blind = ranks(30, 98, 5.0).model_copy(update={"utilisation": None, "standard_error": None})
+    (before,), _ = on_devices("least", [blind], [])
+    assert before.utilisation is None
+
+
+def test_the_mean_is_as_it_was_measured() -> None:
+    assert on_devices(None, BEFORE, AFTER) == (tuple(BEFORE), tuple(AFTER))
+
+
+def test_what_a_baseline_says() -> None:
+    assert judged_text(None, BEFORE) == []
+    (least,) = judged_text("least", BEFORE)
+    assert (
+        least == "utilisation is judged by that of the least busy GPU of each run: 30.4% (criteria.devices)"
+    )
+    blind = DeviceEvidence(index=0, uuid="GPU-0", name="x", working_reason="no reading of power")
+    (unknown,) = judged_text("working", [run(95, 15.0, devices=(blind,))])
+    assert unknown.endswith("(criteria.devices), which is unknown: no reading of power")
+
+
+def test_runs_are_read_on_the_widest_scale_of_their_device() -> None:
+    """A run that hardly ever works shows 340 W at most: by itself it would seem to work half of the time."""
+    hardly, often = side(90, 5.0, 245.0, scale=(150.0, 340.0)), side(90, 5.0, 435.0)
+    assert on_one_scale([*hardly, *often]) == pytest.approx([0.25, 0.75])
+
+
+def test_one_device_without_power_makes_the_run_unknown() -> None:
+    assert on_one_scale([run(90, 5.0, devices=(powered(500.0), powered(None, None, index=1)))]) == [None]
