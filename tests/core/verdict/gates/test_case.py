@@ -16,6 +16,7 @@ def test_every_gate_is_printed_in_its_order() -> None:
         "delta",
         "throughput",
         "work_conserved",
+        "working_share",
         "side_work",
         "locked_knobs",
         "one_variable",
@@ -25,5 +26,6 @@ def test_every_gate_is_printed_in_its_order() -> None:
     ]
     assert all(g.value and g.threshold for g in found.gates)
     skipped = [g for g in found.gates if g.result is Result.SKIPPED]
-    assert [g.name for g in skipped] == ["loss_parity", "side_work", "change_in_effect", "device_to_itself"]
+    names = ["loss_parity", "working_share", "side_work", "change_in_effect", "device_to_itself"]
+    assert [g.name for g in skipped] == names
     assert all(g.note for g in skipped)
