@@ -78,3 +78,7 @@ def test_very_many_are_counted() -> None:
 def test_energy_that_is_unknown_is_not_printed() -> None:
     assert energy(None) == []
     assert energy(1234.6) == ["energy 1235 J/step"]
+
+
+def test_a_monitor_that_names_no_uuid_leaves_no_empty_brackets() -> None:
+    assert devices([replace(gpu(0, 50, 100), uuid="")])[0].startswith("GPU 0: gpu_util 50.0%")

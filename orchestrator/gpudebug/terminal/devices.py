@@ -37,7 +37,7 @@ def label(device: SampledDevice) -> str:
 
 
 def _alone(d: SampledDevice) -> list[str]:
-    util, head = d.gpu_util, f"{label(d)} ({d.uuid}): gpu_util"
+    util, head = d.gpu_util, f"{label(d)}{f' ({d.uuid})' if d.uuid else ''}: gpu_util"
     if util is None:
         lines = [f"{head} unknown: {d.reason}"]
     else:

@@ -68,6 +68,8 @@ def test_without_power_shares_are_unknown_and_the_reason_is_the_drivers() -> Non
     assert found.working_reason == "not supported by this driver"
     assert found.awaited_reason == "GPU 0: no reading of power"
     assert [d.working_reason for d in found.devices] == ["not supported by this driver"] * 2
+    (note,) = notes(found)
+    assert note.startswith("the mean over GPUs misleads: GPU 0 is busy ")
 
 
 _FIRST = (

@@ -12,6 +12,7 @@ from gpudebug.core.samples.table import Sample
 from gpudebug.core.samples.window import Device
 from gpudebug.core.samples.working import WorkingShare, working
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.across import across, misleading
 
 MISLEADS = 0.1
 """A device is busy for so much more of the time than it works, as far as power shows."""
@@ -90,11 +91,14 @@ def awaited_text(found: AwaitedDevice) -> str:
 
 
 def notes(evidence: Evidence) -> tuple[str, ...]:
-    """What a reader of the mean utilisation has to know: the awaited device, and busy waiting."""
+    """What a reader of the mean utilisation has to know: the awaited device, and busy waiting.
+
+    Without power what the mean hides is told by the utilisation of each device alone.
+    """
     found = evidence.awaited
     text = found and f"{awaited_text(found)} ({found.share:.0%} of the window)"
     misleads = mean_misleads(evidence.utilisation, evidence.working, awaited=found is not None)
-    return tuple(note for note in (text, misleads) if note)
+    return tuple(note for note in (text, misleads or misleading(across(evidence.devices))) if note)
 
 
 def mean_misleads(utilisation: float | None, share: float | None, *, awaited: bool) -> str | None:

@@ -9,6 +9,7 @@ from gpudebug.core.answers.doctor import DoctorCheck
 from gpudebug.core.hardware.machine import Gpu
 from gpudebug.core.hardware.plan import DUTIES, IDLE, SPIN, TOGETHER, WORK, name_of
 from gpudebug.core.hardware.recording import GpuRecording, Span
+from gpudebug.core.samples.conditions import SLOWING
 from gpudebug.core.samples.row import DeviceReading
 
 MOST_APART_PP = 10.0
@@ -17,7 +18,6 @@ LEAST_READINGS = 3
 _ENERGY_APART = 0.2
 _TIMER_APART = 0.1
 # Reasons for which a GPU runs slower than its load needs; a power cap is what a busy GPU meets of itself.
-_SLOWED = ("hw_slowdown", "hw_thermal", "hw_power_brake", "sw_thermal")
 _REPORT = "attach the bundle to a report"
 _AGAIN = f"run this again; if it stays unknown, {_REPORT}"
 
@@ -233,7 +233,7 @@ def _throttling(name: str, gpu: Gpu, recording: GpuRecording) -> DoctorCheck:
     if not cells:
         return unknown(name, _why(recording, gpu, "throttle") or "no readings")
     seen = dict.fromkeys(reason for cell in cells for reason in cell.split("+"))
-    slowed = [reason for reason in _SLOWED if reason in seen]
+    slowed = [reason for reason in SLOWING if reason in seen]
     if slowed:
         return DoctorCheck(
             name,
