@@ -16,6 +16,7 @@ from gpudebug.core.statistics.learning_units import BY_LOG
 from gpudebug.core.verdict.gates import TrialSetting
 from gpudebug.core.verdict.judge import judge
 from gpudebug.core.verdict.protocol import NextRun, is_certain, next_step
+from gpudebug.core.verdict.spending import most_of_trial
 from gpudebug.core.words import Outcome, Status, Trend
 
 NONE = runs(28, 29, 27, rate=5.0)
@@ -336,3 +337,4 @@ class TestBesideStrangers:
                 assert len(after) <= 2 * most
                 assert len(after) - len(fresh) <= max(2, most // 2)
                 assert len(fresh) <= 4 * most
+                assert len(after) + len(fresh) <= most_of_trial(most)

@@ -7,7 +7,7 @@ from tests.support.trials import BASE, criteria, runs, verdict
 
 from gpudebug.core.verdict.gates import TrialSetting
 from gpudebug.core.verdict.protocol import NextRun, next_step
-from gpudebug.core.verdict.spending import beside, most_of_trial, of_baseline, of_trial, span
+from gpudebug.core.verdict.spending import again_for_load, beside, most_of_trial, of_baseline, of_trial, span
 from gpudebug.core.words import Status
 
 
@@ -30,14 +30,20 @@ def test_a_baseline_says_how_many_runs_and_how_long() -> None:
 def test_a_trial_says_what_it_takes_if_its_effect_is_clear_and_at_most(window: float, first: str) -> None:
     found = of_trial([50.0], window, 30.0, 6)
     assert found.startswith(first)
-    assert found.endswith("at most 30 runs that count (more if they are shorter), 25.0 min")
+    most = "at most 30 runs that count (more if they are shorter) and 6 under another load, 30.0 min"
+    assert found.endswith(most)
 
 
-@pytest.mark.parametrize(("max_runs", "most"), [(1, 1), (3, 15), (6, 30)])
+def test_a_single_run_is_not_made_again_for_its_load() -> None:
+    assert of_trial([50.0], 40.0, 30.0, 1).endswith("at most 1 run that count, 50 s")
+    assert of_trial([], 40.0, 30.0, 1).endswith("at most 1 run that count")
+
+
+@pytest.mark.parametrize(("max_runs", "most"), [(1, 1), (3, 18), (6, 36)])
 def test_a_trial_asks_for_no_more_runs_than_were_announced(max_runs: int, most: int) -> None:
     """Also if the machine drifts so far that the recorded runs count for nothing."""
     assert most_of_trial(max_runs) == most
-    fresh = most - max_runs
+    fresh = most - max_runs - again_for_load(max_runs)
     drifted = runs(*([60, 20] * 30)[:fresh], rate=5.0)
     after = runs(*([75, 40, 62] * 9)[:max_runs], rate=8.0)
     every, setting = [*BASE, *drifted], TrialSetting(fresh=fresh)

@@ -23,6 +23,7 @@ from gpudebug.core.verdict.gates.also import PREFIX
 from gpudebug.core.verdict.gates.early import SHORTEST_S
 from gpudebug.core.verdict.gates.enough import latency_total, metric_of, window_total
 from gpudebug.core.verdict.judge import fails_whatever_load, judge
+from gpudebug.core.verdict.spending import again_for_load
 from gpudebug.core.words import Result, Status, Trend, Word
 
 # A run is not started where the runs that are left would decide less often than this.
@@ -61,11 +62,12 @@ def next_step(
     moment too; two of each also where runs waited for others. A REJECTED by figures that a neighbour may have
     made is confirmed by a fresh run. Where the trial met another load than the baseline, both are made again
     in turn. Where the delta is open, the run is made that narrows its interval most, as long as the runs that
-    are left may well decide. Runs that are left out, as they met another load, are made again: not more of
-    the trial than it may have of others.
+    are left may well decide. Runs of the trial that are left out, as they met another load, are made again:
+    `again_for_load` of them.
     """
     case = measure(TrialCase(criteria, setting, tuple(before), tuple(after)))
-    again = min(len(after) - len(case.after), criteria.max_runs)
+    # Nothing but its load leaves a run out of a case.
+    again = min(len(after) - len(case.after), again_for_load(criteria.max_runs))
     trial_left = len(after) < _most_runs(case) + again
     fresh_left = setting.fresh < most_fresh(criteria.max_runs, 0.0)
     beside = Beside(before[len(before) - setting.fresh :], after, fresh_left, trial_left)

@@ -35,28 +35,39 @@ def of_baseline(runs: int, seconds: Sequence[float], *, made: int = 0) -> str:
     )
 
 
+def again_for_load(max_runs: int) -> int:
+    """The most runs of a trial that are made again, as they met another load: nobody knows before if any do.
+
+    A trial of one run has no baseline run beside it that tells one load from another.
+    """
+    return max_runs if max_runs > 1 else 0
+
+
 def most_of_trial(max_runs: int) -> int:
-    """The most runs that count in a trial of up to `max_runs`, those of the baseline beside it among them.
+    """The most runs that a trial of up to `max_runs` makes, of its own, again for their load and beside it.
 
     However much the machine has drifted: then the recorded runs are worth none of the fresh ones. Of runs
     that are shorter than the baseline's there may be more, which take no longer.
     """
-    return max_runs + most_fresh(max_runs, 0.0)
+    return max_runs + again_for_load(max_runs) + most_fresh(max_runs, 0.0)
 
 
 def of_trial(seconds: Sequence[float], window: float, min_window: float, max_runs: int) -> str:
     """What a trial takes beside a baseline whose runs took `seconds` and had a mean `window`."""
     trials = min(max_runs, max(1, math.ceil(min_window / window))) if window > 0 else max_runs
     fresh = 1 if max_runs > 1 else 0
+    again = again_for_load(max_runs)
     most = most_of_trial(max_runs)
+    count = f"at most {_runs(most - again)} that count"
+    load = f" and {again} under another load" if again else ""
     if not seconds:
-        return f"{_runs(trials)} of the trial and {fresh} of the baseline, at most {most} runs that count"
+        return f"{_runs(trials)} of the trial and {fresh} of the baseline, {count}{load}"
     each = math.fsum(seconds) / len(seconds)
     more = " (more if they are shorter)" if max_runs > 1 else ""
     return (
         f"{trials + fresh} runs of about {span(each)}, {fresh} of the baseline among them: "
         f"{span((trials + fresh) * each)} of the device; "
-        f"at most {_runs(most)} that count{more}, {span(most * each)}"
+        f"{count}{more}{load}, {span(most * each)}"
     )
 
 
