@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from gpudebug.core.answers.sample import DeviceMemory, FigureSpread, SampledDevice, UtilisationSpread
+from gpudebug.core.samples.conditions import SLOWING
 from gpudebug.core.statistics.across import across
-from gpudebug.terminal.devices import devices, energy
+from gpudebug.terminal.devices import devices, energy, slowed
 
 SPREAD = UtilisationSpread(mean=15.04, p5=14.0, p50=15.0, p95=16.0)
 DEVICE = SampledDevice(index=1, uuid="GPU-1", name="x", gpu_util=SPREAD, reason=None)
@@ -45,6 +46,13 @@ def test_what_the_driver_tells_is_behind_the_utilisation() -> None:
     assert facts == (
         "  power 250 of 400 W, clocks 1410/1593 MHz, 61 C, throttled 37% of the time (sw_thermal)"
     )
+
+
+def test_only_what_slows_is_a_reason() -> None:
+    """Whatever else a driver names: the share is of those reasons alone."""
+    others = {"applications_clocks": 1.0, "other": 1.0, "sync_boost": 0.5}
+    slow = gpu(0, 15, 250, throttle={**others, **dict.fromkeys(SLOWING, 0.2)}, throttled=0.2)
+    assert slowed(slow) == f"throttled 20% of the time ({', '.join(sorted(SLOWING))})"
 
 
 def test_eight_devices_are_a_table_below_what_is_apart() -> None:

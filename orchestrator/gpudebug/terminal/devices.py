@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gpudebug.core.answers.devices import FigureAcross
 from gpudebug.core.answers.sample import FigureSpread, SampledDevice
+from gpudebug.core.samples.conditions import SLOWING
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import name, shown, text
 
@@ -64,14 +65,9 @@ def _facts(d: SampledDevice) -> str:
 
 def slowed(d: SampledDevice) -> str:
     """`throttled 37% of the time (sw_thermal)`."""
-    reasons = [
-        name for name, share in (d.throttle or {}).items() if share >= _THROTTLED and name not in _ITSELF
-    ]
+    shares = d.throttle or {}
+    reasons = [name for name in sorted(SLOWING) if shares.get(name, 0.0) >= _THROTTLED]
     return f"throttled {100 * (d.throttled or 0):.0f}% of the time ({', '.join(reasons)})"
-
-
-# What a busy or an idle device does of itself.
-_ITSELF = frozenset({"gpu_idle", "sw_power_cap", "applications_clocks", "display_clock", "sync_boost"})
 
 
 def table(rows: Sequence[SampledDevice]) -> list[str]:
