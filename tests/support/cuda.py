@@ -2,8 +2,9 @@
 
 Kernels of the stand-in take the time that they are told and keep an account, from which NVML's stand-in
 reports utilisation, power, energy, memory and processes. Keys of its script: count, order (CUDA's own order
-of the GPUs, as in `1,0`), init_error, launch_error, fail (a function), bad_ptx=1, corrupt=1 (copies), slow
-(times a kernel takes longer than it is told), vanish_at and crash_at (s after the library was loaded).
+of the GPUs, as in `1,0`), init_error, launch_error, fail (a function), bad_ptx=1, corrupt (1: the first byte
+of a copy, 2: its last), slow (times a kernel takes longer than it is told), vanish_at and crash_at (s after
+the library was loaded).
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ CUresult cuModuleGetFunction(void **out, void *module, const char *name) { FAILS
 }
 
 CUresult cuMemAlloc_v2(unsigned long long *out, size_t bytes) { FAILS;
-    *out = (unsigned long long)(size_t)calloc(1, bytes > 1 << 20 ? 1 << 20 : bytes);
+    *out = (unsigned long long)(size_t)calloc(1, bytes);
     account->gpu[visible[current]].memory += (double)bytes;
     return state();
 }
@@ -203,13 +203,13 @@ CUresult cuMemAllocHost_v2(void **out, size_t bytes) { FAILS; *out = malloc(byte
 CUresult cuMemFreeHost(void *memory) { FAILS; free(memory); return CUDA_SUCCESS; }
 
 CUresult cuMemcpyHtoD_v2(unsigned long long to, const void *from, size_t bytes) { FAILS;
-    memcpy((void *)(size_t)to, from, bytes > 1 << 20 ? 1 << 20 : bytes);
+    memcpy((void *)(size_t)to, from, bytes);
     return state();
 }
 
 CUresult cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t bytes) { FAILS;
-    memcpy(to, (void *)(size_t)from, bytes > 1 << 20 ? 1 << 20 : bytes);
-    if (script.corrupt) ((char *)to)[0] ^= 1;
+    memcpy(to, (void *)(size_t)from, bytes);
+    if (script.corrupt) ((char *)to)[script.corrupt > 1 ? bytes - 1 : 0] ^= 1;
     return state();
 }
 

@@ -41,7 +41,7 @@ class CudaError(Exception):
 
 
 class Copied(NamedTuple):
-    """Seconds that pinned memory took to the GPU and back, by the host's clock, and if it was the same."""
+    """Seconds that pinned memory took to the GPU and back, by the host's clock, and if all was the same."""
 
     to_s: float
     back_s: float
@@ -180,7 +180,8 @@ class CudaDevice:
         moments.append(time.perf_counter())
         self._cuda("cuMemcpyDtoH_v2", back, device, size)
         moments.append(time.perf_counter())
-        same = ctypes.string_at(back.value, len(pattern)) == pattern
+        parts = range(back.value, back.value + size.value, len(pattern))
+        same = all(ctypes.string_at(part, len(pattern)) == pattern for part in parts)
         self.free(device)
         for memory in (there, back):
             self._cuda("cuMemFreeHost", memory)
