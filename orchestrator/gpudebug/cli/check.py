@@ -64,7 +64,8 @@ def doctor(
 ) -> None:
     """Check the device, driver, git, permissions and disk.
 
-    What does not work comes with how to fix it. --gpu writes gpudebug-gpu.tar.gz, to attach to a report.
+    What does not work comes with how to fix it. --gpu writes gpudebug-gpu.tar.gz, in a campaign
+    into runs/, to attach to a report.
     """
     folder = choose(directory, json)
     from gpudebug.engine.tools import doctor as engine

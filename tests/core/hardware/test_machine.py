@@ -9,10 +9,12 @@ from tests.support import nvml
 from gpudebug.core.hardware.machine import (
     Gpu,
     Machine,
+    is_raised,
     parsed_machine,
     pseudonyms,
     records_alone,
     renamed,
+    scrubbed,
     without_paths,
     written_machine,
 )
@@ -52,3 +54,17 @@ def test_only_records_stay_of_a_log_and_its_length() -> None:
 def test_paths_are_left_out_and_units_are_not() -> None:
     assert without_paths("cannot read /home/anna/runs/x.csv: no") == "cannot read (a path): no"
     assert without_paths("44.1 GB/s there, 1/2") == "44.1 GB/s there, 1/2"
+
+
+def test_what_names_somebody_is_left_out_and_figures_are_not() -> None:
+    names = ("node17.lab", "node17", "lab", "al")
+    said = "GPU 0 of al on node17.lab: 95.1 % (see `ls -l /dev/nvidia*`, /home/al/x); label, total"
+    kept = "GPU 0 of (a name) on (a name): 95.1 % (see `ls -l /dev/nvidia*`, (a path)); label, total"
+    assert scrubbed(said, names) == kept
+    assert scrubbed("load: CUDA_ERROR_UNKNOWN: 3 of 4", ()) == "load: CUDA_ERROR_UNKNOWN: 3 of 4"
+    assert scrubbed("exit status 1: a.b.FooError: at x\nand y", ()) == "exit status 1: a.b.FooError"
+
+
+def test_an_exceptions_line_is_told_from_a_programs_own() -> None:
+    assert is_raised("torch.cuda.OutOfMemoryError: x") and is_raised("KeyboardInterrupt: ")
+    assert not is_raised("node17 died") and not is_raised("on node17: RuntimeError: x")

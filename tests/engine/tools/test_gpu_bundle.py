@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import platform
 import tarfile
 from pathlib import Path
 
@@ -13,10 +15,15 @@ from tests.support.places import DATA
 from gpudebug.core.answers.doctor import DoctorCheck
 from gpudebug.core.errors import StoreError
 from gpudebug.core.hardware.table import checks_of
-from gpudebug.engine.tools.gpu_bundle import NAME, RunTexts, read_bundle, write_bundle
+from gpudebug.engine.tools.gpu_bundle import NAME, RunTexts, place_in, read_bundle, write_bundle
 
 BUNDLES = sorted((DATA / "gpu_bundles").glob("*.tar.gz"))
 CHECKS = (DoctorCheck("load", "failed", "cannot read /home/anna/x", "see `ls -l /dev/nvidia*`"),)
+
+
+def members(path: Path) -> dict[str, str]:
+    with tarfile.open(path) as archive:
+        return {m.name: (archive.extractfile(m) or pytest.fail(m.name)).read().decode() for m in archive}
 
 
 @pytest.mark.parametrize("path", BUNDLES, ids=lambda path: path.name)
@@ -41,6 +48,35 @@ def test_nothing_in_it_names_card_person_path_or_time(tmp_path: Path) -> None:
     assert {(m.uid, m.gid, m.uname, m.gname, m.mtime) for m in members} == {(0, 0, "", "", 0)}
     assert "anna" not in text and "5ca1ab1" not in text
     assert "/dev/nvidia" in text and "NVIDIA Stand-in 100" in text
+
+
+def test_no_host_or_user_and_no_words_of_an_exception(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "node", lambda: "node17.lab.example")
+    monkeypatch.setattr(getpass, "getuser", lambda: "anna")
+    found = "CRASHED, torch.distributed.DistNetworkError: secret at db-4:29500"
+    check = DoctorCheck("probe", "unknown", found, "ask anna about node17 and node18.lab.example: /srv/a/b")
+    notes = {"lost": "RuntimeError: secret", "interval": 0.1}
+    machine = made.machine(outcome="CRASHED", reason="node17: RuntimeError: secret")
+    write_bundle(tmp_path / NAME, machine, RunTexts(notes=json.dumps(notes)), (check,))
+    files = members(tmp_path / NAME)
+    text = "".join(files.values())
+    assert not [word for word in ("anna", "node17", "lab.example", "secret", "db-4", "/srv") if word in text]
+    (stored,) = json.loads(files["gpudebug-gpu/checks.json"])
+    assert stored["found"] == "CRASHED, torch.distributed.DistNetworkError"
+    assert stored["next"].startswith("ask (a name) about (a name) and ")
+
+
+def test_a_campaign_gets_it_into_its_runs(tmp_path: Path) -> None:
+    """An untracked file beside the code would be part of the base that its worktrees are made of."""
+    inner = tmp_path / "src"
+    inner.mkdir()
+    assert place_in(inner) == inner / NAME
+    (tmp_path / "gpudebug.yaml").touch()
+    assert place_in(inner) == place_in(tmp_path) == tmp_path / "runs" / NAME
+    write_bundle(place_in(tmp_path), made.machine(), RunTexts(), ())
+    assert read_bundle(tmp_path / "runs" / NAME)
 
 
 def test_what_is_read_back_gives_the_same_checks(tmp_path: Path) -> None:

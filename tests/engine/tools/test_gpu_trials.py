@@ -6,12 +6,14 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.support import cuda
 from tests.support import gpu_recordings as made
 
 from gpudebug.core.answers.doctor import DoctorCheck
+from gpudebug.core.answers.sample import FailureLines
 from gpudebug.core.errors import BusyError, GpudebugError, InterruptedRun
 from gpudebug.core.hardware.machine import Gpu
 from gpudebug.edges import launcher
@@ -66,6 +68,20 @@ def test_without_pytorch_the_probe_is_unknown(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(launcher, "ask", lambda path, env: Asked("3.11.0", {}))
     check = gpu_trials._probe([sys.executable], lambda live: None)
     assert check.result == "unknown" and "no PyTorch" in check.found and check.next
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("RuntimeError: no CUDA", "CRASHED, RuntimeError: no CUDA"), ("node17 died", "CRASHED, exception")],
+)
+def test_of_a_pytorch_that_crashed_only_an_exception_is_shown(
+    monkeypatch: pytest.MonkeyPatch, line: str, said: str
+) -> None:
+    ended = SimpleNamespace(outcome="CRASHED", failure=FailureLines(class_="exception", lines=("at x", line)))
+    monkeypatch.setattr(launcher, "ask", lambda path, env: Asked("3.11.0", {"torch": "2.4.0"}))
+    monkeypatch.setattr(gpu_trials, "sample", lambda *_, **__: ended)
+    check = gpu_trials._probe([sys.executable], lambda live: None)
+    assert check.found == f"PyTorch did not train on the GPU: {said}"
 
 
 @pytest.mark.slow

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from gpudebug.core.hardware.plan import plain_uuid
 
-_PATH = re.compile(r"(?<![\w.])/(?:[\w.+@-]+/)+[\w.+@-]*")
+# The nodes of GPUs are the same everywhere.
+_PATH = re.compile(r"(?<![\w.])/(?!dev/nvidia)(?:[\w.+@-]+/)+[\w.+@-]*")
+_RAISED = re.compile(r"(\b[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)):.*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,18 @@ def _named(uuid: str, digits: str) -> str:
 def without_paths(text: str) -> str:
     """The text with each absolute path of a file in a folder replaced."""
     return _PATH.sub("(a path)", text)
+
+
+def scrubbed(text: str, names: Sequence[str]) -> str:
+    """The text without paths, `names`, and what an exception says behind its class, which may be anything."""
+    text = without_paths(_RAISED.sub(r"\1", text))
+    known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True) if name)
+    return re.sub(rf"(?<![\w-])(?:{known})(?!\w)", "(a name)", text) if known else text
+
+
+def is_raised(line: str) -> bool:
+    """Whether a line of a log is the last of a traceback, which begins with the exception's class."""
+    return _RAISED.match(line) is not None
 
 
 def records_alone(log: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import getpass
 import io
 import json
 import os
 import platform
 import tarfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -20,11 +22,13 @@ from gpudebug.core.hardware.machine import (
     pseudonyms,
     records_alone,
     renamed,
+    scrubbed,
     without_paths,
     written_machine,
 )
 from gpudebug.core.hardware.recording import GpuRecording, parse_recording
 from gpudebug.edges import store
+from gpudebug.edges.store.root import RUNS, find_root
 
 NAME = "gpudebug-gpu.tar.gz"
 RUN = "0001-sample"
@@ -60,6 +64,12 @@ class RunTexts:
         return parse_recording(self.samples, self.log.encode(), self.notes)
 
 
+def place_in(directory: Path) -> Path:
+    """Where the bundle of a folder lies: in runs/ of a campaign, whose base an untracked file would be in."""
+    root = find_root(directory)
+    return (root / RUNS if root is not None else directory) / NAME
+
+
 def refuse_existing(path: Path) -> None:
     """StoreError if there is a file of that name already."""
     if os.path.lexists(path):
@@ -71,11 +81,15 @@ def refuse_existing(path: Path) -> None:
 
 
 def write_bundle(path: Path, machine: Machine, recorded: RunTexts, checks: Sequence[DoctorCheck]) -> None:
-    """Write everything into one archive. StoreError if there is a file of that name."""
-    names = pseudonyms(machine)
+    """Write everything into one archive, in a folder that is made. StoreError if there is that file."""
+    uuids, names = pseudonyms(machine), _names()
     notes = {k: v for k, v in json.loads(recorded.notes or "{}").items() if k in _KEPT}
-    machine = machine._replace(reason=without_paths(machine.reason) if machine.reason else None)
-    checks = [replace(check, found=without_paths(check.found)) for check in checks]
+    notes = {k: scrubbed(v, names) if isinstance(v, str) else v for k, v in notes.items()}
+    machine = machine._replace(reason=scrubbed(machine.reason, names) if machine.reason else None)
+    checks = [
+        replace(c, found=scrubbed(c.found, names), next=scrubbed(c.next, names) if c.next else None)
+        for c in checks
+    ]
     versions = {"gpudebug": __version__, "python": platform.python_version(), "system": platform.system()}
     files = {
         _MACHINE: written_machine(machine, versions),
@@ -85,7 +99,8 @@ def write_bundle(path: Path, machine: Machine, recorded: RunTexts, checks: Seque
         f"{RUN}/sampler.json": without_paths(json.dumps(notes, indent=1)) + "\n",
         f"{RUN}/run.json": json.dumps(_run(machine), indent=1) + "\n",
     }
-    data = _packed({name: renamed(text, names).encode() for name, text in files.items()})
+    data = _packed({name: renamed(text, uuids).encode() for name, text in files.items()})
+    store.make_folder(path.parent)
     store.put_file(path, data, check=lambda: refuse_existing(path))
 
 
@@ -103,6 +118,15 @@ def read_bundle(path: Path) -> tuple[Machine, GpuRecording]:
         raise StoreError(
             f"is no bundle of doctor --gpu: {e}", file=str(path), next="name another file"
         ) from None
+
+
+def _names() -> list[str]:
+    """What this host, its domain and this user are called."""
+    host, _, domain = platform.node().partition(".")
+    user = ""
+    with suppress(OSError, KeyError, ImportError):
+        user = getpass.getuser()
+    return [name for name in (platform.node(), host, domain, user) if name]
 
 
 def _run(machine: Machine) -> dict[str, object]:

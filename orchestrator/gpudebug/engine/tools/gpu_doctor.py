@@ -19,7 +19,7 @@ from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import devices_held, lone_bench
 from gpudebug.engine.run.sample import lone_job
-from gpudebug.engine.tools.gpu_bundle import FILES, NAME, RunTexts, refuse_existing, write_bundle
+from gpudebug.engine.tools.gpu_bundle import FILES, RunTexts, place_in, refuse_existing, write_bundle
 
 # A driver that compiles the kernels for the first time, and copies: beside the phases themselves.
 _BESIDE_S = 60.0
@@ -35,15 +35,15 @@ class GpuPlan:
 
 
 def gpu_doctor(directory: Path, report: Report, plan: GpuPlan) -> GpuDoctorAnswer:
-    """Check every GPU that a program started here would use, and write one bundle into `directory`.
+    """Check every GPU that a program started here would use, and write one bundle: see `place_in`.
 
     NoGpuError if there is no GPU, BusyError if another computes on one, StoreError if the bundle's name is
     taken: then nothing was written. Each run holds the GPUs' locks.
     """
     machine = _machine(os.environ)
-    bundle = directory / NAME
+    bundle = place_in(directory)
     refuse_existing(bundle)
-    store.check_output(bundle)
+    store.check_output(bundle, make_folder=True)
     machine, recorded = _recorded(directory, machine, report, plan)
     checks = (*checks_of(machine, recorded.parsed()), *_trials(machine, report, plan))
     write_bundle(bundle, machine, recorded, checks)

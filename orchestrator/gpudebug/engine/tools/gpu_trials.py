@@ -14,7 +14,7 @@ from gpudebug.core.answers.doctor import DoctorCheck
 from gpudebug.core.answers.next import NextAnswer
 from gpudebug.core.errors import BusyError, GpudebugError, InterruptedRun
 from gpudebug.core.hardware.gpu_checks import unknown
-from gpudebug.core.hardware.machine import Machine
+from gpudebug.core.hardware.machine import Machine, is_raised
 from gpudebug.core.hardware.probe_check import NAME, probe_check
 from gpudebug.core.records import ProbeEvidence
 from gpudebug.edges import cudaload, git, launcher, store, temporary
@@ -142,7 +142,9 @@ def _probe(pythons: Sequence[str], report: Report) -> DoctorCheck:
     if answer.outcome == "INTERRUPTED":
         raise InterruptedRun("interrupted: no bundle was written", next="gpudebug doctor --gpu")
     if answer.outcome != "COMPLETED":
-        said = "; ".join(answer.failure.lines[-1:]) if answer.failure else answer.why
+        last = answer.failure.lines[-1:] if answer.failure else ()
+        # Any other line of a log is the program's own words, which say nothing of a GPU.
+        said = next(filter(is_raised, last), answer.failure.class_) if answer.failure else answer.why
         return unknown(
             NAME,
             f"PyTorch did not train on the GPU: {answer.outcome}, {said}",
