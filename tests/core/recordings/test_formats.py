@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import io
 import pickle
 import random
@@ -42,6 +43,23 @@ BINARY = {
 @pytest.mark.parametrize("kind", BINARY)
 def test_binary_files_have_a_name(kind: str) -> None:
     assert binary_format(BINARY[kind]) == kind
+
+
+ALIKE = {
+    "an ORC table": (b"ORC\x0a\x06\x12\x04\x08\x01\x50\x00", b"ORCHESTRATOR starting\nstep 1 loss 2.0\n"),
+    "a bzip2 archive": (bz2.compress(b"step 1 loss 2.0\n" * 9), b"BZhang's run\nstep 1 loss 2.0\n"),
+    "GGUF model weights": (b"GGUF\x03\0\0\0" + bytes(16), b"GGUF loader: step 1 loss 2.0\n"),
+    "a Parquet table": (b"PAR1\x15\x04\x15\x10", b"PAR1S cluster\nstep 1 loss 2.0\n"),
+    "an Arrow table": (b"ARROW1\0\0\xff\xff", b"ARROW1 up\nstep 1 loss 2.0\n"),
+    "a Feather table": (b"FEA1\0\0\0\0\x08\0", b"FEA1 model of loss\n"),
+    "a GIF picture": (b"GIF89a\x01\0\x01\0\x80", b"GIF8 frames written\n"),
+}
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+def test_a_log_that_begins_with_a_formats_letters_is_text(kind: str) -> None:
+    binary, log = ALIKE[kind]
+    assert (binary_format(binary), binary_format(log)) == (kind, None)
 
 
 def test_reports_without_magic_bytes_are_named_by_their_ending() -> None:

@@ -37,6 +37,11 @@ def test_without_units_nothing_is_known() -> None:
     assert columns_of(rows)[1] == "has no header and no units: which column is utilization.gpu?"
 
 
+def test_without_a_whole_row_nothing_is_known() -> None:
+    assert columns_of([]) == (None, "has no header and no whole row")
+    assert columns_of(["killed by signal 9\n"]) == (None, "has no header and no whole row")
+
+
 def test_a_number_that_does_not_count_the_gpus_is_no_index() -> None:
     found, _ = columns_of(lines("timestamp", "index", "utilization.gpu", gpus=1))
     assert found is not None

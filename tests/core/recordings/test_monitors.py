@@ -156,3 +156,16 @@ def test_times_since_1970_in_any_unit() -> None:
     for unit in (1, 1e3, 1e6, 1e9):
         found = read(f"timestamp,gpu_util\n{1.76e9 * unit:.0f},50\n{(1.76e9 + 2) * unit:.0f},50\n")
         assert found.parts[0].times[1] - found.parts[0].times[0] == pytest.approx(2)
+
+
+def test_an_entity_with_a_number_that_no_gpu_has_is_no_row() -> None:
+    found = read("#Entity   GPUTL  POWER\nGPU 0  50  100\nGPU " + "1" * 5000 + "  50  100\n")
+    assert (len(found.parts[0].times), found.unreadable) == (1, 1)
+
+
+def test_one_row_without_its_end_is_refused() -> None:
+    row = "2024/01/01 00:00:00.000, 50 %, 100.00 W"
+    assert recognised(row) == NVIDIA_SMI
+    with pytest.raises(GpudebugError, match="has no header and no whole row") as told:
+        read(row)
+    assert "record without noheader" in str(told.value.next)

@@ -99,6 +99,59 @@ def test_time_that_goes_back_begins_a_run() -> None:
     assert [(len(r.rows), r.begins) for r in found.runs] == [(60, None), (30, "the time goes back")]
 
 
+HEAD, *ROWS = monitors.query(120, 3).splitlines(keepends=True)
+BY_GPU = [ROWS[gpu::3] for gpu in range(3)]
+
+
+@pytest.mark.parametrize("between", ["", HEAD], ids=["sorted", "one file after the other"])
+def test_gpus_one_after_the_other_are_one_run(between: str) -> None:
+    (run,) = read(HEAD + between.join("".join(rows) for rows in BY_GPU)).runs
+    (usual,) = read(HEAD + "".join(ROWS)).runs
+    assert run.rows == usual.rows
+    assert (run.start_s, run.begins) == (0, None)
+
+
+def test_a_pause_of_gpus_one_after_the_other_is_one_of_the_run() -> None:
+    early, late = monitors.query(60, 2), monitors.query(40, 2, start=300)
+    rows = [*early.splitlines(keepends=True)[1:], *late.splitlines(keepends=True)[1:]]
+    found = read(HEAD + "".join([*rows[::2], *rows[1::2]]))
+    assert spans(found) == [(0, 59), (300, 339)]
+    assert [len(run.rows) for run in found.runs] == [120, 80]
+
+
+def two_nodes(field: str, ticks: int) -> str:
+    """Two nodes' rows in one file, their clocks 3 s apart."""
+    rows = [
+        f"{t + 3 * node},{'GPU-' + str(node) if field == 'uuid' else ''}{gpu},50\n"
+        for t in range(ticks)
+        for node in range(2)
+        for gpu in range(2)
+    ]
+    return f"time_s,{field},gpu_util\n" + "".join(rows)
+
+
+def test_two_nodes_that_write_into_one_file_are_one_run() -> None:
+    (run,) = read(two_nodes("uuid", 400)).runs
+    assert (len(run.rows), len({r.gpu_uuid for r in run.rows}), run.end_s) == (1600, 4, 402)
+    elapsed = [r.elapsed for r in run.rows if r.elapsed is not None]
+    assert elapsed == sorted(elapsed)
+
+
+def test_more_runs_than_anyone_made_are_refused() -> None:
+    with pytest.raises(
+        GpudebugError, match=r"holds more than 200 runs \(the time goes back before 200 of"
+    ) as told:
+        read(two_nodes("index", 400))
+    assert "record uuid" in str(told.value.next)
+
+
+def test_each_of_several_runs_of_two_gpus_is_whole() -> None:
+    rows = "".join(f"{t},{gpu},50\n" for length in (60, 30, 20) for t in range(length) for gpu in range(2))
+    found = read("elapsed_s,index,gpu_util\n" + rows)
+    assert [len(run.rows) for run in found.runs] == [120, 60, 40]
+    assert {run.begins for run in found.runs[1:]} == {"the time goes back"}
+
+
 def test_a_run_between_two_others_memory() -> None:
     """Sampling went on between two runs: GPUs idle but for a look at one, their memory free."""
 

@@ -44,3 +44,8 @@ def test_what_is_unknown_stays_so() -> None:
     records = [monitors.stats(1.7e9 + n, gpu__0__gpu=250.0 if n else 50.0, gpu__0__fan=3.0) for n in range(2)]
     rows = read_wandb_run(monitors.wandb(records), "f").runs[0].rows
     assert [(r.gpu_util, r.power_w) for r in rows] == [(50, None), (None, None)]
+
+
+def test_a_key_with_a_number_that_no_gpu_has_is_none_of_a_gpu() -> None:
+    with pytest.raises(GpudebugError, match="has no GPU in its system metrics"):
+        read_wandb_run(monitors.wandb([monitors.stats(1.7e9, **{"gpu__" + "9" * 5000 + "__gpu": 5.0})]), "f")

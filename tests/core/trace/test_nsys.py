@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,19 @@ def test_events_without_an_end_are_counted(tmp_path: Path) -> None:
     export.put("CUPTI_ACTIVITY_KIND_RUNTIME", "soon", 9, (1 << 48) + (100 << 24), 1, 1)
     (answer,) = answers(export.close())
     assert answer["notes"][0] == "2 events cannot be read"
+
+
+@pytest.mark.parametrize("odd", [b"\xff", "seven", 1.5], ids=["blob", "text", "real"])
+def test_values_of_other_types_are_unknown(tmp_path: Path, odd: object) -> None:
+    """SQLite keeps them in any column; an answer of JSON does not."""
+    export = Export(tmp_path / "a.sqlite")
+    export.kernel("gemm", 0, 5, 10)
+    of = (1 << 48) + (100 << 24)
+    export.put("TARGET_INFO_GPU", odd, odd, odd, odd)
+    export.put("CUPTI_ACTIVITY_KIND_KERNEL", 20_000, 30_000, odd, odd, odd, of, odd, odd)
+    export.put("CUPTI_ACTIVITY_KIND_MEMCPY", 40_000, 50_000, 0, odd, odd, of, odd, odd, odd, odd)
+    export.put("CUPTI_ACTIVITY_KIND_RUNTIME", 19_000, 20_000, odd, odd, odd)
+    export.put("NVTX_EVENTS", 0, 60_000, 59, odd, odd, odd)
+    (answer,) = answers(export.close())
+    json.dumps(answer)
+    assert sum(d["busy_s"] for d in answer["devices"]) == pytest.approx(30e-6)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from tests.support import traces
 from tests.support.traces import Event, host, launched
 
 from gpudebug.core.trace import RankTrace, compare_ranks, summarise
-from gpudebug.core.trace.ranks import RankComparison
+from gpudebug.core.trace.ranks import CHANCE, Collectives, RankComparison, late_by_chance
 
 ALL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 PAIR = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
@@ -64,6 +65,48 @@ def test_healthy_ranks_are_not_blamed() -> None:
 
 def test_a_rank_that_is_often_a_little_later_costs_too_little() -> None:
     assert job({1: 10}, noise=2.0).late is None
+
+
+def jittery(seed: int, ranks: int, steps: int, late_us: float = 0.0) -> RankComparison:
+    """Steps of 50 ms whose ranks come within a few milliseconds of each other, rank 1 `late_us` after."""
+    made = np.random.default_rng(seed)
+    come = np.arange(steps)[:, None] * 50_000.0 + made.normal(0, 2500, (steps, ranks))
+    come[:, 1] += late_us
+    end = come.max(axis=1) + 3000
+    return compare_ranks(
+        [
+            RankTrace(
+                rank,
+                f"{rank}.json",
+                Collectives(come[:, rank], end.copy(), ("allreduce",) * steps, (-1,) * steps),
+                steps * 0.05,
+                None,
+                None,
+            )
+            for rank in range(ranks)
+        ]
+    )
+
+
+@pytest.mark.parametrize(("ranks", "steps"), [(2, 400), (2, 20), (2, 6), (3, 60), (8, 400)])
+def test_ranks_that_jitter_alike_are_not_blamed(ranks: int, steps: int) -> None:
+    """Of two such ranks one comes last to more than half, and what it costs is far above 2 % of the trace."""
+    found = [jittery(seed, ranks, steps) for seed in range(40)]
+    assert [f.late for f in found] == [None] * 40
+    if steps == 400 and ranks == 2:
+        assert all(max(r.cost_s for r in f.ranks) > 0.02 * steps * 0.05 for f in found)
+
+
+def test_a_late_rank_is_named_through_jitter() -> None:
+    assert [jittery(seed, 2, 60, late_us=5000).late for seed in range(20)] == [1] * 20
+
+
+def test_how_often_chance_makes_a_rank_last() -> None:
+    assert late_by_chance(8, 8, 2) == pytest.approx(2 / 256)
+    assert late_by_chance(15, 20, 2) == pytest.approx(2 * 0.020694733)
+    assert late_by_chance(0, 5, 4) == 1.0
+    assert late_by_chance(207, 400, 2) > 10 * CHANCE
+    assert 0 <= late_by_chance(150_000, 200_000, 2) < 1e-12
 
 
 def test_two_late_ranks_share_the_cost() -> None:

@@ -39,6 +39,9 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\xff\xfe", "text in UTF-16"),
     (b"\xfe\xff", "text in UTF-16"),
 )
+# A log may begin so too: `ORCHESTRATOR`, `BZhang`.
+_WORDS = frozenset(magic for magic, _ in _MAGIC if magic.isalnum() and magic.isascii())
+_FIRST = 64
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _ZIP = b"PK\x03\x04"
 _TAR_AT, _TAR = 257, b"ustar"
@@ -77,7 +80,7 @@ def binary_format(head: bytes, name: str = "") -> str | None:
     file that was truncated while it was written), with colours or in another encoding is text.
     """
     for magic, kind in _MAGIC:
-        if head.startswith(magic):
+        if head.startswith(magic) and not (magic in _WORDS and _goes_on_as_text(head)):
             return kind
     if head.startswith(_ZIP):
         return _zip(head)
@@ -93,6 +96,12 @@ def binary_format(head: bytes, name: str = "") -> str | None:
         return None
     ending = next((e for e in _ENDINGS if name.lower().endswith(e)), None)
     return _ENDINGS[ending] if ending else "a binary file of an unknown format"
+
+
+def _goes_on_as_text(head: bytes) -> bool:
+    """Whether a log begins so: formats hold lengths, versions or NUL bytes near their beginning."""
+    first = head[:_FIRST]
+    return first == first.translate(None, _ODD) and is_text(head)
 
 
 def next_step(kind: str, known: str) -> str:

@@ -32,12 +32,15 @@ def looks_headerless(lines: Sequence[str]) -> bool:
 
 
 def columns_of(lines: Sequence[str]) -> tuple[MonitorColumns | None, str]:
-    """The columns that are certain and a note that names them; None and why if utilisation is none of them.
+    """The columns that are certain and a note that names them; None and why if utilisation is none of them,
+    or no line is a row.
 
     The only column in % is utilization.gpu, the only one in W power.draw, the only one in MiB memory.used: of
     two of a kind the cells do not tell which is which. What counts 0, 1, … over and over is the index.
     """
     rows = [row for row in map(_cells, lines) if all(map(_is_known, row))]
+    if not rows:
+        return None, "has no header and no whole row"
     width = len(rows[0])
     rows = [row for row in rows if len(row) == width]
     at: dict[str, int] = {}

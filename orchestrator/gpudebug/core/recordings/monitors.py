@@ -25,17 +25,17 @@ from gpudebug.core.recordings.columns import (
     whole,
 )
 from gpudebug.core.samples.row import COLUMNS, DeviceReading
-from gpudebug.core.samples.table import LONGEST_LINE, MOST_ROWS
+from gpudebug.core.samples.table import EPOCH_UNITS, LONGEST_LINE, MOST_ROWS
 
 _PEEK = 400
 _DAY = 86_400.0
 _TICK_S = 1.0
 """What dmon waits between two readings unless `-d` says otherwise, as dcgmi's does."""
-_EPOCHS = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
-_EPOCH = 1e8
 _TEXTS = frozenset({"gpu_uuid", "throttle"})
 _WHOLE = frozenset({"gpu_index", "new_samples", "procs", "log_bytes", "foreign_procs"})
-_ENTITY = re.compile(r"\s*(GPU|GPU-I|GPU-CI|GPU_I|GPU_CI|Switch|CPU|CPU Core|Link|NvSwitch)\s+(\d+)(?=\s|$)")
+_ENTITY = re.compile(
+    r"\s*(GPU|GPU-I|GPU-CI|GPU_I|GPU_CI|Switch|CPU|CPU Core|Link|NvSwitch)\s+(\d{1,4})(?=\s|$)"
+)
 _UNIT_LINE = re.compile(r"#?\s*(ID|Id|Idx|YYYYMMDD|HH:MM:SS)\b")
 OWN = "new_samples"
 """A column that only our own sampler writes."""
@@ -243,7 +243,7 @@ class _Reader:
         if time is None:
             raise ValueError(cells)
         if self._unit is None:
-            self._unit = next((unit for least, unit in _EPOCHS if time >= least), 1.0)
+            self._unit = next((unit for least, unit in EPOCH_UNITS if time >= least), 1.0)
         return time * self._unit
 
     def _clock(self, time: str, date: str | None) -> float:

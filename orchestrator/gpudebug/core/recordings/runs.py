@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 from statistics import median
+from typing import NoReturn
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.recordings.columns import CSV, DCGMI, DMON, IDENTITIES
@@ -15,6 +19,8 @@ from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
 # Without a row for so long, and for so many usual periods, nobody recorded: what follows is another run.
 PAUSE_S = 30.0
 PAUSE_PERIODS = 20.0
+# A GPU's row so long before its last one is no jitter of a clock that is being set.
+BACK_S = 1.0
 # Every GPU idle, its memory given back, for so long between two busy stretches: no process was there. A
 # training that loads, evaluates on the host or compiles keeps its memory. Other programs' looks at a GPU, and
 # a desktop, read a few percent.
@@ -29,6 +35,8 @@ _CLOSE = 1 / 3
 _GROUPS = 0.6
 _MOST_GPUS = 16
 _LOOKED_AT = 600
+# A job array's, or a month of nights. Text of each is shown.
+MOST_RUNS = 200
 # So many headers with a tick's rows between them are a loop's.
 _TICKS = 3
 
@@ -71,13 +79,16 @@ def read_recording(lines: Iterable[str], file: str) -> MonitorRecording:
         raise GpudebugError(f"has no sample{unread}", file=file, next="give a recording with rows")
     for part in found.parts:
         _refuse_unnamed(part, file)
-    first = found.parts[0].times[0] if not _counts_from_launch(found) else 0.0
+    first = 0.0 if _counts_from_launch(found) else None
     runs: list[RecordedRun] = []
-    why: str | None = None
     for part in found.parts:
-        for begin, end, reason in _cuts(part):
-            runs.append(_run(part, slice(begin, end), first, reason or why))
-        why = "the columns change"
+        why = "the columns change" if runs else None
+        numbers = _numbers(part)
+        for rows, reason in _runs_of(part):
+            first = rows.times[0] if first is None else first
+            runs.append(_run(rows, numbers, first, reason or why))
+            if len(runs) > MOST_RUNS:
+                _refuse_many(runs, file)
     notes = [*found.notes, *_lost(runs)]
     return MonitorRecording(found.source, tuple(runs), found.unreadable, tuple(notes))
 
@@ -102,6 +113,17 @@ def _refuse_unnamed(part: Stretched, file: str) -> None:
         )
 
 
+def _refuse_many(runs: Sequence[RecordedRun], file: str) -> NoReturn:
+    reasons = Counter(re.sub(r"\d+", "…", run.begins) for run in runs if run.begins)
+    why, count = reasons.most_common(1)[0]
+    raise GpudebugError(
+        f"holds more than {MOST_RUNS} runs ({why} before {count} of them)",
+        file=file,
+        next="give the rows of one run; if several machines wrote it, record uuid with --query-gpu too: "
+        "their GPUs share an index",
+    )
+
+
 def rows_a_tick(times: Sequence[float]) -> int:
     """How many rows come together, over and over; 1 if they come one by one."""
     gaps = [after - before for before, after in pairwise(times[:_LOOKED_AT])]
@@ -116,22 +138,86 @@ def rows_a_tick(times: Sequence[float]) -> int:
     return 1
 
 
-def _cuts(part: Stretched) -> list[tuple[int, int, str | None]]:
-    """Begin and end of each run in rows of one header, with what begins it."""
-    marks: dict[int, str] = {}
-    usual = _period(part)
+@dataclass(slots=True)
+class _Streak:
+    """Rows of one header between two cuts: their places, the time of each GPU's last one, and the bounds of
+    all their times. `begins` is what told them from those before."""
+
+    begins: str | None
+    rows: list[int] = field(default_factory=list)
+    last: dict[str, float] = field(default_factory=dict)
+    least: float = inf
+    most: float = -inf
+
+    def take(self, row: int, key: str, time: float) -> None:
+        self.rows.append(row)
+        self.last[key] = time
+        self.least, self.most = min(self.least, time), max(self.most, time)
+
+    def is_beside(self, other: _Streak) -> bool:
+        """Whether it is of other GPUs at the same time."""
+        together = self.least <= other.most and other.least <= self.most
+        return together and self.last.keys().isdisjoint(other.last)
+
+    def join(self, other: _Streak) -> None:
+        self.rows += other.rows
+        self.last |= other.last
+        self.least, self.most = min(self.least, other.least), max(self.most, other.most)
+
+
+def _stretches(part: Stretched) -> list[_Streak]:
+    """Rows cut where their order in the file does: where a GPU's time goes back, and at early headers.
+
+    The rows of one GPU may stand after those of another, and two monitors with clocks of their own may write
+    into one file: both are one run.
+    """
+    headers = set(_early_headers(part))
+    found: list[_Streak] = []
+    for row, (key, time) in enumerate(zip(part.keys, part.times, strict=True)):
+        back = bool(found) and time < found[-1].last.get(key, time) - BACK_S
+        if back or row in headers or not found:
+            found.append(_Streak("the time goes back" if back else "a header in the middle" if row else None))
+        found[-1].take(row, key, time)
+    joined = found[:1]
+    for one in found[1:]:
+        if one.is_beside(joined[-1]):
+            joined[-1].join(one)
+        else:
+            joined.append(one)
+    return joined
+
+
+def _in_time(part: Stretched, rows: Sequence[int]) -> Stretched:
+    """These rows in the order of their times."""
+    order = sorted(rows, key=part.times.__getitem__)
+    return Stretched(
+        part.columns,
+        part.line,
+        [part.times[row] for row in order],
+        [part.keys[row] for row in order],
+        [part.readings[row] for row in order],
+    )
+
+
+def _runs_of(part: Stretched) -> Iterator[tuple[Stretched, str | None]]:
+    """The rows of each run under one header, with what begins it."""
+    usual, free = _period(part), _free_levels(part)
     longest = max(PAUSE_S, PAUSE_PERIODS * usual)
-    for at, (before, after) in enumerate(pairwise(part.times), start=1):
-        if after < before - max(1.0, usual):
-            marks[at] = "the time goes back"
-        elif after - before > longest:
-            marks[at] = f"a pause of {after - before:.0f} s"
-    for at in _early_headers(part):
-        marks.setdefault(at, "a header in the middle")
-    for at, why in _released(part):
-        marks.setdefault(at, why)
-    edges = [0, *sorted(marks), len(part.times)]
-    return [(begin, end, marks.get(begin)) for begin, end in pairwise(edges) if end > begin]
+    for stretch in _stretches(part):
+        rows = _in_time(part, stretch.rows)
+        marks = {
+            at: f"a pause of {after - before:.0f} s"
+            for at, (before, after) in enumerate(pairwise(rows.times), start=1)
+            if after - before > longest
+        }
+        for at, why in _released(rows, free):
+            marks.setdefault(at, why)
+        for begin, end in pairwise([0, *sorted(marks), len(rows.times)]):
+            if end > begin:
+                cut = slice(begin, end)
+                times, keys, readings = rows.times[cut], rows.keys[cut], rows.readings[cut]
+                one = Stretched(part.columns, part.line, times, keys, readings)
+                yield one, marks.get(begin) or (None if begin else stretch.begins)
 
 
 def _period(part: Stretched) -> float:
@@ -164,9 +250,9 @@ def _early_headers(part: Stretched) -> list[int]:
     ]
 
 
-def _released(part: Stretched) -> list[tuple[int, str]]:
+def _released(part: Stretched, free: Mapping[str, float] | None) -> list[tuple[int, str]]:
     """Where to cut between two stretches in which memory was held, if all was given back between them."""
-    held = _held(part)
+    held = _held(part, free)
     found = []
     for (_, end), (start, _) in pairwise(held):
         middle = (part.times[end] + part.times[start]) / 2
@@ -176,17 +262,17 @@ def _released(part: Stretched) -> list[tuple[int, str]]:
     return found
 
 
-def _held(part: Stretched) -> list[tuple[int, int]]:
+def _held(part: Stretched, free: Mapping[str, float] | None) -> list[tuple[int, int]]:
     """First and last row of each stretch in which a GPU was busy or held memory for `BUSY_S` or longer."""
-    free = _free_levels(part)
     if free is None:
         return []
-    state: dict[str, bool] = {}
+    in_use: set[str] = set()
     found: list[list[int]] = []
     for at, (key, row) in enumerate(zip(part.keys, part.readings, strict=True)):
         if row.gpu_util is not None and row.mem_used_mb is not None:
-            state[key] = row.gpu_util <= IDLE and row.mem_used_mb <= free[key]
-        if all(state.values()):
+            idles = row.gpu_util <= IDLE and row.mem_used_mb <= free[key]
+            (in_use.discard if idles else in_use.add)(key)
+        if not in_use:
             continue
         if found and part.times[at] - part.times[found[-1][1]] < RELEASED_S:
             found[-1][1] = at
@@ -216,21 +302,24 @@ def _free_levels(part: Stretched) -> dict[str, float] | None:
     }
 
 
-def _run(part: Stretched, rows: slice, first: float, why: str | None) -> RecordedRun:
-    times, keys = part.times[rows], part.keys[rows]
-    start = first if rows.start == 0 and why is None else times[0]
+def _numbers(part: Stretched) -> Mapping[str, int] | None:
+    """The number of each GPU; None if its index tells.
+
+    An index that is missing, or the same for all, tells nothing: GPUs are numbered as they come.
+    """
     numbers = {key: i for i, key in enumerate(dict.fromkeys(part.keys))}
-    # An index that is missing, or the same for all, tells nothing: GPUs are numbered as they come.
     indices = {r.gpu_index for r in part.readings}
-    known = None not in indices and len(indices) == len(numbers)
-    readings = [
-        r._replace(
-            elapsed=max(0.0, time - start),
-            gpu_index=r.gpu_index if known else numbers[key],
-        )
-        for r, time, key in zip(part.readings[rows], times, keys, strict=True)
-    ]
-    return RecordedRun(tuple(readings), times[0] - first, times[-1] - first, why)
+    return None if None not in indices and len(indices) == len(numbers) else numbers
+
+
+def _run(rows: Stretched, numbers: Mapping[str, int] | None, first: float, why: str | None) -> RecordedRun:
+    begins, ends = rows.times[0], rows.times[-1]
+    start = first if why is None else begins
+    readings = tuple(
+        r._replace(elapsed=max(0.0, time - start), gpu_index=r.gpu_index if numbers is None else numbers[key])
+        for r, time, key in zip(rows.readings, rows.times, rows.keys, strict=True)
+    )
+    return RecordedRun(readings, begins - first, ends - first, why)
 
 
 def _lost(runs: Sequence[RecordedRun]) -> list[str]:

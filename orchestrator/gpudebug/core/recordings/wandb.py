@@ -12,7 +12,7 @@ from gpudebug.core.trainlog.wandb_files import SystemReading, read_wandb_system
 
 SOURCE = "W&B system metrics"
 
-_GPU = re.compile(r"(?:system\.)?gpu\.(\d+)\.(\w+)")
+_GPU = re.compile(r"(?:system\.)?gpu\.(\d{1,4})\.(\w+)")
 _COLUMNS = {
     "gpu": "gpu_util",
     "memory": "mem_util",

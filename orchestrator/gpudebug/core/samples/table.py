@@ -81,7 +81,7 @@ MOST_ROWS = 2_000_000
 _ABSENT = -1
 # A number of at least this is a time of day since 1970; the unit follows from its size.
 _EPOCH = 1e8
-_EPOCH_UNITS = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (_EPOCH, 1.0))
+EPOCH_UNITS = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (_EPOCH, 1.0))
 _DATE = re.compile(
     r"(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)?", re.ASCII
 )
@@ -296,7 +296,7 @@ class _Rows:
         if self._start is None:
             absolute = time >= _EPOCH
             if absolute and not date:
-                self._unit = next(unit for least, unit in _EPOCH_UNITS if time >= least)
+                self._unit = next(unit for least, unit in EPOCH_UNITS if time >= least)
             self._start = time if absolute or self._columns.from_first_row else 0.0
             self._dated = date is not None
         if self._dated is not (date is not None):

@@ -65,7 +65,11 @@ class NsysExport:
         if not any(name in self._tables for name in (*_DEVICE_TABLES, _RUNTIME)):
             raise GpudebugError("is an export of Nsight Systems without CUDA events", next=_NEXT)
         self.texts = dict(self.read(_STRINGS, ("id", "value")))
-        self.gpus = dict(self.read("TARGET_INFO_GPU", ("id", "name")))
+        self.gpus = {
+            number: name if isinstance(name, str) else None
+            for number, name in self.read("TARGET_INFO_GPU", ("id", "name"))
+            if isinstance(number, int)
+        }
         self.numbers = {
             (pid, cuda): gpu
             for gpu, cuda, pid in self.read("TARGET_INFO_CUDA_DEVICE", ("gpuId", "cudaId", "pid"))
@@ -192,10 +196,10 @@ class ProcessEvents:
                 self.unreadable += 1
                 continue
             args = Args(
-                stream=0 if stream is None else stream,
-                device=self._export.numbers.get((_pid(process), device), device),
+                stream=_whole(stream) or 0,
+                device=self._export.numbers.get((_pid(process), device), _whole(device)),
                 correlation=_whole(number),
-                bytes=size,
+                bytes=_whole(size),
             )
             yield _event(category, name(*rest), start, end, process, args)
 
@@ -207,7 +211,8 @@ def pid_of(process: int) -> int:
 
 def _event(category: str, name: str, start: int, end: int, thread: Any, args: Args | None = None) -> Event:
     length = (end - start) / 1e3
-    return Event(name=name, cat=category, ts=start / 1e3, dur=length, pid=_pid(thread), tid=thread, args=args)
+    pid, tid = _pid(thread), _whole(thread)
+    return Event(name=name, cat=category, ts=start / 1e3, dur=length, pid=pid, tid=tid, args=args)
 
 
 def _timed(start: Any, end: Any) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp, fsum, lgamma, log, log1p
 
 import numpy as np
 
@@ -24,9 +25,12 @@ LEAST_COLLECTIVES = 5
 # Ends further apart than this, or than this share of the collective, are no ends of one collective.
 _TOGETHER_US = 500.0
 _TOGETHER_SHARE = 0.2
-# Who arrives last no more often than this, or costs the others less, is not named.
+# Who arrives last no more often than this, or costs the others no more than this share of the trace beyond
+# what the next rank costs them, is not named. Of two healthy ranks each is last to about half and costs much.
 LAST_SHARE = 0.5
 COST_SHARE = 0.02
+# As often last as this by chance, over all ranks of the job: `late_by_chance`.
+CHANCE = 0.01
 _MOST = 200_000
 _OPERATION = re.compile(
     r"(all_?reduce|reduce_?scatter|all_?gather|all_?to_?all|broadcast|reduce|send_?recv)", re.IGNORECASE
@@ -189,17 +193,32 @@ def _compared(traces: Sequence[RankTrace], start: Floats, matched: int, coverage
         )
         for i, trace in enumerate(traces)
     )
-    worst = max(ranks, key=lambda r: r.cost_s)
-    span = min(trace.span_s for trace in traces)
-    named = worst.last > LAST_SHARE * len(start) and worst.cost_s > COST_SHARE * span
     return RankComparison(
         ranks=ranks,
         collectives=matched,
         coverage=coverage,
         skew_p50_s=float(np.median(skew)) / 1e6,
         skew_max_s=float(skew.max()) / 1e6,
-        late=worst.rank if named else None,
+        late=_late(ranks, len(start), min(trace.span_s for trace in traces)),
     )
+
+
+def _late(ranks: Sequence[TracedRank], count: int, span_s: float) -> int | None:
+    """The rank that makes the others wait at `count` collectives in `span_s` seconds."""
+    *_, next_, worst = sorted(ranks, key=lambda r: r.cost_s)
+    often = worst.last > LAST_SHARE * count and late_by_chance(worst.last, count, len(ranks)) <= CHANCE
+    return worst.rank if often and worst.cost_s - next_.cost_s > COST_SHARE * span_s else None
+
+
+def late_by_chance(last: int, count: int, ranks: int) -> float:
+    """How probable it is that any of `ranks` healthy ranks comes last to `last` or more of `count`
+    collectives: each to one in `ranks` of them (binomial), times the ranks (Bonferroni), at most 1."""
+    hit, miss, whole = -log(ranks), log1p(-1 / ranks), lgamma(count + 1)
+    tail = fsum(
+        exp(whole - lgamma(k + 1) - lgamma(count - k + 1) + k * hit + (count - k) * miss)
+        for k in range(last, count + 1)
+    )
+    return min(1.0, ranks * tail)
 
 
 def _matched(found: Sequence[Collectives]) -> tuple[Floats, Floats]:

@@ -8,6 +8,9 @@ import pytest
 from tests.support import nsys, traces
 from tests.support.campaigns import gpudebug
 
+from gpudebug.engine.tools.analyze.traces import nsys as analyze_nsys
+from gpudebug.engine.tools.analyze.traces import together
+
 
 def write(path: Path, rank: int | None, late: float) -> None:
     header = {**traces.HEADER, "distributedInfo": {"rank": rank, "world_size": 2}}
@@ -58,6 +61,22 @@ def test_one_process_of_an_export(tmp_path: Path) -> None:
     assert "has no run 3" in gpudebug(tmp_path, "analyze", "report.sqlite", "--run", "3").expect(1).err
     done = gpudebug(tmp_path, "analyze", "report.sqlite", "--charts", "f.png").expect(2)
     assert "report.sqlite holds 2 runs" in done.err
+
+
+def test_of_many_processes_the_first_are_shown_and_the_rest_counted(tmp_path: Path) -> None:
+    export = nsys.Export(tmp_path / "report.sqlite")
+    for pid in range(100, 150):
+        for n in range(3):
+            export.kernel("gemm", 100 * n, 100 * n + 5, 10, pid=pid)
+    path = export.close()
+    found = analyze_nsys(path)
+    assert [one.answer.process for one in found] == list(range(100, 132))
+    assert found[-1].answer.notes[-1] == (
+        "18 more processes used a GPU: --run 33 to --run 50 reads one; no ranks are compared"
+    )
+    assert together(found) is None
+    (last,) = analyze_nsys(path, 50)
+    assert (last.answer.process, last.left_out) == (149, 0)
 
 
 def test_half_an_export_is_refused(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,15 +16,21 @@ from gpudebug.engine.run.trace_file import summary_of
 if TYPE_CHECKING:
     from gpudebug.core.trace import NsysExport, TraceSummary
 
+# A node of sixteen GPUs, twice: of more each is read by its number.
+MOST_PROCESSES = 32
 _NAMED = re.compile(r"(?:rank|worker|gpu)[-_.]?(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class AnalyzedTrace:
-    """One process's trace: its answer, and what a comparison of ranks needs beside it."""
+    """One process's trace: its answer, and what a comparison of ranks needs beside it.
+
+    `left_out` processes of its file were not read.
+    """
 
     answer: TraceAnswer
     summary: TraceSummary
+    left_out: int = 0
 
 
 def trace_of(path: Path) -> AnalyzedTrace:
@@ -34,7 +40,8 @@ def trace_of(path: Path) -> AnalyzedTrace:
 
 
 def nsys(path: Path, number: int | None = None) -> list[AnalyzedTrace]:
-    """What an export of Nsight Systems says of each process that used a GPU, or of one, counted from 1.
+    """What an export of Nsight Systems says of the first processes that used a GPU, at most `MOST_PROCESSES`,
+    or of one, counted from 1.
 
     Raises GpudebugError if the database is no such export, or damaged, or has no such process.
     """
@@ -48,11 +55,24 @@ def nsys(path: Path, number: int | None = None) -> list[AnalyzedTrace]:
             count = len(processes)
             if number is not None and number > count:
                 raise GpudebugError(f"has no run {number}: {count} processes used a GPU", next="--run 1")
-            chosen = processes if number is None else [processes[number - 1]]
-            return [_process(path, export, process, count > 1) for process in chosen]
+            chosen = processes[:MOST_PROCESSES] if number is None else [processes[number - 1]]
+            found = [_process(path, export, process, count > 1) for process in chosen]
+            return found if number is not None or count == len(found) else _cut(found, count)
     except GpudebugError as e:
         e.file = str(path)
         raise
+
+
+def _cut(found: Sequence[AnalyzedTrace], count: int) -> list[AnalyzedTrace]:
+    """The first of `count` processes, with a note at the last of them."""
+    *before, last = found
+    left_out = count - len(found)
+    note = (
+        f"{left_out} more processes used a GPU: --run {len(found) + 1} to --run {count} reads one; "
+        "no ranks are compared"
+    )
+    answer = replace(last.answer, notes=[*last.answer.notes, note])
+    return [*before, replace(last, answer=answer, left_out=left_out)]
 
 
 def _process(path: Path, export: NsysExport, process: int | None, several: bool) -> AnalyzedTrace:
@@ -69,8 +89,9 @@ def _process(path: Path, export: NsysExport, process: int | None, several: bool)
 
 
 def together(traces: Sequence[AnalyzedTrace]) -> RanksTogether | None:
-    """The ranks of one job beside each other; None if these are no traces of several."""
-    if len(traces) < 2:
+    """The ranks of one job beside each other; None if these are no traces of several, or some were left
+    out."""
+    if len(traces) < 2 or any(one.left_out for one in traces):
         return None
     numbers = _ranks(traces)
     if numbers is None:
