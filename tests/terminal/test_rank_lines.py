@@ -53,6 +53,12 @@ def test_where_none_is_named_it_says_whether_that_is_known() -> None:
     assert ranks(blind)[0] == "Ranks: 2 of 2 reported; what they wait for each other is unknown"
 
 
+def test_on_a_gpu_the_waits_are_the_hosts_alone() -> None:
+    on_gpu = replace(FOUND, rows=(replace(ROW, device="cuda:0"), ROW))
+    waits = "their hosts wait for each other 10.0% (least), 10.0% (median), 10.0% (most) of the time"
+    assert ranks(on_gpu)[0] == f"Ranks: 2 of 2 reported; {waits}, and what their devices wait is not seen"
+
+
 def test_one_that_is_only_possible_and_a_late_start() -> None:
     sharded = replace(FOUND, straggler=replace(STRAGGLER, certain=False, node=None), notes=())
     assert ranks(sharded)[1].startswith("Possible straggler: rank 1, loader: ")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, kw_only=True)
 class RankRow:
     """One rank: shares (0 to 1) of its time in which it waits for other ranks and for batches, `own_s` what a
-    step takes it without the waits for others, `cores` what it may use. Null is unknown."""
+    step takes it without the waits for others, `cores` what it may use. Null is unknown. Of a rank that does
+    not train on a CPU `wait_share` is its host's alone: what its device waits is not in it."""
 
     rank: int | None
     node: str | None
@@ -26,7 +27,8 @@ class StragglerRank:
 
     `cause` is `checkpoint`, `evaluation`, `logging`, `loader`, `uneven-batches`, `fewer-cores`,
     `slower-device`, `own-work` (code that takes the others less) or `unknown`. `certain` is false where ranks
-    meet in each layer (sharded weights). `line` is the line of the program to read, null if none is known.
+    meet in each layer (sharded weights), and where one does not train on a CPU: hosts do not show what
+    devices wait. `line` is the line of the program to read, null if none is known.
     """
 
     rank: int
