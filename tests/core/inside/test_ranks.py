@@ -29,6 +29,10 @@ def process(number: int, **more: Any) -> str:
     return training(10 + number, rank=number, world_size=2, local_rank=number, **more)
 
 
+def on(device: str, number: int = 0) -> str:
+    return process(number) + line("facts", 10 + number, 3, facts={"device": device})
+
+
 def seen(number: int, *entries: tuple[str, str, float, float], code: str = "x = f()") -> str:
     """A line of stacks: phase, frames behind the program's (joined by blanks), seconds, CPU seconds."""
     names = ["job/train.py:train", *dict.fromkeys(f for _, frames, *_ in entries for f in frames.split())]
@@ -80,7 +84,7 @@ PARTS: dict[str, tuple[tuple[str, str, float, float], str]] = {
 def test_what_a_stack_is_part_of(part: str) -> None:
     entry, code = PARTS[part]
     text = (
-        process(0)
+        on("cpu")
         + process(1)
         + seen(0, entry, ("backward", "torch/_tensor.py:backward", 2.0, 2.0), code=code or "x")
     )
@@ -94,12 +98,21 @@ def test_what_a_stack_is_part_of(part: str) -> None:
 
 def test_what_a_step_takes_without_the_waits() -> None:
     waits = seen(0, ("other", C10D[1], 3.0, 0.0), ("other", "job/f.py:f", 1.0, 1.0))
-    (one, _) = ranks(process(0) + process(1) + waits)
+    (one, _) = ranks(on("cpu") + process(1) + waits)
     assert one.wait_share == pytest.approx(0.75)
     assert one.own_s == pytest.approx(0.1 * 0.25)
     assert [(found.frame, found.line, found.share) for found in one.lines] == [
         ("job/train.py:train", 7, 0.25)
     ]
+
+
+@pytest.mark.parametrize("facts", [on("cuda:0"), process(0)], ids=["a GPU", "unknown"])
+def test_sleeping_through_the_backward_pass_of_a_gpu_is_no_wait_for_others(facts: str) -> None:
+    """Autograd computes for it in a thread of its own, whether ranks wait or not."""
+    sleeps = ("backward", "torch/_tensor.py:backward", 3.0, 0.1)
+    (one, _) = ranks(facts + process(1) + seen(0, sleeps, ("other", C10D[1], 1.0, 0.0)))
+    assert (one.wait_share, one.backward_share) == pytest.approx((0.25, 0.75))
+    assert one.own_s is None
 
 
 def test_a_thread_that_was_hardly_seen_has_no_shares() -> None:

@@ -80,9 +80,11 @@ def _rank(
     bounds = steady(process) if bounds is None or process.aside else bounds
     stacks = stacks_of(watched, process.pid, bounds, process.moved_s, scrub) if watched else None
     span = ProcessSpan(process, *bounds) if bounds else None
-    parts = _parts(stacks) if stacks and stacks.samples >= FEW_SAMPLES else {}
+    facts = _facts(process)
+    on_cpu = facts["device"] == "cpu"
+    parts = _parts(stacks, on_cpu) if stacks and stacks.samples >= FEW_SAMPLES else {}
     step_s = span.seconds / span.steps if span and span.seconds and span.steps else None
-    waits = parts.get("wait_share")
+    waits = parts.get("wait_share") if on_cpu else None
     return RankEvidence(
         pid=process.pid,
         rank=process.rank,
@@ -99,7 +101,7 @@ def _rank(
         own_s=step_s * (1 - waits) if step_s is not None and waits is not None else None,
         **parts,
         **(_counted(span) if span and span.seconds and span.steps else {}),
-        **_facts(process),
+        **facts,
         off=process.off,
     )
 
@@ -145,13 +147,13 @@ def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _parts(stacks: Stacks) -> dict[str, Any]:
+def _parts(stacks: Stacks, on_cpu: bool) -> dict[str, Any]:
     """The shares of the watched time, the lines with the most of it, and how well it was watched."""
     evaluates = evaluating(stacks, ".")
     spent = dict.fromkeys(_PARTS, 0.0)
     lines: defaultdict[tuple[str, int | None, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0])
     for one in seen(stacks):
-        part, waits_s = _part(one, evaluates)
+        part, waits_s = _part(one, evaluates, on_cpu)
         spent["wait"] += waits_s
         spent[part] += one.seconds - waits_s
         if part != "wait" and one.own is not None:
@@ -174,7 +176,7 @@ def _parts(stacks: Stacks) -> dict[str, Any]:
     }
 
 
-def _part(one: SampledStack, evaluates: frozenset[str]) -> tuple[str, float]:
+def _part(one: SampledStack, evaluates: frozenset[str], on_cpu: bool) -> tuple[str, float]:
     """What a stack is part of, and the seconds of it in which it waited for other ranks."""
     if _is_collective(one.frames):
         return "wait", one.seconds
@@ -183,8 +185,9 @@ def _part(one: SampledStack, evaluates: frozenset[str]) -> tuple[str, float]:
     if one.phase == "data":
         return "data", 0.0
     if one.phase == "backward":
-        # DDP reduces inside of it, and gives the thread nothing else to wait for.
-        return "backward", max(0.0, one.seconds - one.cpu_s)
+        # On a CPU DDP reduces inside of it, and gives the thread nothing else to wait for. Of other devices
+        # autograd has threads of its own: the caller sleeps through all of the pass, waits or none.
+        return "backward", max(0.0, one.seconds - one.cpu_s) if on_cpu else 0.0
     texts = (*one.frames, one.source or "")
     if any(_SAVE.search(text) for text in texts):
         return "save", 0.0
