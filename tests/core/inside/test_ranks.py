@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.probe_lines import T0, line, training
+from tests.support.probe_lines import T0, beat, line, training
 from tests.support.rank_lines import recorded, recorded_text
 from tests.support.stack_lines import told
 
@@ -174,6 +174,23 @@ def test_a_rank_that_died_has_what_it_reported_until_then() -> None:
     assert [one.rank for one in after] == [0, 1, 2, 3]
     assert after[3].steps < whole[3].steps
     assert (after[3].last_step_s or 0) < (whole[3].last_step_s or 0) - 10
+
+
+MORE = beat(10, 40.0, 310, kind="end")
+LAST_STEPS: dict[str, tuple[str, float | None]] = {
+    "killed: the next report was due in twice the time": (process(0, every=100, ends=False), 52.0),
+    "killed after its first report": (process(0, begins=20.0, steps=1, ends=False), 20.3),
+    "it exited without another step": (process(0), 32.0),
+    "it exited with more steps than it had reported": (process(0, ends=False) + MORE, 40.0),
+    "its reports end and its steps do not": (process(0) + line("off", 10, 20, why="no room"), None),
+}
+
+
+@pytest.mark.parametrize("how", LAST_STEPS)
+def test_when_the_last_step_was_over_at_the_latest(how: str) -> None:
+    text, by = LAST_STEPS[how]
+    one = ranks(text + process(1))[0]
+    assert one.last_step_by_s == (pytest.approx(by) if by is not None else None)
 
 
 def test_shares_of_a_real_job_are_of_all_that_was_seen() -> None:

@@ -98,12 +98,28 @@ def _rank(
         start_s=None if process.aside else round(process.start_s, 3),
         met_s=process.met_s,
         last_step_s=round(process.beats[-1].t, 3) if process.beats and not process.aside else None,
+        last_step_by_s=_last_step_by(process),
         own_s=step_s * (1 - waits) if step_s is not None and waits is not None else None,
         **parts,
         **(_counted(span) if span and span.seconds and span.steps else {}),
         **facts,
         off=process.off,
     )
+
+
+def _last_step_by(process: TrainingProcess) -> float | None:
+    """When its last step was over at the latest, in seconds since launch; None if that is not known.
+
+    It reports the more rarely the fuller the record is, so that the next report may be due in twice the time
+    that the last one took; one that exited tells how many steps it made in all.
+    """
+    if not process.beats or process.aside or process.off is not None:
+        return None
+    last = process.beats[-1]
+    if process.ended_s is not None:
+        return round(process.ended_s if process.steps > last.steps else last.t, 3)
+    before = process.beats[-2].t if len(process.beats) > 1 else process.start_s
+    return round(last.t + 2 * (last.t - before), 3)
 
 
 def _counted(span: ProcessSpan) -> dict[str, Any]:

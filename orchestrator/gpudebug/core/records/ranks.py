@@ -21,8 +21,8 @@ class RankEvidence(Record):
 
     `device` is where it trains, as PyTorch names it; `uuid` that device's. `own_clock`: it ran on another
     host than the first rank, so that its times compare with no other rank's. `start_s` is when it began to
-    train, `met_s` what it had waited for the others until then, `last_step_s` its last report, in seconds
-    since launch.
+    train, `met_s` what it had waited for the others until then, `last_step_s` its last report,
+    `last_step_by_s` when its last step was over at the latest, in seconds since launch.
 
     Shares (0 to 1) are of the `watched_s` seconds in which its thread was seen `samples` times, within the
     run's window: `wait_share` waits for other ranks (in a collective, or, on a CPU, without running in the
@@ -50,6 +50,7 @@ class RankEvidence(Record):
     start_s: float | None = None
     met_s: float | None = None
     last_step_s: float | None = None
+    last_step_by_s: float | None = None
     steps_per_s: float | None = None
     step_time_p50_s: float | None = None
     watched_s: float | None = None
