@@ -33,7 +33,13 @@ def on(device: str, number: int = 0) -> str:
     return process(number) + line("facts", 10 + number, 3, facts={"device": device})
 
 
-def seen(number: int, *entries: tuple[str, str, float, float], code: str = "x = f()") -> str:
+def seen(
+    number: int,
+    *entries: tuple[str, str, float, float],
+    code: str = "x = f()",
+    since: float = 10.0,
+    until: float = 30.0,
+) -> str:
     """A line of stacks: phase, frames behind the program's (joined by blanks), seconds, CPU seconds."""
     names = ["job/train.py:train", *dict.fromkeys(f for _, frames, *_ in entries for f in frames.split())]
     rows = [
@@ -42,7 +48,7 @@ def seen(number: int, *entries: tuple[str, str, float, float], code: str = "x = 
     ]
     total = sum(seconds for *_, seconds, _ in entries)
     return told(
-        10 + number, 10.0, 30.0, s=total, cpu=0.0, n=round(20 * total), frames=names, stacks=rows,
+        10 + number, since, until, s=total, cpu=0.0, n=round(20 * total), frames=names, stacks=rows,
         code={"0:7": code}, starved=0.5,
     )  # fmt: skip
 
@@ -118,6 +124,31 @@ def test_sleeping_through_the_backward_pass_of_a_gpu_is_no_wait_for_others(facts
 def test_a_thread_that_was_hardly_seen_has_no_shares() -> None:
     (one, _) = ranks(process(0) + process(1) + seen(0, ("other", "job/f.py:f", 0.5, 0.0)))
     assert (one.wait_share, one.lines, one.own_s) == (None, (), None)
+
+
+def test_shares_are_of_the_time_in_which_all_ranks_were_watched() -> None:
+    """The stacks of rank 1 end early, and rank 0 evaluates from then on, as rank 1 does unseen."""
+    trains = ("forward", "job/net.py:forward", 10.0, 10.0)
+    evaluates = ("eval", "job/net.py:forward", 10.0, 10.0)
+    text = on("cpu") + on("cpu", 1) + seen(0, trains, until=20.0) + seen(1, trains, until=20.0)
+    one, two = ranks(text + seen(0, evaluates, since=20.0))
+    assert (one.forward_share, one.evaluation_share, one.watched_s) == pytest.approx((1.0, 0.0, 10.0))
+    assert (two.forward_share, two.watched_s) == pytest.approx((1.0, 10.0))
+    assert one.steps_per_s == pytest.approx(two.steps_per_s)
+
+
+def test_ranks_that_were_never_watched_together_have_no_shares() -> None:
+    entry = ("forward", "job/net.py:forward", 5.0, 5.0)
+    text = on("cpu") + on("cpu", 1) + seen(0, entry, until=15.0)
+    found = ranks(text + seen(1, entry, since=20.0, until=25.0))
+    assert [(one.wait_share, one.samples) for one in found] == [(None, None)] * 2
+
+
+def test_a_rank_that_was_hardly_seen_does_not_shorten_what_is_known_of_the_others() -> None:
+    entry = ("forward", "job/net.py:forward", 10.0, 10.0)
+    few = ("forward", "job/net.py:forward", 0.5, 0.5)
+    one, two = ranks(on("cpu") + on("cpu", 1) + seen(0, entry) + seen(1, few, until=10.5))
+    assert (one.watched_s, two.watched_s) == (pytest.approx(10.0), None)
 
 
 def test_sharded_weights_are_seen() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpudebug.core.inside.probe import ProbeRecord, TrainingProcess, steady
 from gpudebug.core.inside.probe.spans import ProcessSpan, percentile
-from gpudebug.core.inside.stacks import StacksRecord, stacks_of
+from gpudebug.core.inside.stacks import StacksRecord, stacks_of, watched_span
 from gpudebug.core.inside.stacks.evaluation import evaluating
 from gpudebug.core.inside.stacks.shares import SampledStack, seen
 from gpudebug.core.records import RankEvidence, RankLine, Stacks, Window
@@ -67,18 +67,44 @@ def rank_evidence(
     main = told.main if told else None
     if main is None or (len(ranks) < 2 and (main.world_size or 1) < 2):
         return ()
-    bounds = (window.start_s, window.end_s) if window else None
-    return tuple(_rank(one, watched, bounds, scrub) for one in ranks[:MOST_RANKS])
+    whole = (window.start_s, window.end_s) if window else None
+    bounds = [(one, steady(one) if whole is None or one.aside else whole) for one in ranks[:MOST_RANKS]]
+    common = _common(bounds, watched) if watched else None
+    return tuple(
+        _rank(one, _stacks(one, watched, within if one.aside else common or within, scrub), within)
+        for one, within in bounds
+    )
+
+
+def _common(
+    bounds: Sequence[tuple[TrainingProcess, tuple[float, float] | None]], watched: StacksRecord
+) -> tuple[float, float] | None:
+    """The time in which all ranks of the first one's clock were watched: the stacks of some end early in a
+    long run, and what a training does by phases is not what others do in another phase. None if none was."""
+    known = [
+        span
+        for one, within in bounds
+        if within is not None and not one.aside
+        if (span := watched_span(watched, one.pid, within, FEW_SAMPLES))
+    ]
+    if not known:
+        return None
+    start_s, end_s = max(start for start, _ in known), min(end for _, end in known)
+    return start_s, max(start_s, end_s)
+
+
+def _stacks(
+    process: TrainingProcess,
+    watched: StacksRecord | None,
+    within: tuple[float, float] | None,
+    scrub: Callable[[str], str],
+) -> Stacks | None:
+    return stacks_of(watched, process.pid, within, process.moved_s, scrub) if watched else None
 
 
 def _rank(
-    process: TrainingProcess,
-    watched: StacksRecord | None,
-    bounds: tuple[float, float] | None,
-    scrub: Callable[[str], str],
+    process: TrainingProcess, stacks: Stacks | None, bounds: tuple[float, float] | None
 ) -> RankEvidence:
-    bounds = steady(process) if bounds is None or process.aside else bounds
-    stacks = stacks_of(watched, process.pid, bounds, process.moved_s, scrub) if watched else None
     span = ProcessSpan(process, *bounds) if bounds else None
     facts = _facts(process)
     on_cpu = facts["device"] == "cpu"

@@ -25,15 +25,16 @@ class RankEvidence(Record):
     `last_step_by_s` when its last step was over at the latest, in seconds since launch.
 
     Shares (0 to 1) are of the `watched_s` seconds in which its thread was seen `samples` times, within the
-    run's window: `wait_share` waits for other ranks (in a collective, or, on a CPU, without running in the
-    backward pass, where DDP reduces; what another device waits is not in it), `data_share` for batches;
-    `evaluation_share`, `save_share` and `log_share` evaluate, write checkpoints and log; `forward_share`,
-    `backward_share` (on a CPU what it ran) and `optimizer_share` compute; `other_share` is the rest. Together
-    they are 1. `starved_share` of them it was ready and others had the CPUs. `read_share` (blocking reads)
-    and `copy_share` are of its steps, as the probe timed them. `own_s` is what a step takes without the waits
-    for others: data, host work and computing before and after its collectives, of ranks on a CPU alone.
-    `cores` is what it may use, `cpu_cores` what it used. `sharded`: its weights or optimizer are (FSDP,
-    ZeRO), so that ranks meet in each layer. `lines` are those with the most time, waits for others left out.
+    run's window and while the other ranks were watched, too: `wait_share` waits for other ranks (in a
+    collective, or, on a CPU, without running in the backward pass, where DDP reduces; what another device
+    waits is not in it), `data_share` for batches; `evaluation_share`, `save_share` and `log_share` evaluate,
+    write checkpoints and log; `forward_share`, `backward_share` (on a CPU what it ran) and `optimizer_share`
+    compute; `other_share` is the rest. Together they are 1. `starved_share` of them it was ready and others
+    had the CPUs. `read_share` (blocking reads) and `copy_share` are of its steps, as the probe timed them.
+    `own_s` is what a step takes without the waits for others: data, host work and computing before and after
+    its collectives, of ranks on a CPU alone. `cores` is what it may use, `cpu_cores` what it used. `sharded`:
+    its weights or optimizer are (FSDP, ZeRO), so that ranks meet in each layer. `lines` are those with the
+    most time, waits for others left out.
     """
 
     pid: int
