@@ -8,7 +8,15 @@ from gpudebug.core.answers.ranks import LateRank, RankRow, RanksFinding, Straggl
 from gpudebug.terminal.rank_lines import facts, ranks
 
 ROW = RankRow(
-    rank=0, node="n1", device="cpu", wait_share=0.1, data_share=0.2, own_s=0.03, cores=2.0, loader_workers=0
+    rank=0,
+    node="n1",
+    device="cpu",
+    gpu_index=None,
+    wait_share=0.1,
+    data_share=0.2,
+    own_s=0.03,
+    cores=2.0,
+    loader_workers=0,
 )
 STRAGGLER = StragglerRank(
     rank=1,

@@ -11,7 +11,7 @@ from tests.support.stack_lines import told
 
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.ranks import rank_evidence
-from gpudebug.core.records import RankEvidence, Window
+from gpudebug.core.records import DeviceInfo, RankEvidence, Window
 
 WINDOW = Window(start_s=10, end_s=30, samples=100, rule="steps")
 DDP = "parallel/distributed.py:DistributedDataParallel.forward"
@@ -119,6 +119,26 @@ def test_sleeping_through_the_backward_pass_of_a_gpu_is_no_wait_for_others(facts
     (one, _) = ranks(facts + process(1) + seen(0, sleeps, ("other", C10D[1], 1.0, 0.0)))
     assert (one.wait_share, one.backward_share) == pytest.approx((0.25, 0.75))
     assert one.own_s is None
+
+
+BARE = "ffc79498-8ff3-c2dc-3b0d-fafd804516ae"
+
+
+@pytest.mark.parametrize("kind", ["GPU", "MIG"])
+def test_a_rank_names_its_device_as_the_samples_do(kind: str) -> None:
+    """PyTorch 2.9 tells the UUID of an A100 without what NVML begins it with."""
+    facts = line("facts", 10, 3, facts={"device": "cuda:0", "device_uuid": BARE})
+    devices = [
+        DeviceInfo(index=n, uuid=uuid, name="A100", kind="nvml")
+        for n, uuid in ((2, f"{kind}-0"), (3, f"{kind}-{BARE}"))
+    ]
+    told = probe.read_probe(process(0) + facts + process(1))
+    one, two = rank_evidence(told, None, WINDOW, devices=devices)
+    assert (one.device, one.uuid, one.gpu_index) == ("cuda:0", f"{kind}-{BARE}", 3)
+    assert (two.uuid, two.gpu_index) == (None, None)
+    # Of a device that was not sampled nothing is added to what PyTorch tells.
+    (other, _) = rank_evidence(told, None, WINDOW, devices=devices[:1])
+    assert (other.uuid, other.gpu_index) == (BARE, None)
 
 
 def test_a_thread_that_was_hardly_seen_has_no_shares() -> None:

@@ -305,6 +305,7 @@ def _row(one: RankEvidence) -> RankRow:
         rank=one.rank,
         node=one.node,
         device=one.uuid or one.device,
+        gpu_index=one.gpu_index,
         wait_share=one.wait_share,
         data_share=one.data_share,
         own_s=one.own_s,

@@ -17,7 +17,7 @@ from gpudebug.core.inside.probe.spans import ProcessSpan, percentile
 from gpudebug.core.inside.stacks import StacksRecord, stacks_of, watched_span
 from gpudebug.core.inside.stacks.evaluation import evaluating
 from gpudebug.core.inside.stacks.shares import SampledStack, seen
-from gpudebug.core.records import RankEvidence, RankLine, Stacks, Window
+from gpudebug.core.records import DeviceInfo, RankEvidence, RankLine, Stacks, Window
 
 MOST_RANKS = 64
 MOST_LINES = 5
@@ -48,6 +48,7 @@ _LOG = re.compile(
     r"|\bprint\(|wandb\.log|\.add_(?:scalar|image|histogram|figure)|\blogg(?:er|ing)\.\w+\(",
     re.I,
 )
+_KIND_OF_UUID = re.compile("^(?:GPU|MIG)-", re.I)
 _COMPUTES = ("forward", "backward", "optimizer")
 _PARTS = ("wait", "data", "evaluation", "save", "log", *_COMPUTES, "other")
 
@@ -57,11 +58,13 @@ def rank_evidence(
     watched: StacksRecord | None,
     window: Window | None,
     scrub: Callable[[str], str] = str,
+    devices: Sequence[DeviceInfo] = (),
 ) -> tuple[RankEvidence, ...]:
     """One record for each rank that reported, by rank, the first `MOST_RANKS`; none if a training has one
     process.
 
     `window` is the run's; without one, and of a rank with a clock of its own, its own steady steps count.
+    `devices` are the run's, of which each rank names its own.
     """
     ranks = told.ranks if told else ()
     main = told.main if told else None
@@ -70,8 +73,9 @@ def rank_evidence(
     whole = (window.start_s, window.end_s) if window else None
     bounds = [(one, steady(one) if whole is None or one.aside else whole) for one in ranks[:MOST_RANKS]]
     common = _common(bounds, watched) if watched else None
+    known = {_bare(device.uuid): device for device in devices}
     return tuple(
-        _rank(one, _stacks(one, watched, within if one.aside else common or within, scrub), within)
+        _rank(one, _stacks(one, watched, within if one.aside else common or within, scrub), within, known)
         for one, within in bounds
     )
 
@@ -103,10 +107,13 @@ def _stacks(
 
 
 def _rank(
-    process: TrainingProcess, stacks: Stacks | None, bounds: tuple[float, float] | None
+    process: TrainingProcess,
+    stacks: Stacks | None,
+    bounds: tuple[float, float] | None,
+    devices: Mapping[str, DeviceInfo],
 ) -> RankEvidence:
     span = ProcessSpan(process, *bounds) if bounds else None
-    facts = _facts(process)
+    facts = _facts(process, devices)
     on_cpu = facts["device"] == "cpu"
     parts = _parts(stacks, on_cpu) if stacks and stacks.samples >= FEW_SAMPLES else {}
     step_s = span.seconds / span.steps if span and span.seconds and span.steps else None
@@ -167,16 +174,23 @@ def _per(value: float | None, by: float) -> float | None:
     return None if value is None else value / by
 
 
-def _facts(process: TrainingProcess) -> dict[str, Any]:
+def _bare(uuid: str) -> str:
+    """PyTorch tells a UUID without the `GPU-` or `MIG-` that NVML begins it with."""
+    return _KIND_OF_UUID.sub("", uuid).lower()
+
+
+def _facts(process: TrainingProcess, devices: Mapping[str, DeviceInfo]) -> dict[str, Any]:
     facts = process.facts
     loaders = facts.get("loaders")
     known = [one for one in loaders if isinstance(one, Mapping)] if isinstance(loaders, list) else []
     workers = [_whole(one.get("workers")) for one in known if one.get("training") is not False]
     device, uuid = facts.get("device"), facts.get("device_uuid")
+    sampled = devices.get(_bare(uuid)) if isinstance(uuid, str) else None
     cores = process.cores if process.cores is not None else _whole(facts.get("cpus"))
     return {
         "device": device if isinstance(device, str) else None,
-        "uuid": uuid if isinstance(uuid, str) else None,
+        "uuid": sampled.uuid if sampled else uuid if isinstance(uuid, str) else None,
+        "gpu_index": sampled.index if sampled else None,
         "loader_workers": max((w for w in workers if w is not None), default=None),
         "threads": _whole(facts.get("threads")),
         "cores": cores,

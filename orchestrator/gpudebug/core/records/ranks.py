@@ -19,7 +19,8 @@ class RankLine(Record):
 class RankEvidence(Record):
     """One rank. None is not known, and never 0.
 
-    `device` is where it trains, as PyTorch names it; `uuid` that device's. `own_clock`: it ran on another
+    `device` is where it trains, as PyTorch names it; `uuid` that device's, and `gpu_index` its number among
+    the devices of the run's samples, if it is one of them. `own_clock`: it ran on another
     host than the first rank, so that its times compare with no other rank's. `start_s` is when it began to
     train, `met_s` what it had waited for the others until then, `last_step_s` its last report,
     `last_step_by_s` when its last step was over at the latest, in seconds since launch.
@@ -44,6 +45,7 @@ class RankEvidence(Record):
     node: str | None = None
     device: str | None = None
     uuid: str | None = None
+    gpu_index: int | None = None
     visible: str | None = None
     torch: str | None = None
     own_clock: bool = False
