@@ -29,6 +29,7 @@ def rank(number: int, **more: Any) -> RankEvidence:
         "start_s": 5.0,
         "met_s": 1.5,
         "last_step_s": 60.0,
+        "last_step_by_s": 60.0,
         "steps_per_s": 20.0,
         "watched_s": 40.0,
         "samples": 800,

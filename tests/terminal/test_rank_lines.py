@@ -8,7 +8,15 @@ from gpudebug.core.answers.ranks import LateRank, RankRow, RanksFinding, Straggl
 from gpudebug.terminal.rank_lines import facts, ranks
 
 ROW = RankRow(
-    rank=0, node="n1", device="cpu", wait_share=0.1, data_share=0.2, own_s=0.03, cores=2.0, loader_workers=0
+    rank=0,
+    node="n1",
+    device="cpu",
+    gpu_index=None,
+    wait_share=0.1,
+    data_share=0.2,
+    own_s=0.03,
+    cores=2.0,
+    loader_workers=0,
 )
 STRAGGLER = StragglerRank(
     rank=1,
@@ -51,6 +59,12 @@ def test_where_none_is_named_it_says_whether_that_is_known() -> None:
     ]
     blind = replace(healthy, rows=(replace(ROW, wait_share=None),), abstains="why")
     assert ranks(blind)[0] == "Ranks: 2 of 2 reported; what they wait for each other is unknown"
+
+
+def test_on_a_gpu_the_waits_are_the_hosts_alone() -> None:
+    on_gpu = replace(FOUND, rows=(replace(ROW, device="cuda:0"), ROW))
+    waits = "their hosts wait for each other 10.0% (least), 10.0% (median), 10.0% (most) of the time"
+    assert ranks(on_gpu)[0] == f"Ranks: 2 of 2 reported; {waits}, and what their devices wait is not seen"
 
 
 def test_one_that_is_only_possible_and_a_late_start() -> None:

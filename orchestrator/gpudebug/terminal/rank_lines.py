@@ -24,7 +24,10 @@ def _head(found: RanksFinding) -> str:
     if not known:
         return f"{seen}; what they wait for each other is unknown"
     least, middle, most = (numbers.percent(100 * value) for value in (min(known), median(known), max(known)))
-    return f"{seen}; they wait for each other {least} (least), {middle} (median), {most} (most) of the time"
+    shares = f"wait for each other {least} (least), {middle} (median), {most} (most) of the time"
+    if all(row.device == "cpu" for row in found.rows):
+        return f"{seen}; they {shares}"
+    return f"{seen}; their hosts {shares}, and what their devices wait is not seen"
 
 
 def _straggler(found: RanksFinding) -> list[str]:

@@ -11,12 +11,16 @@ from gpudebug.core.diagnosis.rank_notes import notes
 
 CUDA = {"device": "cuda:0"}
 ODD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "it ended": ({}, {"last_step_s": 20.0}, "rank 1 took no step any more while the others did"),
+    "it ended": (
+        {},
+        {"last_step_s": 20.0, "last_step_by_s": 24.0},
+        "rank 1 took no step any more while the others did",
+    ),
     "the probe is off": ({}, {"off": "no room"}, "rank 1 stopped reporting: no room"),
     "another PyTorch": ({}, {"torch": "2.4.0"}, "PyTorch differs: 2.13.0 on rank 0; 2.4.0 on rank 1"),
     "another clock": (
         {},
-        {"own_clock": True, "start_s": None, "last_step_s": None},
+        {"own_clock": True, "start_s": None, "last_step_s": None, "last_step_by_s": None},
         "rank 1 ran on another host: shares are of their own steady steps, and their times do not compare",
     ),
     "one device": (CUDA, CUDA, "ranks 0, 1 train on one device (GPU 0)"),
@@ -54,7 +58,13 @@ EVEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "the same number on two nodes": (CUDA, {**CUDA, "node": "node2"}),
     "a device that is not visible": ({**CUDA, "visible": ""}, {**CUDA, "visible": ""}),
     "two ranks on the CPU": ({"visible": ""}, {"visible": ""}),
-    "unknown": ({"torch": None, "cores": None}, {"last_step_s": None, "loader_workers": 8, "cores": None}),
+    "unknown": (
+        {"torch": None, "cores": None},
+        {"last_step_s": None, "last_step_by_s": None, "loader_workers": 8, "cores": None},
+    ),
+    "it reports rarely": ({}, {"last_step_s": 28.0, "last_step_by_s": 92.0}),
+    "its last step is not known": ({}, {"last_step_s": 20.0, "last_step_by_s": None}),
+    "it was told last": ({"last_step_s": 28.0, "last_step_by_s": 60.0}, {"last_step_by_s": 600.0}),
 }
 
 

@@ -9,7 +9,7 @@ from tests.support import zoo
 from tests.support.rank_lines import rank, recorded
 
 from gpudebug.core.answers.ranks import RanksFinding
-from gpudebug.core.diagnosis.ranks import LATE_S, finding, gap_of
+from gpudebug.core.diagnosis.ranks import LATE_S, UNSEEN, finding, gap_of
 from gpudebug.core.records import RankEvidence, RankLine
 
 REAL = [name for name in zoo.names() if zoo.truth(name).shows == "ranks"]
@@ -78,11 +78,45 @@ def test_computing_on_a_gpu_is_no_sign_of_a_slower_device() -> None:
     assert told.cause == "own-work"
 
 
-def test_blocking_reads_are_waits_on_a_gpu_alone() -> None:
-    for device, gap in (("cuda:0", 0.35), ("cpu", 0.25)):
-        told = found(busy(device=device, data_share=0.4), rank(1, device=device, read_share=0.1)).straggler
-        assert told is not None
-        assert told.gap == pytest.approx(gap)
+def on_gpu(number: int, **more: Any) -> RankEvidence:
+    return rank(number, **{"device": f"cuda:{number}", "world_size": 3, **more})
+
+
+READS = {"wait_share": 0.02, "read_share": 0.8, "copy_share": 0.0, "other_share": 0.8}
+QUEUES = {"wait_share": 0.02, "read_share": 0.0, "copy_share": 0.0, "forward_share": 0.6}
+
+
+@pytest.mark.parametrize("blocks", [{"read_share": 0.8}, {"read_share": 0.3, "copy_share": 0.5}])
+@pytest.mark.parametrize("world", [2, 3])
+def test_a_healthy_job_on_gpus_that_reads_its_loss_on_one_rank_abstains(
+    blocks: dict[str, float], world: int
+) -> None:
+    ranks = [on_gpu(0, **{**READS, **blocks}), *(on_gpu(n, **QUEUES) for n in range(1, world))]
+    told = found(*(one.model_copy(update={"world_size": world}) for one in ranks))
+    assert told.straggler is None
+    assert told.abstains is not None
+    assert told.abstains.startswith("rank 0 blocks 80% of the time in reads and copies and rank ")
+    assert gap_of(told) is None
+
+
+def test_on_a_gpu_blocking_is_no_wait_for_others_and_what_hosts_do_not_show_is_unknown() -> None:
+    told = found(*(on_gpu(n, **READS) for n in range(3)))
+    assert [row.wait_share for row in told.rows] == [0.02] * 3
+    assert (told.straggler, told.abstains, gap_of(told)) == (None, UNSEEN, None)
+    # On a CPU there is no device that hides anything.
+    assert found(*(on_gpu(n, **READS, device="cpu") for n in range(3))).abstains is None
+
+
+def test_on_gpus_a_straggler_is_only_possible() -> None:
+    """The others' hosts wait in a barrier for what the first one writes."""
+    saves = on_gpu(0, wait_share=0.02, save_share=0.5, copy_share=0.05)
+    told = found(saves, *(on_gpu(n, wait_share=0.5) for n in (1, 2)))
+    assert told.straggler is not None
+    assert (told.straggler.rank, told.straggler.cause, told.straggler.certain) == (0, "checkpoint", False)
+    # Of one whose device nobody told it is as unknown.
+    unknown = found(busy(save_share=0.3, device=None), rank(1, device=None)).straggler
+    assert unknown is not None
+    assert not unknown.certain
 
 
 def test_a_gap_below_a_tenth_or_within_chance_is_none() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.probe_lines import T0, line, training
+from tests.support.probe_lines import T0, beat, line, training
 from tests.support.rank_lines import recorded, recorded_text
 from tests.support.stack_lines import told
 
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.ranks import rank_evidence
-from gpudebug.core.records import RankEvidence, Window
+from gpudebug.core.records import DeviceInfo, RankEvidence, Window
 
 WINDOW = Window(start_s=10, end_s=30, samples=100, rule="steps")
 DDP = "parallel/distributed.py:DistributedDataParallel.forward"
@@ -29,7 +29,17 @@ def process(number: int, **more: Any) -> str:
     return training(10 + number, rank=number, world_size=2, local_rank=number, **more)
 
 
-def seen(number: int, *entries: tuple[str, str, float, float], code: str = "x = f()") -> str:
+def on(device: str, number: int = 0) -> str:
+    return process(number) + line("facts", 10 + number, 3, facts={"device": device})
+
+
+def seen(
+    number: int,
+    *entries: tuple[str, str, float, float],
+    code: str = "x = f()",
+    since: float = 10.0,
+    until: float = 30.0,
+) -> str:
     """A line of stacks: phase, frames behind the program's (joined by blanks), seconds, CPU seconds."""
     names = ["job/train.py:train", *dict.fromkeys(f for _, frames, *_ in entries for f in frames.split())]
     rows = [
@@ -38,7 +48,7 @@ def seen(number: int, *entries: tuple[str, str, float, float], code: str = "x = 
     ]
     total = sum(seconds for *_, seconds, _ in entries)
     return told(
-        10 + number, 10.0, 30.0, s=total, cpu=0.0, n=round(20 * total), frames=names, stacks=rows,
+        10 + number, since, until, s=total, cpu=0.0, n=round(20 * total), frames=names, stacks=rows,
         code={"0:7": code}, starved=0.5,
     )  # fmt: skip
 
@@ -80,7 +90,7 @@ PARTS: dict[str, tuple[tuple[str, str, float, float], str]] = {
 def test_what_a_stack_is_part_of(part: str) -> None:
     entry, code = PARTS[part]
     text = (
-        process(0)
+        on("cpu")
         + process(1)
         + seen(0, entry, ("backward", "torch/_tensor.py:backward", 2.0, 2.0), code=code or "x")
     )
@@ -94,7 +104,7 @@ def test_what_a_stack_is_part_of(part: str) -> None:
 
 def test_what_a_step_takes_without_the_waits() -> None:
     waits = seen(0, ("other", C10D[1], 3.0, 0.0), ("other", "job/f.py:f", 1.0, 1.0))
-    (one, _) = ranks(process(0) + process(1) + waits)
+    (one, _) = ranks(on("cpu") + process(1) + waits)
     assert one.wait_share == pytest.approx(0.75)
     assert one.own_s == pytest.approx(0.1 * 0.25)
     assert [(found.frame, found.line, found.share) for found in one.lines] == [
@@ -102,9 +112,63 @@ def test_what_a_step_takes_without_the_waits() -> None:
     ]
 
 
+@pytest.mark.parametrize("facts", [on("cuda:0"), process(0)], ids=["a GPU", "unknown"])
+def test_sleeping_through_the_backward_pass_of_a_gpu_is_no_wait_for_others(facts: str) -> None:
+    """Autograd computes for it in a thread of its own, whether ranks wait or not."""
+    sleeps = ("backward", "torch/_tensor.py:backward", 3.0, 0.1)
+    (one, _) = ranks(facts + process(1) + seen(0, sleeps, ("other", C10D[1], 1.0, 0.0)))
+    assert (one.wait_share, one.backward_share) == pytest.approx((0.25, 0.75))
+    assert one.own_s is None
+
+
+BARE = "ffc79498-8ff3-c2dc-3b0d-fafd804516ae"
+
+
+@pytest.mark.parametrize("kind", ["GPU", "MIG"])
+def test_a_rank_names_its_device_as_the_samples_do(kind: str) -> None:
+    """PyTorch 2.9 tells the UUID of an A100 without what NVML begins it with."""
+    facts = line("facts", 10, 3, facts={"device": "cuda:0", "device_uuid": BARE})
+    devices = [
+        DeviceInfo(index=n, uuid=uuid, name="A100", kind="nvml")
+        for n, uuid in ((2, f"{kind}-0"), (3, f"{kind}-{BARE}"))
+    ]
+    told = probe.read_probe(process(0) + facts + process(1))
+    one, two = rank_evidence(told, None, WINDOW, devices=devices)
+    assert (one.device, one.uuid, one.gpu_index) == ("cuda:0", f"{kind}-{BARE}", 3)
+    assert (two.uuid, two.gpu_index) == (None, None)
+    # Of a device that was not sampled nothing is added to what PyTorch tells.
+    (other, _) = rank_evidence(told, None, WINDOW, devices=devices[:1])
+    assert (other.uuid, other.gpu_index) == (BARE, None)
+
+
 def test_a_thread_that_was_hardly_seen_has_no_shares() -> None:
     (one, _) = ranks(process(0) + process(1) + seen(0, ("other", "job/f.py:f", 0.5, 0.0)))
     assert (one.wait_share, one.lines, one.own_s) == (None, (), None)
+
+
+def test_shares_are_of_the_time_in_which_all_ranks_were_watched() -> None:
+    """The stacks of rank 1 end early, and rank 0 evaluates from then on, as rank 1 does unseen."""
+    trains = ("forward", "job/net.py:forward", 10.0, 10.0)
+    evaluates = ("eval", "job/net.py:forward", 10.0, 10.0)
+    text = on("cpu") + on("cpu", 1) + seen(0, trains, until=20.0) + seen(1, trains, until=20.0)
+    one, two = ranks(text + seen(0, evaluates, since=20.0))
+    assert (one.forward_share, one.evaluation_share, one.watched_s) == pytest.approx((1.0, 0.0, 10.0))
+    assert (two.forward_share, two.watched_s) == pytest.approx((1.0, 10.0))
+    assert one.steps_per_s == pytest.approx(two.steps_per_s)
+
+
+def test_ranks_that_were_never_watched_together_have_no_shares() -> None:
+    entry = ("forward", "job/net.py:forward", 5.0, 5.0)
+    text = on("cpu") + on("cpu", 1) + seen(0, entry, until=15.0)
+    found = ranks(text + seen(1, entry, since=20.0, until=25.0))
+    assert [(one.wait_share, one.samples) for one in found] == [(None, None)] * 2
+
+
+def test_a_rank_that_was_hardly_seen_does_not_shorten_what_is_known_of_the_others() -> None:
+    entry = ("forward", "job/net.py:forward", 10.0, 10.0)
+    few = ("forward", "job/net.py:forward", 0.5, 0.5)
+    one, two = ranks(on("cpu") + on("cpu", 1) + seen(0, entry) + seen(1, few, until=10.5))
+    assert (one.watched_s, two.watched_s) == (pytest.approx(10.0), None)
 
 
 def test_sharded_weights_are_seen() -> None:
@@ -161,6 +225,23 @@ def test_a_rank_that_died_has_what_it_reported_until_then() -> None:
     assert [one.rank for one in after] == [0, 1, 2, 3]
     assert after[3].steps < whole[3].steps
     assert (after[3].last_step_s or 0) < (whole[3].last_step_s or 0) - 10
+
+
+MORE = beat(10, 40.0, 310, kind="end")
+LAST_STEPS: dict[str, tuple[str, float | None]] = {
+    "killed: the next report was due in twice the time": (process(0, every=100, ends=False), 52.0),
+    "killed after its first report": (process(0, begins=20.0, steps=1, ends=False), 20.3),
+    "it exited without another step": (process(0), 32.0),
+    "it exited with more steps than it had reported": (process(0, ends=False) + MORE, 40.0),
+    "its reports end and its steps do not": (process(0) + line("off", 10, 20, why="no room"), None),
+}
+
+
+@pytest.mark.parametrize("how", LAST_STEPS)
+def test_when_the_last_step_was_over_at_the_latest(how: str) -> None:
+    text, by = LAST_STEPS[how]
+    one = ranks(text + process(1))[0]
+    assert one.last_step_by_s == (pytest.approx(by) if by is not None else None)
 
 
 def test_shares_of_a_real_job_are_of_all_that_was_seen() -> None:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 @dataclass(frozen=True, kw_only=True)
 class RankRow:
     """One rank: shares (0 to 1) of its time in which it waits for other ranks and for batches, `own_s` what a
-    step takes it without the waits for others, `cores` what it may use. Null is unknown."""
+    step takes it without the waits for others, `cores` what it may use, `gpu_index` the number of its device
+    among those that were sampled. Null is unknown. Of a rank that does not train on a CPU `wait_share` is its
+    host's alone: what its device waits is not in it."""
 
     rank: int | None
     node: str | None
     device: str | None
+    gpu_index: int | None
     wait_share: float | None
     data_share: float | None
     own_s: float | None
@@ -26,7 +29,8 @@ class StragglerRank:
 
     `cause` is `checkpoint`, `evaluation`, `logging`, `loader`, `uneven-batches`, `fewer-cores`,
     `slower-device`, `own-work` (code that takes the others less) or `unknown`. `certain` is false where ranks
-    meet in each layer (sharded weights). `line` is the line of the program to read, null if none is known.
+    meet in each layer (sharded weights), and where one does not train on a CPU: hosts do not show what
+    devices wait. `line` is the line of the program to read, null if none is known.
     """
 
     rank: int

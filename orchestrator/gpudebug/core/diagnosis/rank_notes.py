@@ -13,7 +13,7 @@ from gpudebug.core.records import RankEvidence
 CROWDED = 4
 """Loader workers a core from which on they wait for each other, whatever they read."""
 GONE_S = 15.0
-"""Others than rank 0 report every two seconds at first, and more rarely as the record fills."""
+"""Ranks of one training end within it of each other, and a report waits for the end of a step."""
 _MOST = 8
 
 
@@ -36,11 +36,9 @@ def _missing(ranks: Sequence[RankEvidence], world: int) -> Iterator[str]:
 
 
 def _ended(ranks: Sequence[RankEvidence]) -> Iterator[str]:
-    known = [
-        (one.last_step_s, one.rank) for one in ranks if one.last_step_s is not None and one.rank is not None
-    ]
-    latest = max((t for t, _ in known), default=0.0)
-    gone = sorted(rank for t, rank in known if latest - t > GONE_S)
+    latest = max((one.last_step_s for one in ranks if one.last_step_s is not None), default=0.0)
+    known = [(one.last_step_by_s, one.rank) for one in ranks]
+    gone = sorted(rank for by, rank in known if by is not None and rank is not None and latest - by > GONE_S)
     if gone:
         yield f"{_named(gone)} took no step any more while the others did"
 

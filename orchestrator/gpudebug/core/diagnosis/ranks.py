@@ -33,6 +33,8 @@ IN_STEP = 1.1
 """Ranks whose step rates differ by more do not wait for each other in each step."""
 UNEVEN = 1.1
 FEWER = 0.75
+UNSEEN = "no host waits longer than another, and hosts do not show what devices wait for each other"
+"""On a GPU the host queues collectives and goes on: that no thread waits says nothing of the devices."""
 LATE_S = 5.0
 """Waits before the training are seen to 1.5 s at each end; starts of Python processes differ by as much."""
 
@@ -142,7 +144,7 @@ def _mean(ones: Sequence[RankEvidence]) -> RankEvidence:
 
 def judged(ranks: Sequence[RankEvidence], world: int) -> tuple[StragglerRank | None, str | None]:
     """The straggler, or why it is not known whether there is one."""
-    seen = [one for one in ranks if one.rank is not None and waits(one) is not None and one.samples]
+    seen = [one for one in ranks if one.rank is not None and one.wait_share is not None and one.samples]
     if len(seen) < max(2, math.ceil(COVERAGE * world)):
         return None, (
             f"the threads of {len(seen)} of {world} ranks were seen, and "
@@ -153,28 +155,45 @@ def judged(ranks: Sequence[RankEvidence], world: int) -> tuple[StragglerRank | N
         return None, (
             f"the ranks do not step together: {min(rates):.3g} to {max(rates):.3g} steps/s in the same time"
         )
-    last, *others = sorted(seen, key=lambda one: waits(one) or 0.0)
-    gap = median([waits(one) or 0.0 for one in others]) - (waits(last) or 0.0)
+    on_devices = [one for one in seen if one.device != "cpu"]
+    if unlike := _unlike(on_devices):
+        return None, unlike
+    last, *others = sorted(seen, key=_waits)
+    gap = median([_waits(one) for one in others]) - _waits(last)
     if gap < max(LEAST_GAP, ERRORS * _error(last, others)):
-        return None, None
-    if len(others) > 1 and (waits(others[0]) or 0.0) - (waits(last) or 0.0) < TOGETHER * gap:
+        return None, UNSEEN if on_devices else None
+    if len(others) > 1 and _waits(others[0]) - _waits(last) < TOGETHER * gap:
         return None, (
             f"ranks {last.rank} and {others[0].rank} both arrive late: the others wait {_percent(gap)} longer"
         )
     return _named(last, others, gap), None
 
 
-def waits(one: RankEvidence) -> float | None:
-    """The share of its time in which a rank waits for others: on a GPU what it reads waits for them, too."""
-    if one.wait_share is None:
+def _waits(one: RankEvidence) -> float:
+    return one.wait_share or 0.0
+
+
+def _unlike(on_devices: Sequence[RankEvidence]) -> str | None:
+    """Why hosts that block on their devices unequally do not compare, None if they block alike.
+
+    A read or a copy waits for the device's own work as well as for what that waits for others: a rank that
+    alone reads the loss waits there for what the others' devices do as long, and their hosts do not.
+    """
+    blocks = [((o.read_share or 0.0) + (o.copy_share or 0.0), o.rank or 0) for o in on_devices]
+    if not blocks:
         return None
-    blocked = (one.read_share or 0.0) + (one.copy_share or 0.0) if one.device != "cpu" else 0.0
-    return min(1.0, one.wait_share + blocked)
+    (least, seldom), (most, often) = min(blocks), max(blocks)
+    if most - least < LEAST_GAP:
+        return None
+    return (
+        f"rank {often} blocks {_percent(most)} of the time in reads and copies and rank {seldom} "
+        f"{_percent(least)}: it may wait there for its own device as well as for others"
+    )
 
 
 def _error(last: RankEvidence, others: Sequence[RankEvidence]) -> float:
     """The standard error of the gap, were each look at a thread an independent one."""
-    variances = [(w := waits(one) or 0.0) * (1 - w) / (one.samples or 1) for one in (last, *others)]
+    variances = [(w := _waits(one)) * (1 - w) / (one.samples or 1) for one in (last, *others)]
     return math.sqrt(variances[0] + median(variances[1:]))
 
 
@@ -191,7 +210,7 @@ def _named(last: RankEvidence, others: Sequence[RankEvidence], gap: float) -> St
         cause=cause,
         title=TITLES[cause],
         gap=gap,
-        certain=not any(one.sharded for one in (last, *others)),
+        certain=not any(one.sharded or one.device != "cpu" for one in (last, *others)),
         for_=tuple(facts),
         line=line,
     )
@@ -286,7 +305,8 @@ def _row(one: RankEvidence) -> RankRow:
         rank=one.rank,
         node=one.node,
         device=one.uuid or one.device,
-        wait_share=waits(one),
+        gpu_index=one.gpu_index,
+        wait_share=one.wait_share,
         data_share=one.data_share,
         own_s=one.own_s,
         cores=one.cores,

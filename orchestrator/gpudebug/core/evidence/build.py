@@ -221,7 +221,7 @@ def build(
         working_reason=beside.working_reason,
         awaited=beside.awaited,
         awaited_reason=beside.awaited_reason,
-        ranks=rank_evidence(read.told, read.watched, window, scrub),
+        ranks=rank_evidence(read.told, read.watched, window, scrub, run.devices),
     )
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from gpudebug.core.inside.probe import ProbeRecord, TrainingProcess, steady
 from gpudebug.core.inside.probe.spans import ProcessSpan, percentile
-from gpudebug.core.inside.stacks import StacksRecord, stacks_of
+from gpudebug.core.inside.stacks import StacksRecord, stacks_of, watched_span
 from gpudebug.core.inside.stacks.evaluation import evaluating
 from gpudebug.core.inside.stacks.shares import SampledStack, seen
-from gpudebug.core.records import RankEvidence, RankLine, Stacks, Window
+from gpudebug.core.records import DeviceInfo, RankEvidence, RankLine, Stacks, Window
 
 MOST_RANKS = 64
 MOST_LINES = 5
@@ -48,6 +48,7 @@ _LOG = re.compile(
     r"|\bprint\(|wandb\.log|\.add_(?:scalar|image|histogram|figure)|\blogg(?:er|ing)\.\w+\(",
     re.I,
 )
+_KIND_OF_UUID = re.compile("^(?:GPU|MIG)-", re.I)
 _COMPUTES = ("forward", "backward", "optimizer")
 _PARTS = ("wait", "data", "evaluation", "save", "log", *_COMPUTES, "other")
 
@@ -57,32 +58,66 @@ def rank_evidence(
     watched: StacksRecord | None,
     window: Window | None,
     scrub: Callable[[str], str] = str,
+    devices: Sequence[DeviceInfo] = (),
 ) -> tuple[RankEvidence, ...]:
     """One record for each rank that reported, by rank, the first `MOST_RANKS`; none if a training has one
     process.
 
     `window` is the run's; without one, and of a rank with a clock of its own, its own steady steps count.
+    `devices` are the run's, of which each rank names its own.
     """
     ranks = told.ranks if told else ()
     main = told.main if told else None
     if main is None or (len(ranks) < 2 and (main.world_size or 1) < 2):
         return ()
-    bounds = (window.start_s, window.end_s) if window else None
-    return tuple(_rank(one, watched, bounds, scrub) for one in ranks[:MOST_RANKS])
+    whole = (window.start_s, window.end_s) if window else None
+    bounds = [(one, steady(one) if whole is None or one.aside else whole) for one in ranks[:MOST_RANKS]]
+    common = _common(bounds, watched) if watched else None
+    known = {_bare(device.uuid): device for device in devices}
+    return tuple(
+        _rank(one, _stacks(one, watched, within if one.aside else common or within, scrub), within, known)
+        for one, within in bounds
+    )
+
+
+def _common(
+    bounds: Sequence[tuple[TrainingProcess, tuple[float, float] | None]], watched: StacksRecord
+) -> tuple[float, float] | None:
+    """The time in which all ranks of the first one's clock were watched: the stacks of some end early in a
+    long run, and what a training does by phases is not what others do in another phase. None if none was."""
+    known = [
+        span
+        for one, within in bounds
+        if within is not None and not one.aside
+        if (span := watched_span(watched, one.pid, within, FEW_SAMPLES))
+    ]
+    if not known:
+        return None
+    start_s, end_s = max(start for start, _ in known), min(end for _, end in known)
+    return start_s, max(start_s, end_s)
+
+
+def _stacks(
+    process: TrainingProcess,
+    watched: StacksRecord | None,
+    within: tuple[float, float] | None,
+    scrub: Callable[[str], str],
+) -> Stacks | None:
+    return stacks_of(watched, process.pid, within, process.moved_s, scrub) if watched else None
 
 
 def _rank(
     process: TrainingProcess,
-    watched: StacksRecord | None,
+    stacks: Stacks | None,
     bounds: tuple[float, float] | None,
-    scrub: Callable[[str], str],
+    devices: Mapping[str, DeviceInfo],
 ) -> RankEvidence:
-    bounds = steady(process) if bounds is None or process.aside else bounds
-    stacks = stacks_of(watched, process.pid, bounds, process.moved_s, scrub) if watched else None
     span = ProcessSpan(process, *bounds) if bounds else None
-    parts = _parts(stacks) if stacks and stacks.samples >= FEW_SAMPLES else {}
+    facts = _facts(process, devices)
+    on_cpu = facts["device"] == "cpu"
+    parts = _parts(stacks, on_cpu) if stacks and stacks.samples >= FEW_SAMPLES else {}
     step_s = span.seconds / span.steps if span and span.seconds and span.steps else None
-    waits = parts.get("wait_share")
+    waits = parts.get("wait_share") if on_cpu else None
     return RankEvidence(
         pid=process.pid,
         rank=process.rank,
@@ -96,12 +131,28 @@ def _rank(
         start_s=None if process.aside else round(process.start_s, 3),
         met_s=process.met_s,
         last_step_s=round(process.beats[-1].t, 3) if process.beats and not process.aside else None,
+        last_step_by_s=_last_step_by(process),
         own_s=step_s * (1 - waits) if step_s is not None and waits is not None else None,
         **parts,
         **(_counted(span) if span and span.seconds and span.steps else {}),
-        **_facts(process),
+        **facts,
         off=process.off,
     )
+
+
+def _last_step_by(process: TrainingProcess) -> float | None:
+    """When its last step was over at the latest, in seconds since launch; None if that is not known.
+
+    It reports the more rarely the fuller the record is, so that the next report may be due in twice the time
+    that the last one took; one that exited tells how many steps it made in all.
+    """
+    if not process.beats or process.aside or process.off is not None:
+        return None
+    last = process.beats[-1]
+    if process.ended_s is not None:
+        return round(process.ended_s if process.steps > last.steps else last.t, 3)
+    before = process.beats[-2].t if len(process.beats) > 1 else process.start_s
+    return round(last.t + 2 * (last.t - before), 3)
 
 
 def _counted(span: ProcessSpan) -> dict[str, Any]:
@@ -123,16 +174,23 @@ def _per(value: float | None, by: float) -> float | None:
     return None if value is None else value / by
 
 
-def _facts(process: TrainingProcess) -> dict[str, Any]:
+def _bare(uuid: str) -> str:
+    """PyTorch tells a UUID without the `GPU-` or `MIG-` that NVML begins it with."""
+    return _KIND_OF_UUID.sub("", uuid).lower()
+
+
+def _facts(process: TrainingProcess, devices: Mapping[str, DeviceInfo]) -> dict[str, Any]:
     facts = process.facts
     loaders = facts.get("loaders")
     known = [one for one in loaders if isinstance(one, Mapping)] if isinstance(loaders, list) else []
     workers = [_whole(one.get("workers")) for one in known if one.get("training") is not False]
     device, uuid = facts.get("device"), facts.get("device_uuid")
+    sampled = devices.get(_bare(uuid)) if isinstance(uuid, str) else None
     cores = process.cores if process.cores is not None else _whole(facts.get("cpus"))
     return {
         "device": device if isinstance(device, str) else None,
-        "uuid": uuid if isinstance(uuid, str) else None,
+        "uuid": sampled.uuid if sampled else uuid if isinstance(uuid, str) else None,
+        "gpu_index": sampled.index if sampled else None,
         "loader_workers": max((w for w in workers if w is not None), default=None),
         "threads": _whole(facts.get("threads")),
         "cores": cores,
@@ -145,13 +203,13 @@ def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _parts(stacks: Stacks) -> dict[str, Any]:
+def _parts(stacks: Stacks, on_cpu: bool) -> dict[str, Any]:
     """The shares of the watched time, the lines with the most of it, and how well it was watched."""
     evaluates = evaluating(stacks, ".")
     spent = dict.fromkeys(_PARTS, 0.0)
     lines: defaultdict[tuple[str, int | None, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0])
     for one in seen(stacks):
-        part, waits_s = _part(one, evaluates)
+        part, waits_s = _part(one, evaluates, on_cpu)
         spent["wait"] += waits_s
         spent[part] += one.seconds - waits_s
         if part != "wait" and one.own is not None:
@@ -174,7 +232,7 @@ def _parts(stacks: Stacks) -> dict[str, Any]:
     }
 
 
-def _part(one: SampledStack, evaluates: frozenset[str]) -> tuple[str, float]:
+def _part(one: SampledStack, evaluates: frozenset[str], on_cpu: bool) -> tuple[str, float]:
     """What a stack is part of, and the seconds of it in which it waited for other ranks."""
     if _is_collective(one.frames):
         return "wait", one.seconds
@@ -183,8 +241,9 @@ def _part(one: SampledStack, evaluates: frozenset[str]) -> tuple[str, float]:
     if one.phase == "data":
         return "data", 0.0
     if one.phase == "backward":
-        # DDP reduces inside of it, and gives the thread nothing else to wait for.
-        return "backward", max(0.0, one.seconds - one.cpu_s)
+        # On a CPU DDP reduces inside of it, and gives the thread nothing else to wait for. Of other devices
+        # autograd has threads of its own: the caller sleeps through all of the pass, waits or none.
+        return "backward", max(0.0, one.seconds - one.cpu_s) if on_cpu else 0.0
     texts = (*one.frames, one.source or "")
     if any(_SAVE.search(text) for text in texts):
         return "save", 0.0

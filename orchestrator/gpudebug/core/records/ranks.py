@@ -19,21 +19,23 @@ class RankLine(Record):
 class RankEvidence(Record):
     """One rank. None is not known, and never 0.
 
-    `device` is where it trains, as PyTorch names it; `uuid` that device's. `own_clock`: it ran on another
+    `device` is where it trains, as PyTorch names it; `uuid` that device's, and `gpu_index` its number among
+    the devices of the run's samples, if it is one of them. `own_clock`: it ran on another
     host than the first rank, so that its times compare with no other rank's. `start_s` is when it began to
-    train, `met_s` what it had waited for the others until then, `last_step_s` its last report, in seconds
-    since launch.
+    train, `met_s` what it had waited for the others until then, `last_step_s` its last report,
+    `last_step_by_s` when its last step was over at the latest, in seconds since launch.
 
     Shares (0 to 1) are of the `watched_s` seconds in which its thread was seen `samples` times, within the
-    run's window: `wait_share` waits for other ranks (in a collective, or without running in the backward
-    pass, where DDP reduces), `data_share` for batches; `evaluation_share`, `save_share` and `log_share`
-    evaluate, write checkpoints and log; `forward_share`, `backward_share` (what it ran) and `optimizer_share`
+    run's window and while the other ranks were watched, too: `wait_share` waits for other ranks (in a
+    collective, or, on a CPU, without running in the backward pass, where DDP reduces; what another device
+    waits is not in it), `data_share` for batches; `evaluation_share`, `save_share` and `log_share` evaluate,
+    write checkpoints and log; `forward_share`, `backward_share` (on a CPU what it ran) and `optimizer_share`
     compute; `other_share` is the rest. Together they are 1. `starved_share` of them it was ready and others
     had the CPUs. `read_share` (blocking reads) and `copy_share` are of its steps, as the probe timed them.
     `own_s` is what a step takes without the waits for others: data, host work and computing before and after
-    its collectives. `cores` is what it may use, `cpu_cores` what it used. `sharded`: its weights or optimizer
-    are (FSDP, ZeRO), so that ranks meet in each layer. `lines` are those with the most time, waits for others
-    left out.
+    its collectives, of ranks on a CPU alone. `cores` is what it may use, `cpu_cores` what it used. `sharded`:
+    its weights or optimizer are (FSDP, ZeRO), so that ranks meet in each layer. `lines` are those with the
+    most time, waits for others left out.
     """
 
     pid: int
@@ -43,6 +45,7 @@ class RankEvidence(Record):
     node: str | None = None
     device: str | None = None
     uuid: str | None = None
+    gpu_index: int | None = None
     visible: str | None = None
     torch: str | None = None
     own_clock: bool = False
@@ -50,6 +53,7 @@ class RankEvidence(Record):
     start_s: float | None = None
     met_s: float | None = None
     last_step_s: float | None = None
+    last_step_by_s: float | None = None
     steps_per_s: float | None = None
     step_time_p50_s: float | None = None
     watched_s: float | None = None

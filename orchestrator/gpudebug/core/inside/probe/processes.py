@@ -48,10 +48,10 @@ class TrainingProcess:
     """A training process. `start_s` is when it began to train, `steps` the iterations that it made in all.
 
     `boot` names the clock of its times; `aside` says that it is not the clock of the run's first process, so
-    that `start_s` is 0, `moved_s` before what it took for it, and its times compare with no other's. `met_s`
-    is what it waited for the others before it began, `cores` what it may use; `visible`, `omp` and
-    `slurm_cpus` are CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS and SLURM_CPUS_PER_TASK as it found them. None is
-    unknown, or not set.
+    that `start_s` is 0, `moved_s` before what it took for it, and its times compare with no other's.
+    `met_s` is what it waited for the others before it began, `ended_s` when it exited, `cores` what it
+    may use; `visible`, `omp` and `slurm_cpus` are CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS and
+    SLURM_CPUS_PER_TASK as it found them. None is unknown, or not set.
     """
 
     pid: int
@@ -71,6 +71,7 @@ class TrainingProcess:
     aside: bool = False
     moved_s: float = 0.0
     met_s: float | None = None
+    ended_s: float | None = None
     cores: float | None = None
     visible: str | None = None
     omp: str | None = None
@@ -95,6 +96,8 @@ class TrainingProcess:
         t = moment - self.t0
         made = steps > self.steps
         self.steps = steps
+        if last:
+            self.ended_s = t
         # A process may exit long after its last iteration: its end is no moment of training, and may hold
         # iterations of unknown time.
         if last or not made or t <= (self.beats[-1].t if self.beats else self.start_s):

@@ -72,6 +72,19 @@ def stacks_of(
     return _merged(parts, LARGEST_TRAINING, scrub)
 
 
+def watched_span(
+    record: StacksRecord, pid: int, bounds: tuple[float, float], few: int
+) -> tuple[float, float] | None:
+    """When within the bounds a process's training thread was watched, from the first look to the last; None
+    of fewer than `few` looks."""
+    own = [one for one in record.lines if one.pid == pid and one.of == "training"]
+    parts = [(one, share) for one in own if (share := _inside(one, *bounds))]
+    if not parts or math.fsum(share * one.samples for one, share in parts) < few:
+        return None
+    start_s = min(one.start_s for one, _ in parts)
+    return max(bounds[0], start_s), min(bounds[1], max(one.end_s for one, _ in parts))
+
+
 def _first(parts: list[tuple[StackLine, float]]) -> list[tuple[StackLine, float]]:
     """Those of the process that was there first, of all that did something: what it starts works for it."""
     watched: dict[int, float] = {}
