@@ -25,6 +25,12 @@ def powered(
     )
 
 
+def busy(utilisation: float, mean_w: float = 300.0, index: int = 0, **more: Any) -> DeviceEvidence:
+    """One that reads this utilisation all the time."""
+    flat = Spread(mean=utilisation, p5=utilisation, p50=utilisation, p95=utilisation)
+    return powered(mean_w, index=index).model_copy(update={"gpu_util": flat, "standard_error": 0.5, **more})
+
+
 def side(utilisation: float, rate: float | None, *powers: float, **more: Any) -> list[Evidence]:
     """A run for each mean power in W."""
     return [

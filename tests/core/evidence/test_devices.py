@@ -49,6 +49,15 @@ def test_each_column_has_its_spread_in_the_window() -> None:
     assert (found.power_limit_w, found.mem_total_mb) == (400, 40960)
 
 
+def test_power_that_varies_slowly_has_a_wide_error() -> None:
+    """Phases of 1 s: 60 readings are worth no more than a few."""
+    steady = told(ticks(power_w=300.0)).power_error
+    slow = told(ticks(power_w=lambda t: 500.0 if t % 2 < 1 else 150.0)).power_error
+    assert steady == 0.0
+    assert slow is not None and slow > 2 * 175 / 60**0.5 / 2
+    assert told(ticks()).power_error is None
+
+
 def test_what_no_row_has_is_unknown_and_not_zero() -> None:
     found = told(ticks(), info=None)
     blank = DeviceEvidence(index=0, uuid="GPU-0", name="")

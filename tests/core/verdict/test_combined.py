@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.powered import busy
 from tests.support.trials import run, runs
 
 from gpudebug.core.statistics.metrics import Metric
@@ -50,3 +51,14 @@ def test_the_interval_holds_the_difference_of_the_means(before: list[float], aft
     assert found.delta is not None and found.delta.low is not None and found.delta.high is not None
     assert found.delta.value == pytest.approx(sum(after) / len(after) - sum(before) / len(before), abs=1e-6)
     assert found.delta.low < found.delta.value < found.delta.high
+
+
+def test_the_contrast_is_of_the_devices_that_trials_are_judged_by() -> None:
+    """The fix of a straggler: the GPU that others waited for gains 60 points, the mean of both 28."""
+    before = [run(64, 5.0, devices=(busy(30, 264.0), busy(98, 264.0, 1))) for _ in range(3)]
+    after = [run(92, 15.0, devices=(busy(90, 492.0), busy(94, 492.0, 1))) for _ in range(3)]
+    for devices, ends in ((None, (64, 92)), ("least", (30, 90)), ("working", (30, 90))):
+        found = combined(Metric(), before, after, devices=devices)
+        assert found.delta is not None
+        assert (found.before, found.after) == pytest.approx(ends)
+        assert found.delta.value == pytest.approx(ends[1] - ends[0])

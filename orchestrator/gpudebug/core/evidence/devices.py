@@ -101,6 +101,8 @@ def silent(devices: Sequence[DeviceInfo], seen: Sequence[Device]) -> list[Device
 
 def _in_window(rows: Sequence[Sample], window: Window) -> dict[str, Any]:
     found: dict[str, Any] = {name: _spread(rows, name, window) for name in _SPREADS}
+    if found["power_w"] is not None:
+        found["power_error"] = intervals.standard_error(_inside(rows, "power_w", window)[0])
     found["throttle"], found["throttled"] = _throttle(rows, window)
     counted = _counted_energy(rows, window)
     power = found["power_w"]

@@ -42,7 +42,8 @@ class DeviceEvidence(Record):
     over time. `power_limit_w` is what was enforced at the launch. None: unknown.
 
     `working` is the share of the window, 0 to 1, in which it drew the power of its working phases,
-    `working_w`, and not that of waiting, `waiting_w`; `working_reason` says why it is unknown.
+    `working_w`, and not that of waiting, `waiting_w`; `working_reason` says why it is unknown. `power_error`
+    is the standard error of the mean power in W, widened for autocorrelation.
     """
 
     index: int
@@ -68,6 +69,7 @@ class DeviceEvidence(Record):
     waiting_w: float | None = None
     working_w: float | None = None
     working_reason: str | None = None
+    power_error: float | None = None
 
 
 class LatencyEvidence(Record):

@@ -61,9 +61,13 @@ class PowerScale(NamedTuple):
     def middle_w(self) -> float:
         return (self.waiting_w + self.working_w) / 2
 
+    @property
+    def span_w(self) -> float:
+        return self.working_w - self.waiting_w
+
     def share(self, mean_w: float) -> float:
         """The working share at this mean power, 0 to 1."""
-        return min(1.0, max(0.0, (mean_w - self.waiting_w) / (self.working_w - self.waiting_w)))
+        return min(1.0, max(0.0, (mean_w - self.waiting_w) / self.span_w))
 
 
 class WorkingShare(NamedTuple):

@@ -44,9 +44,11 @@ def combined(
     before: Sequence[Evidence],
     after: Sequence[Evidence],
     setting: TrialSetting | None = None,
+    devices: str | None = None,
 ) -> Combined:
     """The contrast of two bases, looked at once; each has at least one run. `setting` is what a trial of all
-    changes would have: the unit of work, and what of them sets how much a step takes."""
+    changes would have: the unit of work, and what of them sets how much a step takes.
+    `devices` is the campaign's `criteria.devices`."""
     criteria = Criteria(
         success=0.0,
         failure=0.0,
@@ -56,6 +58,7 @@ def combined(
         max_runs=1,
         metric=metric.name,
         direction="lower" if metric.lower else "higher",
+        devices=devices,
     )
     case = measure(TrialCase(criteria, setting or TrialSetting(), tuple(before), tuple(after)))
     return Combined(

@@ -28,6 +28,8 @@ from gpudebug.core.words import Result, Status, Trend, Word
 
 # A run is not started where the runs that are left would decide less often than this.
 LEAST_CHANCE = 0.02
+# Gates that more runs may decide; where work a second is known, that of working shares, too.
+_NARROWED = frozenset({"loss_parity", "throughput", "work_conserved"})
 
 
 class NextRun(Word):
@@ -84,7 +86,7 @@ def next_step(
         # Whatever else is unknown: a delta that is decided to be too small rejects.
         return _alternating(case, _narrow(case, beside), beside)
     open_ = {name for name in unknown if not name.startswith(PREFIX)}
-    narrowing = open_ <= {"loss_parity", "throughput", "work_conserved"}
+    narrowing = open_ <= (_NARROWED | {"working_share"} if case.ratio is not None else _NARROWED)
     known = UNKNOWN not in unknown.values()
     if not (narrowing and known):
         return NextRun.DONE

@@ -23,6 +23,7 @@ from gpudebug.edges import git, store
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign.accepted import Acceptances, recorded
 from gpudebug.engine.campaign.files import ROLES, workload_of
+from gpudebug.engine.campaign.judged import judged, mean_of
 from gpudebug.engine.campaign.pin_record import ComparedSettings
 from gpudebug.engine.campaign.terms import NO_DOUBTS, Doubts
 
@@ -68,7 +69,8 @@ def in_force(
 
 @dataclass(frozen=True)
 class CampaignBaseline:
-    """A baseline as the run folders record it. `why` is None when it is valid now."""
+    """A baseline as the run folders record it. `why` is None when it is valid now, `devices` is the
+    campaign's `criteria.devices`."""
 
     role: str
     why: str | None
@@ -76,14 +78,16 @@ class CampaignBaseline:
     evidence: tuple[dict[str, Any], ...] = ()
     records: tuple[dict[str, Any], ...] = ()
     unverified: bool = False
+    devices: str | None = None
 
     @property
     def utilisation(self) -> float | None:
-        return self.figure(Metric())
+        """The mean over devices, as it was measured."""
+        return mean_of(Metric(), self.evidence)
 
     def figure(self, metric: Metric) -> float | None:
-        """The mean of a metric over the runs that have it."""
-        return metric.mean([v for e in self.evidence if (v := metric.recorded(e)) is not None])
+        """The mean of a metric over the runs that have it; utilisation as the campaign is judged by it."""
+        return mean_of(metric, judged(self.devices, self.evidence) if metric.points else self.evidence)
 
 
 @dataclass(frozen=True)

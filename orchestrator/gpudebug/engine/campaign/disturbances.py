@@ -10,6 +10,7 @@ from gpudebug.core.records import Evidence
 from gpudebug.core.statistics.contrast import contrast
 from gpudebug.core.statistics.intervals import RATE_PRIOR, UTILISATION_PRIOR
 from gpudebug.core.verdict import load
+from gpudebug.core.verdict.gates.devices import on_devices
 from gpudebug.core.words import AS_PLANNED
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
@@ -54,7 +55,8 @@ def _drifted(loaded: Loaded, verdict: Mapping[str, Any]) -> str | None:
         and not record.get("set_aside")
         and store.run_number(name) > last
     ]
-    old, new = (_values(loaded, names) for names in (recorded, later))
+    sides = (list(_evidence(loaded, names)) for names in (recorded, later))
+    old, new = (_values(loaded, side) for side in on_devices(loaded.config.criteria.devices, *sides))
     if not old or not new:
         return None
     prior = UTILISATION_PRIOR if loaded.metric.points else RATE_PRIOR
@@ -63,9 +65,9 @@ def _drifted(loaded: Loaded, verdict: Mapping[str, Any]) -> str | None:
     return f"the baseline drifted since: {', '.join(later[:_NAMED])} contradict its recorded runs"
 
 
-def _values(loaded: Loaded, names: Sequence[str]) -> list[float]:
+def _values(loaded: Loaded, runs: Sequence[Evidence]) -> list[float]:
     """The campaign's metric of these runs, on the scale that is compared."""
-    found = (loaded.metric.value(e) for e in _evidence(loaded, names))
+    found = (loaded.metric.value(e) for e in runs)
     return [loaded.metric.scale(v) for v in found if v is not None]
 
 

@@ -77,7 +77,11 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     }
     least = config.protocol.baseline_runs
     baselines = {
-        role: _baseline(workspace, document, role, identities[role], records, least) for role in identities
+        role: replace(
+            _baseline(workspace, document, role, identities[role], records, least),
+            devices=config.criteria.devices,
+        )
+        for role in identities
     }
     baselines = {role: _brought(found, foreign) for role, found in baselines.items()}
     if not settings.plays:

@@ -11,7 +11,7 @@ from gpudebug.core.answers.hypotheses import CombinedGain
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import numbers
-from gpudebug.core.verdict.combined import Combined, combined
+from gpudebug.core.verdict.combined import Combined
 from gpudebug.core.verdict.repeat import unchanged, worse
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.campaign import Loaded
@@ -20,9 +20,8 @@ from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench, remarks, stored_run
 from gpudebug.engine.status.summary import record
 from gpudebug.engine.trial import recover
-from gpudebug.engine.trial.judge import evidence_of
 from gpudebug.engine.trial.original import CHECK, Originals, named, other_side, there_already
-from gpudebug.engine.trial.together import NOT_YET, contrast_of, differed, together
+from gpudebug.engine.trial.together import NOT_YET, apart, contrast_of, differed, together
 from gpudebug.engine.trial.unmodified import run_once
 
 COMMAND = "gpudebug check"
@@ -147,11 +146,7 @@ def _answer(loaded: Loaded, measured: _Measured, expected: _Expected, there: Seq
     if not before:
         raise NothingToCheck("there is no baseline to compare with", next="gpudebug baseline workload")
     paired = measured.beside is not None
-    found = (
-        contrast_of(loaded, before, measured.made)
-        if paired
-        else combined(loaded.metric, evidence_of(before), evidence_of(measured.made))
-    )
+    found = contrast_of(loaded, before, measured.made) if paired else apart(loaded, before, measured.made)
     result, why = _judged(found, expected) if paired else _against_recorded(found, before, measured.made)
     return CheckAnswer(
         campaign=loaded.config.campaign,

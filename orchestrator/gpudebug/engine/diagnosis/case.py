@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from gpudebug.core.campaign.headroom import above_target
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.config import expectations
@@ -23,6 +22,7 @@ from gpudebug.core.words import SignalValue, Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record, workload_of
 from gpudebug.engine.diagnosis import layers, powers
+from gpudebug.engine.diagnosis.room import is_full
 from gpudebug.engine.run import adapters, catalogue
 from gpudebug.engine.run.traces import PREFIX as PROFILE
 
@@ -89,7 +89,7 @@ def _case(loaded: Loaded) -> DiagnosisCase:
         entries, lambda h: causes_of(_said(loaded, h), causes.causes, known, defaults, code, touched)
     )
     tested = powers.tested(loaded, causes, lambda entry: matches.get(entry.number, {}))
-    full = above_target(loaded.campaign, number(known.signals.get("gpu_util")))
+    full = is_full(number(known.signals.get("gpu_util")), loaded.baselines["workload"].evidence, loaded)
     diagnosis = diagnose(causes.causes, known, tested, full=full)
     return DiagnosisCase(known, causes, matches, diagnosis, _cost(loaded, known), touched)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from gpudebug.core.answers.diagnosis import CauseTest, DiagnoseAnswer, DiagnosedCause
 from gpudebug.core.answers.sample import FailureLines
-from gpudebug.core.campaign.headroom import above_target
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.figures import number
@@ -33,6 +32,7 @@ from gpudebug.engine.diagnosis import layers
 from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of, waiting
 from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.diagnosis.order import record_order
+from gpudebug.engine.diagnosis.room import is_full
 from gpudebug.engine.diagnosis.single import (
     READ_IT,
     SingleRun,
@@ -99,7 +99,7 @@ def diagnose(directory: Path, run: str | None = None) -> DiagnoseAnswer:
         return _answer(_Subject(case.facts, case.diagnosis, case.catalogue, True, campaign))
     found = _of_run(directory, root, run)
     causes = catalogue.load(root)
-    full = above_target(None, number(found.facts.signals.get("gpu_util")))
+    full = is_full(number(found.facts.signals.get("gpu_util")), [found.evidence])
     diagnosis = _of_what_ran(rank(causes.causes, found.facts, full=full), found)
     look = _look(directory, run) if root is None else None
     return _answer(_Subject(found.facts, diagnosis, causes, root is not None, single=found, look=look))

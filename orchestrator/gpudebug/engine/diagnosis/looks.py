@@ -10,6 +10,7 @@ from gpudebug.core.verdict.judge import is_infrastructure
 from gpudebug.core.words import Status, ended_as_planned
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record
+from gpudebug.engine.campaign.judged import judged, mean_of
 from gpudebug.engine.diagnosis.layers import like_baseline
 
 PREFIX = "look-h"
@@ -21,13 +22,15 @@ def gains(loaded: Loaded) -> dict[int, float]:
     In points of utilisation if the campaign is judged by it, else relative. Left out are hypotheses without a
     look at their present change, and those whose look, or baseline, has no figure of the metric.
     """
-    found, before = dict[int, float](), loaded.baselines["workload"].figure(loaded.metric)
+    found, baseline = dict[int, float](), loaded.baselines["workload"]
     for number, name in newest(loaded).items():
         if not ended_as_planned(loaded.records[name].get("outcome")):
             found[number] = -math.inf
             continue
-        after = loaded.metric.value(_evidence(loaded, name))
-        gain = seen_gain(loaded.metric, before, after)
+        look = stored_record(loaded.workspace.run(name), "evidence.json")
+        # Beside each other: working shares are read on one scale.
+        *before, after = judged(baseline.devices, [*baseline.evidence, look])
+        gain = seen_gain(loaded.metric, mean_of(loaded.metric, before), mean_of(loaded.metric, [after]))
         if gain is not None:
             found[number] = gain
     return found

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from gpudebug.core.answers.sample import SampledRate
 from gpudebug.core.answers.why import WhyAnswer
-from gpudebug.core.campaign.headroom import above_target
 from gpudebug.core.command.reach import BeyondReach
 from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, is_blind, problem_of
 from gpudebug.core.diagnosis.model import Diagnosis
@@ -22,6 +21,7 @@ from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, RunPlan
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.diagnosis.premises_of_look import note_code, with_premises
+from gpudebug.engine.diagnosis.room import is_full
 from gpudebug.engine.diagnosis.single import READ_IT, diagnosed, known_causes, single_run, unexplained
 from gpudebug.engine.run import catalogue
 from gpudebug.engine.run.devices import devices_in
@@ -135,9 +135,10 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
     """
     root, beyond = looked_at.root, looked_at.beyond
     record, evidence = measured.record, measured.evidence
-    single = single_run(evidence.model_dump(mode="json"), record.model_dump(mode="json"), root)
+    facts = evidence.model_dump(mode="json")
+    single = single_run(facts, record.model_dump(mode="json"), root)
     causes = catalogue.load(root)
-    found = diagnose(causes.causes, single.facts, full=above_target(None, evidence.utilisation))
+    found = diagnose(causes.causes, single.facts, full=is_full(evidence.utilisation, [facts]))
     problem = problem_of(record, evidence, log_end(measured.folder))
     if beyond is not None:
         problem = LookProblem(f"{beyond.unseen}: {beyond.instead}")

@@ -19,7 +19,7 @@ from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict import learning
 from gpudebug.core.verdict.gates import mean, rates_of
 from gpudebug.core.verdict.gates.also import missing_in
-from gpudebug.core.verdict.gates.devices import judged_text, on_devices
+from gpudebug.core.verdict.gates.devices import judged_mean, judged_text
 from gpudebug.core.verdict.gates.inference import NO_LOSS, infers
 from gpudebug.core.verdict.judge import training_text, worst_trend
 from gpudebug.core.verdict.unlike import unlike
@@ -357,8 +357,7 @@ def _without_room(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> lis
 
 def no_room_for(loaded: Loaded, runs: Sequence[Evidence]) -> str | None:
     """Why the metric cannot show a success above a baseline of these runs; None if it can."""
-    judged, _ = on_devices(loaded.config.criteria.devices, runs, ())
-    figure = mean([e.utilisation for e in judged if e.utilisation is not None])
+    figure = judged_mean(loaded.config.criteria.devices, runs)
     unit = choose(runs, loaded.config.work)
     name = unit.unit if unit is not None and unit.source else None
     return no_room(loaded.campaign, float(loaded.config.criteria.success), figure, name)

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from gpudebug.core.answers.noise import DetectableFigure, GoalRuns, Resolution
 from gpudebug.core.errors import GpudebugError
@@ -19,12 +18,12 @@ from gpudebug.core.words import ended_as_planned
 from gpudebug.edges.store import run_number
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import record_of
+from gpudebug.engine.campaign.judged import Facts, judged
 
 AA = "aa"
 """The role of a run of the unchanged workload that is held against its own baseline."""
 GAIN = 1.05
 """A gain in throughput that a person would want to see."""
-Facts = Mapping[str, Any]
 
 
 def _since(loaded: Loaded, role: str) -> list[str]:
@@ -54,7 +53,7 @@ def floor(loaded: Loaded) -> Resolution | None:
     made = _since(loaded, "baseline-workload")
     beside = [name for name in made if loaded.records[name].get("hypothesis") is not None]
     fresh = [e for e in _evidence(loaded, beside) if not (e.get("conditions") or {}).get("foreign_procs")]
-    groups = [baseline.evidence, fresh, _evidence(loaded, aa)]
+    groups = _judged(loaded, [baseline.evidence, fresh, _evidence(loaded, aa)])
     seconds = _seconds(loaded, (*baseline.runs, *beside, *aa))
     config = loaded.config
     recorded, max_runs = len(baseline.evidence), config.protocol.max_runs
@@ -74,6 +73,12 @@ def floor(loaded: Loaded) -> Resolution | None:
         limited=plan.left is not None and plan.left < _most(plan),
         figures=figures,
     )
+
+
+def _judged(loaded: Loaded, groups: Sequence[Sequence[Facts]]) -> list[list[Facts]]:
+    """The groups with the utilisation that the campaign is judged by, all on one scale."""
+    found = iter(judged(loaded.config.criteria.devices, [e for group in groups for e in group]))
+    return [[next(found) for _ in group] for group in groups]
 
 
 def _most(plan: Plan) -> int:

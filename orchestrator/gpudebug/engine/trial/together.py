@@ -65,7 +65,7 @@ def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
     other = list(dict.fromkeys(_other(loaded, before, after)))
     if other:
         return gain(why=f"the two sides were measured in different surroundings: {'; '.join(other)}")
-    found = contrast_of(loaded, before, after) if paired else _apart(loaded, before, after)
+    found = contrast_of(loaded, before, after) if paired else apart(loaded, before, after)
     if found.delta is None:
         return gain(why=f"a run lacks {loaded.metric.name}")
     against = _contradiction(loaded, found) if paired else None
@@ -129,11 +129,16 @@ def contrast_of(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[M
     changes = tuple(change for step in loaded.stack for change in step.intervention.changes)
     setting = TrialSetting(changes=len(changes), compound=True, work=work_of(before, loaded.config.work))
     setting = with_conduct(setting, Intervention(changes, compound=True), (), before, after)
-    return combined(loaded.metric, evidence_of(before), evidence_of(after), setting)
+    return combined(loaded.metric, evidence_of(before), evidence_of(after), setting, _devices(loaded))
 
 
-def _apart(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> Combined:
-    return combined(loaded.metric, evidence_of(before), evidence_of(after))
+def apart(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> Combined:
+    """Two groups of runs that were made at different times, by what the campaign is judged by."""
+    return combined(loaded.metric, evidence_of(before), evidence_of(after), devices=_devices(loaded))
+
+
+def _devices(loaded: Loaded) -> str | None:
+    return loaded.config.criteria.devices
 
 
 def unsettled(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> str | None:
@@ -223,7 +228,7 @@ def repeated(
         then = [stored_run(loaded.workspace, name) for name in names]
     except GpudebugError:
         return None
-    found = _apart(loaded, then, now)
+    found = apart(loaded, then, now)
     if found.delta is None or unchanged(found.metric, found.delta):
         return None
     figures = [numbers.figure(found.metric, value) for value in (found.metric_before, found.metric_after)]

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.powered import powered, side
+from tests.support.powered import busy, powered, side
 from tests.support.trials import gate, run, verdict
 
 from gpudebug.core.records import DeviceEvidence, Evidence, Spread
-from gpudebug.core.verdict.gates.devices import judged_text, on_devices, on_one_scale
+from gpudebug.core.verdict.gates.devices import judged_mean, judged_text, on_devices, on_one_scale
 from gpudebug.core.words import Result, Status
 
 
 def ranks(least: float, others: float, rate: float, mean_w: float = 300.0) -> Evidence:
     """GPU 0 is the least busy of four."""
-    devices = [
-        powered(mean_w, index=i).model_copy(
-            update={"gpu_util": Spread(mean=u, p5=u, p50=u, p95=u), "standard_error": 0.5}
-        )
-        for i, u in enumerate((least, others, others, others))
-    ]
+    devices = [busy(u, mean_w, i) for i, u in enumerate((least, others, others, others))]
     return run((least + 3 * others) / 4, rate, devices=tuple(devices))
 
 
@@ -79,3 +74,29 @@ def test_runs_are_read_on_the_widest_scale_of_their_device() -> None:
 
 def test_one_device_without_power_makes_the_run_unknown() -> None:
     assert on_one_scale([run(90, 5.0, devices=(powered(500.0), powered(None, None, index=1)))]) == [None]
+
+
+def flat(power_error: float | None, *, low: float = 300.0, high: float = 300.0) -> Evidence:
+    """Two GPUs that read 99.9 % without a break while their power varies."""
+    power = Spread(mean=300.0, p5=low, p50=300.0, p95=high)
+    devices = [busy(99.9, index=i, power_error=power_error, power_w=power) for i in range(2)]
+    return run(99.9, 5.0, devices=tuple(devices), standard_error=0.01)
+
+
+@pytest.mark.parametrize(
+    ("run_", "expected"),
+    [
+        pytest.param(flat(19.0), 5.0, id="19 W of the 380 W between waiting and working"),
+        pytest.param(flat(0.0), 0.01, id="never less than that of the utilisation"),
+        pytest.param(flat(None, low=150.0, high=530.0), 100 * 0.5 / 40**0.5, id="from the spread of 40 s"),
+    ],
+)
+def test_the_error_of_work_is_that_of_the_power(run_: Evidence, expected: float) -> None:
+    (found,), _ = on_devices("working", [run_], [])
+    assert found.standard_error == pytest.approx(expected)
+
+
+def test_the_mean_of_what_is_judged() -> None:
+    assert judged_mean(None, BEFORE) == pytest.approx(81.09375)
+    assert judged_mean("least", BEFORE) == pytest.approx(30.375)
+    assert judged_mean("working", [run(95, 15.0)]) is None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from gpudebug.core.records import DeviceEvidence, Evidence
-from gpudebug.core.samples.working import PowerScale
+from gpudebug.core.samples.working import AVERAGED_S, PowerScale
 from gpudebug.core.statistics import numbers
 
 LEAST, WORKING = "least", "working"
@@ -15,6 +15,8 @@ SHOWN = {
     WORKING: "the working share of the GPUs, in percent",
 }
 _NO_POWER = "power does not show when it works"
+
+_Scales = dict[tuple[int, str], PowerScale]
 
 
 def on_devices(
@@ -28,9 +30,16 @@ def on_devices(
         return tuple(map(_least, before)), tuple(map(_least, after))
     if devices == WORKING:
         runs = (*before, *after)
-        found = [_working(e, share) for e, share in zip(runs, on_one_scale(runs), strict=True)]
+        scales = _scales(runs)
+        found = [_working(e, scales) for e in runs]
         return tuple(found[: len(before)]), tuple(found[len(before) :])
     return tuple(before), tuple(after)
+
+
+def judged_mean(devices: str | None, runs: Sequence[Evidence]) -> float | None:
+    """The mean of what is judged, in percent, over the runs that have it; None if none does."""
+    known = [e.utilisation for e in on_devices(devices, runs, ())[0] if e.utilisation is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 def judged_text(devices: str | None, runs: Sequence[Evidence]) -> list[str]:
@@ -56,12 +65,32 @@ def _least(e: Evidence) -> Evidence:
     return e.model_copy(update={"utilisation": mean, "standard_error": error})
 
 
-def _working(e: Evidence, share: float | None) -> Evidence:
-    """Its error is that of the utilisation: power varies with the same phases."""
+def _working(e: Evidence, scales: _Scales) -> Evidence:
+    """Its error is that of the power: GPUs that are busy all the time work more and less. It is no less than
+    that of the utilisation."""
+    share = _share(e, scales)
     if share is None:
         devices = tuple(d.model_copy(update={"reason": d.reason or _reason(d)}) for d in e.devices)
         return e.model_copy(update={"utilisation": None, "standard_error": None, "devices": devices})
-    return e.model_copy(update={"utilisation": 100 * share})
+    error = max(e.standard_error or 0.0, 100 * _share_error(e, scales))
+    return e.model_copy(update={"utilisation": 100 * share, "standard_error": error})
+
+
+def _share_error(e: Evidence, scales: _Scales) -> float:
+    """Standard error of the working share: the mean of the devices', which train together and vary alike."""
+    errors = [_power_error(e, d) / scales[_key(d)].span_w for d in e.devices if _key(d) in scales]
+    return math.fsum(errors) / len(errors)
+
+
+def _power_error(e: Evidence, device: DeviceEvidence) -> float:
+    """In W. Where evidence lacks it, as if power were at either end of its spread, anew in each second: no
+    driver averages it over longer."""
+    if device.power_error is not None:
+        return device.power_error
+    if device.power_w is None:
+        return 0.0
+    seconds = max(1.0, e.window.duration_s / AVERAGED_S) if e.window is not None else 1.0
+    return (device.power_w.p95 - device.power_w.p5) / 2 / math.sqrt(seconds)
 
 
 def _reason(device: DeviceEvidence) -> str | None:
@@ -73,7 +102,12 @@ def on_one_scale(runs: Sequence[Evidence]) -> list[float | None]:
 
     A run that hardly works shows no power of work: another one of the same device does.
     """
-    scales: dict[tuple[int, str], PowerScale] = {}
+    scales = _scales(runs)
+    return [_share(e, scales) for e in runs]
+
+
+def _scales(runs: Sequence[Evidence]) -> _Scales:
+    scales: _Scales = {}
     for device in (d for e in runs for d in e.devices):
         if device.waiting_w is None or device.working_w is None:
             continue
@@ -81,10 +115,10 @@ def on_one_scale(runs: Sequence[Evidence]) -> list[float | None]:
         scales[_key(device)] = PowerScale(
             min(found.waiting_w, device.waiting_w), max(found.working_w, device.working_w)
         )
-    return [_share(e, scales) for e in runs]
+    return scales
 
 
-def _share(e: Evidence, scales: dict[tuple[int, str], PowerScale]) -> float | None:
+def _share(e: Evidence, scales: _Scales) -> float | None:
     shares = [
         scale.share(d.power_w.mean)
         for d in e.devices

@@ -21,10 +21,12 @@ def is_hopeless(case: TrialCase) -> bool:
     """Whether the trial's last run, ended early, would fail the delta with all of its window.
 
     What a beginning reads too little, as devices and caches warm up, is taken from the baseline's runs after
-    as long a window.
+    as long a window. They are recorded of the mean over devices: judged by other devices no run is hopeless.
     """
     last = case.after[-1]
     if case.setting.rule < 5 or last.outcome is not Outcome.ENDED_EARLY or not case.metric.points:
+        return False
+    if case.criteria.devices is not None:
         return False
     if case.delta is None or last.window is None or last.window.duration_s < SHORTEST_S:
         return False

@@ -16,9 +16,14 @@ FELL = 0.03
 """Of the working share, which is read from power that varies by a few per cent from run to run."""
 THRESHOLD = "work a second rises if utilisation rises and the working share falls"
 
+_UNDECIDED = "utilisation rises, the devices work less, and whether work a second rises is not decided"
+
 
 def working_gate(case: TrialCase) -> Gate:
-    """Fails if utilisation rises by waiting alone. Skipped if power is missing in a run."""
+    """Fails if utilisation rises by waiting alone. Skipped if power is missing in a run.
+
+    Unknown while the runs do not decide whether work a second rises: more of them may.
+    """
     gate = Gate(name=NAME, value=UNKNOWN, threshold=THRESHOLD, result=Result.SKIPPED)
     runs = (*case.before, *case.after)
     shares = on_one_scale(runs)
@@ -37,6 +42,8 @@ def working_gate(case: TrialCase) -> Gate:
     if case.ratio is None:
         note = "utilisation rises, the devices work less, and work a second is unknown"
         return gate.model_copy(update={"result": Result.UNKNOWN, "note": note})
-    if throughput_result("better", case.ratio) is Result.PASS:
+    better = throughput_result("better", case.ratio)
+    if better is Result.PASS:
         return gate
-    return gate.model_copy(update={"result": Result.FAIL, "note": "they are busier by waiting"})
+    note = "they are busier by waiting" if better is Result.FAIL else _UNDECIDED
+    return gate.model_copy(update={"result": better, "note": note})
