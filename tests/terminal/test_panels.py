@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudebug.terminal.gauges import Pen, means
+from gpudebug.terminal.panels import label
+
+if TYPE_CHECKING:
+    from gpudebug.engine.status.watch import WatchedDevice
 
 PEN, ASCII = Pen(), Pen(unicode=False)
 
@@ -63,3 +70,11 @@ def test_fields_flow() -> None:
 def test_without_unicode_nothing_else_is_shown() -> None:
     assert ASCII.text("é… ·°模").plain == "?... -?"
     assert ASCII.rule("log", 10).plain == "-- log ---" and PEN.rule("log", 10).plain == "── log ───"
+
+
+@pytest.mark.parametrize(
+    ("uuid", "shown"), [("GPU-1", "GPU 0"), ("MIG-7", "GPU 0 (MIG-7)"), ("CPU", "CPU stand-in")]
+)
+def test_a_device_is_named_as_everywhere(uuid: str, shown: str) -> None:
+    now = SimpleNamespace(index=0, uuid=uuid)
+    assert label(cast("WatchedDevice", SimpleNamespace(now=now))) == shown

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.across import name
 from gpudebug.terminal.gauges import Pen, mean
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _idlest(devices: Sequence[WatchedDevice], count: int) -> list[WatchedDevice]
 
 
 def label(device: WatchedDevice) -> str:
-    return "CPU stand-in" if device.now.uuid == "CPU" else f"GPU {device.now.index}"
+    return name(device.now)
 
 
 def _name(device: WatchedDevice) -> str:

@@ -55,5 +55,13 @@ def test_one_device_has_no_others() -> None:
     assert found["awaited_share"] is None
 
 
+@pytest.mark.parametrize("record", [{"x": 1}, "GPU 0", 7, [1]])
+def test_a_record_that_is_none_leaves_it_unknown(record: object) -> None:
+    """evidence.json by another version, or by hand."""
+    found = signals([{**run(), "awaited": record}])
+    assert (found["awaited_share"], found["awaited_device"]) == (None, None)
+    assert found["working_share"] == pytest.approx(0.7)
+
+
 def test_more_work_than_utilisation_is_no_waiting() -> None:
     assert signals([run(None, working=0.99)])["busy_waiting_share"] == 0.0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from tests.support.collectives import EVERY, H100, checkpoints, healthy, truly_working
+from tests.support.collectives import EVERY, H100, checkpoints, healthy, recorded, truly_working
 
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
-from gpudebug.core.evidence.together import awaited_text, mean_misleads, notes
+from gpudebug.core.evidence.together import awaited_text, mean_hides, mean_misleads, notes
 from gpudebug.core.records import AwaitedDevice, DeviceInfo, Evidence
 from gpudebug.core.samples.table import Sample, SampleTable
 from gpudebug.core.trainlog import LogSummary
@@ -53,6 +55,31 @@ def test_the_mean_is_marked_in_all_six(six: list[Evidence]) -> None:
         assert told.startswith("GPU 0 is idle every ")
         assert "misleads: waiting counts as busy in it" in misleads
         assert "criteria: {devices: working}" in misleads
+
+
+def test_what_is_advised_is_silent_for_who_does_it(six: list[Evidence]) -> None:
+    stored = [e.model_dump(mode="json") for e in six]
+    assert mean_hides(stored) == mean_hides(six)
+    assert "GPU 0 is busy" in str(mean_hides(six))
+    assert "{devices: least}" in str(mean_hides(six))
+    assert mean_hides(six, "mean") == mean_hides(six)
+    assert (mean_hides(six, "working"), mean_hides(six, "least")) == (None, None)
+
+
+def test_all_that_spin_are_told_to_who_judges_by_the_least() -> None:
+    rows = recorded(lambda _, t: (0.0, 70.0) if t < 5 else (97.0, 150.0), 4, 60.0, noise=0.02)
+    found = evidence_of(tuple(rows), limit=700.0)
+    said = str(mean_hides([found]))
+    assert said.startswith("the mean gpu_util of 97")
+    assert mean_hides([found], "least") == said
+    assert mean_hides([found], "working") is None
+
+
+def test_unlike_devices_without_power_are_told_once() -> None:
+    rows = [replace(r, power_w=None) for r in checkpoints(50, devices=2, seconds=30.0)]
+    found = evidence_of(tuple(rows))
+    assert "{devices: least}" in str(mean_hides([found, found]))
+    assert mean_hides([found], "least") is None
 
 
 def test_a_healthy_job_has_nothing_to_note() -> None:
@@ -105,6 +132,8 @@ def test_without_a_window_nothing_is_said() -> None:
 def test_the_sentence(fields: dict[str, object], text: str) -> None:
     found = AwaitedDevice.model_validate({"index": 3, "uuid": "GPU-3", "share": 0.2, "alike": True, **fields})
     assert awaited_text(found) == text
+    part = found.model_copy(update={"uuid": "MIG-7"})
+    assert awaited_text(part) == text.replace("GPU 3", "GPU 3 (MIG-7)")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -86,6 +87,55 @@ def test_devices_that_have_no_part_in_the_job_are_not_awaited() -> None:
     assert found_in(works, 700.0) == (None, None)
     unused = recorded(lambda d, _: (0.0, 70.0) if d == 0 else (99.0, 150.0), 8, 60.0, noise=0.02)
     assert found_in(unused, 700.0) == (None, None)
+
+
+@pytest.mark.parametrize("devices", [2, 4])
+@pytest.mark.parametrize("used", [3.0, 5.0])
+def test_a_desktop_is_no_part_of_a_job_whose_power_dips(devices: int, used: float) -> None:
+    """It renders or infers a little all the time; the others evaluate every so often, at less power."""
+
+    def state(d: int, t: float) -> tuple[float, float]:
+        if d == 0:
+            return used, 60.0
+        return (85.0, 220.0) if t % 15 < 1.5 else (97.0, 500.0)
+
+    assert found_in(recorded(state, devices, 90.0, noise=0.02), 700.0) == (None, None)
+
+
+def test_bursts_beside_a_job_whose_power_dips_do_not_make_it_wait() -> None:
+    draw = random.Random(4)
+    bursts = {second for second in range(90) if draw.random() < 0.2}
+
+    def state(d: int, t: float) -> tuple[float, float]:
+        if d == 0:
+            return (60.0, 180.0) if int(t) in bursts else (2.0, 60.0)
+        return (85.0, 220.0) if t % 15 < 1.5 else (97.0, 500.0)
+
+    assert found_in(recorded(state, 4, 90.0, noise=0.02), 700.0) == (None, None)
+
+
+def test_a_desktop_beside_devices_that_always_spin_is_not_awaited() -> None:
+    """None of their work shows, and what it does has nothing to do with their power."""
+    draw = random.Random(5)
+    renders = [draw.uniform(2.0, 7.0) for _ in range(90)]
+    rows = recorded(
+        lambda d, t: (renders[int(t)], 62.0) if d == 0 else (97.0, 150.0), 4, 90.0, util_s=1.0, noise=0.03
+    )
+    assert found_in(rows, 700.0) == (None, None)
+
+
+def test_only_what_it_idles_beside_their_waiting_counts() -> None:
+    """It idles for 4 s of 10, and the others wait for the first of them."""
+
+    def state(d: int, t: float) -> tuple[float, float]:
+        if t % 10 < 1:
+            return (0.0, 130.0) if d == 0 else (99.0, 150.0)
+        return (0.0, 130.0) if d == 0 and 1 <= t % 10 < 4 else (97.0, 530.0)
+
+    found, _ = found_in(recorded(state, 4, 90.0, noise=0.02), 700.0)
+    assert found is not None
+    assert (found.index, found.every_s) == (0, pytest.approx(10.0, rel=0.01))
+    assert found.share < 0.32
 
 
 def test_independent_jobs_wait_for_none() -> None:

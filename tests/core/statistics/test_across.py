@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudebug.core.records import DeviceEvidence, Spread
-from gpudebug.core.statistics.across import across, misleading, outliers, text
+from gpudebug.core.statistics.across import across, misleading, outliers, text, unused
 
 
 def device(index: int, util: float | None = None, **figures: float | None) -> DeviceEvidence:
@@ -99,6 +99,36 @@ def test_parts_of_one_gpu_are_told_apart() -> None:
     assert text(*across(parts)) == (
         "gpu_util least 20.0% (GPU 0 (MIG-0)), median 40.0%, most 60.0% (GPU 0 (MIG-1))"
     )
+
+
+def visible(used: int, of: int = 8, held: float | None = 450.0) -> list[DeviceEvidence]:
+    """So many GPUs train, the others are only visible, and hold what their driver holds."""
+    train, idle = ({"mem_used_mb": mb} for mb in (30_000.0, held))
+    return [
+        device(i, *((95.0,) if i < used else (0.2,))).model_copy(update=train if i < used else idle)
+        for i in range(of)
+    ]
+
+
+def test_gpus_that_no_run_uses_are_named_and_do_not_count() -> None:
+    (found,) = across(visible(6))
+    assert text(found) == "gpu_util 95.0% on each used one; GPU 6 and GPU 7 are unused"
+    assert (found.apart, found.unknown, misleading([found])) == ((), 0, None)
+    (alone,) = across([d.model_dump(mode="json") for d in visible(1, of=3)])
+    assert text(alone) == "gpu_util 95.0% on each used one; GPU 1 and GPU 2 are unused"
+
+
+@pytest.mark.parametrize("held", [None, 9000.0])
+def test_a_gpu_that_may_hold_a_model_is_not_unused(held: float | None) -> None:
+    (found,) = across(visible(6, held=held))
+    assert (found.least.value, found.unused) == (0.2, ())
+    assert misleading([found]) is not None
+
+
+def test_a_gpu_that_one_run_uses_is_not_unused() -> None:
+    assert unused(visible(6), visible(6)) == {(6, "GPU-6"), (7, "GPU-7")}
+    assert unused(visible(6), visible(8)) == frozenset()
+    assert unused(visible(0)) == frozenset()
 
 
 def test_throttling_is_shown_in_percent() -> None:

@@ -79,6 +79,13 @@ def test_the_gpus_whose_settings_differ_are_named() -> None:
     assert differences(*sides, by_device=False)[1] == "power limit 400 W and 300 W"
 
 
+def test_parts_of_one_gpu_are_named_apart() -> None:
+    parts = tuple(GPU.model_copy(update={"index": 0, "uuid": f"MIG-{i}"}) for i in range(2))
+    capped = (parts[0], parts[1].model_copy(update={"power_limit_w": 300.0}))
+    said = differences(Surroundings(devices=parts), Surroundings(devices=capped))
+    assert said == ["power limit 400 W and 300 W (GPU 0 (MIG-1))"]
+
+
 def test_cores_tell_one_stand_in_from_another() -> None:
     four = CPU.model_copy(update={"cores": 4.0})
     found = differences(Surroundings(devices=(CPU,)), Surroundings(devices=(four,)))

@@ -20,7 +20,8 @@ class FigureAcross:
     MB, degrees Celsius.
 
     `apart` are the devices that differ from the others by the rule of outliers, the farthest first; none of
-    fewer than three. `unknown` counts the devices that lack it.
+    fewer than three. `unknown` counts the devices that lack it. `unused` are devices that no run used: they
+    are left out of the rest.
     """
 
     figure: str
@@ -29,3 +30,4 @@ class FigureAcross:
     most: DeviceValue
     apart: tuple[DeviceValue, ...] = ()
     unknown: int = 0
+    unused: tuple[DeviceValue, ...] = ()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
+
+from pydantic import ValidationError
 
 from gpudebug.core.diagnosis.ofprobe import mean
 from gpudebug.core.evidence.together import awaited_text
@@ -32,10 +35,13 @@ def signals(evidence: Sequence[Record]) -> dict[str, SignalValue | None]:
 
 
 def _shows(e: Record) -> bool:
-    """Whether power tells of every one of several devices."""
-    return e.get("working") is not None and len(e.get("devices") or ()) > 1
+    """Whether power tells of every one of several devices, and what it tells can be read."""
+    told = e.get("working") is not None and len(e.get("devices") or ()) > 1
+    return told and (not e.get("awaited") or _awaited(e) is not None)
 
 
 def _awaited(e: Record) -> AwaitedDevice | None:
-    found = e.get("awaited")
-    return AwaitedDevice.model_validate(found) if found else None
+    """None also of a record that another hand wrote, and that is none."""
+    with suppress(ValidationError):
+        return AwaitedDevice.model_validate(e.get("awaited"))
+    return None

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gpudebug.core.records import AwaitedDevice, DeviceEvidence, DeviceInfo, Evidence, Window
 from gpudebug.core.samples.awaited import awaited
 from gpudebug.core.samples.table import Sample
 from gpudebug.core.samples.window import Device
 from gpudebug.core.samples.working import WorkingShare, working
-from gpudebug.core.statistics import numbers
-from gpudebug.core.statistics.across import across, misleading
+from gpudebug.core.statistics import across, numbers
 
 MISLEADS = 0.1
 """A device is busy for so much more of the time than it works, as far as power shows."""
@@ -87,7 +86,7 @@ def awaited_text(found: AwaitedDevice) -> str:
     else:
         when = f"for {length}"
     what = "periodic work on one device" if found.every_s is not None else "they wait for it"
-    return f"GPU {found.index} {does} {when} while the others are busy at waiting power: {what}"
+    return f"{across.name(found)} {does} {when} while the others are busy at waiting power: {what}"
 
 
 def notes(evidence: Evidence) -> tuple[str, ...]:
@@ -97,8 +96,39 @@ def notes(evidence: Evidence) -> tuple[str, ...]:
     """
     found = evidence.awaited
     text = found and f"{awaited_text(found)} ({found.share:.0%} of the window)"
-    misleads = mean_misleads(evidence.utilisation, evidence.working, awaited=found is not None)
-    return tuple(note for note in (text, misleads or misleading(across(evidence.devices))) if note)
+    misleads = _by_power([evidence]) or _by_devices([evidence])
+    return tuple(note for note in (text, misleads) if note)
+
+
+def mean_hides(runs: Sequence[Any], judged_by: str | None = None) -> str | None:
+    """Why the mean utilisation of these runs misleads and what to judge by, by the utilisation of each
+    device, else by power; None if it does not, or if `judged_by`, criteria.devices, says so already.
+
+    Runs are evidence, records or their JSON. The least busy device shows an awaited one as well.
+    """
+    if judged_by == across.WORKING:
+        return None
+    if judged_by != across.LEAST:
+        return _by_devices(runs) or _by_power(runs)
+    return None if _awaited(runs) else _by_power(runs)
+
+
+def _by_power(runs: Sequence[Any]) -> str | None:
+    busy, share = (_mean([across.reader(e)(figure) for e in runs]) for figure in ("utilisation", "working"))
+    return mean_misleads(busy, share, awaited=_awaited(runs))
+
+
+def _by_devices(runs: Sequence[Any]) -> str | None:
+    return across.misleading(across.across(*(across.reader(e)("devices") or () for e in runs)))
+
+
+def _awaited(runs: Sequence[Any]) -> bool:
+    return any(across.reader(e)("awaited") for e in runs)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def mean_misleads(utilisation: float | None, share: float | None, *, awaited: bool) -> str | None:
@@ -109,6 +139,6 @@ def mean_misleads(utilisation: float | None, share: float | None, *, awaited: bo
     if utilisation is None or share is None or not (awaited or utilisation / 100 - share > MISLEADS):
         return None
     works = f"the power of work is drawn {numbers.percent(100 * share)} of the time"
-    instead = "judge by `criteria: {devices: working}` or by steps_per_s"
+    instead = f"judge by `criteria: {{devices: {across.WORKING}}}` or by steps_per_s"
     mean = f"the mean gpu_util of {numbers.percent(utilisation)}"
     return f"{mean} misleads: waiting counts as busy in it, and {works}; {instead}"

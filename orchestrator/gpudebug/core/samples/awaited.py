@@ -2,21 +2,29 @@
 
 Devices that train together end their steps together: while one idles, because its process saves, evaluates or
 loads, or works alone, the others are busy at waiting power. It is the one that does not wait. Devices that
-idle together, or that have nothing to do with each other, show no such moments.
+idle together, or that have nothing to do with each other, show no such moments. A device that idles also
+while the others work, as a desktop's, is no part of the job.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from statistics import median
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
+from statistics import StatisticsError, correlation, median
 from typing import NamedTuple
 
 from gpudebug.core.records import AwaitedDevice, Window
 from gpudebug.core.samples.table import Sample
 from gpudebug.core.samples.window import Device
-from gpudebug.core.samples.working import APART, AVERAGED_S, PowerReading, WorkingShare, power_readings
+from gpudebug.core.samples.working import (
+    APART,
+    AVERAGED_S,
+    IDLE_UTIL,
+    PowerReading,
+    WorkingShare,
+    power_readings,
+)
 
 BUSY = 75.0
 """Percent of utilisation from which the others count as busy."""
@@ -37,6 +45,12 @@ BY_CHANCE = 0.02
 REGULAR = 0.1
 """Intervals are a period if half of them lie within this part of their median."""
 FEWEST_INTERVALS = 2
+SELDOM = 0.05
+"""A device that is above `IDLE_UTIL` for at most this part of the window does all but nothing, or its driver
+averages short steps away."""
+IN_STEP = 0.5
+"""Correlation of its utilisation with the others' power from which such a device works when they do. Over
+a minute of readings that are averaged for 2 s, chance reaches it in 1 of 200 devices."""
 _ACTIVE = 1.0
 _NEAR = 0.25
 
@@ -61,14 +75,14 @@ class _BesideOthers(NamedTuple):
 
 
 class _MomentOfAll(NamedTuple):
-    """All devices at one moment, and the order of their utilisations and powers."""
+    """All devices at one moment; the last two are in ascending order."""
 
     at: float
     width: float
     utils: list[float]
     powers: list[float]
-    by_util: list[int]
-    by_power: list[int]
+    by_util: list[float]
+    by_power: list[float]
 
 
 def awaited(
@@ -102,29 +116,31 @@ def _of(
     shares: Mapping[Device, WorkingShare],
 ) -> AwaitedDevice | None:
     """When the others waited for the device at this `place`; None if they never did."""
+    if not any(_may_be_out_of_step(m, place) for m in moments):
+        return None
     ticks = [
         _BesideOthers(
             m.at,
             m.width,
             m.utils[place],
             m.powers[place],
-            _middle(m.utils, m.by_util, place),
-            _middle(m.powers, m.by_power, place),
+            _middle(m.by_util, m.utils[place]),
+            _middle(m.by_power, m.powers[place]),
         )
         for m in moments
     ]
-    if not ticks:
-        return None
     others = [d for d in shares if d != device]
     waits = median(scale.middle_w for d in others if (scale := shares[d].scale))
     own = shares[device].scale
     assert own is not None
-    idle = _idle_spells(ticks, waits)
-    works = _working_spells(ticks, waits, own.middle_w)
+    waiting = _beside_waiting(ticks, waits)
     used = math.fsum(t.util * t.width for t in ticks) / math.fsum(t.width for t in ticks)
+    if not _takes_part(ticks, waiting, used):
+        return None
+    idle = _idle_spells(ticks, waiting)
+    works = _working_spells(ticks, waits, own.middle_w)
     spells, state = (idle, "idle") if _lost(idle) >= _lost(works) else (works, "works")
-    # A device that never does anything is no part of the job.
-    if not spells or used < _ACTIVE:
+    if not spells:
         return None
     return AwaitedDevice(
         index=device[0],
@@ -136,6 +152,11 @@ def _of(
         alike=_alike([s.lost for s in spells]),
         every_s=every if (every := _period(spells, ticks)) and every > length else None,
     )
+
+
+def _may_be_out_of_step(m: _MomentOfAll, place: int) -> bool:
+    """Whether it may idle or work alone at that moment: cheaply tells that most devices never do."""
+    return m.utils[place] < IDLE_PART * m.by_util[-1] or m.by_power[0] < (1 - APART) * m.powers[place]
 
 
 def _alike(lengths: Sequence[float]) -> bool:
@@ -162,30 +183,77 @@ def _moments(devices: Sequence[Sequence[PowerReading]]) -> list[_MomentOfAll]:
                 at[i] += 1
         utils = [series[n].util or 0.0 for series, n in zip(known, at, strict=True)]
         powers = [series[n].power_w for series, n in zip(known, at, strict=True)]
-        by_util = sorted(places, key=utils.__getitem__)
-        by_power = sorted(places, key=powers.__getitem__)
-        found.append(_MomentOfAll(own.at, own.width, utils, powers, by_util, by_power))
+        found.append(_MomentOfAll(own.at, own.width, utils, powers, sorted(utils), sorted(powers)))
     return found
 
 
-def _middle(values: Sequence[float], order: Sequence[int], without: int) -> float:
-    """The median of the others."""
-    left = [i for i in order if i != without]
-    half = len(left) // 2
-    return values[left[half]] if len(left) % 2 else (values[left[half - 1]] + values[left[half]]) / 2
+def _middle(ordered: Sequence[float], without: float) -> float:
+    """The median of the others than one of this value, which is among the ordered ones."""
+    half = (len(ordered) - 1) // 2
+    upper = ordered[half + (without <= ordered[half])]
+    if len(ordered) % 2 == 0:
+        return upper
+    lower = half - 1
+    return (ordered[lower + (without <= ordered[lower])] + upper) / 2
 
 
-def _idle_spells(ticks: Sequence[_BesideOthers], waits: float) -> list[_AwaitedSpell]:
+def _idles(tick: _BesideOthers) -> bool:
+    """It idles while the others are busy."""
+    return tick.others_util >= BUSY and tick.util < IDLE_PART * tick.others_util
+
+
+def _beside_waiting(ticks: Sequence[_BesideOthers], waits: float) -> list[bool]:
+    """Whether the others are at waiting power, by the time that it is averaged over, earlier or later."""
+
+    def since(ordered: Iterable[_BesideOthers]) -> list[float]:
+        last, found = math.inf, []
+        for tick in ordered:
+            last = tick.at if tick.others_power < waits else last
+            found.append(abs(tick.at - last))
+        return found
+
+    later = reversed(since(reversed(ticks)))
+    return [min(both) <= AVERAGED_S for both in zip(since(ticks), later, strict=True)]
+
+
+def _takes_part(ticks: Sequence[_BesideOthers], waiting: Sequence[bool], used: float) -> bool:
+    """Whether the device has to do with the others' work: it does not idle for most of the time that they
+    work. If it is all but idle, and they always wait, it has to work when they do."""
+    if used < _ACTIVE:
+        return False
+    beside_work = [t for t, waits in zip(ticks, waiting, strict=True) if not waits and t.others_util >= BUSY]
+    if beside_work:
+        idle = math.fsum(t.width for t in beside_work if _idles(t))
+        return idle <= MOST_OF_IT * math.fsum(t.width for t in beside_work)
+    active = math.fsum(t.width for t in ticks if t.util > IDLE_UTIL)
+    return active > SELDOM * math.fsum(t.width for t in ticks) or _in_step(ticks)
+
+
+def _in_step(ticks: Sequence[_BesideOthers]) -> bool:
+    """Drivers average either figure over up to a second, which is made up for by averaging the other one."""
+    utils, powers = [t.util for t in ticks], [t.others_power for t in ticks]
+    over = max(1, round(AVERAGED_S / median(t.width for t in ticks)))
+    slow = _trailing(powers, over)
+    pairs = ((utils, powers), (utils, slow), (_trailing(utils, over), slow))
+    try:
+        return max(correlation(*pair) for pair in pairs) >= IN_STEP
+    except StatisticsError:  # one of them never changes
+        return False
+
+
+def _trailing(values: Sequence[float], over: int) -> list[float]:
+    """Means of so many values up to each."""
+    sums = [0.0, *accumulate(values)]
+    return [(sums[i] - sums[max(0, i - over)]) / min(i, over) for i in range(1, len(sums))]
+
+
+def _idle_spells(ticks: Sequence[_BesideOthers], waiting: Sequence[bool]) -> list[_AwaitedSpell]:
     """Where the device idles and the others are busy, at waiting power by the time that it is averaged over.
 
-    What it idles is the area between its utilisation and theirs: that stays where a driver averages it.
+    What it idles is the area between its utilisation and theirs, beside their waiting: that stays where a
+    driver averages it.
     """
-    groups = _groups([t.others_util >= BUSY and t.util < IDLE_PART * t.others_util for t in ticks])
-    held = [
-        (first, last)
-        for first, last in groups
-        if min(t.others_power for t in _until(ticks, first, ticks[last].at + AVERAGED_S)) < waits
-    ]
+    held = _groups([_idles(t) and waits for t, waits in zip(ticks, waiting, strict=True)])
     spells = []
     for n, (first, last) in enumerate(held):
         after = held[n - 1][1] + 1 if n else 0
@@ -214,15 +282,6 @@ def _working_spells(ticks: Sequence[_BesideOthers], waits: float, works: float) 
         _AwaitedSpell(start := ticks[first].at - ticks[first].width, end := ticks[last].at, end - start)
         for first, last in found
     ]
-
-
-def _until(ticks: Sequence[_BesideOthers], first: int, end: float) -> list[_BesideOthers]:
-    found = [ticks[first]]
-    for tick in ticks[first + 1 :]:
-        if tick.at > end:
-            break
-        found.append(tick)
-    return found
 
 
 def _groups(flags: Sequence[bool]) -> list[tuple[int, int]]:

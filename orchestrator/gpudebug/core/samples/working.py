@@ -158,13 +158,14 @@ def working(
     inside = {device: power_readings(own, window) for device, own in rows.items()}
     model = {device: (names or {}).get(device, "") for device in rows}
     groups = {name: [d for d in rows if model[d] == name] for name in model.values()}
+    idle = {name: _idle(group, inside, rows) for name, group in groups.items()}
     splits = {d: levels(own) for d, own in inside.items() if len(own) >= MIN_READINGS}
     return {
         device: _share(
             inside[device],
             splits.get(device),
             [split for d in groups[model[device]] if (split := splits.get(d)) and split.two],
-            _idle([device, *groups[model[device]]], inside, rows),
+            idle[model[device]].get(device),
             (limits or {}).get(device),
         )
         for device in rows
@@ -230,15 +231,17 @@ def _idle(
     devices: Sequence[Device],
     inside: Mapping[Device, Sequence[PowerReading]],
     rows: Mapping[Device, Sequence[Sample]],
-) -> IdlePower | None:
-    """Of the first device that idled in the window, else of the first that ever did."""
-    for device in devices:
-        if (power := _idle_power(inside[device])) is not None:
-            return IdlePower(power, beside=True)
-    for device in devices:
-        if (power := _idle_power(power_readings(rows[device], None))) is not None:
-            return IdlePower(power, beside=False)
-    return None
+) -> dict[Device, IdlePower]:
+    """For each device of one model: its own in the window, else of the first that idled there, else its own
+    at any time, else of the first that ever did. Empty if none ever did."""
+    beside = {d: IdlePower(w, beside=True) for d in devices if (w := _idle_power(inside[d])) is not None}
+    known = beside or {
+        d: IdlePower(w, beside=False)
+        for d in devices
+        if (w := _idle_power(power_readings(rows[d], None))) is not None
+    }
+    first = next(iter(known.values()), None)
+    return {d: known.get(d, first) for d in devices} if first is not None else {}
 
 
 def _idle_power(readings: Sequence[PowerReading]) -> float | None:

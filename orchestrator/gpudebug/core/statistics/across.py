@@ -22,6 +22,12 @@ _SHARE = 0.10
 FEWEST = 3
 MISLEADING = 10.0
 """Points of utilisation between the least and the most busy device, beyond which their mean misleads."""
+UNUSED_UTIL = 1.0
+"""Percent up to which a device does nothing: a driver's own queries show as less."""
+UNUSED_MB = 700.0
+"""A driver holds up to 0.6 GB of a large GPU that no process uses; a training's context adds as much."""
+LEAST, WORKING = "least", "working"
+"""What `criteria.devices` has utilisation judged by, if not by the mean."""
 _NAMED = 3
 
 
@@ -50,8 +56,24 @@ def across(*runs: Sequence[Any]) -> tuple[FigureAcross, ...]:
 
     A run is the devices of its evidence, records or their JSON; of several runs a device has its mean.
     """
-    found = (_figure_across(name, _values(name, runs), count) for name in FIGURES for count in [_count(runs)])
+    count, idle = _count(runs), unused(*runs)
+    found = (_figure_across(name, _values(name, runs), count, idle) for name in FIGURES)
     return tuple(one for one in found if one is not None)
+
+
+def unused(*runs: Sequence[Any]) -> frozenset[DeviceKey]:
+    """The devices that nothing used in any of these runs: visible, below 1 % busy, and next to no memory.
+
+    One whose memory is unknown may hold a model that waits. Where none is used, none is unused beside it.
+    """
+    seen: dict[DeviceKey, list[bool]] = {}
+    for device in (one for run in runs for one in run):
+        get = reader(device)
+        util, held = _value(get("gpu_util"), "gpu_util"), _value(get("mem_used_mb"), "mem_used_mb")
+        idle = util is not None and held is not None and util < UNUSED_UTIL and held <= UNUSED_MB
+        seen.setdefault(key_of(device), []).append(idle)
+    found = frozenset(key for key, idle in seen.items() if all(idle))
+    return found if len(found) < len(seen) else frozenset()
 
 
 def outliers(values: Sequence[float], floor: float | None = None) -> list[int]:
@@ -82,25 +104,35 @@ def text(found: FigureAcross) -> str:
     ends = f"least {least} ({name(found.least)})", f"most {most} ({name(found.most)})"
     parts = [ends[0], f"median {middle}", ends[1]]
     if found.least.value == found.most.value:
-        parts = [f"{least} on each"]
+        parts = [f"{least} on each{' used one' if found.unused else ''}"]
     if found.unknown:
         parts.append(f"{found.unknown} unknown")
     return f"{kind.label} {', '.join(parts)}{apart_text(found)}"
 
 
 def apart_text(found: FigureAcross) -> str:
-    """`; GPU 0 is apart`, or nothing."""
-    if not found.apart:
-        return ""
-    names = [name(one) for one in found.apart[:_NAMED]]
-    more = len(found.apart) - len(names)
-    shown = f"{', '.join(names)} and {more} more" if more else " and ".join(names)
-    return f"; {shown} {'is' if len(found.apart) == 1 else 'are'} apart"
+    """`; GPU 0 is apart`, or nothing; beside the utilisation also which devices are unused."""
+    apart = f"; {_those(found.apart)} apart" if found.apart else ""
+    idle = found.unused if found.figure == "gpu_util" else ()
+    return apart + (f"; {_those(idle)} unused" if idle else "")
+
+
+def _those(devices: Sequence[DeviceValue]) -> str:
+    """`GPU 0 is`, `GPU 0 and GPU 1 are`."""
+    names = [name(one) for one in devices[:_NAMED]]
+    more = len(devices) - len(names)
+    first = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    shown = f"{', '.join(names)} and {more} more" if more else first
+    return f"{shown} {'is' if len(devices) == 1 else 'are'}"
 
 
 def name(device: Any) -> str:
-    """`GPU 3`: of a MIG device, whose index is its GPU's, with its own UUID."""
-    return f"GPU {device.index}" + (f" ({device.uuid})" if device.uuid.startswith("MIG-") else "")
+    """`GPU 3`, of a record or its JSON: of a MIG device, whose index is its GPU's, with its own UUID."""
+    get = reader(device)
+    uuid = str(get("uuid") or "")
+    if uuid == "CPU":
+        return "CPU stand-in"
+    return f"GPU {get('index')}" + (f" ({uuid})" if uuid.startswith("MIG-") else "")
 
 
 def misleading(figures: Sequence[FigureAcross]) -> str | None:
@@ -111,36 +143,36 @@ def misleading(figures: Sequence[FigureAcross]) -> str | None:
     return (
         f"the mean over GPUs misleads: {name(found.least)} is busy {found.least.value:.1f}% of the time, "
         f"{name(found.most)} {found.most.value:.1f}%, and a GPU that waits for another in a collective "
-        "counts as busy: judge by the least busy one (criteria: {devices: least} in gpudebug.yaml) or by "
-        "steps_per_s"
+        f"counts as busy: judge by the least busy one (criteria: {{devices: {LEAST}}} in gpudebug.yaml) "
+        "or by steps_per_s"
     )
 
 
-_Key = tuple[int, str]
+DeviceKey = tuple[int, str]
 
 
 def _count(runs: Sequence[Sequence[Any]]) -> int:
-    return len({_key(device) for run in runs for device in run})
+    return len({key_of(device) for run in runs for device in run})
 
 
-def _key(device: Any) -> _Key:
-    get = _reader(device)
+def key_of(device: Any) -> DeviceKey:
+    get = reader(device)
     index = get("index")
     return index if isinstance(index, int) else 0, str(get("uuid") or "")
 
 
-def _reader(device: Any) -> Callable[[str], Any]:
+def reader(device: Any) -> Callable[[str], Any]:
     if isinstance(device, Mapping):
         return device.get
     return lambda key: getattr(device, key, None)
 
 
-def _values(figure: str, runs: Sequence[Sequence[Any]]) -> dict[_Key, float]:
+def _values(figure: str, runs: Sequence[Sequence[Any]]) -> dict[DeviceKey, float]:
     """The figure of each device that has it in every run that it is in."""
-    seen: dict[_Key, list[float | None]] = {}
+    seen: dict[DeviceKey, list[float | None]] = {}
     for run in runs:
         for device in run:
-            seen.setdefault(_key(device), []).append(_value(_reader(device)(figure), figure))
+            seen.setdefault(key_of(device), []).append(_value(reader(device)(figure), figure))
     return {
         key: math.fsum(known) / len(known)
         for key, values in seen.items()
@@ -157,10 +189,15 @@ def _value(found: Any, figure: str) -> float | None:
     return 100.0 * mean if figure == "throttled" else float(mean)
 
 
-def _figure_across(figure: str, values: Mapping[_Key, float], count: int) -> FigureAcross | None:
+def _figure_across(
+    figure: str, values: Mapping[DeviceKey, float], count: int, idle: frozenset[DeviceKey]
+) -> FigureAcross | None:
     if len(values) < 2:
         return None
-    devices = [DeviceValue(index=k[0], uuid=k[1], value=round(v, 2)) for k, v in values.items()]
+    found = {key: DeviceValue(index=key[0], uuid=key[1], value=round(v, 2)) for key, v in values.items()}
+    devices = [device for key, device in found.items() if key not in idle]
+    if not devices:
+        return None
     apart = outliers([d.value for d in devices], FIGURES[figure].floor)
     return FigureAcross(
         figure=figure,
@@ -168,5 +205,6 @@ def _figure_across(figure: str, values: Mapping[_Key, float], count: int) -> Fig
         median=median(d.value for d in devices),
         most=max(devices, key=lambda d: d.value),
         apart=tuple(devices[i] for i in apart),
-        unknown=count - len(devices),
+        unknown=count - len(found),
+        unused=tuple(device for key, device in found.items() if key in idle),
     )

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from gpudebug.core.campaign.headroom import above_target
 from gpudebug.core.evidence.together import mean_misleads
-from gpudebug.core.statistics.across import across, misleading
+from gpudebug.core.statistics.across import LEAST, WORKING, across, misleading
 from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.verdict.gates.devices import LEAST, WORKING
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.judged import Facts, judged, mean_of
 

@@ -9,6 +9,7 @@ from gpudebug.core.change import intervention as interventions
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.records import DeviceInfo, RunRecord
 from gpudebug.core.redaction.alike import alike
+from gpudebug.core.statistics.across import name
 from gpudebug.edges import host, launcher
 
 _NAMED = 5
@@ -136,15 +137,15 @@ def _packages(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
 def _devices(before: tuple[DeviceInfo, ...], after: tuple[DeviceInfo, ...], by_device: bool) -> list[str]:
     if [(d.uuid, d.cores) for d in before] != [(d.uuid, d.cores) for d in after]:
         return [f"device {_shown(before)} and {_shown(after)}"]
-    found: dict[str, list[int]] = {}
-    for name, key in _SETTINGS:
+    found: dict[str, list[str]] = {}
+    for what, key in _SETTINGS:
         for one, other in zip(before, after, strict=True):
             old, new = getattr(one, key), getattr(other, key)
             if None not in (old, new) and old != new:
-                text = f"{name} {_setting(one, key)} and {_setting(other, key)}"
-                found.setdefault(text, []).append(one.index)
+                text = f"{what} {_setting(one, key)} and {_setting(other, key)}"
+                found.setdefault(text, []).append(name(one))
     of_some = {text: by_device and len(where) < len(before) for text, where in found.items()}
-    shown = [f"{text} ({_gpus(where)})" if of_some[text] else text for text, where in found.items()]
+    shown = [f"{text} ({', '.join(where)})" if of_some[text] else text for text, where in found.items()]
     return shown[:_NAMED]
 
 
@@ -154,10 +155,6 @@ _SETTINGS = (
     ("power limit", "power_limit_w"),
     ("link", "link"),
 )
-
-
-def _gpus(indices: list[int]) -> str:
-    return ", ".join(f"GPU {index}" for index in indices)
 
 
 def _setting(device: DeviceInfo, key: str) -> str:

@@ -31,10 +31,11 @@ from gpudebug.core.answers.work import WorkFigure
 from gpudebug.core.campaign import decide
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.campaign.order import NO_DIAGNOSIS, HypothesisOrder, ordered
+from gpudebug.core.evidence.together import mean_hides
 from gpudebug.core.progress import claims
 from gpudebug.core.progress.entries import LEFT_OUT
 from gpudebug.core.statistics import learning_units, numbers
-from gpudebug.core.statistics.across import across, misleading
+from gpudebug.core.statistics.across import across
 from gpudebug.core.statistics.metrics import GPU_UTIL
 from gpudebug.core.statistics.work_units import pick, recorded
 from gpudebug.core.words import VERDICTS, Status, Trend
@@ -229,8 +230,8 @@ def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
     unit = work.unit if work is not None else None
     room = no_room(loaded.campaign, float(loaded.config.criteria.success), figure, unit)
     found = [room] if room is not None else []
-    unlike = misleading(across(*(e.get("devices") or () for e in baseline.evidence)))
-    found += [unlike] if unlike is not None and loaded.metric.points else []
+    hides = mean_hides(baseline.evidence, loaded.config.criteria.devices)
+    found += [hides] if hides is not None and loaded.metric.points else []
     learns = any(one.get("metric") == "reward" for e in baseline.evidence for one in e.get("learning") or ())
     if loaded.config.criteria.loss != "any" and not learns:
         found += [e["loss"]["advice"] for e in baseline.evidence if (e.get("loss") or {}).get("advice")]

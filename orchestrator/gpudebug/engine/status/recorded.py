@@ -156,7 +156,8 @@ def _baseline(row: dict[str, Any] | None) -> BaselineRow | None:
 
 def _figure(row: dict[str, Any]) -> FigureAcross:
     ends = {end: DeviceValue(**row[end]) for end in ("least", "most")}
-    return FigureAcross(**{**row, **ends, "apart": tuple(DeviceValue(**one) for one in row["apart"])})
+    lists = {key: tuple(DeviceValue(**one) for one in row.get(key, ())) for key in ("apart", "unused")}
+    return FigureAcross(**{**row, **ends, **lists})
 
 
 def _hypothesis(row: dict[str, Any]) -> HypothesisRow:

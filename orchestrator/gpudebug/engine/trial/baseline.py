@@ -11,9 +11,10 @@ from gpudebug.core.answers.next import RecordedBaseline
 from gpudebug.core.answers.work import WorkFigure
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.errors import GitError
+from gpudebug.core.evidence.together import mean_hides
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics import intervals, numbers
-from gpudebug.core.statistics.across import across, misleading
+from gpudebug.core.statistics.across import across
 from gpudebug.core.statistics.learning_units import judged_by
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict import learning
@@ -321,8 +322,8 @@ def advice(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
     lines = _without_work([m.evidence for m in runs], loaded.config.work)
     lines += _without_room(loaded, role, runs)
     metric = loaded.metric
-    unlike = misleading(across(*(m.evidence.devices for m in runs)))
-    lines += [unlike] if unlike is not None and metric.points else []
+    hides = mean_hides([m.evidence for m in runs], loaded.config.criteria.devices)
+    lines += [hides] if hides is not None and metric.points else []
     without = next((m.evidence for m in runs if not metric.points and metric.value(m.evidence) is None), None)
     if without is not None and (without.window is not None or metric.latency):
         lines.append(f"run {without.run} did not yield {metric.name}: {metric.absent(without)}")

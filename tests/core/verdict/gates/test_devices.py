@@ -51,6 +51,19 @@ def test_the_least_of_devices_one_of_which_is_unknown_is_unknown() -> None:
     assert before.utilisation is None
 
 
+def test_gpus_that_no_run_of_either_side_uses_are_not_the_least() -> None:
+    def with_unused(least: float) -> Evidence:
+        e = ranks(least, 95, 5.0)
+        idle = Spread(mean=0, p5=0, p50=0, p95=0)
+        last = e.devices[3].model_copy(update={"gpu_util": idle, "mem_used_mb": 400.0})
+        return e.model_copy(update={"devices": (*e.devices[:3], last)})
+
+    (before,), (after,) = on_devices("least", [with_unused(30)], [with_unused(90)])
+    assert (before.utilisation, after.utilisation) == (30, 90)
+    (before,), (after,) = on_devices("least", [with_unused(30)], [ranks(90, 95, 5.0)])
+    assert (before.utilisation, after.utilisation) == (0, 90)
+
+
 def test_the_mean_is_as_it_was_measured() -> None:
     assert on_devices(None, BEFORE, AFTER) == (tuple(BEFORE), tuple(AFTER))
 

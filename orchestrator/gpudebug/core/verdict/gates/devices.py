@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from gpudebug.core.records import DeviceEvidence, Evidence
 from gpudebug.core.samples.working import AVERAGED_S, PowerScale
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.across import LEAST, WORKING, DeviceKey, key_of, unused
 
-LEAST, WORKING = "least", "working"
 SHOWN = {
     LEAST: "that of the least busy GPU of each run",
     WORKING: "the working share of the GPUs, in percent",
 }
 _NO_POWER = "power does not show when it works"
 
-_Scales = dict[tuple[int, str], PowerScale]
+_Scales = dict[DeviceKey, PowerScale]
 
 
 def on_devices(
@@ -24,10 +24,12 @@ def on_devices(
 ) -> tuple[tuple[Evidence, ...], tuple[Evidence, ...]]:
     """Both sides with `utilisation` as `criteria.devices` has it; None is the mean, as it was measured.
 
-    A run without the figure has none, with the reason at its devices.
+    A run without the figure has none, with the reason at its devices. A device that no run of either side
+    uses is not the least busy one.
     """
     if devices == LEAST:
-        return tuple(map(_least, before)), tuple(map(_least, after))
+        idle = unused(*(e.devices for e in (*before, *after)))
+        return tuple(_least(e, idle) for e in before), tuple(_least(e, idle) for e in after)
     if devices == WORKING:
         runs = (*before, *after)
         scales = _scales(runs)
@@ -56,9 +58,10 @@ def judged_text(devices: str | None, runs: Sequence[Evidence]) -> list[str]:
     return [f"utilisation is judged by {SHOWN[devices]}: {mean} (criteria.devices)"]
 
 
-def _least(e: Evidence) -> Evidence:
+def _least(e: Evidence, idle: frozenset[DeviceKey]) -> Evidence:
     """Of a run in which a device is unknown nothing is known: it may be the least busy one."""
-    known = [(d.gpu_util.mean, d.standard_error) for d in e.devices if d.gpu_util is not None]
+    used = [d for d in e.devices if key_of(d) not in idle]
+    known = [(d.gpu_util.mean, d.standard_error) for d in used if d.gpu_util is not None]
     if e.utilisation is None or not known:
         return e
     mean, error = min(known, key=lambda one: one[0])
@@ -78,7 +81,7 @@ def _working(e: Evidence, scales: _Scales) -> Evidence:
 
 def _share_error(e: Evidence, scales: _Scales) -> float:
     """Standard error of the working share: the mean of the devices', which train together and vary alike."""
-    errors = [_power_error(e, d) / scales[_key(d)].span_w for d in e.devices if _key(d) in scales]
+    errors = [_power_error(e, d) / scales[key_of(d)].span_w for d in e.devices if key_of(d) in scales]
     return math.fsum(errors) / len(errors)
 
 
@@ -111,8 +114,8 @@ def _scales(runs: Sequence[Evidence]) -> _Scales:
     for device in (d for e in runs for d in e.devices):
         if device.waiting_w is None or device.working_w is None:
             continue
-        found = scales.get(_key(device), PowerScale(device.waiting_w, device.working_w))
-        scales[_key(device)] = PowerScale(
+        found = scales.get(key_of(device), PowerScale(device.waiting_w, device.working_w))
+        scales[key_of(device)] = PowerScale(
             min(found.waiting_w, device.waiting_w), max(found.working_w, device.working_w)
         )
     return scales
@@ -122,10 +125,6 @@ def _share(e: Evidence, scales: _Scales) -> float | None:
     shares = [
         scale.share(d.power_w.mean)
         for d in e.devices
-        if d.power_w is not None and d.working is not None and (scale := scales.get(_key(d)))
+        if d.power_w is not None and d.working is not None and (scale := scales.get(key_of(d)))
     ]
     return math.fsum(shares) / len(shares) if shares and len(shares) == len(e.devices) else None
-
-
-def _key(device: DeviceEvidence) -> tuple[int, str]:
-    return device.index, device.uuid
