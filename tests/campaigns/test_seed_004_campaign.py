@@ -111,6 +111,6 @@ def test_seed_004_from_its_command_to_its_progress_file(campaign: Campaign) -> N
         assert f"### Hypothesis {number}: {title}" in text
     assert not any("FileExistsError" in log for log in campaign.logs("*"))
 
-    assert (codec["status"], workers["status"]) == ("REJECTED", "VALIDATED")
+    assert (codec["status"], workers["status"]) == ("REJECTED", "VALIDATED"), text
     assert abs(codec["delta_pp"]) < 10
     assert workers["delta_pp"] >= 20

@@ -19,7 +19,7 @@ args = parser.parse_args()
 print(args, flush=True)
 for step in range(1, args.steps + 1):
     time.sleep(args.wait)
-    end = time.perf_counter() + 0.002
+    end = time.perf_counter() + 0.0003
     while time.perf_counter() < end:
         pass
     print(f"step {step}/{args.steps} loss {0.2 + 20 / (step + 5):.4f}", flush=True)
