@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.campaigns import killed_at_the_end
 from tests.support.jobs import running, until
 
 from gpudebug.edges.attach import processes
@@ -115,3 +116,10 @@ def test_a_number_of_a_container_leads_to_the_process(tmp_path: Path) -> None:
     finally:
         job.kill()
         job.communicate()
+
+
+def test_a_program_that_was_started_this_moment_has_its_words() -> None:
+    for _ in range(60):
+        with killed_at_the_end(subprocess.Popen(["sleep", "60"])) as process:
+            found = processes.read(process.pid)
+        assert found is not None and found.argv == ("sleep", "60")

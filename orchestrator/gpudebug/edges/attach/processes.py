@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import NamedTuple
@@ -14,6 +15,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MB = 2**20
 _MOST_BYTES = 1 << 20
 _DEEPEST = 64
+# A program that is being started has its name a moment before its words.
+_BEGINS_S = 0.01
 # The PID namespace that the kernel starts in (PROC_PID_INIT_INO, include/linux/proc_ns.h).
 _FIRST_NAMESPACE = "pid:[4026531836]"
 _PTRACE = 19
@@ -62,11 +65,11 @@ def read(pid: int) -> ForeignProcess | None:
     try:
         text = _file(pid, "stat").decode("utf-8", "replace")
         uid = os.stat(f"/proc/{pid}").st_uid
-        words = _file(pid, "cmdline").decode("utf-8", "surrogateescape")
+        # The name may hold spaces and brackets; the last bracket ends it. Fields: proc(5).
+        name, fields = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
+        words = _command(pid, has_memory=int(fields[20]) > 0)
     except OSError:
         return None
-    # The name may hold spaces and brackets; the last bracket ends it. Fields: proc(5).
-    name, fields = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
     owner = _owner(pid)
     return ForeignProcess(
         pid=pid,
@@ -79,6 +82,15 @@ def read(pid: int) -> ForeignProcess | None:
         cpu_s=(int(fields[11]) + int(fields[12])) / _TICKS,
         threads=int(fields[17]),
     )
+
+
+def _command(pid: int, *, has_memory: bool) -> str:
+    """The words of its command line; a thread of the kernel and a zombie have neither words nor memory."""
+    words = _file(pid, "cmdline")
+    if not words and has_memory:
+        time.sleep(_BEGINS_S)
+        words = _file(pid, "cmdline")
+    return words.decode("utf-8", "surrogateescape")
 
 
 def _owner(pid: int) -> int | None:

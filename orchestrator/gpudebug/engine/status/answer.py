@@ -31,7 +31,6 @@ from gpudebug.core.answers.work import WorkFigure
 from gpudebug.core.campaign import decide
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.campaign.order import NO_DIAGNOSIS, HypothesisOrder, ordered
-from gpudebug.core.evidence.together import mean_hides
 from gpudebug.core.progress import claims
 from gpudebug.core.progress.entries import LEFT_OUT
 from gpudebug.core.statistics import learning_units, numbers
@@ -230,8 +229,7 @@ def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
     unit = work.unit if work is not None else None
     room = no_room(loaded.campaign, float(loaded.config.criteria.success), figure, unit)
     found = [room] if room is not None else []
-    hides = mean_hides(baseline.evidence, loaded.config.criteria.devices)
-    found += [hides] if hides is not None and loaded.metric.points else []
+    found += _hidden(loaded, baseline)
     learns = any(one.get("metric") == "reward" for e in baseline.evidence for one in e.get("learning") or ())
     if loaded.config.criteria.loss != "any" and not learns:
         found += [e["loss"]["advice"] for e in baseline.evidence if (e.get("loss") or {}).get("advice")]
@@ -239,6 +237,18 @@ def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
     left = entry.fields.get(LEFT_OUT) if entry is not None else None
     found += [f"{LEFT_OUT}: {left}"] if left else []
     return list(dict.fromkeys(found))
+
+
+def _hidden(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
+    """What the mean utilisation over devices hides, if the campaign is judged by utilisation."""
+    told = [e for e in baseline.evidence if len(e.get("devices") or ()) > 1 or e.get("working") is not None]
+    if not told or not loaded.metric.points:
+        return []
+    # One device without power has nothing to hide, and `status` is to start fast.
+    from gpudebug.core.evidence.together import mean_hides
+
+    hides = mean_hides(baseline.evidence, loaded.config.criteria.devices)
+    return [hides] if hides is not None else []
 
 
 def _hypothesis(loaded: Loaded, entry: Any, made: Sequence[Mapping[str, Any]]) -> HypothesisRow:
