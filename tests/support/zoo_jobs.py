@@ -113,19 +113,24 @@ def loader_workers(stage: Stage) -> None:
     stage.wait_for(7)
 
 
-def respawner(stage: Stage) -> None:
+def respawner(stage: Stage, link_s: float = 0.01) -> None:
     """A chain: each link forks the next and exits."""
 
     def link() -> None:
         os.setsid()
         end = time.monotonic() + LIFE_S
         while time.monotonic() < end:
-            time.sleep(0.01)
+            time.sleep(link_s)
             if os.fork():
                 os._exit(0)
 
     stage.child(link)
     stage.wait_for(2)
+
+
+def quick_respawner(stage: Stage) -> None:
+    """A chain that a look at the process table rarely sees."""
+    respawner(stage, link_s=0.0)
 
 
 def watch_each_other(stage: Stage) -> None:
@@ -282,7 +287,7 @@ def main() -> None:
     name, mode, folder = sys.argv[1:4]
     stage = Stage(Path(folder))
     stage.note()
-    JOBS[name](stage)
+    (quick_respawner if name == quick_respawner.__name__ else JOBS[name])(stage)
     stage.ready()
     if mode == "stay":
         if name == "stopped":

@@ -53,6 +53,14 @@ def test_leader_ends_and_others_stay(tmp_path: Path, cgroup: str) -> None:
         assert results["loader_workers"]["leaked"] == 6
 
 
+def test_a_chain_that_looks_miss_is_counted_all_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "quick_respawner"
+    with nobody_left([folder]):
+        driver = Driver(spec_for(job_argv("quick_respawner", "leave", folder), folder, cgroup="off"))
+        result = finish({"quick_respawner": driver})["quick_respawner"]
+        assert (result["outcome"], result["leaked"] > 0) == ("COMPLETED", True)
+
+
 def test_time_out(tmp_path: Path) -> None:
     with nobody_left(folders(tmp_path)):
         results = finish(start(tmp_path, "stay", cgroup="off", timeout=2.0))

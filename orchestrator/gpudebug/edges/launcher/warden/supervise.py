@@ -60,6 +60,7 @@ class Warden(ServedRun):
         self.quiet_since = 0.0
         self.ladder: str | None = None
         self.leaked: set[tuple[int, int]] = set()
+        self.overlooked = False
         self.unkillable: list[int] = []
         self.childless = True
         self.phase: Callable[[float], float | None] | None = self.preparing
@@ -67,6 +68,7 @@ class Warden(ServedRun):
         self._wake = wake
         self._told: int | None = None
         self._answer: bytes | None = None
+        self._struck = False
         self._step = 0
         self._until = 0.0
         self._give_up_at: float | None = None
@@ -300,7 +302,8 @@ class Warden(ServedRun):
         if self.sampler is not None:
             self.sampler.retire()
         left = [proc for proc in self.tree.members(self.spared()) if proc.alive]
-        if not left:
+        gone = self.childless if self.overlooked else not left
+        if gone:
             return self.enter(self.closing)
         if self.hurry:
             return self.enter(self.killing)
@@ -314,8 +317,9 @@ class Warden(ServedRun):
             self._give_up_at = now + self.spec["give_up"]
         if self.sampler is not None:
             self.sampler.retire()
+        self._struck = True
         struck = self.tree.strike(self.spared())
-        if self.leaked:
+        if self.leaked or self.overlooked:
             self.leaked.update(proc.key for proc in struck)
         self.reap()
         left = [proc for proc in self.tree.members(self.spared()) if proc.alive]
@@ -334,7 +338,11 @@ class Warden(ServedRun):
             return self.close_sampler(self.sampler, now)
         self.reap()
         if not self.childless and now < self._give_up_at:
-            return self.enter(self.killing)
+            if self._struck:
+                return self.enter(self.killing)
+            # Processes that fork and exit can slip through a look at the table, but not out of our children.
+            self.overlooked, self._give_up_at = True, None
+            return self.enter(self.grace)
         if not self.childless and not self.unkillable:
             self.unkillable = [proc.pid for proc in self.tree.members() if proc.alive]
         if self.tree.cgroup is not None and not self.tree.cgroup.remove() and now < self._give_up_at:
