@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from gpudebug.core.campaign.decide import DEFAULT_TARGET, Campaign, goal
-from gpudebug.core.words import WorkName
+from gpudebug.core.statistics.work_units import rate_for
 
 FULL = 100.0
 
 
 def no_room(
-    campaign: Campaign, success: float, utilisation: float | None, unit: str | None = None
+    campaign: Campaign,
+    success: float,
+    utilisation: float | None,
+    unit: str | None = None,
+    busy: str | None = None,
 ) -> str | None:
     """Why utilisation cannot show a success of so many points; None if it can, or is not the metric.
 
-    `utilisation` is the baseline's in percent, None if it is not known; `unit` what it counts as work.
+    `utilisation` is the baseline's in percent, None if it is not known; `unit` what it counts as work; `busy`
+    what it counts as the device's work and is none.
     """
     if not campaign.metric.points or utilisation is None:
         return None
+    instead = f"set metric: {rate_for(unit)} in gpudebug.yaml"
+    if busy is not None:
+        return f"utilisation cannot show that less of it is done: {busy}; {instead}"
     target = goal(campaign)
     target = DEFAULT_TARGET if target is None else target
     if utilisation <= target - success:
         return None
-    other = unit is not None and unit != WorkName.OPTIMIZER_STEPS
-    instead = f"set metric: {f'work_per_s ({unit})' if other else 'steps_per_s'} in gpudebug.yaml"
     asked = f"criteria.success asks for {success:g} points"
     if utilisation + success > FULL:
         left = f"the baseline is at {utilisation:.1f}%, and {asked} more"

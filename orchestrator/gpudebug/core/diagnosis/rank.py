@@ -108,7 +108,7 @@ def shown(causes: Iterable[Cause], facts: DiagnosisFacts) -> dict[str, str]:
 def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float, full: bool) -> Ranked:
     cause, signals = scored.cause, facts.signals
     util = number(signals.get("gpu_util"))
-    shows = not full and (cause.waits or signals.get("device_stand_in") is False)
+    shows = not full and (signals.get("device_stand_in") is False or _idles(scored, facts))
     pro = _said([t for t in scored.signs if t.true and t.factor > 1], facts)
     contra = _but([t for t in scored.signs if t.factor < 1], facts, pro)
     contra = contra or _but([t for t in scored.signs if t.shared], facts, pro)
@@ -126,6 +126,14 @@ def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float, full: boo
         speaks_against=tuple(dict.fromkeys(contra.values()))[:1],
         line=code_lines.line_of(cause, scored.signs, facts),
     )
+
+
+def _idles(scored: Scored, facts: DiagnosisFacts) -> bool:
+    """Whether the CPU that stands in for a GPU is idle for most of what the cause takes, not busy with it."""
+    waiting = number(facts.signals.get("waiting_share"))
+    if not scored.cause.waits or waiting is None or scored.exposed is None:
+        return scored.cause.waits
+    return waiting >= scored.exposed / 2
 
 
 def _said(signs: Sequence[WeighedSign], facts: DiagnosisFacts) -> dict[object, str]:

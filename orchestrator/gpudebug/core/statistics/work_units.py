@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpudebug.core.words import LOG
+from gpudebug.core.words import LOG, WorkName
 
 AUTO = "auto"
 
@@ -59,3 +59,8 @@ def recorded(evidence: Mapping[str, Any]) -> list[CountedRate]:
 def text(unit: str, source: str, chosen: bool = True) -> str:
     """`environment steps, from total_timesteps`; marked if a person has set it."""
     return f"{unit}, from {source}" + ("" if chosen else " (set)")
+
+
+def rate_for(unit: str | None) -> str:
+    """The metric that counts what gets done, of a baseline that counts `unit` as work."""
+    return f"work_per_s ({unit})" if unit not in {None, WorkName.OPTIMIZER_STEPS} else "steps_per_s"

@@ -18,6 +18,7 @@ from gpudebug.core.verdict.gates import (
     load_unknown,
     measure,
     share_seen,
+    stand_in,
 )
 from gpudebug.core.verdict.gates.also import PREFIX
 from gpudebug.core.verdict.gates.early import SHORTEST_S
@@ -83,6 +84,10 @@ def next_step(
     if "delta" in unknown:
         if held_up.hides_delta(case):
             return _in_turn(case, setting, after)
+        if stand_in.hides_delta(case):
+            # No run would decide the delta; what got done may still show that there was nothing to hide.
+            more = trial_left and not stand_in.is_faster(case)
+            return _alternating(case, NextRun.TRIAL, beside) if more else NextRun.DONE
         # Whatever else is unknown: a delta that is decided to be too small rejects.
         return _alternating(case, _narrow(case, beside), beside)
     open_ = {name for name in unknown if not name.startswith(PREFIX)}

@@ -31,6 +31,7 @@ from gpudebug.core.answers.work import WorkFigure
 from gpudebug.core.campaign import decide
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.campaign.order import NO_DIAGNOSIS, HypothesisOrder, ordered
+from gpudebug.core.inside.stacks.own_work import counted_as_busy
 from gpudebug.core.progress import claims
 from gpudebug.core.progress.entries import LEFT_OUT
 from gpudebug.core.statistics import learning_units, numbers
@@ -227,7 +228,8 @@ def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
     figure = baseline.figure(loaded.metric) if loaded.metric.points and baseline.role == "workload" else None
     work = _work(loaded, baseline)
     unit = work.unit if work is not None else None
-    room = no_room(loaded.campaign, float(loaded.config.criteria.success), figure, unit)
+    busy = counted_as_busy(baseline.evidence)
+    room = no_room(loaded.campaign, float(loaded.config.criteria.success), figure, unit, busy)
     found = [room] if room is not None else []
     found += _hidden(loaded, baseline)
     learns = any(one.get("metric") == "reward" for e in baseline.evidence for one in e.get("learning") or ())

@@ -12,6 +12,7 @@ from gpudebug.core.answers.work import WorkFigure
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.errors import GitError
 from gpudebug.core.evidence.together import mean_hides
+from gpudebug.core.inside.stacks.own_work import counted_as_busy
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics import intervals, numbers
 from gpudebug.core.statistics.across import across
@@ -361,7 +362,8 @@ def no_room_for(loaded: Loaded, runs: Sequence[Evidence]) -> str | None:
     figure = judged_mean(loaded.config.criteria.devices, runs)
     unit = choose(runs, loaded.config.work)
     name = unit.unit if unit is not None and unit.source else None
-    return no_room(loaded.campaign, float(loaded.config.criteria.success), figure, name)
+    success = float(loaded.config.criteria.success)
+    return no_room(loaded.campaign, success, figure, name, counted_as_busy(runs))
 
 
 def answer(

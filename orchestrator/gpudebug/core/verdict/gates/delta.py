@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import JOULES
-from gpudebug.core.verdict.gates import held_up
+from gpudebug.core.verdict.gates import held_up, stand_in
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.verdict.gates.early import is_hopeless
 from gpudebug.core.verdict.gates.enough import short_window
@@ -33,6 +33,8 @@ def delta_gate(case: TrialCase) -> Gate:
     if held_up.hides_delta(case):
         return gate.model_copy(update={"note": held_up.text(case)})
     if held_up.too_small(case.delta, c.failure, c.success):
+        if stand_in.hides_delta(case):
+            return gate.model_copy(update={"note": stand_in.text(case)})
         if case.metric.by_steps and (why := case.larger_steps_unseen):
             return gate.model_copy(update={"note": why})
         return gate.model_copy(update={"result": Result.FAIL})

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from gpudebug.core.records import Evidence
 from gpudebug.core.samples.window import RISE_S
+from gpudebug.core.verdict.gates import held_up, stand_in
 from gpudebug.core.verdict.gates.case import TrialCase, contrast_of
-from gpudebug.core.verdict.gates.held_up import hides_delta
 from gpudebug.core.words import Outcome
 
 SHORTEST_S = 12.0
@@ -38,7 +38,8 @@ def is_hopeless(case: TrialCase) -> bool:
     # A run is looked at many times: twice as many looks as there may be runs.
     high = replace(found, looks=2 * found.looks).interval.high
     assert high is not None
-    return found.value < case.criteria.failure and high < case.criteria.success and not hides_delta(case)
+    hidden = held_up.hides_delta(case) or stand_in.hides_delta(case)
+    return found.value < case.criteria.failure and high < case.criteria.success and not hidden
 
 
 def _risen(case: TrialCase, seconds: float) -> float | None:
