@@ -5,14 +5,15 @@ value with `@T` holds from T seconds after the driver was loaded by the process.
 mem_util (percent), mem_used, mem_total (MiB), power (W), sm_clock, mem_clock (MHz), temperature,
 throttle (mask), mig (number of parts), linear=1 (interpolate), before (utilisation before the driver
 was loaded), lost_at, handle_error, name (`_` for a space), uuid, power_limit (W), app_sm, app_mem (MHz),
-link_gen, link_width, link_max (PCIe),
+link_gen, link_width, link_max (PCIe), nvlinks, nvlinks_up, nvlinks_asleep (how many links it has, are not
+down, sleep),
 procs (a file of PIDs, read at each call), procs_error. With `account=FILE` of the driver, what a script
 does not say of utilisation, power, energy, memory and processes is what the stand-in of CUDA did (cuda.py).
 Keys of the driver: count, driver, period, init_error, no_samples=1, dry=1 (no samples while a GPU is at
 0 %), doubles=1, unsupported (memory, utilization, samples, power, clocks, temperature, throttle, energy,
-mig_mode, processes, power_limit, app_clocks, link), denied (the same names), lost_at, hang_at, crash_at (-1:
-while loading) with hang_times and crash_times, error with error_at and error_until, slow (seconds a call
-takes).
+mig_mode, processes, power_limit, app_clocks, link, nvlink), denied (the same names), lost_at, hang_at,
+crash_at (-1: while loading) with hang_times and crash_times, error with error_at and error_until, slow
+(seconds a call takes).
 """
 
 from __future__ import annotations

@@ -51,6 +51,12 @@ Next     gpudebug next"""
     )
 
 
+def test_a_ceiling_says_which_of_several_gpus_it_is_of() -> None:
+    for which, text in (("least", "of the least busy GPU"), ("working", "of the working share")):
+        told = diagnose({**ANSWER, "facts": {"telling_devices": which, "telling_util": 30.0}})
+        assert f"   ceiling  +45.0pp {text}, to 75.0%; 2.50x steps/s" in told
+
+
 LINE = "train.py:71 load (waiting): `read()`"
 WAIT = {"share": 0.4, "line": LINE, "ceiling_pp": 26.7, "ceiling_ratio": 1.67}
 

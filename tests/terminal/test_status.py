@@ -219,3 +219,12 @@ def test_in_a_pipe_no_library_for_terminals_is_loaded(hostile_titles: Campaign) 
         )
         assert done.stderr.strip() == "[]"
         assert "[red]bold" in done.stdout
+
+
+def test_what_devices_show_beside_each_other_is_a_line_of_the_baseline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = answer(baselines={"workload": baseline(device_notes=["GPU 0 is idle every 3.5 s for 1 s"])})
+    assert any(
+        line.strip() == "devices: GPU 0 is idle every 3.5 s for 1 s" for line in shown(monkeypatch, 120, told)
+    )

@@ -85,7 +85,7 @@ function timelineTraces(sides, colours) {
     run.timeline.map((device, i) => ({
       ...lineStyle(look, colours, 1.8, DASHES[i % DASHES.length]),
       type: "scatter",
-      name: run.timeline.length > 1 ? look.name + " GPU " + escaped(device.index) : look.name,
+      name: run.timeline.length > 1 ? look.name + " " + escaped(device.label ?? "GPU " + device.index) : look.name,
       x: device.points.map((p) => p[0]),
       y: device.points.map((p) => p[1]),
       customdata: device.points.map((p) => (p[2] === null || p[2] === undefined ? "memory unknown" : Math.round(p[2]) + " MB")),

@@ -59,6 +59,7 @@ def _facts(d: SampledDevice) -> str:
     parts += [f"clocks {'/'.join(clocks)} MHz"] if clocks else []
     parts += [f"{d.temperature_c.mean:.0f} C"] if d.temperature_c else []
     parts += [f"memory busy {d.mem_util.mean:.0f}%"] if d.mem_util else []
+    parts += [d.link] if d.link else []
     parts += [slowed(d)] if d.throttled is not None and d.throttled >= _THROTTLED else []
     return ", ".join(parts)
 
@@ -121,4 +122,5 @@ _COLUMNS: Mapping[str, Callable[[SampledDevice], str]] = {
     "memory MB (most)": _memory,
     "mem busy %": lambda d: _mean(d.mem_util),
     "throttled": _throttled,
+    "link": lambda d: d.link or "",
 }

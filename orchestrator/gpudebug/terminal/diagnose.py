@@ -9,6 +9,7 @@ from gpudebug.core.answers.ranks import RanksFinding
 from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.evidence.together import mean_misleads
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.across import LEAST, WORKING
 from gpudebug.terminal import rank_lines
 from gpudebug.terminal.fit import wrap
 from gpudebug.terminal.layers import around
@@ -98,13 +99,17 @@ def _cause(place: int, cause: DiagnosedCause, answer: DiagnoseAnswer) -> Iterato
     yield from _test(cause)
 
 
+_OF = {LEAST: " of the least busy GPU", WORKING: " of the working share"}
+
+
 def _ceiling(cause: DiagnosedCause, answer: DiagnoseAnswer) -> str:
     if cause.ceiling_ratio is None:
         return "unknown: its share of the time was not measured"
     rate = cause.ceiling_steps_per_s
     faster = f"{cause.ceiling_ratio:.2f}x steps/s" + (f", to {numbers.rate(rate)}" if rate else "")
     if cause.ceiling_pp is not None:
-        return f"+{cause.ceiling_pp:.1f}pp, to {numbers.percent(cause.expected_util)}; {faster}"
+        of = _OF.get(str(answer.facts.get("telling_devices")), "")
+        return f"+{cause.ceiling_pp:.1f}pp{of}, to {numbers.percent(cause.expected_util)}; {faster}"
     if answer.gpu_util is None:
         return f"{faster}; gpu_util is not known"
     return f"{faster}; utilisation cannot show it" + (" on the CPU" if answer.stand_in else "")

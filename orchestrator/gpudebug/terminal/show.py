@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpudebug.core.answers.show import ShowAnswer
+from gpudebug.core.evidence.together import notes
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.devices import summary, table
@@ -98,6 +99,7 @@ def _run(e: Facts) -> list[str]:
         f"throughput {_throughput(e)}   loss {loss['trend']} "
         f"({numbers.number(loss['first'])} to {numbers.number(loss['last'])}, {loss['points']} points)",
     )
+    lines += [line for note in notes(e) for line in labelled("  note: ", note)]
     if e["failure"]:
         lines.append(f"  failure {e['failure']['kind']}")
         lines += [f"    {line}" for line in e["failure"]["lines"][-3:]]

@@ -87,6 +87,7 @@ def _baseline(role: str, b: BaselineRow, here: Screen) -> list[str]:
     lines += [indent + line for line in here.sparks(drawn(b), here.columns - len(indent))]
     lines += here.labelled(f"{indent}work: ", b.work_text) if b.work_text else []
     lines += [line for one in shown(b.across) for line in here.labelled(f"{indent}devices: ", text(one))]
+    lines += [line for note in b.device_notes for line in here.labelled(f"{indent}devices: ", note)]
     for advice in b.advice:
         lines += here.labelled(f"{indent}advice: ", advice)
     return lines

@@ -35,6 +35,13 @@ def test_a_setting_of_one_gpu_is_named_with_it() -> None:
     assert "link" in found.unknown
 
 
+def test_parts_of_one_gpu_are_named_by_their_own_names() -> None:
+    parts = tuple(GPU.model_copy(update={"index": 0, "uuid": f"MIG-{i}", "nvlinks": 2 - i}) for i in (0, 1))
+    sides = [SideFacts(record("python t.py", devices=devices)) for devices in (parts, parts[:1] * 2)]
+    found = differences(checklist.compare(*sides))
+    assert found["NVLinks"] == ("GPU 0 (MIG-0) 2, GPU 0 (MIG-1) 1", "2")
+
+
 COMPILED = {
     "a bare flag": ("python t.py --compile", {}, "on"),
     "dotted": ("train --policy.compile-model=true", {}, "on"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpudebug.core.diagnosis.ofdevices import signals
+from gpudebug.core.diagnosis.ofdevices import signals, telling
 
 
 def run(index: int | None = 0, *, working: float | None = 0.7, devices: int = 8) -> dict[str, Any]:
@@ -65,3 +65,37 @@ def test_a_record_that_is_none_leaves_it_unknown(record: object) -> None:
 
 def test_more_work_than_utilisation_is_no_waiting() -> None:
     assert signals([run(None, working=0.99)])["busy_waiting_share"] == 0.0
+
+
+def unlike(**more: Any) -> dict[str, Any]:
+    """Without power: one GPU at 4 %, seven at 99 %."""
+    devices = [
+        {"index": n, "uuid": f"GPU-{n}", "gpu_util": {"mean": u}} for n, u in enumerate([4.0] + [99.0] * 7)
+    ]
+    return {**run(None, working=None), "utilisation": 87.1, "devices": devices, **more}
+
+
+@pytest.mark.parametrize(
+    ("evidence", "judged_by", "found"),
+    [
+        ([run()], None, (70.0, "working")),
+        ([run(), run(working=0.9)], None, (80.0, "working")),
+        ([unlike()], None, (4.0, "least")),
+        ([unlike()], "mean", (4.0, "least")),
+        ([unlike(working=0.5)], "least", (4.0, "least")),
+        ([unlike(working=0.5)], "working", (50.0, "working")),
+        # Nothing misleads: all GPUs do as much as they are busy, or there is one.
+        ([run(None, working=0.93)], None, None),
+        ([run(None, working=None, devices=1)], "least", None),
+        ([run(None, working=None)], "working", None),
+        ([], None, None),
+    ],
+)
+def test_the_utilisation_that_does_not_mislead(
+    evidence: list[dict[str, Any]], judged_by: str | None, found: tuple[float, str] | None
+) -> None:
+    signals = telling(evidence, judged_by)
+    if found is None:
+        assert signals == {}
+    else:
+        assert signals == {"telling_util": pytest.approx(found[0]), "telling_devices": found[1]}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,17 @@ def test_on_the_stand_in_only_what_waits_can_show_in_utilisation() -> None:
     assert by_id["dl-waits"].ceiling_pp == pytest.approx(50.0)
     assert by_id["sync-item"].ceiling_pp is None
     assert by_id["sync-item"].ceiling_ratio == pytest.approx(2.0)
+
+
+def test_where_the_mean_of_several_gpus_misleads_the_ceiling_is_of_what_tells() -> None:
+    """Seven GPUs that wait for one are busy: their mean has hardly any room."""
+    known = facts(gpu_util=88.0, device_stand_in=False, data_wait_share=0.6, loader_workers=0)
+    by_mean = diagnose(ALL, known).causes[0]
+    telling = replace(known, signals={**known.signals, "telling_util": 20.0})
+    found = diagnose(ALL, telling).causes[0]
+    assert (by_mean.ceiling_pp, by_mean.expected_util) == (pytest.approx(12.0), 100.0)
+    assert (found.ceiling_pp, found.expected_util) == (pytest.approx(30.0), pytest.approx(50.0))
+    assert found.ceiling_ratio == by_mean.ceiling_ratio
 
 
 def test_of_a_full_device_throughput_alone_is_offered() -> None:

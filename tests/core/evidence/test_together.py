@@ -8,7 +8,15 @@ import pytest
 from tests.support.collectives import EVERY, H100, checkpoints, healthy, recorded, truly_working
 
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
-from gpudebug.core.evidence.together import awaited_text, mean_hides, mean_misleads, notes
+from gpudebug.core.evidence.together import (
+    awaited_in,
+    awaited_text,
+    mean_hides,
+    mean_misleads,
+    notes,
+    telling,
+    waited_for,
+)
 from gpudebug.core.records import AwaitedDevice, DeviceInfo, Evidence
 from gpudebug.core.samples.table import Sample, SampleTable
 from gpudebug.core.trainlog import LogSummary
@@ -150,3 +158,36 @@ def test_when_the_mean_misleads(
     utilisation: float | None, share: float | None, awaited: bool, said: bool
 ) -> None:
     assert (mean_misleads(utilisation, share, awaited=awaited) is not None) is said
+
+
+def test_a_record_and_its_json_have_the_same_notes(six: list[Evidence]) -> None:
+    for e in six:
+        assert notes(e.model_dump(mode="json")) == notes(e)
+
+
+def test_the_device_that_all_runs_wait_for(six: list[Evidence]) -> None:
+    alone, none = six[2], healthy_run()
+    assert waited_for([alone]) == notes(alone)[0]
+    assert waited_for([none]) is None
+    # Of two runs one shows it: half of the time, as a mean.
+    assert alone.awaited is not None
+    assert f"({alone.awaited.share / 2:.0%} of the window)" in str(waited_for([alone, none]))
+    other = alone.awaited.model_copy(update={"index": 3, "uuid": "GPU-3"})
+    assert waited_for([alone, alone.model_copy(update={"awaited": other})]) is None
+
+
+@pytest.mark.parametrize("record", [{"x": 1}, "GPU 0", 7, [1], None])
+def test_a_record_that_is_none_is_waited_for_by_none(record: object) -> None:
+    assert awaited_in([{"working": 0.5, "awaited": record}]) is None
+    assert notes({"working": 0.5, "utilisation": 50.0, "awaited": None, "devices": None}) == ()
+
+
+def test_what_tells_how_busy_devices_are(six: list[Evidence]) -> None:
+    assert {telling([e]) for e in six} == {"working"}
+    assert telling([healthy_run()]) is None
+    lacking = six[0].model_copy(update={"working": None, "awaited": None})
+    assert telling([lacking]) == "least"
+
+
+def healthy_run() -> Evidence:
+    return evidence_of(healthy(devices=8, seconds=60.0))

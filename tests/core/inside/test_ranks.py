@@ -15,6 +15,7 @@ from gpudebug.core.records import DeviceInfo, RankEvidence, Window
 
 WINDOW = Window(start_s=10, end_s=30, samples=100, rule="steps")
 DDP = "parallel/distributed.py:DistributedDataParallel.forward"
+LOADER = {"workers": 3, "batch_size": 8, "training": True}
 C10D = (
     "distributed/c10d_logger.py:exception_logger.<locals>.wrapper",
     "distributed/distributed_c10d.py:barrier",
@@ -54,11 +55,16 @@ def seen(
 
 
 def test_each_rank_has_its_figures_of_the_window() -> None:
-    facts = {"device": "cpu", "threads": 2, "cpus": 8, "loaders": [{"workers": 3, "training": True}]}
-    first = process(0, per_step={"inputs_n": 64, "reads_s": 0.02, "h2d_s": 0.01, "cpu_s": 0.05}, cores=4.0)
+    where = {"affinity": "0-3", "python": "3.11.2"}
+    facts = {"device": "cpu", "threads": 2, "cpus": 8, "loaders": [LOADER]}
+    first = process(
+        0, per_step={"inputs_n": 64, "reads_s": 0.02, "h2d_s": 0.01, "cpu_s": 0.05}, cores=4.0, **where
+    )
     first += line("facts", 10, 3, facts=facts)
     one, two = ranks(first + process(1, node="b", visible="1", omp="2", slurm_cpus="4", met=3.0, boot="x"))
     assert (one.rank, one.steps, one.device, one.threads, one.loader_workers) == (0, 300, "cpu", 2, 3)
+    assert (one.affinity, one.python) == ("0-3", "3.11.2")
+    assert one.loader == {"workers": ("3",), "batch_size": ("8",)}
     assert one.steps_per_s == pytest.approx(10)
     assert (one.inputs_per_step, one.read_share) == pytest.approx((64, 0.2))
     assert (one.copy_share, one.cpu_cores, one.cores) == pytest.approx((0.1, 0.5, 4.0))
@@ -67,6 +73,7 @@ def test_each_rank_has_its_figures_of_the_window() -> None:
     # Nothing is known of what was not reported: it is not 0.
     assert (two.read_share, two.copy_share, two.inputs_per_step, two.wait_share) == (None,) * 4
     assert (two.device, two.cores, two.loader_workers, two.samples) == (None,) * 4
+    assert (two.affinity, two.python, two.loader) == (None, None, {})
 
 
 PARTS: dict[str, tuple[tuple[str, str, float, float], str]] = {

@@ -57,3 +57,19 @@ def test_what_a_device_does_not_tell_is_unknown() -> None:
     assert (device.memory_total_mb, device.clocks_mhz, device.power_limit_w) == (None, None, None)
     with pytest.raises(ValidationError):
         DeviceInfo.model_validate({"index": 0, "uuid": "CPU"})
+
+
+@pytest.mark.parametrize(
+    ("link", "nvlinks", "links"),
+    [
+        ("PCIe 5 x16", 18, "PCIe 5 x16, 18 NVLinks"),
+        ("PCIe 5 x16", 1, "PCIe 5 x16, 1 NVLink"),
+        ("PCIe 4 x8 of x16", None, "PCIe 4 x8 of x16"),
+        (None, 0, "0 NVLinks"),
+        (None, None, None),
+    ],
+)
+def test_what_a_device_hangs_on(link: str | None, nvlinks: int | None, links: str | None) -> None:
+    device = DeviceInfo(index=0, uuid="GPU-0", name="x", kind="nvml", link=link, nvlinks=nvlinks)
+    assert device.links == links
+    assert "links" not in device.model_dump()

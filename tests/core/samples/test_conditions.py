@@ -35,7 +35,9 @@ def test_foreign_processes_are_counted_where_they_disturb() -> None:
 
 def test_the_device_that_others_compute_on_is_known_of_several() -> None:
     free, shared = rows({"foreign_procs": 0}), rows({"foreign_procs": 2}, device=OTHER)
-    assert observed([*free, *shared], WINDOW).foreign_on == 1
+    found = observed([*free, *shared], WINDOW)
+    assert (found.foreign_on, found.foreign_uuid) == OTHER
+    assert observed(rows({"foreign_procs": 2}), WINDOW).foreign_uuid is None
     assert observed(rows({"foreign_procs": 2}), WINDOW).foreign_on is None
     assert observed([*free, *rows({"foreign_procs": 0}, device=OTHER)], WINDOW).foreign_on is None
 

@@ -9,7 +9,7 @@ from tests.support.trials import BASE, CRITERIA, GOOD, gate, run
 
 from gpudebug.core.records import Conditions, DeviceEvidence, Evidence, Spread
 from gpudebug.core.verdict.judge import TrialSetting, judge
-from gpudebug.core.verdict.machine import machine_apart
+from gpudebug.core.verdict.machine import devices_apart, machine_apart
 from gpudebug.core.words import Result, Status
 
 
@@ -97,3 +97,20 @@ def test_a_neighbour_on_one_of_several_devices_is_named_by_it() -> None:
     for rule, where in (("5", "GPU 6"), ("4", "the device")):
         value = gate(judge(1, CRITERIA, EIGHT, shared, TrialSetting(), rule), "device_to_itself").value
         assert value.startswith(f"1 other process on {where} in trial run ")
+
+
+def test_a_neighbour_on_a_part_of_a_gpu_is_named_by_that_part() -> None:
+    met: dict[str, Any] = {"foreign_procs": 1, "foreign_share": 0.5, "foreign_on": 0, "foreign_uuid": "MIG-b"}
+    shared = [e.model_copy(update={"conditions": Conditions(**met)}) for e in eight(0, gpu(0))]
+    value = gate(judge(1, CRITERIA, EIGHT, shared, TrialSetting()), "device_to_itself").value
+    assert value.startswith("1 other process on GPU 0 (MIG-b) in trial run ")
+
+
+def test_what_differs_has_its_device_and_both_values_apart() -> None:
+    other = eight(3, gpu(3, 1200, sw_thermal=0.4))
+    assert devices_apart(EIGHT, other) == (
+        ("clocks of GPU 3", "1410", "1200", " MHz"),
+        ("GPU 3 throttled by sw_thermal", "0%", "40%", " of the time"),
+    )
+    assert devices_apart(EIGHT, EIGHT) == ()
+    assert devices_apart(BASE, GOOD) is None

@@ -113,6 +113,15 @@ def test_a_gpu_with_fewer_lanes_than_it_has_is_told(tmp_path: Path) -> None:
     assert [device["link"] for device in found] == ["PCIe 4 x16", "PCIe 3 x8 of x16"]
 
 
+def test_nvlinks_that_are_up_are_counted_and_sleeping_ones_are(tmp_path: Path) -> None:
+    script = "count=4\ngpu 0 nvlinks=18\ngpu 1 nvlinks=18 nvlinks_up=17 nvlinks_asleep=3\n"
+    script += "gpu 2 nvlinks=4 nvlinks_up=0"
+    found = probe_nvml(nvml.standin(tmp_path, script)).devices
+    assert [device["nvlinks"] for device in found] == [18, 17, 0, None]
+    found = probe_nvml(nvml.standin(tmp_path, f"unsupported=nvlink\n{script}")).devices
+    assert [device["nvlinks"] for device in found] == [None] * 4
+
+
 def test_settings_that_a_device_lacks_are_unknown(tmp_path: Path) -> None:
     script = "unsupported=power_limit,app_clocks,processes,link"
     (device,) = probe_nvml(nvml.standin(tmp_path, script)).devices

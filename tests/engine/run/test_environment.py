@@ -157,3 +157,13 @@ def test_a_baseline_from_elsewhere_is_recorded_anew_before_a_trial(
     assert answer["action"] == "recorded_baseline"
     assert "recorded elsewhere" in answer["why"]
     assert recorded.json("next")["verdict"] == "VALIDATED"
+
+
+def test_an_nvlink_that_is_down_is_named_by_its_gpu() -> None:
+    eight = tuple(GPU.model_copy(update={"index": i, "uuid": f"GPU-{i}", "nvlinks": 18}) for i in range(8))
+    hurt = tuple(d.model_copy(update={"nvlinks": 17}) if d.index == 5 else d for d in eight)
+    unknown = tuple(d.model_copy(update={"nvlinks": None}) for d in eight)
+    assert differences(Surroundings(devices=eight), Surroundings(devices=hurt)) == [
+        "NVLinks 18 and 17 (GPU 5)"
+    ]
+    assert differences(Surroundings(devices=unknown), Surroundings(devices=hurt)) == []

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.rank_lines import rank
 from tests.support.trials import run
 
 from gpudebug.core.change import intervention
 from gpudebug.core.records import LoadedFiles, RunRecord
 from gpudebug.core.verdict.judge import TrialSetting
+from gpudebug.core.verdict.ranks import CORES, COUNT, DEVICE, THREADS
 from gpudebug.core.words import Result
 from gpudebug.edges import store
 from gpudebug.engine.run.job import MeasuredRun
@@ -217,3 +219,37 @@ def test_a_patch_of_settings_that_size_a_step_is_no_code(path: str, key: str, ex
     found = conduct("--patch hypotheses/patches/1.patch", measured("0001-baseline-workload"), after)
     assert found.explained is explained
     assert not replace(found, rule=4).explained
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ("--set --lr=0.2", set()),
+        ("--env OMP_NUM_THREADS=4", {THREADS}),
+        ("--env CUDA_VISIBLE_DEVICES=1,0", {COUNT, DEVICE}),
+        ("--set server:--gpus=2", set()),
+    ],
+)
+def test_what_a_change_may_set_of_ranks(change: str, what: set[str]) -> None:
+    assert conduct(change, BEFORE, measured("0002-h1", HELPED)).of_ranks == what
+
+
+def test_what_a_patch_may_set_of_ranks_is_in_its_lines(tmp_path: Path) -> None:
+    line = b"    os.sched_setaffinity(0, own)"
+    patch = b"--- a/train.py\n+++ b/train.py\n@@ -1,2 +1,1 @@\n import os\n-%s\n" % line
+    (tmp_path / "0002-h1").mkdir()
+    (tmp_path / "0002-h1" / "change.patch").write_bytes(patch)
+    after = measured("0002-h1", runs=tmp_path)
+    assert conduct("--patch hypotheses/patches/cores.patch", BEFORE, after).of_ranks == {CORES}
+
+
+def test_a_flag_that_did_not_reach_a_rank_has_no_effect() -> None:
+    def of(argv: tuple[str, ...], *workers: str) -> MeasuredRun:
+        ranks = tuple(rank(n, loader={"workers": (w,)}) for n, w in enumerate(workers))
+        m = measured("0002-h1", argv)
+        return replace(m, evidence=m.evidence.model_copy(update={"ranks": ranks}))
+
+    change = "--set --num_workers=4"
+    effect = conduct(change, of(ARGV, "0", "0"), of((*ARGV, "--num_workers=4"), "4", "0")).effect
+    assert effect is not None and effect.result is Result.FAIL
+    assert effect.value is not None and "rank 1 has workers: 0" in effect.value

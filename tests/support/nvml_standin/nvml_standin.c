@@ -74,7 +74,7 @@ struct series { int count; double time[MAX_POINTS], value[MAX_POINTS]; };
 struct gpu {
     char name[96], uuid[96], procs[512];
     struct series util, mem_util, mem_used, power, sm_clock, mem_clock, temperature, throttle;
-    double power_limit, app_sm, app_mem, link_gen, link_width, link_max;
+    double power_limit, app_sm, app_mem, link_gen, link_width, link_max, nvlinks, nvlinks_up, nvlinks_asleep;
     double mem_total, before, lost_at;
     int mig, linear, handle_error, procs_error, own_power;
 };
@@ -152,6 +152,9 @@ static void set_gpu(struct gpu *gpu, const char *key, const char *value, int *fr
     else if (!strcmp(key, "link_gen")) gpu->link_gen = atof(value);
     else if (!strcmp(key, "link_width")) gpu->link_width = atof(value);
     else if (!strcmp(key, "link_max")) gpu->link_max = atof(value);
+    else if (!strcmp(key, "nvlinks")) gpu->nvlinks = gpu->nvlinks_up = atof(value);
+    else if (!strcmp(key, "nvlinks_up")) gpu->nvlinks_up = atof(value);
+    else if (!strcmp(key, "nvlinks_asleep")) gpu->nvlinks_asleep = atof(value);
     else if (!strcmp(key, "handle_error")) gpu->handle_error = atoi(value);
     else { fprintf(stderr, "nvml_standin: unknown key gpu %s\n", key); exit(99); }
 }
@@ -524,6 +527,17 @@ nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t unit, unsigned int *out
 
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t unit, unsigned int *out) {
     return pcie(unit, gpus[unit->gpu].link_max, out);
+}
+
+/* Of the links that it has the first ones sleep, the next ones are active, the others inactive. */
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t unit, unsigned int link, unsigned int *out) {
+    const struct gpu *gpu = &gpus[unit->gpu];
+    nvmlReturn_t found = allow(unit, "nvlink");
+    if (found != NVML_SUCCESS) return found;
+    if (gpu->nvlinks == 0) return NVML_ERROR_NOT_SUPPORTED;
+    if (link >= gpu->nvlinks) return NVML_ERROR_INVALID_ARGUMENT;
+    *out = link < gpu->nvlinks_asleep ? 2 : link < gpu->nvlinks_up ? 1 : 0;
+    return NVML_SUCCESS;
 }
 
 /* The PIDs stand in a file, one a line, that a test may rewrite at any time. */

@@ -66,7 +66,7 @@ recorder.optimizers[0] = 3
     start, beat, facts, sites, end, *_ = told.lines
     assert {line["pid"] for line in told.lines} == {int(pid)}
     assert [line["t"] for line in told.lines] == sorted(line["t"] for line in told.lines)
-    where = ("node", "boot", "cores", "visible", "omp", "slurm_cpus")
+    where = ("node", "boot", "cores", "affinity", "visible", "omp", "slurm_cpus")
     assert {name: value for name, value in start.items() if name not in ("kind", "pid", "t", *where)} == {
         "version": 1,
         "ppid": int(parent),

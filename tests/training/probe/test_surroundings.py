@@ -52,3 +52,16 @@ def test_the_clock_is_named_by_the_boot() -> None:
     boot = Path("/proc/sys/kernel/random/boot_id")
     expected = boot.read_text().strip() if boot.is_file() else None
     assert surroundings.surroundings()["boot"] == expected
+
+
+@pytest.mark.parametrize(
+    ("cpus", "text"), [({0, 1, 2, 3, 8}, "0-3,8"), ({5}, "5"), ({1, 3, 4, 127}, "1,3-4,127"), (set(), "")]
+)
+def test_the_cpus_that_a_process_may_run_on(
+    cpus: set[int], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: cpus)
+    assert surroundings.affinity() == text
+    assert surroundings.surroundings()["affinity"] == text
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert surroundings.affinity() is None

@@ -56,7 +56,7 @@ class SampledDevice:
     or by `power` over time.
 
     `working` is the share of the window, 0 to 1, in which it drew the power of its working phases;
-    `working_reason` says why that is null.
+    `working_reason` says why that is null. `link` is what it hangs on: bus, lanes and NVLinks.
     """
 
     index: int
@@ -78,6 +78,7 @@ class SampledDevice:
     power_limit_w: float | None = None
     working: float | None = None
     working_reason: str | None = None
+    link: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

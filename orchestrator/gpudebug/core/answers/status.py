@@ -38,7 +38,8 @@ class BaselineRow:
     """One baseline. `why` says why it is not valid; the texts are those of the progress file.
 
     `learning` is what learning is judged by, None if nothing is or can be. `cost_s` is what its runs held a
-    device, `ended` when the last of them did. `across` compares its devices if there are several.
+    device, `ended` when the last of them did. `across` compares its devices if there are several, and
+    `device_notes` are what a reader of their mean utilisation has to know.
     """
 
     valid: bool
@@ -61,6 +62,7 @@ class BaselineRow:
     age_s: int | None
     sparks: Sequence[RunSpark]
     across: Sequence[FigureAcross] = ()
+    device_notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,6 +28,8 @@ _DEVICE = {
     ),
     "awaited_share": Signal("share", "the other GPUs wait {} of the time for one of them", "samples"),
     "awaited_device": Signal("word", "{}", "samples"),
+    "telling_util": Signal("%", "judged by what tells of several GPUs they are busy {}", "samples"),
+    "telling_devices": Signal("word", "of several GPUs this tells how busy they are: {}", "samples"),
     "mem_used_share": Signal("share", "device memory in use: {}", "samples"),
     "throttled_share": Signal("share", "clocks are throttled {} of the time", "samples"),
     "foreign_procs": Signal("count", "other processes on the device: {}", "samples"),

@@ -17,6 +17,8 @@ _NAMES = {
     "pin_memory": re.compile(rf"{_OF_A_LOADER}pin_memory"),
 }
 BATCH = "batch_size"
+NAMES = (*_NAMES, BATCH)
+"""The settings of a loader that a flag may set."""
 
 
 def meant(flag: str) -> str | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from gpudebug.core.answers.compare import OtherValue
 from gpudebug.core.command import batch, command_line
 from gpudebug.core.records import RunRecord
+from gpudebug.core.statistics.across import name as device_name
 from gpudebug.core.trainlog.names import word_set
 
 NOT_SET = "not set"
@@ -154,6 +155,14 @@ def _unnamed(word: str, name: str, folder: str) -> str:
     return word.replace(name, "{run}")
 
 
+_SETTINGS = {
+    "power limit": "power_limit_w",
+    "clocks set": "clocks_mhz",
+    "link": "link",
+    "NVLinks": "nvlinks",
+}
+
+
 def _machine(found: Checklist, a: RunRecord, b: RunRecord) -> None:
     devices = bool(a.devices and b.devices)
     found.add("device", _devices(a), _devices(b))
@@ -161,7 +170,7 @@ def _machine(found: Checklist, a: RunRecord, b: RunRecord) -> None:
         found.unknown.append("driver")
     elif any(d.driver for d in (*a.devices, *b.devices)):
         found.add("driver", _drivers(a), _drivers(b))
-    for name, key in (("power limit", "power_limit_w"), ("clocks set", "clocks_mhz"), ("link", "link")):
+    for name, key in _SETTINGS.items():
         if devices and any(getattr(d, key) is not None for d in (*a.devices, *b.devices)):
             found.add(name, _of_devices(a, key), _of_devices(b, key))
     found.add("host", a.host, b.host)
@@ -184,7 +193,7 @@ def _of_devices(record: RunRecord, key: str) -> str | None:
     texts = [_setting(value) for value in values]
     if len(set(texts)) == 1:
         return texts[0]
-    return ", ".join(f"GPU {d.index} {text}" for d, text in zip(record.devices, texts, strict=True))
+    return ", ".join(f"{device_name(d)} {text}" for d, text in zip(record.devices, texts, strict=True))
 
 
 def _setting(value: object) -> str:

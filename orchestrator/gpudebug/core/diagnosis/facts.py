@@ -41,13 +41,15 @@ def facts_of(
     trace: Record | None = None,
     expected: Sequence[Record] = (),
     names: Collection[str] = (),
+    judged_by: str | None = None,
 ) -> DiagnosisFacts:
     """Read the facts from evidence.json and run.json of a baseline's runs, of several runs the means.
 
     `argv` is their command. `framework` is as an adapter recognised it, with the kind of workload
     that its file names, else as the log gave it away.
     `layers` are the results of layer tests, by layer, `trace` is `Evidence.trace` of a profiled run,
-    `expected` are rows of `expectations.rows`, `names` what the program's source uses and takes as options.
+    `expected` are rows of `expectations.rows`, `names` what the program's source uses and takes as options,
+    `judged_by` is `criteria.devices`.
     What is unknown is absent from `signals`, never 0.
     """
     stacks = ofstacks.together([e.get("stacks") for e in evidence])
@@ -57,6 +59,7 @@ def facts_of(
     signals: Signals = {}
     _add(signals, _devices(evidence, records))
     _add(signals, ofdevices.signals(evidence))
+    _add(signals, ofdevices.telling(evidence, judged_by))
     _add(signals, ofprobe.signals(evidence, number(signals.get("cores"))))
     foreign = number(signals.get("foreign_cpu"))
     # Without an optimizer it is unknown where the parameters live.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
-from pydantic import ValidationError
-
 from gpudebug.core.diagnosis.ofprobe import mean
-from gpudebug.core.evidence.together import awaited_text
-from gpudebug.core.records import AwaitedDevice
+from gpudebug.core.evidence import together
+from gpudebug.core.evidence.together import awaited_in, awaited_of, awaited_text
+from gpudebug.core.statistics.across import LEAST, WORKING, across
 from gpudebug.core.words import SignalValue
 
 Record = Mapping[str, Any]
@@ -23,25 +21,32 @@ def signals(evidence: Sequence[Record]) -> dict[str, SignalValue | None]:
     """
     share = mean([e.get("working") for e in evidence])
     busy = mean([e.get("utilisation") for e in evidence if e.get("working") is not None])
-    found = [_awaited(e) for e in evidence if _shows(e)]
-    last = next((one for one in reversed(found) if one is not None), None)
-    same = len({one.uuid or one.index for one in found if one is not None}) == 1
+    told = [e for e in evidence if _shows(e)]
+    waited = awaited_in(told)
+    shares = [one.share if waited and (one := awaited_of(e)) else 0.0 for e in told]
     return {
         "working_share": share,
         "busy_waiting_share": None if share is None or busy is None else max(0.0, busy / 100 - share),
-        "awaited_share": mean([one.share if one and same else 0.0 for one in found]),
-        "awaited_device": awaited_text(last) if last is not None and same else None,
+        "awaited_share": mean(shares),
+        "awaited_device": awaited_text(waited) if waited is not None else None,
     }
+
+
+def telling(evidence: Sequence[Record], judged_by: str | None = None) -> dict[str, SignalValue | None]:
+    """The utilisation of several devices that does not mislead, in percent, and which it is: `judged_by`,
+    criteria.devices, if that is not their mean; else what tells. Nothing if the mean does."""
+    chosen = judged_by if judged_by in (LEAST, WORKING) else together.telling(evidence)
+    util: float | None = None
+    if chosen == WORKING:
+        share = mean([e.get("working") for e in evidence])
+        util = None if share is None else 100 * share
+    elif chosen == LEAST:
+        figures = across(*(e.get("devices") or () for e in evidence))
+        util = next((one.least.value for one in figures if one.figure == "gpu_util"), None)
+    return {} if util is None else {"telling_util": util, "telling_devices": chosen}
 
 
 def _shows(e: Record) -> bool:
     """Whether power tells of every one of several devices, and what it tells can be read."""
     told = e.get("working") is not None and len(e.get("devices") or ()) > 1
-    return told and (not e.get("awaited") or _awaited(e) is not None)
-
-
-def _awaited(e: Record) -> AwaitedDevice | None:
-    """None also of a record that another hand wrote, and that is none."""
-    with suppress(ValidationError):
-        return AwaitedDevice.model_validate(e.get("awaited"))
-    return None
+    return told and (not e.get("awaited") or awaited_of(e) is not None)

@@ -72,7 +72,7 @@ def _unexplained(likely: Sequence[Cause], facts: DiagnosisFacts, full: bool) -> 
     found = code_lines.unexplained(likely, facts)
     if found is None:
         return None
-    top = ceiling(found.share, number(facts.signals.get("gpu_util")), None, shows=not full)
+    top = ceiling(found.share, _telling(facts), None, shows=not full)
     return replace(found, ceiling_pp=top.pp, ceiling_ratio=top.ratio)
 
 
@@ -107,12 +107,11 @@ def shown(causes: Iterable[Cause], facts: DiagnosisFacts) -> dict[str, str]:
 
 def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float, full: bool) -> Ranked:
     cause, signals = scored.cause, facts.signals
-    util = number(signals.get("gpu_util"))
     shows = not full and (signals.get("device_stand_in") is False or _idles(scored, facts))
     pro = _said([t for t in scored.signs if t.true and t.factor > 1], facts)
     contra = _but([t for t in scored.signs if t.factor < 1], facts, pro)
     contra = contra or _but([t for t in scored.signs if t.shared], facts, pro)
-    top = ceiling(scored.exposed, util, facts.steps_per_s, shows=shows)
+    top = ceiling(scored.exposed, _telling(facts), facts.steps_per_s, shows=shows)
     return Ranked(
         id=cause.id,
         title=cause.title,
@@ -134,6 +133,12 @@ def _idles(scored: Scored, facts: DiagnosisFacts) -> bool:
     if not scored.cause.waits or waiting is None or scored.exposed is None:
         return scored.cause.waits
     return waiting >= scored.exposed / 2
+
+
+def _telling(facts: DiagnosisFacts) -> float | None:
+    """The utilisation that has room, in percent: devices that wait for another one in a collective look busy,
+    so that their mean has none."""
+    return number(facts.signals.get("telling_util", facts.signals.get("gpu_util")))
 
 
 def _said(signs: Sequence[WeighedSign], facts: DiagnosisFacts) -> dict[object, str]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from gpudebug.core.inside.rank_names import named, place_of
 from gpudebug.core.inside.ranks import MOST_RANKS
 from gpudebug.core.records import RankEvidence
 
@@ -14,7 +15,6 @@ CROWDED = 4
 """Loader workers a core from which on they wait for each other, whatever they read."""
 GONE_S = 15.0
 """Ranks of one training end within it of each other, and a report waits for the end of a step."""
-_MOST = 8
 
 
 def notes(ranks: Sequence[RankEvidence], world: int) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ def _missing(ranks: Sequence[RankEvidence], world: int) -> Iterator[str]:
     absent = sorted(set(range(min(world, MOST_RANKS))) - {one.rank for one in ranks})
     if absent:
         why = "dead before the first step, or unable to write into the run's folder"
-        yield f"no report of {_named(absent)}: {why}"
+        yield f"no report of {named(absent)}: {why}"
     for one in ranks:
         if one.off:
             yield f"rank {one.rank} stopped reporting: {one.off}"
@@ -40,7 +40,7 @@ def _ended(ranks: Sequence[RankEvidence]) -> Iterator[str]:
     known = [(one.last_step_by_s, one.rank) for one in ranks]
     gone = sorted(rank for by, rank in known if by is not None and rank is not None and latest - by > GONE_S)
     if gone:
-        yield f"{_named(gone)} took no step any more while the others did"
+        yield f"{named(gone)} took no step any more while the others did"
 
 
 def _torch(ranks: Sequence[RankEvidence]) -> Iterator[str]:
@@ -50,7 +50,7 @@ def _torch(ranks: Sequence[RankEvidence]) -> Iterator[str]:
             versions[one.torch].append(one.rank)
     if len(versions) > 1:
         yield "PyTorch differs: " + "; ".join(
-            f"{version} on {_named(who)}" for version, who in versions.items()
+            f"{version} on {named(who)}" for version, who in versions.items()
         )
 
 
@@ -58,7 +58,7 @@ def _clocks(ranks: Sequence[RankEvidence]) -> Iterator[str]:
     own = sorted(one.rank for one in ranks if one.own_clock and one.rank is not None)
     if own:
         why = "shares are of their own steady steps, and their times do not compare"
-        yield f"{_named(own)} ran on another host: {why}"
+        yield f"{named(own)} ran on another host: {why}"
 
 
 def _shared(ranks: Sequence[RankEvidence]) -> Iterator[str]:
@@ -66,25 +66,12 @@ def _shared(ranks: Sequence[RankEvidence]) -> Iterator[str]:
     number."""
     places: defaultdict[tuple[str | None, str], list[int]] = defaultdict(list)
     for one in ranks:
-        device = _device(one)
+        device = place_of(one)
         if device is not None and one.rank is not None:
             places[(one.node, device)].append(one.rank)
     for (_, device), who in places.items():
         if len(who) > 1:
-            yield f"{_named(sorted(who))} train on one device ({device})"
-
-
-def _device(one: RankEvidence) -> str | None:
-    if one.device is None or not one.device.startswith("cuda"):
-        return None
-    if one.uuid is not None:
-        return one.uuid
-    number = one.device.partition(":")[2] or "0"
-    if one.visible is None:
-        return f"GPU {number}"
-    entries = dict(enumerate(entry.strip() for entry in one.visible.split(",")))
-    entry = entries.get(int(number)) if number.isdecimal() else None
-    return f"GPU {entry}" if entry else None
+            yield f"{named(sorted(who))} train on one device ({device})"
 
 
 def _cores(ranks: Sequence[RankEvidence]) -> Iterator[str]:
@@ -96,14 +83,8 @@ def _cores(ranks: Sequence[RankEvidence]) -> Iterator[str]:
             counted = f"{cores:g} core{'s' if cores != 1 else ''}"
             crowded[f"{counted} for {workers} loader workers{_given(one)}"].append(one.rank)
     for text, who in crowded.items():
-        yield f"{_named(sorted(who))} {'has' if len(who) == 1 else 'have'} {text}"
+        yield f"{named(sorted(who))} {'has' if len(who) == 1 else 'have'} {text}"
 
 
 def _given(one: RankEvidence) -> str:
     return f" (SLURM_CPUS_PER_TASK={one.slurm_cpus})" if one.slurm_cpus else ""
-
-
-def _named(ranks: Sequence[int]) -> str:
-    more = f" and {len(ranks) - _MOST} more" if len(ranks) > _MOST else ""
-    shown = ", ".join(map(str, ranks[:_MOST])) + more
-    return f"rank{'s' if len(ranks) > 1 else ''} {shown}"

@@ -55,6 +55,7 @@ def device_evidence(
         mem_mean_mb=math.fsum(steady) / len(steady) if steady else None,
         mem_total_mb=total if total is not None or info is None else info.memory_total_mb,
         power_limit_w=info.power_limit_w if info else None,
+        link=info.links if info else None,
     )
     if window is not None:
         known = known.model_copy(update=_in_window(rows, window))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from gpudebug.core.records import AwaitedDevice, DeviceEvidence, DeviceInfo, Evidence, Window
+from pydantic import ValidationError
+
+from gpudebug.core.records import AwaitedDevice, DeviceEvidence, DeviceInfo, Window
 from gpudebug.core.samples.awaited import awaited
 from gpudebug.core.samples.table import Sample
 from gpudebug.core.samples.window import Device
@@ -89,15 +92,51 @@ def awaited_text(found: AwaitedDevice) -> str:
     return f"{across.name(found)} {does} {when} while the others are busy at waiting power: {what}"
 
 
-def notes(evidence: Evidence) -> tuple[str, ...]:
-    """What a reader of the mean utilisation has to know: the awaited device, and busy waiting.
+def notes(evidence: Any) -> tuple[str, ...]:
+    """What a reader of the mean utilisation of a run, a record or its JSON, has to know: the awaited device,
+    and busy waiting.
 
     Without power what the mean hides is told by the utilisation of each device alone.
     """
-    found = evidence.awaited
-    text = found and f"{awaited_text(found)} ({found.share:.0%} of the window)"
     misleads = _by_power([evidence]) or _by_devices([evidence])
-    return tuple(note for note in (text, misleads) if note)
+    return tuple(note for note in (waited_for([evidence]), misleads) if note)
+
+
+def waited_for(runs: Sequence[Any]) -> str | None:
+    """The device that the others wait for and for how much of the window, if it is the same in every run that
+    shows one. Runs are evidence, records or their JSON."""
+    found = awaited_in(runs)
+    if found is None:
+        return None
+    return f"{awaited_text(found)} ({_shared(runs, found):.0%} of the window)"
+
+
+def awaited_in(runs: Sequence[Any]) -> AwaitedDevice | None:
+    """The awaited device as the last run shows it; None if none does, or if it is not the same in all."""
+    found = [one for e in runs if (one := awaited_of(e)) is not None]
+    return found[-1] if len({one.uuid or one.index for one in found}) == 1 else None
+
+
+def awaited_of(run: Any) -> AwaitedDevice | None:
+    """None also of a record that another hand wrote, and that is none."""
+    with suppress(ValidationError):
+        return AwaitedDevice.model_validate(across.reader(run)("awaited"))
+    return None
+
+
+def _shared(runs: Sequence[Any], otherwise: AwaitedDevice) -> float:
+    """The mean share of the runs of which power tells; of one that shows no awaited device it is 0."""
+    told = [e for e in runs if across.reader(e)("working") is not None]
+    shares = [one.share if (one := awaited_of(e)) is not None else 0.0 for e in told]
+    return math.fsum(shares) / len(shares) if shares else otherwise.share
+
+
+def telling(runs: Sequence[Any]) -> str | None:
+    """Which of several devices tell how busy these runs are, their work or the least busy one; None if their
+    mean does."""
+    if any(_by_power([e]) for e in runs):
+        return across.WORKING
+    return across.LEAST if _by_devices(runs) else None
 
 
 def mean_hides(runs: Sequence[Any], judged_by: str | None = None) -> str | None:

@@ -12,8 +12,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.command import loader_settings
 from gpudebug.core.inside.probe import ProbeRecord, TrainingProcess, steady
 from gpudebug.core.inside.probe.spans import ProcessSpan, percentile
+from gpudebug.core.inside.rank_names import bare_uuid
 from gpudebug.core.inside.stacks import StacksRecord, stacks_of, watched_span
 from gpudebug.core.inside.stacks.evaluation import evaluating
 from gpudebug.core.inside.stacks.shares import SampledStack, seen
@@ -48,7 +50,6 @@ _LOG = re.compile(
     r"|\bprint\(|wandb\.log|\.add_(?:scalar|image|histogram|figure)|\blogg(?:er|ing)\.\w+\(",
     re.I,
 )
-_KIND_OF_UUID = re.compile("^(?:GPU|MIG)-", re.I)
 _COMPUTES = ("forward", "backward", "optimizer")
 _PARTS = ("wait", "data", "evaluation", "save", "log", *_COMPUTES, "other")
 
@@ -73,7 +74,7 @@ def rank_evidence(
     whole = (window.start_s, window.end_s) if window else None
     bounds = [(one, steady(one) if whole is None or one.aside else whole) for one in ranks[:MOST_RANKS]]
     common = _common(bounds, watched) if watched else None
-    known = {_bare(device.uuid): device for device in devices}
+    known = {bare_uuid(device.uuid): device for device in devices}
     return tuple(
         _rank(one, _stacks(one, watched, within if one.aside else common or within, scrub), within, known)
         for one, within in bounds
@@ -126,6 +127,8 @@ def _rank(
         node=process.node,
         visible=process.visible,
         torch=process.torch,
+        python=process.python,
+        affinity=process.affinity,
         own_clock=process.aside,
         steps=process.steps,
         start_s=None if process.aside else round(process.start_s, 3),
@@ -174,23 +177,23 @@ def _per(value: float | None, by: float) -> float | None:
     return None if value is None else value / by
 
 
-def _bare(uuid: str) -> str:
-    """PyTorch tells a UUID without the `GPU-` or `MIG-` that NVML begins it with."""
-    return _KIND_OF_UUID.sub("", uuid).lower()
-
-
 def _facts(process: TrainingProcess, devices: Mapping[str, DeviceInfo]) -> dict[str, Any]:
     facts = process.facts
     loaders = facts.get("loaders")
     known = [one for one in loaders if isinstance(one, Mapping)] if isinstance(loaders, list) else []
     workers = [_whole(one.get("workers")) for one in known if one.get("training") is not False]
     device, uuid = facts.get("device"), facts.get("device_uuid")
-    sampled = devices.get(_bare(uuid)) if isinstance(uuid, str) else None
+    sampled = devices.get(bare_uuid(uuid)) if isinstance(uuid, str) else None
     cores = process.cores if process.cores is not None else _whole(facts.get("cpus"))
     return {
         "device": device if isinstance(device, str) else None,
         "uuid": sampled.uuid if sampled else uuid if isinstance(uuid, str) else None,
         "gpu_index": sampled.index if sampled else None,
+        "loader": {
+            name: values
+            for name in loader_settings.NAMES
+            if (values := loader_settings.reported(facts, name))
+        },
         "loader_workers": max((w for w in workers if w is not None), default=None),
         "threads": _whole(facts.get("threads")),
         "cores": cores,

@@ -10,7 +10,8 @@ class DeviceInfo(Record):
 
     `clocks_mhz` are the applications clocks that are set, of processor and memory; `processes` are the PIDs
     of those that computed on it before the launch. `link` is the bus that it hangs on: `PCIe 4 x16`, the
-    newest generation that both ends know and the lanes in use.
+    newest generation that both ends know and the lanes in use; `nvlinks` are the NVLinks that are up, None
+    if it has none or the driver reports none.
     """
 
     index: int
@@ -24,7 +25,16 @@ class DeviceInfo(Record):
     power_limit_w: float | None = None
     processes: tuple[int, ...] = ()
     link: str | None = None
+    nvlinks: int | None = None
     missing: dict[str, str] = {}
+
+    @property
+    def links(self) -> str | None:
+        """`PCIe 4 x16, 18 NVLinks`; None if nothing is known."""
+        nvlinks = None
+        if self.nvlinks is not None:
+            nvlinks = f"{self.nvlinks} NVLink{'s' if self.nvlinks != 1 else ''}"
+        return ", ".join(text for text in (self.link, nvlinks) if text) or None
 
 
 class Failure(Record):

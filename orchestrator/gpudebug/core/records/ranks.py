@@ -33,9 +33,10 @@ class RankEvidence(Record):
     compute; `other_share` is the rest. Together they are 1. `starved_share` of them it was ready and others
     had the CPUs. `read_share` (blocking reads) and `copy_share` are of its steps, as the probe timed them.
     `own_s` is what a step takes without the waits for others: data, host work and computing before and after
-    its collectives, of ranks on a CPU alone. `cores` is what it may use, `cpu_cores` what it used. `sharded`:
-    its weights or optimizer are (FSDP, ZeRO), so that ranks meet in each layer. `lines` are those with the
-    most time, waits for others left out.
+    its collectives, of ranks on a CPU alone. `cores` is what it may use, `affinity` which ones (`0-3,8`),
+    `cpu_cores` what it used. `loader` are the settings of the loaders that feed its training, of each the
+    values, that of the most fetches first. `sharded`: its weights or optimizer are (FSDP, ZeRO), so that
+    ranks meet in each layer. `lines` are those with the most time, waits for others left out.
     """
 
     pid: int
@@ -48,6 +49,7 @@ class RankEvidence(Record):
     gpu_index: int | None = None
     visible: str | None = None
     torch: str | None = None
+    python: str | None = None
     own_clock: bool = False
     steps: int
     start_s: float | None = None
@@ -74,7 +76,9 @@ class RankEvidence(Record):
     inputs_per_step: float | None = None
     samples_per_s: float | None = None
     loader_workers: int | None = None
+    loader: dict[str, tuple[str, ...]] = {}
     cores: float | None = None
+    affinity: str | None = None
     cpu_cores: float | None = None
     threads: int | None = None
     omp: str | None = None

@@ -39,7 +39,8 @@ class DeviceEvidence(Record):
     written, percent. `throttle` is the share of the window's time, 0 to 1, in which each reason was set that
     a driver gives for its clocks, `throttled` that of any which slows a device below what its load needs.
     `energy_j` is what it used in the window, `energy_by` says by what: the driver's `counter` or the `power`
-    over time. `power_limit_w` is what was enforced at the launch. None: unknown.
+    over time. `power_limit_w` is what was enforced at the launch, `link` what it hangs on (`PCIe 4 x16, 18
+    NVLinks`). None: unknown.
 
     `working` is the share of the window, 0 to 1, in which it drew the power of its working phases,
     `working_w`, and not that of waiting, `waiting_w`; `working_reason` says why it is unknown. `power_error`
@@ -70,6 +71,7 @@ class DeviceEvidence(Record):
     working_w: float | None = None
     working_reason: str | None = None
     power_error: float | None = None
+    link: str | None = None
 
 
 class LatencyEvidence(Record):

@@ -25,6 +25,7 @@ from gpudebug.core.samples.working import (
     WorkingShare,
     power_readings,
 )
+from gpudebug.core.statistics.across import name
 
 BUSY = 75.0
 """Percent of utilisation from which the others count as busy."""
@@ -93,7 +94,7 @@ def awaited(
         return None, None
     unknown = next((d for d in rows if shares[d].scale is None), None)
     if unknown is not None:
-        return None, f"GPU {unknown[0]}: {shares[unknown].reason}"
+        return None, f"{name({'index': unknown[0], 'uuid': unknown[1]})}: {shares[unknown].reason}"
     moments = _moments([power_readings(own, window) for own in rows.values()])
     found = [one for n, device in enumerate(rows) if (one := _of(n, device, moments, window, shares))]
     found.sort(key=lambda one: one.share, reverse=True)

@@ -40,10 +40,12 @@ def observed(
         by_device.setdefault((row.gpu_index, row.gpu_uuid), []).append(row)
     found = [_of_device(own) for own in by_device.values()]
     host = {column: _known(inside, column) or _known(behind, column)[:1] for column in _OF_THE_HOST}
+    shared = _most_shared(by_device, found)
     return Conditions(
         foreign_procs=_worst([c.foreign_procs for c in found]),
         foreign_share=_worst([c.foreign_share for c in found]),
-        foreign_on=_most_shared(by_device, found),
+        foreign_on=shared[0] if shared else None,
+        foreign_uuid=shared[1] if shared else None,
         foreign_cpu=_mean(host["foreign_cpu"]),
         sm_clock_mhz=min((c.sm_clock_mhz for c in found if c.sm_clock_mhz is not None), default=None),
         throttle=_worst_shares([c.throttle for c in found if c.throttle is not None]),
@@ -58,11 +60,11 @@ def observed(
     )
 
 
-def _most_shared(devices: Iterable[Device], found: Sequence[Conditions]) -> int | None:
-    """The index of the device with the most other processes, if there are several devices."""
+def _most_shared(devices: Iterable[Device], found: Sequence[Conditions]) -> Device | None:
+    """The device with the most other processes, if there are several devices."""
     counts = [(c.foreign_procs or 0, device) for device, c in zip(devices, found, strict=True)]
     most, device = max(counts, key=lambda count: count[0], default=(0, (0, "")))
-    return device[0] if most and len(counts) > 1 else None
+    return device if most and len(counts) > 1 else None
 
 
 _OF_THE_HOST = ("foreign_cpu", "cpu_util", "cpu_wait", "cpu_throttled", "cpu_stolen", "foreign_demand")

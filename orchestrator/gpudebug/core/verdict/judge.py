@@ -241,7 +241,7 @@ def _failed_whatever(case: TrialCase, by_name: Mapping[str, Gate], spoilt: str) 
         return False
     if spoilt == "device_to_itself":
         return not any(crowded_out(e) for e in case.after)
-    return spoilt == "environment_parity" and not case.setting.differences
+    return spoilt == "environment_parity" and not (case.setting.differences or case.ranks.differences)
 
 
 def _notes(case: TrialCase, gates: Sequence[Gate], hollow: bool) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from gpudebug.core.records import DeviceEvidence, Evidence
 from gpudebug.core.samples.conditions import (
@@ -19,21 +20,44 @@ from gpudebug.core.statistics.across import name
 _Side = Sequence[DeviceEvidence]
 
 
+class MachineDifference(NamedTuple):
+    """What the machine did otherwise on two sides, as it is printed: `clocks of GPU 3`, `1410` and `1200`,
+    ` MHz`."""
+
+    what: str
+    before: str
+    after: str
+    unit: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.what} {self.before} and {self.after}{self.unit}"
+
+
 def machine_apart(before: Sequence[Evidence], after: Sequence[Evidence]) -> tuple[str, ...]:
     """What differs of clocks, throttling and quota; what is not known does not differ.
 
-    A device is compared to itself: its mean clock of one side is more than a tenth below that of the other,
-    unless it idled or was at its power limit there, as a device does of itself; or a reason that slows was
-    set a quarter of the time more often. Runs without figures of each device are compared by the worst of
-    their devices.
+    Runs without figures of each device are compared by the worst of their devices.
     """
     sides = [[e.conditions for e in runs] for runs in (before, after)]
-    pairs = list(_pairs(before, after))
-    if not pairs:
+    found = devices_apart(before, after)
+    if found is None:
         return apart(*sides)
+    return (*(one.text for one in found), *apart(*sides, devices=False))
+
+
+def devices_apart(
+    before: Sequence[Evidence], after: Sequence[Evidence]
+) -> tuple[MachineDifference, ...] | None:
+    """What differs of the clocks and throttling of each device; None without figures of any.
+
+    A device is compared to itself: its mean clock of one side is more than a tenth below that of the other,
+    unless it idled or was at its power limit there, as a device does of itself; or a reason that slows was
+    set a quarter of the time more often.
+    """
+    pairs = list(_pairs(before, after))
     several = len(pairs) > 1
-    found = [text for old, new in pairs for text in _device(old, new, several)]
-    return (*found, *apart(*sides, devices=False))
+    return tuple(one for old, new in pairs for one in _device(old, new, several)) if pairs else None
 
 
 def _pairs(before: Sequence[Evidence], after: Sequence[Evidence]) -> Iterator[tuple[_Side, _Side]]:
@@ -49,17 +73,19 @@ def _told(device: DeviceEvidence) -> bool:
     return device.sm_clock_mhz is not None or device.throttle is not None
 
 
-def _device(old: _Side, new: _Side, several: bool) -> Iterator[str]:
+def _device(old: _Side, new: _Side, several: bool) -> Iterator[MachineDifference]:
     of = f" of {name(old[0])}" if several else " of"
     clocks = _clock(old), _clock(new)
     if None not in clocks and _slower(old, new):
-        yield f"clocks{of} {clocks[0]:.0f} and {clocks[1]:.0f} MHz"
+        yield MachineDifference(f"clocks{of}", f"{clocks[0]:.0f}", f"{clocks[1]:.0f}", " MHz")
     for reason in SLOWING:
         shares = _share(reason, old), _share(reason, new)
         if shares[0] is None or shares[1] is None or abs(shares[0] - shares[1]) <= THROTTLED_APART:
             continue
         who = f"{name(old[0])} " if several else ""
-        yield f"{who}throttled by {reason} {shares[0]:.0%} and {shares[1]:.0%} of the time"
+        yield MachineDifference(
+            f"{who}throttled by {reason}", f"{shares[0]:.0%}", f"{shares[1]:.0%}", " of the time"
+        )
 
 
 def _slower(old: _Side, new: _Side) -> bool:

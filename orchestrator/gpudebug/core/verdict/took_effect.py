@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.command import command_line, loader_settings
 from gpudebug.core.command.synonyms import Synonyms, long_name, names_of
-from gpudebug.core.records import LoadedFiles
+from gpudebug.core.records import LoadedFiles, RankEvidence
 from gpudebug.core.redaction.redact import REDACTED
 from gpudebug.core.text.values import finite_number, same_value
+from gpudebug.core.verdict import rank_effect
 from gpudebug.core.words import Result
 
 
@@ -30,7 +31,8 @@ class ShownConfiguration:
     """What one run shows: its command line, what the program printed or saved of its configuration, and which
     files its processes imported: `loaded` is None if they did not report it, `probed` false if not asked.
     `facts` are what the training process reported (`ProbeEvidence.facts`), `restated` the values in order of
-    what the program showed with several (`Evidence.restated`), `synonyms` the options with several names."""
+    what the program showed with several (`Evidence.restated`), `synonyms` the options with several names,
+    `ranks` what each process of several reported."""
 
     argv: Sequence[str]
     printed: Mapping[str, str]
@@ -39,6 +41,7 @@ class ShownConfiguration:
     facts: Mapping[str, object] = field(default_factory=dict)
     restated: Mapping[str, Sequence[str]] = field(default_factory=dict)
     synonyms: Synonyms = ()
+    ranks: Sequence[RankEvidence] = ()
 
 
 # Too short to tell one option of a program from another.
@@ -120,6 +123,9 @@ def _part(
     missing = _missing_in_command(part, run.argv)
     if missing:
         return ChangeEffect(Result.FAIL, missing)
+    behind = rank_effect.lagging(part, [other.ranks for other in before], run.ranks, run.synonyms)
+    if behind is not None:
+        return ChangeEffect(Result.FAIL, behind)
     contradicted = _contradicted(part, before, run)
     if contradicted is not None:
         return contradicted
@@ -127,7 +133,9 @@ def _part(
     found = _shown_by(run, part.name)
     of_loader = _of_loader(part, before, run)
     if found is None:
-        return of_loader or ChangeEffect(Result.SKIPPED, note=_unconfirmed(part))
+        each = rank_effect.confirmed(part, run.ranks)
+        shown_by_all = ChangeEffect(Result.PASS, each) if each is not None else None
+        return of_loader or shown_by_all or ChangeEffect(Result.SKIPPED, note=_unconfirmed(part))
     judged = _judged(part, before, run, *found)
     if of_loader is None or judged.result is of_loader.result:
         return judged

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpudebug.core.inside.sections.names import short
+from gpudebug.core.statistics.across import name
 from gpudebug.edges.charts.canvas import MUTED, figure, plain, png
 
 _TITLE = 100
@@ -46,11 +47,11 @@ def samples(answer: dict[str, Any]) -> bytes:
         made.suptitle(short(answer["file"], _TITLE), fontsize=11)
         panels = made.subplots(2 if filled else 1, 1, sharex=True, squeeze=False)[:, 0]
         for device in devices:
-            name = f"GPU {device['index']}" if device["uuid"] != "CPU" else "CPU stand-in"
+            label = name(device)
             points = device["points"]
-            panels[0].plot(*_columns([(t, u) for t, u, _ in points if u is not None]), lw=1, label=name)
+            panels[0].plot(*_columns([(t, u) for t, u, _ in points if u is not None]), lw=1, label=label)
             if filled:
-                panels[1].plot(*_columns([(t, m) for t, _, m in points if m is not None]), lw=1, label=name)
+                panels[1].plot(*_columns([(t, m) for t, _, m in points if m is not None]), lw=1, label=label)
         panels[0].set_ylim(0, 102)
         panels[0].set_ylabel("utilisation in %")
         if filled:

@@ -219,6 +219,7 @@ def _facts(nvml: Any, handle: Any, index: int) -> dict[str, Any]:
         "power_limit_w": limit / 1000 if limit is not None else None,
         "processes": sorted(_ask(nvml, computing, handle) or ()),
         "link": _link(nvml, handle),
+        "nvlinks": _nvlinks(nvml, handle),
         "missing": _lacks(nvml, handle),
     }
 
@@ -231,6 +232,24 @@ def _link(nvml: Any, handle: Any) -> str | None:
     if not generation or not lanes:
         return None
     return f"PCIe {generation} x{lanes}" + (f" of x{most}" if most and most > lanes else "")
+
+
+def _nvlinks(nvml: Any, handle: Any) -> int | None:
+    """How many NVLinks are up, those that sleep for want of traffic among them; None if the device has none,
+    or if its driver reports none."""
+    states = []
+    for link in range(nvml.NVML_NVLINK_MAX_LINKS):
+        try:
+            states.append(nvml.nvmlDeviceGetNvLinkState(handle, link))
+        except nvml.NVMLError as error:
+            if error.value == nvml.NVML_ERROR_INVALID_ARGUMENT:
+                break
+            if error.value not in _LACKING:
+                raise
+    return sum(state != _DOWN for state in states) if states else None
+
+
+_DOWN = 0
 
 
 def _lacks(nvml: Any, handle: Any) -> dict[str, str]:

@@ -177,6 +177,7 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> DiagnosisFacts:
         framework_kind=known.kind if known else None,
         framework_version=adapters.version_of(known, packages) if known else None,
         names=(*program.uses, *program.options) if program else (),
+        judged_by=loaded.config.criteria.devices if loaded.metric.points else None,
         **more,
     )
 

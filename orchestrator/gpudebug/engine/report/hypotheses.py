@@ -15,6 +15,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.samples import conditions
 from gpudebug.core.statistics import numbers
+from gpudebug.core.verdict.machine import devices_apart
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.change_files import patch_of
@@ -166,7 +167,14 @@ def _differences(
 
 
 def _clocks(before: Sequence[ReportedRun], after: Sequence[ReportedRun]) -> list[tuple[str, str, str]]:
-    """The mean clocks of both sides if they are far apart."""
+    """Clocks and throttling of each device whose sides are far apart; of runs without figures of each the
+    worst device's mean clock."""
+    found = devices_apart(*([run.evidence for run in side] for side in (before, after)))
+    if found is not None:
+        return [
+            (one.what.removesuffix(" of"), f"{one.before}{one.unit}", f"{one.after}{one.unit}")
+            for one in found
+        ]
     sides = [[run.evidence.conditions for run in side] for side in (before, after)]
     if not conditions.apart(*sides):
         return []

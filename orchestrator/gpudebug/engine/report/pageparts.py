@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from gpudebug.core.statistics.across import name as device_name
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.statistics.numbers import UNKNOWN, figure, number, percent, seconds
 from gpudebug.core.text.markdown import legible
@@ -233,7 +234,7 @@ _INSIDE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 )
 
 
-ELECTRIC = ("Power", "Clock", "Temperature", "Throttled")
+ELECTRIC = ("Power", "Clock", "Temperature", "Throttled", "Link")
 DEVICE_HEADS = ("GPU", "Utilisation", "5 to 95 %", "Memory, most", *ELECTRIC)
 
 
@@ -245,7 +246,7 @@ def device_rows(devices: Sequence[Data]) -> list[list[str | None]]:
 def _device_row(d: Data) -> list[str | None]:
     util, memory = d.get("gpu_util"), d.get("memory")
     return [
-        f"GPU {d['index']}",
+        device_name(d),
         percent(util["mean"]) if util else None,
         f"{util['p5']:.0f} to {util['p95']:.0f}" if util else None,
         f"{memory['peak_mb']:.0f} MB" if memory else None,
@@ -261,6 +262,7 @@ def electric(d: Data) -> list[str | None]:
         f"{d['sm_clock_mhz']['mean']:.0f} MHz" if d.get("sm_clock_mhz") else None,
         f"{d['temperature_c']['mean']:.0f} C" if d.get("temperature_c") else None,
         None if d.get("throttled") is None else _percent(d["throttled"]),
+        d.get("link"),
     ]
 
 

@@ -14,7 +14,7 @@ from gpudebug.core.inside.probe.spans import ProcessSpan, steady
 from gpudebug.core.records import Evidence, RunRecord, Window
 from gpudebug.core.samples.table import SampleTable
 from gpudebug.core.samples.timeline import timelines
-from gpudebug.core.statistics.across import across, shown, text
+from gpudebug.core.statistics.across import across, name, shown, text
 from gpudebug.core.statistics.downsample import thin
 from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.edges import launcher, store
@@ -154,6 +154,7 @@ def detail(run: ReportedRun, notes: list[str], *, with_log: bool = True) -> dict
                 "index": device["index"],
                 "uuid": device["uuid"],
                 "name": names.get(device["uuid"], ""),
+                "label": name(device),
                 "points": [
                     [round(t, 2), _rounded(util), _rounded(used)] for t, util, used in device["points"]
                 ],

@@ -61,6 +61,7 @@ def sampled(d: DeviceEvidence) -> SampledDevice:
         power_limit_w=d.power_limit_w,
         working=d.working,
         working_reason=d.working_reason,
+        link=d.link,
     )
 
 

@@ -154,6 +154,7 @@ _SETTINGS = (
     ("clocks", "clocks_mhz"),
     ("power limit", "power_limit_w"),
     ("link", "link"),
+    ("NVLinks", "nvlinks"),
 )
 
 

@@ -43,7 +43,7 @@ from gpudebug.engine.campaign.campaign import CampaignBaseline, Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.terms import played_back
 from gpudebug.engine.diagnosis.order import recorded_order
-from gpudebug.engine.status import listing
+from gpudebug.engine.status import devices, listing
 from gpudebug.engine.status.recorded import age
 
 
@@ -206,6 +206,7 @@ def _baseline(loaded: Loaded, baseline: CampaignBaseline | None) -> BaselineRow 
             for name, found in zip(baseline.runs, baseline.evidence, strict=False)
         ],
         across=across(*(e.get("devices") or () for e in baseline.evidence)),
+        device_notes=devices.notes(loaded, baseline),
     )
 
 
@@ -231,7 +232,7 @@ def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
     busy = counted_as_busy(baseline.evidence)
     room = no_room(loaded.campaign, float(loaded.config.criteria.success), figure, unit, busy)
     found = [room] if room is not None else []
-    found += _hidden(loaded, baseline)
+    found += devices.advice(loaded, baseline)
     learns = any(one.get("metric") == "reward" for e in baseline.evidence for one in e.get("learning") or ())
     if loaded.config.criteria.loss != "any" and not learns:
         found += [e["loss"]["advice"] for e in baseline.evidence if (e.get("loss") or {}).get("advice")]
@@ -239,18 +240,6 @@ def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
     left = entry.fields.get(LEFT_OUT) if entry is not None else None
     found += [f"{LEFT_OUT}: {left}"] if left else []
     return list(dict.fromkeys(found))
-
-
-def _hidden(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
-    """What the mean utilisation over devices hides, if the campaign is judged by utilisation."""
-    told = [e for e in baseline.evidence if len(e.get("devices") or ()) > 1 or e.get("working") is not None]
-    if not told or not loaded.metric.points:
-        return []
-    # One device without power has nothing to hide, and `status` is to start fast.
-    from gpudebug.core.evidence.together import mean_hides
-
-    hides = mean_hides(baseline.evidence, loaded.config.criteria.devices)
-    return [hides] if hides is not None else []
 
 
 def _hypothesis(loaded: Loaded, entry: Any, made: Sequence[Mapping[str, Any]]) -> HypothesisRow:
@@ -355,8 +344,8 @@ def _expected(loaded: Loaded) -> list[ExpectedFigure]:
     from gpudebug.core.config import expectations
 
     baseline = loaded.baselines["workload"]
-    devices = [d["name"] for record in baseline.records for d in record.get("devices", [])]
-    names = devices or [d["name"] for d in _device(loaded).devices]
+    recorded_names = [d["name"] for record in baseline.records for d in record.get("devices", [])]
+    names = recorded_names or [d["name"] for d in _device(loaded).devices]
     rows = expectations.rows(loaded.config.expected, names, baseline.evidence, loaded.config.workload.text)
     return [ExpectedFigure(**row) for row in rows]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpudebug.core.change import patches
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.patches.settings import settings_of
-from gpudebug.core.change.patches.step_loop import touches_count
+from gpudebug.core.change.patches.step_loop import changed_lines, touches_count
 from gpudebug.core.change.server_side import of_server
 from gpudebug.core.command import command_line
 from gpudebug.core.command.batch import names_batch
@@ -20,6 +20,7 @@ from gpudebug.core.records import Evidence
 from gpudebug.core.verdict.cold_cache import finds_cache
 from gpudebug.core.verdict.gates import TrialSetting
 from gpudebug.core.verdict.planned_work import SideWork, in_code, planned, touched
+from gpudebug.core.verdict.ranks import set_by_code, set_by_flags
 from gpudebug.core.verdict.took_effect import ChangeEffect, ShownConfiguration, effect_of, moved_knobs
 from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.words import Result
@@ -63,6 +64,7 @@ def with_conduct(
         locked=(*named, *moved),
         differences=_differences(before, after, other_work, by_device=setting.loads),
         shared=_shared((*before, *after)),
+        of_ranks=_of_ranks(whole, after[0]),
         other_work=bool(other_work),
         elsewhere=_elsewhere(before, after),
         effect=_effect(whole, before, after) if whole else None,
@@ -80,6 +82,16 @@ def with_conduct(
         planned_steps=_planned_steps(before),
         beyond=counts.beyond_plan(*([(m.record.argv, m.evidence) for m in side] for side in (before, after))),
     )
+
+
+def _of_ranks(change: Intervention | None, trial: MeasuredRun) -> frozenset[str]:
+    """What of ranks the change may set: a server's is none of the training's."""
+    if change is None:
+        return frozenset()
+    own = [part for part in change.changes if not part.of_server and part.kind != "patch"]
+    patch = _patch(trial)
+    lines = [line for each in patch.files for line in changed_lines(each)] if patch is not None else []
+    return set_by_flags(word for part in own for word in part.words) | set_by_code(lines)
 
 
 def _shared(runs: Sequence[MeasuredRun]) -> tuple[str, ...]:
@@ -125,6 +137,7 @@ def _shown(m: MeasuredRun, server: bool = False) -> ShownConfiguration:
         facts,
         evidence.restated,
         m.record.synonyms or (),
+        () if server else evidence.ranks,
     )
 
 

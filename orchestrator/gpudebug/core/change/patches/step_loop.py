@@ -39,14 +39,14 @@ def touches_count(patch: Patch) -> str | None:
             continue
         if each.binary:
             return f"{each.path}: a binary file"
-        found = next((line for line in _changed(each) if _TOUCHES.search(line)), None)
+        found = next((line for line in changed_lines(each) if _TOUCHES.search(line)), None)
         if found is not None:
             text = found.strip()
             return f"{each.path}: {text if len(text) <= _LONGEST else text[: _LONGEST - 3] + '...'}"
     return None
 
 
-def _changed(each: PatchedFile) -> Iterator[str]:
+def changed_lines(each: PatchedFile) -> Iterator[str]:
     """The lines that are taken out or put in, without their comments."""
     plain = uncommented(each.path)
     for hunk in each.hunks:

@@ -48,10 +48,11 @@ class TrainingProcess:
     """A training process. `start_s` is when it began to train, `steps` the iterations that it made in all.
 
     `boot` names the clock of its times; `aside` says that it is not the clock of the run's first process, so
-    that `start_s` is 0, `moved_s` before what it took for it, and its times compare with no other's.
-    `met_s` is what it waited for the others before it began, `ended_s` when it exited, `cores` what it
-    may use; `visible`, `omp` and `slurm_cpus` are CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS and
-    SLURM_CPUS_PER_TASK as it found them. None is unknown, or not set.
+    that `start_s` is 0, `moved_s` before what it took for it, and its times compare with no other's. `met_s`
+    is what it waited for the others before it began, `ended_s` when it exited, `cores` what it may use and
+    `affinity` which ones (`0-3,8`), `python` its version; `visible`, `omp` and `slurm_cpus` are
+    CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS and SLURM_CPUS_PER_TASK as it found them. None is unknown, or not
+    set.
     """
 
     pid: int
@@ -73,6 +74,8 @@ class TrainingProcess:
     met_s: float | None = None
     ended_s: float | None = None
     cores: float | None = None
+    affinity: str | None = None
+    python: str | None = None
     visible: str | None = None
     omp: str | None = None
     slurm_cpus: str | None = None
@@ -206,6 +209,8 @@ def _started(line: Mapping[str, Any], boot: str | None) -> TrainingProcess | Non
         moved_s=moved,
         met_s=_positive(line.get("met")),
         cores=_positive(line.get("cores")),
+        affinity=_word(line.get("affinity")),
+        python=_word(line.get("python")),
         visible=_word(line.get("visible")),
         omp=_word(line.get("omp")),
         slurm_cpus=_word(line.get("slurm_cpus")),

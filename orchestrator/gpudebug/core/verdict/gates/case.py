@@ -27,6 +27,7 @@ from gpudebug.core.verdict.gates.figures import (
 )
 from gpudebug.core.verdict.gates.rates import ProgressRates, alike, probed, rates_of, sample_rates
 from gpudebug.core.verdict.gates.setting import Criteria, TrialSetting
+from gpudebug.core.verdict.ranks import RanksApart, ranks_apart
 from gpudebug.core.words import Outcome, WorkName
 
 UNKNOWN = "unknown"
@@ -125,6 +126,13 @@ class TrialCase:
     def learning(self) -> LearningUnit | None:
         """What learning is judged by beside the loss that the logs print."""
         return self.setting.learning if self.setting.rule >= 5 else None
+
+    @property
+    def ranks(self) -> RanksApart:
+        """What the ranks of both sides had otherwise, but for what the change sets of them."""
+        if self.setting.rule < 5:
+            return RanksApart()
+        return ranks_apart(self.before, self.after, self.setting.of_ranks)
 
     @property
     def other_step(self) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.records import Gate
 from gpudebug.core.samples.conditions import apart
-from gpudebug.core.verdict.gates.case import TrialCase
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.verdict.machine import machine_apart
 from gpudebug.core.words import Result
 
@@ -33,11 +33,17 @@ def environment_gate(case: TrialCase) -> Gate:
         around = machine_apart(case.before, case.after)
     else:
         around = apart(*([e.conditions for e in runs] for runs in (case.before, case.after)))
-    differences, shared = (*case.setting.differences, *around), case.setting.shared
-    return Gate(
+    ranks, shared = case.ranks, case.setting.shared
+    differences = (*case.setting.differences, *ranks.differences, *around)
+    gate = Gate(
         name="environment_parity",
-        value="; ".join(differences) if differences else "as in the baseline",
+        value="as in the baseline",
         threshold="as in the baseline",
-        result=Result.FAIL if differences else Result.PASS,
+        result=Result.PASS,
         note=f"others measured on these cores too: {'; '.join(shared)}" if shared else None,
     )
+    if differences:
+        return gate.model_copy(update={"value": "; ".join(differences), "result": Result.FAIL})
+    if ranks.unknown is not None:
+        return gate.model_copy(update={"value": UNKNOWN, "result": Result.UNKNOWN, "note": ranks.unknown})
+    return gate

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.samples.window import SHARED
+from gpudebug.core.statistics.across import name
 from gpudebug.core.verdict import load
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.words import Result
@@ -48,7 +49,8 @@ def _shared(part: str, e: Evidence, named: bool) -> str | None:
     if not count:
         return None
     on = e.conditions.foreign_on
-    where = f"GPU {on}" if named and on is not None else "the device"
+    shown = name({"index": on, "uuid": e.conditions.foreign_uuid})
+    where = shown if named and on is not None else "the device"
     others = f"{count} other process{'es' if count != 1 else ''}"
     return f"{others} on {where} in {part} run {e.run}, {share or 0:.0%} of the time"
 

@@ -50,9 +50,10 @@ class TrialSetting:
     beyond its command's plan. `confirmed` is why a person takes counts that do not fit for explained.
     `likely` says that the diagnosis ranks the hypothesis's cause first, which only decides what is run.
     `work` is the campaign's unit of work; None compares steps as the logs count them. `learning` is what
-    learning is judged by; None for the loss that the logs print. `planned_steps` are those of the
-    baseline's command; None is not known. `side_work` is what the settings say of evaluations, checkpoints
-    and log lines. `shared` names other campaigns that measured on the same cores, and beside which runs.
+    learning is judged by; None for the loss that the logs print. `planned_steps` are those of the baseline's
+    command; None is not known. `side_work` is what the settings say of evaluations, checkpoints and log
+    lines. `of_ranks` is what the change may set of ranks (`core/verdict/ranks.py`). `shared` names other
+    campaigns that measured on the same cores, and beside which runs.
     """
 
     locked: tuple[str, ...] = ()
@@ -60,6 +61,7 @@ class TrialSetting:
     compound: bool = False
     differences: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
+    of_ranks: frozenset[str] = frozenset()
     other_work: bool = False
     window_advice: str | None = None
     fresh: int = 0

@@ -19,7 +19,7 @@ def surroundings() -> dict[str, Any]:
     """`boot` tells whose monotonic clock it is: the clocks of two processes compare if it is the same."""
     node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
     found = {name: _cut(os.environ.get(variable)) for name, variable in VARIABLES.items()}
-    return {"node": _cut(node), "boot": _boot(), "cores": cores(), **found}
+    return {"node": _cut(node), "boot": _boot(), "cores": cores(), "affinity": affinity(), **found}
 
 
 def cores() -> float | None:
@@ -28,6 +28,20 @@ def cores() -> float | None:
     known = [float(len(affinity(0)))] if affinity is not None else []
     quota = _quota(_read("/sys/fs/cgroup/cpu.max"))
     return min([*known, *([quota] if quota else [])], default=None)
+
+
+def affinity() -> str | None:
+    """The CPUs that this process may run on, as `taskset` writes them: `0-3,8`; None if unknown."""
+    ask = getattr(os, "sched_getaffinity", None)
+    if ask is None:
+        return None
+    spans: list[list[int]] = []
+    for cpu in sorted(ask(0)):
+        if spans and cpu == spans[-1][1] + 1:
+            spans[-1][1] = cpu
+        else:
+            spans.append([cpu, cpu])
+    return _cut(",".join(str(a) if a == b else str(a) + "-" + str(b) for a, b in spans))
 
 
 def _quota(text: str | None) -> float | None:

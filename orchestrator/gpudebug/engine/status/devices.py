@@ -1,0 +1,32 @@
+"""What a reader of the mean utilisation of a baseline's devices has to know, as `status` shows it."""
+
+from __future__ import annotations
+
+from gpudebug.engine.campaign.campaign import CampaignBaseline, Loaded
+
+
+def advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
+    """What to judge by where the mean misleads, if utilisation judges."""
+    if not _telling(baseline) or not loaded.metric.points:
+        return []
+    from gpudebug.core.evidence.together import mean_hides
+
+    hides = mean_hides(baseline.evidence, loaded.config.criteria.devices)
+    return [hides] if hides is not None else []
+
+
+def notes(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
+    """What `sample` notes of such runs: the device that the others wait for, and that the mean misleads; the
+    latter is an advice if utilisation judges."""
+    if not _telling(baseline):
+        return []
+    from gpudebug.core.evidence import together
+
+    misleads = None if loaded.metric.points else together.mean_hides(baseline.evidence)
+    return [note for note in (together.waited_for(baseline.evidence), misleads) if note is not None]
+
+
+def _telling(baseline: CampaignBaseline) -> bool:
+    """Whether there is anything to know: one device without power hides nothing, and `status` is to start
+    fast."""
+    return any(len(e.get("devices") or ()) > 1 or e.get("working") is not None for e in baseline.evidence)
