@@ -89,7 +89,7 @@ def _common(
         span
         for one, within in bounds
         if within is not None and not one.aside
-        if (span := watched_span(watched, one.pid, within, FEW_SAMPLES))
+        if (span := watched_span(watched, one.key, within, FEW_SAMPLES))
     ]
     if not known:
         return None
@@ -103,7 +103,7 @@ def _stacks(
     within: tuple[float, float] | None,
     scrub: Callable[[str], str],
 ) -> Stacks | None:
-    return stacks_of(watched, process.pid, within, process.moved_s, scrub) if watched else None
+    return stacks_of(watched, process.key, within, process.moved_s, scrub) if watched else None
 
 
 def _rank(
