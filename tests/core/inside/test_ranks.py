@@ -15,6 +15,9 @@ from gpudebug.core.records import DeviceInfo, RankEvidence, Window
 
 WINDOW = Window(start_s=10, end_s=30, samples=100, rule="steps")
 DDP = "parallel/distributed.py:DistributedDataParallel.forward"
+RUN = "parallel/distributed.py:DistributedDataParallel._run_ddp_forward"
+SYNC = "parallel/distributed.py:DistributedDataParallel._sync_module_buffers"
+FSDP = "fsdp/fully_sharded_data_parallel.py:FullyShardedDataParallel.forward"
 C10D = (
     "distributed/c10d_logger.py:exception_logger.<locals>.wrapper",
     "distributed/distributed_c10d.py:barrier",
@@ -71,7 +74,9 @@ def test_each_rank_has_its_figures_of_the_window() -> None:
 
 PARTS: dict[str, tuple[tuple[str, str, float, float], str]] = {
     "wait": (("other", " ".join(C10D), 2.0, 0.0), ""),
-    "wait of DDP's own": (("forward", DDP, 2.0, 0.0), ""),
+    "wait of DDP's own": (("forward", f"{DDP} {SYNC}", 2.0, 0.0), ""),
+    "forward cut short below DDP's": (("forward", f"{DDP} {RUN}", 2.0, 0.0), ""),
+    "forward cut short below FSDP's": (("forward", FSDP, 2.0, 0.0), ""),
     "wait for time in a collective": (("other", C10D[1] + " (kernel):socket", 2.0, 0.0), ""),
     "wait in the backward": (("backward", "torch/_tensor.py:backward", 2.0, 0.0), ""),
     "backward": (("backward", "torch/_tensor.py:backward", 2.0, 2.0), ""),
@@ -100,6 +105,21 @@ def test_what_a_stack_is_part_of(part: str) -> None:
     assert share == pytest.approx(1.0 if name == "backward" else 0.5)
     shares = [value for key, value in one if key.endswith("_share") and value is not None]
     assert sum(shares) - (one.starved_share or 0.0) == pytest.approx(1.0)
+
+
+def test_a_deep_network_below_ddp_waits_for_nobody() -> None:
+    """Its stacks are too many for evidence.json, and end at DDP's own frames."""
+    below = [
+        (
+            "forward",
+            f"{DDP} {RUN} " + " ".join(f"modules/block{n}.py:Block{n}.part{d}" for d in range(8)),
+            0.05,
+            0.01,
+        )
+        for n in range(60)
+    ]
+    (one, _) = ranks(on("cpu") + process(1) + seen(0, *below))
+    assert (one.wait_share, one.forward_share) == pytest.approx((0.0, 1.0))
 
 
 def test_what_a_step_takes_without_the_waits() -> None:

@@ -31,8 +31,10 @@ _COLLECTIVE = re.compile(
     r"|(?:^|/)(?:parallel/distributed|algorithms/join|comm/torch|comm/comm|torch/mpi_ops)\.py:"
     r"|(?:^|/)(?:fsdp|_fully_shard)/\w+\.py:|[:.](?:barrier|monitored_barrier|wait_for_everyone|all_?reduce)$"
 )
-"""The innermost code of PyTorch, DeepSpeed or Horovod of a thread that waits for other ranks. DDP's own frame
-is around each forward, so that it counts where it is the innermost alone."""
+"""The innermost code of PyTorch, DeepSpeed or Horovod of a thread that waits for other ranks."""
+_AROUND = re.compile(r"[:.](?:forward|_run_ddp_forward|_inference_forward|_post_forward|fsdp_hook_wrapper)$")
+"""DDP and FSDP around each forward of the network: what waits is in functions of theirs below these, and a
+stack that was cut short for its size may end here."""
 _WRAPPER = re.compile(r"(?:^|/)c10d_logger\.py:|(?:^|/)_contextlib\.py:|[:.]wrapper$")
 _SHARDED = re.compile(r"(?:^|/)(?:fsdp|_fully_shard|zero)/\w+\.py:|zero_redundancy_optimizer\.py:")
 _SAVE = re.compile(
@@ -254,7 +256,7 @@ def _part(one: SampledStack, evaluates: frozenset[str], on_cpu: bool) -> tuple[s
 
 def _is_collective(frames: tuple[str, ...]) -> bool:
     known = [frame for frame in frames if not frame.startswith(_KERNEL) and not _WRAPPER.search(frame)]
-    return bool(known) and _COLLECTIVE.search(known[-1]) is not None
+    return bool(known) and not _AROUND.search(known[-1]) and _COLLECTIVE.search(known[-1]) is not None
 
 
 def _line(spot: tuple[str, int | None, str | None], spent: Sequence[float], total: float) -> RankLine:
