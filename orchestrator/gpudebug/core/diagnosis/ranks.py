@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from gpudebug.core.answers.ranks import LateRank, RankRow, RanksFinding, StragglerRank
 from gpudebug.core.diagnosis import rank_notes
+from gpudebug.core.inside.rank_size import others_share
 from gpudebug.core.inside.stacks.shares import CodeLine
 from gpudebug.core.records import RankEvidence, RankLine
 
@@ -279,10 +280,10 @@ def _line(last: RankEvidence, others: Sequence[RankEvidence]) -> str | None:
     """The line in which the rank spends most more than the others do."""
 
     def more(line: RankLine) -> float:
-        same = [
-            sum(o.share for o in one.lines if (o.frame, o.line) == (line.frame, line.line)) for one in others
-        ]
-        return line.share - median(same)
+        beside = line.others
+        if beside is None:
+            beside = median([others_share(line, one) for one in others])
+        return line.share - beside
 
     most = max(last.lines, key=more, default=None)
     return str(CodeLine(most.frame, most.line, most.code, most.state)) if most and more(most) > 0 else None

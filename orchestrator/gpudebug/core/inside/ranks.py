@@ -14,6 +14,7 @@ from typing import Any
 
 from gpudebug.core.inside.probe import ProbeRecord, TrainingProcess, steady
 from gpudebug.core.inside.probe.spans import ProcessSpan, percentile
+from gpudebug.core.inside.rank_size import compact
 from gpudebug.core.inside.stacks import StacksRecord, stacks_of, watched_span
 from gpudebug.core.inside.stacks.evaluation import evaluating
 from gpudebug.core.inside.stacks.shares import SampledStack, seen
@@ -76,9 +77,11 @@ def rank_evidence(
     bounds = [(one, steady(one) if whole is None or one.aside else whole) for one in ranks[:MOST_RANKS]]
     common = _common(bounds, watched) if watched else None
     known = {_bare(device.uuid): device for device in devices}
-    return tuple(
-        _rank(one, _stacks(one, watched, within if one.aside else common or within, scrub), within, known)
-        for one, within in bounds
+    return compact(
+        [
+            _rank(one, _stacks(one, watched, within if one.aside else common or within, scrub), within, known)
+            for one, within in bounds
+        ]
     )
 
 

@@ -7,13 +7,15 @@ from gpudebug.core.records.base import Record
 
 class RankLine(Record):
     """A line of the program and its `share` (0 to 1) of the time that a rank was watched, waits for others
-    left out. `state` is `running` or `waiting`, the more of both; `code` its source, as far as known."""
+    left out. `state` is `running` or `waiting`, the more of both; `code` its source, as far as known;
+    `others` is the median share of the other ranks in it."""
 
     frame: str
     line: int | None = None
     state: str
     code: str | None = None
     share: float
+    others: float | None = None
 
 
 class RankEvidence(Record):
@@ -35,7 +37,7 @@ class RankEvidence(Record):
     `own_s` is what a step takes without the waits for others: data, host work and computing before and after
     its collectives, of ranks on a CPU alone. `cores` is what it may use, `cpu_cores` what it used. `sharded`:
     its weights or optimizer are (FSDP, ZeRO), so that ranks meet in each layer. `lines` are those with the
-    most time, waits for others left out.
+    most time, waits for others left out, of the ranks that wait least for others.
     """
 
     pid: int
