@@ -10,9 +10,11 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from gpudebug.core.inside.probe import ProbeRecord, TrainingProcess, steady
+from gpudebug.core.inside.probe.flight import lateness
 from gpudebug.core.inside.probe.spans import ProcessSpan, percentile
 from gpudebug.core.inside.rank_size import compact
 from gpudebug.core.inside.stacks import StacksRecord, stacks_of, watched_span
@@ -77,11 +79,31 @@ def rank_evidence(
     bounds = [(one, steady(one) if whole is None or one.aside else whole) for one in ranks[:MOST_RANKS]]
     common = _common(bounds, watched) if watched else None
     known = {_bare(device.uuid): device for device in devices}
-    return compact(
-        [
-            _rank(one, _stacks(one, watched, within if one.aside else common or within, scrub), within, known)
-            for one, within in bounds
-        ]
+    found = [
+        _rank(one, _stacks(one, watched, within if one.aside else common or within, scrub), within, known)
+        for one, within in bounds
+    ]
+    return compact([one.model_copy(update=late) for one, late in zip(found, _late(bounds), strict=True)])
+
+
+def _late(
+    bounds: Sequence[tuple[TrainingProcess, tuple[float, float] | None]],
+) -> list[dict[str, float]]:
+    """How late each rank comes to collectives; nothing if one told none, or has another host's clock, by
+    which it may seem earlier or later than it is."""
+    unknown: list[dict[str, float]] = [{} for _ in bounds]
+    spans, steps = [], []
+    for one, within in bounds:
+        if one.aside or one.wall_s is None or within is None:
+            return unknown
+        spans.append((one.wall_s + within[0], one.wall_s + within[1]))
+        span = ProcessSpan(one, *within)
+        steps += [span.seconds / span.steps] if span.steps else []
+    found = lateness([one.calls for one, _ in bounds], spans, median(steps)) if steps else None
+    return (
+        unknown
+        if found is None
+        else [{"late_steps": one.steps, "late_s": one.mean_s, "late_error_s": one.error_s} for one in found]
     )
 
 
@@ -168,6 +190,7 @@ def _counted(span: ProcessSpan) -> dict[str, Any]:
         "steps_per_s": span.steps / span.seconds,
         "step_time_p50_s": percentile(times, 0.5) if sum(times.values()) >= FEW_STEPS else None,
         "read_share": _per(span.delta("reads_s"), span.seconds),
+        "reads_per_step": _per(span.delta("reads_n"), span.steps),
         "copy_share": _per(math.fsum(copies) if copies else None, span.seconds),
         "inputs_per_step": _per(span.delta("inputs_n"), span.steps),
         "samples_per_s": _per(span.delta("samples_n"), span.seconds),
