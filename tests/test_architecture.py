@@ -173,7 +173,7 @@ ROOMS = {
         progress: errors words
         records: words
         answers: records words
-        trace: errors
+        trace: answers errors
         agents: errors progress
         text: errors progress
         command: records text

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.support.probe_lines import line
 
+from gpudebug.core.inside.probe import ProcessKey
 from gpudebug.core.inside.stacks import read_stacks, stacks_evidence
 from gpudebug.core.records import StacksEvidence, Window
 from gpudebug.core.redaction.redact import Redactor
@@ -31,6 +32,7 @@ def told(pid: int = 1, since: float = 2.0, at: float = 4.0, **more: Any) -> str:
 
 def evidence(text: str, window: tuple[float, float] | None = None, main: int | None = None) -> StacksEvidence:
     bounds = Window(start_s=window[0], end_s=window[1], samples=9, rule="steps") if window else None
-    found = stacks_evidence(read_stacks(text), bounds, main, Redactor().redact)
+    key = None if main is None else ProcessKey(None, main)
+    found = stacks_evidence(read_stacks(text), bounds, key, Redactor().redact)
     assert found is not None
     return found

@@ -116,6 +116,8 @@ def told(**machine: Any) -> set[str]:
         expected=[{"figure": "steps_per_s", "range": [1.0, 2.0], "measured": 0.5}],
     )
     others = [Evidence.model_validate({**EVIDENCE, "stacks": s}) for s in (UNLOADED, COMPILED)]
+    on_cpu = {**PROBE, "facts": {**PROBE["facts"], "device": "cpu"}}
+    others.append(Evidence.model_validate({**EVIDENCE, "probe": on_cpu}))
     others.append(Evidence.model_validate({**EVIDENCE, "framework": "sb3", "stacks": ROLLOUTS}))
     return {*found.signals, *(s for e in others for s in facts_of([e.model_dump(mode="json")]).signals)}
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.support.diagnoses import stacks
 
-from gpudebug.core.diagnosis.ofstacks import evaluates, signals, together, uncrowded
+from gpudebug.core.diagnosis.ofstacks import evaluates, reduces, signals, together, uncrowded
 from gpudebug.core.inside.stacks.shares import share
 from gpudebug.core.records import StacksEvidence
 
@@ -150,3 +150,11 @@ def test_what_shows_an_evaluation(
     found = evaluates(StacksEvidence(training=training), kind, [{"occasions": {"evaluation": counted}}])
     assert found == (share if share is None else pytest.approx(share))
     assert evaluates(None, kind, []) is None
+
+
+def test_who_sleeps_through_the_backward_pass_of_a_gpu_waits_for_no_rank() -> None:
+    seen = StacksEvidence(
+        training=stacks(("backward", "t.py:main", 1, 3.0, 1.0), ("other", "t.py:f", 1, 1.0, 0.0))
+    )
+    assert reduces(seen, on_cpu=True) == {"backward_wait_share": 0.5}
+    assert reduces(seen, on_cpu=False) == reduces(None, on_cpu=True) == {}

@@ -266,3 +266,25 @@ def test_what_many_short_stacks_of_a_trainer_cost_is_what_the_stopwatch_says() -
     first = recorded("hf-checkpoint").causes[0]
     assert first.ceiling_ratio is not None
     assert 1.2 < first.ceiling_ratio < 1.55
+
+
+RANKS = ("straggler", "comm-exposed", "metric-sync")
+DDP = "parallel/distributed.py:DistributedDataParallel"
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_ddp_around_the_forward_is_no_sign_of_a_wait_for_ranks(device: str) -> None:
+    """A healthy training: a GPU's backward pass is slept through in any case."""
+    waits = 0.0 if device == "cpu" else 4.0
+    healthy = stacks(
+        ("forward", f"t.py:train {DDP}.forward {DDP}._run_ddp_forward t.py:net", 7, 5.0, 5.0),
+        ("backward", "t.py:train", 8, 4.0, 4.0 - waits),
+        ("optimizer", "t.py:train", 9, 1.0, 1.0),
+    )
+    probe = {"steps": 500, "world_size": 4, "facts": {"device": device}}
+    run = {"run": "a", "utilisation": 60.0, "stacks": {"training": healthy.model_dump()}, "probe": probe}
+    devices = [{"uuid": "CPU" if device == "cpu" else "GPU-1"}]
+    found = {cause.id: cause for cause in diagnose(CATALOGUE, facts_of([{**run, "devices": devices}])).causes}
+    for name in RANKS:
+        assert found[name].speaks_for == ()
+        assert found[name].probability < 0.02

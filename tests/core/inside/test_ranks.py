@@ -16,6 +16,9 @@ from gpudebug.core.records import DeviceInfo, RankEvidence, Window
 WINDOW = Window(start_s=10, end_s=30, samples=100, rule="steps")
 DDP = "parallel/distributed.py:DistributedDataParallel.forward"
 LOADER = {"workers": 3, "batch_size": 8, "training": True}
+RUN = "parallel/distributed.py:DistributedDataParallel._run_ddp_forward"
+SYNC = "parallel/distributed.py:DistributedDataParallel._sync_module_buffers"
+FSDP = "fsdp/fully_sharded_data_parallel.py:FullyShardedDataParallel.forward"
 C10D = (
     "distributed/c10d_logger.py:exception_logger.<locals>.wrapper",
     "distributed/distributed_c10d.py:barrier",
@@ -78,7 +81,9 @@ def test_each_rank_has_its_figures_of_the_window() -> None:
 
 PARTS: dict[str, tuple[tuple[str, str, float, float], str]] = {
     "wait": (("other", " ".join(C10D), 2.0, 0.0), ""),
-    "wait of DDP's own": (("forward", DDP, 2.0, 0.0), ""),
+    "wait of DDP's own": (("forward", f"{DDP} {SYNC}", 2.0, 0.0), ""),
+    "forward cut short below DDP's": (("forward", f"{DDP} {RUN}", 2.0, 0.0), ""),
+    "forward cut short below FSDP's": (("forward", FSDP, 2.0, 0.0), ""),
     "wait for time in a collective": (("other", C10D[1] + " (kernel):socket", 2.0, 0.0), ""),
     "wait in the backward": (("backward", "torch/_tensor.py:backward", 2.0, 0.0), ""),
     "backward": (("backward", "torch/_tensor.py:backward", 2.0, 2.0), ""),
@@ -107,6 +112,21 @@ def test_what_a_stack_is_part_of(part: str) -> None:
     assert share == pytest.approx(1.0 if name == "backward" else 0.5)
     shares = [value for key, value in one if key.endswith("_share") and value is not None]
     assert sum(shares) - (one.starved_share or 0.0) == pytest.approx(1.0)
+
+
+def test_a_deep_network_below_ddp_waits_for_nobody() -> None:
+    """Its stacks are too many for evidence.json, and end at DDP's own frames."""
+    below = [
+        (
+            "forward",
+            f"{DDP} {RUN} " + " ".join(f"modules/block{n}.py:Block{n}.part{d}" for d in range(8)),
+            0.05,
+            0.01,
+        )
+        for n in range(60)
+    ]
+    (one, _) = ranks(on("cpu") + process(1) + seen(0, *below))
+    assert (one.wait_share, one.forward_share) == pytest.approx((0.0, 1.0))
 
 
 def test_what_a_step_takes_without_the_waits() -> None:
@@ -146,6 +166,30 @@ def test_a_rank_names_its_device_as_the_samples_do(kind: str) -> None:
     # Of a device that was not sampled nothing is added to what PyTorch tells.
     (other, _) = rank_evidence(told, None, WINDOW, devices=devices[:1])
     assert (other.uuid, other.gpu_index) == (BARE, None)
+
+
+def called(number: int, late_s: float) -> str:
+    """Collectives in each of its steps, as the flight recorder has them; launched at second 5000."""
+    rows = [
+        ["0", step, "gloo:all_reduce", round(1e6 * (5000 + 2.05 + 0.1 * step + late_s)), 64, None]
+        for step in range(290)
+    ]
+    return line("collectives", 10 + number, 31.0, now=5_031_000_000, rows=rows)
+
+
+@pytest.mark.parametrize("boot", ["a", "b"])
+def test_how_late_a_rank_comes_to_collectives(boot: str) -> None:
+    """By the clock of one host: another one's may be apart by as much."""
+    text = process(0, boot="a") + process(1, boot=boot) + called(0, 0.0) + called(1, 0.03)
+    one, two = ranks(text)
+    if boot == "b":
+        assert (one.late_s, two.late_s, two.late_steps) == (None, None, None)
+        return
+    assert (one.late_s, two.late_s) == pytest.approx((-0.03, 0.03), abs=1e-4)
+    # Of the window alone, from 10 to 30 s.
+    assert two.late_steps == pytest.approx(200, abs=2)
+    (alone, _) = ranks(process(0) + process(1) + called(0, 0.0))
+    assert alone.late_s is None
 
 
 def test_a_thread_that_was_hardly_seen_has_no_shares() -> None:

@@ -10,8 +10,9 @@ import pytest
 from tests.support import traces
 from tests.support.traces import Event, host, launched
 
+from gpudebug.core.answers.analyze import RanksTogether
 from gpudebug.core.trace import RankTrace, compare_ranks, summarise
-from gpudebug.core.trace.ranks import CHANCE, Collectives, RankComparison, late_by_chance
+from gpudebug.core.trace.ranks import CHANCE, Collectives, late_by_chance
 
 ALL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 PAIR = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
@@ -36,7 +37,7 @@ def trace(
     return RankTrace(rank, f"{rank}.json", found.collectives, answer["span_s"], 0.001, answer["busy_share"])
 
 
-def job(late: dict[int, float], ranks: int = 4, steps: int = 20, noise: float = 5.0) -> RankComparison:
+def job(late: dict[int, float], ranks: int = 4, steps: int = 20, noise: float = 5.0) -> RanksTogether:
     """Ranks that arrive about 300 us into each step, some of them later, on clocks of their own."""
     made = random.Random(7)
     base = [
@@ -67,7 +68,7 @@ def test_a_rank_that_is_often_a_little_later_costs_too_little() -> None:
     assert job({1: 10}, noise=2.0).late is None
 
 
-def jittery(seed: int, ranks: int, steps: int, late_us: float = 0.0) -> RankComparison:
+def jittery(seed: int, ranks: int, steps: int, late_us: float = 0.0) -> RanksTogether:
     """Steps of 50 ms whose ranks come within a few milliseconds of each other, rank 1 `late_us` after."""
     made = np.random.default_rng(seed)
     come = np.arange(steps)[:, None] * 50_000.0 + made.normal(0, 2500, (steps, ranks))

@@ -65,9 +65,12 @@ recorder.optimizers[0] = 3
     assert told.kinds == ["start", "beat", "facts", "sites", "end", "facts", "sites"]
     start, beat, facts, sites, end, *_ = told.lines
     assert {line["pid"] for line in told.lines} == {int(pid)}
+    assert len({line["host"] for line in told.lines}) == 1
     assert [line["t"] for line in told.lines] == sorted(line["t"] for line in told.lines)
     where = ("node", "boot", "cores", "affinity", "visible", "omp", "slurm_cpus")
-    assert {name: value for name, value in start.items() if name not in ("kind", "pid", "t", *where)} == {
+    assert {
+        name: value for name, value in start.items() if name not in ("kind", "pid", "host", "t", *where)
+    } == {
         "version": 1,
         "ppid": int(parent),
         "t0": 12.5,

@@ -48,6 +48,24 @@ def test_what_is_not_set_is_unknown_and_slurm_names_the_node(monkeypatch: pytest
     assert surroundings.surroundings()["node"] == os.uname().nodename
 
 
+def test_processes_of_one_number_are_told_apart_by_their_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+    here = surroundings.host()
+    assert here == surroundings.host()
+    monkeypatch.setenv("SLURMD_NODENAME", "gpu017")
+    slurm = surroundings.host()
+    # A second host whose name is the same, as a container's may be.
+    monkeypatch.setattr(surroundings, "_boot", lambda: "another")
+    booted = surroundings.host()
+    stat = os.stat
+
+    class Spaced:
+        st_ino = 7
+
+    monkeypatch.setattr(os, "stat", lambda path: Spaced() if path == "/proc/self/ns/pid" else stat(path))
+    assert len({here, slurm, booted, surroundings.host()}) == 4
+
+
 def test_the_clock_is_named_by_the_boot() -> None:
     boot = Path("/proc/sys/kernel/random/boot_id")
     expected = boot.read_text().strip() if boot.is_file() else None

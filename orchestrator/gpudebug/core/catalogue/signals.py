@@ -106,6 +106,9 @@ _STACKS = {
     "stacks_s": Signal("s", "the training thread was watched for {}", "stacks"),
     "waiting_share": Signal("share", "the training thread waits {} of the time", "stacks"),
     "waiting_outside_data_share": Signal("share", "it waits {} of the time outside its loader", "stacks"),
+    "backward_wait_share": Signal(
+        "share", "it waits {} of the time in the backward pass, in which ranks reduce gradients", "stacks"
+    ),
     "starved_share": Signal("share", "the training thread waits {} of the time for a core", "stacks"),
     "hot_waiting_share": Signal(
         "share", "no loader is there, and one function waits {} of the time", "stacks"

@@ -22,6 +22,7 @@ _OUTSIDE = frozenset({"forward", "eval", "backward", "optimizer", "other"})
 _PHASES: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("data_wait_share", "log_data_share", "loader_start_share"), _DATA),
     **dict.fromkeys(("eval_share", "eval_data_share"), frozenset({"eval"})),
+    "backward_wait_share": frozenset({"backward"}),
     **{f"{phase}_share": frozenset({phase}) for phase in ("forward", "backward", "optimizer")},
     "waiting_outside_data_share": _OUTSIDE,
     "hot_waiting_share": frozenset({"other"}),

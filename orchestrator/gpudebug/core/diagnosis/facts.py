@@ -67,6 +67,7 @@ def facts_of(
     stacks = ofstacks.uncrowded(stacks, foreign, on_cpu=on_cpu)
     kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names], framework_kind)
     _add(signals, ofstacks.signals(stacks))
+    _add(signals, ofstacks.reduces(stacks, on_cpu=on_cpu))
     _add(signals, _idles(signals))
     _add(signals, ofattached.signals(evidence, stacks, number(signals.get("cores"))))
     _add(signals, {"eval_share": ofstacks.evaluates(stacks, kind, evidence)})

@@ -94,6 +94,17 @@ def _training(stacks: Stacks) -> dict[str, SignalValue | None]:
     }
 
 
+def reduces(stacks: StacksEvidence | None, *, on_cpu: bool) -> dict[str, SignalValue | None]:
+    """What the thread waits in the backward pass: on a CPU, where DDP reduces there and the thread computes
+    the rest itself. Through the backward pass of a GPU it sleeps in any case; {} there."""
+    found = stacks.training if stacks and on_cpu else None
+    return (
+        {}
+        if found is None
+        else {"backward_wait_share": shares.share(found, stack=".", phase="backward", state="waiting").value}
+    )
+
+
 def rollouts(stacks: StacksEvidence | None, kind: str) -> dict[str, SignalValue | None]:
     """What rollouts and the batches of updates take, of reinforcement learning; {} of anything else."""
     found = stacks.training if stacks else None

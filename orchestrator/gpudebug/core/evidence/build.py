@@ -205,7 +205,7 @@ def build(
         first_count=log.span[0] if log.span else None,
         last_count=log.span[1] if log.span else None,
         loaded=read.loaded,
-        probe=_checked(inside, rate, run.devices),
+        probe=_checked(inside, rate, run.devices, read.told),
         probe_reason=read.probe_reason if inside is None else None,
         stacks=stacks.stacks_evidence(read.watched, window, _first_rank(read), scrub),
         spark=_spark(series),
@@ -225,13 +225,13 @@ def build(
     )
 
 
-def _first_rank(read: RunReadings) -> int | None:
+def _first_rank(read: RunReadings) -> probe.ProcessKey | None:
     """The process whose stacks are the run's: rank 0, as far as it is known, else the main one; of a job that
     ran already the one that was looked at."""
     if read.told is not None and read.told.main is not None:
-        return read.told.ranks[0].pid
+        return read.told.ranks[0].key
     main = read.attached.main if read.attached else None
-    return main.pid if main else None
+    return probe.ProcessKey(None, main.pid) if main else None
 
 
 def _work(
@@ -286,13 +286,17 @@ def rates(log: LogSummary, window: Window | None, inside: ProbeEvidence | None =
 
 
 def _checked(
-    inside: ProbeEvidence | None, rate: StepRates, devices: Sequence[DeviceInfo]
+    inside: ProbeEvidence | None,
+    rate: StepRates,
+    devices: Sequence[DeviceInfo],
+    told: probe.ProbeRecord | None,
 ) -> ProbeEvidence | None:
     """The probe's evidence with what does not fit to the log and to the devices."""
     if inside is None:
         return None
     by_log = rate.steps_per_s if rate.steps_by == "arrival" else None
-    return inside.model_copy(update={"notes": crosscheck.notes(inside, by_log, devices)})
+    notes = crosscheck.notes(inside, by_log, devices) + crosscheck.nodes(told)
+    return inside.model_copy(update={"notes": notes})
 
 
 def _measured_rate(log: LogSummary, window: Window | None) -> float | None:

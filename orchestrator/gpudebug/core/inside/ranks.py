@@ -10,12 +10,15 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from gpudebug.core.command import loader_settings
 from gpudebug.core.inside.probe import ProbeRecord, TrainingProcess, steady
+from gpudebug.core.inside.probe.flight import lateness
 from gpudebug.core.inside.probe.spans import ProcessSpan, percentile
 from gpudebug.core.inside.rank_names import bare_uuid
+from gpudebug.core.inside.rank_size import compact
 from gpudebug.core.inside.stacks import StacksRecord, stacks_of, watched_span
 from gpudebug.core.inside.stacks.evaluation import evaluating
 from gpudebug.core.inside.stacks.shares import SampledStack, seen
@@ -33,8 +36,10 @@ _COLLECTIVE = re.compile(
     r"|(?:^|/)(?:parallel/distributed|algorithms/join|comm/torch|comm/comm|torch/mpi_ops)\.py:"
     r"|(?:^|/)(?:fsdp|_fully_shard)/\w+\.py:|[:.](?:barrier|monitored_barrier|wait_for_everyone|all_?reduce)$"
 )
-"""The innermost code of PyTorch, DeepSpeed or Horovod of a thread that waits for other ranks. DDP's own frame
-is around each forward, so that it counts where it is the innermost alone."""
+"""The innermost code of PyTorch, DeepSpeed or Horovod of a thread that waits for other ranks."""
+_AROUND = re.compile(r"[:.](?:forward|_run_ddp_forward|_inference_forward|_post_forward|fsdp_hook_wrapper)$")
+"""DDP and FSDP around each forward of the network: what waits is in functions of theirs below these, and a
+stack that was cut short for its size may end here."""
 _WRAPPER = re.compile(r"(?:^|/)c10d_logger\.py:|(?:^|/)_contextlib\.py:|[:.]wrapper$")
 _SHARDED = re.compile(r"(?:^|/)(?:fsdp|_fully_shard|zero)/\w+\.py:|zero_redundancy_optimizer\.py:")
 _SAVE = re.compile(
@@ -75,9 +80,31 @@ def rank_evidence(
     bounds = [(one, steady(one) if whole is None or one.aside else whole) for one in ranks[:MOST_RANKS]]
     common = _common(bounds, watched) if watched else None
     known = {bare_uuid(device.uuid): device for device in devices}
-    return tuple(
+    found = [
         _rank(one, _stacks(one, watched, within if one.aside else common or within, scrub), within, known)
         for one, within in bounds
+    ]
+    return compact([one.model_copy(update=late) for one, late in zip(found, _late(bounds), strict=True)])
+
+
+def _late(
+    bounds: Sequence[tuple[TrainingProcess, tuple[float, float] | None]],
+) -> list[dict[str, float]]:
+    """How late each rank comes to collectives; nothing if one told none, or has another host's clock, by
+    which it may seem earlier or later than it is."""
+    unknown: list[dict[str, float]] = [{} for _ in bounds]
+    spans, steps = [], []
+    for one, within in bounds:
+        if one.aside or one.wall_s is None or within is None:
+            return unknown
+        spans.append((one.wall_s + within[0], one.wall_s + within[1]))
+        span = ProcessSpan(one, *within)
+        steps += [span.seconds / span.steps] if span.steps else []
+    found = lateness([one.calls for one, _ in bounds], spans, median(steps)) if steps else None
+    return (
+        unknown
+        if found is None
+        else [{"late_steps": one.steps, "late_s": one.mean_s, "late_error_s": one.error_s} for one in found]
     )
 
 
@@ -90,7 +117,7 @@ def _common(
         span
         for one, within in bounds
         if within is not None and not one.aside
-        if (span := watched_span(watched, one.pid, within, FEW_SAMPLES))
+        if (span := watched_span(watched, one.key, within, FEW_SAMPLES))
     ]
     if not known:
         return None
@@ -104,7 +131,7 @@ def _stacks(
     within: tuple[float, float] | None,
     scrub: Callable[[str], str],
 ) -> Stacks | None:
-    return stacks_of(watched, process.pid, within, process.moved_s, scrub) if watched else None
+    return stacks_of(watched, process.key, within, process.moved_s, scrub) if watched else None
 
 
 def _rank(
@@ -166,6 +193,7 @@ def _counted(span: ProcessSpan) -> dict[str, Any]:
         "steps_per_s": span.steps / span.seconds,
         "step_time_p50_s": percentile(times, 0.5) if sum(times.values()) >= FEW_STEPS else None,
         "read_share": _per(span.delta("reads_s"), span.seconds),
+        "reads_per_step": _per(span.delta("reads_n"), span.steps),
         "copy_share": _per(math.fsum(copies) if copies else None, span.seconds),
         "inputs_per_step": _per(span.delta("inputs_n"), span.steps),
         "samples_per_s": _per(span.delta("samples_n"), span.seconds),
@@ -257,7 +285,7 @@ def _part(one: SampledStack, evaluates: frozenset[str], on_cpu: bool) -> tuple[s
 
 def _is_collective(frames: tuple[str, ...]) -> bool:
     known = [frame for frame in frames if not frame.startswith(_KERNEL) and not _WRAPPER.search(frame)]
-    return bool(known) and _COLLECTIVE.search(known[-1]) is not None
+    return bool(known) and not _AROUND.search(known[-1]) and _COLLECTIVE.search(known[-1]) is not None
 
 
 def _line(spot: tuple[str, int | None, str | None], spent: Sequence[float], total: float) -> RankLine:

@@ -14,6 +14,7 @@ from math import exp, fsum, lgamma, log, log1p
 
 import numpy as np
 
+from gpudebug.core.answers.analyze import ComparedRank, RanksTogether
 from gpudebug.core.trace.arrays import Recording
 from gpudebug.core.trace.devices import TraceDevice
 from gpudebug.core.trace.names import COMMUNICATION
@@ -49,35 +50,6 @@ class Collectives:
     end: Floats
     key: tuple[str, ...]
     step: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class TracedRank:
-    """One rank's part: seconds that it waited in collectives for others, how often it came last, and how much
-    later than the one before it, summed: what the others would save if it came with them."""
-
-    rank: int
-    file: str
-    waited_s: float
-    last: int
-    cost_s: float
-    exposed_s: float | None
-    busy_share: float | None
-
-
-@dataclass(frozen=True)
-class RankComparison:
-    """`collectives` were matched, `coverage` of those of the rank with most; skews are between the first and
-    the last arrival. `late` is the rank that makes the others wait, None if none is named; `reason` says why
-    nothing was compared."""
-
-    ranks: tuple[TracedRank, ...] = ()
-    collectives: int = 0
-    coverage: float | None = None
-    skew_p50_s: float | None = None
-    skew_max_s: float | None = None
-    late: int | None = None
-    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -124,13 +96,13 @@ def _steps(recording: Recording, start: Floats) -> tuple[int, ...]:
     return tuple(numbers[i] if i >= 0 else _STEPLESS for i in at.tolist())
 
 
-def compare_ranks(traces: Sequence[RankTrace]) -> RankComparison:
+def compare_ranks(traces: Sequence[RankTrace]) -> RanksTogether:
     """How the ranks of one job met; says why not if they cannot be compared."""
     traces = sorted(traces, key=lambda t: t.rank)
     numbers = [trace.rank for trace in traces]
     if len(set(numbers)) < len(numbers):
         twice = next(n for n in numbers if numbers.count(n) > 1)
-        return RankComparison(reason=f"two traces are of rank {twice}")
+        return _apart(f"two traces are of rank {twice}")
     found = [trace.collectives for trace in traces]
     whole = _meetings(traces, found)
     if whole.reason is None:
@@ -147,42 +119,35 @@ def _without_pairs(one: Collectives) -> Collectives:
     return Collectives(one.start[of], one.end[of], key, step)
 
 
-def _meetings(traces: Sequence[RankTrace], found: Sequence[Collectives]) -> RankComparison:
+def _meetings(traces: Sequence[RankTrace], found: Sequence[Collectives]) -> RanksTogether:
     most = max(len(one.key) for one in found)
     if not most:
-        return RankComparison(reason="no collective is in the traces")
+        return _apart("no collective is in the traces")
     start, end = _matched(found)
     coverage = len(start) / most
     if len(start) < LEAST_COLLECTIVES or coverage < LEAST_COVERAGE:
         few = "too few: " if coverage >= LEAST_COVERAGE else ""
-        return RankComparison(
-            collectives=len(start),
-            coverage=coverage,
-            reason=f"{few}{len(start):,} of {most:,} collectives are on all ranks in the same order",
-        )
+        why = f"{few}{len(start):,} of {most:,} collectives are on all ranks in the same order"
+        return _apart(why, len(start), coverage)
     offset = np.median(end - end[:, :1], axis=0)
     start, end = start - offset, end - offset
     length = end.max(axis=1) - start.max(axis=1)
     apart = end.max(axis=1) - end.min(axis=1)
     together = apart <= np.maximum(_TOGETHER_US, _TOGETHER_SHARE * np.maximum(length, 0.0))
     if together.mean() < LEAST_COVERAGE:
-        return RankComparison(
-            collectives=len(start),
-            coverage=coverage,
-            reason=f"only {together.mean():.0%} of the collectives end together on all ranks: other groups, "
-            "or clocks that drift",
-        )
+        share = f"only {together.mean():.0%} of the collectives end together on all ranks"
+        return _apart(f"{share}: other groups, or clocks that drift", len(start), coverage)
     return _compared(traces, start[together], len(start), coverage)
 
 
-def _compared(traces: Sequence[RankTrace], start: Floats, matched: int, coverage: float) -> RankComparison:
+def _compared(traces: Sequence[RankTrace], start: Floats, matched: int, coverage: float) -> RanksTogether:
     order = np.sort(start, axis=1)
     last = start.argmax(axis=1)
     cost = order[:, -1] - order[:, -2]
     waits = order[:, -1:] - start
     skew = order[:, -1] - order[:, 0]
     ranks = tuple(
-        TracedRank(
+        ComparedRank(
             rank=trace.rank,
             file=trace.file,
             waited_s=float(waits[:, i].sum()) / 1e6,
@@ -193,17 +158,31 @@ def _compared(traces: Sequence[RankTrace], start: Floats, matched: int, coverage
         )
         for i, trace in enumerate(traces)
     )
-    return RankComparison(
+    return RanksTogether(
         ranks=ranks,
         collectives=matched,
         coverage=coverage,
         skew_p50_s=float(np.median(skew)) / 1e6,
         skew_max_s=float(skew.max()) / 1e6,
         late=_late(ranks, len(start), min(trace.span_s for trace in traces)),
+        reason=None,
     )
 
 
-def _late(ranks: Sequence[TracedRank], count: int, span_s: float) -> int | None:
+def _apart(reason: str, matched: int = 0, coverage: float | None = None) -> RanksTogether:
+    """Nothing was compared, and why."""
+    return RanksTogether(
+        ranks=(),
+        collectives=matched,
+        coverage=coverage,
+        skew_p50_s=None,
+        skew_max_s=None,
+        late=None,
+        reason=reason,
+    )
+
+
+def _late(ranks: Sequence[ComparedRank], count: int, span_s: float) -> int | None:
     """The rank that makes the others wait at `count` collectives in `span_s` seconds."""
     *_, next_, worst = sorted(ranks, key=lambda r: r.cost_s)
     often = worst.last > LAST_SHARE * count and late_by_chance(worst.last, count, len(ranks)) <= CHANCE

@@ -86,7 +86,7 @@ def test_the_line_is_read_as_the_probes_own() -> None:
     record = read_stacks(json.dumps(line))
     assert record is not None
     (one,) = record.lines
-    assert (one.pid, one.of, one.start_s, one.end_s, one.samples) == (42, "training", 3.0, 13.0, 100)
+    assert (one.process.pid, one.of, one.start_s, one.end_s, one.samples) == (42, "training", 3.0, 13.0, 100)
     (data,) = [stack for stack in one.places if stack.phase == "data"]
     assert (data.frames[data.user], data.line) == ("p/data.py:fetch", 6)
     assert one.code["p/data.py:fetch", 6] == "time.sleep(1)"

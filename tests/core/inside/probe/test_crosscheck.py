@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.probe_lines import training
 
-from gpudebug.core.inside.probe.crosscheck import factor, notes
+from gpudebug.core.inside.probe.crosscheck import factor, nodes, notes
+from gpudebug.core.inside.probe.processes import read_probe
 from gpudebug.core.records import DeviceInfo, ProbeEvidence
 
 CPU = DeviceInfo(index=0, uuid="CPU", name="a processor", kind="cpu")
@@ -67,3 +69,11 @@ def test_a_whole_factor_is_found_within_what_rates_are_known_to(times: int, erro
 @pytest.mark.parametrize("ratio", [0.0, 0.3, 1.0, 1.04, 1.5, 2.4, 3.5, 7.5, 129.0, 1e9])
 def test_other_ratios_are_no_factor(ratio: float) -> None:
     assert factor(ratio) is None
+
+
+@pytest.mark.parametrize(("second", "noted"), [(0, True), (1, False)], ids=["the same rank", "another"])
+def test_a_node_that_trains_on_its_own_is_named(second: int, noted: bool) -> None:
+    text = training(1, steps=60, rank=0, world_size=2, node="n0")
+    found = nodes(read_probe(text + training(2, steps=50, rank=second, world_size=2, node="n1")))
+    assert [note.partition(",")[0] for note in found] == (["n1 trained"] if noted else [])
+    assert nodes(None) == ()

@@ -34,6 +34,16 @@ def test_the_process_that_made_the_most_and_nothing_before_the_first() -> None:
     assert live.steps == 9
 
 
+def test_the_distance_of_two_reports_is_of_one_clock() -> None:
+    """Another node's clock counts from its own boot: a stall would be waited for as long as it was up."""
+    live = LiveSteps()
+    for at, steps, host in ((3, 5, "a"), (5, 9, "a"), (90_000, 10, "b"), (90_003, 14, "b")):
+        text = beat(1, at, steps).replace('"pid": 1', f'"pid": 1, "host": "{host}"')
+        live.feed(text.encode())
+        assert live.gap <= 3
+    assert (live.steps, live.gap) == (14, 3)
+
+
 def lately(text: str) -> Lately:
     found = Lately()
     found.feed(text.encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import zip_longest
 
 import pytest
 from hypothesis import given
@@ -159,6 +160,51 @@ def test_facts_are_cut_to_what_a_person_reads() -> None:
     assert len(json.dumps(found, allow_nan=False)) < 1000
     assert found["nan"] is None
     assert found["deep"] == {"a": {"b": None}}
+
+
+def hosts(*texts: str) -> str:
+    """What each host writes into one file, a line of each in turn."""
+    written = [
+        [json.dumps({**json.loads(one), "host": f"h{number}"}) for one in text.splitlines()]
+        for number, text in enumerate(texts)
+    ]
+    return "\n".join(one for turn in zip_longest(*written) for one in turn if one is not None) + "\n"
+
+
+def test_processes_of_two_hosts_with_one_number_are_two() -> None:
+    """Containers and nodes count their processes from the same number on."""
+    ends = training(7, steps=40, rank=0, world_size=2, node="n0", boot="a", ends=False)
+    goes_on = training(7, steps=90, step_s=0.05, rank=1, world_size=2, node="n1", boot="b", t0=T0 + 1)
+    found = read_probe(hosts(ends, goes_on))
+    assert found is not None
+    assert [(p.key, p.rank, p.node, p.steps) for p in found.ranks] == [
+        (("h0", 7), 0, "n0", 40),
+        (("h1", 7), 1, "n1", 90),
+    ]
+    assert [p.beats[-1].steps for p in found.ranks] == [40, 90]
+    assert found.elsewhere == ()
+
+
+def test_each_node_may_have_a_training_of_its_own() -> None:
+    """Same ranks, same numbers, as many steps: those of the node that got furthest are looked at."""
+    texts = [
+        training(100 + rank, steps=steps, rank=rank, world_size=2, node=node, boot=node)
+        for node, steps in (("n0", 50), ("n1", 60))
+        for rank in (0, 1)
+    ]
+    found = read_probe(hosts(texts[0] + texts[1], texts[2] + texts[3]))
+    assert found is not None
+    assert [(p.rank, p.node, p.steps) for p in found.ranks] == [(0, "n1", 60), (1, "n1", 60)]
+    assert [(p.rank, p.node) for p in found.elsewhere] == [(0, "n0"), (1, "n0")]
+
+
+def test_a_rank_that_moved_to_another_node_is_its_later_self() -> None:
+    tries = [(0, 8, "n0"), (1, 8, "n1"), (0, 50, "n1"), (1, 50, "n0")]
+    texts = [training(10 + i, steps=n, rank=r, world_size=2, node=on) for i, (r, n, on) in enumerate(tries)]
+    found = read_probe("".join(texts))
+    assert found is not None
+    assert [p.steps for p in found.ranks] == [50, 50]
+    assert found.elsewhere == ()
 
 
 LINES = st.one_of(

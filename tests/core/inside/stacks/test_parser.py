@@ -17,7 +17,7 @@ def test_a_line_is_read() -> None:
     record = read_stacks(start() + told() + '{"kind":"stacks","pid":1')
     assert record is not None
     (one,) = record.lines
-    assert (one.pid, one.of, one.start_s, one.end_s) == (1, "training", 2.0, 4.0)
+    assert (one.process, one.of, one.start_s, one.end_s) == ((None, 1), "training", 2.0, 4.0)
     assert (one.seconds, one.cpu_s, one.samples) == (1.0, 0.5, 40)
     assert one.places == {
         Stack("data", tuple(FRAMES), 1, 7): (0.5, 0.4),

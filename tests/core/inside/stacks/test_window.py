@@ -8,6 +8,7 @@ import re
 import pytest
 from tests.support.stack_lines import FRAMES, evidence, told
 
+from gpudebug.core.inside.probe import ProcessKey
 from gpudebug.core.inside.stacks import read_stacks, stacks_evidence, stacks_of
 from gpudebug.core.inside.stacks.shares import share
 from gpudebug.core.records import Window
@@ -153,9 +154,17 @@ def test_what_a_thread_waited_for_a_core_is_added_up_if_it_is_told() -> None:
 def test_the_stacks_of_one_process_and_of_one_with_a_clock_of_its_own() -> None:
     record = read_stacks(told(1, 2, 4, s=1.0) + told(2, 902, 904, s=0.5) + told(2, 902, 904, of="workers"))
     assert record is not None
-    ours, theirs = stacks_of(record, 1, (3.0, 9.0)), stacks_of(record, 2, (2.0, 9.0), 900.0)
+    first, second = ProcessKey(None, 1), ProcessKey(None, 2)
+    ours, theirs = stacks_of(record, first, (3.0, 9.0)), stacks_of(record, second, (2.0, 9.0), 900.0)
     assert (ours and ours.seconds, theirs and theirs.seconds) == (0.5, 0.5)
-    assert stacks_of(record, 2, (2.0, 9.0)) is None
-    whole = stacks_of(record, 2, None)
+    assert stacks_of(record, second, (2.0, 9.0)) is None
+    whole = stacks_of(record, second, None)
     assert whole is not None
     assert whole.seconds == 0.5
+
+
+def test_processes_of_two_hosts_with_one_number_are_two() -> None:
+    record = read_stacks(told(1, s=1.0, host="a") + told(1, s=0.5, host="b"))
+    assert record is not None
+    found = [stacks_of(record, ProcessKey(host, 1), None) for host in ("a", "b")]
+    assert [one and one.seconds for one in found] == [1.0, 0.5]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpudebug.core.inside.probe.processes import ProbeRecord
 from gpudebug.core.records import DeviceInfo, ProbeEvidence
 from gpudebug.core.statistics import numbers
 
@@ -22,6 +23,16 @@ def notes(probe: ProbeEvidence, log_rate: float | None, devices: Sequence[Device
         f"the probe switched itself off: {probe.off}" if probe.off else None,
     ]
     return tuple(note for note in found if note)
+
+
+def nodes(record: ProbeRecord | None) -> tuple[str, ...]:
+    """Which nodes have a training of their own beside the one that is looked at."""
+    others = record.elsewhere if record else ()
+    if record is None or record.main is None or not others:
+        return ()
+    names = ", ".join(dict.fromkeys(process.node or "another node" for process in others))
+    has = f"{names} trained, too, with the ranks of {record.main.node or 'this node'}"
+    return (f"{has}, which alone is looked at: without one rendezvous, each node trains on its own",)
 
 
 def _rates(probe: ProbeEvidence, log_rate: float | None) -> str | None:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from gpudebug.core.inside.probe.processes import LONGEST_LINE, MOST_PROCESSES, read_line
+from gpudebug.core.inside.probe.processes import LONGEST_LINE, MOST_PROCESSES, ProcessKey, key_of, read_line
 
 LATELY_S = 60.0
 """Lately is within so many seconds, and since the last beat but one if that is longer ago."""
@@ -24,18 +24,21 @@ class LiveSteps:
         self.steps: int | None = None
         self.gap = 0.0
         self._at: float | None = None
+        self._host: str | None = None
         self._rest = b""
 
     def feed(self, data: bytes) -> None:
         lines, self._rest = _cut(self._rest + data)
         for line in _beats(lines):
-            self._take(line.get("steps"), line.get("t"))
+            self._take(line.get("steps"), line.get("t"), key_of(line).host)
 
-    def _take(self, steps: object, at: object) -> None:
+    def _take(self, steps: object, at: object, host: str | None) -> None:
         if not isinstance(steps, int) or not isinstance(at, (int, float)) or steps <= (self.steps or 0):
             return
-        self.gap = max(0.0, at - self._at) if self._at is not None else 0.0
-        self.steps, self._at = steps, at
+        # Two hosts have two clocks.
+        if self._at is not None and host == self._host:
+            self.gap = max(0.0, at - self._at)
+        self.steps, self._at, self._host = steps, at, host
 
 
 class Lately:
@@ -44,7 +47,7 @@ class Lately:
     def __init__(self) -> None:
         self._rest = b""
         # Of each process its beats: the monotonic clock, iterations and seconds that it waited for data.
-        self._beats: dict[int, deque[tuple[float, int, float | None]]] = {}
+        self._beats: dict[ProcessKey, deque[tuple[float, int, float | None]]] = {}
 
     def feed(self, data: bytes, *, torn: bool = False) -> None:
         """`torn`: something before `data` is left out, and its first line may not be whole."""
@@ -59,9 +62,10 @@ class Lately:
         if at is None or steps is None:
             return
         waited = _known(counters.get("data_s")) if isinstance(counters, dict) else None
-        if line["pid"] not in self._beats and len(self._beats) >= MOST_PROCESSES:
+        key = key_of(line)
+        if key not in self._beats and len(self._beats) >= MOST_PROCESSES:
             return
-        beats = self._beats.setdefault(line["pid"], deque(maxlen=_MOST_BEATS))
+        beats = self._beats.setdefault(key, deque(maxlen=_MOST_BEATS))
         if beats and (at <= beats[-1][0] or steps < beats[-1][1]):
             return
         beats.append((at, int(steps), waited))

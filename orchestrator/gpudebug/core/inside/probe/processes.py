@@ -11,8 +11,9 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from gpudebug.core.inside.probe.flight import MOST_CALLS, CollectiveCall, CollectiveKey, calls
 from gpudebug.core.records import ReadSite
 from gpudebug.core.text.json_lines import parse
 
@@ -27,6 +28,14 @@ _MOST_KEYS, _MOST_ITEMS, _LONGEST_TEXT, _DEEPEST = 40, 16, 200, 3
 _LARGEST = 2.0**53
 # What is half a character, and no byte of a file's name either: it could not be written again.
 _HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+
+
+class ProcessKey(NamedTuple):
+    """Which process a line is of: hosts that share the run's folder number theirs alike. `host` is None in
+    the lines of older probes."""
+
+    host: str | None
+    pid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,14 @@ class TrainingProcess:
     visible: str | None = None
     omp: str | None = None
     slurm_cpus: str | None = None
+    host: str | None = None
+    # By collective; `wall_s` is the time since the epoch at the launch, by this process's clocks.
+    calls: dict[CollectiveKey, CollectiveCall] = field(default_factory=dict)
+    wall_s: float | None = None
+
+    @property
+    def key(self) -> ProcessKey:
+        return ProcessKey(self.host, self.pid)
 
     def take(self, line: Mapping[str, Any]) -> None:
         """What one of its later lines says."""
@@ -89,8 +106,16 @@ class TrainingProcess:
             self.facts = _plain(line["facts"])
         elif kind == "sites" and isinstance(line.get("sites"), list):
             self.sites = tuple(site for entry in line["sites"] if (site := _site(entry)))[:MOST_SITES]
+        elif kind == "collectives":
+            self._called(line)
         elif kind == "off" and self.off is None:
             self.off = _why(line)
+
+    def _called(self, line: Mapping[str, Any]) -> None:
+        moment, now = _number(line.get("t")), _number(line.get("now"))
+        if moment is not None and now is not None and len(self.calls) < MOST_CALLS:
+            self.calls.update(calls(line))
+            self.wall_s = now / 1e6 - (moment - self.t0)
 
     def _beat(self, line: Mapping[str, Any], *, last: bool) -> None:
         moment, steps = _number(line.get("t")), _count(line.get("steps"))
@@ -127,41 +152,65 @@ class ProbeRecord:
 
     @property
     def ranks(self) -> tuple[TrainingProcess, ...]:
-        """The processes that train together with the main one, by rank; itself alone if it has no rank."""
+        """The processes that train together with the main one, by rank; itself alone if it has no rank.
+
+        Of several with one rank those count that made half of its iterations or more, of these one on its
+        node: each node may have a training of its own, and one that began again has processes that ended.
+        """
         main = self.main
         if main is None:
             return ()
+
+        def near(process: TrainingProcess) -> tuple[bool, bool, int]:
+            return _as_far(process, main), process.node == main.node, process.steps
+
         peers: dict[int, TrainingProcess] = {}
         for process in self.processes:
             if process.rank is not None and process.world_size == main.world_size:
                 before = peers.get(process.rank)
-                if before is None or process.steps > before.steps:
+                if before is None or near(process) > near(before):
                     peers[process.rank] = process
         if main.rank is None or peers.get(main.rank) is not main:
             return (main,)
         return tuple(peers[rank] for rank in sorted(peers))
 
+    @property
+    def elsewhere(self) -> tuple[TrainingProcess, ...]:
+        """Processes of other nodes that got as far as the main one, with ranks that those of `ranks` have: of
+        trainings of their own."""
+        main, found = self.main, {process.rank: process for process in self.ranks}
+        return tuple(
+            process
+            for process in self.processes
+            if main is not None and process.world_size == main.world_size and _as_far(process, main)
+            if (peer := found.get(process.rank)) is not None and process.node != peer.node
+        )
+
+
+def _as_far(process: TrainingProcess, main: TrainingProcess) -> bool:
+    return 2 * process.steps >= main.steps
+
 
 def read_probe(text: str) -> ProbeRecord | None:
     """Parse the lines of probe.jsonl; None if no process reported that it trains."""
     found: list[TrainingProcess] = []
-    current: dict[int, TrainingProcess] = {}
+    current: dict[ProcessKey, TrainingProcess] = {}
     other_version = off = None
     for raw in text.split("\n"):
         line = read_line(raw)
         if line is None:
             continue
-        pid = line["pid"]
+        key = key_of(line)
         if line["kind"] != "start":
-            if pid in current:
-                current[pid].take(line)
+            if key in current:
+                current[key].take(line)
             elif line["kind"] == "off" and off is None:
                 off = _why(line)
         elif line.get("version") != VERSION:
-            current.pop(pid, None)
+            current.pop(key, None)
             other_version = str(line.get("version"))[:_LONGEST_TEXT]
         elif (process := _started(line, found[0].boot if found else None)) and len(found) < MOST_PROCESSES:
-            current[pid] = process
+            current[key] = process
             found.append(process)
     return ProbeRecord(tuple(found), other_version, off) if found or other_version or off else None
 
@@ -182,6 +231,11 @@ def read_line(raw: str) -> dict[str, Any] | None:
         return None
     sound = isinstance(found, dict) and isinstance(found.get("kind"), str)
     return found if sound and _count(found.get("pid")) else None
+
+
+def key_of(line: Mapping[str, Any]) -> ProcessKey:
+    """Whose a line of `read_line` is."""
+    return ProcessKey(_word(line.get("host")), line["pid"])
 
 
 def _started(line: Mapping[str, Any], boot: str | None) -> TrainingProcess | None:
@@ -214,6 +268,7 @@ def _started(line: Mapping[str, Any], boot: str | None) -> TrainingProcess | Non
         visible=_word(line.get("visible")),
         omp=_word(line.get("omp")),
         slurm_cpus=_word(line.get("slurm_cpus")),
+        host=key_of(line).host,
     )
 
 

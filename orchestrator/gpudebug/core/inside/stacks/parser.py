@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gpudebug.core.inside.probe.processes import read_line
+from gpudebug.core.inside.probe.processes import ProcessKey, key_of, read_line
 
 PHASES = frozenset({"data", "forward", "eval", "act", "backward", "optimizer", "env", "other"})
 KINDS = ("training", "workers", "main")
@@ -39,7 +39,7 @@ class StackLine:
     the thread waited for a CPU, None if it did not say; `packaged` are frames of a framework that have lines.
     """
 
-    pid: int
+    process: ProcessKey
     of: str
     start_s: float
     end_s: float
@@ -93,7 +93,7 @@ def _stack_line(line: Mapping[str, Any]) -> StackLine | None:
             before = places.get(place, (0.0, 0.0))
             places[place] = before[0] + seconds, before[1] + cpu_s
     return StackLine(
-        pid=line["pid"],
+        process=key_of(line),
         of=of,
         start_s=begun - launched,
         end_s=ended - launched,

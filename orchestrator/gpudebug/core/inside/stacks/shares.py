@@ -28,7 +28,8 @@ _GETS = re.compile(
 """Functions whose name says that they bring something."""
 _WITHIN = {"env": "other"}
 """A phase that is a part of another one."""
-_SAID = 60
+LONGEST_SOURCE = 60
+"""Characters of a line of source that are shown."""
 _LONG_ENOUGH = 0.02
 
 
@@ -45,7 +46,11 @@ class CodeLine(NamedTuple):
         file, _, function = self.frame.rpartition(":")
         name = file.rsplit("/", 1)[-1]
         at = f"{name}:{self.line}" if self.line else name
-        shown = self.source if self.source is None or len(self.source) <= _SAID else self.source[:_SAID] + "…"
+        shown = (
+            self.source
+            if self.source is None or len(self.source) <= LONGEST_SOURCE
+            else self.source[:LONGEST_SOURCE] + "…"
+        )
         return f"{at} {function} ({self.state})" + (f": `{shown}`" if shown else "")
 
 

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from gpudebug.core.inside.probe.processes import ProcessKey
 from gpudebug.core.inside.stacks.parser import Stack, StackLine, StacksRecord
 from gpudebug.core.records import Stacks, StacksEvidence, Window
 
@@ -24,13 +25,13 @@ _STACK, _FRAME, _NAME, _CODE = 75, 10, 8, 24
 def stacks_evidence(
     record: StacksRecord | None,
     window: Window | None,
-    main: int | None = None,
+    main: ProcessKey | None = None,
     scrub: Callable[[str], str] = str,
 ) -> StacksEvidence | None:
     """The stacks of the window, of the whole run if there is none; None if nothing was seen in it.
 
     Of a line that lies in it partly, that part of its time counts. Where no thread trains with PyTorch the
-    main thread is what trains. `main` is the PID of the training process:
+    main thread is what trains. `main` is the training process:
     without it, or if that reported none, the process that was watched longest. `scrub` takes secrets out of
     lines of source.
     """
@@ -41,14 +42,14 @@ def stacks_evidence(
     training = [(one, share) for one, share in parts if one.of == "training"]
     if not training:
         training = _first([(one, share) for one, share in parts if one.of == "main"])
-    watched: dict[int, float] = {}
+    watched: dict[ProcessKey, float] = {}
     for one, share in training:
-        watched[one.pid] = watched.get(one.pid, 0.0) + share * one.seconds
+        watched[one.process] = watched.get(one.process, 0.0) + share * one.seconds
     if main not in watched:
-        main = max(watched, key=lambda pid: watched[pid], default=None)
+        main = max(watched, key=lambda process: watched[process], default=None)
     workers = [(one, share) for one, share in parts if one.of == "workers"]
     found = StacksEvidence(
-        training=_merged([(o, s) for o, s in training if o.pid == main], LARGEST_TRAINING, scrub),
+        training=_merged([(o, s) for o, s in training if o.process == main], LARGEST_TRAINING, scrub),
         workers=_merged(workers, LARGEST_WORKERS, scrub),
         notes=record.notes,
     )
@@ -57,7 +58,7 @@ def stacks_evidence(
 
 def stacks_of(
     record: StacksRecord,
-    pid: int,
+    process: ProcessKey,
     bounds: tuple[float, float] | None,
     moved_s: float = 0.0,
     scrub: Callable[[str], str] = str,
@@ -67,17 +68,17 @@ def stacks_of(
     Its lines are `moved_s` earlier than they say: a process of another host has another clock.
     """
     start, end = bounds or (-math.inf, math.inf)
-    own = [one for one in record.lines if one.pid == pid and one.of == "training"]
+    own = [one for one in record.lines if one.process == process and one.of == "training"]
     parts = [(one, share) for one in own if (share := _inside(one, start + moved_s, end + moved_s))]
     return _merged(parts, LARGEST_TRAINING, scrub)
 
 
 def watched_span(
-    record: StacksRecord, pid: int, bounds: tuple[float, float], few: int
+    record: StacksRecord, process: ProcessKey, bounds: tuple[float, float], few: int
 ) -> tuple[float, float] | None:
     """When within the bounds a process's training thread was watched, from the first look to the last; None
     of fewer than `few` looks."""
-    own = [one for one in record.lines if one.pid == pid and one.of == "training"]
+    own = [one for one in record.lines if one.process == process and one.of == "training"]
     parts = [(one, share) for one in own if (share := _inside(one, *bounds))]
     if not parts or math.fsum(share * one.samples for one, share in parts) < few:
         return None
@@ -87,13 +88,15 @@ def watched_span(
 
 def _first(parts: list[tuple[StackLine, float]]) -> list[tuple[StackLine, float]]:
     """Those of the process that was there first, of all that did something: what it starts works for it."""
-    watched: dict[int, float] = {}
+    watched: dict[ProcessKey, float] = {}
     for one, share in parts:
-        watched[one.pid] = watched.get(one.pid, 0.0) + share * one.seconds
+        watched[one.process] = watched.get(one.process, 0.0) + share * one.seconds
     longest = max(watched.values(), default=0.0)
-    began = {one.pid: one.start_s for one, _ in reversed(parts) if watched[one.pid] >= _WORKS * longest}
-    first = min(began, key=lambda pid: began[pid], default=None)
-    return [(one, share) for one, share in parts if one.pid == first]
+    began = {
+        one.process: one.start_s for one, _ in reversed(parts) if watched[one.process] >= _WORKS * longest
+    }
+    first = min(began, key=lambda process: began[process], default=None)
+    return [(one, share) for one, share in parts if one.process == first]
 
 
 def _inside(one: StackLine, start_s: float, end_s: float) -> float:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpudebug.core.answers.analyze import ComparedRank, RanksTogether, TraceAnswer
+from gpudebug.core.answers.analyze import RanksTogether, TraceAnswer
 from gpudebug.core.errors import GpudebugError
 from gpudebug.edges.sqlite import Database
 from gpudebug.engine.run.trace_file import summary_of
@@ -98,7 +98,7 @@ def together(traces: Sequence[AnalyzedTrace]) -> RanksTogether | None:
         return None
     from gpudebug.core.trace import RankTrace, compare_ranks
 
-    found = compare_ranks(
+    return compare_ranks(
         [
             RankTrace(
                 rank=rank,
@@ -110,16 +110,6 @@ def together(traces: Sequence[AnalyzedTrace]) -> RanksTogether | None:
             )
             for rank, one in zip(numbers, traces, strict=True)
         ]
-    )
-    ranks = tuple(ComparedRank(**asdict(rank)) for rank in found.ranks)
-    return RanksTogether(
-        ranks=ranks,
-        collectives=found.collectives,
-        coverage=found.coverage,
-        skew_p50_s=found.skew_p50_s,
-        skew_max_s=found.skew_max_s,
-        late=found.late,
-        reason=found.reason,
     )
 
 

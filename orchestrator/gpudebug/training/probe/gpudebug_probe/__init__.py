@@ -24,6 +24,7 @@ WATCHERS = (
     "phases",
     "stacks",
     "state",
+    "flight",
     "torchprofile",
 )
 

@@ -7,6 +7,8 @@ import os
 import time
 from typing import Any
 
+from .surroundings import host
+
 FILE = "probe.jsonl"
 # All processes of a run together; the last part is kept for the lines of the end.
 LARGEST = 4 << 20
@@ -22,6 +24,7 @@ class RecordFile:
 
     def __init__(self, run: str) -> None:
         self.pid = os.getpid()
+        self._host = host()
         self._path = os.path.join(run, FILE)
         self._size = 0
         # Of a rank other than 0, whose stacks may take half of the room that there is for any.
@@ -40,7 +43,13 @@ class RecordFile:
         return 0 if self._size >= room else 1 << (LEVELS * self._size // room)
 
     def line(self, kind: str, **entries: Any) -> str:
-        fields = {"kind": kind, "pid": self.pid, "t": round(time.monotonic(), 6), **entries}
+        fields = {
+            "kind": kind,
+            "pid": self.pid,
+            "host": self._host,
+            "t": round(time.monotonic(), 6),
+            **entries,
+        }
         return json.dumps(fields, default=str, separators=(",", ":")) + "\n"
 
     def append(self, lines: list[str], last: bool = False) -> None:
