@@ -188,7 +188,7 @@ ROOMS = {
         trainlog: command errors records redaction statistics text words yaml
         samples: errors records statistics trainlog
         recordings: errors samples trainlog
-        hardware: answers records samples
+        hardware: answers records redaction samples
         evidence: command inside records samples statistics trainlog words
         verdict: change command inside records redaction samples statistics text words
         compare: answers command errors inside records statistics trainlog verdict words

@@ -23,3 +23,14 @@ def test_the_records_share_the_words() -> None:
 def test_the_words_do_not_pay_for_pydantic() -> None:
     code = "import sys, gpudebug.core.words; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_number_of_things_has_its_noun() -> None:
+    assert [words.counted(n, "run") for n in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
+    assert words.counted(1, "hypothesis", "hypotheses") == "1 hypothesis"
+    assert words.counted(3, "hypothesis", "hypotheses") == "3 hypotheses"
+
+
+def test_a_range_of_one_is_one() -> None:
+    assert words.from_to("--run", 33, 33) == "--run 33"
+    assert words.from_to("--run", 33, 40) == "--run 33 to --run 40"

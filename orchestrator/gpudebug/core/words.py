@@ -95,3 +95,13 @@ class WorkName(Word):
 
 LOG = "log:"
 """Before the name of the user's own pattern of a log."""
+
+
+def counted(count: int, noun: str, many: str | None = None) -> str:
+    """`1 run`, `3 runs`; `many` is a plural that is not the noun with an s."""
+    return f"{count} {noun if count == 1 else many or f'{noun}s'}"
+
+
+def from_to(option: str, first: int, last: int) -> str:
+    """The values of an option that a person may choose: `--run 33 to --run 40`, of one `--run 33`."""
+    return f"{option} {first}" + (f" to {option} {last}" if last > first else "")

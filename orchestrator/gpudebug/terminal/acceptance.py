@@ -14,6 +14,7 @@ from gpudebug.core.answers.hypotheses import (
 )
 from gpudebug.core.answers.settings import SettingsAnswer
 from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.words import counted
 
 
 def accept(answer: AcceptAnswer) -> str:
@@ -75,8 +76,10 @@ def export(answer: ExportAnswer) -> str:
 
 def checked(answer: CheckAnswer) -> str:
     """Say first whether the gain was kept, then by which runs."""
-    sides = f"{len(answer.runs_after)} runs with, {len(answer.runs_before)} without"
-    how = f"{sides}, in turn" if answer.paired else f"{len(answer.runs_after)} runs, one side alone"
+    sides = f"{counted(len(answer.runs_after), 'run')} with, {len(answer.runs_before)} without"
+    how = (
+        f"{sides}, in turn" if answer.paired else f"{counted(len(answer.runs_after), 'run')}, one side alone"
+    )
     head = f"{answer.result.replace('_', ' ').upper()}: {answer.why}."
     return _closed([head, f"Compared with {answer.of}; {how}."], None, answer.notes)
 

@@ -12,6 +12,7 @@ from gpudebug.core.answers.analyze import (
 from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.statistics import numbers
 from gpudebug.core.trainlog.remedies import remedy
+from gpudebug.core.words import counted
 
 
 def analyze(answer: AnalyzeAnswer, *, all_rows: bool = False) -> str:
@@ -86,7 +87,7 @@ def _log(answer: LogAnswer) -> str:
     lines = [
         f"{answer.file}: training log" + (f" of {answer.framework}" if answer.framework else ""),
         f"loss      {loss.trend}: {numbers.number(loss.first)} to {numbers.number(loss.last)} "
-        f"over {loss.points} points ({loss.name or 'no name'}{f', {loss.of}' if loss.of else ''})",
+        f"over {counted(loss.points, 'point')} ({loss.name or 'no name'}{f', {loss.of}' if loss.of else ''})",
         f"steps     {answer.steps if answer.steps is not None else numbers.UNKNOWN}, "
         f"{numbers.number(answer.steps_per_s, 'steps/s')}",
         f"data      {numbers.number(answer.data_s, 's a step')}, "
@@ -98,7 +99,7 @@ def _log(answer: LogAnswer) -> str:
         reward = answer.reward
         lines.append(
             f"reward    {reward.trend}: {numbers.number(reward.first)} to {numbers.number(reward.last)} "
-            f"over {reward.points} points ({reward.name})"
+            f"over {counted(reward.points, 'point')} ({reward.name})"
         )
     if answer.latency:
         from gpudebug.terminal.sample import latency

@@ -12,6 +12,7 @@ from gpudebug.core.answers.catalogue import (
     OffersHere,
     SignalsAnswer,
 )
+from gpudebug.core.words import counted
 from gpudebug.terminal.fit import short, wrap
 
 _WIDTH = 80
@@ -75,7 +76,7 @@ def overview(answer: CatalogueAnswer) -> str:
             lines += _indented(f"shows: {cause.shows}", 4)
         lines.append("")
     count = answer.count
-    lines.append(f"{count} root cause{'s' if count != 1 else ''}. One in full: {answer.next_command}")
+    lines.append(f"{counted(count, 'root cause')}. One in full: {answer.next_command}")
     return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ from gpudebug.core.answers.compare import CompareAnswer, CompareSide
 from gpudebug.core.answers.probe import ProbeSide
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import text
+from gpudebug.core.words import counted
 from gpudebug.terminal.fit import wrap
 
 WIDTH = 80
@@ -41,7 +42,7 @@ def compare(answer: CompareAnswer) -> str:
 
 def _runs(side: CompareSide) -> str:
     count = len(side.runs)
-    return f"{count} run{'s' if count != 1 else ''}"
+    return counted(count, "run")
 
 
 def _row(label: str, a: str, b: str, ratio: str = "") -> str:
@@ -185,7 +186,7 @@ def _differences(answer: CompareAnswer) -> list[str]:
         text += f"  ({d.why})" if d.why and d.matters else ""
         lines += _behind(f"  {d.name:<{width}}  ", text)
     more = len(packages) - _PACKAGES
-    return [*lines, f"  and {more} more package{'s' if more > 1 else ''} (--json)"] if more > 0 else lines
+    return [*lines, f"  and {counted(more, 'more package')} (--json)"] if more > 0 else lines
 
 
 def _same(same: Mapping[str, str]) -> list[str]:

@@ -10,6 +10,7 @@ from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.evidence.together import mean_misleads
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import LEAST, WORKING
+from gpudebug.core.words import counted
 from gpudebug.terminal import rank_lines
 from gpudebug.terminal.fit import wrap
 from gpudebug.terminal.layers import around
@@ -53,7 +54,7 @@ def _head(answer: DiagnoseAnswer) -> str:
     if not runs:
         name = answer.campaign or "This command"
         return f"{name} has no baseline yet: {kind}, known by its command alone"
-    count = f" ({len(runs)} run{'s' if len(runs) != 1 else ''})" if answer.campaign else ""
+    count = f" ({counted(len(runs), 'run')})" if answer.campaign else ""
     device = ", the CPU stands in for a GPU" if answer.stand_in else ""
     util = numbers.percent(answer.gpu_util)
     return f"Diagnosis of {answer.campaign or runs[0]}{count}: {kind}, gpu_util {util}{device}"

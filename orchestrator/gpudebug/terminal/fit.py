@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpudebug.core.statistics import numbers
+from gpudebug.core.words import counted
 
 # On fewer columns, the terminal breaks the lines.
 LEAST_COLUMNS = 32
@@ -103,7 +104,7 @@ class Screen(NamedTuple):
         if count < len(runs):
             room -= len(f" + {len(runs)} runs")
             count = _fitting(room, len(runs))
-            more = f" + {len(runs) - count} run{'s' if len(runs) - count > 1 else ''}"
+            more = f" + {counted(len(runs) - count, 'run')}"
         each = max(1, min(_LONGEST, (room - count + 1) // count))
         return [f"{_SPARK}{' '.join(self.spark(values, each) for values in runs[-count:])}{more}"]
 

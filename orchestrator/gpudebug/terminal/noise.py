@@ -9,6 +9,7 @@ from gpudebug.core.answers.noise import DetectableFigure, Resolution
 from gpudebug.core.answers.status import ExpectedFigure, FlagSweep, SweepValue
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.words import counted
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.fit import Screen
 
@@ -56,7 +57,7 @@ def _count(answer: Resolution) -> str:
 
 
 def _runs(count: int) -> str:
-    return f"{count} run{'s' if count != 1 else ''}"
+    return counted(count, "run")
 
 
 def _amount(figure: DetectableFigure, effect: float | None) -> str:

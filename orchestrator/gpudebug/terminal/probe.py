@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from gpudebug.core.answers.probe import CopyFigures, ProbeFigures, ProbeSide, SiteFigures
 from gpudebug.core.statistics import numbers
+from gpudebug.core.words import counted
 
 HEADING = "Inside the training (% of its time):"
 _SITES = 3
@@ -173,9 +174,8 @@ def _loader(f: ProbeFigures) -> str | None:
     trains = [one for one in records if one.get("training") is not False] or records
     one = max(trains, key=lambda loader: loader.get("fetched") or 0)
     workers, method, batch = one.get("workers"), one.get("method"), one.get("batch_size")
-    parts = [
-        f"{workers} worker{'s' if workers != 1 else ''}" + (f" ({method})" if workers and method else "")
-    ]
+    count = f"{numbers.UNKNOWN} workers" if workers is None else counted(workers, "worker")
+    parts = [count + (f" ({method})" if workers and method else "")]
     parts += [f"batch {batch}"] if batch is not None else []
     parts += ["pinned"] if one.get("pin_memory") else []
     return ", ".join(parts) + (f", and {len(trains) - 1} more" if len(trains) > 1 else "")
@@ -189,9 +189,9 @@ def _device(f: ProbeFigures) -> str | None:
         parts.append(f"AMP {amp.get('dtype') or ''}".strip())
     if isinstance(compiled, dict):
         breaks = compiled.get("graph_breaks")
-        parts.append("compiled" + (f", {breaks} graph break{'s' if breaks != 1 else ''}" if breaks else ""))
+        parts.append("compiled" + (f", {counted(breaks, 'graph break')}" if breaks else ""))
     threads = facts.get("threads")
-    parts += [f"{threads} thread{'s' if threads != 1 else ''}"] if threads else []
+    parts += [counted(threads, "thread")] if threads else []
     return ", ".join(parts) or None
 
 

@@ -7,6 +7,7 @@ from gpudebug.core.answers.sample import FailureLines, LatencyFigures, SampleAns
 from gpudebug.core.inside.probe.together import side
 from gpudebug.core.statistics import numbers
 from gpudebug.core.trainlog.remedies import remedy
+from gpudebug.core.words import counted
 from gpudebug.terminal.devices import devices, energy
 from gpudebug.terminal.probe import inside
 from gpudebug.terminal.stacks import places
@@ -73,4 +74,4 @@ def latency(found: LatencyFigures | None) -> list[str]:
 
 
 def window_text(start_s: float, end_s: float, samples: int) -> str:
-    return f"window {start_s:.1f} to {end_s:.1f} s, {samples} samples"
+    return f"window {start_s:.1f} to {end_s:.1f} s, {counted(samples, 'sample')}"

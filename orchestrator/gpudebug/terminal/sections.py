@@ -9,6 +9,7 @@ from gpudebug.core.answers.probe import SectionRow
 from gpudebug.core.answers.sections import Check, SectionNode, SectionsAnswer, SectionsComparison, SideSection
 from gpudebug.core.inside.sections.names import short
 from gpudebug.core.statistics import numbers
+from gpudebug.core.words import counted
 from gpudebug.terminal.fit import wrap
 
 Document = Mapping[str, Any]
@@ -47,7 +48,7 @@ def head(answer: SectionsAnswer) -> str:
     who = f"{count} processes" if count > 1 else f"rank {answer.rank}" if ranked else "one process"
     parts = [f"{answer.file}: sections of {who}", f"{numbers.number(answer.profiled_s, 's')} profiled"]
     if answer.iterations:
-        parts.append(f"{answer.iterations} iterations")
+        parts.append(counted(answer.iterations, "iteration"))
     if answer.iterations_per_s is not None:
         parts.append(f"{numbers.number(answer.iterations_per_s, 'iterations/s')}")
     if answer.warmup:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from gpudebug.core.words import counted
+
 if TYPE_CHECKING:
     from gpudebug.core.inside.stacks.shares import Taken
 
@@ -33,7 +35,9 @@ def _of(who: str, record: Answer | None) -> list[str]:
     stacks = Stacks.model_validate(record)
     hot = [one for one in hottest(stacks) if one.share >= _LEAST_SHARE][: _PLACES[who]]
     ran = 100 * record["cpu_s"] / record["seconds"]
-    heading = f"Where {_WHO[who]} ({record['samples']} samples, running in {ran:.0f}% of the time):"
+    heading = (
+        f"Where {_WHO[who]} ({counted(record['samples'], 'sample')}, running in {ran:.0f}% of the time):"
+    )
     names = [_cut(f"{one.site} {one.function}", _LONGEST_NAME) for one in hot]
     width = max(map(len, names), default=0)
     evaluates = evaluation(stacks)

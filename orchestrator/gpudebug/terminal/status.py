@@ -17,6 +17,7 @@ from gpudebug.core.answers.status import (
 )
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import shown, text
+from gpudebug.core.words import counted
 from gpudebug.terminal.fit import Screen, screen
 from gpudebug.terminal.hypotheses import drawn, hypotheses, sweeps
 
@@ -138,7 +139,8 @@ def _ahead(answer: StatusAnswer, here: Screen) -> list[str]:
     budget, after = answer.budget, answer.next
     left, total = map(numbers.duration, (budget.device_time_left_s, budget.device_time_s))
     rest = (
-        f"{budget.hypotheses_left} of {budget.hypotheses} hypotheses and {left} of {total} device time "
+        f"{budget.hypotheses_left} of {counted(budget.hypotheses, 'hypothesis', 'hypotheses')} and "
+        f"{left} of {total} device time "
         f"left ({budget.hypotheses_used} tested, {numbers.duration(budget.device_time_used_s)} used)"
     )
     lines = [

@@ -7,6 +7,7 @@ from typing import Any
 from gpudebug.core.answers.next import RecordedProfile
 from gpudebug.core.inside.torch_profile import overhead_of
 from gpudebug.core.statistics import numbers
+from gpudebug.core.words import counted
 
 Answer = dict[str, Any]
 
@@ -27,7 +28,7 @@ def trace(record: Answer | None) -> list[str]:
     overhead = overhead_of(record)
     took = record.get("active_step_s")
     facts = [
-        "1 iteration" if record["steps"] == 1 else f"{record['steps']} iterations",
+        counted(record["steps"], "iteration"),
         *([f"{numbers.number(took * 1e3, 'ms')} each"] if took else []),
         f"{max(0.0, overhead):.0%} longer by the profiler" if overhead is not None else "overhead unknown",
     ]

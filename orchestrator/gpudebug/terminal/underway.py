@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import name
+from gpudebug.core.words import counted
 
 if TYPE_CHECKING:
     from gpudebug.core.answers.next import Running
@@ -24,7 +25,7 @@ def progress(run: RunProgress | Running) -> str:
     least = f" (least {run.least.value:.1f}%, {name(run.least)})" if run.least else ""
     parts.append(f"gpu_util {numbers.percent(run.gpu_util)} so far{least}")
     if run.runs_done:
-        parts.append(f"{run.runs_done} run{'s' if run.runs_done != 1 else ''} done")
+        parts.append(f"{counted(run.runs_done, 'run')} done")
     return ", ".join(parts)
 
 

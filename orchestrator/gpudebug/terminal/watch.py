@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpudebug.core.samples.conditions import SLOWING, reasons_in
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import MISLEADING
+from gpudebug.core.words import counted
 from gpudebug.terminal import panels
 from gpudebug.terminal.gauges import Pen, mean
 
@@ -125,7 +126,7 @@ def _what(pen: Pen, sight: Sight) -> list[Text]:
         fields.append(pen.text(f"{ended}, between runs", _of_outcome(sight.outcome) or "bold"))
     fields.append(pen.text(f"{about}: {sight.title}" if sight.title else about))
     if p.runs_done:
-        fields.append(pen.text(f"{p.runs_done} run{'s' if p.runs_done > 1 else ''} done"))
+        fields.append(pen.text(f"{counted(p.runs_done, 'run')} done"))
     return fields
 
 
@@ -226,7 +227,7 @@ def _warnings(sight: Sight) -> Iterable[str]:
         yield f"no step for {numbers.duration(sight.quiet_s)}"
     for device in sight.devices:
         if count := device.now.foreign_procs:
-            yield f"{panels.label(device)}: {count} other process{'es' if count > 1 else ''} on it"
+            yield f"{panels.label(device)}: {counted(count, 'other process', 'other processes')} on it"
         if slowing := reasons_in(device.now.throttle or "") & set(SLOWING):
             yield f"{panels.label(device)} is throttled: {', '.join(sorted(slowing))}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.support import gpu_recordings as made
 from tests.support import nvml
@@ -15,6 +17,7 @@ from gpudebug.core.hardware.machine import (
     records_alone,
     renamed,
     scrubbed,
+    scrubbed_value,
     without_paths,
     written_machine,
 )
@@ -68,3 +71,22 @@ def test_what_names_somebody_is_left_out_and_figures_are_not() -> None:
 def test_an_exceptions_line_is_told_from_a_programs_own() -> None:
     assert is_raised("torch.cuda.OutOfMemoryError: x") and is_raised("KeyboardInterrupt: ")
     assert not is_raised("node17 died") and not is_raised("on node17: RuntimeError: x")
+
+
+@pytest.mark.parametrize("host", ["db-4.lab.example", "10.0.0.7", "db-4", "größe.lab.example"])
+def test_a_record_that_names_a_host_is_as_long_without(host: str) -> None:
+    said = f'{{"kind": "failed", "at": 1.0, "message": "no answer of {host}"}}\n'
+    log = said + '{"kind": "end"}\n{"kind": no record\n'
+    kept = records_alone(log, ("db-4",))
+    assert len(kept.encode()) == len(log.encode())
+    first, *rest = kept.splitlines()
+    message = json.loads(first)["message"]
+    assert message.startswith("no answer of ") and "lab" not in kept and "db-4" not in kept
+    assert "10.0" not in kept
+    assert rest[0] == '{"kind": "end"}' and set(rest[1]) == {"#"}
+
+
+def test_texts_within_a_value_name_nobody() -> None:
+    value = {"missing": {"power_w": "asked node17"}, "lost": ["node18", 3, None], "interval": 0.1}
+    clean = {"missing": {"power_w": "asked (a name)"}, "lost": ["(a name)", 3, None], "interval": 0.1}
+    assert scrubbed_value(value, ("node17",)) == clean

@@ -55,13 +55,21 @@ def test_no_host_or_user_and_no_words_of_an_exception(
 ) -> None:
     monkeypatch.setattr(platform, "node", lambda: "node17.lab.example")
     monkeypatch.setattr(getpass, "getuser", lambda: "anna")
+    for name, value in (
+        ("SLURM_JOB_NODELIST", "ampere[01-02]"),
+        ("MASTER_ADDR", "10.1.2.3"),
+        ("HEAD_ADDR", "curie"),
+    ):
+        monkeypatch.setenv(name, value)
     found = "CRASHED, torch.distributed.DistNetworkError: secret at db-4:29500"
     check = DoctorCheck("probe", "unknown", found, "ask anna about node17 and node18.lab.example: /srv/a/b")
-    notes = {"lost": "RuntimeError: secret", "interval": 0.1}
+    notes = {"lost": "RuntimeError: secret", "interval": 0.1, "missing": {"power_w": "ask curie, ampere07"}}
+    log = '{"kind": "failed", "message": "10.1.2.3 and ampere02 are gone"}\n'
     machine = made.machine(outcome="CRASHED", reason="node17: RuntimeError: secret")
-    write_bundle(tmp_path / NAME, machine, RunTexts(notes=json.dumps(notes)), (check,))
+    write_bundle(tmp_path / NAME, machine, RunTexts(log=log, notes=json.dumps(notes)), (check,))
     files = members(tmp_path / NAME)
     text = "".join(files.values())
+    assert not [word for word in ("ampere", "10.1.2.3", "curie", "node18") if word in text]
     assert not [word for word in ("anna", "node17", "lab.example", "secret", "db-4", "/srv") if word in text]
     (stored,) = json.loads(files["gpudebug-gpu/checks.json"])
     assert stored["found"] == "CRASHED, torch.distributed.DistNetworkError"

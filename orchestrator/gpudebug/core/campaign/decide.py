@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gpudebug.core.statistics.metrics import UTILISATION, Metric
 from gpudebug.core.statistics.numbers import duration, figure, gain
-from gpudebug.core.words import VERDICTS, Status, Word
+from gpudebug.core.words import VERDICTS, Status, Word, counted
 
 DEFAULT_TARGET = 80.0
 AGREED = 2
@@ -205,7 +205,8 @@ def _solved(c: Campaign) -> Action | None:
 
 def _out_of_budget(c: Campaign) -> Action | None:
     if c.tested >= c.hypothesis_budget:
-        why = f"exhausted: {c.tested} hypotheses tested, the budget is {c.hypothesis_budget}"
+        tested = counted(c.tested, "hypothesis", "hypotheses")
+        why = f"exhausted: {tested} tested, the budget is {c.hypothesis_budget}"
         return Action(ActionKind.STOP, why, ending=Ending.EXHAUSTED)
     if c.device_time_budget is not None and c.device_time >= c.device_time_budget:
         used, budget = c.device_time, c.device_time_budget

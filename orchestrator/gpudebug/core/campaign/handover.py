@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpudebug.core.words import Status
+from gpudebug.core.words import Status, counted
 
 _NAMED = 3
 
@@ -88,7 +88,7 @@ def _told(one: JudgedChange) -> str:
     cause = f", cause {one.cause}" if one.cause else ""
     lead = f"Hypothesis {one.number} ({one.title}{cause}) is {one.status}"
     if one.status is Status.VALIDATED:
-        return f"{lead}: with `{one.change}` {one.gain}, by {one.runs} runs."
+        return f"{lead}: with `{one.change}` {one.gain}, by {counted(one.runs, 'run')}."
     return f"{lead}: {one.why}. It was tested with `{one.change}`."
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from gpudebug.core.campaign.decide import Ending
-from gpudebug.core.words import Word
+from gpudebug.core.words import Word, counted
 
 SESSION = "loop-"
 # A longer number is no session's of ours, whoever made it up.
@@ -74,7 +74,7 @@ def end_of(limits: Limits, spent: Spent) -> End | None:
     if spent.idle >= limits.idle:
         return End(Stuck.IDLE, f"{_sessions(spent.idle)} in a row did nothing for the campaign")
     if limits.hypotheses is not None and spent.hypotheses >= limits.hypotheses:
-        text = f"{spent.hypotheses} hypothes{'e' if spent.hypotheses != 1 else 'i'}s tested"
+        text = f"{counted(spent.hypotheses, 'hypothesis', 'hypotheses')} tested"
         return End(Ending.OUT_OF_BUDGET, f"out of budget: {text}, --hypotheses is {limits.hypotheses}")
     if limits.device_time is not None and spent.device_time >= limits.device_time:
         text = f"{spent.device_time:.0f} s of device time used, --device-time is {limits.device_time:.0f} s"
@@ -83,7 +83,7 @@ def end_of(limits: Limits, spent: Spent) -> End | None:
 
 
 def _sessions(count: int) -> str:
-    return f"{count} session{'s' if count != 1 else ''}"
+    return counted(count, "session")
 
 
 def next_name(date: str, used: Iterable[str | None]) -> str:

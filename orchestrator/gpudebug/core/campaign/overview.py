@@ -11,7 +11,7 @@ from typing import Any
 
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.words import VERDICTS, Status
+from gpudebug.core.words import VERDICTS, Status, counted
 
 Hypothesis = Mapping[str, Any]
 
@@ -100,7 +100,7 @@ def headline(data: Mapping[str, Any]) -> str:
         return "no baseline is measured yet"
     metric, count = Metric(gain["metric"]), len(gain["accepted"])
     start = f"{metric.name} {numbers.figure(metric, gain['start'])}"
-    changes = f"{count} accepted change{'s' if count != 1 else ''}"
+    changes = counted(count, "accepted change")
     if count and gain["now"] is None:
         return f"{start} before {changes}, not measured together yet"
     if count:

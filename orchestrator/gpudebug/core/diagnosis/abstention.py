@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.odds import SMALL, Scored
+from gpudebug.core.words import counted
 
 LIKELY = 0.15
 """Below it the first cause is no better than a guess among those that come behind it."""
@@ -29,7 +30,7 @@ def why(facts: DiagnosisFacts, ranked: Sequence[tuple[Scored, float]]) -> str | 
         return f"the evidence is thin: {reasons or 'nothing shows where the time goes'}"
     steps = number(facts.signals.get("probe_steps"))
     if "device" in facts.absent and steps is not None and steps < FEW_STEPS:
-        return f"the runs are too short: {steps:.0f} iterations; {facts.absent['device']}"
+        return f"the runs are too short: {counted(round(steps), 'iteration')}; {facts.absent['device']}"
     likely = [(s, p) for s, p in ranked if is_likely(s)]
     if not likely:
         return "nothing in the catalogue explains idling here: no cause with a sign takes 5% of the time"

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from gpudebug.core.hardware.plan import plain_uuid
+from gpudebug.core.redaction.hosts import without_hosts
 
 # The nodes of GPUs are the same everywhere.
 _PATH = re.compile(r"(?<![\w.])/(?!dev/nvidia)(?:[\w.+@-]+/)+[\w.+@-]*")
@@ -70,10 +71,18 @@ def without_paths(text: str) -> str:
 
 
 def scrubbed(text: str, names: Sequence[str]) -> str:
-    """The text without paths, `names`, and what an exception says behind its class, which may be anything."""
-    text = without_paths(_RAISED.sub(r"\1", text))
-    known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True) if name)
-    return re.sub(rf"(?<![\w-])(?:{known})(?!\w)", "(a name)", text) if known else text
+    """The text without paths, `names`, hosts, and what an exception says behind its class, which may be
+    anything."""
+    return without_hosts(without_paths(_RAISED.sub(r"\1", text)), names)
+
+
+def scrubbed_value(value: Any, names: Sequence[str]) -> Any:
+    """A JSON value with each text in it, and each key, as `scrubbed` leaves it."""
+    if isinstance(value, str):
+        return scrubbed(value, names)
+    if isinstance(value, Mapping):
+        return {scrubbed(str(k), names): scrubbed_value(v, names) for k, v in value.items()}
+    return [scrubbed_value(v, names) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def is_raised(line: str) -> bool:
@@ -81,13 +90,34 @@ def is_raised(line: str) -> bool:
     return _RAISED.match(line) is not None
 
 
-def records_alone(log: str) -> str:
-    """The log with `#` for each character of a line that is no record, so that its length stays.
+def records_alone(log: str, names: Sequence[str] = ()) -> str:
+    """The log with `#` for each character of a line that is no record, and without hosts and `names` in what
+    a record says, so that its length stays.
 
     What a library or an interpreter prints may hold anything.
     """
     lines = log.splitlines(keepends=True)
-    return "".join(line if line.startswith('{"kind": "') else _blanked(line) for line in lines)
+    return "".join(
+        _record(line, names) if line.startswith('{"kind": "') else _blanked(line) for line in lines
+    )
+
+
+def _record(line: str, names: Sequence[str]) -> str:
+    """A record whose message names nothing, as long as it was."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return _blanked(line)
+    message = found.get("message") if isinstance(found, dict) else None
+    if not isinstance(message, str) or (clean := scrubbed(message, names)) == message:
+        return line
+    least = len(json.dumps({**found, "message": ""}))
+    room = len(line.rstrip("\n").encode()) - least
+    fits = clean.encode("ascii", "replace").decode().translate(_ESCAPED)[: max(0, room)].ljust(room)
+    return json.dumps({**found, "message": fits}) + ("\n" if line.endswith("\n") else "")
+
+
+_ESCAPED = {ord(character): "?" for character in ('"', "\\", *map(chr, range(32)), "\x7f")}
 
 
 def _blanked(line: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpudebug.core.records.base import Record
+from gpudebug.core.words import counted
 
 
 class DeviceInfo(Record):
@@ -33,7 +34,7 @@ class DeviceInfo(Record):
         """`PCIe 4 x16, 18 NVLinks`; None if nothing is known."""
         nvlinks = None
         if self.nvlinks is not None:
-            nvlinks = f"{self.nvlinks} NVLink{'s' if self.nvlinks != 1 else ''}"
+            nvlinks = counted(self.nvlinks, "NVLink")
         return ", ".join(text for text in (self.link, nvlinks) if text) or None
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from gpudebug.core.statistics.contrast import most_fresh
-from gpudebug.core.words import Status
+from gpudebug.core.words import Status, counted
 
 _MINUTES_FROM = 90.0
 
@@ -20,7 +20,7 @@ def span(seconds: float) -> str:
 
 
 def _runs(count: int) -> str:
-    return f"{count} run{'s' if count != 1 else ''}"
+    return counted(count, "run")
 
 
 def of_baseline(runs: int, seconds: Sequence[float], *, made: int = 0) -> str:

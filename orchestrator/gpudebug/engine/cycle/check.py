@@ -13,6 +13,7 @@ from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import numbers
 from gpudebug.core.verdict.combined import Combined
 from gpudebug.core.verdict.repeat import unchanged, worse
+from gpudebug.core.words import counted
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
@@ -95,7 +96,7 @@ def check(directory: Path, report: Report) -> CheckAnswer:
 
 def _announced(runs: int, *, paired: bool) -> str:
     sides = "of the accepted state" + (", and as many without it, in turn" if paired else "")
-    return f"{runs} run{'s' if runs != 1 else ''} {sides}"
+    return f"{counted(runs, 'run')} {sides}"
 
 
 def _expected(loaded: Loaded) -> _Expected:

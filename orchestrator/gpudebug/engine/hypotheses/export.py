@@ -19,6 +19,7 @@ from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.words import counted
 from gpudebug.edges import git, store, templates
 from gpudebug.edges.store.exchange import refuse_foreign, replace_folder
 from gpudebug.engine.campaign import worktrees
@@ -284,4 +285,4 @@ def _answer(
 
 def _counted(names: Sequence[str]) -> str:
     shown = ", ".join(f"runs/{name}" for name in names)
-    return f"{len(names)} run{'s' if len(names) != 1 else ''} ({shown})"
+    return f"{counted(len(names), 'run')} ({shown})"

@@ -15,7 +15,7 @@ from gpudebug.core.diagnosis.model import Diagnosis
 from gpudebug.core.errors import CatalogueError
 from gpudebug.core.progress.sanitise import without_controls
 from gpudebug.core.redaction.records import scrubbed_record
-from gpudebug.core.words import Status
+from gpudebug.core.words import Status, counted
 from gpudebug.edges import store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.campaign import Loaded
@@ -143,7 +143,8 @@ def _series(
         points -= _points(found)
     if long:
         notes.append(
-            f"the losses of {long} runs are shown by 40 points each: their logs are too long to read"
+            f"the losses of {counted(long, 'run')} are shown by 40 points each: "
+            "their logs are too long to read"
         )
     return series, notes
 

@@ -11,7 +11,7 @@ from gpudebug.core.campaign import overview
 from gpudebug.core.campaign.decide import ActionKind
 from gpudebug.core.statistics import numbers
 from gpudebug.core.text.markdown import inline, legible, verbatim
-from gpudebug.core.words import Status
+from gpudebug.core.words import Status, counted
 from gpudebug.edges import templates
 from gpudebug.engine.report.headline import figure_name, headline
 
@@ -152,7 +152,8 @@ def _left(data: Data) -> Iterator[str]:
     yield f"{step}: {inline(status['next']['why'].rstrip('.'))}."
     untold = budget["hypotheses_used"] - len(overview.tested(data["hypotheses"]))
     beside = f", {untold} of them by tests that no entry lists" if untold > 0 else ""
-    yield f"Budget: {budget['hypotheses_used']} of {budget['hypotheses']} hypotheses are used{beside}."
+    whole = counted(budget["hypotheses"], "hypothesis", "hypotheses")
+    yield f"Budget: {budget['hypotheses_used']} of {whole} are used{beside}."
     sound = [h for h in data["hypotheses"] if h["status"] == Status.VALIDATED.value and h["verified"]]
     yield from _some("Not accepted", [_titled(h) for h in sound if h["accepted"] is None])
     untested = [h for h in data["hypotheses"] if h["status"] == Status.UNTESTED.value]

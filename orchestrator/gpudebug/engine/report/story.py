@@ -12,7 +12,7 @@ from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.progress.entries import LEFT_OUT
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.words import VERDICTS
+from gpudebug.core.words import VERDICTS, counted
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.report.runs import ReportedRuns
@@ -78,7 +78,7 @@ def _baseline_text(loaded: Loaded, role: str, facts: Sequence[Mapping[str, Any]]
     if not facts:
         entry = loaded.document.baseline(role)
         return entry.fields.get("gpu util", numbers.UNKNOWN) if entry else numbers.UNKNOWN
-    count = f"{len(facts)} run{'s' if len(facts) != 1 else ''}"
+    count = counted(len(facts), "run")
     return f"{', '.join(_figures(loaded.metric, facts))} ({count})"
 
 

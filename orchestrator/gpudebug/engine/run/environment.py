@@ -10,6 +10,7 @@ from gpudebug.core.errors import InterventionError
 from gpudebug.core.records import DeviceInfo, RunRecord
 from gpudebug.core.redaction.alike import alike
 from gpudebug.core.statistics.across import name
+from gpudebug.core.words import counted
 from gpudebug.edges import host, launcher
 
 _NAMED = 5
@@ -172,7 +173,7 @@ def _shown(devices: tuple[DeviceInfo, ...]) -> str:
 def remarks_on(record: RunRecord) -> list[str]:
     """Warn of what will spoil a trial."""
     company = [
-        f"{len(d.processes)} other process{'es' if len(d.processes) > 1 else ''} on {d.name} ({d.uuid}), "
+        f"{counted(len(d.processes), 'other process', 'other processes')} on {d.name} ({d.uuid}), "
         f"PID {', '.join(map(str, d.processes))}: its figures are not this training's alone"
         for d in record.devices
         if d.processes

@@ -30,7 +30,7 @@ from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.trainlog.failure import at_own_limit
 from gpudebug.core.trainlog.last_word import Settings, combined
 from gpudebug.core.trainlog.printed_settings import LONGEST, printed_settings
-from gpudebug.core.words import Outcome
+from gpudebug.core.words import Outcome, counted
 from gpudebug.edges import launcher, store
 from gpudebug.edges.store import jobfiles
 from gpudebug.engine.run import adapters, server
@@ -343,5 +343,5 @@ def loss_advice(argv: Sequence[str], log: LogSummary) -> str | None:
             "criteria.learning in gpudebug.yaml"
         )
     advice = frameworks.log_advice(argv, adapters.known(), log.total_steps or log.steps)
-    shown = f"only {log.points} loss value{'s' if log.points != 1 else ''} in the log"
+    shown = f"only {counted(log.points, 'loss value')} in the log"
     return f"{shown}; {advice.text if advice else 'print the training loss at least 10 times a run'}"

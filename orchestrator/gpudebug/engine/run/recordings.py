@@ -13,6 +13,7 @@ from gpudebug.core.recordings.monitors import recognised
 from gpudebug.core.recordings.runs import MonitorRecording, RecordedRun, read_recording
 from gpudebug.core.recordings.wandb import read_wandb_run
 from gpudebug.core.samples.table import SampleTable, looks_like_samples, read_samples
+from gpudebug.core.words import counted
 from gpudebug.edges import store
 
 HEAD = 64 << 10
@@ -94,8 +95,8 @@ def one_run(found: RecordedFile, number: int | None, file: str) -> RunSamples:
         which = "; ".join(f"{i}: {span(run)}" for i, run in enumerate(found.runs, start=1))
         raise GpudebugError(f"holds {count} runs ({which})", file=file, next="say which one: --run N")
     if number is not None and not 1 <= number <= count:
-        runs = "1 run" if count == 1 else f"{count} runs"
-        raise GpudebugError(f"has no run {number}: it holds {runs}", file=file, next="say which one: --run N")
+        held = counted(count, "run")
+        raise GpudebugError(f"has no run {number}: it holds {held}", file=file, next="say which one: --run N")
     return found.runs[(number or 1) - 1]
 
 

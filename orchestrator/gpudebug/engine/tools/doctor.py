@@ -12,6 +12,7 @@ from typing import Any
 from gpudebug.core.answers.doctor import DoctorAnswer, DoctorCheck
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.errors import GpudebugError
+from gpudebug.core.words import counted
 from gpudebug.edges import devices, git, host, launcher, store
 from gpudebug.edges.launcher.abilities import containment
 from gpudebug.engine.campaign.files import progress_path, read_config, read_progress, training_environment
@@ -217,7 +218,11 @@ def _campaign(directory: Path, ask: bool) -> Iterator[DoctorCheck]:
 
 def _progress(workspace: store.Workspace, config: Any) -> DoctorCheck:
     document = read_progress(progress_path(workspace, config))
-    return DoctorCheck("progress", "ok", f"{len(document.hypotheses)} hypotheses in {document.file}")
+    return DoctorCheck(
+        "progress",
+        "ok",
+        f"{counted(len(document.hypotheses), 'hypothesis', 'hypotheses')} in {document.file}",
+    )
 
 
 def _command(workspace: store.Workspace, part: str, workload: Any, ask: bool) -> DoctorCheck:

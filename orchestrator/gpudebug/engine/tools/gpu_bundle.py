@@ -23,10 +23,12 @@ from gpudebug.core.hardware.machine import (
     records_alone,
     renamed,
     scrubbed,
+    scrubbed_value,
     without_paths,
     written_machine,
 )
 from gpudebug.core.hardware.recording import GpuRecording, parse_recording
+from gpudebug.core.redaction.hosts import host_names
 from gpudebug.edges import store
 from gpudebug.edges.store.root import RUNS, find_root
 
@@ -84,7 +86,7 @@ def write_bundle(path: Path, machine: Machine, recorded: RunTexts, checks: Seque
     """Write everything into one archive, in a folder that is made. StoreError if there is that file."""
     uuids, names = pseudonyms(machine), _names()
     notes = {k: v for k, v in json.loads(recorded.notes or "{}").items() if k in _KEPT}
-    notes = {k: scrubbed(v, names) if isinstance(v, str) else v for k, v in notes.items()}
+    notes = {k: scrubbed_value(v, names) for k, v in notes.items()}
     machine = machine._replace(reason=scrubbed(machine.reason, names) if machine.reason else None)
     checks = [
         replace(c, found=scrubbed(c.found, names), next=scrubbed(c.next, names) if c.next else None)
@@ -95,7 +97,7 @@ def write_bundle(path: Path, machine: Machine, recorded: RunTexts, checks: Seque
         _MACHINE: written_machine(machine, versions),
         _CHECKS: json.dumps([asdict(check) for check in checks], indent=1) + "\n",
         f"{RUN}/samples.csv": recorded.samples,
-        f"{RUN}/train.log": records_alone(recorded.log),
+        f"{RUN}/train.log": records_alone(recorded.log, names),
         f"{RUN}/sampler.json": without_paths(json.dumps(notes, indent=1)) + "\n",
         f"{RUN}/run.json": json.dumps(_run(machine), indent=1) + "\n",
     }
@@ -120,13 +122,12 @@ def read_bundle(path: Path) -> tuple[Machine, GpuRecording]:
         ) from None
 
 
-def _names() -> list[str]:
-    """What this host, its domain and this user are called."""
-    host, _, domain = platform.node().partition(".")
+def _names() -> tuple[str, ...]:
+    """What this host, its domain, this user and the job's other hosts are called."""
     user = ""
     with suppress(OSError, KeyError, ImportError):
         user = getpass.getuser()
-    return [name for name in (platform.node(), host, domain, user) if name]
+    return host_names(os.environ, (platform.node(), user))
 
 
 def _run(machine: Machine) -> dict[str, object]:

@@ -26,6 +26,7 @@ from gpudebug.core.verdict.gates.inference import NO_LOSS, infers
 from gpudebug.core.verdict.judge import training_text, worst_trend
 from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.verdict.work import AUTO, choose, rate, text
+from gpudebug.core.words import counted
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import workload_of
 from gpudebug.engine.campaign.progress_edit import splice
@@ -282,7 +283,7 @@ def utilisation_text(runs: list[Evidence]) -> str:
         return f"{numbers.UNKNOWN} ({reason})" if reason else numbers.UNKNOWN
     errors = [e.standard_error for e in runs if e.standard_error is not None]
     interval = intervals.mean_interval(values, within=sum(errors) / len(errors) if errors else 0.0)
-    count = f"{len(values)} run{'s' if len(values) != 1 else ''}"
+    count = counted(len(values), "run")
     return f"{interval.value:.1f}% (95% CI {interval.low:.1f} to {interval.high:.1f}, {count})"
 
 
@@ -293,7 +294,7 @@ def metric_text(metric: Metric, runs: list[Evidence]) -> str:
     values = [v for e in runs if (v := metric.value(e)) is not None]
     if not values:
         return f"{numbers.UNKNOWN} ({_absent(metric, runs)})"
-    count = f"{len(values)} run{'s' if len(values) != 1 else ''}"
+    count = counted(len(values), "run")
     mean = metric.mean(values)
     interval = numbers.bounds(metric, mean, metric.bounds(values))
     return f"{numbers.figure(metric, mean)} (95% CI {interval}, {count})"
@@ -338,7 +339,7 @@ def advice(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
         return [*lines, few] if few else lines
     if total < needed:
         advice = window_advice(workload.argv(), runs, needed)
-        count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
+        count = counted(len(runs), "run")
         lines.append(f"the windows of {count} sum up to {total:.1f} s, min_window is {needed:g} s; {advice}")
     return lines
 

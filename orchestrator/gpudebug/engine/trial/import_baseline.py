@@ -12,7 +12,7 @@ from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.records import RunRecord
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.verdict.gates.outcome import WITHOUT_LOG
-from gpudebug.core.words import Outcome
+from gpudebug.core.words import Outcome, counted
 from gpudebug.edges import store, templates
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import training_environment, workload_of
@@ -74,7 +74,7 @@ def _import(
     samples = run.samples
     notes = recorded.notes
     if samples.unreadable and not notes:
-        notes = (f"{samples.unreadable} rows of {csv.name} could not be read",)
+        notes = (f"{counted(samples.unreadable, 'row')} of {csv.name} could not be read",)
     if not samples.rows:
         raise GpudebugError("has no sample", file=str(csv), next="import a CSV with rows")
     output = store.read_file(log) if log else b""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict.gates.enough import LATENCIES, latency_total
+from gpudebug.core.words import counted
 
 
 def more_requests(metric: Metric, runs: Sequence[Evidence]) -> str | None:
@@ -24,5 +25,5 @@ def too_few(metric: Metric, runs: Sequence[Evidence]) -> str | None:
     seen = latency_total(metric, runs)
     if not 0 < seen < LATENCIES:
         return None
-    count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
+    count = counted(len(runs), "run")
     return f"{count} printed {seen} latencies, {LATENCIES} are needed; {more_requests(metric, runs)}"

@@ -11,7 +11,7 @@ from gpudebug.core.campaign.decide import Action, ActionKind, decide
 from gpudebug.core.errors import StoreError
 from gpudebug.core.records import Evidence, RunRecord
 from gpudebug.core.samples.row import parse_row
-from gpudebug.core.words import Outcome, Status
+from gpudebug.core.words import Outcome, Status, counted
 from gpudebug.edges import launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.claims import forget
@@ -103,7 +103,7 @@ def _close(cycle: Cycle, name: str) -> str:
     folder.write("evidence.json", blank.model_copy(update=ending))
     folder.drop("verdict.json")
     unread = [*moved, *folder.seal_what_is_readable()]
-    left = f", {len(killed)} process{'es' if len(killed) != 1 else ''} left over ended" if killed else ""
+    left = f", {counted(len(killed), 'process', 'processes')} left over ended" if killed else ""
     lost = f"; not readable: {', '.join(sorted(unread)[:_NAMED])}" if unread else ""
     return f"it is sealed as INTERRUPTED{left}{lost}"
 

@@ -20,6 +20,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.verdict.combined import Combined, combined
 from gpudebug.core.verdict.gates import TrialSetting
 from gpudebug.core.verdict.repeat import contradict, otherwise, unchanged
+from gpudebug.core.words import counted
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded, MeasuredCode
 from gpudebug.engine.campaign.files import read_config
@@ -178,7 +179,11 @@ def _paired_notes(
     after: Sequence[MeasuredRun],
 ) -> Iterator[str]:
     if against is not None:
-        more = f" after {len(after)} runs a side" if len(after) > loaded.config.protocol.baseline_runs else ""
+        more = (
+            f" after {counted(len(after), 'run')} a side"
+            if len(after) > loaded.config.protocol.baseline_runs
+            else ""
+        )
         yield f"{against}{more}; both sides were run in turn each time, and the newer figure is shown"
     if found.load is not None:
         yield f"{found.load}: the figure includes that"

@@ -9,7 +9,7 @@ from gpudebug.core.samples.window import SHARED
 from gpudebug.core.statistics.across import name
 from gpudebug.core.verdict import load
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
-from gpudebug.core.words import Result
+from gpudebug.core.words import Result, counted
 
 THRESHOLD = "no other process on the device"
 # Rules 3 and 4. Others' use of the run's cores, in percent: sides that differ by less were disturbed alike.
@@ -51,7 +51,7 @@ def _shared(part: str, e: Evidence, named: bool) -> str | None:
     on = e.conditions.foreign_on
     shown = name({"index": on, "uuid": e.conditions.foreign_uuid})
     where = shown if named and on is not None else "the device"
-    others = f"{count} other process{'es' if count != 1 else ''}"
+    others = counted(count, "other process", "other processes")
     return f"{others} on {where} in {part} run {e.run}, {share or 0:.0%} of the time"
 
 

@@ -9,6 +9,7 @@ from gpudebug.core.records import Evidence
 from gpudebug.core.samples.window import MIN_RUN_WINDOW_S, is_short
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict.gates.setting import Criteria
+from gpudebug.core.words import counted
 
 LATENCIES = 300
 """This many printed latencies, summed over a side's runs, are evidence without any window: the median of 300
@@ -57,7 +58,7 @@ def short_window(criteria: Criteria, before: Sequence[Evidence], after: Sequence
 
 def _missing(criteria: Criteria, part: str, runs: Sequence[Evidence]) -> str:
     total = window_total(runs)
-    count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
+    count = counted(len(runs), "run")
     needed = needed_window(criteria, runs)
     missing = needed - total
     if missing <= 0:

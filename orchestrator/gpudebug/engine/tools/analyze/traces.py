@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpudebug.core.answers.analyze import RanksTogether, TraceAnswer
 from gpudebug.core.errors import GpudebugError
+from gpudebug.core.words import counted, from_to
 from gpudebug.edges.sqlite import Database
 from gpudebug.engine.run.trace_file import summary_of
 
@@ -54,7 +55,10 @@ def nsys(path: Path, number: int | None = None) -> list[AnalyzedTrace]:
             processes: Sequence[int | None] = export.processes or (None,)
             count = len(processes)
             if number is not None and number > count:
-                raise GpudebugError(f"has no run {number}: {count} processes used a GPU", next="--run 1")
+                raise GpudebugError(
+                    f"has no run {number}: {counted(count, 'process', 'processes')} used a GPU",
+                    next=from_to("--run", 1, count),
+                )
             chosen = processes[:MOST_PROCESSES] if number is None else [processes[number - 1]]
             found = [_process(path, export, process, count > 1) for process in chosen]
             return found if number is not None or count == len(found) else _cut(found, count)
@@ -68,7 +72,8 @@ def _cut(found: Sequence[AnalyzedTrace], count: int) -> list[AnalyzedTrace]:
     *before, last = found
     left_out = count - len(found)
     note = (
-        f"{left_out} more processes used a GPU: --run {len(found) + 1} to --run {count} reads one; "
+        f"{counted(left_out, 'more process', 'more processes')} used a GPU: "
+        f"{from_to('--run', len(found) + 1, count)} reads one; "
         "no ranks are compared"
     )
     answer = replace(last.answer, notes=[*last.answer.notes, note])
