@@ -18,7 +18,8 @@ def run(session: nox.Session, module: str, *words: str) -> None:
 @nox.session
 def unit(session: nox.Session) -> None:
     """Test the core alone: pure functions, no process."""
-    run(session, *PYTEST, "tests/core")
+    # Nothing of it waits: more processes than cores would only collect the tests once more.
+    run(session, *PYTEST, "-n", "logical", "tests/core")
 
 
 @nox.session

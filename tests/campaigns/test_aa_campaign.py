@@ -31,9 +31,8 @@ device: cpu:1
 """
 
 
-@pytest.mark.parametrize(
-    "trials", [pytest.param(2, marks=pytest.mark.slow), pytest.param(20, marks=pytest.mark.heavy)]
-)
+@pytest.mark.heavy
+@pytest.mark.parametrize("trials", [20])
 @pytest.mark.timeout(1200)
 def test_trials_that_change_nothing_give_no_validated(tmp_path: Path, trials: int) -> None:
     files = {**demo.files(), "gpudebug.yaml": CONFIG.replace("TRIALS", str(trials))}

@@ -123,7 +123,7 @@ def of_fix(campaign: Campaign) -> Any:
     return {**shown, "hypothesis": 4, "verdict": shown["status"]}
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.timeout(900)
 def test_agents_that_misbehave(tmp_path: Path) -> None:
     campaign = make(tmp_path / "repo")

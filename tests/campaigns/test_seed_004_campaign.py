@@ -89,7 +89,7 @@ def test_seed_004_from_its_command_to_its_progress_file(campaign: Campaign) -> N
     assert "--log_freq=20" in too_rare
 
     # More than any of them reaches: all are to be tested.
-    campaign.settings(2, ("--steps=200", "--steps=200 --log_freq=20"), ("metric:", "target: 100\nmetric:"))
+    campaign.settings(1, ("--steps=200", "--steps=300 --log_freq=20"), ("metric:", "target: 100\nmetric:"))
     recorded = [campaign("next") for _ in range(2)]
     assert [answer["action"] for answer in recorded] == ["recorded_baseline"] * 2
     baselines = campaign("status")["baselines"]

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudebug.core.errors import GpudebugError
@@ -127,7 +127,6 @@ def bounded() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", READERS)
-@settings(max_examples=60, deadline=None)
 @given(text=TEXTS)
 def test_any_text_gives_an_answer_or_an_expected_error(name: str, text: str) -> None:
     with bounded():

@@ -87,7 +87,6 @@ def test_a_saved_configuration_of_aliases_is_left_out(tmp_path: Path) -> None:
     assert read_saved("hparams.yaml", text) == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "content",
     [
@@ -109,7 +108,6 @@ def test_a_trace_of_nested_brackets_is_no_defect(tmp_path: Path, content: str, p
     assert done.status in (0, 1), done.out + done.err
 
 
-@pytest.mark.slow
 def test_a_section_report_of_nested_brackets_is_no_defect(tmp_path: Path) -> None:
     path = tmp_path / "sections.json"
     path.write_text('{"format": "gpudebug-sections", "version": 1, "tree": ' + "[" * 200_000)

@@ -366,7 +366,7 @@ def _paths(value: object, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_hostile_record_is_a_problem_and_never_a_defect(sound: OldCampaign, data: st.DataObject) -> None:
     folder = sound.folder / "runs" / data.draw(st.sampled_from(RUNS))

@@ -196,20 +196,26 @@ def probed_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 
 
 @needs_torch
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("code", "verdict", "said"),
     [
-        (HOLLOW, "INVALID", "steps of the log for each step of the optimizer in the trial"),
-        (
+        pytest.param(
+            HOLLOW,
+            "INVALID",
+            "steps of the log for each step of the optimizer in the trial",
+            marks=pytest.mark.slow,
+            id="prints four",
+        ),
+        pytest.param(
             STEPPED,
             "not validated",
             "backward passes for each step of the optimizer in the trial, 1 in the baseline",
+            marks=pytest.mark.heavy,
+            id="steps four times on one batch",
         ),
-        (FASTER, "VALIDATED", None),
+        pytest.param(FASTER, "VALIDATED", None, marks=pytest.mark.heavy, id="waits less"),
     ],
-    ids=["prints four", "steps four times on one batch", "waits less"],
 )
 def test_the_optimizers_steps_are_held_against_the_log(
     probed_once: Campaign, tmp_path: Path, code: str, verdict: str, said: str | None

@@ -41,6 +41,7 @@ _LIBRARIES = (
     "git",
     "jinja2",
 )
+_EXPRESSIONS = ("stack", "section", "flag", "printed", "matches")
 _FLOORS = ("cli", "core", "edges", "engine", "terminal")
 
 
@@ -150,23 +151,29 @@ def _load() -> None:
 
     from gpudebug.cli import app
     from gpudebug.core.inside.stacks.patterns import pattern
+    from gpudebug.edges import templates
     from gpudebug.engine.run import adapters, catalogue
 
     # The parser of all commands is the same each time, and making it takes longer than most commands.
     typer.main.get_command = functools.cache(typer.main.get_command)
     typer.main.get_command(app)
     adapters.known()
+    environment = templates._environment()
+    for name in environment.list_templates(extensions=["j2"]):
+        environment.get_template(name)
     for cause in catalogue.load(None).causes:
-        for expression in (*cause.words, *_named(cause.model_dump(mode="json"))):
+        knobs = (names for knob in cause.knobs for names in knob.names)
+        for expression in (*cause.words, *knobs, *_named(cause.model_dump(mode="json"))):
             pattern(expression)
+    # Most campaigns train with one program, and each command would read it again.
+    adapters._looked("train.py", (ROOT.joinpath("tests/support/trainer.py").read_text(),))
+    adapters.of_command(("python", "train.py", "--lr=0.1"), ROOT / "tests" / "support")
 
 
 def _named(value: Any) -> Iterator[str]:
-    """The expressions of a cause's conditions: of a stack, a section, a setting."""
+    """The expressions of a cause's conditions: of a stack, a section, an option, a setting."""
     if isinstance(value, Mapping):
-        yield from (
-            v for k, v in value.items() if k in ("stack", "section", "matches") and isinstance(v, str)
-        )
+        yield from (v for k, v in value.items() if k in _EXPRESSIONS and isinstance(v, str))
     for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
         yield from _named(inner)
 

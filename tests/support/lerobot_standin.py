@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 SPEED = float(os.environ.get("LEROBOT_STANDIN_SPEED", "1"))
-STARTUP_S = 5.5 / SPEED
-CHECKPOINT_S = 1.5 / SPEED
-WORK_S = 0.04 / SPEED
-LOAD_S = {"act": 0.121 / SPEED, "act_relative_rtc": 0.484 / SPEED}
+STARTUP_S = 1.5 / SPEED
+CHECKPOINT_S = 0.4 / SPEED
+WORK_S = 0.02 / SPEED
+LOAD_S = {"act": 0.06 / SPEED, "act_relative_rtc": 0.242 / SPEED}
 DECODE_S = {"torchcodec": 0.001 / SPEED, "pyav": 0.002 / SPEED, "video_reader": 0.002 / SPEED}
 FRAMES = 600
 STATE, ACTION = 6, 6

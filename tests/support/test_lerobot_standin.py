@@ -125,9 +125,9 @@ def test_the_policy_waits_for_data_the_reference_and_more_workers_do_not(
 ) -> None:
     flags = ["--log_freq=20", "--steps=100"]
     workers = lerobot.WORKERS[1].removeprefix("--set ")
-    plain = train(bin_folder, tmp_path, lerobot.SEED_COMMAND, *flags, "--output_dir=a", speed=4)[1]
-    fixed = train(bin_folder, tmp_path, lerobot.SEED_COMMAND, *flags, "--output_dir=b", workers, speed=4)[1]
-    reference = train(bin_folder, tmp_path, lerobot.REFERENCE_COMMAND, *flags, "--output_dir=c", speed=4)[1]
+    plain = train(bin_folder, tmp_path, lerobot.SEED_COMMAND, *flags, "--output_dir=a", speed=2)[1]
+    fixed = train(bin_folder, tmp_path, lerobot.SEED_COMMAND, *flags, "--output_dir=b", workers, speed=2)[1]
+    reference = train(bin_folder, tmp_path, lerobot.REFERENCE_COMMAND, *flags, "--output_dir=c", speed=2)[1]
     assert data_share(fixed) < 0.5 * data_share(plain)
     assert data_share(reference) < 0.5 * data_share(plain)
     assert field(fixed, "loss") == field(plain, "loss")

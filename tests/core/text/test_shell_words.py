@@ -120,7 +120,7 @@ def test_quoted_words_survive(words: list[str]) -> None:
     assert values(shlex.join(words)) == words
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     pieces=st.lists(
         st.sampled_from(["a", "=", "[0]", " ", "\t", "'", '"', "\\", "\\\n", "{x}", "#"]), max_size=14

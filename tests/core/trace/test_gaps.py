@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import traces
 from tests.support.traces import Event, device, host, launched
@@ -115,7 +115,6 @@ kernels = st.lists(
 )
 
 
-@settings(max_examples=150)
 @given(host_spans, kernels, st.sampled_from([2, 20_000]))
 def test_causes_are_those_of_a_timeline(
     spans: list[tuple[str, int, int]], work: list[tuple[int, int, int | None]], block: int

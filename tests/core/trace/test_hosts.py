@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudebug.core.trace.events import EventKind
@@ -61,7 +61,6 @@ def by_name(hosts: Hosts, values: dict[int, float]) -> dict[str, float]:
     return {hosts.names.texts[n]: v for n, v in values.items() if v}
 
 
-@settings(max_examples=60)
 @given(st.lists(trees, min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_own_time_is_what_no_operator_inside_took(forest: list[Node], shuffle: Any) -> None:
     spans, now = [], 0

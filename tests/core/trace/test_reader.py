@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import traces
 
@@ -60,7 +60,6 @@ nasty = st.sampled_from(
 )
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.dictionaries(st.sampled_from(["Input Dims", "note", "x"]), nasty, max_size=2), max_size=30),
     st.integers(1, 400),

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import traces
 from tests.support.places import DATA
@@ -176,7 +176,6 @@ VALUES = [
 ]
 
 
-@settings(max_examples=150)
 @given(
     st.lists(st.tuples(st.integers(0, len(SMALL)), st.integers(0, 40), st.sampled_from(VALUES)), max_size=5)
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import tarfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,11 +48,18 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The answer of each case; some at a time, since they wait more than they compute."""
-    folders = {name: tmp_path_factory.mktemp("gpu") / "case" for name in CASES}
+def answers(made_once: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+    """The answer of each case."""
+    return made_once("gpu_doctor", all_diagnosed)
+
+
+def all_diagnosed(folder: Path) -> dict[str, Any]:
+    """Some at a time, since they wait more than they compute."""
     with ThreadPoolExecutor(4) as pool:
-        running = {name: pool.submit(diagnosed, folders[name], **CASES[name][0]) for name in CASES}
+        running = {
+            name: pool.submit(diagnosed, folder / str(number), **told)
+            for number, (name, (told, _)) in enumerate(CASES.items())
+        }
         return {name: one.result() for name, one in running.items()}
 
 

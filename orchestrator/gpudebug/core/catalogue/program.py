@@ -6,6 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from gpudebug.core.catalogue.own_flags import Default, OwnFlag, called, constant, own_flags, parsed
@@ -54,6 +55,7 @@ def scripts(argv: Sequence[str]) -> tuple[str, ...]:
     return ()
 
 
+@lru_cache(maxsize=4)
 def neighbours(source: str, path: str) -> tuple[str, ...]:
     """The files beside a script that its imports may mean: its options may be defined there."""
     tree = parsed(source)

@@ -90,7 +90,8 @@ _UNITS = {
 _UNIT = re.compile(r" ?(%|W|mW|MHz|C|[KMG]i?B)$")
 _MB = {"KiB": 1 / 1024, "KB": 1 / 1024, "MiB": 1.0, "MB": 1.0, "GiB": 1024.0, "GB": 1024.0}
 _LACKING = frozenset({"", "-", "n/a", "na", "nan", "err!", "unknown error", "not supported", "unknown"})
-_IN_NAME = re.compile(r"\[([^\]]*)\]")
+# Another opening bracket ends the try: one try for each would take as long as the square of their number.
+_IN_NAME = re.compile(r"\[([^\[\]]*)\]")
 # nvmlClocksEventReasons of nvml.h, by the names of samples.csv.
 _REASONS = (
     *("gpu_idle", "applications_clocks", "sw_power_cap", "hw_slowdown", "sync_boost"),

@@ -222,7 +222,8 @@ def _columns(header: str) -> _Columns | None:
 
 def _plain(name: str) -> str:
     """`utilization.gpu [%]` -> `utilization_gpu`."""
-    name = re.sub(r"\[[^\]]*\]|\([^)]*\)", "", name.strip().strip('"').lower())
+    # Another opening bracket ends the try: one try for each would take as long as the square of their number.
+    name = re.sub(r"\[[^\[\]]*\]|\([^()]*\)", "", name.strip().strip('"').lower())
     return re.sub(r"[.\s%_-]+", "_", name).strip("_")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 
 import pytest
 
@@ -51,6 +52,13 @@ def test_what_is_compressed_and_tells_nothing_is_for_the_reader_of_traces(head: 
 def test_a_bomb_is_unpacked_no_further_than_needed() -> None:
     bomb = gzip.compress(bytes(50 << 20))
     assert kind_of(bomb[:HEAD]) == (FileKind.LOG, True)
+
+
+@pytest.mark.parametrize("piece", ["[", "(", '{"a":[', "a [(,", "- [", ",["])
+def test_brackets_that_nothing_closes_are_quick(piece: str) -> None:
+    start = time.process_time()
+    kind_of((piece * HEAD)[:HEAD].encode())
+    assert time.process_time() - start < 5
 
 
 def test_a_report_by_operations_is_a_section_report() -> None:

@@ -172,8 +172,12 @@ def _spot(one: SampledStack, frames: frozenset[str | None]) -> tuple[str, int | 
 
 def _matching(expression: str | None, texts: Iterable[str]) -> frozenset[str | None]:
     """Those of the texts that an expression is found in; none without one."""
-    if expression is None:
-        return frozenset()
+    return frozenset() if expression is None else _found_in(expression, tuple(texts))
+
+
+@lru_cache(maxsize=1024)
+def _found_in(expression: str, texts: tuple[str, ...]) -> frozenset[str | None]:
+    """One diagnosis asks this of the same stacks for signs, for what is exposed, and for each hypothesis."""
     search = pattern(expression).search
     return frozenset(text for text in texts if search(_known_by(text)))
 
