@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import hypothesis
 import pytest
@@ -23,6 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.support import forkserver  # noqa: E402 - the checkout has to be found first
+
+if TYPE_CHECKING:
+    from tests.support.slurm import SlurmSystem
 
 OPT_IN = {
     "slow": "takes more than 5 s",
@@ -122,6 +125,27 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
         return made
 
     return get
+
+
+@pytest.fixture(scope="session")
+def slurm_system() -> Iterator[SlurmSystem]:
+    """A real Slurm for all tests of this process; skipped where the machine has none."""
+    from tests.support import slurm
+
+    if missing := slurm.lacking():
+        pytest.skip(f"no Slurm here: {', '.join(missing)} (Debian: slurm-wlm, munge)")
+    with slurm.running() as system:
+        yield system
+
+
+@pytest.fixture
+def slurm(slurm_system: SlurmSystem, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmSystem]:
+    """The real Slurm with an empty queue, which this process's commands ask; emptied again after the test."""
+    for name, value in slurm_system.env.items():
+        monkeypatch.setenv(name, value)
+    slurm_system.clear()
+    yield slurm_system
+    slurm_system.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -87,6 +87,12 @@ class DeviceError(GpudebugError):
     code = "device"
 
 
+class ClusterError(GpudebugError):
+    """A cluster refused a job, cannot be asked, or is not here."""
+
+    code = "cluster"
+
+
 class LaunchError(GpudebugError):
     """The command could not be started; `status` is 126 (not executable) or 127 (not found)."""
 

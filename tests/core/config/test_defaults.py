@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.places import DATA
 
 from gpudebug.core import config
-from gpudebug.core.config import Config, Workload, defaults
+from gpudebug.core.config import Config, SlurmSettings, Workload, defaults
 from gpudebug.core.errors import ConfigError
 from gpudebug.core.text import shell_words
 
@@ -29,6 +29,7 @@ def test_the_printed_defaults_are_complete_and_explained() -> None:
     }
     for group in ("criteria", "protocol", "budget", "worktree"):
         names |= {f"{group}.{name}" for name in Config.model_fields[group].annotation.model_fields}  # type: ignore[union-attr]
+    names |= {"runner.slurm", *(f"runner.slurm.{name}" for name in SlurmSettings.model_fields)}
     assert {".".join(setting.path) for setting in defaults.SETTINGS} == names
     assert all("  # " in line for line in text.splitlines()[1:])
 

@@ -1,13 +1,15 @@
 """gpudebug.yaml: the settings of one campaign."""
 
 from .defaults import config_text, print_defaults
-from .parser import load
+from .parser import cluster_defaults, load
 from .schema import (
     Budget,
     Config,
     CriteriaSettings,
     Protocol,
+    RunnerSettings,
     ServerSettings,
+    SlurmSettings,
     Workload,
     WorktreeSettings,
     expand,
@@ -22,9 +24,12 @@ __all__ = [
     "DeviceChoice",
     "Protocol",
     "Ratio",
+    "RunnerSettings",
     "ServerSettings",
+    "SlurmSettings",
     "Workload",
     "WorktreeSettings",
+    "cluster_defaults",
     "config_text",
     "expand",
     "expand_text",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,14 +14,17 @@ from gpudebug.core.yaml.problem import YamlProblem, nearest, refuse
 
 from ..errors import ConfigError, UsageError
 from . import schema, servers, values
-from .schema import Config, ServerSettings, Workload
+from .schema import ClusterFile, Config, ServerSettings, Workload
 
 _DEFAULT_RATIOS = {"success": values.Ratio(1.2), "failure": values.Ratio(1.1)}
 
 
-def load(text: str, file: str, *, campaign: str = "campaign") -> Config:
+def load(
+    text: str, file: str, *, campaign: str = "campaign", cluster: Mapping[str, Any] | None = None
+) -> Config:
     """The settings in `text`; `file` is only named in errors, `campaign` is the name if the text gives none.
 
+    `cluster` is what `cluster_defaults` read: `runner.slurm` inherits it, if the text has that key.
     Raises ConfigError with file, line, what was expected and what to write: the first of all problems.
     """
     document = read(text, file)
@@ -33,7 +36,7 @@ def load(text: str, file: str, *, campaign: str = "campaign") -> Config:
             next="write a new one with gpudebug init",
         )
     try:
-        config = Config.model_validate(_completed(document.value, campaign))
+        config = Config.model_validate(_completed(document.value, campaign, cluster or {}))
     except ValidationError as error:
         problems = [_from_pydantic(detail, document) for detail in error.errors(include_url=False)]
         refuse(problems, document, ConfigError)
@@ -47,6 +50,19 @@ def load(text: str, file: str, *, campaign: str = "campaign") -> Config:
         if workload is not None
     }
     return config.model_copy(update=served)
+
+
+def cluster_defaults(text: str, file: str) -> Mapping[str, Any]:
+    """The `runner.slurm` of a cluster's own file, as it is written. ConfigError names its line, as `load`."""
+    document = read(text, file)
+    given = document.value if document.value is not None else {}
+    try:
+        ClusterFile.model_validate(_with_runner(given, {}) if isinstance(given, dict) else given)
+    except ValidationError as error:
+        problems = [_from_pydantic(detail, document) for detail in error.errors(include_url=False)]
+        refuse(problems, document, ConfigError)
+    runner = given.get("runner") or {}
+    return dict(runner.get("slurm") or {})
 
 
 def counted_in(option: str) -> str:
@@ -65,9 +81,9 @@ def run_for_in(option: str) -> float | str | None:
         raise UsageError(f"--run-for: {e}", next="write auto, end or --run-for 90s") from None
 
 
-def _completed(given: dict[str, Any], campaign: str) -> dict[str, Any]:
+def _completed(given: dict[str, Any], campaign: str, cluster: Mapping[str, Any]) -> dict[str, Any]:
     """The settings with what follows from others filled in; wrong types are left for the models to refuse."""
-    data = dict(given)
+    data = _with_runner(given, cluster)
     data.setdefault("campaign", campaign)
     data.setdefault("progress", f"progress/{data['campaign'] if _is_slug(data['campaign']) else campaign}.md")
     for group in ("criteria", "protocol", "budget", "worktree", "goal", "guidelines"):
@@ -82,6 +98,17 @@ def _completed(given: dict[str, Any], campaign: str) -> dict[str, Any]:
     elif isinstance(data["reference"], dict) and isinstance(data.get("workload"), dict):
         data["reference"] = _inherited(data["workload"], data["reference"])
     return data
+
+
+def _with_runner(given: dict[str, Any], cluster: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with `runner.slurm` over the cluster's; `slurm:` alone asks for all of these."""
+    runner = given.get("runner")
+    if not isinstance(runner, dict) or "slurm" not in runner:
+        return dict(given)
+    own = runner["slurm"] if runner["slurm"] is not None else {}
+    if not isinstance(own, dict):
+        return dict(given)
+    return {**given, "runner": {**runner, "slurm": {**cluster, **own}}}
 
 
 def _is_slug(name: object) -> bool:

@@ -109,6 +109,20 @@ _SERVER = {
     "timeout": _LONGER,
 }
 
+_ELSEWHERE = Rule(Class.DIFFERENT, "runs on other nodes, or after other commands")
+_MORE_TIME = _ordered("more is weaker: it holds more of the cluster", _higher)
+
+_SLURM = {
+    **dict.fromkeys(
+        (
+            *("partition", "account", "qos", "nodes", "gpus_per_node", "cpus_per_task"),
+            *("constraint", "exclusive", "setup", "srun", "extra"),
+        ),
+        _ELSEWHERE,
+    ),
+    **dict.fromkeys(("time", "idle", "parallel"), _MORE_TIME),
+}
+
 TABLE: Mapping[str, Rule] = {
     "campaign": Rule(Class.DIFFERENT, "another name is another campaign"),
     "progress": Rule(Class.DIFFERENT, "another file has other baselines"),
@@ -139,6 +153,7 @@ TABLE: Mapping[str, Rule] = {
     "protocol.early_stop": _ordered("true is weaker", _later_in(False, True)),
     "budget.hypotheses": _ordered("more is weaker", _higher),
     "budget.device_time": _ordered("more is weaker", _higher),
+    **{f"runner.slurm.{key}": rule for key, rule in _SLURM.items()},
     "device": _DIFFERENT,
     "probe": _ordered("false is weaker: throughput is then the program's own claim", _later_in(True, False)),
     "auto_propose": Rule(Class.FREE, "who proposes changes no measurement"),

@@ -16,7 +16,7 @@ from gpudebug.core.text import shell_words
 from ..errors import ConfigError
 from . import also as further
 from . import learning as of_learning
-from . import servers, values
+from . import runners, servers, values
 from .values import DeviceChoice
 
 
@@ -191,6 +191,47 @@ class WorktreeSettings(SettingsGroup):
     link: Paths = ()
 
 
+class SlurmSettings(SettingsGroup):
+    """The allocation that a campaign asks Slurm for; None leaves it to the cluster.
+
+    `time`, `idle` are seconds: the allocation's limit, and how long it stays without anything to do. `setup`
+    is shell that runs on the first node before gpudebug; `srun` and `extra` are further options of steps and
+    of `sbatch`. `parallel` is how many allocations test hypotheses at once.
+    """
+
+    partition: Annotated[str | None, _FieldReader(runners.name)] = None
+    account: Annotated[str | None, _FieldReader(runners.name)] = None
+    qos: Annotated[str | None, _FieldReader(runners.name)] = None
+    nodes: Count = 1
+    gpus_per_node: Annotated[str, _FieldReader(runners.gpus)] = "1"
+    cpus_per_task: Annotated[int | None, _FieldReader(runners.cores)] = None
+    time: Annotated[float | None, _FieldReader(runners.time)] = None
+    constraint: Annotated[str | None, _FieldReader(runners.name)] = None
+    exclusive: Boolean = False
+    setup: Annotated[str, _FieldReader(runners.setup)] = ""
+    srun: Annotated[tuple[str, ...], _FieldReader(runners.options)] = ()
+    extra: Annotated[tuple[str, ...], _FieldReader(runners.options)] = ()
+    idle: Duration = 600.0
+    parallel: Annotated[int, _FieldReader(runners.parallel)] = 1
+
+
+class RunnerSettings(SettingsGroup):
+    """Where runs happen: in an allocation of a cluster, or on this host itself if none is named."""
+
+    slurm: SlurmSettings | None = None
+
+    @property
+    def idle(self) -> float:
+        """Seconds that an allocation stays without anything to do, whichever scheduler gave it."""
+        return self.slurm.idle if self.slurm is not None else 0.0
+
+
+class ClusterFile(SettingsGroup):
+    """A cluster's own file of defaults: `runner` alone."""
+
+    runner: RunnerSettings | None = None
+
+
 class Config(SettingsGroup):
     """All of gpudebug.yaml, complete: what the file left out has its default."""
 
@@ -213,6 +254,7 @@ class Config(SettingsGroup):
     allow_flags: Annotated[dict[str, tuple[str, ...]], _FieldReader(values.launcher_flags)] = {}
     protocol: Protocol = Protocol()
     budget: Budget = Budget()
+    runner: RunnerSettings | None = None
     device: Annotated[str, _FieldReader(values.device)] = "auto"
     probe: Boolean = True
     auto_propose: Boolean = False

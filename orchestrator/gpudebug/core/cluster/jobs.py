@@ -1,0 +1,148 @@
+"""What is submitted to a cluster and seen of it there, in words that fit every scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from gpudebug.core.cluster.node_reports import ClusterFact
+from gpudebug.core.words import Word
+
+
+class JobState(Word):
+    """Where a job stands. UNKNOWN: the cluster did not answer, or answered nothing of it; never success."""
+
+    WAITING = "WAITING"
+    RUNNING = "RUNNING"
+    ENDED = "ENDED"
+    UNKNOWN = "UNKNOWN"
+
+
+class JobEnd(Word):
+    """How a job ended. COMPLETED and FAILED are the program's own ends; all others are the cluster's."""
+
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    TIMEOUT = "TIMEOUT"
+    PREEMPTED = "PREEMPTED"
+    NODE_FAIL = "NODE_FAIL"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    REQUEUED = "REQUEUED"
+    OTHER = "OTHER"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchJob:
+    """A job to submit. `argv` runs on the first node, in `cwd`, with `env` added to the caller's environment.
+
+    `log` is the absolute path that its output is appended to; `{job}` in it is replaced by the job's id.
+    `seal_s` is how many seconds before the time limit, or before a preemption, `argv` gets SIGUSR1.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    cwd: str
+    log: str
+    env: tuple[tuple[str, str], ...] = ()
+    seal_s: int = 120
+
+
+@dataclass(frozen=True, slots=True)
+class SeenJob:
+    """What was seen of one job.
+
+    `word` and `reason` are the cluster's own (`PENDING`, `Resources`; empty if it gives none). `end` is known
+    of an ENDED job only. `restarts` counts its requeues and `left_s` the seconds to its time limit; both None
+    if unknown, `left_s` without a limit too. `exit_status` is the program's, 128 + N of a signal.
+    """
+
+    id: str
+    state: JobState
+    word: str = ""
+    reason: str = ""
+    nodes: tuple[str, ...] = ()
+    end: JobEnd | None = None
+    exit_status: int | None = None
+    restarts: int | None = None
+    left_s: float | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it ended and will not run again by itself."""
+        return self.state is JobState.ENDED
+
+    @property
+    def infrastructure(self) -> bool:
+        """Whether the cluster ended it: what ran in it is void, and says nothing of the program."""
+        return self.end is not None and self.end not in (JobEnd.COMPLETED, JobEnd.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlace:
+    """Where a job ran: its nodes and, if known, their GPUs as the cluster counts them (`gpu:1(IDX:0)`)."""
+
+    id: str
+    nodes: tuple[str, ...]
+    gpus: tuple[str, ...] = ()
+    partition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InsideJob:
+    """The allocation that this process is in.
+
+    `node` is this node's name in the cluster and `index` its place in `nodes`. `restarts` counts how often
+    the job was requeued. `step` is the id of the step, None in the batch script. `cpus_per_task` is what the
+    job asked for; steps do not inherit it.
+    """
+
+    id: str
+    node: str
+    nodes: tuple[str, ...]
+    index: int = 0
+    restarts: int = 0
+    step: str | None = None
+    cpus_per_task: int | None = None
+
+    @property
+    def allocation(self) -> str:
+        """`412`, and `412.1` once it was requeued: what it is then given is another allocation."""
+        return f"{self.id}.{self.restarts}" if self.restarts else self.id
+
+
+class Cluster(Protocol):
+    """What a scheduler has to be able to do; everything that asks it may raise ClusterError."""
+
+    title: str
+    """Its name in a sentence: `Slurm`."""
+
+    def script(self, job: BatchJob) -> str:
+        """Render the batch script that `submit` sends, byte for byte. Asks nothing."""
+
+    def submit(self, job: BatchJob) -> str:
+        """Submit and return the job's id. ClusterError with the cluster's own reason if it refuses."""
+
+    def states(self, ids: tuple[str, ...]) -> tuple[SeenJob, ...]:
+        """What is known of each job, in the order of `ids`: at most one question in `ASK_S` seconds.
+
+        Answers of the last question are returned in between, whichever process asked it. UNKNOWN where the
+        cluster does not answer: an outage raises nothing and ends nothing.
+        """
+
+    def cancel(self, ids: tuple[str, ...]) -> None:
+        """End jobs, waiting or running. One that has ended already, or that is not known, is no error."""
+
+    def where(self, id: str) -> JobPlace | None:
+        """Where a job runs or ran; None if the cluster does not know it (any more)."""
+
+    def login_facts(self, job: BatchJob) -> Iterator[ClusterFact]:
+        """What this host can find out about the cluster and about `job`, without an allocation."""
+
+    def node_facts(self, job: BatchJob, folder: str, token: str) -> Iterator[ClusterFact]:
+        """What two nodes say in a short job: `folder` has `token` in its file `asked`, and takes theirs."""
+
+
+ASK_S = 10.0
+"""Least seconds between two questions about jobs, whatever their number and whoever asks."""

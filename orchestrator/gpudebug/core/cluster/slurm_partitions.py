@@ -1,0 +1,137 @@
+"""What `sinfo` says of a cluster's partitions, and what of a request they can never give."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gpudebug.core.cluster.slurm_states import seconds
+from gpudebug.core.config import SlurmSettings
+from gpudebug.core.config.runners import count_of
+
+SINFO = "%P|%a|%l|%D|%c|%G"
+"""Partition (`*` marks the default), availability, time limit, nodes, cores of each, GRES of each."""
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Nodes of one kind in a partition. `limit_s` is None without a limit; `gres` as Slurm writes it."""
+
+    partition: str
+    default: bool
+    up: bool
+    limit_s: float | None
+    nodes: int
+    cores: int
+    gres: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestProblem:
+    """What of a request cannot be given, and the setting to change."""
+
+    message: str
+    next: str
+
+
+def node_groups(text: str) -> tuple[NodeGroup, ...]:
+    """The lines of `sinfo -h -a -o SINFO`; lines of any other form are left out."""
+    found = []
+    for line in text.splitlines():
+        fields = line.strip().split("|")
+        if len(fields) != 6 or not (fields[3].isdecimal() and re.fullmatch(r"\d+\+?", fields[4])):
+            continue
+        name, available, limit, nodes, cores, gres = fields
+        found.append(
+            NodeGroup(
+                partition=name.removesuffix("*"),
+                default=name.endswith("*"),
+                up=available == "up",
+                limit_s=seconds(limit),
+                nodes=int(nodes),
+                cores=int(cores.removesuffix("+")),
+                gres=gres,
+            )
+        )
+    return tuple(found)
+
+
+def problem(groups: Sequence[NodeGroup], settings: SlurmSettings) -> RequestProblem | None:
+    """The first thing that no partition asked for can give; None if there is none, or nothing is known."""
+    if not groups:
+        return None
+    return next(_problems(groups, settings), None)
+
+
+def _problems(groups: Sequence[NodeGroup], settings: SlurmSettings) -> Iterator[RequestProblem]:
+    names = list(dict.fromkeys(group.partition for group in groups))
+    shown = ", ".join(names[:_MOST_NAMED]) + (" …" if len(names) > _MOST_NAMED else "")
+    asked = settings.partition.split(",") if settings.partition else []
+    for name in asked:
+        if name not in names:
+            yield RequestProblem(
+                f"there is no partition {name} here: {shown}", f"set runner.slurm.partition: {names[0]}"
+            )
+            return
+    there = [group for group in groups if group.partition in asked or (not asked and group.default)]
+    if not there:
+        yield RequestProblem(
+            f"the cluster has no default partition: {shown}", f"set runner.slurm.partition: {names[0]}"
+        )
+        return
+    which = "partition " + ", ".join(dict.fromkeys(group.partition for group in there))
+    if not any(group.up for group in there):
+        yield RequestProblem(f"{which} is not up", "choose another runner.slurm.partition, or wait for it")
+    yield from _time(there, settings, which)
+    yield from _nodes(there, settings, which)
+
+
+def _time(there: Sequence[NodeGroup], settings: SlurmSettings, which: str) -> Iterator[RequestProblem]:
+    limits = [group.limit_s for group in there]
+    known = [limit for limit in limits if limit is not None]
+    if settings.time is not None and len(known) == len(limits) and settings.time > max(known):
+        most = max(known) / 60
+        text = f"{most / 60:g}h" if most >= 60 else f"{most:g}m"
+        yield RequestProblem(f"{which} allows {text} at most", f"set runner.slurm.time: {text}")
+
+
+def _nodes(there: Sequence[NodeGroup], settings: SlurmSettings, which: str) -> Iterator[RequestProblem]:
+    cores = max(group.cores for group in there)
+    if settings.cpus_per_task is not None and settings.cpus_per_task > cores:
+        yield RequestProblem(
+            f"no node of {which} has {settings.cpus_per_task} cores, {cores} at most",
+            f"set runner.slurm.cpus_per_task: {cores}",
+        )
+        return
+    fitting = [group for group in there if gpus_in(group.gres, settings.gpus_per_node)]
+    if not fitting:
+        kinds = ", ".join(dict.fromkeys(g.gres for g in there if "gpu" in g.gres)) or "none"
+        yield RequestProblem(
+            f"no node of {which} has {settings.gpus_per_node} GPUs: {kinds}",
+            "correct runner.slurm.gpus_per_node (0 asks for none), or choose another partition",
+        )
+        return
+    most = sum(group.nodes for group in fitting)
+    # Of several partitions a job gets one, and a node may be in two: what they have together is too much.
+    if settings.nodes > most:
+        yield RequestProblem(
+            f"{which} has {most} such nodes, and {settings.nodes} are asked for",
+            f"set runner.slurm.nodes: {most}",
+        )
+
+
+def gpus_in(gres: str, asked: str) -> bool:
+    """Whether a node with `gpu:a100:4(S:0-1),nvme:1` has what is asked for: `4`, `a100:2`."""
+    wanted, kind = count_of(asked), asked.rpartition(":")[0]
+    if not wanted:
+        return True
+    have = 0
+    for item in re.sub(r"\([^)]*\)", "", gres).split(","):
+        words = item.split(":")
+        if words[0] != "gpu" or not words[-1].isdecimal() or len(words) > 3:
+            continue
+        if not kind or (len(words) == 3 and words[1] == kind):
+            have += int(words[-1])
+    return have >= wanted

@@ -1,0 +1,146 @@
+"""What `squeue`, `sacct` and `scontrol` print of jobs, as seen jobs; lines of any other form are left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from gpudebug.core.cluster.hostlists import expanded
+from gpudebug.core.cluster.jobs import JobEnd, JobPlace, JobState, SeenJob
+
+SQUEUE = "%i|%T|%r|%N|%L"
+"""Formats that every Slurm since 2.6 has: id, state, reason, nodes, time left."""
+SACCT = "JobID,State,ExitCode,NodeList"
+
+_WAITING = frozenset(
+    ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT")
+)
+_RUNNING = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"))
+_ENDS: Mapping[str, JobEnd] = {
+    **{str(end): end for end in JobEnd if end not in (JobEnd.OTHER, JobEnd.REQUEUED)},
+    "BOOT_FAIL": JobEnd.NODE_FAIL,
+    "LAUNCH_FAILED": JobEnd.NODE_FAIL,
+    "RECONFIG_FAIL": JobEnd.NODE_FAIL,
+    "DEADLINE": JobEnd.TIMEOUT,
+    "REVOKED": JobEnd.CANCELLED,
+}
+# Reasons of FAILED by which the program never began: its log cannot be made, say.
+_CLUSTERS_OWN = frozenset({"JobLaunchFailure", "SystemFailure", "RaisedSignal:53(Real-time_signal_19)"})
+_LEFT = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", re.ASCII)
+# ` Key=value` of one line of `scontrol -o`: a value may hold blanks, and ends where the next key begins.
+_FIELD = re.compile(r"(?:^|\s)([A-Za-z_:/]+)=(.*?)(?=\s+[A-Za-z_:/]+=|\s*$)", re.ASCII)
+
+
+def squeue_rows(text: str, ids: tuple[str, ...]) -> dict[str, SeenJob]:
+    """Jobs of `ids` in the output of `squeue -h -o SQUEUE`."""
+    found = {}
+    for line in text.splitlines():
+        fields = line.strip().split("|")
+        if len(fields) == 5 and fields[0] in ids:
+            id, word, reason, nodes, left = fields
+            found[id] = seen(id, word, reason=reason, nodes=nodes, left=left)
+    return found
+
+
+def sacct_rows(text: str, ids: tuple[str, ...]) -> dict[str, SeenJob]:
+    """Jobs of `ids` in the output of `sacct -X -n -P -o SACCT`; the last row of a job counts."""
+    found = {}
+    for line in text.splitlines():
+        fields = line.strip().split("|")
+        if len(fields) == 4 and fields[0] in ids:
+            id, word, status, nodes = fields
+            found[id] = seen(id, word, nodes=nodes, status=status)
+    return found
+
+
+def scontrol_rows(text: str, ids: tuple[str, ...]) -> dict[str, SeenJob]:
+    """Jobs of `ids` in the output of `scontrol -o show job`."""
+    found = {}
+    for fields in map(_fields, text.splitlines()):
+        id = _id_of(fields)
+        if id in ids and "JobState" in fields:
+            found[id] = seen(
+                id,
+                fields["JobState"],
+                reason=fields.get("Reason", ""),
+                nodes=fields.get("NodeList", ""),
+                status=fields.get("ExitCode", ""),
+                restarts=fields.get("Restarts", ""),
+            )
+    return found
+
+
+def place(text: str, id: str) -> JobPlace | None:
+    """Where the job ran, from `scontrol -o -d show job`; None if it had no nodes."""
+    for line in text.splitlines():
+        fields = _fields(line)
+        nodes = expanded(fields.get("NodeList", ""))
+        if _id_of(fields) == id and nodes:
+            # GRES stands after the nodes that it is of; there are as many as groups of equal nodes.
+            gpus = re.findall(r"\bNodes=\S+ .*?\bGRES=(gpu\S*)", line)
+            return JobPlace(id, nodes, tuple(gpus), fields.get("Partition", ""))
+    return None
+
+
+def _fields(line: str) -> dict[str, str]:
+    return dict(reversed(_FIELD.findall(line)))
+
+
+def _id_of(fields: Mapping[str, str]) -> str:
+    array, task = fields.get("ArrayJobId"), fields.get("ArrayTaskId", "")
+    return f"{array}_{task}" if array and task.isdecimal() else fields.get("JobId", "")
+
+
+def seen(
+    id: str,
+    word: str,
+    *,
+    reason: str = "",
+    nodes: str = "",
+    left: str = "",
+    status: str = "",
+    restarts: str = "",
+) -> SeenJob:
+    """One job of Slurm's words. A state that this version does not know is UNKNOWN, never an end."""
+    # `CANCELLED by 1000`, `CANCELLED+` where a column was cut.
+    state = re.split(r"[ +]", word.strip(), maxsplit=1)[0]
+    end = _ENDS.get(state)
+    if end is JobEnd.FAILED and reason in _CLUSTERS_OWN:
+        end = JobEnd.OTHER
+    stands = (
+        JobState.ENDED
+        if end is not None
+        else JobState.WAITING
+        if state in _WAITING
+        else JobState.RUNNING
+        if state in _RUNNING
+        else JobState.UNKNOWN
+    )
+    return SeenJob(
+        id=id,
+        state=stands,
+        word=state,
+        reason="" if reason in ("None", "(null)") else reason.strip("()"),
+        nodes=expanded(nodes),
+        end=end,
+        exit_status=_status(status) if end is not None else None,
+        restarts=int(restarts) if restarts.isdecimal() else None,
+        left_s=seconds(left) if stands is JobState.RUNNING else None,
+    )
+
+
+def _status(text: str) -> int | None:
+    """`3:0` is status 3, `0:9` signal 9."""
+    code, _, signal = text.partition(":")
+    if not code.isdecimal():
+        return None
+    return 128 + int(signal) if signal.isdecimal() and int(signal) else int(code)
+
+
+def seconds(left: str) -> float | None:
+    """Seconds of `1-02:03:04`; None for UNLIMITED, `infinite` and all else that is no time."""
+    match = _LEFT.fullmatch(left.strip())
+    if match is None:
+        return None
+    d, h, m, s = (int(part or 0) for part in match.groups())
+    return float(((d * 24 + h) * 60 + m) * 60 + s)

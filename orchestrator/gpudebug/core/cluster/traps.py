@@ -1,0 +1,59 @@
+"""What an allocation is often given by mistake, named before a run is made in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+
+from gpudebug.core.cluster.jobs import InsideJob
+
+# Sites name a job's own scratch so; Slurm itself names none.
+_SCRATCH = ("SLURM_TMPDIR", "TMPDIR", "JOBFS", "LOCAL_SCRATCH", "SCRATCH_LOCAL", "PBS_JOBFS")
+_PER_TASK = re.compile(r"(?<!\S)--gpus-per-task(?:[=\s]|$)")
+
+
+def traps(
+    job: InsideJob, argv: Sequence[str], environ: Mapping[str, str], cores: int, folder: PurePath
+) -> tuple[str, ...]:
+    """Each in a line, with what to change; () if nothing is wrong.
+
+    `argv` is the workload's command, `environ` the step's variables, `cores` how many of the node's it may
+    use, and `folder` where the campaign is.
+    """
+    found = (_cores(job, cores), _gpus(argv, environ), _scratch(job, environ, folder))
+    return tuple(line for each in found for line in each)
+
+
+def _cores(job: InsideJob, cores: int) -> Iterator[str]:
+    """Since Slurm 22.05 `srun` gives a step one core for a task unless it is told of more."""
+    asked = job.cpus_per_task
+    if asked is None or cores >= asked:
+        return
+    may = "1 core" if cores == 1 else f"{cores} cores"
+    yield (
+        f"this step may use {may} of the {asked} that job {job.id} asked for a task, and all loader workers "
+        f"share them: srun does not inherit --cpus-per-task; export SRUN_CPUS_PER_TASK={asked} before srun"
+    )
+
+
+def _gpus(argv: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
+    if environ.get("SLURM_GPUS_PER_TASK") or any(map(_PER_TASK.search, argv)):
+        yield (
+            "--gpus-per-task hides the GPUs of a node from each other, so that NCCL copies by host memory: "
+            "use --gpus-per-node, and let each rank choose its GPU by LOCAL_RANK"
+        )
+
+
+def _scratch(job: InsideJob, environ: Mapping[str, str], folder: PurePath) -> Iterator[str]:
+    """A folder of the job's own, by a variable or by the job's number in its path."""
+    places = {name: PurePath(environ[name]) for name in _SCRATCH if environ.get(name)}
+    inside = (name for name, path in places.items() if len(path.parts) > 2 and path in folder.parents)
+    own = next(inside, None)
+    numbered = any(re.search(rf"(?<!\d){job.id}(?!\d)", part) for part in folder.parts)
+    if own is not None or numbered:
+        why = f"it is in {own}" if own is not None else f"its path has the number of job {job.id}"
+        yield (
+            f"the campaign's folder {folder} may vanish with the job ({why}): keep it on a file system that "
+            "outlives jobs, and copy data alone to scratch"
+        )

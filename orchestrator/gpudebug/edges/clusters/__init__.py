@@ -1,0 +1,40 @@
+"""The only owner of schedulers' commands: which cluster a campaign runs on, and the allocation around us.
+
+The engine knows `core.cluster.jobs.Cluster` alone. A second scheduler is a module here with a class of those
+methods, its settings beside `runner.slurm`, and a line in `cluster_of` and in `inside`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpudebug.core.cluster.jobs import Cluster, InsideJob
+
+if TYPE_CHECKING:
+    from gpudebug.core.config import RunnerSettings
+
+
+def cluster_of(runner: RunnerSettings | None, answers: Path) -> Cluster | None:
+    """The cluster that a campaign's runs happen on; None for this host itself.
+
+    `answers` is the folder that keeps what the cluster last said, for all processes of the campaign (it is
+    made when it is needed). Nothing is asked, and no command is looked for.
+    """
+    if runner is None or runner.slurm is None:
+        return None
+    from gpudebug.edges.clusters.slurm import SlurmCluster
+
+    return SlurmCluster(runner.slurm, answers)
+
+
+def inside(environ: Mapping[str, str] | None = None) -> InsideJob | None:
+    """The allocation that this process runs in, on one of its nodes; None outside of one.
+
+    `salloc` may leave its shell on the login node: the variables are set there, and it is not inside.
+    """
+    from gpudebug.edges.clusters.slurm import inside_slurm
+
+    return inside_slurm(os.environ if environ is None else environ)

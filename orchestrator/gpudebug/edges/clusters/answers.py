@@ -1,0 +1,94 @@
+"""What a cluster last said of jobs, in a file that all processes of a campaign share."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.cluster.jobs import JobEnd, JobState, SeenJob
+from gpudebug.core.errors import ClusterError
+
+_FILE = "states.json"
+MOST_JOBS = 1000
+
+
+@dataclass
+class AnswerBook:
+    """`asked_at` is when the cluster may be asked again at the earliest less the pause, in seconds of the
+    epoch; `missed` counts for each job how many answers in turn did not name it."""
+
+    next_at: float = 0.0
+    accounting: bool = True
+    jobs: dict[str, SeenJob] = field(default_factory=dict)
+    missed: dict[str, int] = field(default_factory=dict)
+
+    def may_ask(self, pause_s: float) -> bool:
+        """Whether the pause is over; a time that lies further ahead than one comes from a clock set back."""
+        return not 0 < self.next_at - time.time() <= 3 * pause_s
+
+    def asked(self, pause_s: float, calls: int) -> None:
+        self.next_at = time.time() + pause_s * max(1, calls)
+
+
+@contextlib.contextmanager
+def opened(folder: Path) -> Iterator[AnswerBook]:
+    """The book, for this process alone; it is written back at the end of the block."""
+    path = folder / _FILE
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as e:
+        raise ClusterError(
+            f"cannot keep what the cluster says: {e.strerror}", file=str(path), next="make it writable"
+        ) from None
+    with os.fdopen(fd, "r+b") as file:
+        # A file system without locks: two may ask at once, which is all that happens.
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        book = _read(file.read())
+        yield book
+        file.seek(0)
+        file.truncate()
+        file.write(_written(book))
+
+
+def _read(data: bytes) -> AnswerBook:
+    """A file that is new, was cut off, or is another version's is an empty book."""
+    try:
+        content = json.loads(data)
+        jobs = {job["id"]: _job(job) for job in content["jobs"]}
+        missed = {str(id): int(count) for id, count in content["missed"].items()}
+        return AnswerBook(float(content["next_at"]), bool(content["accounting"]), jobs, missed)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return AnswerBook()
+
+
+def _job(content: dict[str, Any]) -> SeenJob:
+    end = content["end"]
+    return SeenJob(
+        **{
+            **content,
+            "state": JobState(content["state"]),
+            "end": None if end is None else JobEnd(end),
+            "nodes": tuple(content["nodes"]),
+        }
+    )
+
+
+def _written(book: AnswerBook) -> bytes:
+    kept = dict(list(book.jobs.items())[-MOST_JOBS:])
+    missed = {id: count for id, count in book.missed.items() if id in kept}
+    content = {
+        "next_at": book.next_at,
+        "accounting": book.accounting,
+        "jobs": [asdict(job) for job in kept.values()],
+        "missed": missed,
+    }
+    return json.dumps(content, indent=1).encode()

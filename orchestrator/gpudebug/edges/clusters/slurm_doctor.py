@@ -1,0 +1,134 @@
+"""What a login node and two nodes of a Slurm say of a campaign, for `gpudebug doctor --cluster`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+from gpudebug.core.cluster import slurm_partitions, slurm_refusals
+from gpudebug.core.cluster.jobs import BatchJob
+from gpudebug.core.cluster.node_reports import ClusterFact, NodeReport, facts, reports
+from gpudebug.core.config import SlurmSettings
+from gpudebug.edges.clusters import nodecheck
+from gpudebug.edges.clusters.commands import ask, available
+from gpudebug.edges.clusters.defaults import cluster_file
+from gpudebug.edges.clusters.shared import elsewhere, own_to_each_host
+
+_COMMANDS = ("sbatch", "squeue", "scontrol", "scancel", "srun", "sinfo")
+QUEUES_S = 60
+"""So long the two nodes are waited for."""
+
+
+def login_facts(job: BatchJob, settings: SlurmSettings) -> Iterator[ClusterFact]:
+    """What can be known without an allocation."""
+    missing = [name for name in _COMMANDS if available(name) is None]
+    if missing:
+        advice = "run it on the login node (module load slurm?)"
+        yield ClusterFact("slurm", "failed", f"not on PATH: {', '.join(missing)}", advice)
+        return
+    version = ask("sbatch", "--version").out.strip()
+    yield ClusterFact("slurm", "ok", f"{version or 'unknown version'}; {_wrappers()}")
+    queue = ask("squeue", "-h", "-u", str(os.getuid()), "-o", "%i")
+    if queue.status != 0:
+        advice = slurm_refusals.advice(queue.error, settings)
+        why = slurm_refusals.reason(queue.error) or queue.why
+        yield ClusterFact("controller", "failed", f"squeue: {why}", advice)
+        return
+    jobs = len(queue.out.split())
+    yield ClusterFact("controller", "ok", f"it answers; {jobs} job{'s' if jobs != 1 else ''} of yours there")
+    yield _accounting()
+    yield _request(settings)
+    yield _folder(job)
+    defaults = cluster_file()
+    yield ClusterFact("defaults", "ok", defaults[1] if defaults is not None else "no file of the cluster's")
+
+
+def node_facts(job: BatchJob, settings: SlurmSettings, folder: str, token: str) -> Iterator[ClusterFact]:
+    """What two nodes say, in a job of some seconds: `folder` holds `token`, and takes what they write."""
+    nodes = _nodes(settings)
+    program = (sys.executable, "-m", nodecheck.__name__, folder, token, str(nodes))
+    said, why = _on_nodes(job, settings, nodes, program)
+    if not said:
+        advice = f"try it again when {nodes} nodes are free"
+        yield ClusterFact("nodes", "unknown", f"not tried: {why}", advice)
+        return
+    yield from facts(said, nodes)
+
+
+def _wrappers() -> str:
+    """Commands that are a script: what they print is this site's own."""
+    found = [name for name in _COMMANDS if (path := available(name)) is not None and _is_script(path)]
+    return f"scripts of this site: {', '.join(found)}" if found else "Slurm's own commands"
+
+
+def _is_script(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
+
+
+def _accounting() -> ClusterFact:
+    answer = ask("sacct", "-X", "-n", "-P", "-S", "now", "-o", "JobID")
+    if answer.status == 0:
+        return ClusterFact("accounting", "ok", "sacct answers")
+    return ClusterFact("accounting", "ok", "off: how a job ended is read from squeue while it remembers it")
+
+
+def _request(settings: SlurmSettings) -> ClusterFact:
+    text = ask("sinfo", "-h", "-a", "-o", slurm_partitions.SINFO).out
+    groups = slurm_partitions.node_groups(text)
+    found = slurm_partitions.problem(groups, settings)
+    if found is not None:
+        return ClusterFact("request", "failed", found.message, found.next)
+    if not groups:
+        return ClusterFact("request", "unknown", "sinfo says nothing of partitions", "gpudebug submit tries")
+    nodes = f"{settings.nodes} node{'s' if settings.nodes != 1 else ''}"
+    gpus = f" with gpu:{settings.gpus_per_node}" if settings.gpus_per_node != "0" else ""
+    return ClusterFact("request", "ok", f"the partition has {nodes}{gpus}")
+
+
+def _folder(job: BatchJob) -> ClusterFact:
+    for path in (job.cwd, job.argv[0]):
+        own = own_to_each_host(path)
+        if own is not None and elsewhere(ask("sinfo", "-h", "-a", "-N", "-o", "%o").out.split()):
+            advice = "move it to a folder that the nodes share, such as your home"
+            return ClusterFact(
+                "place", "failed", f"{path} is in {own}, which each node has its own of", advice
+            )
+    return ClusterFact("place", "ok", f"{job.cwd} and {job.argv[0]} may be shared")
+
+
+def _nodes(settings: SlurmSettings) -> int:
+    """Two, unless the partition has one."""
+    groups = slurm_partitions.node_groups(ask("sinfo", "-h", "-a", "-o", slurm_partitions.SINFO).out)
+    asked = (settings.partition or "").split(",")
+    there = [g for g in groups if g.partition in asked or (settings.partition is None and g.default)]
+    return 1 if sum(group.nodes for group in there) == 1 else 2
+
+
+def _on_nodes(
+    job: BatchJob, settings: SlurmSettings, nodes: int, program: tuple[str, ...]
+) -> tuple[tuple[NodeReport, ...], str]:
+    """What each node reports, and Slurm's reason if none does."""
+    named = ("partition", "account", "qos", "constraint", "cpus_per_task")
+    asked = (f"--{n.replace('_', '-')}={v}" for n in named if (v := getattr(settings, n)) is not None)
+    answer = ask(
+        "srun",
+        "--quiet",
+        "--job-name=gpudebug-doctor",
+        f"--nodes={nodes}",
+        f"--ntasks={nodes}",
+        "--ntasks-per-node=1",
+        "--time=5",
+        f"--immediate={QUEUES_S}",
+        f"--chdir={job.cwd}",
+        *asked,
+        *settings.srun,
+        *settings.extra,
+        *program,
+        within_s=QUEUES_S + 2 * nodecheck.PATIENCE_S + 30,
+    )
+    return reports(answer.out), slurm_refusals.reason(answer.error) or answer.why

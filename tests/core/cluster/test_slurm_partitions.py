@@ -1,0 +1,84 @@
+"""What can be known before a job is submitted."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudebug.core.cluster.slurm_partitions import gpus_in, node_groups, problem
+from gpudebug.core.config import SlurmSettings
+
+SINFO = """\
+main*|up|infinite|2|64|gpu:a100:4(S:0-1)
+main*|up|infinite|1|32|(null)
+short|up|1:00:00|4|16|gpu:2
+old|down|infinite|1|16|gpu:8
+Last update: today
+"""
+
+
+def asked(**settings: object) -> str | None:
+    found = problem(node_groups(SINFO), SlurmSettings.model_validate(settings))
+    return None if found is None else f"{found.message}; {found.next}"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"gpus_per_node": "a100:4", "nodes": 2},
+        {"gpus_per_node": 0, "nodes": 3},
+        {"partition": "short", "time": "1h"},
+        {"partition": "main,short", "time": "30h"},
+        {"cpus_per_task": 64},
+        {"constraint": "anything&else"},
+    ],
+)
+def test_what_the_cluster_can_give_is_no_problem(settings: dict[str, object]) -> None:
+    assert asked(**settings) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "what", "change"),
+    [
+        ({"partition": "gpu"}, "there is no partition gpu here: main, short, old", "partition: main"),
+        ({"partition": "old"}, "partition old is not up", "another runner.slurm.partition"),
+        ({"partition": "short", "time": "2h"}, "partition short allows 1h at most", "time: 1h"),
+        ({"gpus_per_node": 8}, "no node of partition main has 8 GPUs: gpu:a100:4(S:0-1)", "gpus_per_node"),
+        ({"gpus_per_node": "h100:1"}, "no node of partition main has h100:1 GPUs", "gpus_per_node"),
+        ({"nodes": 3}, "partition main has 2 such nodes, and 3 are asked for", "nodes: 2"),
+        ({"cpus_per_task": 65}, "no node of partition main has 65 cores, 64 at most", "cpus_per_task: 64"),
+    ],
+)
+def test_what_it_can_never_give_is_one_line(settings: dict[str, object], what: str, change: str) -> None:
+    found = asked(**settings)
+    assert found is not None
+    assert what in found
+    assert change in found
+
+
+def test_a_cluster_without_a_default_partition() -> None:
+    groups = node_groups(SINFO.replace("*", ""))
+    found = problem(groups, SlurmSettings())
+    assert found is not None
+    assert found.message == "the cluster has no default partition: main, short, old"
+
+
+@pytest.mark.parametrize("text", ["", "command not allowed here\n", "a|b|c\n"])
+def test_nothing_known_is_no_problem(text: str) -> None:
+    assert problem(node_groups(text), SlurmSettings(partition="x")) is None
+
+
+@pytest.mark.parametrize(
+    ("gres", "wanted", "has"),
+    [
+        ("gpu:2", "2", True),
+        ("gpu:2", "a100:2", False),
+        ("gpu:a100:2,gpu:v100:2", "4", True),
+        ("gpu:a100:2,gpu:v100:2", "v100:2", True),
+        ("gpu:a100:2(S:0,1)", "a100:3", False),
+        ("nvme:4", "1", False),
+        ("(null)", "0", True),
+    ],
+)
+def test_the_gpus_of_a_node(gres: str, wanted: str, has: bool) -> None:
+    assert gpus_in(gres, wanted) is has

@@ -1,0 +1,115 @@
+"""The batch script: what Slurm is asked for, and what bash makes of the rest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpudebug.core.cluster.jobs import BatchJob
+from gpudebug.core.cluster.slurm_script import NO_FOLDER, NO_PROGRAM, NO_SETUP, clock, rendered
+from gpudebug.core.config import SlurmSettings
+
+
+def job(folder: Path, *argv: str, log: str = "/log-{job}") -> BatchJob:
+    return BatchJob("gpudebug-x", argv, str(folder), log, (("NAME", 'it\'s "me"'),))
+
+
+def run(script: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "SLURMD_NODENAME": "n0"}
+    return subprocess.run(["bash"], input=script, env=env, capture_output=True, text=True, check=False)
+
+
+def test_every_setting_is_an_option(tmp_path: Path) -> None:
+    settings = SlurmSettings.model_validate(
+        {
+            "partition": "gpu",
+            "account": "me",
+            "qos": "high",
+            "nodes": 2,
+            "gpus_per_node": "a100:4",
+            "cpus_per_task": 8,
+            "time": "1-12:00",
+            "constraint": "h100&nvlink",
+            "exclusive": True,
+            "extra": ["--mem=64G", "--comment=a b"],
+        }
+    )
+    lines = rendered(job(tmp_path, "/bin/true"), settings).splitlines()
+    assert [line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH")] == [
+        "--job-name=gpudebug-x",
+        "--partition=gpu",
+        "--account=me",
+        "--qos=high",
+        "--nodes=2",
+        "--ntasks-per-node=1",
+        "--gpus-per-node=a100:4",
+        "--cpus-per-task=8",
+        "--time=1-12:00:00",
+        '"--constraint=h100&nvlink"',
+        "--exclusive",
+        "--output=/log-%j",
+        "--open-mode=append",
+        "--signal=B:USR1@120",
+        "--requeue",
+        "--mem=64G",
+        '"--comment=a b"',
+    ]
+    assert "export SRUN_CPUS_PER_TASK=8" in lines
+
+
+def test_what_is_not_set_is_left_to_the_cluster(tmp_path: Path) -> None:
+    text = rendered(job(tmp_path, "/bin/true"), SlurmSettings.model_validate({"gpus_per_node": 0}))
+    for option in ("partition", "account", "qos", "gpus", "cpus", "time=", "constraint", "exclusive"):
+        assert f"--{option}" not in text
+
+
+def test_the_program_runs_in_its_folder_with_its_words(tmp_path: Path) -> None:
+    folder = tmp_path / 'it\'s a "folder"'
+    folder.mkdir()
+    settings = SlurmSettings.model_validate({"setup": ["export A=1", "B=$((A + 1)); export B"]})
+    done = run(rendered(job(folder, "/bin/sh", "-c", 'echo "$PWD|$NAME|$A$B|$0"', "x y"), settings))
+    assert done.stdout == f'{folder}|it\'s "me"|12|x y\n'
+
+
+@pytest.mark.parametrize(
+    ("folder", "program", "setup", "status", "what"),
+    [
+        ("nowhere", "/bin/true", "", NO_FOLDER, "node n0 does not see the folder"),
+        (".", "/nowhere/python", "", NO_PROGRAM, "node n0 does not see /nowhere/python"),
+        (".", "/bin/true", "false", NO_SETUP, "node n0 failed in runner.slurm.setup"),
+    ],
+)
+def test_a_node_that_cannot_begin_says_why(
+    tmp_path: Path, folder: str, program: str, setup: str, status: int, what: str
+) -> None:
+    done = run(rendered(job(tmp_path / folder, program), SlurmSettings.model_validate({"setup": setup})))
+    assert done.returncode == status
+    assert what in done.stderr
+
+
+def test_the_program_takes_the_place_of_the_shell(tmp_path: Path) -> None:
+    """Else bash would keep Slurm's signal until the program has ended."""
+    script = rendered(job(tmp_path, "/bin/sh", "-c", "echo $$"), SlurmSettings())
+    process = subprocess.Popen(["bash", "-c", script], stdout=subprocess.PIPE, text=True)
+    out, _ = process.communicate()
+    assert int(out) == process.pid
+
+
+@pytest.mark.parametrize("log", ["/a\nb", "/a\\b"])
+def test_a_path_that_cannot_be_written_in_it_is_refused(tmp_path: Path, log: str) -> None:
+    with pytest.raises(ValueError, match=r"backslash|control"):
+        rendered(job(tmp_path, "/bin/true", log=log), SlurmSettings())
+
+
+def test_a_percent_sign_in_a_path_is_no_pattern_of_slurm(tmp_path: Path) -> None:
+    assert "--output=/50%%j/log-%j" in rendered(
+        job(tmp_path, "/bin/true", log="/50%j/log-{job}"), SlurmSettings()
+    )
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(60, "00:01:00"), (61, "00:02:00"), (90000, "1-01:00:00")])
+def test_times_as_slurm_writes_them(seconds: float, text: str) -> None:
+    assert clock(seconds) == text

@@ -1,0 +1,97 @@
+"""Slurm's own lines, recorded from Slurm 22.05.8, as seen jobs."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudebug.core.cluster import slurm_states
+from gpudebug.core.cluster.jobs import JobEnd, JobPlace, JobState
+
+SQUEUE = """\
+14|PENDING|PartitionTimeLimit||2-00:00:00
+2|CANCELLED|BeginTime||UNLIMITED
+13|FAILED|NonZeroExitCode|n0|UNLIMITED
+15|RUNNING|None|n[0-1]|1-02:03:04
+"""
+SCONTROL = (
+    "JobId=2 JobName=gpu debug UserId=root(0) GroupId=root(0) MCS_label=N/A Priority=4294901758 Nice=0 "
+    "Account=(null) QOS=(null) JobState=FAILED Reason=NonZeroExitCode Dependency=(null) Requeue=1 Restarts=3 "
+    "BatchFlag=1 Reboot=0 ExitCode=3:0 DerivedExitCode=0:0 RunTime=00:00:17 TimeLimit=UNLIMITED "
+    "ReqB:S:C:T=0:0:*:* Partition=main AllocNode:Sid=localhost:638 ReqNodeList=(null) NodeList=n[0-1] "
+    "BatchHost=n0 JOB_GRES=gpu:2   Nodes=n[0-1] CPU_IDs=0 Mem=0 GRES=gpu:1(IDX:0) MinCPUsNode=1 "
+    "Command=/tmp/j.sh WorkDir=/tmp Comment=x=RUNNING StdErr=/a b/log-2.txt TresPerNode=gres:gpu:1 \n"
+)
+
+
+def test_a_line_of_squeue_is_a_job() -> None:
+    found = slurm_states.squeue_rows(SQUEUE, ("2", "13", "14", "15"))
+    assert [found[id].state for id in ("14", "2", "13", "15")] == [
+        JobState.WAITING,
+        JobState.ENDED,
+        JobState.ENDED,
+        JobState.RUNNING,
+    ]
+    assert found["14"].reason == "PartitionTimeLimit"
+    assert found["2"].end is JobEnd.CANCELLED
+    assert found["13"].end is JobEnd.FAILED
+    assert found["13"].left_s is None
+    assert found["15"].nodes == ("n0", "n1")
+    assert found["15"].reason == ""
+    assert found["15"].left_s == 26 * 3600 + 3 * 60 + 4
+
+
+def test_other_jobs_and_other_lines_are_left_out() -> None:
+    text = "JOBID|STATE|REASON|NODES|LEFT\nWelcome | to | the | cluster |!\n" + SQUEUE
+    assert set(slurm_states.squeue_rows(text, ("13",))) == {"13"}
+    assert slurm_states.squeue_rows("", ("13",)) == {}
+
+
+@pytest.mark.parametrize(
+    ("word", "state", "end"),
+    [
+        ("REQUEUED", JobState.WAITING, None),
+        ("CONFIGURING", JobState.WAITING, None),
+        ("COMPLETING", JobState.RUNNING, None),
+        ("SUSPENDED", JobState.RUNNING, None),
+        ("CANCELLED by 1000", JobState.ENDED, JobEnd.CANCELLED),
+        ("CANCELLED+", JobState.ENDED, JobEnd.CANCELLED),
+        ("BOOT_FAIL", JobState.ENDED, JobEnd.NODE_FAIL),
+        ("NODE_FAIL", JobState.ENDED, JobEnd.NODE_FAIL),
+        ("DEADLINE", JobState.ENDED, JobEnd.TIMEOUT),
+        ("PREEMPTED", JobState.ENDED, JobEnd.PREEMPTED),
+        ("OUT_OF_MEMORY", JobState.ENDED, JobEnd.OUT_OF_MEMORY),
+        ("A_WORD_OF_2030", JobState.UNKNOWN, None),
+        ("", JobState.UNKNOWN, None),
+    ],
+)
+def test_each_word_of_slurm_has_its_state(word: str, state: JobState, end: JobEnd | None) -> None:
+    found = slurm_states.seen("1", word)
+    assert (found.state, found.end) == (state, end)
+
+
+def test_a_job_whose_program_never_began_is_no_failure_of_it() -> None:
+    assert slurm_states.seen("1", "FAILED", reason="JobLaunchFailure").infrastructure
+
+
+@pytest.mark.parametrize(
+    ("status", "number"), [("3:0", 3), ("0:9", 137), ("0:0", 0), ("", None), ("x", None)]
+)
+def test_the_status_of_an_ended_job(status: str, number: int | None) -> None:
+    row = slurm_states.sacct_rows(f"7|COMPLETED|{status}|n0\n", ("7",))["7"]
+    assert row.exit_status == number
+
+
+def test_scontrol_says_how_often_it_was_requeued() -> None:
+    found = slurm_states.scontrol_rows(SCONTROL, ("2",))["2"]
+    assert (found.end, found.exit_status, found.restarts) == (JobEnd.FAILED, 3, 3)
+
+
+def test_where_a_job_ran() -> None:
+    assert slurm_states.place(SCONTROL, "2") == JobPlace("2", ("n0", "n1"), ("gpu:1(IDX:0)",), "main")
+    assert slurm_states.place(SCONTROL, "3") is None
+    assert slurm_states.place(SCONTROL.replace("n[0-1]", "(null)"), "2") is None
+
+
+def test_an_element_of_an_array_has_its_own_id() -> None:
+    line = "JobId=9 ArrayJobId=7 ArrayTaskId=2 JobState=RUNNING NodeList=n0 Partition=main"
+    assert set(slurm_states.scontrol_rows(line, ("7_2", "9"))) == {"7_2"}

@@ -1,0 +1,44 @@
+"""The book of what a cluster last said."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from gpudebug.core.cluster.jobs import JobEnd, JobState, SeenJob
+from gpudebug.core.errors import ClusterError
+from gpudebug.edges.clusters import answers
+from gpudebug.edges.clusters.answers import AnswerBook
+
+
+def test_what_is_entered_is_read_back(tmp_path: Path) -> None:
+    job = SeenJob("1", JobState.ENDED, "TIMEOUT", "TimeLimit", ("n0",), JobEnd.TIMEOUT, 143, 2)
+    with answers.opened(tmp_path / "deep" / "er") as book:
+        book.jobs["1"], book.missed["1"], book.accounting = job, 1, False
+        book.asked(10, 1)
+    with answers.opened(tmp_path / "deep" / "er") as again:
+        assert (again.jobs, again.missed, again.accounting) == ({"1": job}, {"1": 1}, False)
+        assert not again.may_ask(10)
+
+
+def test_a_clock_that_was_set_back_does_not_stop_the_questions() -> None:
+    assert AnswerBook(time.time() + 3600).may_ask(10)
+    assert not AnswerBook(time.time() + 5).may_ask(10)
+    assert AnswerBook(time.time() - 1).may_ask(10)
+
+
+def test_a_book_stays_small(tmp_path: Path) -> None:
+    with answers.opened(tmp_path) as book:
+        for number in range(answers.MOST_JOBS + 5):
+            book.jobs[str(number)] = SeenJob(str(number), JobState.RUNNING)
+    with answers.opened(tmp_path) as again:
+        assert len(again.jobs) == answers.MOST_JOBS
+        assert str(answers.MOST_JOBS + 4) in again.jobs
+
+
+def test_a_link_in_its_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "states.json").symlink_to(tmp_path / "other")
+    with pytest.raises(ClusterError, match="cannot keep what the cluster says"), answers.opened(tmp_path):
+        pass

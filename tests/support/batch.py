@@ -1,0 +1,158 @@
+"""A cluster of one node: `sbatch`, `squeue`, `scancel` on PATH that do what Slurm's do, by files.
+
+What is asked of the real one is in the tests that start it; this one is up at once and does as it is told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+_ROOT = str(Path(__file__).resolve().parents[2])
+_PROGRAM = """\
+#!PYTHON
+import sys
+sys.path.insert(0, {root!r})
+from tests.support.batch import main
+main({name!r}, {folder!r})
+""".replace("PYTHON", sys.executable)
+
+
+class Batch:
+    """Its folder: `queue` holds a file a job, `bin` the commands, `calls` a line for each command."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.bin = folder / "bin"
+        self.queue = folder / "queue"
+        self.queue.mkdir(parents=True)
+        self.bin.mkdir()
+        for name in ("sbatch", "squeue", "scancel", "sacct", "scontrol", "sinfo"):
+            path = self.bin / name
+            path.write_text(_PROGRAM.format(name=name, folder=str(folder), root=_ROOT))
+            path.chmod(0o755)
+
+    def hold(self, reason: str | None) -> None:
+        """Jobs that are submitted from now on wait for this reason; None: they begin at once."""
+        held = self.folder / "held"
+        if reason is None:
+            held.unlink(missing_ok=True)
+            subprocess.run([self.bin / "scontrol", "release"], check=True)
+        else:
+            held.write_text(reason)
+
+    def jobs(self) -> list[str]:
+        return sorted((p.stem for p in self.queue.glob("*.json")), key=int)
+
+    def job(self, id: str) -> dict[str, str]:
+        return _state(self.folder, id)
+
+    def calls(self, name: str) -> int:
+        path = self.folder / "calls"
+        return path.read_text().splitlines().count(name) if path.exists() else 0
+
+    def end(self, id: str, word: str) -> None:
+        """The cluster ends a job at once, with this word: no signal is heard."""
+        job = self.job(id)
+        _put(self.folder, id, {**job, "word": word})
+        _kill(int(job["pid"]), 9)
+
+    def close(self) -> None:
+        for id in self.jobs():
+            if self.job(id)["word"] == "RUNNING":
+                self.end(id, "CANCELLED")
+
+
+def main(name: str, folder_name: str) -> None:
+    folder = Path(folder_name)
+    with (folder / "calls").open("a") as calls:
+        calls.write(f"{name}\n")
+    words = sys.argv[1:]
+    if name == "sbatch":
+        print(_submit(folder, sys.stdin.read()))
+    elif name == "squeue":
+        for path in sorted((folder / "queue").glob("*.json")):
+            job = _state(folder, path.stem)
+            print(f"{path.stem}|{job['word']}|{job['reason']}|n0|1:00:00")
+    elif name == "scancel":
+        for id in words:
+            job = _state(folder, id)
+            _put(folder, id, {**job, "word": "CANCELLED"})
+            if "pid" in job:
+                _kill(int(job["pid"]), 15)
+    elif words == ["release"]:
+        for path in sorted((folder / "queue").glob("*.json")):
+            if _state(folder, path.stem)["word"] == "PENDING":
+                _begin(folder, path.stem)
+    elif name == "sacct":
+        sys.exit("Slurm accounting storage is disabled")
+
+
+def _submit(folder: Path, script: str) -> str:
+    id = str(len(list((folder / "queue").glob("*.json"))) + 1)
+    held = folder / "held"
+    (folder / f"{id}.sh").write_text(script)
+    reason = held.read_text() if held.exists() else "None"
+    _put(folder, id, {"word": "PENDING", "reason": reason})
+    if not held.exists():
+        _begin(folder, id)
+    return id
+
+
+def _begin(folder: Path, id: str) -> None:
+    """Start the script in a session of its own, as the node does."""
+    script = (folder / f"{id}.sh").read_text()
+    output = next(w.partition("=")[2] for w in script.split() if w.startswith("--output="))
+    env = {**os.environ, "SLURM_JOB_ID": id, "SLURMD_NODENAME": "n0", "SLURM_JOB_NODELIST": "n0"}
+    if (pid := os.fork()) == 0:
+        os.setsid()
+        fd = os.open(output.replace("%j", id), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(fd, 1)
+        os.dup2(fd, 2)
+        os.execve("/bin/bash", ["bash", str(folder / f"{id}.sh")], env)
+    _put(folder, id, {"word": "RUNNING", "reason": "None", "pid": str(pid)})
+
+
+def _state(folder: Path, id: str) -> dict[str, str]:
+    job: dict[str, str] = json.loads((folder / "queue" / f"{id}.json").read_text())
+    if job["word"] == "RUNNING" and not _alive(int(job["pid"])):
+        job["word"] = "COMPLETED"
+    return job
+
+
+def _put(folder: Path, id: str, job: dict[str, str]) -> None:
+    path = folder / "queue" / f"{id}.json"
+    beside = path.with_suffix(f".{os.getpid()}")
+    beside.write_text(json.dumps(job))
+    beside.replace(path)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _kill(pid: int, number: int) -> None:
+    """The session of the script, and after a while what is left of it."""
+    sessions = {pid}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) in sessions:
+            try:
+                os.kill(int(path.parent.name), number)
+            except ProcessLookupError:
+                continue
+    if number == 15:
+        deadline = time.monotonic() + 10
+        while _alive(pid) and time.monotonic() < deadline:
+            time.sleep(0.1)
