@@ -67,3 +67,8 @@ def test_the_host_and_its_disk(tmp_path: Path) -> None:
     assert host.host_name() == os.uname().nodename
     total = shutil.disk_usage(tmp_path).total / 2**20
     assert 0 < host.free_disk_mb(tmp_path) <= total
+
+
+def test_the_boot_is_the_kernels_and_the_cores_are_those_that_are_allowed() -> None:
+    assert host.boot_id() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert set(host.allowed_cores()) == os.sched_getaffinity(0)

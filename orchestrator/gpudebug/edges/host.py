@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PYTHON = re.compile(r"python[\d.]*$")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,19 @@ def interpreter_identity(path: str | None) -> str:
 
 def host_name() -> str:
     return os.uname().nodename
+
+
+def boot_id() -> str | None:
+    """The kernel's id of this boot: another host has another one, a container its host's."""
+    try:
+        return _BOOT_ID.read_text("ascii").strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+def allowed_cores() -> tuple[int, ...]:
+    """The numbers of the cores that this process may use, as its step or its parents left them."""
+    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def cpu_quota() -> float | None:

@@ -7,7 +7,12 @@ import threading
 
 import pytest
 
-from gpudebug.edges.launcher.interrupts import Interrupts, counting_interrupts
+from gpudebug.edges.launcher.interrupts import (
+    Interrupts,
+    counting_interrupts,
+    naming_interrupts,
+    origin,
+)
 
 
 def test_presses_are_counted_and_wake_the_waiter() -> None:
@@ -54,3 +59,21 @@ def test_a_time_out_or_a_closed_terminal_counts_as_ctrl_c(number: signal.Signals
         os.kill(os.getpid(), number)
         assert interrupts.count == 1
     assert signal.getsignal(number) is before
+
+
+def test_interrupts_come_from_the_keyboard_unless_they_are_named() -> None:
+    with naming_interrupts(lambda: "by the cluster"):
+        assert origin() == "by the cluster"
+    assert origin() == "from the keyboard"
+
+
+def test_a_signal_that_comes_after_the_jobs_end_is_waited_for_where_a_scheduler_sends_it() -> None:
+    with counting_interrupts() as interrupts:
+        assert not interrupts.reached_all()
+        with naming_interrupts(lambda: "by the cluster"):
+            late = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM))
+            late.start()
+            assert interrupts.reached_all()
+            late.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert not interrupts.reached_all()

@@ -22,7 +22,7 @@ from tests.support.processes import fork
 
 from gpudebug.core.errors import BusyError, StoreError
 from gpudebug.edges import store
-from gpudebug.edges.store import locks
+from gpudebug.edges.store import foreign, locks
 
 
 @contextlib.contextmanager
@@ -135,7 +135,8 @@ class TestClaim:
         path = tmp_path / ".claim"
         path.write_bytes(text)
         with store.RunClaim(path, {"pid": os.getpid()}):
-            assert json.loads(path.read_bytes()) == {"pid": os.getpid()}
+            place = {"host": os.uname().nodename, "boot": foreign.boot_id()}
+            assert json.loads(path.read_bytes()) == {"pid": os.getpid(), "place": place}
         assert path.read_bytes() == b""
 
 

@@ -12,6 +12,7 @@ from gpudebug.core.samples.row import HostReading
 from gpudebug.edges.devices.cores import OthersLoad
 from gpudebug.edges.devices.openlogs import OpenLogs
 from gpudebug.edges.devices.queueing import CoreQueue, Queueing
+from gpudebug.edges.devices.steps import marked
 
 MB = 2**20
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -137,13 +138,18 @@ class ProcessTree:
 
     `root` is the warden: a subreaper, so that a daemonised process stays in its tree. `members`
     holds the last scan, parents before their children. With `attached` the root is a job that gpudebug did
-    not start, itself a member.
+    not start, itself a member. With a `marker` those that carry it are members, too, whoever started them:
+    looked for once a second, as `read` is called.
     """
 
-    def __init__(self, root: int, exclude: Iterable[int] = (), attached: bool = False) -> None:
+    def __init__(
+        self, root: int, exclude: Iterable[int] = (), attached: bool = False, marker: str | None = None
+    ) -> None:
         self.root = root
         self.attached = attached
         self.exclude = frozenset(exclude)
+        self._marker = marker
+        self._steps: list[int] = []
         self.job: int | None = None
         self.missing: dict[str, str] = {}
         self.members: dict[int, ProcessStat] = {}
@@ -179,7 +185,7 @@ class ProcessTree:
         """Who is in the tree now."""
         below = children if self._listed else walked_children()
         found: dict[int, ProcessStat] = {}
-        pending = list(below(self.root))
+        pending = [*below(self.root), *self._steps]
         root = read_process(self.root) if self.attached else None
         if root is not None:
             # Whoever forked it, it serves no one here.
@@ -205,6 +211,8 @@ class ProcessTree:
         `foreign_cpu` is what others used of the cores that the tree may use, in percent of all these;
         `cpu_wait` and the columns after it are those of `Queueing`.
         """
+        if self._marker is not None:
+            self._steps = marked(self._marker, {self.root, *self.exclude})
         alive = [process for process in self.scan().values() if process.state != "Z"]
         self._logs.look(process.pid for process in alive)
         now = time.monotonic()

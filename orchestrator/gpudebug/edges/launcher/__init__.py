@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gpudebug.edges.launcher.follower import Launched, LaunchSpec, SamplerSpec, ServerSpec, Tick, launch
     from gpudebug.edges.launcher.injection import (
         LAYER,
+        NODE,
         PROBE,
         RECORD,
         RECORDS_DIR,
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
         inject,
     )
     from gpudebug.edges.launcher.interpreter import Asked, ask, ask_anew, inside
+    from gpudebug.edges.launcher.interrupts import naming_interrupts
     from gpudebug.edges.launcher.ports import free_port, taken
     from gpudebug.edges.launcher.recovery import marked, sweep
     from gpudebug.edges.launcher.selftest import try_profiling
+    from gpudebug.edges.launcher.warden.memory import limit_mb
 
 __all__ = [
     "LAYER",
+    "NODE",
     "PROBE",
     "RECORD",
     "RECORDS_DIR",
@@ -50,7 +54,9 @@ __all__ = [
     "inject",
     "inside",
     "launch",
+    "limit_mb",
     "marked",
+    "naming_interrupts",
     "run_agent",
     "sweep",
     "taken",
@@ -64,8 +70,11 @@ _HOMES = {
     **dict.fromkeys(("free_port", "taken"), "ports"),
     **dict.fromkeys(("marked", "sweep"), "recovery"),
     "try_profiling": "selftest",
+    "limit_mb": "warden.memory",
+    "naming_interrupts": "interrupts",
     **dict.fromkeys(
-        ("LAYER", "PROBE", "RECORD", "RECORDS_DIR", "SECTIONS", "TORCH_PROFILE", "inject"), "injection"
+        ("LAYER", "NODE", "PROBE", "RECORD", "RECORDS_DIR", "SECTIONS", "TORCH_PROFILE", "inject"),
+        "injection",
     ),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.records import Outcome
 from gpudebug.edges.launcher.command import cannot_launch, find_command
-from gpudebug.edges.launcher.interrupts import Interrupts, counting_interrupts
+from gpudebug.edges.launcher.interrupts import Interrupts, counting_interrupts, origin
 from gpudebug.edges.launcher.link import WardenLink
 from gpudebug.edges.launcher.recovery import VARIABLE, adopting, end_adopted, sweep
 
@@ -123,6 +124,7 @@ class Tick:
     stopping: str | None
 
 
+_OF_A_SCHEDULER = (signal.SIGTERM, signal.SIGKILL)
 Observe = Callable[[Tick], "str | None"]
 
 
@@ -250,9 +252,9 @@ class _FollowerState:
         while self.seen < self.interrupts.count:
             self.seen += 1
             if self.seen == 1:
-                self.stop("INTERRUPTED interrupted from the keyboard")
+                self.stop(f"INTERRUPTED interrupted {origin()}")
             elif self.seen == 2:
-                self.link.command("kill INTERRUPTED interrupted from the keyboard")
+                self.link.command(f"kill INTERRUPTED interrupted {origin()}")
                 self.expect(0.0)
             else:
                 self.link.kill()
@@ -287,6 +289,8 @@ class _FollowerState:
             raise self.sampler_error(final["error"])
         if not final:
             return self.lost()
+        if final["signal"] in _OF_A_SCHEDULER and self.interrupts.reached_all():
+            final = {**final, "outcome": Outcome.INTERRUPTED.value, "reason": f"interrupted {origin()}"}
         sampler = final["sampler"]
         if sampler is not None and self.link.said:
             sampler["stderr"] = self.link.said
@@ -309,11 +313,13 @@ class _FollowerState:
         now = time.monotonic()
         t0 = self.started["t0"] if self.started else now
         last = self.link.said.strip().splitlines()[-1:]
+        # A scheduler's signal may reach a warden that only starts.
+        ended = self.interrupts.reached_all()
         return Launched(
             outcome=Outcome.INTERRUPTED,
             exit_status=None,
             signal=None,
-            reason=": ".join([WARDEN_LOST, *last]),
+            reason=f"interrupted {origin()}" if ended else ": ".join([WARDEN_LOST, *last]),
             t0=t0,
             duration_s=now - t0,
             leaked=0,

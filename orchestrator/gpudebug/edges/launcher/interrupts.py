@@ -6,10 +6,30 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 _COUNTED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+_LATE_S = 1.0
+_sources: list[Callable[[], str]] = []
+
+
+@contextlib.contextmanager
+def naming_interrupts(source: Callable[[], str]) -> Iterator[None]:
+    """Let `source` say where interrupts come from, until the end of the block: no keyboard, say."""
+    _sources.append(source)
+    try:
+        yield
+    finally:
+        _sources.pop()
+
+
+def origin() -> str:
+    """Where the last interrupt came from, in words that follow `interrupted`."""
+    return _sources[-1]() if _sources else "from the keyboard"
 
 
 class Interrupts:
@@ -18,6 +38,15 @@ class Interrupts:
     def __init__(self, fd: int | None = None) -> None:
         self.count = 0
         self.fd = fd
+
+    def reached_all(self) -> bool:
+        """Whether whoever ended the job ended us too: a scheduler signals each process, in any order."""
+        if not _sources:
+            return False
+        deadline = time.monotonic() + _LATE_S
+        while not self.count and time.monotonic() < deadline:
+            time.sleep(_LATE_S / 20)
+        return self.count > 0
 
 
 @contextlib.contextmanager

@@ -53,7 +53,7 @@ EXIT_ERROR = 4
 _PR_SET_DUMPABLE = 4
 
 Opener = Callable[[dict[str, Any], Processes], SamplerDevice]
-TreeOpener = Callable[[int, list[int], bool], Processes]
+TreeOpener = Callable[..., Processes]
 
 
 def command() -> tuple[str, ...]:
@@ -78,7 +78,8 @@ class SamplerOrder(NamedTuple):
 
     `csv` and `log` (train.log, whose size makes `log_bytes`) are paths; `root_pid` is the root of the
     run's process tree, by default the parent, and `exclude` are processes of ours in it; `attached` says that
-    this root is the job itself, which runs already. `counted` is what
+    this root is the job itself, which runs already. With `marker` processes with that mark are the run's,
+    too, as steps are that a scheduler started. `counted` is what
     the sampler that is resumed counted last, None if it counted nothing; `restarts` how often one was.
     """
 
@@ -89,6 +90,7 @@ class SamplerOrder(NamedTuple):
     host_interval: float = HOST_INTERVAL_S
     root_pid: int | None = None
     attached: bool = False
+    marker: str | None = None
     exclude: tuple[int, ...] = ()
     resume: bool = False
     restarts: int = 0
@@ -107,7 +109,8 @@ def main(open_device: Opener, open_tree: TreeOpener) -> int:
         return 0
     order = SamplerOrder(**json.loads(text))
     root = order.root_pid or os.getppid()
-    tree = open_tree(root, [os.getpid(), *order.exclude], order.attached)
+    marks = {} if order.marker is None else {"marker": order.marker}
+    tree = open_tree(root, [os.getpid(), *order.exclude], order.attached, **marks)
     try:
         with _deadline(order.hang):
             device = open_device(order.device, tree)

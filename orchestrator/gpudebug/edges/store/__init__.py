@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpudebug.edges.store import leases
+    from gpudebug.edges.store.allocations import AllocationNote, Allocations, RunRequest
     from gpudebug.edges.store.corelocks import core_locks, sharing
     from gpudebug.edges.store.detached import Detached, new_id, said
     from gpudebug.edges.store.files import (
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         run_number,
         slug,
     )
+    from gpudebug.edges.store.foreign import Lives
     from gpudebug.edges.store.hostlocks import device_locks
     from gpudebug.edges.store.kept import get_order, get_pages, put_order, put_pages
     from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
@@ -61,14 +63,18 @@ __all__ = [
     "RUNS",
     "STATUS",
     "WORKTREES",
+    "AllocationNote",
+    "Allocations",
     "Detached",
     "Lease",
+    "Lives",
     "LoneFolders",
     "Moment",
     "NotPermitted",
     "OtherFormat",
     "RunClaim",
     "RunFolder",
+    "RunRequest",
     "SavedInBetween",
     "Scrub",
     "SessionFolder",
@@ -114,9 +120,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "allocations": "AllocationNote Allocations RunRequest",
     "corelocks": "core_locks sharing",
     "detached": "Detached new_id said",
     "folders": "JOB LEASES RECORDS OtherFormat RunFolder Scrub Workspace place_new run_number slug",
+    "foreign": "Lives",
     "hostlocks": "device_locks",
     "kept": "get_order get_pages put_order put_pages",
     "leases": "LEASE_S Lease Moment",

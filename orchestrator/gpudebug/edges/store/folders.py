@@ -28,7 +28,8 @@ from gpudebug.edges.store.files import (
     saying,
     write_beside,
 )
-from gpudebug.edges.store.locks import RunClaim, claimed
+from gpudebug.edges.store.foreign import Lives, unknown_job
+from gpudebug.edges.store.locks import RunClaim, held_by
 from gpudebug.edges.store.root import CONFIG, RUN_NAME, WORKTREES
 from gpudebug.edges.walk import walk
 
@@ -302,12 +303,12 @@ class Workspace:
     def progress_lock(self, progress: Path) -> Path:
         return self.runs / f".{digest(str(progress).encode())[:16]}.lock"
 
-    def claim(self, holder: dict[str, object]) -> RunClaim:
-        """Raises BusyError if another process holds it."""
-        return RunClaim(self.claim_path, holder)
+    def claim(self, holder: dict[str, object], lives: Lives = unknown_job) -> RunClaim:
+        """Raises BusyError if another process holds it; `lives` is asked of the job of another host's."""
+        return RunClaim(self.claim_path, holder, lives)
 
     def claimed(self) -> bool:
-        return claimed(self.claim_path)
+        return held_by(self.claim_path) is not None
 
     def run_names(self) -> list[str]:
         """Names of all run folders, in the order of their numbers."""

@@ -130,6 +130,11 @@ def _job(folder: Path) -> str:
     return JOB
 
 
+def read_of(folder: Path, name: str, most: int, *, of: str = RECORDS) -> bytes | None:
+    """Up to `most` bytes of a regular file of the folder `of` of a run folder; None without one."""
+    return _head(folder / of, name, most)
+
+
 def copy_up(folder: Path, name: str, most: int, *, of: str = RECORDS) -> bool:
     """Copy up to `most` bytes of a file of the folder `of` into the run folder; False without one."""
     data = _head(folder / of, name, most)

@@ -24,11 +24,11 @@ from gpudebug.edges.store.files import (
     remove_file,
     replace_file,
 )
+from gpudebug.edges.store.foreign import lock_place
 from gpudebug.edges.store.locks import locked
 
 LEASE_S = 3600.0
 _NAME = re.compile(r"h([1-9][0-9]{0,8})\.json", re.ASCII)
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _LONGEST = 4096
 _NO_TIME = 1e15
 
@@ -48,10 +48,8 @@ class Moment:
 
 def now() -> Moment:
     """This moment on this host."""
-    boot = ""
-    with contextlib.suppress(OSError):
-        boot = _BOOT_ID.read_text("ascii").strip()
-    return Moment(os.uname().nodename, boot, time.clock_gettime(time.CLOCK_BOOTTIME), time.time())
+    place = lock_place()
+    return Moment(place.host, place.boot, time.clock_gettime(time.CLOCK_BOOTTIME), time.time())
 
 
 @dataclass(frozen=True)

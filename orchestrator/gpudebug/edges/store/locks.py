@@ -19,6 +19,15 @@ from typing import Any
 
 from gpudebug.core.errors import BusyError, StoreError
 from gpudebug.edges.store.files import opened_folder, os_error, remove_file, saying
+from gpudebug.edges.store.foreign import (
+    FRESH_S,
+    PLACE,
+    Lives,
+    LockBeat,
+    held_elsewhere,
+    lock_place,
+    unknown_job,
+)
 
 # How long a dead holder's warden may still hold its lock while it ends what was left.
 ENDING_S = 10.0
@@ -111,10 +120,12 @@ class RunClaim:
     """The exclusive right to run something in this campaign, held by locks that die with their holders.
 
     `fd` may be handed to the warden: the claim lasts until the last holder has closed it. `holder` says who
-    runs what: `pid`, `session` (None or left out for a person), `command` and `since`, all for people only.
+    runs what: `pid`, `session` (None or left out for a person), `command` and `since`, all for people only,
+    and `allocation`, of a cluster, if it runs in one; host and boot are added. BusyError also if a holder on
+    another host lives, whose flock this one may not see: `lives` is asked of its job.
     """
 
-    def __init__(self, path: Path, holder: Mapping[str, object]) -> None:
+    def __init__(self, path: Path, holder: Mapping[str, object], lives: Lives = unknown_job) -> None:
         self._path = path
         with contextlib.ExitStack() as undo:
             self.fd = open_lock(path)
@@ -123,17 +134,22 @@ class RunClaim:
             with saying(path, "cannot write"):
                 if os.fstat(self.fd).st_size > _LARGEST:
                     raise StoreError("is not a lock of gpudebug's", file=str(path), next="move it away")
-                write_text(self.fd, holder)
+                left = read_text(self.fd)
+                if _elsewhere(self.fd, left, holder.get("allocation"), lives):
+                    raise _busy_elsewhere(left)
+                write_text(self.fd, {**holder, **lock_place().record})
             # Last: while it is held, the text is there and true.
             self._own = open_lock(_own(path))
             undo.callback(os.close, self._own)
             take(self._own, _own(path), lambda: False, lambda living: _busy({}, living))
+            self._beat = LockBeat(self.fd)
             undo.pop_all()
 
     def __enter__(self) -> RunClaim:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
+        self._beat.stop()
         os.close(self._own)
         try:
             os.ftruncate(self.fd, 0)
@@ -150,8 +166,29 @@ def _own(path: Path) -> Path:
     return path.with_name(f"{path.name}.holder")
 
 
+def _elsewhere(fd: int, record: Mapping[str, object], allocation: object, lives: Lives) -> bool:
+    return held_elsewhere(record, os.fstat(fd).st_mtime, lock_place(), allocation, lives)
+
+
+def _busy_elsewhere(holder: Mapping[str, Any]) -> BusyError:
+    who = f"another gpudebug runs on {shown(holder[PLACE]['host'])}"
+    return BusyError(
+        ": ".join(filter(None, (who, _named(holder)))),
+        next=f"wait for it to end, then run this again; {FRESH_S:.0f} s after a kill it counts as gone",
+    )
+
+
 def _busy(holder: Mapping[str, object], living: bool) -> BusyError:
-    who = ", ".join(
+    who = _named(holder)
+    what = (
+        "another gpudebug runs here" if living else "what a gpudebug that is gone left here is still ending"
+    )
+    return BusyError(f"{what}: {who}" if who else what, next="wait for it to end, then run this again")
+
+
+def _named(holder: Mapping[str, object]) -> str:
+    """A holder by what it says of itself; empty if that is nothing."""
+    return ", ".join(
         words.format(shown(holder[key]))
         for key, words in (
             ("pid", "pid {}"),
@@ -161,20 +198,16 @@ def _busy(holder: Mapping[str, object], living: bool) -> BusyError:
         )
         if holder.get(key) is not None
     )
-    what = (
-        "another gpudebug runs here" if living else "what a gpudebug that is gone left here is still ending"
-    )
-    return BusyError(f"{what}: {who}" if who else what, next="wait for it to end, then run this again")
 
 
 def held_by(path: Path) -> dict[str, Any] | None:
     """Return the record of the claim's holder; None if it has none. Reads only.
 
-    Empty if a gpudebug that is gone left something that is still ending, or one is just taking the claim.
+    Empty if a gpudebug that is gone left something that is still ending, or one is just taking the claim. A
+    holder on another host, whose flock this one may not see, is believed for as long as it renews the lock.
     """
-    if not claimed(path):
-        return None
-    if not claimed(_own(path)):
+    here = claimed(path)
+    if here and not claimed(_own(path)):
         return {}
     try:
         fd = os.open(path, os.O_RDONLY | _SAFE)
@@ -183,7 +216,10 @@ def held_by(path: Path) -> dict[str, Any] | None:
     except OSError as e:
         raise os_error(e, path, "cannot read") from None
     try:
-        return read_text(fd)
+        record = read_text(fd)
+        if not here and not _elsewhere(fd, record, None, unknown_job):
+            return None
+        return {key: value for key, value in record.items() if key != PLACE}
     finally:
         os.close(fd)
 

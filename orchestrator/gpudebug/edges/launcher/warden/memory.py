@@ -31,6 +31,12 @@ def folders() -> list[str]:
     return found
 
 
+def limit_mb() -> float | None:
+    """The least limit of this process's groups; None if there is none."""
+    limits = [limit for group in folders() if (limit := _limit(group)) is not None]
+    return min(limits) / MIB if limits else None
+
+
 class OwnLimit:
     """The kills and the full limits of these groups, from now on."""
 
