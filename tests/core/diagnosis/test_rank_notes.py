@@ -39,6 +39,12 @@ ODD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"cores": 1.0, "loader_workers": 8, "slurm_cpus": "1"},
         "rank 1 has 1 core for 8 loader workers (SLURM_CPUS_PER_TASK=1)",
     ),
+    "a step that did not inherit its cores": (
+        {"cores": 8.0, "slurm_cpus": "8"},
+        {"cores": 1.0, "slurm_cpus": "8"},
+        "rank 1 may use 1 of the 8 cores that the job asked for a task: "
+        "srun --cpus-per-task, or export SRUN_CPUS_PER_TASK",
+    ),
     "all of them": (
         {"cores": 1.0, "loader_workers": 8},
         {"cores": 1.0, "loader_workers": 8},

@@ -20,7 +20,7 @@ GONE_S = 15.0
 def notes(ranks: Sequence[RankEvidence], world: int) -> tuple[str, ...]:
     """Each names the ranks that it is about; () if there is nothing odd."""
     found = (_missing(ranks, world), _ended(ranks), _torch(ranks), _clocks(ranks), _shared(ranks))
-    return tuple(chain(chain.from_iterable(found), _cores(ranks)))
+    return tuple(chain(chain.from_iterable(found), _cores(ranks), _inherited(ranks)))
 
 
 def _missing(ranks: Sequence[RankEvidence], world: int) -> Iterator[str]:
@@ -84,6 +84,20 @@ def _cores(ranks: Sequence[RankEvidence]) -> Iterator[str]:
             crowded[f"{counted} for {workers} loader workers{_given(one)}"].append(one.rank)
     for text, who in crowded.items():
         yield f"{named(sorted(who))} {'has' if len(who) == 1 else 'have'} {text}"
+
+
+def _inherited(ranks: Sequence[RankEvidence]) -> Iterator[str]:
+    """Ranks that have fewer cores than their job asked for a task: since Slurm 22.05 a step does not inherit
+    them."""
+    fewer: defaultdict[str, list[int]] = defaultdict(list)
+    for one in ranks:
+        asked = int(one.slurm_cpus) if one.slurm_cpus and one.slurm_cpus.isdecimal() else None
+        if one.rank is not None and asked is not None and one.cores is not None and one.cores < asked:
+            fewer[f"may use {one.cores:g} of the {asked} cores that the job asked for a task"].append(
+                one.rank
+            )
+    for text, who in fewer.items():
+        yield f"{named(sorted(who))} {text}: srun --cpus-per-task, or export SRUN_CPUS_PER_TASK"
 
 
 def _given(one: RankEvidence) -> str:

@@ -18,7 +18,7 @@ _RUN_TEXTS = (
     *("checked_out", "set_aside", "session", "claim", "settings"),
     *("host", "start", "end", "outcome", "reason"),
 )
-_RUN_OBJECTS = ("packages", "knobs", "imports", "written", "uncounted")
+_RUN_OBJECTS = ("packages", "knobs", "imports", "written", "uncounted", "node")
 # Of evidence.json, by what each key holds.
 NUMBERS = frozenset(
     {

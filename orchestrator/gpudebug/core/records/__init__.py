@@ -29,6 +29,7 @@ from gpudebug.core.records.inside import (
     Stacks,
     StacksEvidence,
 )
+from gpudebug.core.records.node import RunNode
 from gpudebug.core.records.ranks import RankEvidence, RankLine
 from gpudebug.core.records.series import AwaitedDevice, DeviceEvidence, LatencyEvidence, Spread, Window
 from gpudebug.core.records.work import (
@@ -72,6 +73,7 @@ __all__ = [
     "ReadSite",
     "Record",
     "Result",
+    "RunNode",
     "RunRecord",
     "SectionFigures",
     "SectionsEvidence",
@@ -117,7 +119,8 @@ class RunRecord(Record):
     then `argv`, `cwd` and `knobs` are its, and gpudebug launched nothing of it. `paired` is one for the runs
     that were made in turn, of the baseline with the accepted changes and of the workload without them.
     `shared` are other campaigns or commands of gpudebug that measured on its cores when it began or ended,
-    None where runs of other devices are concerned.
+    None where runs of other devices are concerned. `node` is the node of a cluster's job that it was launched
+    on, None outside of one.
     """
 
     format: int = FORMAT_VERSION
@@ -174,6 +177,7 @@ class RunRecord(Record):
     attached: int | None = None
     paired: str | None = None
     shared: tuple[str, ...] | None = None
+    node: RunNode | None = None
 
 
 class Evidence(Record):

@@ -56,12 +56,12 @@ class Beat:
 class TrainingProcess:
     """A training process. `start_s` is when it began to train, `steps` the iterations that it made in all.
 
-    `boot` names the clock of its times; `aside` says that it is not the clock of the run's first process, so
-    that `start_s` is 0, `moved_s` before what it took for it, and its times compare with no other's. `met_s`
-    is what it waited for the others before it began, `ended_s` when it exited, `cores` what it may use and
-    `affinity` which ones (`0-3,8`), `python` its version; `visible`, `omp` and `slurm_cpus` are
-    CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS and SLURM_CPUS_PER_TASK as it found them. None is unknown, or not
-    set.
+    `boot` names the clock of its times. Of another clock than the run's first process has, whose offset was
+    measured, `moved_s` is that offset; without one it is `aside`: `start_s` is 0, `moved_s` before what it
+    took for it, and its times compare with no other's. `met_s` is what it waited for the others before it
+    began, `ended_s` when it exited, `cores` what it may use and `affinity` which ones (`0-3,8`), `python` its
+    version; `visible`, `omp` and `slurm_cpus` are CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS and
+    SLURM_CPUS_PER_TASK as it found them. None is unknown, or not set.
     """
 
     pid: int
@@ -243,8 +243,11 @@ def _started(line: Mapping[str, Any], boot: str | None) -> TrainingProcess | Non
     t, t0 = _number(line.get("t")), _number(line.get("t0"))
     own = _word(line.get("boot"))
     aside = boot is not None and own is not None and own != boot
-    moved = t - t0 if t is not None and t0 is not None and aside else 0.0
-    if aside:
+    offset, moved = _number(line.get("offset")), 0.0
+    if aside and offset is not None and t0 is not None:
+        aside, moved, t0 = False, offset, t0 + offset
+    elif aside:
+        moved = t - t0 if t is not None and t0 is not None else 0.0
         t0 = t
     if t is None or t0 is None or t < t0:
         return None

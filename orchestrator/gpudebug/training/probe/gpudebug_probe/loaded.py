@@ -22,8 +22,13 @@ def watch(run: str, trees: str) -> None:
     registered to be called at exit."""
     import atexit
 
+    file = "loaded.jsonl"
+    if "GPUDEBUG_NODE" in os.environ:
+        from .nodes import file_of
+
+        file = file_of(file, os.environ)
     # Registered first, so called last: all that the training imports is there by then.
-    atexit.register(_tell, os.path.join(run, "loaded.jsonl"), trees, _working_folder())
+    atexit.register(_tell, os.path.join(run, file), trees, _working_folder())
     bootstrap = sys.modules.get("_frozen_importlib_external")
     for name in ("SourceFileLoader", "SourcelessFileLoader", "ExtensionFileLoader"):
         loader = getattr(bootstrap, name, None)

@@ -7,6 +7,7 @@ import os
 import time
 from typing import Any
 
+from .nodes import clock, file_of, job_of, share_of
 from .surroundings import host
 
 FILE = "probe.jsonl"
@@ -25,7 +26,9 @@ class RecordFile:
     def __init__(self, run: str) -> None:
         self.pid = os.getpid()
         self._host = host()
-        self._path = os.path.join(run, FILE)
+        file = file_of(FILE, os.environ)
+        self._path = os.path.join(run, file)
+        self._share = share_of(file, FILE, os.environ)
         self._size = 0
         # Of a rank other than 0, whose stacks may take half of the room that there is for any.
         self.others = False
@@ -39,7 +42,8 @@ class RecordFile:
     def rarity_of_stacks(self) -> int:
         return self._rarity(self._room_of_stacks)
 
-    def _rarity(self, room: int) -> int:
+    def _rarity(self, whole: int) -> int:
+        room = int(whole * self._share)
         return 0 if self._size >= room else 1 << (LEVELS * self._size // room)
 
     def line(self, kind: str, **entries: Any) -> str:
@@ -52,6 +56,16 @@ class RecordFile:
         }
         return json.dumps(fields, default=str, separators=(",", ":")) + "\n"
 
+    def clock(self) -> dict[str, list[float]]:
+        """What tells how far this node's clock is from the others'; nothing in a job of one node."""
+        if job_of(os.environ) is None:
+            return {}
+        fd = self._open()
+        try:
+            return {"clock": clock(fd)}
+        finally:
+            os.close(fd)
+
     def append(self, lines: list[str], last: bool = False) -> None:
         """Add whole lines, as far as there is room; `last`: in the part that is kept for the end."""
         self._append(lines, LARGEST if last else LARGEST - RESERVE)
@@ -63,10 +77,13 @@ class RecordFile:
     def _room_of_stacks(self) -> int:
         return STACKS // 2 if self.others else STACKS
 
-    def _append(self, lines: list[str], room: int) -> None:
+    def _open(self) -> int:
         # Opened each time: a descriptor kept open may be closed, and its number used, by the training.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        fd = os.open(self._path, flags, 0o600)
+        return os.open(self._path, flags, 0o600)
+
+    def _append(self, lines: list[str], whole: int) -> None:
+        fd, room = self._open(), int(whole * self._share)
         try:
             self._size = os.fstat(fd).st_size
             for line in lines:

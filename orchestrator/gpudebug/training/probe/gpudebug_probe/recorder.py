@@ -220,7 +220,14 @@ class Recorder:
             torch=str(getattr(self._torch, "__version__", "")) or None,
             met=self.met(),
             **surroundings(),
+            **self._clock(),
         )
+
+    def _clock(self) -> dict[str, list[float]]:
+        # A folder that cannot be written: the next line says so.
+        with contextlib.suppress(OSError):
+            return self._record.clock()
+        return {}
 
     def ranks(self) -> dict[str, int | None]:
         """Which of several training processes this is."""
