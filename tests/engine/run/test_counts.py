@@ -12,7 +12,7 @@ import pytest
 from gpudebug.core.records import Counted
 from gpudebug.core.words import Outcome
 from gpudebug.edges.launcher import Launched
-from gpudebug.engine.run.counts import change_of, compare, ending
+from gpudebug.engine.run.counts import change_of, compare, ending, take_over
 from gpudebug.engine.run.files import Files
 
 
@@ -69,3 +69,31 @@ def test_an_altered_run_is_lost_unless_a_person_or_the_device_ended_it() -> None
     stopped = ending(launched(outcome=Outcome.INTERRUPTED, reason="interrupted from the keyboard"), how)
     assert stopped.outcome is Outcome.INTERRUPTED
     assert stopped.reason == f"interrupted from the keyboard; {said}"
+
+
+def line(node: str, pid: int) -> bytes:
+    return f'{{"kind":"start","pid":{pid},"node":"{node}"}}\n'.encode()
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_other_nodes_wrote_is_added_to_the_record_behind_what_was_counted(
+    tmp_path: Path, first: bool
+) -> None:
+    records = tmp_path / "records"
+    records.mkdir()
+    if first:
+        (records / "probe.jsonl").write_bytes(line("n0", 7))
+    (records / "probe.n1.jsonl").write_bytes(line("n1", 7))
+    (records / "probe.n2.jsonl").symlink_to("/etc/hostname")
+    take_over(tmp_path, {})
+    text = (tmp_path / "probe.jsonl").read_bytes()
+    assert text.startswith(line("n0", 7)) is first
+    assert text.count(b"\n") == 1 + first
+    assert b'"node":"n1"' in text
+
+
+def test_a_record_that_was_altered_is_not_added_to(tmp_path: Path) -> None:
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "probe.n1.jsonl").write_bytes(line("n1", 7))
+    take_over(tmp_path, {"probe.jsonl": "it was removed"})
+    assert not (tmp_path / "probe.jsonl").exists()

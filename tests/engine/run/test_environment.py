@@ -10,8 +10,8 @@ import pytest
 from tests.support.campaigns import Campaign
 from tests.support.tampering import reseal
 
-from gpudebug.core.records import DeviceInfo, RunRecord
-from gpudebug.engine.run.environment import Surroundings, differences, knobs_in
+from gpudebug.core.records import DeviceInfo, RunNode, RunRecord
+from gpudebug.engine.run.environment import Surroundings, differences, knobs_in, ranges
 from gpudebug.engine.run.environment import recorded as recorded_surroundings
 
 GPU = DeviceInfo(
@@ -63,6 +63,52 @@ def changed(**facts: Any) -> Surroundings:
 def test_only_what_both_know_can_differ(after: Surroundings, said: list[str]) -> None:
     assert differences(BEFORE, after) == said
     assert bool(differences(after, BEFORE)) == bool(said)
+
+
+NODE = RunNode(
+    name="n0",
+    allocation="412",
+    nodes=("n0", "n1"),
+    boot="b0",
+    cores=(0, 1, 2, 3),
+    memory_limit_mb=64000.0,
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, []),
+        ({"allocation": "413"}, []),
+        ({"name": "n2", "nodes": ("n2", "n1"), "boot": "b1"}, ["node n0 and n2"]),
+        ({"boot": "b1"}, ["node n0 before and after it was started again"]),
+        ({"boot": None}, []),
+        ({"cores": (4, 5, 6, 8)}, ["cores 0-3 and 4-6,8"]),
+        ({"cores": ()}, []),
+        ({"nodes": ("n0", "n2")}, ["other nodes n1 and n2"]),
+        ({"nodes": ("n0",)}, ["other nodes n1 and none"]),
+        ({"nodes": ("n1", "n0")}, []),
+        ({"nodes": ()}, []),
+        ({"memory_limit_mb": 32000.0}, ["memory limit 64000 MB and 32000 MB"]),
+        ({"memory_limit_mb": None}, ["memory limit 64000 MB and none"]),
+    ],
+)
+def test_another_node_and_another_share_of_it_differ(changes: dict[str, Any], said: list[str]) -> None:
+    after = changed(node=NODE.model_copy(update=changes))
+    assert differences(changed(node=NODE), after) == said
+    assert differences(BEFORE, after) == differences(after, BEFORE) == []
+
+
+def test_two_nodes_of_one_host_are_two_and_a_node_is_one_whatever_its_host_is_called() -> None:
+    one = NODE.model_copy(update={"nodes": ("n0",)})
+    other = NODE.model_copy(update={"name": "n1", "nodes": ("n1",)})
+    assert differences(changed(node=one), changed(node=other)) == ["node n0 and n1"]
+    assert differences(changed(node=NODE), changed(node=NODE, host="renamed")) == []
+    assert differences(changed(node=NODE), changed(host="renamed")) == ["host host and renamed"]
+
+
+def test_the_cores_of_a_record_are_written_as_the_kernel_does() -> None:
+    assert [ranges(c) for c in ((), (3,), (0, 1, 2), (9, 0, 1, 4))] == ["", "3", "0-2", "0-1,4,9"]
 
 
 def test_the_gpus_whose_settings_differ_are_named() -> None:

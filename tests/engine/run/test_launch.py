@@ -42,7 +42,20 @@ def test_a_command_is_launched_where_it_belongs_and_made_to_report(job: Prepared
     assert probed(job)
     assert spec.env["GPUDEBUG_PROBE"] == "1"
     assert spec.sampler is not None
-    assert "attached" not in spec.sampler.request
+    assert not {"attached", "marker"} & spec.sampler.request.keys()
+
+
+@pytest.mark.parametrize(("nodes", "told"), [("n0", None), ("n[0-2]", "n0/3")])
+def test_a_job_of_several_nodes_says_which_of_them_launched_it(
+    job: PreparedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: str, told: str | None
+) -> None:
+    for name, value in (("NODENAME", "n0"), ("JOB_ID", "7"), ("JOB_NODELIST", nodes)):
+        monkeypatch.setenv(f"SLURM{'D' * (name == 'NODENAME')}_{name}", value)
+    spec = spec_of(job, tmp_path)
+    assert spec.env.get(launcher.NODE) == told
+    # What srun starts is no child of ours.
+    assert spec.sampler is not None
+    assert spec.sampler.request["marker"] == spec.marker
 
 
 def test_of_a_job_that_runs_already_its_follower_is_launched_and_its_own_tree_sampled(

@@ -8,9 +8,14 @@ import re
 import shutil
 import signal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from tests.support.campaigns import Campaign, killed_at_the_end, make_replay_campaign, record, wait_for
+
+from gpudebug.edges import store
+from gpudebug.engine.trial import recover
 
 CHANGE = "--set --lr=0.2"
 
@@ -193,3 +198,32 @@ def test_a_file_in_runs_is_no_run(campaign: Campaign) -> None:
     (campaign.folder / "runs" / "0007-notes.md").write_text("mine\n")
     assert campaign.json("next")["action"] == "recorded_baseline"
     assert (campaign.folder / "runs" / "0007-notes.md").read_text() == "mine\n"
+
+
+JOB = store.AllocationNote(job="12", since="2026-11-26T06:00:00+00:00")
+
+
+@pytest.mark.parametrize(
+    ("node", "note", "why"),
+    [
+        (None, {"ended": "Slurm ended job 12: NODE_FAIL", "lost": True}, "gpudebug was killed"),
+        ("12", {}, "gpudebug was killed"),
+        ("12", {"ended": "gpudebug stop"}, "gpudebug was killed"),
+        ("11", {"ended": "Slurm ended job 12: NODE_FAIL", "lost": True}, "gpudebug was killed"),
+        ("12.1", {"ended": "Slurm ended job 12: TIMEOUT", "lost": True}, "Slurm ended job 12: TIMEOUT"),
+        ("12", {"left": "job 12 is near its end"}, "job 12 is near its end"),
+        ("12", {"waits": "BeginTime"}, "job 12 was put into the queue again"),
+    ],
+)
+def test_a_run_that_the_cluster_cut_off_says_so(
+    tmp_path: Path, node: str | None, note: dict[str, Any], why: str
+) -> None:
+    files = store.Allocations(tmp_path / "runs")
+    files.make()
+    files.put_note(store.AllocationNote(**{"job": JOB.job, "since": JOB.since, **note}))
+    loaded = SimpleNamespace(
+        workspace=store.Workspace(tmp_path),
+        records={"0001-h1": {"node": {"name": "n0", "allocation": node}} if node else {}},
+    )
+    found = recover._reason(cast(Any, SimpleNamespace(loaded=loaded)), "0001-h1")
+    assert found == (why if why == "gpudebug was killed" else f"by the cluster: {why}")

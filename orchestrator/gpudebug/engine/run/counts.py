@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.inside.probe import nodes
 from gpudebug.core.inside.torch_profile import read_profiles
 from gpudebug.core.records import Counted
 from gpudebug.core.words import Outcome
@@ -24,6 +25,7 @@ PATCH = "change.patch"
 GROWING = frozenset({LOG, launcher.PROBE})
 _SECTIONS = re.compile(r"sections(\.rank[0-9]{1,6})?\.json")
 _MOST_SECTIONS = 64
+_MOST_NODES = 256
 _LONGEST_SECTIONS = 16 << 20
 _LONGEST_TRACE = 4 << 30
 _EMPTIED = " (does the program empty its output, as `> /dev/stderr` does? write `>&2` or `>>`)"
@@ -124,12 +126,29 @@ def tidy(files: Files, altered: Mapping[str, str]) -> None:
         store.copy_into(files.reports / name, files.ours[name])
 
 
+def _join_nodes(folder: Path) -> None:
+    """Add to the run's record what the processes of other nodes wrote into files of their own."""
+    names = [name for name in jobfiles.names_in(folder, store.RECORDS) if nodes.NODE_FILE.fullmatch(name)]
+    others = {
+        match[1]: data.decode("utf-8", "replace")
+        for name in names[:_MOST_NODES]
+        if (match := nodes.NODE_FILE.fullmatch(name))
+        and (data := jobfiles.read_of(folder, name, LONGEST_RECORD // 2)) is not None
+    }
+    if others:
+        path = folder / launcher.PROBE
+        first = store.read_head(path, LONGEST_RECORD).decode("utf-8", "replace") if path.exists() else ""
+        store.copy_into(path, nodes.joined(first, others).encode()[:LONGEST_RECORD])
+
+
 def take_over(folder: Path, altered: Mapping[str, str]) -> None:
     """Copy the processes' reports into the run folder, capped. Reports of sections are also
     taken from the job's folder, where its own code may have written them."""
     for name in (launcher.PROBE, launcher.RECORD):
         if name not in altered:
             jobfiles.copy_up(folder, name, LONGEST_RECORD)
+    if launcher.PROBE not in altered:
+        _join_nodes(folder)
     places = (store.JOB, store.RECORDS)
     reports = {n: of for of in places for n in jobfiles.names_in(folder, of) if _SECTIONS.fullmatch(n)}
     for name, of in sorted(reports.items())[:_MOST_SECTIONS]:

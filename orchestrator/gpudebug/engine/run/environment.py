@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.errors import InterventionError
-from gpudebug.core.records import DeviceInfo, RunRecord
+from gpudebug.core.records import DeviceInfo, RunNode, RunRecord
 from gpudebug.core.redaction.alike import alike
 from gpudebug.core.statistics.across import name
 from gpudebug.core.words import counted
-from gpudebug.edges import host, launcher
+from gpudebug.edges import clusters, host, launcher
 
 _NAMED = 5
 
@@ -29,6 +30,11 @@ class Surroundings:
     devices: tuple[DeviceInfo, ...] = ()
     knobs: Mapping[str, str] | None = None
     meant: frozenset[str] = frozenset()
+    node: RunNode | None = None
+
+    @property
+    def allocation(self) -> str | None:
+        return self.node.allocation if self.node is not None else None
 
 
 def ask_anew() -> None:
@@ -74,6 +80,22 @@ def here(
         cpu_quota=host.cpu_quota(),
         devices=devices,
         knobs=knobs_in(env),
+        node=node_here(),
+    )
+
+
+def node_here() -> RunNode | None:
+    """The node of a cluster's job that this process runs on; None outside of one."""
+    found = clusters.inside()
+    if found is None:
+        return None
+    return RunNode(
+        name=found.node,
+        allocation=found.allocation,
+        nodes=found.nodes,
+        boot=host.boot_id(),
+        cores=host.allowed_cores(),
+        memory_limit_mb=launcher.limit_mb(),
     )
 
 
@@ -91,6 +113,7 @@ def recorded(record: RunRecord) -> Surroundings:
         devices=record.devices,
         knobs=record.knobs,
         meant=frozenset(part.name for part in changes if part.kind == "env"),
+        node=record.node,
     )
 
 
@@ -104,7 +127,9 @@ def differences(before: Surroundings, after: Surroundings, *, by_device: bool = 
         if before.interpreter != after.interpreter:
             found.append(f"interpreter {before.interpreter} and {after.interpreter}")
         found += _packages(before.packages, after.packages)
-    if None not in (before.host, after.host) and before.host != after.host:
+    if before.node is not None and after.node is not None:
+        found += _nodes(before.node, after.node)
+    elif None not in (before.host, after.host) and before.host != after.host:
         found.append(f"host {before.host} and {after.host}")
     if None not in (before.cpu_quota, after.cpu_quota) and before.cpu_quota != after.cpu_quota:
         found.append(f"CPU quota {before.cpu_quota:g} and {after.cpu_quota:g} cores")
@@ -113,6 +138,32 @@ def differences(before: Surroundings, after: Surroundings, *, by_device: bool = 
     if before.knobs is not None and after.knobs is not None:
         found += _knobs(before.knobs, after.knobs, before.meant | after.meant)
     return found
+
+
+def _nodes(before: RunNode, after: RunNode) -> Iterator[str]:
+    """What a job may use on two nodes, or on one whose job is another one."""
+    if before.name != after.name:
+        yield f"node {before.name} and {after.name}"
+    elif None not in (before.boot, after.boot) and before.boot != after.boot:
+        yield f"node {before.name} before and after it was started again"
+    others = [sorted({*node.nodes} - {node.name}) for node in (before, after)]
+    if before.nodes and after.nodes and others[0] != others[1]:
+        yield f"other nodes {' and '.join(', '.join(names[:_NAMED]) or 'none' for names in others)}"
+    if before.cores and after.cores and before.cores != after.cores:
+        yield f"cores {ranges(before.cores)} and {ranges(after.cores)}"
+    if before.memory_limit_mb != after.memory_limit_mb:
+        yield f"memory limit {_limit(before)} and {_limit(after)}"
+
+
+def _limit(node: RunNode) -> str:
+    return "none" if node.memory_limit_mb is None else f"{node.memory_limit_mb:.0f} MB"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`0-3,8` of the numbers 0, 1, 2, 3 and 8."""
+    runs = groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])
+    ends = [[number for _, number in run] for _, run in runs]
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in ends)
 
 
 def _knobs(before: Mapping[str, str], after: Mapping[str, str], meant: frozenset[str]) -> list[str]:

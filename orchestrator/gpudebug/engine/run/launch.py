@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from gpudebug.edges import launcher, sampler
+from gpudebug.edges import clusters, launcher, sampler
 from gpudebug.edges.devices import replay
 from gpudebug.engine.run import server as serving
 from gpudebug.engine.run.files import Files
@@ -33,6 +33,8 @@ def launch_spec(
         "interval": bench.interval,
         "host_interval": max(1.0, bench.interval),
     }
+    if clusters.inside() is not None:
+        request |= {"marker": marker}
     env = _env(job, own=bench.campaign is not None)
     cwd = str(job.cwd)
     if job.attached is not None:
@@ -43,6 +45,7 @@ def launch_spec(
         "GPUDEBUG_RUN": marker,
         "GPUDEBUG_RUN_DIR": str(files.job),
         launcher.RECORDS_DIR: str(files.records),
+        **_nodes(),
     }
     port = server = None
     if job.server is not None and not bench.replays:
@@ -71,6 +74,12 @@ def launch_spec(
         marker=marker,
         records=str(files.records),
     )
+
+
+def _nodes() -> dict[str, str]:
+    """What tells processes of a job of several nodes on which of them the run was launched."""
+    job = clusters.inside()
+    return {launcher.NODE: f"{job.node}/{len(job.nodes)}"} if job is not None and len(job.nodes) > 1 else {}
 
 
 def probed(job: PreparedRun) -> bool:

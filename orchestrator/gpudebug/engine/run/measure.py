@@ -23,7 +23,8 @@ from gpudebug.edges.host import now
 from gpudebug.engine.run import counts, learning
 from gpudebug.engine.run import server as serving
 from gpudebug.engine.run.around import foreign_imports, surroundings_of
-from gpudebug.engine.run.environment import Surroundings, remarks_on
+from gpudebug.engine.run.attempts import counted, in_allocation
+from gpudebug.engine.run.environment import Surroundings, node_here, remarks_on
 from gpudebug.engine.run.evidence import read_evidence
 from gpudebug.engine.run.extras import collect
 from gpudebug.engine.run.files import Files, files_of
@@ -179,7 +180,7 @@ def run_files(
     ours = job.attached is None
     spec = launch_spec(bench, job, files, argv, marker, name, str(run_dir))
     before = learning.standing(files.folder, argv, job.cwd) if files.folder is not None and ours else {}
-    launched = launcher.launch(spec, watch.observe, job.poll)
+    launched = in_allocation(launcher.launch(spec, watch.observe, job.poll), node_here())
     found = counts.compare(files, launched)
     launched = counts.ending(launched, found.altered)
     notes = (launched.sampler or {}).get("notes") or {}
@@ -232,6 +233,7 @@ def _record(
         probed=probed(job),
         knobs=None if around.knobs is None else dict(around.knobs),
         host=around.host,
+        node=counted(around.node, bench.workspace, job),
         cpu_quota=around.cpu_quota,
         devices=around.devices,
         interval_s=bench.interval,

@@ -10,18 +10,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpudebug.core.catalogue import frameworks
+from gpudebug.core.cluster.traps import traps
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError
 from gpudebug.core.evidence.rewritten import recorded, spoiling
 from gpudebug.core.records import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.samples.window import MIN_RUN_WINDOW_S
-from gpudebug.edges import git, launcher, store
+from gpudebug.edges import clusters, git, host, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign import acceptance, settings
+from gpudebug.engine.campaign.allocations import living_jobs
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import find, record_of, training_environment
 from gpudebug.engine.campaign.links import refuse_links
 from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.runner import elsewhere, refuse
 from gpudebug.engine.campaign.worktrees import WorkingTree, place_of_base
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.import_paths import Trees, placed
@@ -45,7 +48,8 @@ class Cycle:
     """One command's hold on a campaign: everything read, the claim held, a listener to report to.
 
     `stack` ends with the command: the devices that are locked, the worktree that the baseline runs in.
-    `command` is how it is named to others; `pins` says that it pins the settings, if a person calls.
+    `command` is how it is named to others; `pins` says that it pins the settings, if a person calls;
+    `elsewhere` is the cluster's name if no run may be made here.
     """
 
     loaded: Loaded
@@ -53,6 +57,7 @@ class Cycle:
     report: Report
     command: str
     pins: bool = False
+    elsewhere: str | None = None
     stack: ExitStack = field(default_factory=ExitStack)
     locked: set[str] = field(default_factory=set)
     locks: list[int] = field(default_factory=list)
@@ -123,7 +128,10 @@ def _own_cores(spec: Mapping[str, object]) -> int:
 
 def claim_of(workspace: store.Workspace, command: str, session: str | None = None) -> store.RunClaim:
     """The right to run something here, or BusyError naming who has it."""
-    return workspace.claim({"pid": os.getpid(), "command": command, "since": now(), "session": session})
+    holder = {"pid": os.getpid(), "command": command, "since": now(), "session": session}
+    job = clusters.inside()
+    mine = {} if job is None else {"allocation": job.allocation}
+    return workspace.claim({**holder, **mine}, living_jobs(workspace))
 
 
 @contextmanager
@@ -149,7 +157,9 @@ def claimed_campaign(
         pinned = settings.admit(loaded, pins=pins)
         if pinned is not None:
             report(Live("", 0.0, None, None, None, None, None, pinned))
-        yield Cycle(loaded, claim, report, command, pins and session is None, stack)
+        cluster = elsewhere(loaded.workspace, loaded.config)
+        title = cluster.title if cluster is not None else None
+        yield Cycle(loaded, claim, report, command, pins and session is None, title, stack)
 
 
 def with_same_code(place: WorkingTree, run: MeasuredRun, beside: Sequence[MeasuredRun] = ()) -> MeasuredRun:
@@ -193,6 +203,8 @@ def _uncounted(place: WorkingTree, run: MeasuredRun) -> dict[str, str] | None:
 def open_bench(cycle: Cycle, workload: Workload) -> Bench:
     """Find the device, check what can be checked before device time is spent, and lock it."""
     config = cycle.loaded.config
+    if cycle.elsewhere is not None:
+        refuse(cycle.elsewhere, cycle.command, cycle.loaded.workspace)
     env = training_environment(workload)
     try:
         spec, infos, notes = resolve_device(config.device, env, cycle.loaded.workspace.root)
@@ -215,10 +227,19 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
         patterns=config.patterns,
         hold_fds=(cycle.claim.fd, *cycle.lock(spec, infos)),
         report=cycle.report,
-        notes=(*notes, *cycle.place.notes),
+        notes=(*notes, *cycle.place.notes, *_traps(cycle.loaded, workload)),
         session=cycle.loaded.session,
         settings=cycle.loaded.settings.digest,
     )
+
+
+def _traps(loaded: Loaded, workload: Workload) -> tuple[str, ...]:
+    """What the step that this process is in was given by mistake."""
+    job = clusters.inside()
+    if job is None:
+        return ()
+    cores = len(host.allowed_cores())
+    return traps(job, workload.argv(), os.environ, cores, loaded.workspace.root)
 
 
 def lone_bench(

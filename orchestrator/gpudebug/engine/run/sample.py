@@ -28,6 +28,7 @@ from gpudebug.engine.campaign import settings
 from gpudebug.engine.campaign.files import training_environment
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.playback import NOTE
+from gpudebug.engine.campaign.runner import elsewhere, refuse
 from gpudebug.engine.campaign.session import NotAPerson, session_of
 from gpudebug.engine.run import outputs
 from gpudebug.engine.run.devices import devices_in
@@ -104,6 +105,9 @@ def workload_job(directory: Path, root: Path | None, doing: str = "sample") -> P
         raise UsageError(f"no command to {_VERBS[doing]}", next=f"gpudebug {doing} -- python train.py")
     session = session_of()
     loaded = load(directory, session)
+    cluster = elsewhere(loaded.workspace, loaded.config)
+    if cluster is not None:
+        refuse(cluster.title, f"gpudebug {doing}", loaded.workspace)
     if session is not None:
         settings.admit(loaded)
     if session is not None and (why := loaded.baselines["workload"].why) is not None:

@@ -14,6 +14,7 @@ from gpudebug.core.samples.row import parse_row
 from gpudebug.core.words import Outcome, Status, counted
 from gpudebug.edges import launcher, store
 from gpudebug.edges.host import now
+from gpudebug.engine.campaign.allocations import allocation_of_run
 from gpudebug.engine.campaign.claims import forget
 from gpudebug.engine.campaign.files import record_of
 from gpudebug.engine.campaign.progress_edit import splice
@@ -83,6 +84,21 @@ def _known(name: str, data: dict[str, Any] | None) -> RunRecord:
         return RunRecord(name=name, campaign=None, role="unknown", command="", argv=(), cwd="", start=now())
 
 
+def _reason(cycle: Cycle, name: str) -> str:
+    """Why a run was cut off: the cluster's word, if it was made in an allocation that the cluster ended."""
+    job = allocation_of_run(cycle.loaded.records.get(name) or {})
+    note = store.Allocations(cycle.loaded.workspace.runs).note() if job is not None else None
+    if job is None or note is None or note.job != job.partition(".")[0]:
+        return "gpudebug was killed"
+    # What it says of the job may come later than the recovery.
+    word = note.ended if note.lost else note.left
+    if word is not None:
+        return f"by the cluster: {word}"
+    here = store.Allocations(cycle.loaded.workspace.runs).served().holder.get("allocation")
+    again = note.waits is not None or (here is not None and here != job)
+    return f"by the cluster: job {note.job} was put into the queue again" if again else "gpudebug was killed"
+
+
 def _close(cycle: Cycle, name: str) -> str:
     """An unsealed run: whatever is left of it is ended, and it is sealed as INTERRUPTED.
 
@@ -95,7 +111,7 @@ def _close(cycle: Cycle, name: str) -> str:
     held = _last_elapsed(folder.samples)
     ending = {"outcome": Outcome.INTERRUPTED, "duration_s": held}
     record = _known(name, cycle.loaded.records.get(name)).model_copy(
-        update={**ending, "end": now(), "reason": "gpudebug was killed"}
+        update={**ending, "end": now(), "reason": _reason(cycle, name)}
     )
     folder.write("run.json", record)
     # Evidence of a whole run may be there; what was cut off before its seal is none all the same.

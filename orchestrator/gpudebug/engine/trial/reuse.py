@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from gpudebug.core.campaign.allocation import afresh
 from gpudebug.core.records import Lengthened
 from gpudebug.core.verdict.gates.figures import has_metric
 from gpudebug.core.verdict.judge import is_infrastructure
@@ -107,7 +108,12 @@ def left_out_text(name: str, why: str) -> str:
 def _read(loaded: Loaded, names: Iterable[str], surroundings: Surroundings) -> list[MeasuredRun]:
     """Those of the runs that count, in these surroundings."""
     found = (stored_run(loaded.workspace, name) for name in names)
-    return [m for m in found if _counts(m) and not differences(recorded(m.record), surroundings)]
+    return [m for m in found if _counts(m) and _made_here(m, surroundings)]
+
+
+def _made_here(m: MeasuredRun, surroundings: Surroundings) -> bool:
+    then = recorded(m.record)
+    return not afresh([then.allocation], surroundings.allocation) and not differences(then, surroundings)
 
 
 def _counts(m: MeasuredRun) -> bool:

@@ -1,0 +1,49 @@
+"""How often a run was begun: what the cluster, a kill or its user cut off is run again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.records import RunNode
+from gpudebug.core.words import Outcome
+from gpudebug.edges import launcher, store
+from gpudebug.engine.run.job import PreparedRun
+
+_LOOKED_AT = 20
+
+
+def in_allocation(launched: launcher.Launched, node: RunNode | None) -> launcher.Launched:
+    """How a run ended, in an allocation: a memory limit that it filled is its job's, which may ask for more.
+
+    On a host of its own a run that fills its limit shows what the change needs; there it says nothing of it.
+    """
+    if node is None or launched.own_limit_mb is None:
+        return launched
+    why = f"it filled the memory of its job, {launched.own_limit_mb:.0f} MB: ask for more, --mem of Slurm"
+    return replace(launched, own_limit_mb=None, reason=launched.reason or why)
+
+
+def counted(node: RunNode | None, workspace: store.Workspace, job: PreparedRun) -> RunNode | None:
+    """The node with the number of this attempt; None outside of an allocation."""
+    if node is None:
+        return None
+    return node.model_copy(update={"attempt": 1 + _cut_off(workspace, job)})
+
+
+def _cut_off(workspace: store.Workspace, job: PreparedRun) -> int:
+    """How many of the last runs of the same role and change, in a row, were cut off."""
+    found = 0
+    for name in islice(reversed(workspace.run_names()), _LOOKED_AT):
+        try:
+            record = workspace.run(name).read("run.json")
+        except (GpudebugError, ValueError):
+            continue
+        same = ("role", job.role), ("hypothesis", job.hypothesis), ("change_digest", job.change_digest)
+        if not isinstance(record, dict) or any(record.get(key) != value for key, value in same):
+            continue
+        if record.get("outcome") != Outcome.INTERRUPTED:
+            break
+        found += 1
+    return found
