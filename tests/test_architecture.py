@@ -183,6 +183,7 @@ ROOMS = {
         yaml: errors
         config: change command errors statistics text words yaml
         inside: answers command errors records statistics text words
+        cluster: config words
         campaign: change config errors progress statistics words
         catalogue: change command config errors inside records text yaml
         trainlog: command errors records redaction statistics text words yaml
@@ -595,6 +596,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.records.conditions": "core/samples/test_conditions.py",
     "gpudebug.core.records.ended": "core/records/test_records.py",
     "gpudebug.core.records.inside": "core/inside/probe/test_figures.py",
+    "gpudebug.core.records.node": "engine/run/test_environment.py",
     "gpudebug.core.records.ranks": "core/inside/test_ranks.py",
     "gpudebug.edges.launcher.ports": "edges/launcher/warden/test_serving.py",
     "gpudebug.edges.launcher.warden.events": "edges/launcher/test_follower.py",

@@ -44,6 +44,46 @@ def wait(
     raise typer.Exit(exit_status(answer))
 
 
+@app.command(epilog="Example: gpudebug submit --dry-run")
+def submit(
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the batch script, and ask the cluster for nothing.")
+    ] = False,
+    directory: Directory = None,
+    json: Json = False,
+) -> None:
+    """Ask the cluster for the campaign's allocation.
+
+    `gpudebug next` does it by itself; this asks before there is anything to run.
+    """
+    folder = choose(directory, json)
+    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.engine.cycle.submit import submit as engine
+    from gpudebug.terminal import acceptance
+    from gpudebug.terminal.live import LiveLine
+
+    with LiveLine() as live:
+        answer = engine(folder, live, session_of(), dry_run=dry_run)
+    print_(answer, acceptance.submit)
+
+
+@app.command(epilog="Example: gpudebug stop")
+def stop(directory: Directory = None, json: Json = False) -> None:
+    """End the campaign's allocation on the cluster.
+
+    A run under way is sealed first and is void. For a person, or the session that asked for the allocation.
+    """
+    folder = choose(directory, json)
+    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.engine.cycle.allocation import stop as engine
+    from gpudebug.terminal import acceptance
+    from gpudebug.terminal.live import LiveLine
+
+    with LiveLine() as live:
+        answer = engine(folder, live, session_of())
+    print_(answer, acceptance.stop)
+
+
 @app.command(epilog="Example: gpudebug -C ~/my-training mcp")
 def mcp(
     allow_commands: Annotated[

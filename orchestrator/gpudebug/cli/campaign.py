@@ -266,8 +266,8 @@ def next_(
     """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
-    from gpudebug.engine.cycle.detached import start
-    from gpudebug.engine.cycle.next import exit_status, next_cycle
+    from gpudebug.engine.cycle.begin import next_here
+    from gpudebug.engine.cycle.next import exit_status
     from gpudebug.terminal.live import LiveLine
     from gpudebug.terminal.next import next_ as render
     from gpudebug.terminal.next import without_repeats
@@ -277,7 +277,7 @@ def next_(
 
         forget(folder, session_of())
     with LiveLine() as live:
-        answer = (start if detach else next_cycle)(folder, live, session_of())
+        answer = next_here(folder, live, session_of(), detach=detach)
     print_(answer, lambda shown: render(without_repeats(shown, live.new_notes)))
     raise typer.Exit(exit_status(answer))
 
@@ -333,17 +333,15 @@ def baseline(
                 folder, role or "workload", folder / import_, log and folder / log, live, session_of(), run
             )
         elif aa:
-            from gpudebug.engine.trial.aa import record_aa
+            from gpudebug.engine.cycle.begin import aa_here
 
-            answer = record_aa(folder, live, runs, session_of())
+            answer = aa_here(folder, live, runs, session_of())
         elif torch_profile is not None:
-            from gpudebug.core.inside.torch_profile import parse_torch_profile
-            from gpudebug.engine.trial.profile_run import record_profile
+            from gpudebug.engine.cycle.begin import profile_here
 
-            spec = parse_torch_profile(torch_profile)
-            answer = record_profile(folder, role or "workload", spec, live, session_of())
+            answer = profile_here(folder, role or "workload", torch_profile, live, session_of())
         else:
-            from gpudebug.engine.cycle.record_baseline import record_baseline
+            from gpudebug.engine.cycle.begin import baseline_here
 
-            answer = record_baseline(folder, role, live, session_of())
+            answer = baseline_here(folder, role, live, session_of())
     print_(answer, render)

@@ -59,6 +59,10 @@ def doctor(
         bool,
         typer.Option("--gpu", help="Load each GPU for a known time and compare; about two minutes a GPU."),
     ] = False,
+    cluster: Annotated[
+        bool,
+        typer.Option("--cluster", help="Check runner.slurm from here and from two nodes, in a short job."),
+    ] = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -75,8 +79,14 @@ def doctor(
         raise UsageError("--agent checks the set-up of an agent alone", next="leave the other options out")
     if gpu and (profiling or ask):
         raise UsageError("--gpu checks the GPUs alone", next="leave the other options out")
-    if gpu:
-        answer: DoctorAnswer = _gpu_doctor(folder)
+    if cluster and (profiling or ask or gpu or agent is not None):
+        raise UsageError("--cluster checks the cluster alone", next="leave the other options out")
+    if cluster:
+        from gpudebug.engine.tools.cluster_doctor import of_cluster
+
+        answer: DoctorAnswer = of_cluster(folder)
+    elif gpu:
+        answer = _gpu_doctor(folder)
     elif agent is not None:
         answer = engine.of_agent(folder, agent)
     else:

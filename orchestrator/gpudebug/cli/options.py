@@ -13,7 +13,7 @@ from gpudebug.terminal import output
 
 GROUPS = {
     "Start": ("demo", "init", "doctor"),
-    "Measure": ("baseline", "next", "wait", "sample"),
+    "Measure": ("baseline", "next", "wait", "submit", "stop", "sample"),
     "Explain": ("why", "diagnose", "analyze", "compare", "catalogue"),
     "Hypotheses": ("propose", "accept", "reopen", "export"),
     "Agents": ("loop", "mcp", "release"),

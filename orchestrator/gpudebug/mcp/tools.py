@@ -104,14 +104,13 @@ def _show(place: Client, asked: HypothesisArguments, _: Report) -> Answer:
 
 
 def _next(place: Client, asked: NextArguments, report: Report) -> Answer:
-    from gpudebug.engine.cycle.detached import start
-    from gpudebug.engine.cycle.next import next_cycle
+    from gpudebug.engine.cycle.begin import next_here
 
     if asked.whole:
         from gpudebug.engine.brief.shown import forget
 
         forget(place.folder, place.session)
-    return (start if asked.detach else next_cycle)(place.folder, report, place.session)
+    return next_here(place.folder, report, place.session, detach=asked.detach)
 
 
 def _wait(place: Client, asked: WaitArguments, report: Report) -> Answer:
@@ -241,9 +240,9 @@ def _export(place: Client, _: NoArguments, __: Report) -> Answer:
 
 
 def _baseline(place: Client, asked: BaselineArguments, report: Report) -> Answer:
-    from gpudebug.engine.cycle.record_baseline import record_baseline
+    from gpudebug.engine.cycle.begin import baseline_here
 
-    return record_baseline(place.folder, asked.role, report, place.session)
+    return baseline_here(place.folder, asked.role, report, place.session)
 
 
 TOOLS = (

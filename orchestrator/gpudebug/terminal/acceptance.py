@@ -1,4 +1,4 @@
-"""The answers of `accept`, `reopen`, `release`, `export` and `check` as text for people."""
+"""The answers of `accept`, `reopen`, `release`, `export`, `submit`, `stop` and `check` as text for people."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from gpudebug.core.answers.hypotheses import (
     ReleaseAnswer,
     ReopenAnswer,
 )
+from gpudebug.core.answers.next import StopAnswer, SubmitAnswer
 from gpudebug.core.answers.settings import SettingsAnswer
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.words import counted
@@ -57,6 +58,17 @@ def reopen(answer: ReopenAnswer) -> str:
 
 
 def release(answer: ReleaseAnswer) -> str:
+    return _closed([f"{_capital(answer.why)}."], answer.next_command)
+
+
+def submit(answer: SubmitAnswer) -> str:
+    """Print the script alone, for a file or a pipe; else what became of the job."""
+    if answer.script is not None:
+        return answer.script.rstrip("\n")
+    return _closed([f"{_capital(answer.why)}."], answer.next_command)
+
+
+def stop(answer: StopAnswer) -> str:
     return _closed([f"{_capital(answer.why)}."], answer.next_command)
 
 

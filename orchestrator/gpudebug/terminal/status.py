@@ -150,6 +150,8 @@ def _ahead(answer: StatusAnswer, here: Screen) -> list[str]:
         *_order(answer.order, here),
         *_recorded(answer.recorded, here),
     ]
+    if answer.allocation:
+        lines += here.labelled("Cluster  ", answer.allocation)
     if answer.progress:
         from gpudebug.terminal.underway import progress
 

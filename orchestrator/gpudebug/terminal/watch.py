@@ -135,7 +135,8 @@ def _holder(sight: Sight) -> str:
     if holder is None:
         return ""
     by = f"`{holder.command}`" + (f", PID {holder.pid}" if holder.pid is not None else "")
-    return by + (f", session {holder.session}" if holder.session else "")
+    by += f", session {holder.session}" if holder.session else ""
+    return by + (f", waits for {holder.waits}" if holder.waits else "")
 
 
 def _progress(pen: Pen, sight: Sight, width: int) -> list[Text]:

@@ -14,7 +14,7 @@ from tests.support.campaigns import wait_for
 from gpudebug.core.answers.next import NextAnswer
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Daemon, Ear
-from gpudebug.engine.cycle.worker import _Told
+from gpudebug.engine.cycle.worker import Announcer
 from gpudebug.engine.run.live_line import Live
 
 # A cycle that does as it is told, in the real process.
@@ -145,7 +145,7 @@ def test_there_is_one_at_a_time(begin) -> None:  # type: ignore[no-untyped-def]
 
 def test_the_caller_is_told_once_and_remarks_go_before(capsys: pytest.CaptureFixture[str]) -> None:
     hear, tell = os.pipe()
-    told = _Told(Ear(tell))
+    told = Announcer(Ear(tell))
     told(Live("0001-h1", 0.0, None, None, None, None, None, "a remark"))
     assert not told.told
     for _ in range(3):

@@ -39,6 +39,8 @@ ANSWERS: dict[str, tuple[type[Answer], ...]] = {
     "demo": (DemoAnswer,),
     "init": (InitAnswer, DefaultsAnswer),
     "next": (*_CYCLE, cycle.Running, cycle.NothingRunning),
+    "submit": (cycle.SubmitAnswer,),
+    "stop": (cycle.StopAnswer,),
     "wait": (*_CYCLE, cycle.Running, cycle.NothingRunning),
     "baseline": (cycle.RecordedBaseline, cycle.RecordedAA, cycle.RecordedProfile),
     "why": (WhyAnswer,),

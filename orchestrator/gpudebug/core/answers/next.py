@@ -1,4 +1,4 @@
-"""What `next`, `wait` and `baseline` answer: one record for each action.
+"""What `next`, `wait`, `baseline`, `submit` and `stop` answer: one record for each action.
 
 Units: seconds, percent of utilisation, differences in percentage points. None is unknown, or does not apply.
 """
@@ -171,6 +171,30 @@ class NothingRunning(NextAnswer):
     """Nothing to wait for."""
 
     action: str = "idle"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopAnswer(Answer):
+    """The `job` of the allocation that was ended; null if none was under way."""
+
+    action: str = "stopped"
+    campaign: str
+    job: str | None
+    why: str
+    next_command: str = "gpudebug status"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmitAnswer(Answer):
+    """`action` is waiting or running of the allocation's `job`, inside if this process is in one already, and
+    printed for the batch `script`, which is null otherwise."""
+
+    action: str
+    campaign: str
+    job: str | None
+    script: str | None
+    why: str
+    next_command: str = "gpudebug next"
 
 
 ACTIONS: dict[str, type[NextAnswer]] = {

@@ -239,7 +239,7 @@ class StatusAnswer(Answer):
     `baselines` are by role. `progress` is that of a run under way, `resolution` None without a valid
     baseline, `order` None if it decides nothing, `recorded` None if the evidence was read. For a text,
     `hypotheses` may hold only those that it lists; `rest` then counts the others by status.
-    `together` is left out while nothing is accepted.
+    `together` is left out while nothing is accepted, `allocation`, a line on the cluster's job, without one.
     """
 
     campaign: str
@@ -265,3 +265,4 @@ class StatusAnswer(Answer):
     files: CampaignFiles
     rest: Mapping[str, int] | None = omitted()
     together: AcceptedWorth | None = omitted()
+    allocation: str | None = omitted()

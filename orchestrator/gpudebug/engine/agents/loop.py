@@ -30,7 +30,8 @@ from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import session_of
 from gpudebug.engine.campaign.settings import admit
 from gpudebug.engine.cycle import detached
-from gpudebug.engine.cycle.next import STOPPED, next_cycle
+from gpudebug.engine.cycle.begin import next_here
+from gpudebug.engine.cycle.next import STOPPED
 from gpudebug.engine.cycle.request import to_correct
 from gpudebug.engine.diagnosis.weights import proposes, weighed
 from gpudebug.engine.live.underway import underway
@@ -217,7 +218,7 @@ class _Loop:
         deadline = time.monotonic() + BUSY_S
         while True:
             try:
-                return next_cycle(self.root, self.report, name)
+                return next_here(self.root, self.report, name)
             except BusyError as e:
                 if time.monotonic() > deadline:
                     raise
@@ -307,7 +308,7 @@ class _Loop:
             return
         try:
             if decide(self.look().campaign).kind is ActionKind.STOP:
-                next_cycle(self.root, self.report, self.name())
+                next_here(self.root, self.report, self.name())
         except GpudebugError as e:
             self.say(f"the campaign's worktrees could not be removed: {e.message}")
 

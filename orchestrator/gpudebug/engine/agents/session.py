@@ -27,7 +27,7 @@ from gpudebug.engine.campaign.claims import had
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import AGENT_VARIABLES, VARIABLE
 from gpudebug.engine.cycle import detached
-from gpudebug.engine.cycle.next import next_cycle
+from gpudebug.engine.cycle.begin import next_here
 from gpudebug.engine.live.underway import underway
 from gpudebug.engine.run.live_line import Report
 
@@ -217,7 +217,7 @@ def _test(session: Session, number: int) -> None:
     session.say(f"session {session.name} left a change of hypothesis {number} untested: testing it")
     try:
         for _ in range(_STEPS):
-            answer = next_cycle(session.root, session.report, session.name)
+            answer = next_here(session.root, session.report, session.name)
             if answer.action not in ("recovered", "recorded_baseline"):
                 return
     except InterruptedRun:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +15,7 @@ from gpudebug.core.config import Config, ServerSettings, Workload
 from gpudebug.core.errors import ConfigError, GpudebugError, StoreError
 from gpudebug.core.evidence import sound
 from gpudebug.edges import store
+from gpudebug.edges.clusters.defaults import cluster_file
 from gpudebug.engine.campaign.links import refuse_links
 
 if TYPE_CHECKING:
@@ -76,7 +78,13 @@ def read_config(workspace: store.Workspace) -> Config:
         raise ConfigError(
             "not UTF-8", file=str(workspace.config), line=line, next="save it as UTF-8"
         ) from None
-    return configs.load(text, str(workspace.config))
+    return configs.load(text, str(workspace.config), cluster=cluster_defaults())
+
+
+def cluster_defaults() -> Mapping[str, Any]:
+    """What `runner.slurm` inherits on this cluster, as it is written there."""
+    found = cluster_file()
+    return {} if found is None else configs.cluster_defaults(*found)
 
 
 def progress_path(workspace: store.Workspace, config: Config) -> Path:

@@ -28,6 +28,7 @@ from gpudebug.core.words import VERDICTS, Status, ended_as_planned
 from gpudebug.edges import git, host, launcher, store
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of, recorded
+from gpudebug.engine.campaign.allocations import as_on_nodes, of_this_allocation
 from gpudebug.engine.campaign.campaign import CampaignBaseline, Judged, Loaded, MeasuredCode, in_force
 from gpudebug.engine.campaign.change_files import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.campaign.facts import decidable
@@ -75,6 +76,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         for role in ROLES
         if (workload := workload_of(config, role)) is not None
     }
+    identities = as_on_nodes(identities, records, config)
     least = config.protocol.baseline_runs
     baselines = {
         role: replace(
@@ -86,6 +88,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     baselines = {role: _brought(found, foreign) for role, found in baselines.items()}
     if not settings.plays:
         baselines = {role: _played_back(workspace, found) for role, found in baselines.items()}
+    baselines = {role: of_this_allocation(found) for role, found in baselines.items()}
     interventions, problems = _interventions(document, config)
     loaded = Loaded(
         workspace,

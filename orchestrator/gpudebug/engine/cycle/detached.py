@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.answers.answer import read
-from gpudebug.core.answers.next import ACTIONS, NextAnswer, NothingRunning, Running, SessionDone
+from gpudebug.core.answers.next import NextAnswer, NothingRunning, Running
 from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.errors import BusyError, GpudebugError
 from gpudebug.edges import store
@@ -18,7 +17,9 @@ from gpudebug.edges.daemon import Daemon
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.campaign.session import VARIABLE
+from gpudebug.engine.cycle.allocation import Allocation, allocation_of
 from gpudebug.engine.cycle.outcome import ending_of
+from gpudebug.engine.cycle.retold import Retold, retold
 from gpudebug.engine.live.underway import COMMAND, Follower, RunningCommand, live, running, underway
 from gpudebug.engine.run.live_line import Live, Report
 
@@ -28,20 +29,6 @@ STOPPED_WITHIN_S = 60.0
 LEAVES_WITHIN_S = 10.0
 _POLL_S = 0.5
 _BRIEF_POLL_S = 0.05
-
-
-class Retold(GpudebugError):
-    """An expected error that a background process met, raised for the caller that asks for its answer."""
-
-    def __init__(self, answer: dict[str, Any], exit_status: int) -> None:
-        super().__init__(
-            str(answer.get("message")),
-            file=answer.get("file"),
-            line=answer.get("line"),
-            next=answer.get("next"),
-        )
-        self.code = str(answer.get("code"))
-        self.exit_code = exit_status
 
 
 class Killed(GpudebugError):
@@ -110,7 +97,7 @@ def _launched(directory: Path, workspace: store.Workspace, begun: RunningCommand
 def _answered(directory: Path, outcome: dict[str, Any], begun: RunningCommand) -> NextAnswer:
     """An outcome as the caller's own. One that lost a race attaches to the winner's run, if that is its."""
     try:
-        return _own(outcome)
+        return retold(outcome)
     except Retold as e:
         if e.exit_code != BusyError.exit_code:
             raise
@@ -131,19 +118,6 @@ def _wait_for_end(workspace: store.Workspace, process: RunningCommand, until: fl
     return True
 
 
-def _own(outcome: dict[str, Any]) -> NextAnswer:
-    if "error" in outcome:
-        raise Retold(outcome["error"], int(outcome["exit_status"]))
-    try:
-        answer = outcome["answer"]
-        return read(SessionDone if answer.get("session_done") else ACTIONS[answer["action"]], answer)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise GpudebugError(
-            "the detached run's answer is not what this version of gpudebug writes",
-            next="gpudebug status, which shows what the run recorded",
-        ) from None
-
-
 def adopt(directory: Path, session: str | None) -> NextAnswer | None:
     """The answer of a background process that has ended, once, or the error that it met.
 
@@ -152,7 +126,7 @@ def adopt(directory: Path, session: str | None) -> NextAnswer | None:
     outcome = store.Detached(find(directory).runs).take_answer(
         lambda kept: session is None or kept.get("session") == session
     )
-    return None if outcome is None else _own(outcome)
+    return None if outcome is None else retold(outcome)
 
 
 def attach(directory: Path, report: Report, session: str | None, *, block: bool = True) -> NextAnswer | None:
@@ -202,17 +176,27 @@ def _follow(
     follower: Follower,
     report: Report,
     until: float | None,
+    there: Allocation | None = None,
 ) -> bool:
-    """Report how far it is until it has ended, or the monotonic clock says `until`; whether it has ended."""
-    while (holder := underway(workspace)) is not None and (holder.since, holder.pid) == (
-        found.since,
-        found.pid,
-    ):
+    """Report how far it is until it has ended, or the monotonic clock says `until`; whether it has ended.
+
+    `there` is the allocation that it runs in, or waits for: it may end what is not begun.
+    """
+    while (holder := underway(workspace)) is not None and _same(holder, found):
         if until is not None and time.monotonic() >= until:
             return False
+        if there is not None:
+            there.look()
         report(live(follower.look()))
         time.sleep(_POLL_S if until is None else max(0.0, min(_POLL_S, until - time.monotonic())))
     return True
+
+
+def _same(holder: RunningCommand, found: RunningCommand) -> bool:
+    """Whether it is the same command. One that waited for an allocation has a process once that begins."""
+    if found.id is not None:
+        return holder.id == found.id
+    return (holder.since, holder.pid) == (found.since, found.pid)
 
 
 def wait(directory: Path, report: Report, session: str | None, limit: float | None) -> NextAnswer:
@@ -226,25 +210,37 @@ def wait(directory: Path, report: Report, session: str | None, limit: float | No
     answer = adopt(directory, session)
     if answer is not None:
         return answer
+    there = allocation_of(directory, report)
     found = underway(workspace)
     if found is None:
-        if store.Detached(workspace.runs).said().killed:
-            raise _killed(store.Detached(workspace.runs))
+        _refuse_killed(workspace, there)
         return _had(directory, session) or _idle(workspace, "nothing is under way here")
     follower = Follower(workspace, found.since)
-    if not _follow(workspace, found, follower, report, until):
-        return running(workspace, found, follower.look())
+    if not _follow(workspace, found, follower, report, until, there):
+        return running(workspace, underway(workspace) or found, follower.look())
     answer = adopt(directory, session)
     if answer is not None:
         return answer
     # Without a pid it was the warden of a gpudebug that is gone, which ended what that left.
-    if (found.id is not None or found.pid is None) and store.Detached(workspace.runs).said().killed:
-        raise _killed(store.Detached(workspace.runs))
+    if found.id is not None or found.pid is None:
+        _refuse_killed(workspace, there)
+    if there is not None and found.id is not None:
+        there.refuse_lost()
     if session is None or found.session == session:
         ending = ending_of(directory, follower.seen, session)
         if ending is not None:
             return ending
     return _idle(workspace, f"what {found.told} has ended")
+
+
+def _refuse_killed(workspace: store.Workspace, there: Allocation | None) -> None:
+    """Killed if a background process was killed; AllocationLost if the cluster did it."""
+    files = store.Detached(workspace.runs)
+    if not files.said().killed:
+        return
+    if there is not None:
+        there.refuse_lost()
+    raise _killed(files)
 
 
 def _killed(files: store.Detached) -> Killed:
@@ -299,6 +295,8 @@ def stop(directory: Path, session: str | None = None, patience: float = STOPPED_
             next="gpudebug wait",
         )
     files = store.Detached(workspace.runs)
+    if store.Allocations(workspace.runs).forget_request(found.id):
+        return True
     files.ask_to_stop(found.id)
     if not _wait_for_end(workspace, found, time.monotonic() + patience):
         raise BusyError(

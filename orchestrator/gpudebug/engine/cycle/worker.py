@@ -9,10 +9,11 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.next import NextAnswer
 from gpudebug.core.errors import GpudebugError, InterruptedRun
 from gpudebug.core.progress.sanitise import visible
 from gpudebug.core.text.refusals import refused
@@ -20,7 +21,7 @@ from gpudebug.edges import store
 from gpudebug.edges.daemon import Ear
 from gpudebug.edges.host import now
 from gpudebug.engine.live.underway import COMMAND
-from gpudebug.engine.run.live_line import Live
+from gpudebug.engine.run.live_line import Live, Report
 
 _LOOK_S = 0.25
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -46,9 +47,9 @@ def main(text: str, fd: int) -> int:
     except GpudebugError as e:
         ear.tell({"done": failed(e)})
         return e.exit_code
-    with lock, _stoppable(files, request["id"]):
-        report = _Told(ear)
-        outcome = failed(_defect(str(files.log(request["id"]))))
+    with lock, stoppable(files, request["id"]):
+        report = Announcer(ear)
+        outcome = failed(defect(str(files.log(request["id"]))))
         try:
             outcome = _cycle(Path(request["directory"]), report, request["session"])
         except Exception:  # noqa: BLE001 - a defect: it is in the log before the answer sends anybody there
@@ -59,11 +60,16 @@ def main(text: str, fd: int) -> int:
     return 0
 
 
-def _cycle(directory: Path, report: _Told, session: str | None) -> Outcome:
+def _cycle(directory: Path, report: Report, session: str | None) -> Outcome:
     from gpudebug.engine.cycle.next import next_cycle
 
+    return outcome_of(lambda: next_cycle(directory, report, session))
+
+
+def outcome_of(work: Callable[[], NextAnswer]) -> Outcome:
+    """What `work` answers, or the expected error that it raises."""
     try:
-        return {"answer": next_cycle(directory, report, session).as_json()}
+        return {"answer": work().as_json()}
     except GpudebugError as e:
         return failed(e)
     except OSError as e:
@@ -79,7 +85,7 @@ def failed(error: GpudebugError) -> Outcome:
     return {"error": error.as_json(), "exit_status": error.exit_code}
 
 
-def _defect(log: str) -> GpudebugError:
+def defect(log: str) -> GpudebugError:
     """Return the answer of last resort: the traceback goes to the log, as standard error does."""
     error = GpudebugError(
         "a defect in gpudebug ended the detached run", file=log, next="report it with this file"
@@ -88,7 +94,7 @@ def _defect(log: str) -> GpudebugError:
     return error
 
 
-class _Told:
+class Announcer:
     """Tell the caller, once, that a run is under way; with what a watcher should know of it."""
 
     def __init__(self, ear: Ear) -> None:
@@ -106,7 +112,7 @@ class _Told:
 
 
 @contextlib.contextmanager
-def _stoppable(files: store.Detached, id: str) -> Iterator[None]:
+def stoppable(files: store.Detached, id: str) -> Iterator[None]:
     """Takes a request to stop for Ctrl-C, until the end of the block."""
     over = threading.Event()
     main_thread = threading.main_thread().ident

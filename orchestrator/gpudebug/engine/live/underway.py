@@ -37,7 +37,8 @@ Mark = tuple[float, int]
 class RunningCommand:
     """The command that holds the campaign's lock. `id` names the files of a background process.
 
-    Without `pid` and `since`: one that is gone, whose warden still ends what it left.
+    Without `pid` and `since`: one that is gone, whose warden still ends what it left. `waits` says what one
+    waits for that has not begun yet.
     """
 
     pid: int | None
@@ -45,6 +46,7 @@ class RunningCommand:
     session: str | None
     since: str
     id: str | None = None
+    waits: str | None = None
 
     @property
     def told(self) -> str:
@@ -54,12 +56,29 @@ class RunningCommand:
 
 
 def underway(workspace: store.Workspace) -> RunningCommand | None:
-    """Who runs something in this campaign now; a background process from its first moment to its last."""
+    """Who runs something in this campaign now; a background process from its first moment to its last, and
+    what an allocation is asked for from the moment of that."""
+    # First: it is taken away only once the lock is held.
+    waiting = _requested(workspace)
     for lock in (store.Detached(workspace.runs).lock, workspace.claim_path):
         found = store.said(lock)
         if found.held:
             return _underway(found.holder)
-    return None
+    return waiting
+
+
+def _requested(workspace: store.Workspace) -> RunningCommand | None:
+    """What waits for the worker in the campaign's allocation, and why."""
+    files = store.Allocations(workspace.runs)
+    request = files.request()
+    note = files.note() if request is not None else None
+    if request is None or note is None or note.ended is not None:
+        return None
+    from gpudebug.core.cluster.reasons import explained
+
+    why = f"job {note.job} to begin" if note.waits is not None else f"the worker of job {note.job}"
+    reason = f" ({explained(note.waits).text})" if note.waits is not None else ""
+    return RunningCommand(None, COMMAND, request.session, request.since, request.id, f"{why}{reason}")
 
 
 def _underway(holder: Mapping[str, Any]) -> RunningCommand:
@@ -262,7 +281,7 @@ def running(workspace: store.Workspace, found: RunningCommand, progress: RunProg
         session=found.session,
         since=found.since,
         detached=found.id is not None,
-        why=f"{_what(progress)} is under way {by}",
+        why=f"{_what(progress)} {f'waits for {found.waits}' if found.waits else 'is under way'} {by}",
         next_command="gpudebug wait --for 9m",
         files=_files(workspace, found, progress),
     )

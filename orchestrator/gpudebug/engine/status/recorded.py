@@ -115,11 +115,15 @@ def _digest(path: Path) -> str:
 
 def _somebody_works(root: Path, campaign: str) -> bool:
     """Whether a command runs something, or somebody holds a hypothesis."""
-    from gpudebug.edges.store.locks import claimed
+    from gpudebug.edges.store.locks import held_by
 
     runs = root / places.RUNS
     leases = runs / ".leases" / campaign
-    return claimed(runs / ".claim") or (leases.is_dir() and any(leases.iterdir())) or runs.is_symlink()
+    return (
+        held_by(runs / ".claim") is not None
+        or (leases.is_dir() and any(leases.iterdir()))
+        or runs.is_symlink()
+    )
 
 
 def _answer(summary: Summary, every: bool) -> StatusAnswer:

@@ -5,9 +5,11 @@ People and agents ask all the time, so nothing here imports more than the record
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from gpudebug.core.answers.status import StatusAnswer
+from gpudebug.core.errors import StoreError
 from gpudebug.engine.campaign.session import session_of
 from gpudebug.engine.status.recorded import recorded
 
@@ -19,9 +21,31 @@ def status(directory: Path, *, every: bool = True) -> StatusAnswer:
     """
     session = session_of()
     found = recorded(directory, session, every=every)
-    if found is not None:
-        return found
-    from gpudebug.engine.campaign.load import load
-    from gpudebug.engine.status.answer import status_of
+    if found is None:
+        from gpudebug.engine.campaign.load import load
+        from gpudebug.engine.status.answer import status_of
 
-    return status_of(load(directory, session))
+        found = status_of(load(directory, session))
+    line = allocation(Path(found.files.runs))
+    return found if line is None else replace(found, allocation=line)
+
+
+def allocation(runs: Path) -> str | None:
+    """The campaign's job on a cluster, as it was seen last; None without one."""
+    if not (runs / ".allocation").exists():
+        return None  # What reads it need not be loaded.
+    from gpudebug.edges import store
+
+    try:
+        note = store.Allocations(runs).note()
+    except StoreError:
+        return None  # Another user's: it says nothing of the campaign itself.
+    if note is None:
+        return None
+    if note.ended is not None:
+        return f"job {note.job} is over: {note.ended}"
+    if note.waits is None:
+        return f"job {note.job} runs, asked for at {note.since}"
+    from gpudebug.core.cluster.reasons import explained
+
+    return f"job {note.job} waits since {note.since}: {explained(note.waits).text}"

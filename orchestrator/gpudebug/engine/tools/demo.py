@@ -17,7 +17,7 @@ from gpudebug.core.campaign.decide import ActionKind
 from gpudebug.core.change import intervention as interventions
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign.files import progress_head, read_config
-from gpudebug.engine.cycle.next import next_cycle
+from gpudebug.engine.cycle.begin import next_here
 from gpudebug.engine.hypotheses.propose import propose
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.status.status import status
@@ -40,7 +40,7 @@ def demo(report: Report, tell: Tell, text_of: Callable[[NextAnswer], str]) -> De
         )
     answers = []
     while True:
-        answer = next_cycle(folder, report)
+        answer = next_here(folder, report)
         answers.append(answer)
         tell(text_of(answer))
         if answer.action in (ActionKind.STOP.value, ActionKind.PROPOSE.value, ActionKind.IMPLEMENT.value):

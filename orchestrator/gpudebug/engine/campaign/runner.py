@@ -1,0 +1,67 @@
+"""Where a campaign's runs are made: on this host, or in a cluster's allocation that this host is not in."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from gpudebug.core.cluster.jobs import BatchJob, Cluster
+from gpudebug.core.config import Config
+from gpudebug.core.errors import GpudebugError
+from gpudebug.edges import clusters, store
+from gpudebug.edges.clusters import defaults
+from gpudebug.engine.campaign.files import find, read_config
+
+CLUSTER_FILE = defaults.VARIABLE
+WORKER = "gpudebug.engine.cycle.served"
+
+
+class RunsElsewhere(GpudebugError):
+    """The runs of this campaign are made in an allocation that this process is not in."""
+
+    code = "elsewhere"
+
+
+def refuse(cluster: str, command: str, workspace: store.Workspace) -> NoReturn:
+    """Raise RunsElsewhere: `command` needs devices, and this host is in no allocation of the cluster."""
+    raise RunsElsewhere(
+        f"`{command}` needs the devices of an allocation, and this host is in none of {cluster}",
+        file=str(workspace.config),
+        next=f"run it on a node of an allocation: {command}",
+    )
+
+
+def cluster_of(workspace: store.Workspace, config: Config) -> Cluster | None:
+    """The cluster that gpudebug.yaml names; None if runs are made on this host."""
+    return clusters.cluster_of(config.runner, store.Allocations(workspace.runs).folder)
+
+
+def elsewhere(workspace: store.Workspace, config: Config) -> Cluster | None:
+    """The cluster whose allocation the runs are made in; None if this process may make them itself.
+
+    Whoever sits inside an allocation already runs in that one.
+    """
+    found = cluster_of(workspace, config)
+    return None if found is None or clusters.inside() is not None else found
+
+
+def elsewhere_of(directory: Path) -> Cluster | None:
+    """`elsewhere` of the campaign at or above `directory`; None also if it has none that can be read."""
+    try:
+        workspace = find(directory)
+        return elsewhere(workspace, read_config(workspace))
+    except GpudebugError:
+        return None  # What is wrong is for the command itself to say.
+
+
+def worker_job(workspace: store.Workspace, campaign: str) -> BatchJob:
+    """The job of a campaign's allocation: the worker, with this Python, in the campaign's folder."""
+    files = store.Allocations(workspace.runs)
+    return BatchJob(
+        name=f"gpudebug-{campaign}",
+        argv=(sys.executable, "-m", WORKER, str(workspace.root)),
+        cwd=str(workspace.root),
+        log=str(files.log),
+        env=((CLUSTER_FILE, str(files.defaults)),),
+    )

@@ -1,0 +1,323 @@
+"""The login node's side of a campaign's allocation: asked for once, given requests, followed by its files."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpudebug.core.answers.next import NextAnswer, Running, StopAnswer
+from gpudebug.core.answers.progress import RunProgress
+from gpudebug.core.cluster.jobs import ASK_S, Cluster, JobEnd, JobState, SeenJob
+from gpudebug.core.cluster.reasons import explained
+from gpudebug.core.errors import BusyError, ClusterError, GpudebugError, InterruptedRun
+from gpudebug.core.progress.sanitise import visible
+from gpudebug.edges import store
+from gpudebug.edges.host import now
+from gpudebug.engine.campaign.files import cluster_defaults, find, read_config
+from gpudebug.engine.campaign.runner import cluster_of, elsewhere_of, worker_job
+from gpudebug.engine.cycle.retold import AGAIN, AllocationLost, retold
+from gpudebug.engine.live.underway import COMMAND, Follower, RunningCommand, live, running, underway
+from gpudebug.engine.run.live_line import Live, Report
+
+POLL_S = 0.5
+_LAST_BYTES = 4096
+SPEECHLESS_S = 30.0
+"""So long the cluster may take to say what became of an allocation whose worker is gone."""
+SEALS_S = 60.0
+"""So long a worker may still seal what it ran after its job has ended."""
+
+
+@dataclass
+class Allocation:
+    """The allocation of one campaign, from where it is asked for."""
+
+    workspace: store.Workspace
+    cluster: Cluster
+    report: Report
+
+    @property
+    def files(self) -> store.Allocations:
+        return store.Allocations(self.workspace.runs)
+
+    @property
+    def detached(self) -> store.Detached:
+        return store.Detached(self.workspace.runs)
+
+    def say(self, text: str) -> None:
+        self.report(Live("", 0.0, None, None, None, None, None, text))
+
+    def ask(self, request: store.RunRequest) -> store.AllocationNote:
+        """Leave a request for the worker; an allocation is asked for if none lives.
+
+        BusyError if another caller's request waits; ClusterError with the cluster's reason if it refuses.
+        """
+        self.detached.start_log(request.id)
+        self._settle()
+        with self.files.changing():
+            note = self.looked()
+            if note is None or note.ended is not None:
+                note = self._submitted(request.session)
+            self.files.ask(request)
+        return note
+
+    def begin(self, session: str | None) -> store.AllocationNote:
+        """Ask for an allocation if none lives, with nothing to do yet."""
+        with self.files.changing():
+            note = self.looked()
+            return note if note is not None and note.ended is None else self._submitted(session)
+
+    def _settle(self) -> None:
+        """Wait for the cluster's word on a job whose worker it ended: it is over, or in the queue again."""
+        deadline = time.monotonic() + SEALS_S
+        while (note := self.look()) is not None and note.left is not None and note.ended is None:
+            if time.monotonic() > deadline:
+                self.cancel(note, note.left)
+                return
+            time.sleep(POLL_S)
+
+    def _submitted(self, session: str | None) -> store.AllocationNote:
+        campaign = read_config(self.workspace).campaign
+        self.files.put_defaults(cluster_defaults())
+        job = self.cluster.submit(worker_job(self.workspace, campaign))
+        note = store.AllocationNote(job=job, since=now(), session=session, waits="")
+        self.files.begin(note)
+        self.say(f"asked {self.cluster.title} for an allocation: job {job}")
+        return note
+
+    def look(self) -> store.AllocationNote | None:
+        """Where the allocation stands, as `looked`."""
+        with self.files.changing():
+            return self.looked()
+
+    def looked(self) -> store.AllocationNote | None:
+        """Where the allocation stands by its files and the cluster's last answer; written down if it changed.
+
+        A request that it did not begin goes with an allocation that has ended.
+        """
+        note = self.files.note()
+        if note is None or note.ended is not None:
+            return note
+        seen = self.cluster.states((note.job,))[0]
+        after = self._after(note, seen)
+        if after != note:
+            self.files.put_note(after)
+        waiting = self.files.request()
+        if after.ended is not None and waiting is not None:
+            self.files.forget_request(waiting.id)
+        return after
+
+    def _after(self, note: store.AllocationNote, seen: SeenJob) -> store.AllocationNote:
+        title, word = self.cluster.title, seen.word or str(seen.end or "")
+        if seen.state is JobState.ENDED:
+            # By itself it writes why before it ends.
+            if _failed(note, seen):
+                ended = f"the worker of job {note.job} failed: {self._last_word(note) or word}"
+                return replace(note, waits=None, ended=ended, failed=True)
+            why = note.left if note.left and not seen.infrastructure else None
+            told = f"{word} ({seen.reason})" if seen.reason else word
+            why = why or f"{title} ended job {note.job}: {told}"
+            return replace(note, waits=None, ended=why, lost=True)
+        if seen.state is JobState.WAITING and not _just_left(note):
+            return replace(note, waits=seen.reason, left=None, left_at=None)
+        # UNKNOWN is an outage: what was known before still holds.
+        return replace(note, waits=None) if seen.state is JobState.RUNNING else note
+
+    def _log(self, note: store.AllocationNote) -> Path:
+        return Path(str(self.files.log).replace("{job}", note.job))
+
+    def _last_word(self, note: store.AllocationNote) -> str:
+        """The last line of the worker's log: what its script, or Python, said before it ended."""
+        try:
+            lines = store.read_tail(self._log(note), _LAST_BYTES).decode("utf-8", "replace").splitlines()
+        except GpudebugError:
+            return ""
+        said = [line.strip() for line in lines if line.strip()]
+        return visible(said[-1]).removeprefix("gpudebug: ") if said else ""
+
+    def refuse_hopeless(self, note: store.AllocationNote) -> None:
+        """ClusterError, with what to change, if the job can never start; it is taken out of the queue."""
+        why = explained(note.waits) if note.waits else None
+        if why is None or not why.never:
+            return
+        self.cancel(note, f"it could never start: {why.text}")
+        raise ClusterError(
+            f"job {note.job} can never start: {why.text}",
+            file=str(self.workspace.config),
+            next=f"{why.next or 'correct runner.slurm'}, then run this again",
+        )
+
+    def refuse_lost(self) -> None:
+        """AllocationLost if the cluster ended the worker, and what it did with it.
+
+        Of a worker that is gone without a word the cluster is given a moment to say what became of its job.
+        """
+        deadline = time.monotonic() + SPEECHLESS_S
+        while (note := self.look()) is not None:
+            killed = self.detached.said().killed
+            if note.lost:
+                raise AllocationLost(str(note.ended), next=AGAIN)
+            if killed and note.waits is not None:
+                raise AllocationLost(self._requeued(note), next=AGAIN)
+            if not killed or note.ended is not None or time.monotonic() > deadline:
+                return
+            time.sleep(POLL_S)
+
+    def _requeued(self, note: store.AllocationNote) -> str:
+        return f"{self.cluster.title} put job {note.job} into the queue again"
+
+    def cancel(self, note: store.AllocationNote, why: str) -> None:
+        """End the job, by the wish of gpudebug or its user."""
+        with self.files.changing():
+            waiting = self.files.request()
+            if waiting is not None:
+                self.files.forget_request(waiting.id)
+            self.files.put_note(replace(self.files.note() or note, waits=None, ended=why))
+        self.cluster.cancel((note.job,))
+
+    def follow(self, request: store.RunRequest) -> NextAnswer:
+        """Until the request has its answer: that, or the error that it met.
+
+        AllocationLost if the cluster ended the allocation before. Ctrl-C ends the run in it, as on this host.
+        """
+        try:
+            return self._followed(request)
+        except KeyboardInterrupt:
+            self._interrupt(request)
+            raise InterruptedRun("interrupted", next="gpudebug next") from None
+
+    def _followed(self, request: store.RunRequest) -> NextAnswer:
+        follower: Follower | None = None
+        told: str | None = None
+        gone: float | None = None
+        while (answer := self._answer(request)) is None:
+            note = self.look()
+            lives = note is not None and note.ended is None
+            if lives and self._serves(request):
+                follower = follower or Follower(self.workspace, self._since(request))
+                self.report(live(follower.look()))
+            elif note is not None and lives and self.files.request() == request:
+                told = self._tell(note, told)
+            else:
+                gone = gone or time.monotonic()
+                self._give_up(request, note, time.monotonic() - gone)
+            time.sleep(POLL_S)
+        return answer
+
+    def _answer(self, request: store.RunRequest) -> NextAnswer | None:
+        outcome = self.detached.take_answer(lambda kept: kept.get("id") == request.id)
+        return None if outcome is None else retold(outcome)
+
+    def _serves(self, request: store.RunRequest) -> bool:
+        said = self.detached.said()
+        return said.held and said.holder.get("id") == request.id
+
+    def _since(self, request: store.RunRequest) -> str:
+        """When the request was begun: runs before that are another's."""
+        return str(self.detached.said().holder.get("since") or request.since)
+
+    def _tell(self, note: store.AllocationNote, told: str | None) -> str | None:
+        """Say why the job waits, once for each reason."""
+        self.refuse_hopeless(note)
+        if not note.waits or note.waits == told:
+            return told
+        why = explained(note.waits)
+        self.say(f"job {note.job} waits in the queue: {why.text}{f'; {why.next}' if why.next else ''}")
+        return note.waits
+
+    def _give_up(self, request: store.RunRequest, note: store.AllocationNote | None, since: float) -> None:
+        """AllocationLost once neither an answer nor the cluster's word can be expected any more."""
+        if self._serves(request) and since < SEALS_S:
+            return
+        why = note.ended if note is not None else None
+        if note is not None and why is None and note.waits is not None:
+            why = self._requeued(note)
+        # The answer is put before the lock is left; a moment passes between two files.
+        if since < 2 * POLL_S or (why is None and since < SPEECHLESS_S):
+            return
+        self.files.forget_request(request.id)
+        if note is not None and note.failed:
+            raise ClusterError(
+                str(note.ended),
+                file=str(self._log(note)),
+                next="read it, correct runner.slurm, then run this again",
+            )
+        raise AllocationLost(why or "the worker in the allocation is gone", next=AGAIN)
+
+    def _interrupt(self, request: store.RunRequest) -> None:
+        with self.files.changing():
+            if self.files.forget_request(request.id):
+                return
+        self.detached.ask_to_stop(request.id)
+        deadline = time.monotonic() + SEALS_S
+        while self._serves(request) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        self.detached.forget_request(request.id)
+        self.detached.take_answer(lambda kept: kept.get("id") == request.id)
+
+    def waiting(self, request: store.RunRequest) -> Running:
+        """`next --detach`'s answer while nothing runs yet."""
+        found = underway(self.workspace)
+        if found is None or found.id != request.id:
+            found = RunningCommand(None, COMMAND, request.session, request.since, request.id)
+        return running(self.workspace, found, RunProgress())
+
+
+def _failed(note: store.AllocationNote, seen: SeenJob) -> bool:
+    """Whether the worker, or its script before it, ended by itself and without a word in the files."""
+    by_itself = seen.end in (JobEnd.COMPLETED, JobEnd.FAILED) and not seen.reason.startswith("RaisedSignal")
+    return by_itself and note.left is None and (seen.exit_status or 0) < 128
+
+
+def allocation_of(directory: Path, report: Report) -> Allocation | None:
+    """The allocation of the campaign at or above `directory`; None if its runs are made on this host."""
+    cluster = elsewhere_of(directory)
+    return None if cluster is None else Allocation(find(directory), cluster, report)
+
+
+def stop(directory: Path, report: Report, session: str | None = None) -> StopAnswer:
+    """`gpudebug stop`: end the allocation of the campaign, as `end`."""
+    job = end(directory, session, report)
+    workspace = find(directory)
+    why = "no allocation is under way" if job is None else f"job {job} was ended"
+    return StopAnswer(campaign=read_config(workspace).campaign, job=job, why=why)
+
+
+def end(directory: Path, session: str | None, report: Report) -> str | None:
+    """End the allocation of the campaign: what runs in it is sealed first. Its job; None if there is none.
+
+    For a person, or the session that it was asked for by: BusyError otherwise.
+    """
+    workspace = find(directory)
+    cluster = cluster_of(workspace, read_config(workspace))
+    found = Allocation(workspace, cluster, report) if cluster is not None else None
+    note = found.look() if found is not None else None
+    if found is None or note is None or note.ended is not None:
+        return None
+    if session is not None and note.session != session:
+        whose = f"session {note.session}" if note.session else "a person"
+        raise BusyError(
+            f"the allocation, job {note.job}, is of {whose}, and this is session {session}",
+            next="gpudebug next works in it",
+        )
+    found.files.ask_to_end()
+    said = found.detached.said()
+    if said.held and "id" in said.holder:
+        found.detached.ask_to_stop(str(said.holder["id"]))
+    deadline = time.monotonic() + SEALS_S
+    while found.files.served().held and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    found.cancel(note, "gpudebug stop")
+    return note.job
+
+
+def _just_left(note: store.AllocationNote) -> bool:
+    """Whether the worker ended so lately that the cluster's last answer may be of before."""
+    if note.left_at is None:
+        return False
+    try:
+        left = datetime.datetime.fromisoformat(note.left_at)
+        return (datetime.datetime.now(datetime.timezone.utc) - left).total_seconds() <= ASK_S + 1
+    except (TypeError, ValueError):
+        return False

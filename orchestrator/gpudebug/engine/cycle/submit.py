@@ -1,0 +1,55 @@
+"""`gpudebug submit`: ask for the campaign's allocation ahead of a run, or print its batch script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpudebug.core.answers.next import SubmitAnswer
+from gpudebug.core.errors import ConfigError
+from gpudebug.edges import clusters
+from gpudebug.engine.campaign.files import find, read_config
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.runner import cluster_of, worker_job
+from gpudebug.engine.campaign.settings import admit
+from gpudebug.engine.cycle.allocation import Allocation
+from gpudebug.engine.run.live_line import Report
+
+
+def submit(
+    directory: Path, report: Report, session: str | None = None, *, dry_run: bool = False
+) -> SubmitAnswer:
+    """Ask for an allocation if none lives; with `dry_run` nothing is asked, written or pinned.
+
+    ConfigError without `runner:`, ClusterError with the cluster's reason if it refuses.
+    """
+    workspace = find(directory)
+    config = read_config(workspace)
+    cluster = cluster_of(workspace, config)
+    if cluster is None:
+        raise ConfigError(
+            "runs are made on this host itself: there is no runner",
+            file=str(workspace.config),
+            next="add runner: {slurm: {partition: NAME}}",
+        )
+    if dry_run:
+        script = cluster.script(worker_job(workspace, config.campaign))
+        return SubmitAnswer(
+            action="printed", campaign=config.campaign, job=None, script=script, why="nothing was submitted"
+        )
+    around = clusters.inside()
+    if around is not None:
+        why = f"this is node {around.node} of job {around.id} already: runs are made in it"
+        return SubmitAnswer(action="inside", campaign=config.campaign, job=around.id, script=None, why=why)
+    admit(load(directory, session))
+    allocation = Allocation(workspace, cluster, report)
+    before = allocation.look()
+    note = allocation.begin(session)
+    allocation.refuse_hopeless(note)
+    old = before is not None and before.job == note.job
+    return SubmitAnswer(
+        action="waiting" if note.waits is not None else "running",
+        campaign=config.campaign,
+        job=note.job,
+        script=None,
+        why=f"job {note.job} {'is there already' if old else f'was submitted to {cluster.title}'}",
+    )

@@ -1,0 +1,144 @@
+"""A campaign from the login node of a real Slurm: one allocation, and what the cluster does to it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.campaigns import make_replay_campaign, record, wait_for
+from tests.support.slurm import SlurmSystem
+
+from gpudebug.edges import store
+
+RUNNER = "runner: {slurm: {partition: main, idle: 1m}}\n"
+ENDINGS: dict[str, Callable[[SlurmSystem, str], object]] = {
+    "scancel": lambda slurm, job: slurm.run("scancel", job),
+    "requeue": lambda slurm, job: slurm.run("scontrol", "requeue", job),
+    "near its time limit": lambda slurm, job: slurm.run("scancel", "-b", "-s", "USR1", job),
+    "node down": lambda slurm, job: slurm.node_down(slurm.run("squeue", "-h", "-j", job, "-o", "%N").strip()),
+}
+
+
+class Login:
+    """A shell on the login node, in the folder of a campaign whose runs take `seconds`."""
+
+    def __init__(self, slurm: SlurmSystem, folder: Path, seconds: float) -> None:
+        recordings = folder / "recordings"
+        record(recordings, "0001-baseline-workload", util=20, rate=10)
+        for number in (1, 2, 3):
+            record(recordings, f"000{number + 1}-h{number}", util=60, rate=30)
+        self.slurm = slurm
+        self.campaign = make_replay_campaign(
+            folder / "repo", recordings, 12 / seconds, runs=1, config=RUNNER
+        ).pin()
+        self.files = store.Allocations(self.campaign.folder / "runs")
+
+    def json(self, *words: str, **env: str) -> Any:
+        return self.campaign.json(*words, env={**self.slurm.env, **env}, timeout=180)
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        return self.campaign.start(*words, "--json", env=self.slurm.env)
+
+    def job(self) -> str:
+        note = self.files.note()
+        assert note is not None
+        return note.job
+
+    def records(self) -> list[dict[str, Any]]:
+        return [dict(run.read("run.json")) for run in self.runs()]
+
+    def runs(self) -> list[store.RunFolder]:
+        """The runs that were begun: a folder without a record is one that nothing was launched in."""
+        workspace = store.Workspace(self.campaign.folder)
+        found = [workspace.run(name) for name in workspace.run_names()]
+        return [run for run in found if run.has("run.json")]
+
+    def ended_in_the_middle(self, how: str, after: float) -> int:
+        """`next`, in which the cluster ends the allocation so many seconds into a run; its exit status."""
+        before = len(self.campaign.runs())
+        command = self.start("next")
+        wait_for(lambda: len(self.campaign.runs()) > before, 90)
+        time.sleep(after)
+        ENDINGS[how](self.slurm, self.job())
+        try:
+            return command.wait(150)
+        finally:
+            for node in ("n0", "n1"):
+                self.slurm.node_up(node)
+
+
+def sound(login: Login) -> None:
+    """Nothing lost, doubled or judged by what was cut off."""
+    records = login.records()
+    assert [r for r in records if r["outcome"] not in ("COMPLETED", "INTERRUPTED")] == []
+    assert all(
+        r["reason"].startswith(("interrupted by the cluster", "by the cluster"))
+        for r in records
+        if r["outcome"] == "INTERRUPTED"
+    )
+    judged = [run for run in login.runs() if run.has("verdict.json")]
+    assert len({run.read("verdict.json")["hypothesis"] for run in judged}) == len(judged)
+    assert all(run.sealed for run in login.runs())
+    assert login.json("verify")["problems"] == []
+
+
+@pytest.mark.slow
+def test_a_campaign_that_slurm_ends_and_requeues_is_validated(slurm: SlurmSystem, tmp_path: Path) -> None:
+    login = Login(slurm, tmp_path, 3.0)
+    assert login.json("next")["action"] == "recorded_baseline"
+    login.campaign.propose("--set --lr=0.2")
+    first = login.job()
+    assert login.ended_in_the_middle("scancel", 0.5) == 0
+    # Another allocation has its own baseline first.
+    second = login.job()
+    assert second != first
+    assert login.ended_in_the_middle("requeue", 0.5) == 0
+    assert login.job() == second
+    tested = login.json("next", GPUDEBUG_SESSION="a")
+    assert (tested["action"], tested["verdict"]) == ("tested", "VALIDATED")
+    assert [r["session"] for r in login.records() if r["node"]["attempt"] == 3] == ["a"]
+    sound(login)
+    assert login.json("stop")["job"] == second
+    assert slurm.queue() == {}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("after", [0.0, 0.5, 1.5, 3.0, 5.5])
+@pytest.mark.parametrize("how", ENDINGS)
+def test_whatever_slurm_does_at_any_moment_is_void(
+    slurm: SlurmSystem, tmp_path: Path, how: str, after: float
+) -> None:
+    login = Login(slurm, tmp_path, 4.0)
+    login.json("next")
+    login.campaign.propose("--set --lr=0.2")
+    assert login.ended_in_the_middle(how, after) == 0
+    for _ in range(4):
+        if login.campaign.statuses() == ["UNTESTED"]:
+            login.json("next")
+    assert login.campaign.statuses() == ["VALIDATED"]
+    sound(login)
+    login.json("stop")
+    wait_for(lambda: slurm.queue() == {})
+
+
+@pytest.mark.heavy
+def test_a_controller_that_dies_and_comes_back_loses_nothing(slurm: SlurmSystem, tmp_path: Path) -> None:
+    login = Login(slurm, tmp_path, 12.0)
+    command = login.start("next")
+    wait_for(lambda: len(login.campaign.runs()) == 1, 90)
+    slurm.kill_controller()
+    time.sleep(4)
+    slurm.start_controller()
+    assert command.wait(120) == 0
+    (run,) = login.records()
+    assert run["outcome"] == "COMPLETED"
+    command = login.start("next", "--detach")
+    assert command.wait(60) == 5
+    os.kill(int(login.files.served().holder["pid"]), signal.SIGKILL)
+    wait_for(lambda: slurm.queue() == {}, 60)

@@ -1,0 +1,249 @@
+"""A campaign from a login node: one allocation, found by its files, whose end judges nothing."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from tests.support.batch import Batch
+from tests.support.campaigns import make_replay_campaign, record, wait_for
+
+from gpudebug.core.cluster.jobs import Cluster, JobEnd, JobState, SeenJob
+from gpudebug.edges import store
+from gpudebug.engine.cycle.allocation import Allocation
+
+A, B = {"GPUDEBUG_SESSION": "a"}, {"GPUDEBUG_SESSION": "b"}
+RUNNER = "runner: {slurm: {partition: gpu, idle: 1m}}\n"
+
+
+class LoginNode:
+    """A campaign whose runs take `seconds`, and the cluster that they are made on."""
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        recordings = folder / "recordings"
+        record(recordings, "0001-baseline-workload", util=20, rate=10)
+        record(recordings, "0002-h1", util=60, rate=30)
+        record(recordings, "0003-h1", util=60, rate=30)
+        self.cluster = Batch(folder / "cluster")
+        self.campaign = make_replay_campaign(
+            folder / "repo", recordings, 12 / seconds, runs=1, config=RUNNER
+        ).pin()
+        runs = self.campaign.folder / "runs"
+        self.files, self.detached = store.Allocations(runs), store.Detached(runs)
+
+    def env(self, more: dict[str, str]) -> dict[str, str]:
+        return {"PATH": f"{self.cluster.bin}:{os.environ['PATH']}", **more}
+
+    def json(self, *words: str, status: int = 0, **more: str) -> Any:
+        return self.campaign.json(*words, status=status, env=self.env(more), timeout=90)
+
+    def start(self, *words: str, **more: str) -> subprocess.Popen[bytes]:
+        return self.campaign.start(*words, "--json", env=self.env(more))
+
+    def records(self) -> list[dict[str, Any]]:
+        workspace = store.Workspace(self.campaign.folder)
+        runs = [workspace.run(name) for name in workspace.run_names()]
+        return [dict(run.read("run.json")) for run in runs if run.has("run.json")]
+
+    def under_way(self, runs: int = 1) -> bool:
+        """Whether the last of so many runs writes its log."""
+        names = self.campaign.runs()
+        log = self.campaign.folder / "runs" / names[-1] / "train.log" if len(names) == runs else None
+        return log is not None and log.exists() and log.stat().st_size > 0
+
+
+NOW = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+NOTE = store.AllocationNote(job="12", since="2026-11-26T06:00:00+00:00")
+LEFT = replace(NOTE, left="near its end", left_at="2026-11-26T06:00:00+00:00")
+
+
+@pytest.mark.parametrize(
+    ("note", "seen", "after"),
+    [
+        (NOTE, SeenJob("12", JobState.WAITING, reason="Priority"), replace(NOTE, waits="Priority")),
+        (replace(NOTE, waits="Priority"), SeenJob("12", JobState.RUNNING), NOTE),
+        (replace(NOTE, waits="Priority"), SeenJob("12", JobState.UNKNOWN), replace(NOTE, waits="Priority")),
+        (
+            NOTE,
+            SeenJob("12", JobState.ENDED, "NODE_FAIL", end=JobEnd.NODE_FAIL),
+            replace(NOTE, ended="Slurm ended job 12: NODE_FAIL", lost=True),
+        ),
+        # Of a job that ended by itself the worker knows why; else the cluster does.
+        (
+            LEFT,
+            SeenJob("12", JobState.ENDED, "FAILED", end=JobEnd.FAILED),
+            replace(LEFT, ended="near its end", lost=True),
+        ),
+        (
+            LEFT,
+            SeenJob("12", JobState.ENDED, "TIMEOUT", end=JobEnd.TIMEOUT),
+            replace(LEFT, ended="Slurm ended job 12: TIMEOUT", lost=True),
+        ),
+        (LEFT, SeenJob("12", JobState.WAITING, reason="BeginTime"), replace(NOTE, waits="BeginTime")),
+        # An answer of before the worker ended says nothing of after.
+        (
+            replace(LEFT, left_at=NOW),
+            SeenJob("12", JobState.WAITING, reason="Priority"),
+            replace(LEFT, left_at=NOW),
+        ),
+    ],
+)
+def test_what_the_cluster_says_is_noted(
+    tmp_path: Path, note: store.AllocationNote, seen: SeenJob, after: store.AllocationNote
+) -> None:
+    class Said:
+        title = "Slurm"
+
+        def states(self, ids: tuple[str, ...]) -> tuple[SeenJob, ...]:
+            assert ids == ("12",)
+            return (seen,)
+
+    here = Allocation(store.Workspace(tmp_path), cast(Cluster, Said()), lambda live: None)
+    here.files.make()
+    here.files.put_note(note)
+    here.files.ask(store.RunRequest("1", "2026-11-26T06:00:00+00:00", "next"))
+    assert here.look() == after == here.files.note()
+    assert (here.files.request() is None) == (after.ended is not None)
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> Iterator[LoginNode]:
+    yield from _node(tmp_path, 1.5)
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[LoginNode]:
+    yield from _node(tmp_path, 30.0)
+
+
+def _node(folder: Path, seconds: float) -> Iterator[LoginNode]:
+    node = LoginNode(folder, seconds)
+    yield node
+    node.cluster.close()
+
+
+@pytest.mark.slow
+def test_one_allocation_from_the_baseline_to_the_verdict(quick: LoginNode) -> None:
+    first = quick.json("next")
+    assert (first["action"], first["role"]) == ("recorded_baseline", "workload")
+    quick.campaign.propose("--set --lr=0.2")
+    tested = quick.json("next")
+    assert (tested["action"], tested["verdict"]) == ("tested", "VALIDATED")
+    assert quick.cluster.jobs() == ["1"]
+    assert {record["session"] for record in quick.records()} == {None}
+    assert quick.json("stop")["job"] == "1"
+    assert quick.json("status")["allocation"] == "job 1 is over: gpudebug stop"
+    assert quick.cluster.job("1")["word"] != "RUNNING"
+    assert quick.json("stop")["job"] is None
+
+
+def test_what_waits_in_the_queue_says_why_and_is_answered_later(quick: LoginNode) -> None:
+    quick.cluster.hold("Priority")
+    asked = quick.json("next", "--detach", **A)
+    assert (asked["action"], asked["run"], asked["session"]) == ("running", None, "a")
+    assert "waits for job 1 to begin" in asked["why"]
+    assert quick.json("status")["allocation"].startswith("job 1 waits since")
+    again = quick.json("next", "--detach", **A)
+    assert again["since"] == asked["since"] and quick.cluster.jobs() == ["1"]
+    assert quick.json("next", status=6, **B)["error"]["code"] == "busy"
+    quick.cluster.hold(None)
+    waited = quick.json("wait", **A)
+    assert (waited["action"], waited["role"]) == ("recorded_baseline", "workload")
+    assert {record["session"] for record in quick.records()} == {"a"}
+    assert quick.json("wait", **A)["action"] == "idle"
+
+
+def test_a_request_that_waits_is_taken_back(quick: LoginNode) -> None:
+    quick.cluster.hold("Priority")
+    quick.json("next", "--detach")
+    assert quick.json("wait", "--stop")["action"] == "idle"
+    assert quick.files.request() is None
+    waiting = quick.start("next")
+    wait_for(lambda: quick.files.request() is not None)
+    waiting.send_signal(signal.SIGINT)
+    assert waiting.wait(60) == 130
+    assert quick.files.request() is None and quick.cluster.jobs() == ["1"]
+    assert quick.json("stop")["job"] == "1"
+    assert quick.cluster.job("1")["word"] == "CANCELLED"
+
+
+def test_a_job_that_can_never_start_is_refused_with_what_to_change(quick: LoginNode) -> None:
+    quick.cluster.hold("PartitionTimeLimit")
+    error = quick.json("next", status=1)["error"]
+    assert "PartitionTimeLimit" in error["message"] and "runner.slurm.time" in error["next"]
+    assert quick.cluster.job("1")["word"] == "CANCELLED" and quick.files.request() is None
+
+
+@pytest.mark.slow
+def test_what_the_cluster_ends_is_void_and_run_again(slow: LoginNode) -> None:
+    slow.json("submit")
+    under_way = slow.start("next")
+    wait_for(slow.under_way)
+    os.kill(int(slow.cluster.job("1")["pid"]), signal.SIGTERM)
+    wait_for(lambda: slow.under_way(2), 60)
+    under_way.send_signal(signal.SIGINT)
+    assert under_way.wait(60) == 130
+    first, second = slow.records()
+    assert (first["outcome"], first["reason"]) == (
+        "INTERRUPTED",
+        "interrupted by the cluster: it ended job 1",
+    )
+    assert (first["node"]["allocation"], first["node"]["attempt"]) == ("1", 1)
+    assert (second["node"]["allocation"], second["node"]["attempt"]) == ("2", 2)
+    assert second["reason"] == "interrupted from the login node"
+
+
+@pytest.mark.slow
+def test_after_a_node_failed_the_run_is_sealed_with_the_clusters_word(slow: LoginNode) -> None:
+    slow.json("next", "--detach", **A)
+    wait_for(slow.under_way)
+    slow.cluster.end("1", "NODE_FAIL")
+    wait_for(lambda: not slow.detached.said().held)
+    error = slow.json("wait", status=1, **A)["error"]
+    assert (error["code"], "NODE_FAIL" in error["message"]) == ("allocation", True)
+    recovered = slow.json("next", **A)
+    assert (recovered["action"], recovered["run"]) == ("recovered", "0001-baseline-workload")
+    (run,) = slow.records()
+    assert (run["outcome"], run["reason"]) == ("INTERRUPTED", "by the cluster: Slurm ended job 1: NODE_FAIL")
+
+
+def test_an_allocation_is_ended_by_who_asked_for_it(quick: LoginNode) -> None:
+    quick.cluster.hold("Priority")
+    quick.json("next", "--detach", **A)
+    error = quick.json("stop", status=6, **B)["error"]
+    assert "session a" in error["message"]
+    assert quick.json("stop", **A)["job"] == "1"
+
+
+@pytest.mark.slow
+def test_inside_an_allocation_it_runs_there(quick: LoginNode) -> None:
+    node = {"SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n0", "SLURM_JOB_NODELIST": "n0"}
+    assert quick.json("next", **node)["action"] == "recorded_baseline"
+    assert quick.cluster.jobs() == []
+    assert quick.records()[0]["node"]["allocation"] == "7"
+
+
+def test_what_looks_at_the_workload_is_not_done_on_a_login_node(quick: LoginNode) -> None:
+    for words in (("sample",), ("why",), ("check",)):
+        error = quick.json(*words, status=125 if words == ("sample",) else 1)["error"]
+        assert error["code"] in ("elsewhere", "check"), words
+    assert quick.records() == []
+
+
+def test_a_worker_that_cannot_begin_is_not_tried_again(tmp_path: Path) -> None:
+    for node in _node(tmp_path, 1.5):
+        config = node.campaign.config
+        config.write_text(config.read_text().replace("idle: 1m", "idle: 1m, setup: 'false'"))
+        node.campaign.pin()
+        answer = node.json("next", status=1)["error"]
+        assert answer["code"] == "cluster"
+        assert answer["message"] == "the worker of job 1 failed: node n0 failed in runner.slurm.setup"
+        assert answer["file"].endswith("worker-1.log")
+        assert node.cluster.calls("sbatch") == 1

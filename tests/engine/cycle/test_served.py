@@ -1,0 +1,85 @@
+"""The worker in an allocation: what it may be asked for, and when it ends by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpudebug.core.cluster.jobs import InsideJob
+from gpudebug.core.errors import ClusterError, GpudebugError
+from gpudebug.edges import store
+from gpudebug.engine.cycle import served
+
+JOB = InsideJob(id="12", node="n0", nodes=("n0",))
+NOTE = store.AllocationNote(job="12", since="2026-11-26T06:00:00+00:00", waits="")
+REQUEST = store.RunRequest(id="1", since="2026-11-26T06:00:01+00:00", verb="next", session="a")
+
+
+def worker(folder: Path, idle: float = 600.0) -> served._Served:
+    files = store.Allocations(folder / "runs")
+    files.make()
+    return served._Served(store.Workspace(folder), files, JOB, idle)
+
+
+@pytest.mark.parametrize(
+    "note", [None, replace(NOTE, job="13"), replace(NOTE, ended="Slurm ended job 12: CANCELLED")]
+)
+def test_it_serves_no_campaign_that_has_another_allocation(
+    tmp_path: Path, note: store.AllocationNote | None
+) -> None:
+    made = worker(tmp_path)
+    if note is not None:
+        made.files.put_note(note)
+    assert made.serve() == 0
+    assert made.files.note() == note
+
+
+def test_it_ends_when_it_is_idle_and_says_so(tmp_path: Path) -> None:
+    made = worker(tmp_path, idle=0.0)
+    made.files.put_note(NOTE)
+    assert made.serve() == 0
+    assert made.files.note() == replace(NOTE, waits=None, ended="idle for 0 min")
+
+
+def test_a_request_keeps_an_idle_allocation(tmp_path: Path) -> None:
+    made = worker(tmp_path, idle=0.0)
+    made.files.put_note(NOTE)
+    made.files.ask(REQUEST)
+    assert made._over() is None
+    made.files.forget_request("1")
+    made.files.ask_to_end()
+    assert made._over() == "gpudebug stop"
+
+
+def test_of_what_the_cluster_ends_the_cluster_has_the_last_word(tmp_path: Path) -> None:
+    made = worker(tmp_path)
+    made.files.put_note(NOTE)
+    made.ending = "job 12 is near its end"
+    assert made.serve() == 1
+    note = made.files.note()
+    assert note is not None and note.left_at is not None
+    assert replace(note, left_at=None) == replace(NOTE, waits=None, left="job 12 is near its end")
+
+
+def test_the_request_of_a_killed_worker_is_answered_as_void(tmp_path: Path) -> None:
+    detached = store.Detached(tmp_path / "runs")
+    detached.start_log("1")
+    detached.lock.write_text('{"id": "1", "session": "a", "allocation": "12"}')
+    served._disown(store.Workspace(tmp_path), replace(JOB, restarts=1))
+    answer = detached.take_answer(lambda kept: kept["id"] == "1")
+    assert answer is not None and answer["void"] == "job 12 was put into the queue again"
+    assert not detached.said().killed
+
+
+def test_an_unknown_verb_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(GpudebugError, match="'shell'"):
+        served.asked(tmp_path, replace(REQUEST, verb="shell"), lambda live: None)
+
+
+def test_outside_of_an_allocation_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+    (tmp_path / "gpudebug.yaml").write_text("campaign: test\n")
+    with pytest.raises(ClusterError, match="no allocation"):
+        served.main(str(tmp_path))
