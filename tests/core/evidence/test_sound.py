@@ -112,3 +112,19 @@ def test_every_key_of_evidence_is_looked_at() -> None:
 @pytest.mark.parametrize("key", ["failure", "probe", "steps", "run"])
 def test_evidence_with_another_type_is_none(key: str) -> None:
     assert not sound.evidence({key: [[]]})
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"loss": {"points": "41"}},
+        {"stacks": {"training": []}},
+        {"stacks": {"training": {"seconds": "3"}}},
+        {"stacks": {"training": {"seconds": 3, "stacks": {}}}},
+        {"stacks": {"training": {"seconds": 3, "stacks": [["data", [], 1, 2.0]]}}},
+        {"stacks": {"training": {"seconds": 3, "stacks": [["data", [], 1, 2.0, None]]}}},
+    ],
+)
+def test_what_is_added_up_is_looked_at(found: dict[str, Any]) -> None:
+    assert sound.evidence({"loss": {"points": 41}, "stacks": {"training": {"seconds": 3, "stacks": []}}})
+    assert not sound.evidence(found)

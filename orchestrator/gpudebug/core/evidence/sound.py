@@ -11,6 +11,8 @@ from gpudebug.core.words import VERDICTS
 _RUN = re.compile(r"[0-9]{4,9}-[A-Za-z]")
 _DEEPEST = 40
 _LARGEST = 1e18
+_STACK = 5
+"""Phase, frames, line, seconds, seconds on a CPU."""
 _STATUSES = tuple(status.value for status in VERDICTS)
 _NEEDED = {"before", "after", "delta"}
 _RUN_TEXTS = (
@@ -141,7 +143,26 @@ def evidence(data: Any) -> bool:
         and _rows(data.get("learning", []), "metric", "name", "source")
         and _texts(data.get("learning_notes", []))
         and _rows(data.get("ranks", []))
+        and _number((data.get("loss") or {}).get("points"))
+        and _watched((data.get("stacks") or {}).get("training"))
     )
+
+
+def _watched(value: Any) -> bool:
+    """Whether these are a thread's stacks, as far as they are added up; None is."""
+    if value is None:
+        return True
+    if not isinstance(value, dict) or not _number(value.get("seconds")):
+        return False
+    rows = value.get("stacks", [])
+    return isinstance(rows, list) and all(
+        isinstance(row, list) and len(row) == _STACK and isinstance(row[0], str) and _both(row[3:])
+        for row in rows
+    )
+
+
+def _both(values: list[Any]) -> bool:
+    return all(value is not None and _number(value) for value in values)
 
 
 def _number(value: Any) -> bool:

@@ -31,12 +31,12 @@ from gpudebug.core.answers.work import WorkFigure
 from gpudebug.core.campaign import decide
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.campaign.order import NO_DIAGNOSIS, HypothesisOrder, ordered
-from gpudebug.core.inside.stacks.own_work import counted_as_busy
 from gpudebug.core.progress import claims
 from gpudebug.core.progress.entries import LEFT_OUT
 from gpudebug.core.statistics import learning_units, numbers
 from gpudebug.core.statistics.across import across
 from gpudebug.core.statistics.metrics import GPU_UTIL
+from gpudebug.core.statistics.own_work import counted_as_busy
 from gpudebug.core.statistics.work_units import pick, recorded
 from gpudebug.core.words import VERDICTS, Status, Trend
 from gpudebug.engine.campaign.campaign import CampaignBaseline, Loaded

@@ -12,12 +12,12 @@ from gpudebug.core.answers.work import WorkFigure
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.errors import GitError
 from gpudebug.core.evidence.together import mean_hides
-from gpudebug.core.inside.stacks.own_work import counted_as_busy
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics import intervals, numbers
 from gpudebug.core.statistics.across import across
 from gpudebug.core.statistics.learning_units import judged_by
 from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.statistics.own_work import counted_as_busy
 from gpudebug.core.verdict import learning
 from gpudebug.core.verdict.gates import mean, rates_of
 from gpudebug.core.verdict.gates.also import missing_in

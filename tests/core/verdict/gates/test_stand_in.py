@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.core.inside.stacks.test_own_work import watched
+from tests.core.statistics.test_own_work import watched
 from tests.support.trials import criteria, gate
 
 from gpudebug.core.records import Conditions, Evidence, Verdict

@@ -5,7 +5,7 @@ A change that moves this work away, or does less of it, gets more done at a lowe
 
 from __future__ import annotations
 
-from gpudebug.core.inside.stacks.own_work import LARGE, counted_as_busy
+from gpudebug.core.statistics.own_work import LARGE, counted_as_busy
 from gpudebug.core.statistics.work_units import rate_for
 from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.verdict.gates.figures import throughput_result

@@ -6,8 +6,8 @@ import pytest
 from tests.support.diagnoses import stacks
 from tests.support.trials import run
 
-from gpudebug.core.inside.stacks.own_work import counted_as_busy, own_work
 from gpudebug.core.records import DeviceEvidence, Evidence, Stacks, StacksEvidence
+from gpudebug.core.statistics.own_work import counted_as_busy, own_work
 
 CPU = (DeviceEvidence(index=0, uuid="CPU", name="x"),)
 MODEL = [("forward", "job/t.py:main", 3, 1.0, 1.0), ("backward", "job/t.py:main", 4, 1.0, 1.0)]
