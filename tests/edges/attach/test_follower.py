@@ -157,7 +157,7 @@ def test_an_interrupt_ends_it_with_stacks_processes_and_the_growth_of_the_log(tm
         text = told(tmp_path / "records")
         stacks, seen = read_stacks(text), read_attached(text)
         assert stacks is not None and seen is not None and seen.main is not None
-        assert {line.pid for line in stacks.lines} == {job.pid}
+        assert {line.process.pid for line in stacks.lines} == {job.pid}
         assert any("time.sleep(0.03)" in line.code.values() for line in stacks.lines)
         assert (seen.main.pid, seen.main.why, seen.ended) == (job.pid, None, False)
         assert seen.main.looks > 0

@@ -45,7 +45,8 @@ def test_a_clock_is_measured_against_the_file_system(tmp_path: Path) -> None:
     os.utime(fd, (0, 0))
     _, within, stamp = clock(fd)
     assert 0 <= within < 60
-    assert stamp == os.fstat(fd).st_mtime > 0
+    # The best of several touches, of which the file has the last.
+    assert 0 < stamp <= os.fstat(fd).st_mtime
     os.close(fd)
 
 

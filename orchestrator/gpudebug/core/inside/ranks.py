@@ -95,7 +95,7 @@ def _late(
     unknown: list[dict[str, float]] = [{} for _ in bounds]
     spans, steps = [], []
     for one, within in bounds:
-        if one.aside or one.wall_s is None or within is None:
+        if one.aside or one.moved_s or one.wall_s is None or within is None:
             return unknown
         spans.append((one.wall_s + within[0], one.wall_s + within[1]))
         span = ProcessSpan(one, *within)
@@ -117,12 +117,21 @@ def _common(
         span
         for one, within in bounds
         if within is not None and not one.aside
-        if (span := watched_span(watched, one.key, within, FEW_SAMPLES))
+        if (span := _watched(one, within, watched))
     ]
     if not known:
         return None
     start_s, end_s = max(start for start, _ in known), min(end for _, end in known)
     return start_s, max(start_s, end_s)
+
+
+def _watched(
+    one: TrainingProcess, within: tuple[float, float], watched: StacksRecord
+) -> tuple[float, float] | None:
+    """When it was watched, by the first one's clock; its stacks have the times of its own."""
+    start_s, end_s = within[0] + one.moved_s, within[1] + one.moved_s
+    span = watched_span(watched, one.key, (start_s, end_s), FEW_SAMPLES)
+    return None if span is None else (span[0] - one.moved_s, span[1] - one.moved_s)
 
 
 def _stacks(

@@ -25,7 +25,6 @@ PATCH = "change.patch"
 GROWING = frozenset({LOG, launcher.PROBE})
 _SECTIONS = re.compile(r"sections(\.rank[0-9]{1,6})?\.json")
 _MOST_SECTIONS = 64
-_MOST_NODES = 256
 _LONGEST_SECTIONS = 16 << 20
 _LONGEST_TRACE = 4 << 30
 _EMPTIED = " (does the program empty its output, as `> /dev/stderr` does? write `>&2` or `>>`)"
@@ -128,12 +127,10 @@ def tidy(files: Files, altered: Mapping[str, str]) -> None:
 
 def _join_nodes(folder: Path) -> None:
     """Add to the run's record what the processes of other nodes wrote into files of their own."""
-    names = [name for name in jobfiles.names_in(folder, store.RECORDS) if nodes.NODE_FILE.fullmatch(name)]
     others = {
-        match[1]: data.decode("utf-8", "replace")
-        for name in names[:_MOST_NODES]
-        if (match := nodes.NODE_FILE.fullmatch(name))
-        and (data := jobfiles.read_of(folder, name, LONGEST_RECORD // 2)) is not None
+        node: data.decode("utf-8", "replace")
+        for node, name in nodes.records_of(jobfiles.names_in(folder, store.RECORDS)).items()
+        if (data := jobfiles.read_of(folder, name, LONGEST_RECORD // 2)) is not None
     }
     if others:
         path = folder / launcher.PROBE

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from gpudebug.core.inside.probe.processes import read_line
+from gpudebug.core.inside.probe.processes import finite, read_line
 
 NODE_FILE = re.compile(r"probe\.([A-Za-z0-9_.-]{1,64})\.jsonl", re.ASCII)
 MOST_NODES = 16
@@ -26,6 +26,12 @@ class _Touch(NamedTuple):
     at: float
     within: float
     stamp: float
+
+
+def records_of(names: Iterable[str]) -> dict[str, str]:
+    """The records of other nodes among a folder's files, by node: at most `MOST_NODES`, n2 before n10."""
+    found = {match[1]: name for name in names if (match := NODE_FILE.fullmatch(name))}
+    return {node: found[node] for node in sorted(found, key=_natural)[:MOST_NODES]}
 
 
 def joined(first: str, others: Mapping[str, str]) -> str:
@@ -64,8 +70,9 @@ def _touch(text: str) -> _Touch | None:
     found = []
     for line in _lines(text):
         clock = line.get("clock") if line["kind"] == "start" else None
-        if isinstance(clock, list) and len(clock) == 3 and all(isinstance(x, (int, float)) for x in clock):
-            found.append(_Touch(*map(float, clock)))
+        known = [x for x in map(finite, clock) if x is not None] if isinstance(clock, list) else []
+        if len(known) == len(_Touch._fields):
+            found.append(_Touch(*known))
     return min(found, key=lambda touch: touch.within, default=None)
 
 

@@ -112,13 +112,13 @@ class TrainingProcess:
             self.off = _why(line)
 
     def _called(self, line: Mapping[str, Any]) -> None:
-        moment, now = _number(line.get("t")), _number(line.get("now"))
+        moment, now = finite(line.get("t")), finite(line.get("now"))
         if moment is not None and now is not None and len(self.calls) < MOST_CALLS:
             self.calls.update(calls(line))
             self.wall_s = now / 1e6 - (moment - self.t0)
 
     def _beat(self, line: Mapping[str, Any], *, last: bool) -> None:
-        moment, steps = _number(line.get("t")), _count(line.get("steps"))
+        moment, steps = finite(line.get("t")), _count(line.get("steps"))
         if moment is None or steps is None or steps < self.steps:
             return
         t = moment - self.t0
@@ -240,10 +240,10 @@ def key_of(line: Mapping[str, Any]) -> ProcessKey:
 
 def _started(line: Mapping[str, Any], boot: str | None) -> TrainingProcess | None:
     """The process; `boot` is that of the run's first one, whose clock is the launch's."""
-    t, t0 = _number(line.get("t")), _number(line.get("t0"))
+    t, t0 = finite(line.get("t")), finite(line.get("t0"))
     own = _word(line.get("boot"))
     aside = boot is not None and own is not None and own != boot
-    offset, moved = _number(line.get("offset")), 0.0
+    offset, moved = finite(line.get("offset")), 0.0
     if aside and offset is not None and t0 is not None:
         aside, moved, t0 = False, offset, t0 + offset
     elif aside:
@@ -280,14 +280,14 @@ def _word(value: object) -> str | None:
 
 
 def _positive(value: object) -> float | None:
-    number = _number(value)
+    number = finite(value)
     return number if number is not None and number >= 0 else None
 
 
 def _counters(value: object) -> dict[str, float]:
     if not isinstance(value, dict):
         return {}
-    known = ((name, _number(number)) for name, number in value.items())
+    known = ((name, finite(number)) for name, number in value.items())
     return {name: number for name, number in known if number is not None and number >= 0}
 
 
@@ -307,7 +307,7 @@ def _site(entry: object) -> ReadSite | None:
     if not isinstance(entry, list) or len(entry) != 6:
         return None
     file, line, kind, device, count, seconds = entry
-    number, times, took = _count(line), _count(count), _number(seconds)
+    number, times, took = _count(line), _count(count), finite(seconds)
     if not all(isinstance(text, str) for text in (file, kind, device)) or times is None or took is None:
         return None
     place = file[-_LONGEST_TEXT:] if not number else f"{file[-_LONGEST_TEXT:]}:{number}"
@@ -316,7 +316,7 @@ def _site(entry: object) -> ReadSite | None:
     )
 
 
-def _number(value: object) -> float | None:
+def finite(value: object) -> float | None:
     """A finite number that a float holds exactly enough."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
