@@ -53,7 +53,7 @@ def test_budgets_are_one_figure_in_every_answer(counted: Campaign) -> None:
     assert (budget["hypotheses_used"], budget["hypotheses"]) == (1, 1)
     stop = counted.json("next", status=4)
     assert stop["why"].startswith("exhausted: 1 hypothesis tested, the budget is 1")
-    assert "0 of 1 hypotheses" in counted.run("status").expect(0).out
+    assert "0 of 1 hypothesis" in counted.run("status").expect(0).out
     counted.run("report", "-o", "report.html").expect(0)
     page = (counted.folder / "report.html").read_text()
     assert re.search(r'"hypotheses_used": ?1\b', page)

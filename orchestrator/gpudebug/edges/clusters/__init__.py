@@ -35,6 +35,9 @@ def inside(environ: Mapping[str, str] | None = None) -> InsideJob | None:
 
     `salloc` may leave its shell on the login node: the variables are set there, and it is not inside.
     """
+    around = os.environ if environ is None else environ
+    if "SLURM_JOB_ID" not in around:
+        return None  # On most hosts; what reads more need not be loaded.
     from gpudebug.edges.clusters.slurm import inside_slurm
 
-    return inside_slurm(os.environ if environ is None else environ)
+    return inside_slurm(around)

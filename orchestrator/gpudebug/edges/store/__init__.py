@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         run_number,
         slug,
     )
-    from gpudebug.edges.store.foreign import Lives
+    from gpudebug.edges.store.foreign import Lives, noted_jobs
     from gpudebug.edges.store.hostlocks import device_locks
     from gpudebug.edges.store.kept import get_order, get_pages, put_order, put_pages
     from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
@@ -99,6 +99,7 @@ __all__ = [
     "locked",
     "make_folder",
     "new_id",
+    "noted_jobs",
     "os_error",
     "place_new",
     "put_file",
@@ -124,7 +125,7 @@ _HOMES = {
     "corelocks": "core_locks sharing",
     "detached": "Detached new_id said",
     "folders": "JOB LEASES RECORDS OtherFormat RunFolder Scrub Workspace place_new run_number slug",
-    "foreign": "Lives",
+    "foreign": "Lives noted_jobs",
     "hostlocks": "device_locks",
     "kept": "get_order get_pages put_order put_pages",
     "leases": "LEASE_S Lease Moment",

@@ -26,6 +26,7 @@ from gpudebug.edges.store.files import (
     saying,
     start_file,
 )
+from gpudebug.edges.store.foreign import Lives, noted_jobs, unknown_job
 from gpudebug.edges.store.locks import RunClaim, locked
 
 
@@ -36,7 +37,7 @@ class AllocationNote:
     `waits` is why it waits, as the cluster said last, None once it runs; `ended` why it is over, `lost` if
     that was nothing that gpudebug does: what ran in it then is void. `failed` if its worker ended by itself,
     without a reason of gpudebug's. `left` says why its worker ended, and `left_at` when, before the cluster
-    says what becomes of the job.
+    says what becomes of the job. `wanted` if gpudebug's user ended it: nobody asks for another one by itself.
     """
 
     job: str
@@ -48,6 +49,7 @@ class AllocationNote:
     ended: str | None = None
     lost: bool = False
     failed: bool = False
+    wanted: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,14 +152,14 @@ class Allocations:
     def asked_to_end(self) -> bool:
         return os.path.lexists(self._end)
 
-    def take(self, holder: Mapping[str, object]) -> RunClaim:
-        """The lock of the worker. BusyError if there is one already."""
+    def take(self, holder: Mapping[str, object], lives: Lives = unknown_job) -> RunClaim:
+        """The lock of the worker. BusyError if there is one already; `lives` as of RunClaim."""
         self.make()
-        return RunClaim(self.worker, dict(holder))
+        return RunClaim(self.worker, dict(holder), lives)
 
     def served(self) -> HolderNote:
         """Who holds the lock of the worker."""
-        return said(self.worker)
+        return said(self.worker, noted_jobs(self.folder.parent))
 
 
 def _read(path: Path, kind: type[_Note]) -> _Note | None:

@@ -21,6 +21,7 @@ from gpudebug.edges.store.files import (
     start_file,
     write_beside,
 )
+from gpudebug.edges.store.foreign import Lives, noted_jobs, unknown_job
 from gpudebug.edges.store.locks import RunClaim, held_by, locked
 
 KEPT_LOGS = 10
@@ -42,9 +43,9 @@ class HolderNote:
         return bool(self.holder) and not self.held
 
 
-def said(lock: Path) -> HolderNote:
+def said(lock: Path, lives: Lives = unknown_job) -> HolderNote:
     """Who holds a claim, as it says itself; or who held it when it was killed. Reads only."""
-    holder = held_by(lock)
+    holder = held_by(lock, lives)
     if holder is not None:
         return HolderNote(holder, True)
     if not os.path.lexists(lock):
@@ -91,17 +92,20 @@ class Detached:
             remove_file(old)
         return self.log(id)
 
-    def take(self, holder: Mapping[str, object]) -> RunClaim:
-        """The lock for the background process itself. BusyError if there is one already."""
-        return RunClaim(self.lock, dict(holder))
+    def take(self, holder: Mapping[str, object], lives: Lives = unknown_job) -> RunClaim:
+        """The lock for the background process itself. BusyError if there is one; `lives` as of RunClaim."""
+        return RunClaim(self.lock, dict(holder), lives)
 
     def said(self) -> HolderNote:
-        return said(self.lock)
+        return said(self.lock, noted_jobs(self.folder.parent))
 
     def forget_killed(self) -> None:
         """Empty the lock of a process that was killed; nothing if one lives."""
         if self.said().killed:
-            with contextlib.suppress(BusyError), RunClaim(self.lock, {}):  # Busy: a new one has begun.
+            with (
+                contextlib.suppress(BusyError),
+                self.take({}, noted_jobs(self.folder.parent)),
+            ):  # Busy: a new one has begun.
                 pass
 
     def put_answer(self, answer: Mapping[str, Any]) -> None:

@@ -138,7 +138,7 @@ def get_json(path: Path) -> Any:
         return {}
     try:
         return json.loads(read_file(path).decode("utf-8", "surrogateescape"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
 
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpudebug.edges.store.files import get_json
+
 BEAT_S = 20.0
 FRESH_S = 120.0
 """Six beats: an NFS client may know the time of 60 s ago (`acregmax`, nfs(5)), and clocks differ."""
@@ -53,6 +55,20 @@ def lock_place() -> LockPlace:
 def unknown_job(job: str) -> bool | None:
     """Where no cluster can be asked."""
     return None
+
+
+def noted_jobs(runs: Path) -> Lives:
+    """What the campaign's own files in `runs` say: a job is over if they say so or name another one, or if
+    its worker left."""
+
+    def lives(job: str) -> bool | None:
+        note = get_json(runs / ".allocation" / "job.json")
+        if not isinstance(note, dict) or not isinstance(note.get("job"), str):
+            return None
+        over = note["job"] != job or note.get("ended") is not None or note.get("left") is not None
+        return False if over else None
+
+    return lives
 
 
 def held_elsewhere(

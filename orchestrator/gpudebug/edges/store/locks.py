@@ -200,11 +200,12 @@ def _named(holder: Mapping[str, object]) -> str:
     )
 
 
-def held_by(path: Path) -> dict[str, Any] | None:
+def held_by(path: Path, lives: Lives = unknown_job) -> dict[str, Any] | None:
     """Return the record of the claim's holder; None if it has none. Reads only.
 
     Empty if a gpudebug that is gone left something that is still ending, or one is just taking the claim. A
-    holder on another host, whose flock this one may not see, is believed for as long as it renews the lock.
+    holder on another host, whose flock this one may not see, is believed for as long as it renews the lock,
+    unless `lives` says that its job is over.
     """
     here = claimed(path)
     if here and not claimed(_own(path)):
@@ -217,7 +218,7 @@ def held_by(path: Path) -> dict[str, Any] | None:
         raise os_error(e, path, "cannot read") from None
     try:
         record = read_text(fd)
-        if not here and not _elsewhere(fd, record, None, unknown_job):
+        if not here and not _elsewhere(fd, record, None, lives):
             return None
         return {key: value for key, value in record.items() if key != PLACE}
     finally:

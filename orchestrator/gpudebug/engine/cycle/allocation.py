@@ -55,8 +55,9 @@ class Allocation:
         """
         self.detached.start_log(request.id)
         self._settle()
+        seen = self._seen()
         with self.files.changing():
-            note = self.looked()
+            note = self._entered(seen)
             if note is None or note.ended is not None:
                 note = self._submitted(request.session)
             self.files.ask(request)
@@ -64,8 +65,9 @@ class Allocation:
 
     def begin(self, session: str | None) -> store.AllocationNote:
         """Ask for an allocation if none lives, with nothing to do yet."""
+        seen = self._seen()
         with self.files.changing():
-            note = self.looked()
+            note = self._entered(seen)
             return note if note is not None and note.ended is None else self._submitted(session)
 
     def _settle(self) -> None:
@@ -87,19 +89,26 @@ class Allocation:
         return note
 
     def look(self) -> store.AllocationNote | None:
-        """Where the allocation stands, as `looked`."""
-        with self.files.changing():
-            return self.looked()
-
-    def looked(self) -> store.AllocationNote | None:
         """Where the allocation stands by its files and the cluster's last answer; written down if it changed.
 
         A request that it did not begin goes with an allocation that has ended.
         """
+        seen = self._seen()
+        with self.files.changing():
+            return self._entered(seen)
+
+    def _seen(self) -> SeenJob | None:
+        """What the cluster says of the job; without the lock of the files, for it may take long to answer."""
         note = self.files.note()
         if note is None or note.ended is not None:
+            return None
+        return self.cluster.states((note.job,))[0]
+
+    def _entered(self, seen: SeenJob | None) -> store.AllocationNote | None:
+        """What was seen, entered into what the files say now."""
+        note = self.files.note()
+        if note is None or note.ended is not None or seen is None or seen.id != note.job:
             return note
-        seen = self.cluster.states((note.job,))[0]
         after = self._after(note, seen)
         if after != note:
             self.files.put_note(after)
@@ -156,6 +165,8 @@ class Allocation:
         deadline = time.monotonic() + SPEECHLESS_S
         while (note := self.look()) is not None:
             killed = self.detached.said().killed
+            if note.failed:
+                raise self._worker_failed(note)
             if note.lost:
                 raise AllocationLost(str(note.ended), next=AGAIN)
             if killed and note.waits is not None:
@@ -164,16 +175,25 @@ class Allocation:
                 return
             time.sleep(POLL_S)
 
+    def _worker_failed(self, note: store.AllocationNote) -> ClusterError:
+        return ClusterError(
+            str(note.ended),
+            file=str(self._log(note)),
+            next="read it, correct runner.slurm, then run this again",
+        )
+
     def _requeued(self, note: store.AllocationNote) -> str:
         return f"{self.cluster.title} put job {note.job} into the queue again"
 
     def cancel(self, note: store.AllocationNote, why: str) -> None:
         """End the job, by the wish of gpudebug or its user."""
         with self.files.changing():
-            waiting = self.files.request()
-            if waiting is not None:
-                self.files.forget_request(waiting.id)
-            self.files.put_note(replace(self.files.note() or note, waits=None, ended=why))
+            now_there = self.files.note()
+            if now_there is None or now_there.job == note.job:
+                waiting = self.files.request()
+                if waiting is not None:
+                    self.files.forget_request(waiting.id)
+                self.files.put_note(replace(now_there or note, waits=None, ended=why, wanted=True))
         self.cluster.cancel((note.job,))
 
     def follow(self, request: store.RunRequest) -> NextAnswer:
@@ -238,11 +258,9 @@ class Allocation:
             return
         self.files.forget_request(request.id)
         if note is not None and note.failed:
-            raise ClusterError(
-                str(note.ended),
-                file=str(self._log(note)),
-                next="read it, correct runner.slurm, then run this again",
-            )
+            raise self._worker_failed(note)
+        if note is not None and note.wanted:
+            raise InterruptedRun(f"job {note.job} is over: {note.ended}", next="gpudebug next")
         raise AllocationLost(why or "the worker in the allocation is gone", next=AGAIN)
 
     def _interrupt(self, request: store.RunRequest) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpudebug.core.answers.next import NextAnswer, SessionDone
 from gpudebug.core.campaign.decide import ActionKind
+from gpudebug.core.errors import ClusterError
 from gpudebug.core.inside.torch_profile import parse_torch_profile
 from gpudebug.edges import store
 from gpudebug.edges.host import now
@@ -41,7 +42,10 @@ def next_here(
     request = _request("next", session)
     answer = _made(lambda: next_cycle(directory, report, session), there, request, detach=detach)
     if answer.action == ActionKind.STOP.value and not isinstance(answer, SessionDone):
-        end(directory, None, report)
+        try:
+            end(directory, None, report)
+        except ClusterError as e:
+            there.say(f"the allocation could not be ended: {e.message}; {e.next}")
     return answer
 
 

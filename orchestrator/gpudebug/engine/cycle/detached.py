@@ -185,8 +185,8 @@ def _follow(
     while (holder := underway(workspace)) is not None and _same(holder, found):
         if until is not None and time.monotonic() >= until:
             return False
-        if there is not None:
-            there.look()
+        if there is not None and (note := there.look()) is not None and note.ended is None:
+            there.refuse_hopeless(note)
         report(live(follower.look()))
         time.sleep(_POLL_S if until is None else max(0.0, min(_POLL_S, until - time.monotonic())))
     return True
@@ -295,8 +295,11 @@ def stop(directory: Path, session: str | None = None, patience: float = STOPPED_
             next="gpudebug wait",
         )
     files = store.Detached(workspace.runs)
-    if store.Allocations(workspace.runs).forget_request(found.id):
-        return True
+    there = store.Allocations(workspace.runs)
+    if there.request() is not None:
+        with there.changing():
+            if there.forget_request(found.id):
+                return True
     files.ask_to_stop(found.id)
     if not _wait_for_end(workspace, found, time.monotonic() + patience):
         raise BusyError(

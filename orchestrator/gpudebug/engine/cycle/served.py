@@ -11,17 +11,18 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
 from gpudebug.core.answers.next import NextAnswer
 from gpudebug.core.cluster.jobs import InsideJob
-from gpudebug.core.errors import ClusterError, GpudebugError
+from gpudebug.core.errors import BusyError, ClusterError, GpudebugError
 from gpudebug.core.progress.sanitise import visible
 from gpudebug.edges import clusters, launcher, store
 from gpudebug.edges.host import now
+from gpudebug.engine.campaign.allocations import living_jobs
 from gpudebug.engine.campaign.files import find, read_config
 from gpudebug.engine.campaign.session import NAMES, VARIABLE
 from gpudebug.engine.cycle.worker import Outcome, defect, failed, outcome_of, stoppable
@@ -48,7 +49,7 @@ def main(root: str) -> int:
         return 0
     command = f"the worker of job {job.id}"
     holder = {"pid": os.getpid(), "command": command, "since": now(), "allocation": job.allocation}
-    with files.take(holder):
+    with files.take(holder, living_jobs(workspace)):
         _disown(workspace, job)
         runner = read_config(workspace).runner
         return _Served(workspace, files, job, runner.idle if runner is not None else 0.0).serve()
@@ -87,6 +88,7 @@ class _Served:
 
     def serve(self) -> int:
         """Requests, until there is a reason to end. The last one that a signal cut off is void."""
+        why = None
         with self._heeding():
             while (why := self._over()) is None:
                 request = self.files.request()
@@ -152,22 +154,41 @@ class _Served:
         detached = store.Detached(self.workspace.runs)
         holder = {"session": request.session, "id": request.id, "since": now()}
         command = {"pid": os.getpid(), "command": COMMAND, "allocation": self.job.allocation, **holder}
+        try:
+            lock = detached.take(command, living_jobs(self.workspace))
+        except BusyError as e:
+            if self._begun(request):
+                detached.put_answer({**failed(e), **holder, "ended": now()})
+            return
+        with lock:
+            if self._begun(request):
+                self._answered(request, detached, holder)
+
+    def _begun(self, request: store.RunRequest) -> bool:
+        """Take the request up; False if its caller took it back since it was read."""
+        with self.files.changing():
+            return self.files.forget_request(request.id)
+
+    def _answered(
+        self, request: store.RunRequest, detached: store.Detached, holder: Mapping[str, object]
+    ) -> None:
         with (
-            detached.take(command),
             stoppable(detached, request.id),
             launcher.naming_interrupts(lambda: self._origin(request)),
             _as(request.session),
         ):
-            self.files.forget_request(request.id)
             outcome = failed(defect(str(detached.log(request.id))))
             try:
                 outcome = self._outcome(request, detached.log(request.id))
             finally:
-                if _interrupted(outcome) and not self._stopped(request):
+                cut_off = _interrupted(outcome) and not self._stopped(request)
+                if cut_off:
                     self.ending = self.ending or f"the cluster ended job {self.job.id}"
-                    self._leaves(self.ending)
                     outcome = {**outcome, "void": self.ending}
+                # First: little time may be left, and who leaves is not waited for.
                 detached.put_answer({**outcome, **holder, "ended": now()})
+                if cut_off:
+                    self._leaves(str(self.ending))
 
     def _stopped(self, request: store.RunRequest) -> bool:
         """Whether a caller asked for the end of what runs."""

@@ -61,7 +61,7 @@ def underway(workspace: store.Workspace) -> RunningCommand | None:
     # First: it is taken away only once the lock is held.
     waiting = _requested(workspace)
     for lock in (store.Detached(workspace.runs).lock, workspace.claim_path):
-        found = store.said(lock)
+        found = store.said(lock, store.noted_jobs(workspace.runs))
         if found.held:
             return _underway(found.holder)
     return waiting

@@ -44,6 +44,8 @@ def allocation(runs: Path) -> str | None:
         return None
     if note.ended is not None:
         return f"job {note.job} is over: {note.ended}"
+    if note.left is not None:
+        return f"job {note.job}: its worker left: {note.left}"
     if note.waits is None:
         return f"job {note.job} runs, asked for at {note.since}"
     from gpudebug.core.cluster.reasons import explained
