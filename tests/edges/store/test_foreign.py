@@ -138,3 +138,36 @@ def test_a_holder_renews_its_lock_until_it_stops(tmp_path: Path) -> None:
     time.sleep(0.05)
     assert path.stat().st_mtime == 0
     os.close(fd)
+
+
+@pytest.mark.parametrize(
+    ("note", "known"),
+    [
+        ({}, None),
+        ({"job": 412}, None),
+        ({"job": "412"}, None),
+        ({"job": "412", "ended": "gpudebug stop"}, False),
+        ({"job": "412", "left": "near its end"}, False),
+        pytest.param({"job": "413"}, False, id="another allocation"),
+    ],
+)
+def test_what_the_campaigns_own_files_say_of_a_job(
+    tmp_path: Path, note: dict[str, object], known: bool | None
+) -> None:
+    store.Allocations(tmp_path).make()
+    store.put_json(tmp_path / ".allocation" / "job.json", note)
+    assert store.noted_jobs(tmp_path)("412") is known
+
+
+def test_a_holder_whose_job_is_over_holds_nothing(tmp_path: Path) -> None:
+    path = tmp_path / ".claim"
+    left(path, 0.0, allocation="412")
+    assert store.held_by(path) is not None
+    assert store.held_by(path, answers(False)) is None
+
+
+def test_a_note_that_nests_without_end_is_none(tmp_path: Path) -> None:
+    store.Allocations(tmp_path).make()
+    (tmp_path / ".allocation" / "job.json").write_text("[" * 200_000)
+    assert store.Allocations(tmp_path).note() is None
+    assert store.noted_jobs(tmp_path)("412") is None

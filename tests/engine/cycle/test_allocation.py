@@ -186,6 +186,23 @@ def test_a_job_that_can_never_start_is_refused_with_what_to_change(quick: LoginN
     assert quick.cluster.job("1")["word"] == "CANCELLED" and quick.files.request() is None
 
 
+def test_a_job_that_can_never_start_ends_the_waiting_for_it(quick: LoginNode) -> None:
+    quick.cluster.hold("PartitionTimeLimit")
+    quick.json("next", "--detach", status=0)
+    error = quick.json("wait", status=1)["error"]
+    assert "PartitionTimeLimit" in error["message"] and "runner.slurm.time" in error["next"]
+    assert quick.cluster.job("1")["word"] == "CANCELLED"
+
+
+def test_what_its_user_ended_is_not_asked_for_again(quick: LoginNode) -> None:
+    quick.cluster.hold("Priority")
+    waiting = quick.start("next")
+    wait_for(lambda: quick.files.request() is not None)
+    assert quick.json("stop")["job"] == "1"
+    assert waiting.wait(60) == 130
+    assert quick.cluster.jobs() == ["1"]
+
+
 @pytest.mark.slow
 def test_what_the_cluster_ends_is_void_and_run_again(slow: LoginNode) -> None:
     slow.json("submit")
@@ -252,3 +269,41 @@ def test_a_worker_that_cannot_begin_is_not_tried_again(tmp_path: Path) -> None:
         assert answer["message"] == "the worker of job 1 failed: node n0 failed in runner.slurm.setup"
         assert answer["file"].endswith("worker-1.log")
         assert node.cluster.calls("sbatch") == 1
+        node.json("next", "--detach")
+        told = node.json("wait", status=1)["error"]
+        assert told["message"] == "the worker of job 2 failed: node n0 failed in runner.slurm.setup"
+
+
+class Asked:
+    """A cluster that says one thing, and what was cancelled."""
+
+    title = "Slurm"
+
+    def __init__(self, seen: SeenJob) -> None:
+        self.seen, self.cancelled = seen, list[str]()
+
+    def states(self, ids: tuple[str, ...]) -> tuple[SeenJob, ...]:
+        return (self.seen,)
+
+    def cancel(self, ids: tuple[str, ...]) -> None:
+        self.cancelled += ids
+
+
+def test_the_end_of_one_job_is_not_written_over_another(tmp_path: Path) -> None:
+    cluster = Asked(SeenJob("13", JobState.RUNNING))
+    here = Allocation(store.Workspace(tmp_path), cast(Cluster, cluster), lambda live: None)
+    here.files.make()
+    other = replace(NOTE, job="13")
+    here.files.put_note(other)
+    here.cancel(NOTE, "gpudebug stop")
+    assert (cluster.cancelled, here.files.note()) == (["12"], other)
+    here.cancel(other, "gpudebug stop")
+    assert here.files.note() == replace(other, ended="gpudebug stop", wanted=True)
+
+
+def test_what_was_seen_of_one_job_says_nothing_of_another(tmp_path: Path) -> None:
+    cluster = Asked(SeenJob("12", JobState.ENDED, "FAILED", end=JobEnd.FAILED))
+    here = Allocation(store.Workspace(tmp_path), cast(Cluster, cluster), lambda live: None)
+    here.files.make()
+    here.files.put_note(replace(NOTE, job="13"))
+    assert here.look() == replace(NOTE, job="13")

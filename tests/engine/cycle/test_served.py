@@ -73,6 +73,27 @@ def test_the_request_of_a_killed_worker_is_answered_as_void(tmp_path: Path) -> N
     assert not detached.said().killed
 
 
+def test_a_request_that_was_taken_back_is_not_begun(tmp_path: Path) -> None:
+    made = worker(tmp_path)
+    detached = store.Detached(tmp_path / "runs")
+    detached.start_log("1")
+    made._do(REQUEST)
+    assert detached.take_answer(lambda kept: True) is None
+    assert not detached.said().held
+
+
+def test_a_campaign_that_is_busy_is_an_answer_and_no_end_of_the_worker(tmp_path: Path) -> None:
+    made = worker(tmp_path)
+    made.files.ask(REQUEST)
+    detached = store.Detached(tmp_path / "runs")
+    detached.start_log("1")
+    with detached.take({"pid": 1, "command": "gpudebug next --detach"}):
+        made._do(REQUEST)
+    answer = detached.take_answer(lambda kept: kept["id"] == "1")
+    assert answer is not None and answer["error"]["code"] == "busy"
+    assert made.files.request() is None and made.ending is None
+
+
 def test_an_unknown_verb_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(GpudebugError, match="'shell'"):
         served.asked(tmp_path, replace(REQUEST, verb="shell"), lambda live: None)

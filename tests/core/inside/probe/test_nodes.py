@@ -6,11 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from tests.support.probe_lines import T0, training
+from tests.support.probe_lines import T0, line, training
+from tests.support.stack_lines import told
 
 from gpudebug.core.inside.probe import read_probe
-from gpudebug.core.inside.probe.nodes import CLOCK_WITHIN_S, MOST_NODES, PIDS, joined
+from gpudebug.core.inside.probe.nodes import CLOCK_WITHIN_S, MOST_NODES, PIDS, joined, records_of
 from gpudebug.core.inside.ranks import rank_evidence
+from gpudebug.core.inside.stacks import read_stacks
 from gpudebug.core.records import Window
 
 STAMP = 1.8e9
@@ -19,8 +21,8 @@ AHEAD_S = 5000.0
 
 def rank(number: int, node: str, *, ahead: float = 0.0, within: float = 0.001, **more: Any) -> str:
     """The record of one rank, with the same pid on every node, by a clock that is `ahead` of the launch's."""
-    told = {"boot": f"boot-{node}", "clock": [T0 + ahead, within, STAMP], **more}
-    text = training(7, rank=number, world_size=2, node=node, **told)
+    own = {"boot": f"boot-{node}", "clock": [T0 + ahead, within, STAMP], **more}
+    text = training(7, rank=number, world_size=2, node=node, **own)
     lines = [json.loads(line) for line in text.splitlines()]
     return "".join(json.dumps({**line, "t": line["t"] + ahead}) + "\n" for line in lines)
 
@@ -42,13 +44,53 @@ def test_ranks_of_two_nodes_are_on_one_clock_and_told_apart_whatever_their_pids(
 
 @pytest.mark.parametrize(
     "more",
-    [{"within": CLOCK_WITHIN_S}, {"within": -1.0}, {"clock": None}, {"clock": [1.0]}, {"clock": ["a", 0, 0]}],
-    ids=["measured badly", "impossible", "not measured", "short", "text"],
+    [
+        {"within": CLOCK_WITHIN_S},
+        {"within": -1.0},
+        {"clock": None},
+        {"clock": [1.0]},
+        {"clock": ["a", 0, 0]},
+        {"clock": [10**400, 0, 0]},
+        {"clock": [True, 0, 0]},
+    ],
+    ids=["measured badly", "impossible", "not measured", "short", "text", "beyond a float", "yes"],
 )
 def test_a_clock_that_was_not_measured_well_stays_its_own(more: dict[str, Any]) -> None:
     record = read_probe(joined(rank(0, "n0"), {"n1": rank(1, "n1", ahead=AHEAD_S, **more)}))
     assert record is not None
     assert [one.aside for one in record.ranks] == [False, True]
+
+
+def computes(ahead: float) -> str:
+    """What was seen of a rank from second 10 to 30, by a clock that is `ahead`."""
+    rows = [["backward", [0], 4, 12.0, 12.0, 240], ["data", [0], 3, 8.0, 0.0, 160]]
+    frames = ["job/train.py:main"]
+    return told(7, 10.0 + ahead, 30.0 + ahead, s=20.0, cpu=12.0, n=400, frames=frames, stacks=rows)
+
+
+def test_what_was_seen_of_another_nodes_rank_is_of_the_same_time() -> None:
+    # Booted so shortly before the other that its times could be the other's.
+    text = joined(
+        rank(0, "n0") + computes(0.0),
+        {"n1": rank(1, "n1", ahead=8.0) + computes(8.0)},
+    )
+    whole = Window(start_s=10.0, end_s=30.0, duration_s=20.0, samples=100, rule="given")
+    ranks = rank_evidence(read_probe(text), read_stacks(text), whole)
+    assert [one.data_share for one in ranks] == pytest.approx([0.4, 0.4])
+    assert [one.samples for one in ranks] == [400, 400]
+
+
+def test_calls_of_two_nodes_are_not_told_apart_by_their_wall_clocks() -> None:
+    def calls(late_s: float, ahead: float) -> str:
+        at = [round(1e6 * (5000 + 2.05 + 0.1 * step + late_s)) for step in range(290)]
+        rows = [["0", step, "gloo:all_reduce", when, 64, None] for step, when in enumerate(at)]
+        return line("collectives", 7, 31.0 + ahead, now=5_031_000_000, rows=rows)
+
+    text = joined(
+        rank(0, "n0") + calls(0.0, 0.0), {"n1": rank(1, "n1", ahead=AHEAD_S) + calls(0.03, AHEAD_S)}
+    )
+    whole = Window(start_s=10.0, end_s=30.0, duration_s=20.0, samples=100, rule="given")
+    assert [one.late_s for one in rank_evidence(read_probe(text), None, whole)] == [None, None]
 
 
 def test_the_first_record_is_kept_to_the_byte_and_torn_lines_are_left_out() -> None:
@@ -64,3 +106,10 @@ def test_nodes_are_in_the_order_of_their_numbers_and_no_more_than_can_be_looked_
     lines = [json.loads(line) for line in joined("", others).splitlines()]
     started = [line["node"] for line in lines if line["kind"] == "start"]
     assert started == [f"n{number}" for number in range(1, MOST_NODES + 1)]
+
+
+def test_no_more_files_are_read_than_can_be_looked_at() -> None:
+    names = [f"probe.n{number}.jsonl" for number in range(MOST_NODES + 5, 0, -1)]
+    found = records_of([*names, "probe.jsonl", "probe.a/b.jsonl", "sections.json"])
+    assert list(found) == [f"n{number}" for number in range(1, MOST_NODES + 1)]
+    assert found["n1"] == "probe.n1.jsonl"
