@@ -146,6 +146,16 @@ def test_cores_that_the_launcher_chooses_anew_for_each_run_are_no_difference() -
     )
 
 
+def test_devices_that_the_launcher_hands_out_anew_for_each_run_are_no_difference() -> None:
+    def on(order: str) -> tuple[RankEvidence, ...]:
+        return tuple(one.model_copy(update={"uuid": f"GPU-{d}"}) for one, d in zip(job(), order, strict=True))
+
+    before = [*side(BASE[:2], on("abcd")), *side(BASE[2:], on("badc"))]
+    assert ranks_apart(before, side(GOOD, on("cdab"))) == ((), None)
+    same = side(BASE, on("abcd"))
+    assert "device GPU-a and GPU-c (rank 0)" in ranks_apart(same, side(GOOD, on("cdab"))).differences
+
+
 def test_a_difference_within_the_baseline_is_named() -> None:
     before = [*side(BASE[:3], job()), *side(BASE[3:], but(0, node="node9"))]
     found = ranks_apart(before, side(GOOD, job()))

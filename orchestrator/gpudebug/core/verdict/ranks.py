@@ -83,10 +83,12 @@ def _cores(one: RankEvidence) -> str | None:
 
 
 _BY_CORES = frozenset({COUNT, CORES})
-_AFFINITY = "affinity"
+_DEVICE, _AFFINITY = "device", "affinity"
+_CHOSEN = frozenset({_DEVICE, _AFFINITY})
+"""What a launcher may choose anew for each run, as the baseline's own runs then show."""
 ASPECTS = (
     RankAspect("node", _each(lambda one: one.node), frozenset({COUNT})),
-    RankAspect("device", _devices, frozenset({COUNT, DEVICE}), bare_uuid),
+    RankAspect(_DEVICE, _devices, frozenset({COUNT, DEVICE}), bare_uuid),
     RankAspect("Python", _each(lambda one: one.python)),
     RankAspect("PyTorch", _each(lambda one: one.torch)),
     RankAspect("cores", _each(_cores), _BY_CORES),
@@ -100,8 +102,9 @@ def ranks_apart(
 ) -> RanksApart:
     """What differs of the ranks' number, nodes, devices, software and cores, named by rank.
 
-    `meant` is what the trial's change sets of ranks. Runs that failed need not have all ranks. Which cores a
-    rank may use is not compared if the baseline's own runs differ in it: the launcher chooses them anew.
+    `meant` is what the trial's change sets of ranks. Runs that failed need not have all ranks. Which cores and
+    which device a rank has is not compared if the baseline's own runs differ in it: the launcher chooses them
+    anew.
     """
     if not any(e.ranks for e in (*before, *after)):
         return RanksApart()
@@ -173,7 +176,7 @@ def _of_aspect(
         )
         if not (old and new):
             lacked += [rank] if old or new else []
-        elif aspect.name == _AFFINITY and len(old) > 1:
+        elif aspect.name in _CHOSEN and len(old) > 1:
             continue
         elif len({aspect.key(value) for value in (*old, *new)}) > 1:
             texts.setdefault(f"{aspect.name} {' or '.join(old)} and {' or '.join(new)}", []).append(rank)
