@@ -102,9 +102,9 @@ def ranks_apart(
 ) -> RanksApart:
     """What differs of the ranks' number, nodes, devices, software and cores, named by rank.
 
-    `meant` is what the trial's change sets of ranks. Runs that failed need not have all ranks. Which cores and
-    which device a rank has is not compared if the baseline's own runs differ in it: the launcher chooses them
-    anew.
+    `meant` is what the trial's change sets of ranks. Runs that failed need not have all ranks. Which cores
+    and which device a rank has is not compared if the baseline's own runs differ in it: the launcher chooses
+    them anew.
     """
     if not any(e.ranks for e in (*before, *after)):
         return RanksApart()
