@@ -58,7 +58,7 @@ def test_budgets_are_one_figure_in_every_answer(counted: Campaign) -> None:
     page = (counted.folder / "report.html").read_text()
     assert re.search(r'"hypotheses_used": ?1\b', page)
     text = counted.run("report", "--markdown").expect(0).out
-    assert "Budget: 1 of 1 hypotheses are used" in text
+    assert "Budget: 1 of 1 hypothesis used" in text
     checked = counted.json("verify")
     assert checked["ok"] is True
     assert len(checked["checked"]["hypotheses"]) == budget["hypotheses_used"]

@@ -153,7 +153,7 @@ def _left(data: Data) -> Iterator[str]:
     untold = budget["hypotheses_used"] - len(overview.tested(data["hypotheses"]))
     beside = f", {untold} of them by tests that no entry lists" if untold > 0 else ""
     whole = counted(budget["hypotheses"], "hypothesis", "hypotheses")
-    yield f"Budget: {budget['hypotheses_used']} of {whole} are used{beside}."
+    yield f"Budget: {budget['hypotheses_used']} of {whole} used{beside}."
     sound = [h for h in data["hypotheses"] if h["status"] == Status.VALIDATED.value and h["verified"]]
     yield from _some("Not accepted", [_titled(h) for h in sound if h["accepted"] is None])
     untested = [h for h in data["hypotheses"] if h["status"] == Status.UNTESTED.value]
