@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from gpudebug.core.cluster.jobs import BatchJob, Cluster
 from gpudebug.core.config import Config
-from gpudebug.core.errors import GpudebugError
+from gpudebug.core.errors import ConfigError, GpudebugError
 from gpudebug.edges import clusters, store
 from gpudebug.edges.clusters import defaults
 from gpudebug.engine.campaign.files import find, read_config
@@ -35,6 +35,18 @@ def refuse(cluster: str, command: str, workspace: store.Workspace) -> NoReturn:
 def cluster_of(workspace: store.Workspace, config: Config) -> Cluster | None:
     """The cluster that gpudebug.yaml names; None if runs are made on this host."""
     return clusters.cluster_of(config.runner, store.Allocations(workspace.runs).folder)
+
+
+def named_cluster(workspace: store.Workspace, config: Config) -> Cluster:
+    """The cluster that gpudebug.yaml names; ConfigError if it names none."""
+    found = cluster_of(workspace, config)
+    if found is None:
+        raise ConfigError(
+            "runs are made on this host itself: there is no runner",
+            file=str(workspace.config),
+            next="add runner: {slurm: {partition: NAME}}",
+        )
+    return found
 
 
 def elsewhere(workspace: store.Workspace, config: Config) -> Cluster | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpudebug.core.answers.next import SubmitAnswer
-from gpudebug.core.errors import ConfigError
 from gpudebug.edges import clusters
 from gpudebug.engine.campaign.files import find, read_config
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.campaign.runner import cluster_of, worker_job
+from gpudebug.engine.campaign.runner import named_cluster, worker_job
 from gpudebug.engine.campaign.settings import admit
 from gpudebug.engine.cycle.allocation import Allocation
 from gpudebug.engine.run.live_line import Report
@@ -24,13 +23,7 @@ def submit(
     """
     workspace = find(directory)
     config = read_config(workspace)
-    cluster = cluster_of(workspace, config)
-    if cluster is None:
-        raise ConfigError(
-            "runs are made on this host itself: there is no runner",
-            file=str(workspace.config),
-            next="add runner: {slurm: {partition: NAME}}",
-        )
+    cluster = named_cluster(workspace, config)
     if dry_run:
         script = cluster.script(worker_job(workspace, config.campaign))
         return SubmitAnswer(

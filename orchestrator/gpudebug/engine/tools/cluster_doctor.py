@@ -8,10 +8,9 @@ from pathlib import Path
 from gpudebug.core.answers.doctor import DoctorAnswer, DoctorCheck
 from gpudebug.core.cluster.jobs import BatchJob, Cluster
 from gpudebug.core.cluster.node_reports import ClusterFact
-from gpudebug.core.errors import ConfigError
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import find, read_config
-from gpudebug.engine.campaign.runner import cluster_of, worker_job
+from gpudebug.engine.campaign.runner import named_cluster, worker_job
 
 
 def of_cluster(directory: Path) -> DoctorAnswer:
@@ -21,13 +20,7 @@ def of_cluster(directory: Path) -> DoctorAnswer:
     """
     workspace = find(directory)
     config = read_config(workspace)
-    cluster = cluster_of(workspace, config)
-    if cluster is None:
-        raise ConfigError(
-            "there is no cluster to check: runs are made on this host itself",
-            file=str(workspace.config),
-            next="add runner: {slurm: {partition: NAME}}",
-        )
+    cluster = named_cluster(workspace, config)
     found = list(cluster.login_facts(worker_job(workspace, config.campaign)))
     if not any(fact.result == "failed" for fact in found):
         found += _of_nodes(workspace, cluster, worker_job(workspace, config.campaign))
