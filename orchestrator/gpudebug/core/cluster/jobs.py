@@ -39,6 +39,7 @@ class BatchJob:
 
     `log` is the absolute path that its output is appended to; `{job}` in it is replaced by the job's id.
     `seal_s` is how many seconds before the time limit, or before a preemption, `argv` gets SIGUSR1.
+    With `elements` it is an array of as many jobs, each with its number, of which `at_once` run at a time.
     """
 
     name: str
@@ -47,6 +48,8 @@ class BatchJob:
     log: str
     env: tuple[tuple[str, str], ...] = ()
     seal_s: int = 120
+    elements: tuple[int, ...] = ()
+    at_once: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ class InsideJob:
 
     `node` is this node's name in the cluster and `index` its place in `nodes`. `restarts` counts how often
     the job was requeued. `step` is the id of the step, None in the batch script. `cpus_per_task` is what the
-    job asked for; steps do not inherit it.
+    job asked for; steps do not inherit it. `array` and `element` are of an element of a job array.
     """
 
     id: str
@@ -105,6 +108,8 @@ class InsideJob:
     restarts: int = 0
     step: str | None = None
     cpus_per_task: int | None = None
+    array: str | None = None
+    element: int | None = None
 
     @property
     def allocation(self) -> str:
@@ -123,6 +128,9 @@ class Cluster(Protocol):
 
     def submit(self, job: BatchJob) -> str:
         """Submit and return the job's id. ClusterError with the cluster's own reason if it refuses."""
+
+    def element(self, array: str, number: int) -> str:
+        """The id of one element of a job array."""
 
     def states(self, ids: tuple[str, ...]) -> tuple[SeenJob, ...]:
         """What is known of each job, in the order of `ids`: at most one question in `ASK_S` seconds.

@@ -30,6 +30,7 @@ _ADVICE = (
         r"violates accounting|QOSMax\w+|AssocMax\w+|AssocGrp\w+|MaxSubmit\w+|job submit limit",
         "end or wait for other jobs of yours (squeue --me), or ask for less in runner.slurm",
     ),
+    (r"job array", "test fewer hypotheses at once (here: scontrol show config | grep MaxArraySize)"),
     (r"time limit|TimeLimit", "lower runner.slurm.time (here: sinfo -o '%P %l')"),
     (
         r"node configuration is not available|more processors|too many nodes|node count",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpudebug.core.cluster.jobs import BatchJob
 from gpudebug.core.config import SlurmSettings
@@ -48,11 +48,24 @@ def options(job: BatchJob, settings: SlurmSettings) -> Iterator[str]:
         yield f"--constraint={settings.constraint}"
     if settings.exclusive:
         yield "--exclusive"
-    yield f"--output={job.log.replace('%', '%%').replace('{job}', '%j')}"
+    if job.elements:
+        yield f"--array={ranges(job.elements)}%{job.at_once}"
+    yield f"--output={job.log.replace('%', '%%').replace('{job}', '%A_%a' if job.elements else '%j')}"
     yield "--open-mode=append"
     yield f"--signal=B:USR1@{job.seal_s}"
     yield "--requeue"
     yield from settings.extra
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """`1-3,7` of 1, 2, 3, 7."""
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ",".join(f"{low}" if low == high else f"{low}-{high}" for low, high in found)
 
 
 def clock(seconds: float) -> str:

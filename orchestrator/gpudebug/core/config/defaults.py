@@ -136,7 +136,7 @@ SETTINGS: tuple[_DefaultSetting, ...] = (
     _setting("runner.slurm.srun", "[]", "further options of srun, such as [--mpi=pmix]", True),
     _setting("runner.slurm.extra", "[]", "further options of sbatch, such as [--mem=64G]", True),
     _setting("runner.slurm.idle", "10m", "the allocation ends after this time without a run", True),
-    _setting("runner.slurm.parallel", "1", "allocations at once: no more than 1 so far", True),
+    _setting("runner.slurm.parallel", "1", "hypotheses that `submit` has tested at once, a job each", True),
     _setting("device", "auto", "or nvml, cpu, cpu:N, replay:PATH"),
     _setting("probe", "true", "false: nothing is injected into the training process"),
     _setting("auto_propose", "false", "true: the catalogue proposes when no hypothesis is left to test"),

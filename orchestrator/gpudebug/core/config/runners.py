@@ -70,13 +70,6 @@ def cores(value: Any) -> int | None:
     return None if value is None else values.count(value)
 
 
-def parallel(value: Any) -> int:
-    """How many allocations may be used at once: one, so far."""
-    if values.count(value) != 1:
-        raise ValueError(f"expected 1, found {values.shown(value)}: tests run one after the other")
-    return 1
-
-
 def setup(value: Any) -> str:
     """Lines of shell that run on the node before gpudebug does, from a block or a list of lines."""
     if value is None:

@@ -196,7 +196,7 @@ class SlurmSettings(SettingsGroup):
 
     `time`, `idle` are seconds: the allocation's limit, and how long it stays without anything to do. `setup`
     is shell that runs on the first node before gpudebug; `srun` and `extra` are further options of steps and
-    of `sbatch`. `parallel` is how many allocations test hypotheses at once.
+    of `sbatch`. `parallel` is how many hypotheses `submit` has tested at once, in jobs of their own.
     """
 
     partition: Annotated[str | None, _FieldReader(runners.name)] = None
@@ -212,7 +212,7 @@ class SlurmSettings(SettingsGroup):
     srun: Annotated[tuple[str, ...], _FieldReader(runners.options)] = ()
     extra: Annotated[tuple[str, ...], _FieldReader(runners.options)] = ()
     idle: Duration = 600.0
-    parallel: Annotated[int, _FieldReader(runners.parallel)] = 1
+    parallel: Count = 1
 
 
 class RunnerSettings(SettingsGroup):
@@ -224,6 +224,11 @@ class RunnerSettings(SettingsGroup):
     def idle(self) -> float:
         """Seconds that an allocation stays without anything to do, whichever scheduler gave it."""
         return self.slurm.idle if self.slurm is not None else 0.0
+
+    @property
+    def parallel(self) -> int:
+        """How many hypotheses `submit` has tested at once, whichever scheduler does it."""
+        return self.slurm.parallel if self.slurm is not None else 1
 
 
 class ClusterFile(SettingsGroup):

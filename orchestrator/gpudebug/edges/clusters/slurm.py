@@ -54,8 +54,9 @@ class SlurmCluster:
             id = lost
         else:
             raise _refusal(answer, self._settings)
+        ids = [self.element(id, number) for number in job.elements] or [id]
         with answers.opened(self._folder) as book:
-            book.jobs[id] = SeenJob(id, JobState.WAITING, "PENDING")
+            book.jobs.update({each: SeenJob(each, JobState.WAITING, "PENDING") for each in ids})
         return id
 
     def refuse(self, job: BatchJob) -> None:
@@ -82,10 +83,13 @@ class SlurmCluster:
         """The id of a job whose submission was not answered in time, if it is in the queue all the same."""
         if not (answer.late or "timed out" in answer.error.lower()):
             return None
-        queue = ask("squeue", "-h", "-u", str(os.getuid()), f"--name={job.name}", "-o", "%i|%Z")
+        queue = ask("squeue", "-h", "-u", str(os.getuid()), f"--name={job.name}", "-o", "%F|%Z")
         rows = [line.strip().split("|", 1) for line in queue.out.splitlines() if "|" in line]
         ids = [id for id, folder in rows if folder == job.cwd and _ID.fullmatch(id)]
         return ids[-1] if queue.status == 0 and ids else None
+
+    def element(self, array: str, number: int) -> str:
+        return f"{array}_{number}"
 
     def states(self, ids: tuple[str, ...]) -> tuple[SeenJob, ...]:
         if not ids:
@@ -126,7 +130,7 @@ def inside_slurm(environ: Mapping[str, str]) -> InsideJob | None:
         return None
     nodes = expanded(environ.get("SLURM_JOB_NODELIST", "")) or (node,)
     restarts, cpus = (environ.get(name, "") for name in ("SLURM_RESTART_COUNT", "SLURM_CPUS_PER_TASK"))
-    step = environ.get("SLURM_STEP_ID", "")
+    step, element = environ.get("SLURM_STEP_ID", ""), environ.get("SLURM_ARRAY_TASK_ID", "")
     return InsideJob(
         id=id,
         node=node,
@@ -135,6 +139,8 @@ def inside_slurm(environ: Mapping[str, str]) -> InsideJob | None:
         restarts=int(restarts) if restarts.isdecimal() else 0,
         step=step if step.isdecimal() and int(step) < 2**31 else None,
         cpus_per_task=int(cpus) if cpus.isdecimal() else None,
+        array=environ.get("SLURM_ARRAY_JOB_ID") if element.isdecimal() else None,
+        element=int(element) if element.isdecimal() else None,
     )
 
 
@@ -156,7 +162,7 @@ def _own(environ: Mapping[str, str], settings: SlurmSettings) -> dict[str, str]:
 
 def _look(ids: tuple[str, ...], book: AnswerBook) -> int:
     """Ask for all jobs and enter what is said; how many calls of the controller it took."""
-    answer = ask("squeue", "-h", "--all", "-t", "all", "-j", ",".join(ids), "-o", slurm_states.SQUEUE)
+    answer = ask("squeue", "-h", "--all", "-r", "-t", "all", "-j", ",".join(ids), "-o", slurm_states.SQUEUE)
     rows = slurm_states.squeue_rows(answer.out, ids)
     if not rows and not _answered(answer):
         for id in ids:

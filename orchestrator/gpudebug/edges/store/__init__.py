@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gpudebug.edges.store.allocations import AllocationNote, Allocations, RunRequest
     from gpudebug.edges.store.corelocks import core_locks, sharing
     from gpudebug.edges.store.detached import Detached, new_id, said
+    from gpudebug.edges.store.elements import ELEMENT_PROGRESS, ElementNote, Elements
     from gpudebug.edges.store.files import (
         NotPermitted,
         SavedInBetween,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
         OtherFormat,
         RunFolder,
         Scrub,
-        Workspace,
         place_new,
         run_number,
         slug,
@@ -49,13 +49,17 @@ if TYPE_CHECKING:
     from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
     from gpudebug.edges.store.locks import RunClaim, check_locks, claimed, held_by, locked
     from gpudebug.edges.store.lone import LoneFolders
-    from gpudebug.edges.store.root import CONFIG, RUNS, WORKTREES, find_root
+    from gpudebug.edges.store.root import CONFIG, ELEMENTS, RUNS, WORKTREES, find_element, find_root
     from gpudebug.edges.store.seen import get_seen, put_seen
     from gpudebug.edges.store.sessions import SessionFolder, Sessions
     from gpudebug.edges.store.summary import STATUS
+    from gpudebug.edges.store.workspace import BLOCK, Workspace
 
 __all__ = [
+    "BLOCK",
     "CONFIG",
+    "ELEMENTS",
+    "ELEMENT_PROGRESS",
     "JOB",
     "LEASES",
     "LEASE_S",
@@ -66,6 +70,8 @@ __all__ = [
     "AllocationNote",
     "Allocations",
     "Detached",
+    "ElementNote",
+    "Elements",
     "Lease",
     "Lives",
     "LoneFolders",
@@ -88,6 +94,7 @@ __all__ = [
     "device_locks",
     "digest",
     "file_digest",
+    "find_element",
     "find_root",
     "get_json",
     "get_order",
@@ -124,17 +131,19 @@ _HOMES = {
     "allocations": "AllocationNote Allocations RunRequest",
     "corelocks": "core_locks sharing",
     "detached": "Detached new_id said",
-    "folders": "JOB LEASES RECORDS OtherFormat RunFolder Scrub Workspace place_new run_number slug",
+    "elements": "ELEMENT_PROGRESS ElementNote Elements",
+    "folders": "JOB LEASES RECORDS OtherFormat RunFolder Scrub place_new run_number slug",
     "foreign": "Lives noted_jobs",
     "hostlocks": "device_locks",
     "kept": "get_order get_pages put_order put_pages",
     "leases": "LEASE_S Lease Moment",
     "lone": "LoneFolders",
     "locks": "RunClaim check_locks claimed held_by locked",
-    "root": "CONFIG RUNS WORKTREES find_root",
+    "root": "CONFIG ELEMENTS RUNS WORKTREES find_element find_root",
     "seen": "get_seen put_seen",
     "sessions": "SessionFolder Sessions",
     "summary": "STATUS",
+    "workspace": "BLOCK Workspace",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 

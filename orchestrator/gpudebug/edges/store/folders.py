@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -18,19 +17,14 @@ from gpudebug.core.errors import StoreError
 from gpudebug.core.text.json_lines import parse
 from gpudebug.edges import removal, temporary
 from gpudebug.edges.store.files import (
-    digest,
     file_digest,
     make_folder,
     opened_folder,
-    os_error,
     read_file,
     resolve_inside,
     saying,
     write_beside,
 )
-from gpudebug.edges.store.foreign import Lives, unknown_job
-from gpudebug.edges.store.locks import RunClaim, held_by
-from gpudebug.edges.store.root import CONFIG, RUN_NAME, WORKTREES
 from gpudebug.edges.walk import walk
 
 if TYPE_CHECKING:
@@ -264,118 +258,3 @@ class RunFolder:
                     yield str(path.relative_to(self.path)), None
         for name in unread:
             yield os.path.relpath(name, self.path), None
-
-
-def _is_run(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a run's folder. A link to one that was moved away is read, and never written to."""
-    if entry.is_symlink():
-        return os.path.exists(os.path.join(entry.path, "manifest.json"))
-    return entry.is_dir()
-
-
-class Workspace:
-    """A campaign's files: `root` is the folder of gpudebug.yaml, `campaign` its name once that was read."""
-
-    def __init__(self, root: Path, scrub: Scrub = lambda text: text) -> None:
-        self.root = root
-        self.runs = root / "runs"
-        self.scrub = scrub
-        self.campaign = ""
-
-    @property
-    def config(self) -> Path:
-        return self.root / CONFIG
-
-    @property
-    def worktrees(self) -> Path:
-        """Where the worktrees of all campaigns of this folder lie."""
-        return self.root.joinpath(*WORKTREES)
-
-    @property
-    def leases(self) -> Path:
-        """Of this campaign: another one of the same folder counts its hypotheses from 1 too."""
-        return self.runs / LEASES / self.campaign
-
-    @property
-    def claim_path(self) -> Path:
-        return self.runs / ".claim"
-
-    def progress_lock(self, progress: Path) -> Path:
-        return self.runs / f".{digest(str(progress).encode())[:16]}.lock"
-
-    def claim(self, holder: dict[str, object], lives: Lives = unknown_job) -> RunClaim:
-        """Raises BusyError if another process holds it; `lives` is asked of the job of another host's."""
-        return RunClaim(self.claim_path, holder, lives)
-
-    def claimed(self) -> bool:
-        return held_by(self.claim_path) is not None
-
-    def run_names(self) -> list[str]:
-        """Names of all run folders, in the order of their numbers."""
-        try:
-            names = [e.name for e in os.scandir(self.runs) if RUN_NAME.match(e.name) and _is_run(e)]
-        except FileNotFoundError:
-            return []
-        except OSError as e:
-            raise os_error(e, self.runs, "cannot list") from None
-        return sorted(names, key=lambda name: (run_number(name), name))
-
-    def run(self, name: str) -> RunFolder:
-        return RunFolder(self.runs / name, self.scrub)
-
-    def new_run(self, label: str) -> RunFolder:
-        """A new folder `NNNN-label`, its number one above the highest."""
-        names = self.run_names()
-        number = run_number(names[-1]) + 1 if names else 1
-        self._sweep_unbegun(names)
-        with saying(self.runs, "cannot make a run folder"):
-            self.runs.mkdir(exist_ok=True)
-            with opened_folder(self.runs) as folder:
-                while True:
-                    name = f"{number:04d}-{label}"
-                    try:
-                        os.mkdir(name, 0o700, dir_fd=folder)
-                    except FileExistsError:
-                        number += 1
-                    else:
-                        return self._made(folder, name)
-
-    def _sweep_unbegun(self, names: Sequence[str]) -> None:
-        """Temporaries of the newest folders in which no run began: these are neither recovered nor sealed."""
-        for name in reversed(names):
-            run = self.run(name)
-            if run.has("run.json"):
-                return
-            with suppress(OSError, StoreError), run.opened() as folder:
-                temporary.sweep(folder)
-
-    def _made(self, folder: int, name: str) -> RunFolder:
-        made = removal.made_at(folder, name)
-        with removal.folder(self.runs, name) as run:
-            for own in (JOB, RECORDS):
-                os.mkdir(own, 0o700, dir_fd=run)
-        temporary.confirm(folder)
-        return RunFolder(self.runs / name, self.scrub, made)
-
-    def made_anew(self, run: RunFolder) -> tuple[RunFolder, Path | None]:
-        """A new folder for a run whose own was replaced, and where what replaced it is now.
-
-        It is only given another name, whatever it is: it may be a link to something of the user's.
-        """
-        aside = None
-        with saying(run.path, "cannot make the run folder again"), opened_folder(self.runs) as folder:
-            if removal.identity_at(folder, run.name) is not None:
-                aside = f".{run.name}.{secrets.token_hex(4)}"
-                removal.set_aside(folder, run.name, aside)
-            os.mkdir(run.name, 0o700, dir_fd=folder)
-            return self._made(folder, run.name), self.runs / aside if aside else None
-
-    def discard(self, run: RunFolder) -> None:
-        """Remove the folder of a run that never started."""
-        with saying(run.path, "cannot remove"), opened_folder(self.runs) as folder:
-            if run.made is not None:
-                removal.remove_folder(folder, run.name, run.made)
-
-    def seal(self, run: RunFolder) -> None:
-        """Seal a run of this workspace."""
-        run.seal()

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.edges.store.files import get_json, make_folder, put_json
-from gpudebug.edges.store.folders import Workspace
 from gpudebug.edges.store.root import RUNS
 from gpudebug.edges.store.summary import STATUS
+from gpudebug.edges.store.workspace import Workspace
 
 _ORDER = "order.json"
 _PAGES = "pages.json"

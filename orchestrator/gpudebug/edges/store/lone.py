@@ -8,7 +8,8 @@ from pathlib import Path
 
 from gpudebug.edges import temporary
 from gpudebug.edges.store.files import opened_folder, saying
-from gpudebug.edges.store.folders import RunFolder, Scrub, Workspace
+from gpudebug.edges.store.folders import RunFolder, Scrub
+from gpudebug.edges.store.workspace import Workspace
 
 
 class LoneFolders(Workspace):

@@ -9,7 +9,10 @@ from pathlib import Path
 CONFIG = "gpudebug.yaml"
 RUNS = "runs"
 WORKTREES = (RUNS, "worktrees")
+ELEMENTS = (RUNS, ".array")
+"""Where the elements of job arrays keep theirs: a folder each, named by the number before its first run's."""
 RUN_NAME = re.compile(r"[0-9]{4,9}-[a-z]")
+_ELEMENT = re.compile(r"[0-9]{4,9}", re.ASCII)
 
 
 def find_root(start: Path) -> Path | None:
@@ -24,3 +27,13 @@ def find_root(start: Path) -> Path | None:
     if outermost:
         return outermost[-1]
     return next((d for d in above if os.path.lexists(d / CONFIG)), None)
+
+
+def find_element(root: Path, start: Path) -> str | None:
+    """The name of the array element of the campaign at `root` whose folder `start` is in; None outside."""
+    folder = root.joinpath(*ELEMENTS)
+    start = start.resolve()
+    if not start.is_relative_to(folder) or start == folder:
+        return None
+    name = start.relative_to(folder).parts[0]
+    return name if _ELEMENT.fullmatch(name) else None

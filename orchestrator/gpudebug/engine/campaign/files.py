@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +15,7 @@ from gpudebug.core import progress
 from gpudebug.core.config import Config, ServerSettings, Workload
 from gpudebug.core.errors import ConfigError, GpudebugError, StoreError
 from gpudebug.core.evidence import sound
+from gpudebug.core.words import VERDICTS
 from gpudebug.edges import store
 from gpudebug.edges.clusters.defaults import cluster_file
 from gpudebug.engine.campaign.links import refuse_links
@@ -44,7 +46,9 @@ def read(directory: Path) -> Written:
     workspace = find(directory)
     config = read_config(workspace)
     path = progress_path(workspace, config)
-    document = read_progress(path)
+    if workspace.element is not None:
+        path = workspace.runs / store.ELEMENT_PROGRESS
+    document = seen(workspace, read_progress(path))
     workspace.scrub = _scrub(config)
     workspace.campaign = config.campaign
     return Written(workspace, config, path, document)
@@ -63,7 +67,7 @@ def find(directory: Path) -> store.Workspace:
             file=str(directory),
             next="gpudebug init --command 'YOUR TRAINING COMMAND'",
         )
-    workspace = store.Workspace(root)
+    workspace = store.Workspace(root, element=store.find_element(root, directory))
     refuse_links(workspace)
     return workspace
 
@@ -124,6 +128,23 @@ def _refuse_other_text(path: Path, data: bytes) -> None:
             file=str(path),
             next="add the line '## Hypotheses' to it, or set progress: in gpudebug.yaml to another file",
         )
+
+
+def seen(workspace: store.Workspace, document: progress.ProgressFile) -> progress.ProgressFile:
+    """What of a progress file is the campaign's; in an element of a job array what it tests, and what was
+    judged before, and the baseline that it records itself."""
+    if workspace.element is None:
+        return document
+    note = store.Elements(workspace).note(workspace.element)
+    return replace(
+        document,
+        baselines=tuple(b for b in document.baselines if any(workspace.owns(name) for name in b.runs)),
+        hypotheses=tuple(
+            h
+            for h in document.hypotheses
+            if h.status in VERDICTS or (note is not None and h.number == note.hypothesis)
+        ),
+    )
 
 
 def progress_head(config: Config) -> str:

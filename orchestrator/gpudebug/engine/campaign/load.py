@@ -34,6 +34,7 @@ from gpudebug.engine.campaign.change_files import NoSuchPatch, patch_of, tested_
 from gpudebug.engine.campaign.facts import decidable
 from gpudebug.engine.campaign.files import (
     ROLES,
+    progress_path,
     read,
     stored_record,
     stored_verdict,
@@ -50,7 +51,8 @@ from gpudebug.engine.campaign.unlisted import UNLISTED, Unlisted, judged_runs, t
 def load(directory: Path, session: str | None = None) -> Loaded:
     """Read the campaign at or above `directory`. Expected errors only; nothing is written."""
     workspace, config, path, document = read(directory)
-    checkout = look(workspace, path)
+    home = progress_path(workspace, config)
+    checkout = look(workspace, home)
     settings = settings_of(workspace, config, checkout)
     acceptances = acceptances_of(workspace.root, config.campaign, checkout)
     trials = {
@@ -68,7 +70,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         trials[h.number] = _doubted(settings, workspace, trials[h.number], records, foreign, before)
     stack = changes(document, in_force(accepted, trials, acceptances))
     measured = _measured_tree(document, records)
-    code = _code(workspace, config, checkout, stack, session, measured, apart(workspace, path))
+    code = _code(workspace, config, checkout, stack, session, measured, apart(workspace, home))
     if stack:
         config = config.model_copy(update={"workload": effective(config.workload, stack, config.allowed)})
     identities = {
@@ -133,9 +135,11 @@ def _refuse_lost_patches(workspace: store.Workspace, accepted: Sequence[progress
 
 
 def _live(workspace: store.Workspace) -> dict[int, leases.Lease]:
-    """The leases that have not run out."""
+    """The leases that have not run out, and those of elements of job arrays, which end with these alone."""
     now = leases.now()
-    return {number: lease for number, lease in leases.read(workspace.leases).items() if lease.live(now)}
+    found = {number: lease for number, lease in leases.read(workspace.leases).items() if lease.live(now)}
+    notes = store.Elements(workspace).notes() if workspace.elements.is_dir() else ()
+    return {**found, **{note.hypothesis: store.Lease(note.session, note.since, now) for note in notes}}
 
 
 def _code(
@@ -169,9 +173,8 @@ def code_for(loaded: Loaded, session: str | None) -> MeasuredCode:
     """The code that another caller would measure."""
     workspace, config, checkout = loaded.workspace, loaded.config, loaded.checkout
     measured = _measured_tree(loaded.document, loaded.records)
-    return _code(
-        workspace, config, checkout, loaded.stack, session, measured, apart(workspace, loaded.progress_path)
-    )
+    home = progress_path(workspace, config)
+    return _code(workspace, config, checkout, loaded.stack, session, measured, apart(workspace, home))
 
 
 def _measured_tree(document: progress.ProgressFile, records: Mapping[str, Mapping[str, Any]]) -> str | None:
@@ -189,7 +192,7 @@ def look(workspace: store.Workspace, progress: Path) -> git.Checkout:
 def apart(workspace: store.Workspace, progress: Path) -> tuple[Path, ...]:
     """What is not code."""
     ours = (workspace.root / name for name in ("progress", "hypotheses", ".gitignore", *agents_files()))
-    return (workspace.config, progress, workspace.runs, *ours)
+    return (workspace.config, progress, workspace.root / store.RUNS, *ours)
 
 
 def identity(workspace: store.Workspace, config: Config, workload: Workload, tree: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,6 +16,7 @@ from gpudebug.engine.campaign.files import find, read_config
 
 CLUSTER_FILE = defaults.VARIABLE
 WORKER = "gpudebug.engine.cycle.served"
+ELEMENT = "gpudebug.engine.cycle.element"
 
 
 class RunsElsewhere(GpudebugError):
@@ -69,10 +71,21 @@ def elsewhere_of(directory: Path) -> Cluster | None:
 
 def worker_job(workspace: store.Workspace, campaign: str) -> BatchJob:
     """The job of a campaign's allocation: the worker, with this Python, in the campaign's folder."""
+    return _job(workspace, WORKER, f"gpudebug-{campaign}")
+
+
+def array_job(workspace: store.Workspace, config: Config, hypotheses: tuple[int, ...]) -> BatchJob:
+    """A job array with an element for each of these hypotheses, numbered as they are."""
+    job = _job(workspace, ELEMENT, f"gpudebug-{config.campaign}-array")
+    at_once = config.runner.parallel if config.runner is not None else 1
+    return replace(job, elements=hypotheses, at_once=min(at_once, len(hypotheses)))
+
+
+def _job(workspace: store.Workspace, worker: str, name: str) -> BatchJob:
     files = store.Allocations(workspace.runs)
     return BatchJob(
-        name=f"gpudebug-{campaign}",
-        argv=(sys.executable, "-m", WORKER, str(workspace.root)),
+        name=name,
+        argv=(sys.executable, "-m", worker, str(workspace.root)),
         cwd=str(workspace.root),
         log=str(files.log),
         env=((CLUSTER_FILE, str(files.defaults)),),

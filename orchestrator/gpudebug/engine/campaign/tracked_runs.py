@@ -15,7 +15,7 @@ _NAMED = 3
 def brought(workspace: store.Workspace, checkout: git.Checkout) -> frozenset[str]:
     """The names of the run folders in which git tracks anything; all if `runs` itself is tracked."""
     try:
-        runs = os.fsencode(workspace.runs.relative_to(checkout.top))
+        runs = os.fsencode((workspace.root / store.RUNS).relative_to(checkout.top))
     except ValueError:
         return frozenset()
     if runs in checkout.left_out:

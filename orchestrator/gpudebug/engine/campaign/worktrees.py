@@ -87,7 +87,8 @@ def folder(loaded: Loaded) -> Path:
 def ours(loaded: Loaded, root: Path) -> tuple[Path, ...]:
     """What gpudebug itself and its users' notes change in a tree whose campaign folder is `root`."""
     workspace = loaded.workspace
-    written: tuple[Path, ...] = (workspace.config, loaded.progress_path, workspace.runs)
+    home = workspace.root / loaded.config.progress
+    written: tuple[Path, ...] = (workspace.config, home, workspace.root / store.RUNS)
     inside = [str(p.relative_to(workspace.root)) for p in written if p.is_relative_to(workspace.root)]
     return tuple(root / p for p in (*inside, "progress", "hypotheses", ".gitignore"))
 

@@ -17,6 +17,7 @@ from gpudebug.edges import store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import cluster_defaults, find, read_config
 from gpudebug.engine.campaign.runner import cluster_of, elsewhere_of, worker_job
+from gpudebug.engine.cycle.array import end_array
 from gpudebug.engine.cycle.retold import AGAIN, AllocationLost, retold
 from gpudebug.engine.live.underway import COMMAND, Follower, RunningCommand, live, running, underway
 from gpudebug.engine.run.live_line import Live, Report
@@ -298,8 +299,14 @@ def stop(directory: Path, report: Report, session: str | None = None) -> StopAns
     """`gpudebug stop`: end the allocation of the campaign, as `end`."""
     job = end(directory, session, report)
     workspace = find(directory)
-    why = "no allocation is under way" if job is None else f"job {job} was ended"
-    return StopAnswer(campaign=read_config(workspace).campaign, job=job, why=why)
+    config = read_config(workspace)
+    cluster = cluster_of(workspace, config)
+    arrays = () if cluster is None or session is not None else end_array(workspace, cluster, report)
+    ended = [*([f"job {job}"] if job is not None else []), *(f"array {array}" for array in arrays)]
+    why = "no allocation is under way"
+    if ended:
+        why = f"{' and '.join(ended)} {'was' if len(ended) == 1 else 'were'} ended"
+    return StopAnswer(campaign=config.campaign, job=job, why=why)
 
 
 def end(directory: Path, session: str | None, report: Report) -> str | None:

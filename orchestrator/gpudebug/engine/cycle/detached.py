@@ -18,6 +18,7 @@ from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.campaign.session import VARIABLE
 from gpudebug.engine.cycle.allocation import Allocation, allocation_of
+from gpudebug.engine.cycle.array import wait_for_array
 from gpudebug.engine.cycle.outcome import ending_of
 from gpudebug.engine.cycle.retold import Retold, retold
 from gpudebug.engine.live.underway import COMMAND, Follower, RunningCommand, live, running, underway
@@ -214,6 +215,9 @@ def wait(directory: Path, report: Report, session: str | None, limit: float | No
     found = underway(workspace)
     if found is None:
         _refuse_killed(workspace, there)
+        array = None if session is not None else wait_for_array(directory, report, until)
+        if array is not None:
+            return array
         return _had(directory, session) or _idle(workspace, "nothing is under way here")
     follower = Follower(workspace, found.since)
     if not _follow(workspace, found, follower, report, until, there):

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 from gpudebug.core.answers.next import NextAnswer, SessionDone
 from gpudebug.core.campaign.decide import Action, ActionKind, Claimed, decide
 from gpudebug.core.errors import BusyError
+from gpudebug.edges import store
 from gpudebug.engine.campaign import claims, upkeep
 from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.runner import cluster_of
+from gpudebug.engine.cycle.array import take_in_ended, under_way
 from gpudebug.engine.cycle.finished import finished
 from gpudebug.engine.cycle.request import ask, mend
 from gpudebug.engine.diagnosis.likely import ranked_first
@@ -59,12 +62,20 @@ def _claimed_cycle(directory: Path, report: Report, session: str | None) -> Next
         if done is not None:
             return done
         claims.tidy(cycle.loaded)
-        tidied = upkeep.tidy(cycle.loaded)
+        tidied = (*_of_arrays(cycle), *upkeep.tidy(cycle.loaded))
         if tidied:
             cycle.loaded = cycle.again().loaded
         answer = _one_thing(cycle)
         record(cycle.loaded.workspace.root, session, cycle.command)
         return replace(answer, notes=(*tidied, *answer.notes))
+
+
+def _of_arrays(cycle: Cycle) -> list[str]:
+    """Take in what elements of job arrays have measured by now; a line on each."""
+    workspace = cycle.loaded.workspace
+    if workspace.element is not None or not store.Elements(workspace).notes():
+        return []
+    return take_in_ended(cycle.loaded, cluster_of(workspace, cycle.loaded.config))
 
 
 def _one_thing(cycle: Cycle) -> NextAnswer:
@@ -95,6 +106,8 @@ def _one_thing(cycle: Cycle) -> NextAnswer:
             return baseline.record(cycle, action.role, action.why)
         if action.kind is not ActionKind.PROPOSE:
             return ask(cycle, action)
+        if cycle.loaded.session is None and (notes := store.Elements(cycle.loaded.workspace).notes()):
+            return under_way(cycle.loaded.config.campaign, notes)
         from gpudebug.engine.diagnosis.offer import outlook
 
         found = outlook(cycle.loaded)

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
 
 from gpudebug.core.answers.next import NextAnswer
 from gpudebug.core.cluster.jobs import InsideJob
@@ -25,14 +23,12 @@ from gpudebug.edges.host import now
 from gpudebug.engine.campaign.allocations import living_jobs
 from gpudebug.engine.campaign.files import find, read_config
 from gpudebug.engine.campaign.session import NAMES, VARIABLE
+from gpudebug.engine.cycle.notice import Notice
 from gpudebug.engine.cycle.worker import Outcome, defect, failed, outcome_of, stoppable
 from gpudebug.engine.live.underway import COMMAND
 from gpudebug.engine.run.live_line import Live, Report
 
 _LOOK_S = 1.0
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
-_NOTICE = signal.SIGUSR1
-"""Slurm's word some time before the time limit, or before a preemption."""
 
 
 def main(root: str) -> int:
@@ -52,7 +48,7 @@ def main(root: str) -> int:
     with files.take(holder, living_jobs(workspace)):
         _disown(workspace, job)
         runner = read_config(workspace).runner
-        return _Served(workspace, files, job, runner.idle if runner is not None else 0.0).serve()
+        return _Served(workspace, files, job, runner.idle if runner is not None else 0.0, Notice(job)).serve()
 
 
 def _taken_up(files: store.Allocations, job: InsideJob) -> bool:
@@ -83,13 +79,13 @@ class _Served:
     files: store.Allocations
     job: InsideJob
     idle_s: float
-    ending: str | None = None
+    notice: Notice
     since: float = field(default_factory=time.monotonic)
 
     def serve(self) -> int:
         """Requests, until there is a reason to end. The last one that a signal cut off is void."""
         why = None
-        with self._heeding():
+        with self.notice.heeded(self._leaves):
             while (why := self._over()) is None:
                 request = self.files.request()
                 if request is None:
@@ -97,13 +93,13 @@ class _Served:
                     continue
                 self._do(request)
                 self.since = time.monotonic()
-        return 0 if why is not None and self.ending is None else 1
+        return 0 if why is not None and self.notice.why is None else 1
 
     def _over(self) -> str | None:
         """Why the allocation ends here, written down; None while it goes on. A request keeps an idle one."""
-        if self.ending is not None:
-            self._leaves(self.ending)
-            return self.ending
+        if self.notice.why is not None:
+            self._leaves(self.notice.why)
+            return self.notice.why
         with self.files.changing():
             note = self.files.note()
             if note is None or note.job != self.job.id or note.ended is not None:
@@ -125,29 +121,6 @@ class _Served:
             note = self.files.note()
             if note is not None and note.job == self.job.id and note.ended is None:
                 self.files.put_note(replace(note, waits=None, left=why, left_at=now()))
-
-    @contextlib.contextmanager
-    def _heeding(self) -> Iterator[None]:
-        """Signals of the cluster end what runs as Ctrl-C does, and the worker with it."""
-
-        def told(number: int, _frame: FrameType | None) -> None:
-            if number == _NOTICE:
-                self.ending = f"job {self.job.id} is near its end: its time limit, or a preemption"
-                # To whoever counts Ctrl-C now: a launch does.
-                signal.raise_signal(signal.SIGINT)
-            else:
-                self.ending = self.ending or f"job {self.job.id} was ended (signal {number})"
-                raise KeyboardInterrupt
-
-        previous = {number: signal.signal(number, told) for number in (*_ENDING, _NOTICE)}
-        previous[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            yield
-        except KeyboardInterrupt:
-            self._leaves(self.ending or "interrupted")
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
 
     def _do(self, request: store.RunRequest) -> None:
         """One request, from the lock to its answer."""
@@ -183,12 +156,12 @@ class _Served:
             finally:
                 cut_off = _interrupted(outcome) and not self._stopped(request)
                 if cut_off:
-                    self.ending = self.ending or f"the cluster ended job {self.job.id}"
-                    outcome = {**outcome, "void": self.ending}
+                    self.notice.why = self.notice.why or f"the cluster ended job {self.job.id}"
+                    outcome = {**outcome, "void": self.notice.why}
                 # First: little time may be left, and who leaves is not waited for.
                 detached.put_answer({**outcome, **holder, "ended": now()})
                 if cut_off:
-                    self._leaves(str(self.ending))
+                    self._leaves(str(self.notice.why))
 
     def _stopped(self, request: store.RunRequest) -> bool:
         """Whether a caller asked for the end of what runs."""
@@ -198,7 +171,7 @@ class _Served:
     def _origin(self, request: store.RunRequest) -> str:
         if self._stopped(request):
             return "from the login node"
-        return f"by the cluster: {self.ending or f'it ended job {self.job.id}'}"
+        return f"by the cluster: {self.notice.why or f'it ended job {self.job.id}'}"
 
     def _outcome(self, request: store.RunRequest, log: Path) -> Outcome:
         """Its answer, or the error that it met; what is said meanwhile goes to the request's log."""

@@ -8,9 +8,10 @@ from gpudebug.core.answers.next import SubmitAnswer
 from gpudebug.edges import clusters
 from gpudebug.engine.campaign.files import find, read_config
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.campaign.runner import named_cluster, worker_job
+from gpudebug.engine.campaign.runner import array_job, named_cluster, worker_job
 from gpudebug.engine.campaign.settings import admit
 from gpudebug.engine.cycle.allocation import Allocation
+from gpudebug.engine.cycle.array import submit_array, testable
 from gpudebug.engine.run.live_line import Report
 
 
@@ -19,13 +20,19 @@ def submit(
 ) -> SubmitAnswer:
     """Ask for an allocation if none lives; with `dry_run` nothing is asked, written or pinned.
 
+    With `runner.slurm.parallel` above 1 a person has every hypothesis tested that waits and needs no code, in
+    a job array; a session has one, as always.
+
     ConfigError without `runner:`, ClusterError with the cluster's reason if it refuses.
     """
     workspace = find(directory)
     config = read_config(workspace)
     cluster = named_cluster(workspace, config)
+    alone = session is not None or config.runner is None or config.runner.parallel == 1
     if dry_run:
-        script = cluster.script(worker_job(workspace, config.campaign))
+        numbers = () if alone else testable(load(directory, session).campaign)
+        job = worker_job(workspace, config.campaign)
+        script = cluster.script(array_job(workspace, config, numbers) if len(numbers) > 1 else job)
         return SubmitAnswer(
             action="printed", campaign=config.campaign, job=None, script=script, why="nothing was submitted"
         )
@@ -33,6 +40,8 @@ def submit(
     if around is not None:
         why = f"this is node {around.node} of job {around.id} already: runs are made in it"
         return SubmitAnswer(action="inside", campaign=config.campaign, job=around.id, script=None, why=why)
+    if not alone and (array := submit_array(directory, cluster, report)) is not None:
+        return array
     admit(load(directory, session))
     allocation = Allocation(workspace, cluster, report)
     before = allocation.look()

@@ -71,7 +71,7 @@ def _adopt(cycle: Cycle, name: str, number: int | None) -> str:
     """A sealed run with a verdict that the progress file lacks: its result is entered now."""
     assert number is not None
     verdict = record_of(cycle.loaded.workspace.run(name), "verdict.json")
-    record_result(cycle, number, verdict)
+    record_result(cycle.loaded, number, verdict)
     forget(cycle.loaded, number)
     return f"its verdict {verdict['status']} is in the progress file now"
 

@@ -111,7 +111,7 @@ def run_trial(cycle: Cycle, number: int, why: str, likely: Callable[[], bool] = 
         except GpudebugError:
             free(cycle.loaded, number, trial.claim)
             raise
-        late = not record_result(cycle, number, verdict.model_dump(mode="json"))
+        late = not record_result(cycle.loaded, number, verdict.model_dump(mode="json"))
     forget(cycle.loaded, number)
     return _answer(trial, verdict, why, late=late)
 

@@ -1,0 +1,105 @@
+"""The worker in one element of a job array: a baseline of its own, one hypothesis, and what came of it.
+
+`python -m gpudebug.engine.cycle.element FOLDER`, which the batch script starts on the first node.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from gpudebug.core.cluster.jobs import InsideJob
+from gpudebug.core.errors import BusyError, ClusterError, GpudebugError, InterruptedRun
+from gpudebug.core.progress.sanitise import visible
+from gpudebug.edges import clusters, launcher, store
+from gpudebug.edges.host import now
+from gpudebug.engine.campaign.allocations import living_jobs
+from gpudebug.engine.campaign.files import find
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.session import NAMES, VARIABLE
+from gpudebug.engine.cycle.array import take_in
+from gpudebug.engine.cycle.next import next_cycle
+from gpudebug.engine.cycle.notice import Notice
+from gpudebug.engine.run.live_line import Live
+from gpudebug.engine.run.prepare import claim_of
+from gpudebug.engine.status.summary import record
+
+_ON_THE_WAY = ("recovered", "recorded_baseline")
+
+
+def main(root: str) -> int:
+    """Test this element's hypothesis in the campaign in this folder. Status 1 if the cluster cuts it off."""
+    workspace = find(Path(root))
+    job = clusters.inside()
+    if job is None or job.element is None:
+        raise ClusterError("this is no element of a job array", next="gpudebug submit asks for one")
+    for name in NAMES:
+        # Whoever submitted the array is not the session of its elements.
+        os.environ.pop(name, None)
+    elements = store.Elements(workspace)
+    note = _taken_up(elements, job)
+    if note is None:
+        print(f"job {job.id}: it is not this campaign's any more", file=sys.stderr)
+        return 0
+    command = f"the worker of job {job.id}"
+    holder = {"pid": os.getpid(), "command": command, "since": now(), "allocation": job.allocation}
+    with elements.take(note, holder, living_jobs(workspace)):
+        os.environ[VARIABLE] = note.session
+        notice, ended = Notice(job), list[str]()
+        with (
+            notice.heeded(lambda why: print(why, file=sys.stderr)),
+            launcher.naming_interrupts(lambda: f"by the cluster: {notice.why or f'it ended job {job.id}'}"),
+        ):
+            ended.append(_outcome(elements.path(note), note))
+        if not ended:
+            return 1
+        note = replace(note, ended=ended[0])
+        with elements.changing():
+            elements.put(note)
+    _take_in(workspace, note, command)
+    return 0
+
+
+def _taken_up(elements: store.Elements, job: InsideJob) -> store.ElementNote | None:
+    """What this element tests, once the whole array was submitted; None if nobody wants that any more."""
+    with elements.changing():
+        notes = elements.notes()
+    return next(
+        (n for n in notes if (n.array, n.hypothesis) == (job.array, job.element) and n.ended is None), None
+    )
+
+
+def _outcome(folder: Path, note: store.ElementNote) -> str:
+    """Why the element is over: its verdict, or the error that it met. KeyboardInterrupt if it was cut off."""
+    while True:
+        try:
+            answer = next_cycle(folder, _remark, note.session)
+        except InterruptedRun:
+            raise KeyboardInterrupt from None
+        except GpudebugError as e:
+            return f"{e.message}{f'; {e.next}' if e.next else ''}"
+        if answer.action not in _ON_THE_WAY:
+            return answer.why
+        print(visible(f"{answer.action}: {answer.why}"), file=sys.stderr, flush=True)
+
+
+def _take_in(workspace: store.Workspace, note: store.ElementNote, command: str) -> None:
+    """Hand the runs over to the campaign; whoever works in it now does so later."""
+    try:
+        with claim_of(workspace, command, note.session):
+            print(visible(take_in(load(workspace.root), note, str(note.ended))), file=sys.stderr)
+    except BusyError as e:
+        print(visible(f"left to the campaign's next command: {e.message}"), file=sys.stderr)
+        return
+    record(workspace.root, None, command)
+
+
+def _remark(live: Live) -> None:
+    if live.remark is not None:
+        print(visible(live.remark), file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
