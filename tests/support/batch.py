@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -46,7 +47,7 @@ class Batch:
             held.write_text(reason)
 
     def jobs(self) -> list[str]:
-        return sorted((p.stem for p in self.queue.glob("*.json")), key=int)
+        return sorted((p.stem for p in self.queue.glob("*.json")), key=lambda id: [*map(int, id.split("_"))])
 
     def job(self, id: str) -> dict[str, str]:
         return _state(self.folder, id)
@@ -93,21 +94,35 @@ def main(name: str, folder_name: str) -> None:
 
 
 def _submit(folder: Path, script: str) -> str:
+    """One job, or one for each number of an array, all of which begin at once."""
     id = str(len(list((folder / "queue").glob("*.json"))) + 1)
     held = folder / "held"
-    (folder / f"{id}.sh").write_text(script)
     reason = held.read_text() if held.exists() else "None"
-    _put(folder, id, {"word": "PENDING", "reason": reason})
-    if not held.exists():
-        _begin(folder, id)
+    for each in [f"{id}_{number}" for number in _elements(script)] or [id]:
+        (folder / f"{each}.sh").write_text(script)
+        _put(folder, each, {"word": "PENDING", "reason": reason})
+        if not held.exists():
+            _begin(folder, each)
     return id
+
+
+def _elements(script: str) -> list[int]:
+    """The numbers of `#SBATCH --array=1-3,5%2`."""
+    found = re.search(r"--array=([0-9,-]+)", script)
+    parts = [part.split("-") for part in found[1].split(",")] if found else []
+    return [number for part in parts for number in range(int(part[0]), int(part[-1]) + 1)]
 
 
 def _begin(folder: Path, id: str) -> None:
     """Start the script in a session of its own, as the node does."""
     script = (folder / f"{id}.sh").read_text()
     output = next(w.partition("=")[2] for w in script.split() if w.startswith("--output="))
-    env = {**os.environ, "SLURM_JOB_ID": id, "SLURMD_NODENAME": "n0", "SLURM_JOB_NODELIST": "n0"}
+    array, _, element = id.partition("_")
+    output = output.replace("%A", array).replace("%a", element)
+    env = {**os.environ, "SLURM_JOB_ID": array, "SLURMD_NODENAME": "n0", "SLURM_JOB_NODELIST": "n0"}
+    if element:
+        own = {"SLURM_JOB_ID": f"{array}00{element}", "SLURM_ARRAY_JOB_ID": array}
+        env = {**env, **own, "SLURM_ARRAY_TASK_ID": element}
     if (pid := os.fork()) == 0:
         os.setsid()
         fd = os.open(output.replace("%j", id), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

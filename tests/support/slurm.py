@@ -113,6 +113,11 @@ class SlurmSystem:
         lines = self.run("squeue", "-h", "-o", "%i %T", check=False).splitlines()
         return {id: state for id, _, state in (line.partition(" ") for line in lines)}
 
+    def array(self, id: str) -> dict[str, str]:
+        """Each element of a job array that waits or runs, with its state."""
+        lines = self.run("squeue", "-h", "-r", "-j", id, "-o", "%i %T", check=False).splitlines()
+        return {id: state for id, _, state in (line.partition(" ") for line in lines)}
+
     def state(self, id: str) -> str:
         """The state of a job in Slurm's words, of one that has ended too; empty if it is not known."""
         return self.run("squeue", "-h", "-t", "all", "-j", id, "-o", "%T", check=False).strip()

@@ -75,7 +75,7 @@ def test_setup_is_a_block_or_a_list_of_lines() -> None:
         ("extra: [mem=64G]", "options such as"),
         ('extra: ["--a\\n#SBATCH --b"]', "options such as"),
         ("nodes: 0", "a whole number"),
-        ("parallel: 2", "tests run one after the other"),
+        ("parallel: 0", "a whole number"),
         ("partitions: gpu", "unknown key runner.slurm.partitions"),
     ],
 )

@@ -92,7 +92,7 @@ def test_a_job_whose_submission_timed_out_is_found(fake: FakeSlurm, cluster: Slu
     fake.says("sbatch", error=error, status=1)
     fake.says("squeue", "76|/other/campaign\n77|/tmp\n78|/another\n")
     assert cluster.submit(JOB) == "77"
-    assert fake.calls()[-1] == f"squeue -h -u {os.getuid()} --name=gpudebug-x -o %i|%Z"
+    assert fake.calls()[-1] == f"squeue -h -u {os.getuid()} --name=gpudebug-x -o %F|%Z"
 
 
 def test_one_question_serves_all_jobs_and_all_processes(

@@ -11,6 +11,7 @@ from gpudebug.core.cluster.jobs import InsideJob
 from gpudebug.core.errors import ClusterError, GpudebugError
 from gpudebug.edges import store
 from gpudebug.engine.cycle import served
+from gpudebug.engine.cycle.notice import Notice
 
 JOB = InsideJob(id="12", node="n0", nodes=("n0",))
 NOTE = store.AllocationNote(job="12", since="2026-11-26T06:00:00+00:00", waits="")
@@ -20,7 +21,7 @@ REQUEST = store.RunRequest(id="1", since="2026-11-26T06:00:01+00:00", verb="next
 def worker(folder: Path, idle: float = 600.0) -> served._Served:
     files = store.Allocations(folder / "runs")
     files.make()
-    return served._Served(store.Workspace(folder), files, JOB, idle)
+    return served._Served(store.Workspace(folder), files, JOB, idle, Notice(JOB))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_a_request_keeps_an_idle_allocation(tmp_path: Path) -> None:
 def test_of_what_the_cluster_ends_the_cluster_has_the_last_word(tmp_path: Path) -> None:
     made = worker(tmp_path)
     made.files.put_note(NOTE)
-    made.ending = "job 12 is near its end"
+    made.notice.why = "job 12 is near its end"
     assert made.serve() == 1
     note = made.files.note()
     assert note is not None and note.left_at is not None
@@ -91,7 +92,7 @@ def test_a_campaign_that_is_busy_is_an_answer_and_no_end_of_the_worker(tmp_path:
         made._do(REQUEST)
     answer = detached.take_answer(lambda kept: kept["id"] == "1")
     assert answer is not None and answer["error"]["code"] == "busy"
-    assert made.files.request() is None and made.ending is None
+    assert made.files.request() is None and made.notice.why is None
 
 
 def test_an_unknown_verb_is_refused_in_one_line(tmp_path: Path) -> None:

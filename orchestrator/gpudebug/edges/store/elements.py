@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gpudebug.core.errors import StoreError
 from gpudebug.edges import removal
 from gpudebug.edges.store.files import copy_into, get_json, make_folder, opened_folder, put_json, saying
 from gpudebug.edges.store.folders import run_number
@@ -112,10 +111,7 @@ class Elements:
             opened_folder(runs) as to,
         ):
             for name in names:
-                if removal.identity_at(to, name) is not None:
-                    aside = f"move one of them away: {own.run(name).path}"
-                    raise StoreError("is there already", file=str(runs / name), next=aside)
-                os.rename(name, name, src_dir_fd=here, dst_dir_fd=to)
+                removal.set_aside(here, name, name, into=to)
         return names
 
     def remove(self, note: ElementNote) -> None:

@@ -32,7 +32,7 @@ SEALS_S = 60.0
 _COMMAND = "gpudebug submit"
 
 
-def testable(campaign: Campaign) -> tuple[int, ...]:
+def ready(campaign: Campaign) -> tuple[int, ...]:
     """The hypotheses that need no code and are waiting, as many as the budget has room for."""
     under_way = sum(h.status is Status.TESTING for h in campaign.hypotheses)
     room = campaign.hypothesis_budget - campaign.tested - under_way
@@ -49,7 +49,7 @@ def submit_array(directory: Path, cluster: Cluster, report: Report) -> SubmitAns
         for line in take_in_ended(cycle.loaded, cluster):
             remarks(report)(line)
         loaded = cycle.again().loaded
-        numbers = testable(weighed(loaded))
+        numbers = ready(weighed(loaded))
         if len(numbers) < 2:
             return None
         for note in worktrees.remember(loaded):

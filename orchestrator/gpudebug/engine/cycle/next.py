@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpudebug.core.answers.next import NextAnswer, SessionDone
 from gpudebug.core.campaign.decide import Action, ActionKind, Claimed, decide
 from gpudebug.core.errors import BusyError
+from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign import claims, upkeep
 from gpudebug.engine.campaign.load import load
@@ -78,6 +79,16 @@ def _of_arrays(cycle: Cycle) -> list[str]:
     return take_in_ended(cycle.loaded, cluster_of(workspace, cycle.loaded.config))
 
 
+def _all_in_arrays(cycle: Cycle) -> tuple[store.ElementNote, ...]:
+    """The elements that test what there is to test, if a person has nothing to do but wait for them."""
+    loaded = cycle.loaded
+    if loaded.session is not None or loaded.workspace.element is not None:
+        return ()
+    if any(h.status is Status.UNTESTED for h in loaded.document.hypotheses):
+        return ()
+    return store.Elements(loaded.workspace).notes()
+
+
 def _one_thing(cycle: Cycle) -> NextAnswer:
     """Decide what is next and do it.
 
@@ -101,13 +112,15 @@ def _one_thing(cycle: Cycle) -> NextAnswer:
             raise unready[0].error
         if action.kind is ActionKind.RECOVER:
             return recover.recover(cycle, action)
+        if action.kind in (ActionKind.RECORD_BASELINE, ActionKind.PROPOSE) and (
+            notes := _all_in_arrays(cycle)
+        ):
+            return under_way(cycle.loaded.config.campaign, notes)
         if action.kind is ActionKind.RECORD_BASELINE:
             assert action.role is not None
             return baseline.record(cycle, action.role, action.why)
         if action.kind is not ActionKind.PROPOSE:
             return ask(cycle, action)
-        if cycle.loaded.session is None and (notes := store.Elements(cycle.loaded.workspace).notes()):
-            return under_way(cycle.loaded.config.campaign, notes)
         from gpudebug.engine.diagnosis.offer import outlook
 
         found = outlook(cycle.loaded)

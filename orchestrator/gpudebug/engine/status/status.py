@@ -31,7 +31,23 @@ def status(directory: Path, *, every: bool = True) -> StatusAnswer:
 
 
 def allocation(runs: Path) -> str | None:
-    """The campaign's job on a cluster, as it was seen last; None without one."""
+    """The campaign's jobs on a cluster, as they were seen last; None without one."""
+    lines = (_allocation(runs), _array(runs))
+    return "; ".join(line for line in lines if line is not None) or None
+
+
+def _array(runs: Path) -> str | None:
+    """What is tested in job arrays now."""
+    if not (runs / ".array").exists():
+        return None
+    from gpudebug.edges import store
+
+    notes = store.Elements(store.Workspace(runs.parent)).notes()
+    arrays = ", ".join(dict.fromkeys(note.array for note in notes if note.array is not None))
+    return f"array {arrays} tests hypotheses {', '.join(str(n.hypothesis) for n in notes)}" if notes else None
+
+
+def _allocation(runs: Path) -> str | None:
     if not (runs / ".allocation").exists():
         return None  # What reads it need not be loaded.
     from gpudebug.edges import store

@@ -1,0 +1,93 @@
+"""Hypotheses that a real Slurm tests at once, and what it does to the elements of the array."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.campaigns import Campaign, make_replay_campaign, record, wait_for
+from tests.support.slurm import SlurmSystem
+
+from gpudebug.edges import store
+
+RUNNER = "runner: {slurm: {partition: main, idle: 1m, parallel: 4}}\n"
+ENDINGS: dict[str, Callable[[SlurmSystem, str], object]] = {
+    "scancel": lambda slurm, job: slurm.run("scancel", job),
+    "requeue": lambda slurm, job: slurm.run("scontrol", "requeue", job),
+    "near its time limit": lambda slurm, job: slurm.run("scancel", "-b", "-s", "USR1", job),
+}
+
+
+def campaign_of(slurm: SlurmSystem, folder: Path, count: int, seconds: float) -> Campaign:
+    """A campaign whose odd hypotheses help, pinned by a person."""
+    recordings = folder / "recordings"
+    record(recordings, "0001-baseline-workload", util=20, rate=10)
+    for n in range(1, count + 1):
+        record(recordings, f"{n + 1:04d}-h{n}", util=60 if n % 2 else 20, rate=30 if n % 2 else 10)
+    made = make_replay_campaign(folder / "repo", recordings, 12 / seconds, runs=1, config=RUNNER).pin()
+    for n in range(count):
+        made.propose(f"--set --lr=0.{n + 2}")
+    return made
+
+
+def counted(slurm: SlurmSystem, count: int) -> dict[str, str]:
+    """The environment in which `squeue` writes a line into a file each time that it is asked."""
+    folder = slurm.folder / f"bin{count}"
+    folder.mkdir()
+    wrapper = folder / "squeue"
+    wrapper.write_text(f'#!/bin/sh\ndate +%s.%N >> {folder}/asked\nexec {shutil.which("squeue")} "$@"\n')
+    wrapper.chmod(0o755)
+    return {**slurm.env, "PATH": f"{folder}:{slurm.env['PATH']}"}
+
+
+@pytest.mark.heavy
+def test_eight_hypotheses_in_an_array(slurm: SlurmSystem, tmp_path: Path) -> None:
+    campaign, env = campaign_of(slurm, tmp_path, 8, 3.0), counted(slurm, 8)
+    array = campaign.json("submit", env=env)["job"]
+    elements = store.Elements(store.Workspace(campaign.folder))
+    began = time.monotonic()
+    assert {*slurm.array(array)} <= {f"{array}_{n}" for n in range(1, 9)}
+    campaign.json("wait", env=env, timeout=400)
+    spent = time.monotonic() - began
+    assert campaign.statuses() == ["VALIDATED", "REJECTED"] * 4
+    assert elements.notes() == ()
+    assert campaign.json("verify")["problems"] == []
+    wait_for(lambda: slurm.queue() == {}, 60)
+    asked = [float(t) for t in (slurm.folder / "bin8" / "asked").read_text().split()]
+    assert len(asked) <= spent / 10 + 3
+    assert all(b - a >= 9.5 for a, b in itertools.pairwise(asked))
+    nodes = {
+        dict(store.Workspace(campaign.folder).run(name).read("run.json"))["node"]["name"]
+        for name in campaign.runs()
+    }
+    assert nodes == {"n0", "n1"}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("after", [0.0, 0.5, 1.5, 3.0, 5.5])
+@pytest.mark.parametrize("how", ENDINGS)
+def test_whatever_slurm_does_to_an_element_is_void(
+    slurm: SlurmSystem, tmp_path: Path, how: str, after: float
+) -> None:
+    campaign = campaign_of(slurm, tmp_path, 2, 4.0)
+    elements = store.Elements(store.Workspace(campaign.folder))
+    array = campaign.json("submit", env=slurm.env)["job"]
+    wait_for(lambda: any(elements.path(n).glob("*-baseline-*") for n in elements.notes()[:1]), 60)
+    time.sleep(after)
+    ENDINGS[how](slurm, f"{array}_1")
+    for _ in range(3):
+        campaign.json("wait", env=slurm.env, timeout=200)
+        if campaign.statuses() != ["VALIDATED", "REJECTED"]:
+            campaign.json("next", env=slurm.env, timeout=200)
+    assert campaign.statuses() == ["VALIDATED", "REJECTED"]
+    assert campaign.json("verify")["problems"] == []
+    workspace = store.Workspace(campaign.folder)
+    records = [dict(workspace.run(name).read("run.json")) for name in campaign.runs()]
+    assert {r["outcome"] for r in records} <= {"COMPLETED", "INTERRUPTED"}
+    assert all(workspace.run(r["name"]).sealed for r in records)
+    campaign.run("stop", env=slurm.env)
+    wait_for(lambda: slurm.queue() == {}, 60)

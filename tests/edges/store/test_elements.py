@@ -1,0 +1,64 @@
+"""The folders of job arrays' elements: made beside each other, taken in once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpudebug.core.errors import StoreError
+from gpudebug.edges import store
+
+SINCE = "2026-11-26T08:00:00.000000+00:00"
+
+
+def test_numbers_of_elements_begin_above_all_that_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "0299-h1").mkdir(parents=True)
+    elements = store.Elements(store.Workspace(tmp_path))
+    first = elements.make((3, 7), SINCE)
+    assert [(n.name, n.hypothesis, n.session) for n in first] == [
+        ("0300", 3, "array-0300"),
+        ("0400", 7, "array-0400"),
+    ]
+    assert [n.name for n in elements.make((8,), SINCE)] == ["0500"]
+    assert len(elements.notes()) == 3
+
+
+def test_a_run_is_taken_in_as_it_is_and_replaces_none(tmp_path: Path) -> None:
+    elements = store.Elements(store.Workspace(tmp_path))
+    (note,) = elements.make((1,), SINCE)
+    own = store.Workspace(tmp_path, element=note.name)
+    for label in ("baseline-workload", "h1"):
+        own.new_run(label).seal()
+    before = {name: own.run(name).digests() for name in own.run_names()}
+    assert elements.take_in(note) == [*before]
+    assert elements.take_in(note) == []
+    campaign = store.Workspace(tmp_path)
+    assert {name: campaign.run(name).digests() for name in campaign.run_names()} == before
+    assert all(campaign.run(name).sealed for name in before)
+    own.new_run("h1").seal()
+    (tmp_path / "runs" / "0101-h1").mkdir()
+    with pytest.raises(StoreError, match="cannot move a run"):
+        elements.take_in(note)
+
+
+def test_a_note_that_is_not_ours_is_no_element(tmp_path: Path) -> None:
+    elements = store.Elements(store.Workspace(tmp_path))
+    (note, other) = elements.make((1, 2), SINCE)
+    for content in ("", "[]", json.dumps({"name": "0900", "hypothesis": 1, "since": SINCE})):
+        (elements.path(note) / "element.json").write_text(content)
+        assert elements.notes() == (other,)
+
+
+def test_a_worker_is_seen_while_it_holds_its_element(tmp_path: Path) -> None:
+    elements = store.Elements(store.Workspace(tmp_path))
+    (note,) = elements.make((1,), SINCE)
+    assert not elements.worked_on(note)
+    with elements.take(note, {"pid": 1}):
+        assert elements.worked_on(note)
+    elements.put(replace(note, ended="x"))
+    assert elements.note(note.name) == replace(note, ended="x")
+    elements.remove(note)
+    assert elements.notes() == ()
