@@ -53,10 +53,11 @@ def test_an_element_does_not_run_into_the_next_ones_numbers(tmp_path: Path) -> N
         ("runs/.array/0100/0101-a/job", "0100"),
         ("runs/.array", None),
         ("runs/.array/x", None),
+        ("other/runs/.array/0100", None),
         ("runs", None),
         (".", None),
     ],
 )
 def test_the_element_of_a_folder(tmp_path: Path, below: str, name: str | None) -> None:
-    (tmp_path / below).mkdir(parents=True, exist_ok=True)
-    assert store.find_element(tmp_path, tmp_path / below) == name
+    (tmp_path / store.CONFIG).write_text("")
+    assert store.find_element(tmp_path / below) == (None if name is None else (tmp_path, name))

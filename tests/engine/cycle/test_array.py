@@ -91,6 +91,28 @@ def test_what_the_cluster_ends_is_tested_again(tmp_path: Path, cluster: Batch) -
     assert [name for name in login.campaign.runs() if not name.startswith(("0101", "0201"))] == []
 
 
+def test_runs_may_be_a_link_to_another_disk(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster, count=2)
+    runs = login.campaign.folder / "runs"
+    with (login.campaign.folder / ".git" / "info" / "exclude").open("a") as exclude:
+        exclude.write("/runs\n")
+    runs.rename(tmp_path / "scratch")
+    runs.symlink_to(tmp_path / "scratch")
+    login.json("submit")
+    login.wait()
+    assert login.campaign.statuses() == ["VALIDATED", "REJECTED"]
+    assert login.json("verify")["problems"] == []
+
+
+def test_what_can_never_start_is_ended_with_what_to_change(tmp_path: Path, cluster: Batch) -> None:
+    cluster.hold("PartitionTimeLimit")
+    login = Login(tmp_path, cluster, count=2)
+    login.json("submit")
+    error = login.json("wait", status=1)["error"]
+    assert "can never start" in error["message"]
+    assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
+
+
 def test_stop_ends_the_array_and_keeps_what_was_measured(tmp_path: Path, cluster: Batch) -> None:
     login = Login(tmp_path, cluster, count=2, seconds=20.0)
     login.json("submit")

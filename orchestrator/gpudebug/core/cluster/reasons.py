@@ -21,6 +21,7 @@ _WAIT = {
     "Resources": "all fitting nodes are busy",
     "Priority": "jobs of higher priority wait before it",
     "Licenses": "its licences are in use",
+    "JobArrayTaskLimit": "as many of its array run as runner.slurm.parallel allows",
     "Reservation": "its reservation has not begun",
     "Dependency": "it waits for another job",
     "Prolog": "its node is being prepared",

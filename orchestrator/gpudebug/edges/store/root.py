@@ -29,11 +29,13 @@ def find_root(start: Path) -> Path | None:
     return next((d for d in above if os.path.lexists(d / CONFIG)), None)
 
 
-def find_element(root: Path, start: Path) -> str | None:
-    """The name of the array element of the campaign at `root` whose folder `start` is in; None outside."""
-    folder = root.joinpath(*ELEMENTS)
-    start = start.resolve()
-    if not start.is_relative_to(folder) or start == folder:
-        return None
-    name = start.relative_to(folder).parts[0]
-    return name if _ELEMENT.fullmatch(name) else None
+def find_element(start: Path) -> tuple[Path, str] | None:
+    """The campaign's folder and the name of the array element whose folder `start` is in; None outside.
+
+    By the words of the path: `runs` may be a link to another disk.
+    """
+    for folder in (start, *start.parents):
+        if folder.parent.parts[-2:] == ELEMENTS and _ELEMENT.fullmatch(folder.name):
+            root = folder.parents[2]
+            return (root, folder.name) if os.path.lexists(root / CONFIG) else None
+    return None

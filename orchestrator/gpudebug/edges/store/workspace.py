@@ -52,6 +52,11 @@ class Workspace:
         self.campaign = ""
 
     @property
+    def home(self) -> Path:
+        """The folder that what is written here may not lead out of."""
+        return self.root if self.element is None else self.runs
+
+    @property
     def config(self) -> Path:
         return self.root / CONFIG
 

@@ -60,16 +60,17 @@ def workload_of(config: Config, role: str) -> Workload | None:
 
 def find(directory: Path) -> store.Workspace:
     """The campaign at or above a folder. ConfigError if there is none."""
-    root = store.find_root(directory)
+    element = store.find_element(directory.absolute())
+    root = store.find_root(directory if element is None else element[0])
     if root is None:
         raise ConfigError(
             "no gpudebug.yaml here or in a folder above",
             file=str(directory),
             next="gpudebug init --command 'YOUR TRAINING COMMAND'",
         )
-    workspace = store.Workspace(root, element=store.find_element(root, directory))
+    workspace = store.Workspace(root)
     refuse_links(workspace)
-    return workspace
+    return workspace if element is None else store.Workspace(root, element=element[1])
 
 
 def read_config(workspace: store.Workspace) -> Config:

@@ -26,7 +26,7 @@ def splice(loaded: Loaded, edit: Callable[[progress.ProgressFile], bytes]) -> No
                 return
             before = store.digest(document.data) if loaded.progress_path.exists() else None
             try:
-                store.replace_file(loaded.progress_path, data, root=loaded.workspace.root, expected=before)
+                store.replace_file(loaded.progress_path, data, root=loaded.workspace.home, expected=before)
             except store.SavedInBetween:
                 if attempt + 1 == _RETRIES:
                     raise

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpudebug.core.answers.next import NothingRunning, Running, SubmitAnswer
-from gpudebug.core.campaign.decide import Campaign, waiting, wanted
-from gpudebug.core.cluster.jobs import Cluster, SeenJob
-from gpudebug.core.errors import BusyError, ProgressError
+from gpudebug.core.campaign.decide import ActionKind, Campaign, decide, waiting, wanted
+from gpudebug.core.cluster.jobs import Cluster, JobState, SeenJob
+from gpudebug.core.cluster.reasons import explained
+from gpudebug.core.errors import BusyError, ClusterError, ProgressError
 from gpudebug.core.progress.claims import Claim
 from gpudebug.core.words import Status, counted
 from gpudebug.edges import git, store
@@ -34,6 +35,8 @@ _COMMAND = "gpudebug submit"
 
 def ready(campaign: Campaign) -> tuple[int, ...]:
     """The hypotheses that need no code and are waiting, as many as the budget has room for."""
+    if decide(campaign).kind is ActionKind.STOP:
+        return ()
     under_way = sum(h.status is Status.TESTING for h in campaign.hypotheses)
     room = campaign.hypothesis_budget - campaign.tested - under_way
     found = sorted((h for h in waiting(campaign, True) if not h.problem), key=wanted, reverse=True)
@@ -208,7 +211,10 @@ def wait_for_array(directory: Path, report: Report, until: float | None) -> Runn
     before = store.Elements(workspace).notes()
     if workspace.element is not None or not before:
         return None
+    cluster, told = cluster_of(workspace, read_config(workspace)), set[str]()
     while notes := taken_in(directory, report):
+        if cluster is not None:
+            _tell_waiting(workspace, cluster, notes, told, report)
         if until is not None and time.monotonic() >= until:
             return under_way(read_config(workspace).campaign, notes)
         time.sleep(POLL_S)
@@ -218,6 +224,31 @@ def wait_for_array(directory: Path, report: Report, until: float | None) -> Runn
     return NothingRunning(
         campaign=loaded.config.campaign, why=f"the array has ended: hypotheses {', '.join(found)}"
     )
+
+
+def _tell_waiting(
+    workspace: store.Workspace,
+    cluster: Cluster,
+    notes: tuple[store.ElementNote, ...],
+    told: set[str],
+    report: Report,
+) -> None:
+    """Say why elements wait, once for each reason. ClusterError if they can never start: they are ended."""
+    seen = [job for job in _seen(cluster, notes).values() if job.state is JobState.WAITING and job.reason]
+    for job in seen:
+        if job.reason in told:
+            continue
+        told.add(job.reason)
+        why = explained(job.reason)
+        if why.never:
+            end_array(workspace, cluster, report)
+            raise ClusterError(
+                f"job {job.id} can never start: {why.text}",
+                file=str(workspace.config),
+                next=f"{why.next or 'correct runner.slurm'}, then gpudebug submit",
+            )
+        more = f"; {why.next}" if why.next else ""
+        remarks(report)(f"job {job.id} waits in the queue: {why.text}{more}")
 
 
 def under_way(campaign: str, notes: tuple[store.ElementNote, ...]) -> Running:
@@ -243,9 +274,9 @@ def under_way(campaign: str, notes: tuple[store.ElementNote, ...]) -> Running:
     )
 
 
-def end_array(cycle_workspace: store.Workspace, cluster: Cluster, report: Report) -> tuple[str, ...]:
+def end_array(workspace: store.Workspace, cluster: Cluster, report: Report) -> tuple[str, ...]:
     """End the elements of the campaign, once what they run is sealed; the arrays that they were of."""
-    elements = store.Elements(cycle_workspace)
+    elements = store.Elements(workspace)
     notes = [note for note in elements.notes() if note.array is not None and note.ended is None]
     if not notes:
         return ()
@@ -258,7 +289,7 @@ def end_array(cycle_workspace: store.Workspace, cluster: Cluster, report: Report
             found = elements.note(note.name)
             if found is not None and found.ended is None:
                 elements.put(replace(found, ended="gpudebug stop"))
-    taken_in(cycle_workspace.root, report)
+    taken_in(workspace.root, report)
     return tuple(dict.fromkeys(str(note.array) for note in notes))
 
 

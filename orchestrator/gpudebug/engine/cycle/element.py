@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpudebug.core.cluster.jobs import InsideJob
-from gpudebug.core.errors import BusyError, ClusterError, GpudebugError, InterruptedRun
+from gpudebug.core.errors import ClusterError, GpudebugError, InterruptedRun
 from gpudebug.core.progress.sanitise import visible
 from gpudebug.edges import clusters, launcher, store
 from gpudebug.edges.host import now
@@ -90,7 +90,7 @@ def _take_in(workspace: store.Workspace, note: store.ElementNote, command: str) 
     try:
         with claim_of(workspace, command, note.session):
             print(visible(take_in(load(workspace.root), note, str(note.ended))), file=sys.stderr)
-    except BusyError as e:
+    except GpudebugError as e:
         print(visible(f"left to the campaign's next command: {e.message}"), file=sys.stderr)
         return
     record(workspace.root, None, command)
