@@ -77,6 +77,7 @@ def test_whatever_slurm_does_to_an_element_is_void(
     elements = store.Elements(store.Workspace(campaign.folder))
     array = campaign.json("submit", env=slurm.env)["job"]
     wait_for(lambda: any(elements.path(n).glob("*-baseline-*") for n in elements.notes()[:1]), 60)
+    wait_for(lambda: slurm.array(array).get(f"{array}_1") == "RUNNING", 60)
     time.sleep(after)
     ENDINGS[how](slurm, f"{array}_1")
     for _ in range(3):

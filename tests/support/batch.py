@@ -62,6 +62,10 @@ class Batch:
         _put(self.folder, id, {**job, "word": word})
         _kill(int(job["pid"]), 9)
 
+    def requeue(self, id: str) -> None:
+        """The cluster ends a job with a signal, and begins it again."""
+        subprocess.run([self.bin / "scontrol", "requeue", id], check=True)
+
     def close(self) -> None:
         for id in self.jobs():
             if self.job(id)["word"] == "RUNNING":
@@ -89,6 +93,9 @@ def main(name: str, folder_name: str) -> None:
         for path in sorted((folder / "queue").glob("*.json")):
             if _state(folder, path.stem)["word"] == "PENDING":
                 _begin(folder, path.stem)
+    elif words[:1] == ["requeue"]:
+        _kill(int(_state(folder, words[1])["pid"]), 15)
+        _begin(folder, words[1])
     elif name == "sacct":
         sys.exit("Slurm accounting storage is disabled")
 
@@ -117,9 +124,11 @@ def _begin(folder: Path, id: str) -> None:
     """Start the script in a session of its own, as the node does."""
     script = (folder / f"{id}.sh").read_text()
     output = next(w.partition("=")[2] for w in script.split() if w.startswith("--output="))
+    begun = int(_state(folder, id).get("begun", "0"))
     array, _, element = id.partition("_")
     output = output.replace("%A", array).replace("%a", element)
     env = {**os.environ, "SLURM_JOB_ID": array, "SLURMD_NODENAME": "n0", "SLURM_JOB_NODELIST": "n0"}
+    env["SLURM_RESTART_COUNT"] = str(begun)
     if element:
         own = {"SLURM_JOB_ID": f"{array}00{element}", "SLURM_ARRAY_JOB_ID": array}
         env = {**env, **own, "SLURM_ARRAY_TASK_ID": element}
@@ -130,7 +139,7 @@ def _begin(folder: Path, id: str) -> None:
         os.dup2(fd, 1)
         os.dup2(fd, 2)
         os.execve("/bin/bash", ["bash", str(folder / f"{id}.sh")], env)
-    _put(folder, id, {"word": "RUNNING", "reason": "None", "pid": str(pid)})
+    _put(folder, id, {"word": "RUNNING", "reason": "None", "pid": str(pid), "begun": str(begun + 1)})
 
 
 def _state(folder: Path, id: str) -> dict[str, str]:

@@ -113,6 +113,22 @@ def test_what_can_never_start_is_ended_with_what_to_change(tmp_path: Path, clust
     assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
 
 
+def test_an_element_that_is_begun_again_goes_on_under_its_claim(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster, count=2, seconds=4.0)
+    login.json("submit")
+    note = login.elements.notes()[0]
+    wait_for(lambda: any(login.elements.path(note).glob("*-h1/train.log")), 60)
+    cluster.requeue("1_1")
+    login.wait()
+    assert login.campaign.statuses() == ["VALIDATED", "REJECTED"]
+    assert login.json("verify")["problems"] == []
+    workspace = store.Workspace(login.campaign.folder)
+    records = [dict(workspace.run(name).read("run.json")) for name in login.campaign.runs()]
+    cut_off = [r for r in records if r["outcome"] == "INTERRUPTED"]
+    assert [r["role"] for r in cut_off] == ["h1"]
+    assert "by the cluster" in cut_off[0]["reason"]
+
+
 def test_stop_ends_the_array_and_keeps_what_was_measured(tmp_path: Path, cluster: Batch) -> None:
     login = Login(tmp_path, cluster, count=2, seconds=20.0)
     login.json("submit")

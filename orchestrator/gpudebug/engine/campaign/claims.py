@@ -11,6 +11,7 @@ from gpudebug.core.errors import ProgressError, StoreError
 from gpudebug.core.progress import claims
 from gpudebug.core.progress.claims import Claim
 from gpudebug.core.words import Status
+from gpudebug.edges import store
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign import worktrees
 from gpudebug.engine.campaign.campaign import Loaded
@@ -30,7 +31,14 @@ def take(loaded: Loaded, number: int) -> Claim:
 
 
 def new_claim(loaded: Loaded, number: int) -> Claim:
-    """The claim that this caller has on a hypothesis already, else one from now on."""
+    """The claim that this caller has on a hypothesis already, else one from now on.
+
+    An element of a job array has the one that it was made for, also after it was cut off and begun again.
+    """
+    workspace = loaded.workspace
+    note = store.Elements(workspace).note(workspace.element) if workspace.element is not None else None
+    if note is not None and note.hypothesis == number:
+        return Claim(note.session, note.since)
     entry = loaded.document.hypothesis(number)
     held = claims.on(entry)
     if held is not None and loaded.claimed(entry) is Claimed.MINE:
