@@ -30,7 +30,7 @@ def test_the_example_is_read() -> None:
 def test_every_setting_is_listed() -> None:
     rows = [line.split("|")[1] for line in USERS.read_text().splitlines() if line.startswith("| `")]
     listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    assert listed == set(SlurmSettings.model_fields) - {"parallel"}
+    assert listed == set(SlurmSettings.model_fields)
 
 
 def test_the_figures_are_those_of_the_code() -> None:
