@@ -18,6 +18,8 @@ from tests.support.campaigns import make_replay_campaign, record, wait_for
 from gpudebug.core.cluster.jobs import Cluster, JobEnd, JobState, SeenJob
 from gpudebug.edges import store
 from gpudebug.engine.cycle.allocation import Allocation
+from gpudebug.engine.cycle.retold import AllocationLost
+from gpudebug.engine.run.live_line import Live
 
 A, B = {"GPUDEBUG_SESSION": "a"}, {"GPUDEBUG_SESSION": "b"}
 RUNNER = "runner: {slurm: {partition: gpu, idle: 1m}}\n"
@@ -307,3 +309,32 @@ def test_what_was_seen_of_one_job_says_nothing_of_another(tmp_path: Path) -> Non
     here.files.make()
     here.files.put_note(replace(NOTE, job="13"))
     assert here.look() == replace(NOTE, job="13")
+
+
+def test_a_cluster_that_does_not_answer_is_told_once_and_waited_for(tmp_path: Path) -> None:
+    why = "squeue: Unable to contact slurm controller"
+    cluster, told = Asked(SeenJob("12", JobState.UNKNOWN, reason=why)), list[Live]()
+    here = Allocation(store.Workspace(tmp_path), cast(Cluster, cluster), told.append)
+    here.files.make()
+    here.files.put_note(NOTE)
+    for _ in range(3):
+        assert here.look() == NOTE
+    assert [live.remark for live in told] == [f"Slurm does not answer ({why}); job 12 is waited for"]
+    cluster.seen = SeenJob("12", JobState.UNKNOWN)
+    here.look()
+    assert len(told) == 1
+
+
+def test_each_caller_of_a_request_gets_its_answer(quick: LoginNode) -> None:
+    """A second terminal that takes the answer first leaves it to the command that asked."""
+    request = store.RunRequest(store.new_id(JUST_NOW), NOTE.since, "next")
+    cluster = Asked(SeenJob("12", JobState.RUNNING))
+    here = Allocation(store.Workspace(quick.campaign.folder), cast(Cluster, cluster), lambda live: None)
+    here.files.make()
+    here.files.put_note(NOTE)
+    here.detached.start_log(request.id)
+    here.detached.put_answer({"id": request.id, "session": None, "void": "gone", "ended": NOTE.since})
+    assert "gone" in quick.json("wait", status=1)["error"]["message"]
+    with pytest.raises(AllocationLost, match="gone"):
+        here.follow(request)
+    assert cluster.cancelled == []

@@ -53,7 +53,8 @@ class BatchJob:
 class SeenJob:
     """What was seen of one job.
 
-    `word` and `reason` are the cluster's own (`PENDING`, `Resources`; empty if it gives none). `end` is known
+    `word` and `reason` are the cluster's own (`PENDING`, `Resources`; empty if it gives none); of UNKNOWN
+    `reason` is why the cluster does not say, empty if it was not asked yet. `end` is known
     of an ENDED job only. `restarts` counts its requeues and `left_s` the seconds to its time limit; both None
     if unknown, `left_s` without a limit too. `exit_status` is the program's, 128 + N of a signal.
     """

@@ -22,7 +22,7 @@ from gpudebug.edges.clusters.shared import elsewhere, own_to_each_host
 _ID = re.compile(r"([0-9]+(?:_[0-9]+)?)(?:;\S*)?", re.ASCII)
 _GONE = ("Invalid job id", "already completed", "already completing")
 _NO_ACCOUNTING = ("accounting storage is disabled", "accounting_storage")
-_FORGOTTEN = "Slurm no longer knows it"
+_FORGOTTEN = "it knows no such job"
 MISSES = 2
 """A job that so many answers in turn do not name has ended: one answer may come from a controller that
 has just started."""
@@ -94,7 +94,7 @@ class SlurmCluster:
             if book.may_ask(ASK_S):
                 asked = tuple({*ids, *(id for id, job in book.jobs.items() if not job.over)})
                 book.asked(ASK_S, _look(asked, book))
-            return tuple(book.jobs.get(id) or _unknown(id, "not asked for yet") for id in ids)
+            return tuple(book.jobs.get(id) or _unknown(id, "") for id in ids)
 
     def cancel(self, ids: tuple[str, ...]) -> None:
         if not ids:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpudebug.core.answers.next import NextAnswer, Running, StopAnswer
@@ -36,6 +36,7 @@ class Allocation:
     workspace: store.Workspace
     cluster: Cluster
     report: Report
+    _silences: set[str] = field(default_factory=set)
 
     @property
     def files(self) -> store.Allocations:
@@ -102,7 +103,12 @@ class Allocation:
         note = self.files.note()
         if note is None or note.ended is not None:
             return None
-        return self.cluster.states((note.job,))[0]
+        seen = self.cluster.states((note.job,))[0]
+        if seen.state is JobState.UNKNOWN and seen.reason and seen.reason not in self._silences:
+            # Once for each reason: an outage ends nothing, and may last.
+            self._silences.add(seen.reason)
+            self.say(f"{self.cluster.title} does not answer ({seen.reason}); job {note.job} is waited for")
+        return seen
 
     def _entered(self, seen: SeenJob | None) -> store.AllocationNote | None:
         """What was seen, entered into what the files say now."""
@@ -226,7 +232,7 @@ class Allocation:
         return answer
 
     def _answer(self, request: store.RunRequest) -> NextAnswer | None:
-        outcome = self.detached.take_answer(lambda kept: kept.get("id") == request.id)
+        outcome = self.detached.answer_of(request.id)
         return None if outcome is None else retold(outcome)
 
     def _serves(self, request: store.RunRequest) -> bool:
@@ -272,7 +278,7 @@ class Allocation:
         while self._serves(request) and time.monotonic() < deadline:
             time.sleep(POLL_S)
         self.detached.forget_request(request.id)
-        self.detached.take_answer(lambda kept: kept.get("id") == request.id)
+        self.detached.answer_of(request.id)
 
     def waiting(self, request: store.RunRequest) -> Running:
         """`next --detach`'s answer while nothing runs yet."""
