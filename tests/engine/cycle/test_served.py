@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from gpudebug.core.cluster.jobs import InsideJob
-from gpudebug.core.errors import ClusterError, GpudebugError
+from gpudebug.core.errors import ClusterError, GpudebugError, InterruptedRun
 from gpudebug.edges import store
 from gpudebug.engine.cycle import served
 
@@ -104,3 +105,27 @@ def test_outside_of_an_allocation_it_is_refused(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "gpudebug.yaml").write_text("campaign: test\n")
     with pytest.raises(ClusterError, match="no allocation"):
         served.main(str(tmp_path))
+
+
+def test_that_the_worker_leaves_is_known_before_its_void_answer_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = worker(tmp_path)
+    made.files.put_note(NOTE)
+    made.files.ask(REQUEST)
+    store.Detached(tmp_path / "runs").start_log("1")
+    monkeypatch.setattr(served, "asked", cut_off)
+    put, at_the_answer = store.Detached.put_answer, []
+
+    def put_answer(files: store.Detached, answer: dict[str, object]) -> None:
+        note = made.files.note()
+        at_the_answer.append(note.left if note is not None else None)
+        put(files, answer)
+
+    monkeypatch.setattr(store.Detached, "put_answer", put_answer)
+    made._do(REQUEST)
+    assert at_the_answer == ["the cluster ended job 12"] == [made.ending]
+
+
+def cut_off(*_: object) -> NoReturn:
+    raise InterruptedRun("interrupted")

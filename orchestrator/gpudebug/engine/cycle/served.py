@@ -185,10 +185,9 @@ class _Served:
                 if cut_off:
                     self.ending = self.ending or f"the cluster ended job {self.job.id}"
                     outcome = {**outcome, "void": self.ending}
-                # First: little time may be left, and who leaves is not waited for.
+                    # First: whoever has the answer asks again at once, and not this worker.
+                    self._leaves(self.ending)
                 detached.put_answer({**outcome, **holder, "ended": now()})
-                if cut_off:
-                    self._leaves(str(self.ending))
 
     def _stopped(self, request: store.RunRequest) -> bool:
         """Whether a caller asked for the end of what runs."""
