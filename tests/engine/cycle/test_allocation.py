@@ -77,6 +77,17 @@ LEFT = replace(NOTE, left="near its end", left_at="2026-11-26T06:00:00+00:00")
             SeenJob("12", JobState.ENDED, "NODE_FAIL", end=JobEnd.NODE_FAIL),
             replace(NOTE, ended="Slurm ended job 12: NODE_FAIL", lost=True),
         ),
+        (NOTE, SeenJob("12", JobState.PAUSED, reason="SUSPENDED"), replace(NOTE, waits="SUSPENDED")),
+        (
+            LEFT,
+            SeenJob("12", JobState.ENDED, "CANCELLED", end=JobEnd.CANCELLED, by=os.getuid()),
+            replace(LEFT, ended="you cancelled job 12", lost=True, wanted=True),
+        ),
+        (
+            NOTE,
+            SeenJob("12", JobState.ENDED, "CANCELLED", end=JobEnd.CANCELLED, by=os.getuid() + 1),
+            replace(NOTE, ended="Slurm ended job 12: CANCELLED", lost=True),
+        ),
         # Of a job that ended by itself the worker knows why; else the cluster does.
         (
             LEFT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -129,3 +130,24 @@ def test_that_the_worker_leaves_is_known_before_its_void_answer_is(
 
 def cut_off(*_: object) -> NoReturn:
     raise InterruptedRun("interrupted")
+
+
+def test_a_run_that_was_suspended_is_void_and_its_worker_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def suspended(*_: object) -> NoReturn:
+        signal.raise_signal(signal.SIGTSTP)
+        raise AssertionError("the run went on")
+
+    made = worker(tmp_path)
+    made.files.put_note(NOTE)
+    detached = store.Detached(tmp_path / "runs")
+    detached.start_log("1")
+    monkeypatch.setattr(served, "asked", suspended)
+    with made._heeding():
+        signal.raise_signal(signal.SIGTSTP)
+        made.files.ask(REQUEST)
+        made._do(REQUEST)
+    answer = detached.answer_of("1")
+    assert answer is not None and answer["void"] == "the cluster suspended job 12"
+    assert (made.ending, made.files.note()) == (None, NOTE)

@@ -50,9 +50,14 @@ def options(job: BatchJob, settings: SlurmSettings) -> Iterator[str]:
         yield "--exclusive"
     yield f"--output={job.log.replace('%', '%%').replace('{job}', '%j')}"
     yield "--open-mode=append"
-    yield f"--signal=B:USR1@{job.seal_s}"
+    yield f"--signal=B:USR1@{_seals(job, settings)}"
     yield "--requeue"
     yield from settings.extra
+
+
+def _seals(job: BatchJob, settings: SlurmSettings) -> int:
+    """Seconds before the limit: of a short one no more than a sixth, or nothing could run in it."""
+    return job.seal_s if settings.time is None else min(job.seal_s, int(settings.time) // 6)
 
 
 def clock(seconds: float) -> str:

@@ -164,8 +164,13 @@ def _look(ids: tuple[str, ...], book: AnswerBook) -> int:
         return 1
     calls = 1
     vanished = _not_in(ids, rows, book)
-    if vanished and book.accounting:
-        rows.update(_accounted(vanished, book))
+    # Accounting alone says who cancelled a job.
+    cancelled = _lately_cancelled(rows, book)
+    if (vanished or cancelled) and book.accounting:
+        for id, row in _accounted((*vanished, *cancelled), book).items():
+            # It may lag behind: a job that the controller does not know does not run.
+            if row.over:
+                rows[id] = replace(rows.get(id, row), by=row.by)
         vanished = _not_in(ids, rows, book)
     if vanished:
         calls += 1
@@ -189,6 +194,15 @@ def _not_in(ids: tuple[str, ...], rows: Mapping[str, SeenJob], book: AnswerBook)
     return tuple(id for id in ids if id not in rows and id not in ended)
 
 
+def _lately_cancelled(rows: Mapping[str, SeenJob], book: AnswerBook) -> tuple[str, ...]:
+    """Jobs that the book does not know to be over."""
+    return tuple(
+        id
+        for id, job in rows.items()
+        if job.end is JobEnd.CANCELLED and not ((before := book.jobs.get(id)) and before.over)
+    )
+
+
 def _accounted(ids: tuple[str, ...], book: AnswerBook | None = None) -> dict[str, SeenJob]:
     answer = ask("sacct", "-X", "-n", "-P", "-j", ",".join(ids), "-o", slurm_states.SACCT)
     if book is not None and answer.status != 0:
@@ -205,6 +219,8 @@ def _enter(book: AnswerBook, job: SeenJob) -> None:
         job = replace(before, state=JobState.UNKNOWN, word=job.word, reason=job.reason)
     else:
         book.missed.pop(job.id, None)
+        if before is not None and before.over and job.over and job.by is None:
+            job = replace(job, by=before.by)
     book.jobs[job.id] = job
 
 

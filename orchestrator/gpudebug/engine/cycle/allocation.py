@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,7 +37,7 @@ class Allocation:
     workspace: store.Workspace
     cluster: Cluster
     report: Report
-    _silences: set[str] = field(default_factory=set)
+    _told: set[str] = field(default_factory=set)
 
     @property
     def files(self) -> store.Allocations:
@@ -104,11 +105,18 @@ class Allocation:
         if note is None or note.ended is not None:
             return None
         seen = self.cluster.states((note.job,))[0]
-        if seen.state is JobState.UNKNOWN and seen.reason and seen.reason not in self._silences:
-            # Once for each reason: an outage ends nothing, and may last.
-            self._silences.add(seen.reason)
-            self.say(f"{self.cluster.title} does not answer ({seen.reason}); job {note.job} is waited for")
+        title, about = self.cluster.title, f"job {note.job}"
+        if seen.state is JobState.UNKNOWN and seen.reason:
+            # An outage ends nothing, and may last.
+            self._once(f"{title} does not answer ({seen.reason}); {about} is waited for")
+        elif seen.state is JobState.PAUSED:
+            self._once(f"{title} stopped {about} ({seen.reason}); what ran in it is void, and is run again")
         return seen
+
+    def _once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self.say(text)
 
     def _entered(self, seen: SeenJob | None) -> store.AllocationNote | None:
         """What was seen, entered into what the files say now."""
@@ -133,9 +141,14 @@ class Allocation:
             why = note.left if note.left and not seen.infrastructure else None
             told = f"{word} ({seen.reason})" if seen.reason else word
             why = why or f"{title} ended job {note.job}: {told}"
+            if seen.by is not None and seen.by == os.getuid():
+                why = f"you cancelled job {note.job}"
+                return replace(note, waits=None, ended=why, lost=True, wanted=True)
             return replace(note, waits=None, ended=why, lost=True)
         if seen.state is JobState.WAITING and not _just_left(note):
             return replace(note, waits=seen.reason, left=None, left_at=None)
+        if seen.state is JobState.PAUSED:
+            return replace(note, waits=seen.reason)
         # UNKNOWN is an outage: what was known before still holds.
         return replace(note, waits=None) if seen.state is JobState.RUNNING else note
 
@@ -190,6 +203,16 @@ class Allocation:
 
     def _requeued(self, note: store.AllocationNote) -> str:
         return f"{self.cluster.title} put job {note.job} into the queue again"
+
+    def refuse_unwanted(self) -> None:
+        """InterruptedRun if the user of this command cancelled the allocation: another one is not wanted."""
+        self._settle()
+        note = self.files.note()
+        if note is not None and note.wanted and note.ended is not None:
+            raise self._unwanted(note)
+
+    def _unwanted(self, note: store.AllocationNote) -> InterruptedRun:
+        return InterruptedRun(f"job {note.job} is over: {note.ended}", next="gpudebug next")
 
     def cancel(self, note: store.AllocationNote, why: str) -> None:
         """End the job, by the wish of gpudebug or its user."""
@@ -249,7 +272,7 @@ class Allocation:
         if not note.waits or note.waits == told:
             return told
         why = explained(note.waits)
-        self.say(f"job {note.job} waits in the queue: {why.text}{f'; {why.next}' if why.next else ''}")
+        self.say(f"job {note.job} waits: {why.text}{f'; {why.next}' if why.next else ''}")
         return note.waits
 
     def _give_up(self, request: store.RunRequest, note: store.AllocationNote | None, since: float) -> None:
@@ -266,7 +289,7 @@ class Allocation:
         if note is not None and note.failed:
             raise self._worker_failed(note)
         if note is not None and note.wanted:
-            raise InterruptedRun(f"job {note.job} is over: {note.ended}", next="gpudebug next")
+            raise self._unwanted(note)
         raise AllocationLost(why or "the worker in the allocation is gone", next=AGAIN)
 
     def _interrupt(self, request: store.RunRequest) -> None:

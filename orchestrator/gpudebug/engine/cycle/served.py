@@ -33,6 +33,8 @@ _LOOK_S = 1.0
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _NOTICE = signal.SIGUSR1
 """Slurm's word some time before the time limit, or before a preemption."""
+_PAUSE = signal.SIGTSTP
+"""Slurm's word 2 s before it stops all processes of a job that it suspends."""
 
 
 def main(root: str) -> int:
@@ -84,6 +86,8 @@ class _Served:
     job: InsideJob
     idle_s: float
     ending: str | None = None
+    doing: bool = False
+    paused: bool = False
     since: float = field(default_factory=time.monotonic)
 
     def serve(self) -> int:
@@ -128,10 +132,17 @@ class _Served:
 
     @contextlib.contextmanager
     def _heeding(self) -> Iterator[None]:
-        """Signals of the cluster end what runs as Ctrl-C does, and the worker with it."""
+        """Signals of the cluster end what runs as Ctrl-C does, and the worker with it.
+
+        Of a suspended job what runs alone is over: its clocks go on while its processes do not.
+        """
 
         def told(number: int, _frame: FrameType | None) -> None:
-            if number == _NOTICE:
+            if number == _PAUSE:
+                if self.doing and not self.paused:
+                    self.paused = True
+                    signal.raise_signal(signal.SIGINT)
+            elif number == _NOTICE:
                 self.ending = f"job {self.job.id} is near its end: its time limit, or a preemption"
                 # To whoever counts Ctrl-C now: a launch does.
                 signal.raise_signal(signal.SIGINT)
@@ -139,7 +150,7 @@ class _Served:
                 self.ending = self.ending or f"job {self.job.id} was ended (signal {number})"
                 raise KeyboardInterrupt
 
-        previous = {number: signal.signal(number, told) for number in (*_ENDING, _NOTICE)}
+        previous = {number: signal.signal(number, told) for number in (*_ENDING, _NOTICE, _PAUSE)}
         previous[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             yield
@@ -178,16 +189,23 @@ class _Served:
             _as(request.session),
         ):
             outcome = failed(defect(str(detached.log(request.id))))
+            self.doing, self.paused = True, False
             try:
                 outcome = self._outcome(request, detached.log(request.id))
             finally:
-                cut_off = _interrupted(outcome) and not self._stopped(request)
-                if cut_off:
-                    self.ending = self.ending or f"the cluster ended job {self.job.id}"
-                    outcome = {**outcome, "void": self.ending}
-                    # First: whoever has the answer asks again at once, and not this worker.
-                    self._leaves(self.ending)
+                self.doing = False
+                if _interrupted(outcome) and not self._stopped(request):
+                    outcome = {**outcome, "void": self._cut_off()}
                 detached.put_answer({**outcome, **holder, "ended": now()})
+
+    def _cut_off(self) -> str:
+        """Why what ran is void; written down if this worker ends with it."""
+        if self.paused and self.ending is None:
+            return f"the cluster suspended job {self.job.id}"
+        self.ending = self.ending or f"the cluster ended job {self.job.id}"
+        # Before the answer is there: whoever has that asks again at once, and not this worker.
+        self._leaves(self.ending)
+        return self.ending
 
     def _stopped(self, request: store.RunRequest) -> bool:
         """Whether a caller asked for the end of what runs."""
@@ -197,7 +215,8 @@ class _Served:
     def _origin(self, request: store.RunRequest) -> str:
         if self._stopped(request):
             return "from the login node"
-        return f"by the cluster: {self.ending or f'it ended job {self.job.id}'}"
+        why = f"it {'suspended' if self.paused else 'ended'} job {self.job.id}"
+        return f"by the cluster: {self.ending or why}"
 
     def _outcome(self, request: store.RunRequest, log: Path) -> Outcome:
         """Its answer, or the error that it met; what is said meanwhile goes to the request's log."""
