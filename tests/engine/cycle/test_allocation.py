@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import signal
 import subprocess
@@ -233,6 +234,19 @@ def test_what_the_cluster_ends_is_void_and_run_again(slow: LoginNode) -> None:
     assert (first["node"]["allocation"], first["node"]["attempt"]) == ("1", 1)
     assert (second["node"]["allocation"], second["node"]["attempt"]) == ("2", 2)
     assert second["reason"] == "interrupted from the login node"
+
+
+@pytest.mark.slow
+def test_what_its_user_cancels_in_the_middle_is_void_and_no_other_is_asked_for(slow: LoginNode) -> None:
+    slow.cluster.accounts(os.getuid())
+    under_way = slow.start("next")
+    wait_for(slow.under_way)
+    subprocess.run([slow.cluster.bin / "scancel", "1"], check=True)
+    out, _ = under_way.communicate(timeout=90)
+    assert under_way.returncode == 130
+    assert json.loads(out)["error"]["message"] == "job 1 is over: you cancelled job 1"
+    assert slow.cluster.jobs() == ["1"]
+    assert [run["outcome"] for run in slow.records()] == ["INTERRUPTED"]
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ from gpudebug.core.words import Word
 
 
 class JobState(Word):
-    """Where a job stands. PAUSED: it has its nodes, and its processes are stopped. UNKNOWN: the cluster did not
-    answer, or answered nothing of it; never success."""
+    """Where a job stands. PAUSED: it has its nodes, and its processes are stopped. UNKNOWN: the cluster did
+    not answer, or answered nothing of it; never success."""
 
     WAITING = "WAITING"
     RUNNING = "RUNNING"
