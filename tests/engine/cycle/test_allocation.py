@@ -7,59 +7,23 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
-from tests.support.batch import Batch
-from tests.support.campaigns import make_replay_campaign, record, wait_for
+from tests.support.campaigns import wait_for
+from tests.support.login_node import LoginNode, login_node
 
-from gpudebug.core.cluster.jobs import Cluster, JobEnd, JobState, SeenJob
+from gpudebug.core.cluster.jobs import ASK_S, Cluster, JobEnd, JobState, SeenJob
 from gpudebug.edges import store
 from gpudebug.engine.cycle.allocation import Allocation
 from gpudebug.engine.cycle.retold import AllocationLost
 from gpudebug.engine.run.live_line import Live
 
 A, B = {"GPUDEBUG_SESSION": "a"}, {"GPUDEBUG_SESSION": "b"}
-RUNNER = "runner: {slurm: {partition: gpu, idle: 1m}}\n"
-
-
-class LoginNode:
-    """A campaign whose runs take `seconds`, and the cluster that they are made on."""
-
-    def __init__(self, folder: Path, seconds: float) -> None:
-        recordings = folder / "recordings"
-        record(recordings, "0001-baseline-workload", util=20, rate=10)
-        record(recordings, "0002-h1", util=60, rate=30)
-        record(recordings, "0003-h1", util=60, rate=30)
-        self.cluster = Batch(folder / "cluster")
-        self.campaign = make_replay_campaign(
-            folder / "repo", recordings, 12 / seconds, runs=1, config=RUNNER
-        ).pin()
-        runs = self.campaign.folder / "runs"
-        self.files, self.detached = store.Allocations(runs), store.Detached(runs)
-
-    def env(self, more: dict[str, str]) -> dict[str, str]:
-        return {"PATH": f"{self.cluster.bin}:{os.environ['PATH']}", **more}
-
-    def json(self, *words: str, status: int = 0, **more: str) -> Any:
-        return self.campaign.json(*words, status=status, env=self.env(more), timeout=90)
-
-    def start(self, *words: str, **more: str) -> subprocess.Popen[bytes]:
-        return self.campaign.start(*words, "--json", env=self.env(more))
-
-    def records(self) -> list[dict[str, Any]]:
-        workspace = store.Workspace(self.campaign.folder)
-        runs = [workspace.run(name) for name in workspace.run_names()]
-        return [dict(run.read("run.json")) for run in runs if run.has("run.json")]
-
-    def under_way(self, runs: int = 1) -> bool:
-        """Whether the last of so many runs writes its log."""
-        names = self.campaign.runs()
-        log = self.campaign.folder / "runs" / names[-1] / "train.log" if len(names) == runs else None
-        return log is not None and log.exists() and log.stat().st_size > 0
 
 
 JUST_NOW = "just now"
@@ -134,18 +98,14 @@ def test_what_the_cluster_says_is_noted(
 
 @pytest.fixture
 def quick(tmp_path: Path) -> Iterator[LoginNode]:
-    yield from _node(tmp_path, 1.5)
+    with login_node(tmp_path, 1.5) as node:
+        yield node
 
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Iterator[LoginNode]:
-    yield from _node(tmp_path, 30.0)
-
-
-def _node(folder: Path, seconds: float) -> Iterator[LoginNode]:
-    node = LoginNode(folder, seconds)
-    yield node
-    node.cluster.close()
+    with login_node(tmp_path, 30.0) as node:
+        yield node
 
 
 @pytest.mark.slow
@@ -287,7 +247,7 @@ def test_what_looks_at_the_workload_is_not_done_on_a_login_node(quick: LoginNode
 
 
 def test_a_worker_that_cannot_begin_is_not_tried_again(tmp_path: Path) -> None:
-    for node in _node(tmp_path, 1.5):
+    with login_node(tmp_path, 1.5) as node:
         config = node.campaign.config
         config.write_text(config.read_text().replace("idle: 1m", "idle: 1m, setup: 'false'"))
         node.campaign.pin()
@@ -363,3 +323,17 @@ def test_each_caller_of_a_request_gets_its_answer(quick: LoginNode) -> None:
     with pytest.raises(AllocationLost, match="gone"):
         here.follow(request)
     assert cluster.cancelled == []
+
+
+@pytest.mark.slow
+def test_the_cluster_is_asked_once_in_ten_seconds_whoever_waits(quick: LoginNode) -> None:
+    """Three commands that wait, each looking twice a second; `status` asks nothing."""
+    quick.cluster.hold("Priority")
+    began = time.monotonic()
+    quick.json("next", "--detach", **A)
+    waiting = [quick.start("wait", "--for", "4s", **A) for _ in range(3)]
+    quick.json("status")
+    assert [command.wait(60) for command in waiting] == [0, 0, 0]
+    asked = [quick.cluster.calls(name) for name in ("squeue", "sacct", "scontrol")]
+    assert 1 <= sum(asked) <= 1 + (time.monotonic() - began) / ASK_S, asked
+    assert (quick.cluster.calls("sinfo"), quick.cluster.calls("sbatch")) == (2, 1)
