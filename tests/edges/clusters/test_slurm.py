@@ -85,6 +85,13 @@ def test_a_folder_that_no_node_sees_is_refused(fake: FakeSlurm, cluster: SlurmCl
     with pytest.raises(ClusterError, match="the campaign's folder is in /tmp, which each node has") as caught:
         cluster.submit(JOB)
     assert caught.value.file == "/tmp"
+    assert "runner.slurm.shared: true" in str(caught.value.next)
+
+
+def test_a_folder_that_its_user_knows_to_be_shared_is_not_refused(fake: FakeSlurm, tmp_path: Path) -> None:
+    fake.says("sinfo", "gpu-node-01\n")
+    fake.says("sbatch", "1\n")
+    assert SlurmCluster(SlurmSettings(shared=True), tmp_path / "answers").submit(JOB) == "1"
 
 
 def test_a_job_whose_submission_timed_out_is_found(fake: FakeSlurm, cluster: SlurmCluster) -> None:

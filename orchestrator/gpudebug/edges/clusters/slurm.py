@@ -70,12 +70,13 @@ class SlurmCluster:
         if found is not None:
             raise ClusterError(found.message, next=found.next)
         for what, path in (("the campaign's folder", job.cwd), ("this Python", job.argv[0])):
-            own = own_to_each_host(path)
+            own = None if self._settings.shared else own_to_each_host(path)
             if own is not None and elsewhere(_hosts()):
                 raise ClusterError(
                     f"{what} is in {own}, which each node has its own of",
                     file=path,
-                    next="move it to a folder that the nodes share, such as your home",
+                    next="move it to a folder that the nodes share, such as your home (if they share this "
+                    "one: runner.slurm.shared: true)",
                 )
 
     def _submitted(self, job: BatchJob, answer: CommandAnswer) -> str | None:
