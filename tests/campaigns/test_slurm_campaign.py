@@ -154,7 +154,7 @@ def test_whatever_slurm_does_at_any_moment_is_void(
 @pytest.mark.heavy
 def test_a_time_limit_ends_no_campaign(slurm: SlurmSystem, tmp_path: Path) -> None:
     """The limit is a minute: the worker seals what runs before it, and another job goes on."""
-    login = Login(slurm, tmp_path, 7.0, "runner: {slurm: {partition: main, idle: 5m, time: 1m}}\n")
+    login = Login(slurm, tmp_path, 8.0, "runner: {slurm: {partition: main, idle: 5m, time: 1m}}\n")
     began = time.monotonic()
     login.json("next")
     first = login.job()

@@ -18,7 +18,7 @@ from tests.support.campaigns import wait_for
 from tests.support.login_node import LoginNode, login_node
 
 from gpudebug.core.cluster.jobs import ASK_S, Cluster, JobEnd, JobState, SeenJob
-from gpudebug.edges import store
+from gpudebug.edges import host, store
 from gpudebug.engine.cycle.allocation import Allocation
 from gpudebug.engine.cycle.retold import AllocationLost
 from gpudebug.engine.run.live_line import Live
@@ -337,3 +337,15 @@ def test_the_cluster_is_asked_once_in_ten_seconds_whoever_waits(quick: LoginNode
     asked = [quick.cluster.calls(name) for name in ("squeue", "sacct", "scontrol")]
     assert 1 <= sum(asked) <= 1 + (time.monotonic() - began) / ASK_S, asked
     assert (quick.cluster.calls("sinfo"), quick.cluster.calls("sbatch")) == (2, 1)
+
+
+def test_a_worker_whose_disk_is_full_cannot_say_so_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "free_disk_mb", lambda path: 0.2)
+    cluster = Asked(SeenJob("12", JobState.ENDED, "FAILED", end=JobEnd.FAILED, exit_status=1))
+    here = Allocation(store.Workspace(tmp_path), cast(Cluster, cluster), lambda live: None)
+    here.files.make()
+    here.files.put_note(NOTE)
+    failed = "the worker of job 12 failed: the disk of the campaign is full"
+    assert here.look() == replace(NOTE, ended=failed, failed=True)

@@ -14,7 +14,7 @@ from gpudebug.core.cluster.jobs import ASK_S, Cluster, JobEnd, JobState, SeenJob
 from gpudebug.core.cluster.reasons import explained
 from gpudebug.core.errors import BusyError, ClusterError, GpudebugError, InterruptedRun
 from gpudebug.core.progress.sanitise import visible
-from gpudebug.edges import store
+from gpudebug.edges import host, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import cluster_defaults, find, read_config
 from gpudebug.engine.campaign.runner import cluster_of, elsewhere_of, worker_job
@@ -136,7 +136,8 @@ class Allocation:
         if seen.state is JobState.ENDED:
             # By itself it writes why before it ends.
             if _failed(note, seen):
-                ended = f"the worker of job {note.job} failed: {self._last_word(note) or word}"
+                said = self._last_word(note) or self._full() or word
+                ended = f"the worker of job {note.job} failed: {said}"
                 return replace(note, waits=None, ended=ended, failed=True)
             why = note.left if note.left and not seen.infrastructure else None
             told = f"{word} ({seen.reason})" if seen.reason else word
@@ -163,6 +164,10 @@ class Allocation:
             return ""
         said = [line.strip() for line in lines if line.strip()]
         return visible(said[-1]).removeprefix("gpudebug: ") if said else ""
+
+    def _full(self) -> str:
+        """What a worker cannot say that has no room for its log."""
+        return "the disk of the campaign is full" if host.free_disk_mb(self.files.folder) < 1 else ""
 
     def refuse_hopeless(self, note: store.AllocationNote) -> None:
         """ClusterError, with what to change, if the job can never start; it is taken out of the queue."""

@@ -272,4 +272,7 @@ def _as(session: str | None) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    try:
+        sys.exit(main(sys.argv[1]))
+    except GpudebugError as e:
+        sys.exit(f"gpudebug: {e}")  # The last line of its log is what its caller is told.
