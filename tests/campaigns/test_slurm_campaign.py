@@ -17,25 +17,49 @@ from tests.support.slurm import SlurmSystem
 from gpudebug.edges import store
 
 RUNNER = "runner: {slurm: {partition: main, idle: 1m}}\n"
+OUTAGE_S = 4.0
+
+
+def preempt(slurm: SlurmSystem, job: str) -> None:
+    """A job of a higher partition needs the node."""
+    asked = ("--partition=high", f"--nodelist={slurm.node_of(job)}", "--output=/dev/null", "--chdir=/tmp")
+    slurm.run("sbatch", *asked, "--gpus-per-node=1", "--wrap=sleep 5")
+
+
+def outage(slurm: SlurmSystem, job: str) -> None:
+    slurm.kill_controller()
+    time.sleep(OUTAGE_S)
+    slurm.start_controller()
+
+
+def suspend(slurm: SlurmSystem, job: str) -> None:
+    slurm.run("scontrol", "suspend", job)
+    time.sleep(OUTAGE_S)
+    slurm.run("scontrol", "resume", job)
+
+
 ENDINGS: dict[str, Callable[[SlurmSystem, str], object]] = {
     "scancel": lambda slurm, job: slurm.run("scancel", job),
     "requeue": lambda slurm, job: slurm.run("scontrol", "requeue", job),
-    "near its time limit": lambda slurm, job: slurm.run("scancel", "-b", "-s", "USR1", job),
-    "node down": lambda slurm, job: slurm.node_down(slurm.run("squeue", "-h", "-j", job, "-o", "%N").strip()),
+    "notice": lambda slurm, job: slurm.run("scancel", "-b", "-s", "USR1", job),
+    "node down": lambda slurm, job: slurm.node_down(slurm.node_of(job)),
+    "preemption": preempt,
+    "outage": outage,
+    "suspension": suspend,
 }
 
 
 class Login:
     """A shell on the login node, in the folder of a campaign whose runs take `seconds`."""
 
-    def __init__(self, slurm: SlurmSystem, folder: Path, seconds: float) -> None:
+    def __init__(self, slurm: SlurmSystem, folder: Path, seconds: float, runner: str = RUNNER) -> None:
         recordings = folder / "recordings"
         record(recordings, "0001-baseline-workload", util=20, rate=10)
         for number in (1, 2, 3):
             record(recordings, f"000{number + 1}-h{number}", util=60, rate=30)
         self.slurm = slurm
         self.campaign = make_replay_campaign(
-            folder / "repo", recordings, 12 / seconds, runs=1, config=RUNNER
+            folder / "repo", recordings, 12 / seconds, runs=1, config=runner
         ).pin()
         self.files = store.Allocations(self.campaign.folder / "runs")
 
@@ -128,17 +152,29 @@ def test_whatever_slurm_does_at_any_moment_is_void(
 
 
 @pytest.mark.heavy
-def test_a_controller_that_dies_and_comes_back_loses_nothing(slurm: SlurmSystem, tmp_path: Path) -> None:
-    login = Login(slurm, tmp_path, 12.0)
-    command = login.start("next")
-    wait_for(lambda: len(login.campaign.runs()) == 1, 90)
-    slurm.kill_controller()
-    time.sleep(4)
-    slurm.start_controller()
-    assert command.wait(120) == 0
-    (run,) = login.records()
-    assert run["outcome"] == "COMPLETED"
-    command = login.start("next", "--detach")
-    assert command.wait(60) == 5
+def test_a_time_limit_ends_no_campaign(slurm: SlurmSystem, tmp_path: Path) -> None:
+    """The limit is a minute: the worker seals what runs before it, and another job goes on."""
+    login = Login(slurm, tmp_path, 8.0, "runner: {slurm: {partition: main, idle: 5m, time: 1m}}\n")
+    began = time.monotonic()
+    login.json("next")
+    first = login.job()
+    for rate in ("0.2", "0.3", "0.4"):
+        login.campaign.propose(f"--set --lr={rate}")
+    time.sleep(max(0.0, began + 25 - time.monotonic()))
+    while "UNTESTED" in login.campaign.statuses():
+        login.json("next")
+        assert time.monotonic() < began + 240
+    assert login.campaign.statuses() == ["VALIDATED"] * 3
+    sound(login)
+    assert login.job() != first
+    assert slurm.state(first) != "TIMEOUT"
+    login.json("stop")
+    wait_for(lambda: slurm.queue() == {})
+
+
+@pytest.mark.heavy
+def test_a_worker_that_is_killed_ends_its_job(slurm: SlurmSystem, tmp_path: Path) -> None:
+    login = Login(slurm, tmp_path, 4.0)
+    login.json("next")
     os.kill(int(login.files.served().holder["pid"]), signal.SIGKILL)
     wait_for(lambda: slurm.queue() == {}, 60)

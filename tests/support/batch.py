@@ -56,6 +56,10 @@ class Batch:
         path = self.folder / "calls"
         return path.read_text().splitlines().count(name) if path.exists() else 0
 
+    def accounts(self, by: int) -> None:
+        """There is accounting, and this user is who cancels jobs."""
+        (self.folder / "accounting").write_text(str(by))
+
     def end(self, id: str, word: str) -> None:
         """The cluster ends a job at once, with this word: no signal is heard."""
         job = self.job(id)
@@ -96,6 +100,11 @@ def main(name: str, folder_name: str) -> None:
     elif words[:1] == ["requeue"]:
         _kill(int(_state(folder, words[1])["pid"]), 15)
         _begin(folder, words[1])
+    elif name == "sacct" and (folder / "accounting").exists():
+        by = (folder / "accounting").read_text()
+        for id in words[words.index("-j") + 1].split(","):
+            word = _state(folder, id)["word"]
+            print(f"{id}|{f'CANCELLED by {by}' if word == 'CANCELLED' else word}|0:0|n0")
     elif name == "sacct":
         sys.exit("Slurm accounting storage is disabled")
 

@@ -126,6 +126,10 @@ class SlurmSystem:
         lines = self.run("sinfo", "-h", "-N", "-p", "main", "-o", "%N %T", check=False).split("\n")
         return {name: state for name, _, state in (line.partition(" ") for line in lines if line)}
 
+    def node_of(self, id: str) -> str:
+        """The node that a job runs on."""
+        return self.run("squeue", "-h", "-j", id, "-o", "%N").strip()
+
     def node_down(self, node: str) -> None:
         """End the jobs of a node, as its failure does."""
         self.run("scontrol", "update", f"nodename={node}", "state=down", "reason=test")

@@ -113,3 +113,9 @@ def test_a_percent_sign_in_a_path_is_no_pattern_of_slurm(tmp_path: Path) -> None
 @pytest.mark.parametrize(("seconds", "text"), [(60, "00:01:00"), (61, "00:02:00"), (90000, "1-01:00:00")])
 def test_times_as_slurm_writes_them(seconds: float, text: str) -> None:
     assert clock(seconds) == text
+
+
+@pytest.mark.parametrize(("time", "seals"), [("1m", 10), ("6m", 60), ("12m", 120), ("4h", 120), (None, 120)])
+def test_a_short_limit_is_not_spent_on_sealing(tmp_path: Path, time: str | None, seals: int) -> None:
+    script = rendered(job(tmp_path, "/bin/true"), SlurmSettings.model_validate({"time": time}))
+    assert f"--signal=B:USR1@{seals}\n" in script

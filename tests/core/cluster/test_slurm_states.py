@@ -52,7 +52,8 @@ def test_other_jobs_and_other_lines_are_left_out() -> None:
         ("REQUEUED", JobState.WAITING, None),
         ("CONFIGURING", JobState.WAITING, None),
         ("COMPLETING", JobState.RUNNING, None),
-        ("SUSPENDED", JobState.RUNNING, None),
+        ("SUSPENDED", JobState.PAUSED, None),
+        ("STOPPED", JobState.PAUSED, None),
         ("CANCELLED by 1000", JobState.ENDED, JobEnd.CANCELLED),
         ("CANCELLED+", JobState.ENDED, JobEnd.CANCELLED),
         ("BOOT_FAIL", JobState.ENDED, JobEnd.NODE_FAIL),
@@ -95,3 +96,16 @@ def test_where_a_job_ran() -> None:
 def test_an_element_of_an_array_has_its_own_id() -> None:
     line = "JobId=9 ArrayJobId=7 ArrayTaskId=2 JobState=RUNNING NodeList=n0 Partition=main"
     assert set(slurm_states.scontrol_rows(line, ("7_2", "9"))) == {"7_2"}
+
+
+def test_a_job_that_is_suspended_has_a_reason() -> None:
+    assert slurm_states.seen("1", "SUSPENDED", reason="None").reason == "SUSPENDED"
+    assert slurm_states.seen("1", "RUNNING", reason="None").reason == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "by"),
+    [("CANCELLED by 1000", 1000), ("CANCELLED by 0", 0), ("CANCELLED+", None), ("FAILED", None)],
+)
+def test_who_cancelled_a_job_as_accounting_says_it(word: str, by: int | None) -> None:
+    assert slurm_states.sacct_rows(f"7|{word}|0:0|n0\n", ("7",))["7"].by == by

@@ -87,7 +87,11 @@ def test_a_device_is_its_number_where_no_run_knows_its_uuid() -> None:
     found = ranks_apart(side(BASE, first), side(GOOD, other))
     assert found.differences == ("device GPU 3 and GPU 5 (ranks 0, 1)",)
     found = ranks_apart(side(BASE, job(2, **GPU)), side(GOOD, other))
-    assert found == ((), "the record lacks the device of ranks 0, 1 on one side")
+    assert found == (
+        (),
+        "the record lacks the device of ranks 0, 1 on one side; run `gpudebug baseline` to record the "
+        "baseline again",
+    )
 
 
 @pytest.mark.parametrize("part", ["trial", "baseline"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -36,6 +37,19 @@ def test_a_book_stays_small(tmp_path: Path) -> None:
     with answers.opened(tmp_path) as again:
         assert len(again.jobs) == answers.MOST_JOBS
         assert str(answers.MOST_JOBS + 4) in again.jobs
+
+
+def test_a_look_that_changes_nothing_writes_nothing(tmp_path: Path) -> None:
+    with answers.opened(tmp_path) as book:
+        book.jobs["1"] = SeenJob("1", JobState.RUNNING)
+    path = tmp_path / "states.json"
+    os.utime(path, ns=(0, 0))
+    with answers.opened(tmp_path) as book:
+        assert book.jobs
+    assert path.stat().st_mtime_ns == 0
+    with answers.opened(tmp_path) as book:
+        book.asked(10, 1)
+    assert path.stat().st_mtime_ns > 0
 
 
 def test_a_link_in_its_place_is_refused(tmp_path: Path) -> None:

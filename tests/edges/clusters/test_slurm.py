@@ -85,6 +85,13 @@ def test_a_folder_that_no_node_sees_is_refused(fake: FakeSlurm, cluster: SlurmCl
     with pytest.raises(ClusterError, match="the campaign's folder is in /tmp, which each node has") as caught:
         cluster.submit(JOB)
     assert caught.value.file == "/tmp"
+    assert "runner.slurm.shared: true" in str(caught.value.next)
+
+
+def test_a_folder_that_its_user_knows_to_be_shared_is_not_refused(fake: FakeSlurm, tmp_path: Path) -> None:
+    fake.says("sinfo", "gpu-node-01\n")
+    fake.says("sbatch", "1\n")
+    assert SlurmCluster(SlurmSettings(shared=True), tmp_path / "answers").submit(JOB) == "1"
 
 
 def test_a_job_whose_submission_timed_out_is_found(fake: FakeSlurm, cluster: SlurmCluster) -> None:
@@ -141,6 +148,31 @@ def test_vanished_jobs_are_asked_of_accounting_once(fake: FakeSlurm, cluster: Sl
         (JobState.RUNNING, None),
     ]
     assert [call.split()[0] for call in fake.calls()] == ["squeue", "sacct"]
+
+
+def test_accounting_is_asked_who_cancelled_a_job(
+    fake: FakeSlurm, cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    fake.says("squeue", "1|CANCELLED|None|n0|1:00\n")
+    fake.says("sacct", "1|CANCELLED by 1000|0:15|n0\n")
+    for _ in range(2):
+        (job,) = cluster.states(("1",))
+        assert (job.end, job.by) == (JobEnd.CANCELLED, 1000)
+        later(tmp_path)
+    assert [call.split()[0] for call in fake.calls()].count("sacct") == 1
+
+
+@pytest.mark.parametrize("word", ["RUNNING", "PENDING"])
+def test_accounting_that_lags_behind_keeps_no_job_alive(
+    fake: FakeSlurm, cluster: SlurmCluster, tmp_path: Path, word: str
+) -> None:
+    fake.says("squeue", "2|CANCELLED|None|n0|1:00\n")
+    fake.says("sacct", f"1|{word}|0:0|n0\n2|{word}|0:0|n0\n")
+    fake.says("scontrol", error=INVALID, status=1)
+    for _ in range(2):
+        one, two = cluster.states(("1", "2"))
+        later(tmp_path)
+    assert (one.state, one.end, two.end) == (JobState.ENDED, JobEnd.OTHER, JobEnd.CANCELLED)
 
 
 def test_accounting_that_is_off_is_not_asked_again(

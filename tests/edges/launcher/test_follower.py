@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -29,6 +29,9 @@ from tests.support.processes import (
 from gpudebug.core.errors import DeviceError, LaunchError
 from gpudebug.core.records import Outcome
 from gpudebug.edges.launcher import Launched, LaunchSpec, Tick, launch
+from gpudebug.edges.launcher.follower import PATIENCE_S, _FollowerState
+from gpudebug.edges.launcher.interrupts import Interrupts
+from gpudebug.edges.launcher.link import WardenLink
 
 
 def run(tmp_path: Path, *argv: str, **changes: Any) -> Launched:
@@ -403,3 +406,30 @@ def test_nothing_changes_in_the_calling_process(tmp_path: Path) -> None:
 def test_spec_has_the_documented_ladder() -> None:
     spec = LaunchSpec(argv=("true",), cwd="/", env={}, log="/l", marker="m")
     assert (spec.ladder, spec.timeout, spec.max_output, spec.hold_fds) == ((5.0, 5.0), None, None, ())
+
+
+class Silent:
+    """A warden that is suspended."""
+
+    def command(self, text: str) -> None:
+        pass
+
+
+def test_a_run_that_was_suspended_as_it_was_to_end_took_no_hours(tmp_path: Path) -> None:
+    spec, interrupts = spec_for(("true",), tmp_path / "run"), Interrupts()
+    state = _FollowerState(spec, interrupts, cast(WardenLink, Silent()))
+    state.started = {"t0": time.monotonic() - 5}
+    state.final = {**FINAL, "t0": state.started["t0"], "duration_s": 7200.0}
+    assert state.result().duration_s == 7200.0
+    interrupts.count = 1
+    state.heed()
+    allowed = state.ladders(spec.ladder) + spec.give_up + PATIENCE_S
+    assert state.result().duration_s == pytest.approx(5 + allowed, abs=1)
+
+
+FINAL = {
+    **dict.fromkeys(("exit_status", "signal", "reason", "sampler", "ladder")),
+    "outcome": "INTERRUPTED",
+    "leaked": 0,
+    "counted": {},
+}

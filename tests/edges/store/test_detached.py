@@ -52,20 +52,41 @@ def test_of_many_who_ask_at_once_one_gets_it(files: store.Detached) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b'"text"'])
 def test_what_is_no_answer_is_none(files: store.Detached, content: bytes) -> None:
-    files.answer.write_bytes(content)
+    files.answer("1").write_bytes(content)
     assert files.take_answer(anything) is None
+    assert files.answer_of("1") is None
+    assert not files.has_answer()
 
 
 def test_a_newer_answer_replaces_one_that_nobody_took(files: store.Detached) -> None:
     files.put_answer(ANSWER)
     files.put_answer({**ANSWER, "id": "2"})
+    assert files.has_answer()
     assert files.take_answer(anything) == {**ANSWER, "id": "2"}
+    assert files.take_answer(anything) is None
+    assert not files.has_answer()
+
+
+def test_who_follows_a_process_has_its_answer_whoever_took_it(files: store.Detached) -> None:
+    files.put_answer(ANSWER)
+    files.put_answer({**ANSWER, "id": "2"})
+    assert files.take_answer(anything) is not None
+    taken = files.answer_of("1")
+    assert taken is not None and taken["answer"] == ANSWER["answer"]
+    assert files.answer_of("1") is None
+
+
+def test_old_answers_go(files: store.Detached) -> None:
+    for number in range(10, 25):
+        files.put_answer({**ANSWER, "id": str(number)})
+    kept = sorted(path.name for path in files.folder.glob("answer*.json"))
+    assert kept == [f"answer-{number}.json" for number in range(15, 25)]
 
 
 def test_everything_is_closed_to_others(files: store.Detached) -> None:
     files.put_answer(ANSWER)
-    modes = {p: stat.S_IMODE(p.stat().st_mode) for p in (files.folder, files.log("1"), files.answer)}
-    assert modes == {files.folder: 0o700, files.log("1"): 0o600, files.answer: 0o600}
+    modes = {p: stat.S_IMODE(p.stat().st_mode) for p in (files.folder, files.log("1"), files.answer("1"))}
+    assert modes == {files.folder: 0o700, files.log("1"): 0o600, files.answer("1"): 0o600}
 
 
 def test_old_logs_go(files: store.Detached) -> None:

@@ -3,60 +3,27 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
-from tests.support.batch import Batch
-from tests.support.campaigns import make_replay_campaign, record, wait_for
+from tests.support.campaigns import wait_for
+from tests.support.login_node import LoginNode, login_node
 
-from gpudebug.core.cluster.jobs import Cluster, JobEnd, JobState, SeenJob
-from gpudebug.edges import store
+from gpudebug.core.cluster.jobs import ASK_S, Cluster, JobEnd, JobState, SeenJob
+from gpudebug.edges import host, store
 from gpudebug.engine.cycle.allocation import Allocation
+from gpudebug.engine.cycle.retold import AllocationLost
+from gpudebug.engine.run.live_line import Live
 
 A, B = {"GPUDEBUG_SESSION": "a"}, {"GPUDEBUG_SESSION": "b"}
-RUNNER = "runner: {slurm: {partition: gpu, idle: 1m}}\n"
-
-
-class LoginNode:
-    """A campaign whose runs take `seconds`, and the cluster that they are made on."""
-
-    def __init__(self, folder: Path, seconds: float) -> None:
-        recordings = folder / "recordings"
-        record(recordings, "0001-baseline-workload", util=20, rate=10)
-        record(recordings, "0002-h1", util=60, rate=30)
-        record(recordings, "0003-h1", util=60, rate=30)
-        self.cluster = Batch(folder / "cluster")
-        self.campaign = make_replay_campaign(
-            folder / "repo", recordings, 12 / seconds, runs=1, config=RUNNER
-        ).pin()
-        runs = self.campaign.folder / "runs"
-        self.files, self.detached = store.Allocations(runs), store.Detached(runs)
-
-    def env(self, more: dict[str, str]) -> dict[str, str]:
-        return {"PATH": f"{self.cluster.bin}:{os.environ['PATH']}", **more}
-
-    def json(self, *words: str, status: int = 0, **more: str) -> Any:
-        return self.campaign.json(*words, status=status, env=self.env(more), timeout=90)
-
-    def start(self, *words: str, **more: str) -> subprocess.Popen[bytes]:
-        return self.campaign.start(*words, "--json", env=self.env(more))
-
-    def records(self) -> list[dict[str, Any]]:
-        workspace = store.Workspace(self.campaign.folder)
-        runs = [workspace.run(name) for name in workspace.run_names()]
-        return [dict(run.read("run.json")) for run in runs if run.has("run.json")]
-
-    def under_way(self, runs: int = 1) -> bool:
-        """Whether the last of so many runs writes its log."""
-        names = self.campaign.runs()
-        log = self.campaign.folder / "runs" / names[-1] / "train.log" if len(names) == runs else None
-        return log is not None and log.exists() and log.stat().st_size > 0
 
 
 JUST_NOW = "just now"
@@ -74,6 +41,17 @@ LEFT = replace(NOTE, left="near its end", left_at="2026-11-26T06:00:00+00:00")
             NOTE,
             SeenJob("12", JobState.ENDED, "NODE_FAIL", end=JobEnd.NODE_FAIL),
             replace(NOTE, ended="Slurm ended job 12: NODE_FAIL", lost=True),
+        ),
+        (NOTE, SeenJob("12", JobState.PAUSED, reason="SUSPENDED"), replace(NOTE, waits="SUSPENDED")),
+        (
+            LEFT,
+            SeenJob("12", JobState.ENDED, "CANCELLED", end=JobEnd.CANCELLED, by=os.getuid()),
+            replace(LEFT, ended="you cancelled job 12", lost=True, wanted=True),
+        ),
+        (
+            NOTE,
+            SeenJob("12", JobState.ENDED, "CANCELLED", end=JobEnd.CANCELLED, by=os.getuid() + 1),
+            replace(NOTE, ended="Slurm ended job 12: CANCELLED", lost=True),
         ),
         # Of a job that ended by itself the worker knows why; else the cluster does.
         (
@@ -120,18 +98,14 @@ def test_what_the_cluster_says_is_noted(
 
 @pytest.fixture
 def quick(tmp_path: Path) -> Iterator[LoginNode]:
-    yield from _node(tmp_path, 1.5)
+    with login_node(tmp_path, 1.5) as node:
+        yield node
 
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Iterator[LoginNode]:
-    yield from _node(tmp_path, 30.0)
-
-
-def _node(folder: Path, seconds: float) -> Iterator[LoginNode]:
-    node = LoginNode(folder, seconds)
-    yield node
-    node.cluster.close()
+    with login_node(tmp_path, 30.0) as node:
+        yield node
 
 
 @pytest.mark.slow
@@ -223,6 +197,19 @@ def test_what_the_cluster_ends_is_void_and_run_again(slow: LoginNode) -> None:
 
 
 @pytest.mark.slow
+def test_what_its_user_cancels_in_the_middle_is_void_and_no_other_is_asked_for(slow: LoginNode) -> None:
+    slow.cluster.accounts(os.getuid())
+    under_way = slow.start("next")
+    wait_for(slow.under_way)
+    subprocess.run([slow.cluster.bin / "scancel", "1"], check=True)
+    out, _ = under_way.communicate(timeout=90)
+    assert under_way.returncode == 130
+    assert json.loads(out)["error"]["message"] == "job 1 is over: you cancelled job 1"
+    assert slow.cluster.jobs() == ["1"]
+    assert [run["outcome"] for run in slow.records()] == ["INTERRUPTED"]
+
+
+@pytest.mark.slow
 def test_after_a_node_failed_the_run_is_sealed_with_the_clusters_word(slow: LoginNode) -> None:
     slow.json("next", "--detach", **A)
     wait_for(slow.under_way)
@@ -260,7 +247,7 @@ def test_what_looks_at_the_workload_is_not_done_on_a_login_node(quick: LoginNode
 
 
 def test_a_worker_that_cannot_begin_is_not_tried_again(tmp_path: Path) -> None:
-    for node in _node(tmp_path, 1.5):
+    with login_node(tmp_path, 1.5) as node:
         config = node.campaign.config
         config.write_text(config.read_text().replace("idle: 1m", "idle: 1m, setup: 'false'"))
         node.campaign.pin()
@@ -307,3 +294,58 @@ def test_what_was_seen_of_one_job_says_nothing_of_another(tmp_path: Path) -> Non
     here.files.make()
     here.files.put_note(replace(NOTE, job="13"))
     assert here.look() == replace(NOTE, job="13")
+
+
+def test_a_cluster_that_does_not_answer_is_told_once_and_waited_for(tmp_path: Path) -> None:
+    why = "squeue: Unable to contact slurm controller"
+    cluster, told = Asked(SeenJob("12", JobState.UNKNOWN, reason=why)), list[Live]()
+    here = Allocation(store.Workspace(tmp_path), cast(Cluster, cluster), told.append)
+    here.files.make()
+    here.files.put_note(NOTE)
+    for _ in range(3):
+        assert here.look() == NOTE
+    assert [live.remark for live in told] == [f"Slurm does not answer ({why}); job 12 is waited for"]
+    cluster.seen = SeenJob("12", JobState.UNKNOWN)
+    here.look()
+    assert len(told) == 1
+
+
+def test_each_caller_of_a_request_gets_its_answer(quick: LoginNode) -> None:
+    """A second terminal that takes the answer first leaves it to the command that asked."""
+    request = store.RunRequest(store.new_id(JUST_NOW), NOTE.since, "next")
+    cluster = Asked(SeenJob("12", JobState.RUNNING))
+    here = Allocation(store.Workspace(quick.campaign.folder), cast(Cluster, cluster), lambda live: None)
+    here.files.make()
+    here.files.put_note(NOTE)
+    here.detached.start_log(request.id)
+    here.detached.put_answer({"id": request.id, "session": None, "void": "gone", "ended": NOTE.since})
+    assert "gone" in quick.json("wait", status=1)["error"]["message"]
+    with pytest.raises(AllocationLost, match="gone"):
+        here.follow(request)
+    assert cluster.cancelled == []
+
+
+@pytest.mark.slow
+def test_the_cluster_is_asked_once_in_ten_seconds_whoever_waits(quick: LoginNode) -> None:
+    """Three commands that wait, each looking twice a second; `status` asks nothing."""
+    quick.cluster.hold("Priority")
+    began = time.monotonic()
+    quick.json("next", "--detach", **A)
+    waiting = [quick.start("wait", "--for", "4s", **A) for _ in range(3)]
+    quick.json("status")
+    assert [command.wait(60) for command in waiting] == [0, 0, 0]
+    asked = [quick.cluster.calls(name) for name in ("squeue", "sacct", "scontrol")]
+    assert 1 <= sum(asked) <= 1 + (time.monotonic() - began) / ASK_S, asked
+    assert (quick.cluster.calls("sinfo"), quick.cluster.calls("sbatch")) == (2, 1)
+
+
+def test_a_worker_whose_disk_is_full_cannot_say_so_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "free_disk_mb", lambda path: 0.2)
+    cluster = Asked(SeenJob("12", JobState.ENDED, "FAILED", end=JobEnd.FAILED, exit_status=1))
+    here = Allocation(store.Workspace(tmp_path), cast(Cluster, cluster), lambda live: None)
+    here.files.make()
+    here.files.put_note(NOTE)
+    failed = "the worker of job 12 failed: the disk of the campaign is full"
+    assert here.look() == replace(NOTE, ended=failed, failed=True)

@@ -127,23 +127,23 @@ def test_with_nothing_to_run_it_answers_as_next_does(recorded: Campaign) -> None
     recorded.add("\n### Hypothesis 1: Waiting\n- **Intervention**: --set --lr=0.9\n- **Status**: UNTESTED\n")
     error = recorded.run("next", "--detach", "--json").expect(1).json["error"]
     assert (error["code"], error["file"]) == ("device", str(recorded.folder / "nowhere"))
-    assert not store.Detached(recorded.folder / "runs").answer.exists()
+    assert not store.Detached(recorded.folder / "runs").has_answer()
 
 
 def test_an_error_of_the_run_is_handed_out_once(recorded: Campaign) -> None:
     files = store.Detached(recorded.folder / "runs")
     files.start_log("7")
     error = BusyError("the device is taken", file="x", next="wait").as_json()
-    files.put_answer({"error": error, "exit_status": 6, "session": None})
+    files.put_answer({"error": error, "exit_status": 6, "session": None, "id": "7"})
     assert recorded.run("next", "--detach", "--json").expect(6).json == {"error": error}
-    assert not files.answer.exists()
+    assert not files.has_answer()
 
 
 @pytest.mark.parametrize("answer", [{"action": "tested", "campaign": "test"}, {"action": "new"}, None])
 def test_an_answer_of_another_version_is_a_line_and_no_defect(recorded: Campaign, answer: object) -> None:
     files = store.Detached(recorded.folder / "runs")
     files.start_log("7")
-    files.put_answer({"answer": answer, "session": None})
+    files.put_answer({"answer": answer, "session": None, "id": "7"})
     error = recorded.run("wait", "--json").expect(1).json["error"]
     assert error["message"] == "the detached run's answer is not what this version of gpudebug writes"
     assert recorded.json("wait")["action"] == "idle"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from gpudebug.core.cluster.jobs import InsideJob
-from gpudebug.core.errors import ClusterError, GpudebugError
+from gpudebug.core.errors import ClusterError, GpudebugError, InterruptedRun
 from gpudebug.edges import store
 from gpudebug.engine.cycle import served
 from gpudebug.engine.cycle.notice import Notice
@@ -105,3 +107,48 @@ def test_outside_of_an_allocation_it_is_refused(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "gpudebug.yaml").write_text("campaign: test\n")
     with pytest.raises(ClusterError, match="no allocation"):
         served.main(str(tmp_path))
+
+
+def test_that_the_worker_leaves_is_known_before_its_void_answer_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = worker(tmp_path)
+    made.files.put_note(NOTE)
+    made.files.ask(REQUEST)
+    store.Detached(tmp_path / "runs").start_log("1")
+    monkeypatch.setattr(served, "asked", cut_off)
+    put, at_the_answer = store.Detached.put_answer, []
+
+    def put_answer(files: store.Detached, answer: dict[str, object]) -> None:
+        note = made.files.note()
+        at_the_answer.append(note.left if note is not None else None)
+        put(files, answer)
+
+    monkeypatch.setattr(store.Detached, "put_answer", put_answer)
+    made._do(REQUEST)
+    assert at_the_answer == ["the cluster ended job 12"] == [made.notice.why]
+
+
+def cut_off(*_: object) -> NoReturn:
+    raise InterruptedRun("interrupted")
+
+
+def test_a_run_that_was_suspended_is_void_and_its_worker_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def suspended(*_: object) -> NoReturn:
+        signal.raise_signal(signal.SIGTSTP)
+        raise AssertionError("the run went on")
+
+    made = worker(tmp_path)
+    made.files.put_note(NOTE)
+    detached = store.Detached(tmp_path / "runs")
+    detached.start_log("1")
+    monkeypatch.setattr(served, "asked", suspended)
+    with made.notice.heeded(made._leaves):
+        signal.raise_signal(signal.SIGTSTP)
+        made.files.ask(REQUEST)
+        made._do(REQUEST)
+    answer = detached.answer_of("1")
+    assert answer is not None and answer["void"] == "the cluster suspended job 12"
+    assert (made.notice.why, made.files.note()) == (None, NOTE)

@@ -73,7 +73,7 @@ class Background:
         return not self.files.said().held
 
     def answer(self) -> dict[str, Any]:
-        wait_for(lambda: self.ended() and self.files.answer.exists())
+        wait_for(lambda: self.ended() and self.files.has_answer())
         return self.files.take_answer(lambda _: True) or {}
 
 
@@ -97,7 +97,7 @@ def test_without_a_run_the_answer_is_told_and_not_kept(begin) -> None:  # type: 
     made = begin("nothing")
     assert made.hear() == {"done": DONE}
     wait_for(made.ended)
-    assert not made.files.answer.exists() and not made.files.said().killed
+    assert not made.files.has_answer() and not made.files.said().killed
 
 
 def test_with_a_run_the_answer_is_kept(begin) -> None:  # type: ignore[no-untyped-def]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from dataclasses import replace
 
 from tests.support.campaigns import Campaign
 
-from gpudebug.engine.status.status import status
+from gpudebug.core.answers.status import NextAction
+from gpudebug.edges import store
+from gpudebug.engine.status.status import _next, status
 from gpudebug.engine.status.summary import record
 
 ASK = """
@@ -39,3 +43,49 @@ def test_without_one_the_evidence_is_read(told: Campaign) -> None:
     answer = status(told.folder)
     assert answer.recorded is None
     assert answer.hypotheses[0].verified
+
+
+def _over(campaign: Campaign) -> None:
+    """Its baseline was measured in allocation 12, which is over."""
+    for path in (campaign.folder / "runs").glob("*/run.json"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "node": {"allocation": "12"}}))
+    files = store.Allocations(campaign.folder / "runs")
+    files.make()
+    files.put_note(store.AllocationNote(job="12", since="2026-11-26T06:00:00+00:00", ended="idle for 10 min"))
+
+
+def test_a_test_in_another_allocation_begins_with_its_baseline(told: Campaign) -> None:
+    runs, action = (
+        told.folder / "runs",
+        NextAction(action="test", hypothesis=9, role=None, why="hypothesis 9 is untested"),
+    )
+    answer = replace(status(told.folder), next=action)
+    _over(told)
+    assert _next(answer, runs) == action, "a campaign without a runner"
+    told.config.write_text(told.config.read_text() + "runner: {slurm: {}}\n")
+    why = "baseline workload: it was measured in allocation 12, and this is another"
+    assert _next(answer, runs) == NextAction(
+        action="record_baseline", hypothesis=None, role="workload", why=why
+    )
+    with store.Allocations(runs).take({"allocation": "12"}):
+        assert _next(answer, runs) == action
+    with store.Allocations(runs).take({"allocation": "12.1"}):
+        assert _next(answer, runs).why.endswith("and this is 12.1")
+
+
+NEXT = """
+from dataclasses import replace
+from gpudebug.engine.status.status import _next
+with open("gpudebug.yaml", "a") as config:
+    config.write("runner: {slurm: {}}\\n")
+_next(replace(answer, next=replace(answer.next, action="test")), Path("runs"))
+"""
+
+
+def test_what_is_next_on_a_cluster_loads_no_more(told: Campaign) -> None:
+    record(told.folder, None, "gpudebug next")
+    asked = ASK.replace("text(answer)\n", f"text(answer)\n{NEXT}")
+    done = subprocess.run(
+        [sys.executable, "-c", asked], cwd=told.folder, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["True", "[]"]

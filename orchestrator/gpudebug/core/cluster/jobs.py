@@ -11,10 +11,12 @@ from gpudebug.core.words import Word
 
 
 class JobState(Word):
-    """Where a job stands. UNKNOWN: the cluster did not answer, or answered nothing of it; never success."""
+    """Where a job stands. PAUSED: it has its nodes, and its processes are stopped. UNKNOWN: the cluster did
+    not answer, or answered nothing of it; never success."""
 
     WAITING = "WAITING"
     RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
     ENDED = "ENDED"
     UNKNOWN = "UNKNOWN"
 
@@ -56,9 +58,11 @@ class BatchJob:
 class SeenJob:
     """What was seen of one job.
 
-    `word` and `reason` are the cluster's own (`PENDING`, `Resources`; empty if it gives none). `end` is known
+    `word` and `reason` are the cluster's own (`PENDING`, `Resources`; empty if it gives none); of UNKNOWN
+    `reason` is why the cluster does not say, empty if it was not asked yet. `end` is known
     of an ENDED job only. `restarts` counts its requeues and `left_s` the seconds to its time limit; both None
-    if unknown, `left_s` without a limit too. `exit_status` is the program's, 128 + N of a signal.
+    if unknown, `left_s` without a limit too. `exit_status` is the program's, 128 + N of a signal. `by` is the
+    number of the user who cancelled it; None if nobody did, or it is unknown.
     """
 
     id: str
@@ -70,6 +74,7 @@ class SeenJob:
     exit_status: int | None = None
     restarts: int | None = None
     left_s: float | None = None
+    by: int | None = None
 
     @property
     def over(self) -> bool:

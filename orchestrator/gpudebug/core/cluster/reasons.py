@@ -35,6 +35,8 @@ _WAIT = {
     "AssocMaxJobsLimit": "you run as many jobs as the account allows",
     "QOSMaxJobsPerUserLimit": "you run as many jobs as the QOS allows",
     "QOSMaxGRESPerUser": "you use as many GPUs as the QOS allows",
+    "SUSPENDED": "it keeps its nodes and is stopped",
+    "STOPPED": "it keeps its nodes and is stopped",
     "ReqNodeNotAvail": "a node that it needs is down, drained or reserved",
     "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions": (
         "the nodes that it needs are down, drained or reserved"

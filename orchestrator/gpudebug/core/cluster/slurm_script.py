@@ -52,7 +52,7 @@ def options(job: BatchJob, settings: SlurmSettings) -> Iterator[str]:
         yield f"--array={ranges(job.elements)}%{job.at_once}"
     yield f"--output={job.log.replace('%', '%%').replace('{job}', '%A_%a' if job.elements else '%j')}"
     yield "--open-mode=append"
-    yield f"--signal=B:USR1@{job.seal_s}"
+    yield f"--signal=B:USR1@{_seals(job, settings)}"
     yield "--requeue"
     yield from settings.extra
 
@@ -66,6 +66,11 @@ def ranges(numbers: Sequence[int]) -> str:
         else:
             found.append([number, number])
     return ",".join(f"{low}" if low == high else f"{low}-{high}" for low, high in found)
+
+
+def _seals(job: BatchJob, settings: SlurmSettings) -> int:
+    """Seconds before the limit: of a short one no more than a sixth, or nothing could run in it."""
+    return job.seal_s if settings.time is None else min(job.seal_s, int(settings.time) // 6)
 
 
 def clock(seconds: float) -> str:

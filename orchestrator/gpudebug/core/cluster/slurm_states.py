@@ -15,7 +15,8 @@ SACCT = "JobID,State,ExitCode,NodeList"
 _WAITING = frozenset(
     ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT")
 )
-_RUNNING = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"))
+_RUNNING = frozenset(("RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "RESIZING"))
+_PAUSED = frozenset(("SUSPENDED", "STOPPED"))
 _ENDS: Mapping[str, JobEnd] = {
     **{str(end): end for end in JobEnd if end not in (JobEnd.OTHER, JobEnd.REQUEUED)},
     "BOOT_FAIL": JobEnd.NODE_FAIL,
@@ -26,6 +27,7 @@ _ENDS: Mapping[str, JobEnd] = {
 }
 # Reasons of FAILED by which the program never began: its log cannot be made, say.
 _CLUSTERS_OWN = frozenset({"JobLaunchFailure", "SystemFailure", "RaisedSignal:53(Real-time_signal_19)"})
+_CANCELLED = re.compile(r"CANCELLED by ([0-9]{1,10})", re.ASCII)
 _LEFT = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", re.ASCII)
 # ` Key=value` of one line of `scontrol -o`: a value may hold blanks, and ends where the next key begins.
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z_:/]+)=(.*?)(?=\s+[A-Za-z_:/]+=|\s*$)", re.ASCII)
@@ -114,19 +116,26 @@ def seen(
         if state in _WAITING
         else JobState.RUNNING
         if state in _RUNNING
+        else JobState.PAUSED
+        if state in _PAUSED
         else JobState.UNKNOWN
     )
     return SeenJob(
         id=id,
         state=stands,
         word=state,
-        reason="" if reason in ("None", "(null)") else reason.strip("()"),
+        reason=_reason(reason, state if stands is JobState.PAUSED else ""),
         nodes=expanded(nodes),
         end=end,
         exit_status=_status(status) if end is not None else None,
         restarts=int(restarts) if restarts.isdecimal() else None,
         left_s=seconds(left) if stands is JobState.RUNNING else None,
+        by=int(who[1]) if (who := _CANCELLED.fullmatch(word.strip())) else None,
     )
+
+
+def _reason(text: str, otherwise: str) -> str:
+    return otherwise if text in ("", "None", "(null)") else text.strip("()")
 
 
 def _status(text: str) -> int | None:

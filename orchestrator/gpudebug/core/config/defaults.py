@@ -130,6 +130,7 @@ SETTINGS: tuple[_DefaultSetting, ...] = (
     _setting("runner.slurm.time", "4h", "limit of the allocation; by default the partition's", True),
     _setting("runner.slurm.constraint", "h100", "features of the nodes", True),
     _setting("runner.slurm.exclusive", "false", "true: nobody else on the nodes", True),
+    _setting("runner.slurm.shared", "false", "true: nodes see this folder, though it is in /tmp, say", True),
     _setting(
         "runner.slurm.setup", "module load cuda", "shell that runs before gpudebug, a line or more", True
     ),

@@ -116,7 +116,7 @@ _SLURM = {
     **dict.fromkeys(
         (
             *("partition", "account", "qos", "nodes", "gpus_per_node", "cpus_per_task"),
-            *("constraint", "exclusive", "setup", "srun", "extra"),
+            *("constraint", "exclusive", "shared", "setup", "srun", "extra"),
         ),
         _ELSEWHERE,
     ),

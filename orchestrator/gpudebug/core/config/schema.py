@@ -196,7 +196,8 @@ class SlurmSettings(SettingsGroup):
 
     `time`, `idle` are seconds: the allocation's limit, and how long it stays without anything to do. `setup`
     is shell that runs on the first node before gpudebug; `srun` and `extra` are further options of steps and
-    of `sbatch`. `parallel` is how many hypotheses `submit` has tested at once, in jobs of their own.
+    of `sbatch`. `shared`: the nodes see the campaign's folder, whatever its path looks like. `parallel` is
+    how many hypotheses `submit` has tested at once, in jobs of their own.
     """
 
     partition: Annotated[str | None, _FieldReader(runners.name)] = None
@@ -208,6 +209,7 @@ class SlurmSettings(SettingsGroup):
     time: Annotated[float | None, _FieldReader(runners.time)] = None
     constraint: Annotated[str | None, _FieldReader(runners.name)] = None
     exclusive: Boolean = False
+    shared: Boolean = False
     setup: Annotated[str, _FieldReader(runners.setup)] = ""
     srun: Annotated[tuple[str, ...], _FieldReader(runners.options)] = ()
     extra: Annotated[tuple[str, ...], _FieldReader(runners.options)] = ()

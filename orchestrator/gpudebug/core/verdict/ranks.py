@@ -114,9 +114,8 @@ def ranks_apart(
     for aspect in ASPECTS:
         if aspect.by.isdisjoint(meant):
             found += _of_aspect(aspect, before, after, lacking)
-    return RanksApart(
-        tuple(found), unknown or (f"the record lacks {'; '.join(lacking)}" if lacking else None)
-    )
+    lacks = f"the record lacks {'; '.join(lacking)}; {_REBORN}" if lacking else None
+    return RanksApart(tuple(found), unknown or lacks)
 
 
 def rank_count(e: Evidence) -> int | None:

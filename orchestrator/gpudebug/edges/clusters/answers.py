@@ -39,7 +39,7 @@ class AnswerBook:
 
 @contextlib.contextmanager
 def opened(folder: Path) -> Iterator[AnswerBook]:
-    """The book, for this process alone; it is written back at the end of the block."""
+    """The book, for this process alone; at the end of the block it is written back if it changed."""
     path = folder / _FILE
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -52,11 +52,14 @@ def opened(folder: Path) -> Iterator[AnswerBook]:
         # A file system without locks: two may ask at once, which is all that happens.
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
-        book = _read(file.read())
+        before = file.read()
+        book = _read(before)
         yield book
-        file.seek(0)
-        file.truncate()
-        file.write(_written(book))
+        # Most looks ask nothing: a shared file system is not written to at each of them.
+        if (after := _written(book)) != before:
+            file.seek(0)
+            file.truncate()
+            file.write(after)
 
 
 def _read(data: bytes) -> AnswerBook:

@@ -22,7 +22,7 @@ from gpudebug.edges.clusters.shared import elsewhere, own_to_each_host
 _ID = re.compile(r"([0-9]+(?:_[0-9]+)?)(?:;\S*)?", re.ASCII)
 _GONE = ("Invalid job id", "already completed", "already completing")
 _NO_ACCOUNTING = ("accounting storage is disabled", "accounting_storage")
-_FORGOTTEN = "Slurm no longer knows it"
+_FORGOTTEN = "it knows no such job"
 MISSES = 2
 """A job that so many answers in turn do not name has ended: one answer may come from a controller that
 has just started."""
@@ -71,12 +71,13 @@ class SlurmCluster:
         if found is not None:
             raise ClusterError(found.message, next=found.next)
         for what, path in (("the campaign's folder", job.cwd), ("this Python", job.argv[0])):
-            own = own_to_each_host(path)
+            own = None if self._settings.shared else own_to_each_host(path)
             if own is not None and elsewhere(_hosts()):
                 raise ClusterError(
                     f"{what} is in {own}, which each node has its own of",
                     file=path,
-                    next="move it to a folder that the nodes share, such as your home",
+                    next="move it to a folder that the nodes share, such as your home (if they share this "
+                    "one: runner.slurm.shared: true)",
                 )
 
     def _submitted(self, job: BatchJob, answer: CommandAnswer) -> str | None:
@@ -98,7 +99,7 @@ class SlurmCluster:
             if book.may_ask(ASK_S):
                 asked = tuple({*ids, *(id for id, job in book.jobs.items() if not job.over)})
                 book.asked(ASK_S, _look(asked, book))
-            return tuple(book.jobs.get(id) or _unknown(id, "not asked for yet") for id in ids)
+            return tuple(book.jobs.get(id) or _unknown(id, "") for id in ids)
 
     def cancel(self, ids: tuple[str, ...]) -> None:
         if not ids:
@@ -170,8 +171,13 @@ def _look(ids: tuple[str, ...], book: AnswerBook) -> int:
         return 1
     calls = 1
     vanished = _not_in(ids, rows, book)
-    if vanished and book.accounting:
-        rows.update(_accounted(vanished, book))
+    # Accounting alone says who cancelled a job.
+    cancelled = _lately_cancelled(rows, book)
+    if (vanished or cancelled) and book.accounting:
+        for id, row in _accounted((*vanished, *cancelled), book).items():
+            # It may lag behind: a job that the controller does not know does not run.
+            if row.over:
+                rows[id] = replace(rows.get(id, row), by=row.by)
         vanished = _not_in(ids, rows, book)
     if vanished:
         calls += 1
@@ -195,6 +201,15 @@ def _not_in(ids: tuple[str, ...], rows: Mapping[str, SeenJob], book: AnswerBook)
     return tuple(id for id in ids if id not in rows and id not in ended)
 
 
+def _lately_cancelled(rows: Mapping[str, SeenJob], book: AnswerBook) -> tuple[str, ...]:
+    """Jobs that the book does not know to be over."""
+    return tuple(
+        id
+        for id, job in rows.items()
+        if job.end is JobEnd.CANCELLED and not ((before := book.jobs.get(id)) and before.over)
+    )
+
+
 def _accounted(ids: tuple[str, ...], book: AnswerBook | None = None) -> dict[str, SeenJob]:
     answer = ask("sacct", "-X", "-n", "-P", "-j", ",".join(ids), "-o", slurm_states.SACCT)
     if book is not None and answer.status != 0:
@@ -211,6 +226,8 @@ def _enter(book: AnswerBook, job: SeenJob) -> None:
         job = replace(before, state=JobState.UNKNOWN, word=job.word, reason=job.reason)
     else:
         book.missed.pop(job.id, None)
+        if before is not None and before.over and job.over and job.by is None:
+            job = replace(job, by=before.by)
     book.jobs[job.id] = job
 
 

@@ -39,7 +39,7 @@ def login_facts(job: BatchJob, settings: SlurmSettings) -> Iterator[ClusterFact]
     yield ClusterFact("controller", "ok", f"it answers; {jobs} job{'s' if jobs != 1 else ''} of yours there")
     yield _accounting()
     yield _request(settings)
-    yield _folder(job)
+    yield _folder(job, settings)
     defaults = cluster_file()
     yield ClusterFact("defaults", "ok", defaults[1] if defaults is not None else "no file of the cluster's")
 
@@ -90,8 +90,8 @@ def _request(settings: SlurmSettings) -> ClusterFact:
     return ClusterFact("request", "ok", f"the partition has {nodes}{gpus}")
 
 
-def _folder(job: BatchJob) -> ClusterFact:
-    for path in (job.cwd, job.argv[0]):
+def _folder(job: BatchJob, settings: SlurmSettings) -> ClusterFact:
+    for path in () if settings.shared else (job.cwd, job.argv[0]):
         own = own_to_each_host(path)
         if own is not None and elsewhere(ask("sinfo", "-h", "-a", "-N", "-o", "%o").out.split()):
             advice = "move it to a folder that the nodes share, such as your home"

@@ -300,7 +300,7 @@ class _FollowerState:
             signal=final["signal"],
             reason=final["reason"],
             t0=time.monotonic() if final["t0"] is None else final["t0"],
-            duration_s=final["duration_s"],
+            duration_s=self.lasted(final["t0"], final["duration_s"]),
             leaked=final["leaked"],
             sampler=sampler,
             ladder=final["ladder"],
@@ -308,6 +308,13 @@ class _FollowerState:
             server=final.get("server"),
             own_limit_mb=final.get("own_limit_mb"),
         )
+
+    def lasted(self, t0: float | None, seconds: float) -> float:
+        """What a run took. One that was told to end does so in time: if it took longer, a scheduler had
+        suspended all of us, and that is no time on the device."""
+        if t0 is None or self.overdue is None or not self.seen:
+            return seconds
+        return min(seconds, max(0.0, self.overdue - t0))
 
     def lost(self) -> Launched:
         now = time.monotonic()
@@ -321,7 +328,7 @@ class _FollowerState:
             signal=None,
             reason=f"interrupted {origin()}" if ended else ": ".join([WARDEN_LOST, *last]),
             t0=t0,
-            duration_s=now - t0,
+            duration_s=self.lasted(t0, now - t0),
             leaked=0,
             sampler=None,
         )

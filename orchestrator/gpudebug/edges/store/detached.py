@@ -25,6 +25,7 @@ from gpudebug.edges.store.foreign import Lives, noted_jobs, unknown_job
 from gpudebug.edges.store.locks import RunClaim, held_by, locked
 
 KEPT_LOGS = 10
+_TAKEN = "taken"
 _MAX_SAID = 4096
 
 
@@ -68,9 +69,8 @@ class Detached:
         """Held by the background process alone, from its first moment until its answer is written."""
         return self.folder / "lock"
 
-    @property
-    def answer(self) -> Path:
-        return self.folder / "answer.json"
+    def answer(self, id: str) -> Path:
+        return self.folder / f"answer-{id}.json"
 
     def log(self, id: str) -> Path:
         return self.folder / f"{id}.log"
@@ -109,24 +109,47 @@ class Detached:
                 pass
 
     def put_answer(self, answer: Mapping[str, Any]) -> None:
-        """Keep an answer for the next caller; an older one that was not taken is replaced."""
-        data = json.dumps(answer).encode()
-        with locked(self.folder / "answer.lock"), saying(self.answer, "cannot write"):
-            write_beside(self.answer, data, 0o600)
+        """Keep the answer of the process `id`, in a file of its own; the oldest ones are removed."""
+        path = self.answer(str(answer["id"]))
+        with locked(self.folder / "answer.lock"), saying(path, "cannot write"):
+            write_beside(path, json.dumps(answer).encode(), 0o600)
+            for old in self._answers()[KEPT_LOGS:]:
+                remove_file(old)
 
     def take_answer(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
-        """The answer, if there is one that is `wanted`: it is handed out once."""
-        if not os.path.lexists(self.answer):
+        """The newest answer, if it is `wanted`, or the newest that is: it is handed out once.
+
+        Those of before it that nobody took are not handed out any more. Whoever follows a process has its
+        answer all the same: `answer_of`.
+        """
+        if not self._answers():
             return None
         with locked(self.folder / "answer.lock"):
-            try:
-                found = json.loads(read_file(self.answer))
-            except (GpudebugError, ValueError, RecursionError):
+            kept = [(path, found) for path in self._answers() if (found := _read_answer(path)) is not None]
+            waiting = [(path, found) for path, found in kept if not found.get(_TAKEN)]
+            place = next((n for n, (_, found) in enumerate(waiting) if wanted(found)), None)
+            if place is None:
                 return None
-            if not isinstance(found, dict) or not wanted(found):
-                return None
-            remove_file(self.answer)
+            for path, found in waiting[place:]:
+                write_beside(path, json.dumps({**found, _TAKEN: True}).encode(), 0o600)
+            return waiting[place][1]
+
+    def answer_of(self, id: str) -> dict[str, Any] | None:
+        """The answer of one process, for who follows it: also if it was handed out to another caller."""
+        if not os.path.lexists(self.answer(id)):
+            return None
+        with locked(self.folder / "answer.lock"):
+            found = _read_answer(self.answer(id))
+            remove_file(self.answer(id))
         return found
+
+    def has_answer(self) -> bool:
+        """Whether an answer waits for a caller."""
+        return any(not (_read_answer(path) or {_TAKEN: True}).get(_TAKEN) for path in self._answers())
+
+    def _answers(self) -> list[Path]:
+        """Newest first."""
+        return sorted(self.folder.glob("answer*.json"), reverse=True)
 
     def ask_to_stop(self, id: str) -> None:
         start_file(self._stop(id))
@@ -136,6 +159,14 @@ class Detached:
 
     def forget_request(self, id: str) -> None:
         remove_file(self._stop(id))
+
+
+def _read_answer(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(read_file(path))
+    except (GpudebugError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def new_id(since: str) -> str:

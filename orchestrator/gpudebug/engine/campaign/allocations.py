@@ -61,6 +61,8 @@ def living_jobs(workspace: store.Workspace) -> store.Lives:
             seen = cluster.states((job,))[0] if cluster is not None else None
         except GpudebugError:
             return None
-        return None if seen is None or seen.state is JobState.UNKNOWN else seen.state is JobState.RUNNING
+        if seen is None or seen.state is JobState.UNKNOWN:
+            return None
+        return seen.state in (JobState.RUNNING, JobState.PAUSED)
 
     return lives

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpudebug.core.answers.next import NextAnswer, Running, StopAnswer
@@ -13,7 +14,7 @@ from gpudebug.core.cluster.jobs import ASK_S, Cluster, JobEnd, JobState, SeenJob
 from gpudebug.core.cluster.reasons import explained
 from gpudebug.core.errors import BusyError, ClusterError, GpudebugError, InterruptedRun
 from gpudebug.core.progress.sanitise import visible
-from gpudebug.edges import store
+from gpudebug.edges import host, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import cluster_defaults, find, read_config
 from gpudebug.engine.campaign.runner import cluster_of, elsewhere_of, worker_job
@@ -37,6 +38,7 @@ class Allocation:
     workspace: store.Workspace
     cluster: Cluster
     report: Report
+    _told: set[str] = field(default_factory=set)
 
     @property
     def files(self) -> store.Allocations:
@@ -103,7 +105,19 @@ class Allocation:
         note = self.files.note()
         if note is None or note.ended is not None:
             return None
-        return self.cluster.states((note.job,))[0]
+        seen = self.cluster.states((note.job,))[0]
+        title, about = self.cluster.title, f"job {note.job}"
+        if seen.state is JobState.UNKNOWN and seen.reason:
+            # An outage ends nothing, and may last.
+            self._once(f"{title} does not answer ({seen.reason}); {about} is waited for")
+        elif seen.state is JobState.PAUSED:
+            self._once(f"{title} stopped {about} ({seen.reason}); what ran in it is void, and is run again")
+        return seen
+
+    def _once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self.say(text)
 
     def _entered(self, seen: SeenJob | None) -> store.AllocationNote | None:
         """What was seen, entered into what the files say now."""
@@ -123,14 +137,21 @@ class Allocation:
         if seen.state is JobState.ENDED:
             # By itself it writes why before it ends.
             if _failed(note, seen):
-                ended = f"the worker of job {note.job} failed: {self._last_word(note) or word}"
+                said = self._last_word(note) or self._full() or word
+                ended = f"the worker of job {note.job} failed: {said}"
                 return replace(note, waits=None, ended=ended, failed=True)
             why = note.left if note.left and not seen.infrastructure else None
             told = f"{word} ({seen.reason})" if seen.reason else word
             why = why or f"{title} ended job {note.job}: {told}"
+            if seen.by is not None and seen.by == os.getuid():
+                why = f"you cancelled job {note.job}"
+                return replace(note, waits=None, ended=why, lost=True, wanted=True)
             return replace(note, waits=None, ended=why, lost=True)
-        if seen.state is JobState.WAITING and not _just_left(note):
+        # The cluster's last answer may be of before the worker began.
+        if seen.state is JobState.WAITING and not (_just_left(note) or self.files.served().held):
             return replace(note, waits=seen.reason, left=None, left_at=None)
+        if seen.state is JobState.PAUSED:
+            return replace(note, waits=seen.reason)
         # UNKNOWN is an outage: what was known before still holds.
         return replace(note, waits=None) if seen.state is JobState.RUNNING else note
 
@@ -145,6 +166,10 @@ class Allocation:
             return ""
         said = [line.strip() for line in lines if line.strip()]
         return visible(said[-1]).removeprefix("gpudebug: ") if said else ""
+
+    def _full(self) -> str:
+        """What a worker cannot say that has no room for its log."""
+        return "the disk of the campaign is full" if host.free_disk_mb(self.files.folder) < 1 else ""
 
     def refuse_hopeless(self, note: store.AllocationNote) -> None:
         """ClusterError, with what to change, if the job can never start; it is taken out of the queue."""
@@ -185,6 +210,16 @@ class Allocation:
 
     def _requeued(self, note: store.AllocationNote) -> str:
         return f"{self.cluster.title} put job {note.job} into the queue again"
+
+    def refuse_unwanted(self) -> None:
+        """InterruptedRun if the user of this command cancelled the allocation: another one is not wanted."""
+        self._settle()
+        note = self.files.note()
+        if note is not None and note.wanted and note.ended is not None:
+            raise self._unwanted(note)
+
+    def _unwanted(self, note: store.AllocationNote) -> InterruptedRun:
+        return InterruptedRun(f"job {note.job} is over: {note.ended}", next="gpudebug next")
 
     def cancel(self, note: store.AllocationNote, why: str) -> None:
         """End the job, by the wish of gpudebug or its user."""
@@ -227,7 +262,7 @@ class Allocation:
         return answer
 
     def _answer(self, request: store.RunRequest) -> NextAnswer | None:
-        outcome = self.detached.take_answer(lambda kept: kept.get("id") == request.id)
+        outcome = self.detached.answer_of(request.id)
         return None if outcome is None else retold(outcome)
 
     def _serves(self, request: store.RunRequest) -> bool:
@@ -244,7 +279,7 @@ class Allocation:
         if not note.waits or note.waits == told:
             return told
         why = explained(note.waits)
-        self.say(f"job {note.job} waits in the queue: {why.text}{f'; {why.next}' if why.next else ''}")
+        self.say(f"job {note.job} waits: {why.text}{f'; {why.next}' if why.next else ''}")
         return note.waits
 
     def _give_up(self, request: store.RunRequest, note: store.AllocationNote | None, since: float) -> None:
@@ -261,7 +296,7 @@ class Allocation:
         if note is not None and note.failed:
             raise self._worker_failed(note)
         if note is not None and note.wanted:
-            raise InterruptedRun(f"job {note.job} is over: {note.ended}", next="gpudebug next")
+            raise self._unwanted(note)
         raise AllocationLost(why or "the worker in the allocation is gone", next=AGAIN)
 
     def _interrupt(self, request: store.RunRequest) -> None:
@@ -273,7 +308,7 @@ class Allocation:
         while self._serves(request) and time.monotonic() < deadline:
             time.sleep(POLL_S)
         self.detached.forget_request(request.id)
-        self.detached.take_answer(lambda kept: kept.get("id") == request.id)
+        self.detached.answer_of(request.id)
 
     def waiting(self, request: store.RunRequest) -> Running:
         """`next --detach`'s answer while nothing runs yet."""

@@ -108,7 +108,8 @@ def _made(
         except AllocationLost as e:
             if not left:
                 raise
-            there.say(f"{e.message}; what ran in it is void, and is run again in another allocation")
+            there.refuse_unwanted()
+            there.say(f"{e.message}; what ran is void, and is run again")
             again = _request(request.verb, request.session)
             request = replace(request, id=again.id, since=again.since)
     raise AssertionError

@@ -312,5 +312,5 @@ def stop(directory: Path, session: str | None = None, patience: float = STOPPED_
             next="gpudebug wait",
         )
     files.forget_request(found.id)
-    files.take_answer(lambda kept: kept.get("id") == found.id)
+    files.answer_of(found.id)
     return True

@@ -50,9 +50,9 @@ def main(root: str) -> int:
         notice, ended = Notice(job), list[str]()
         with (
             notice.heeded(lambda why: print(why, file=sys.stderr)),
-            launcher.naming_interrupts(lambda: f"by the cluster: {notice.why or f'it ended job {job.id}'}"),
+            launcher.naming_interrupts(lambda: notice.origin),
         ):
-            ended.append(_outcome(elements.path(note), note))
+            ended.append(_outcome(elements.path(note), note, notice))
         if not ended:
             return 1
         note = replace(note, ended=ended[0])
@@ -71,18 +71,22 @@ def _taken_up(elements: store.Elements, job: InsideJob) -> store.ElementNote | N
     )
 
 
-def _outcome(folder: Path, note: store.ElementNote) -> str:
+def _outcome(folder: Path, note: store.ElementNote, notice: Notice) -> str:
     """Why the element is over: its verdict, or the error that it met. KeyboardInterrupt if it was cut off."""
     while True:
         try:
-            answer = next_cycle(folder, _remark, note.session)
+            with notice.busy():
+                answer = next_cycle(folder, _remark, note.session)
         except InterruptedRun:
-            raise KeyboardInterrupt from None
+            if not notice.paused or notice.why is not None:
+                raise KeyboardInterrupt from None
+            print("the cluster suspended the job: what ran is void, and is run again", file=sys.stderr)
         except GpudebugError as e:
             return f"{e.message}{f'; {e.next}' if e.next else ''}"
-        if answer.action not in _ON_THE_WAY:
-            return answer.why
-        print(visible(f"{answer.action}: {answer.why}"), file=sys.stderr, flush=True)
+        else:
+            if answer.action not in _ON_THE_WAY:
+                return answer.why
+            print(visible(f"{answer.action}: {answer.why}"), file=sys.stderr, flush=True)
 
 
 def _take_in(workspace: store.Workspace, note: store.ElementNote, command: str) -> None:

@@ -29,7 +29,7 @@ class AllocationLost(GpudebugError):
     code = "allocation"
 
 
-AGAIN = "gpudebug next, which runs it again in another allocation"
+AGAIN = "gpudebug next, which runs it again"
 
 
 def retold(outcome: dict[str, Any]) -> NextAnswer:

@@ -152,16 +152,21 @@ class _Served:
         ):
             outcome = failed(defect(str(detached.log(request.id))))
             try:
-                outcome = self._outcome(request, detached.log(request.id))
+                with self.notice.busy():
+                    outcome = self._outcome(request, detached.log(request.id))
             finally:
-                cut_off = _interrupted(outcome) and not self._stopped(request)
-                if cut_off:
-                    self.notice.why = self.notice.why or f"the cluster ended job {self.job.id}"
-                    outcome = {**outcome, "void": self.notice.why}
-                # First: little time may be left, and who leaves is not waited for.
+                if _interrupted(outcome) and not self._stopped(request):
+                    outcome = {**outcome, "void": self._cut_off()}
                 detached.put_answer({**outcome, **holder, "ended": now()})
-                if cut_off:
-                    self._leaves(str(self.notice.why))
+
+    def _cut_off(self) -> str:
+        """Why what ran is void; written down if this worker ends with it."""
+        if self.notice.paused and self.notice.why is None:
+            return f"the cluster suspended job {self.job.id}"
+        self.notice.why = self.notice.why or f"the cluster ended job {self.job.id}"
+        # Before the answer is there: whoever has that asks again at once, and not this worker.
+        self._leaves(self.notice.why)
+        return self.notice.why
 
     def _stopped(self, request: store.RunRequest) -> bool:
         """Whether a caller asked for the end of what runs."""
@@ -171,7 +176,7 @@ class _Served:
     def _origin(self, request: store.RunRequest) -> str:
         if self._stopped(request):
             return "from the login node"
-        return f"by the cluster: {self.notice.why or f'it ended job {self.job.id}'}"
+        return self.notice.origin
 
     def _outcome(self, request: store.RunRequest, log: Path) -> Outcome:
         """Its answer, or the error that it met; what is said meanwhile goes to the request's log."""
@@ -227,4 +232,7 @@ def _as(session: str | None) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    try:
+        sys.exit(main(sys.argv[1]))
+    except GpudebugError as e:
+        sys.exit(f"gpudebug: {e}")  # The last line of its log is what its caller is told.

@@ -5,13 +5,18 @@ People and agents ask all the time, so nothing here imports more than the record
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpudebug.core.answers.status import StatusAnswer
+from gpudebug.core.answers.status import NextAction, StatusAnswer
 from gpudebug.core.errors import StoreError
 from gpudebug.engine.campaign.session import session_of
 from gpudebug.engine.status.recorded import recorded
+
+ANOTHER = "another"
+"""The allocation that is asked for next."""
 
 
 def status(directory: Path, *, every: bool = True) -> StatusAnswer:
@@ -26,8 +31,64 @@ def status(directory: Path, *, every: bool = True) -> StatusAnswer:
         from gpudebug.engine.status.answer import status_of
 
         found = status_of(load(directory, session))
-    line = allocation(Path(found.files.runs))
-    return found if line is None else replace(found, allocation=line)
+    runs = Path(found.files.runs)
+    line = allocation(runs)
+    return found if line is None else replace(found, allocation=line, next=_next(found, runs))
+
+
+def _next(found: StatusAnswer, runs: Path) -> NextAction:
+    """What is next: a baseline, if what is to be tested would be tested in another allocation than it."""
+    if (
+        found.next.action in ("propose", "record_baseline")
+        and (tested := _in_arrays(found, runs)) is not None
+    ):
+        return tested
+    if found.next.action != "test":
+        return found.next
+    from gpudebug.core.campaign.allocation import afresh
+
+    here = _measures(runs)
+    for role, row in found.baselines.items():
+        why = afresh(_measured(runs, row.runs), here) if row is not None and row.valid else None
+        if why is not None:
+            why = f"baseline {role}: {why}"
+            return NextAction(action="record_baseline", hypothesis=None, role=role, why=why)
+    return found.next
+
+
+def _in_arrays(found: StatusAnswer, runs: Path) -> NextAction | None:
+    """What elements of job arrays test, if a person has nothing to do but wait for them."""
+    waits = (found.rest or {}).get("UNTESTED") or any(h.status == "UNTESTED" for h in found.hypotheses)
+    line = None if waits or session_of() is not None else _array(runs)
+    return (
+        None
+        if line is None
+        else NextAction(action="test", hypothesis=None, role=None, why=f"{line}: gpudebug wait")
+    )
+
+
+def _measures(runs: Path) -> str | None:
+    """The allocation that what is next would be measured in; None without a cluster."""
+    from gpudebug.edges import clusters, store
+
+    around = clusters.inside()
+    if around is not None:
+        return around.allocation
+    # By a word, for the reader of YAML is not loaded: a campaign may have left its cluster.
+    if b"runner" not in store.read_file(runs.parent / store.CONFIG):
+        return None
+    served = store.Allocations(runs).served()
+    return str(served.holder.get("allocation")) if served.held else ANOTHER
+
+
+def _measured(runs: Path, names: Sequence[str]) -> Iterator[str | None]:
+    """The allocation of each of these runs; None of one that was made outside of any, or cannot be read."""
+    for name in names:
+        try:
+            node = json.loads((runs / name / "run.json").read_bytes())["node"]
+            yield node["allocation"] if isinstance(node["allocation"], str) else None
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            yield None
 
 
 def allocation(runs: Path) -> str | None:
