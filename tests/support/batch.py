@@ -46,6 +46,15 @@ class Batch:
         else:
             held.write_text(reason)
 
+    def begins(self, most: int | None) -> None:
+        """So many elements of an array begin, the others once this is None."""
+        limit = self.folder / "begins"
+        if most is None:
+            limit.unlink()
+            subprocess.run([self.bin / "scontrol", "release"], check=True)
+        else:
+            limit.write_text(str(most))
+
     def jobs(self) -> list[str]:
         return sorted((p.stem for p in self.queue.glob("*.json")), key=lambda id: [*map(int, id.split("_"))])
 
@@ -114,10 +123,12 @@ def _submit(folder: Path, script: str) -> str:
     id = str(len(list((folder / "queue").glob("*.json"))) + 1)
     held = folder / "held"
     reason = held.read_text() if held.exists() else "None"
-    for each in [f"{id}_{number}" for number in _elements(script)] or [id]:
+    limit = folder / "begins"
+    most = int(limit.read_text()) if limit.exists() else None
+    for place, each in enumerate([f"{id}_{number}" for number in _elements(script)] or [id]):
         (folder / f"{each}.sh").write_text(script)
         _put(folder, each, {"word": "PENDING", "reason": reason})
-        if not held.exists():
+        if not held.exists() and (most is None or place < most):
             _begin(folder, each)
     return id
 

@@ -35,14 +35,16 @@ def cluster(tmp_path: Path) -> Iterator[Batch]:
 class Login:
     """A campaign on a login node, whose odd hypotheses help and whose runs take `seconds`."""
 
-    def __init__(self, folder: Path, cluster: Batch, *, count: int = 3, seconds: float = 0.6) -> None:
+    def __init__(
+        self, folder: Path, cluster: Batch, *, count: int = 3, seconds: float = 0.6, target: int = 80
+    ) -> None:
         recordings = folder / "recordings"
         record(recordings, "0001-baseline-workload", util=20, rate=10)
         for n in range(1, count + 1):
             record(recordings, f"000{n + 1}-h{n}", util=60 if n % 2 else 20, rate=30 if n % 2 else 10)
         self.env = {"PATH": f"{cluster.bin}:{os.environ['PATH']}"}
         self.campaign: Campaign = make_replay_campaign(
-            folder / "repo", recordings, 12 / seconds, runs=1, config=RUNNER
+            folder / "repo", recordings, 12 / seconds, runs=1, config=f"{RUNNER}target: {target}\n"
         ).pin()
         for n in range(count):
             self.campaign.propose(f"--set --lr=0.{n + 2}")
@@ -127,6 +129,19 @@ def test_an_element_that_is_begun_again_goes_on_under_its_claim(tmp_path: Path, 
     cut_off = [r for r in records if r["outcome"] == "INTERRUPTED"]
     assert [r["role"] for r in cut_off] == ["h1"]
     assert "by the cluster" in cut_off[0]["reason"]
+
+
+def test_what_has_not_begun_when_the_campaign_is_solved_does_not_begin(
+    tmp_path: Path, cluster: Batch
+) -> None:
+    login = Login(tmp_path, cluster, count=3, target=50)
+    cluster.begins(1)
+    login.json("submit")
+    wait_for(lambda: login.campaign.statuses()[0] == "VALIDATED", 60)
+    cluster.begins(None)
+    login.wait()
+    assert login.campaign.statuses() == ["VALIDATED", "UNTESTED", "UNTESTED"]
+    assert "solved" in (tmp_path / "repo" / "runs" / ".allocation" / "worker-1_2.log").read_text()
 
 
 def test_stop_ends_the_array_and_keeps_what_was_measured(tmp_path: Path, cluster: Batch) -> None:

@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from gpudebug.core.campaign.decide import ActionKind, decide
 from gpudebug.core.cluster.jobs import InsideJob
 from gpudebug.core.errors import ClusterError, GpudebugError, InterruptedRun
 from gpudebug.core.progress.sanitise import visible
@@ -43,6 +44,11 @@ def main(root: str) -> int:
     if note is None:
         print(f"job {job.id}: it is not this campaign's any more", file=sys.stderr)
         return 0
+    if (over := _campaign_over(workspace.root)) is not None:
+        with elements.changing():
+            elements.put(replace(note, ended=over))
+        print(over, file=sys.stderr)
+        return 0
     command = f"the worker of job {job.id}"
     holder = {"pid": os.getpid(), "command": command, "since": now(), "allocation": job.allocation}
     with elements.take(note, holder, living_jobs(workspace)):
@@ -60,6 +66,12 @@ def main(root: str) -> int:
             elements.put(note)
     _take_in(workspace, note, command)
     return 0
+
+
+def _campaign_over(root: Path) -> str | None:
+    """Why nothing is to be measured in the campaign any more; None while there is."""
+    action = decide(load(root).campaign)
+    return f"the campaign is over: {action.why}" if action.kind is ActionKind.STOP else None
 
 
 def _taken_up(elements: store.Elements, job: InsideJob) -> store.ElementNote | None:
