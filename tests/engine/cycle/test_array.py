@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -40,8 +41,13 @@ class Login:
     ) -> None:
         recordings = folder / "recordings"
         record(recordings, "0001-baseline-workload", util=20, rate=10)
-        for n in range(1, count + 1):
-            record(recordings, f"000{n + 1}-h{n}", util=60 if n % 2 else 20, rate=30 if n % 2 else 10)
+        for n in range(1, (count or 3) + 1):
+            record(
+                recordings,
+                f"000{n + 1}-h{n}",
+                util=60 if n % 2 or not count else 20,
+                rate=30 if n % 2 or not count else 10,
+            )
         self.env = {"PATH": f"{cluster.bin}:{os.environ['PATH']}"}
         self.campaign: Campaign = make_replay_campaign(
             folder / "repo", recordings, 12 / seconds, runs=1, config=f"{RUNNER}target: {target}\n"
@@ -52,6 +58,18 @@ class Login:
 
     def json(self, *words: str, status: int = 0) -> Any:
         return self.campaign.json(*words, status=status, env=self.env, timeout=180)
+
+    def propose_patch(self, number: int, before: str) -> None:
+        """A patch that helps: a line before this one."""
+        folder, program = self.campaign.folder, self.campaign.folder / "train.py"
+        text = program.read_text()
+        program.write_text(text.replace(before, f"A{number} = {number}\n{before}", 1))
+        patch = subprocess.run(["git", "diff"], cwd=folder, capture_output=True, check=True).stdout
+        program.write_text(text)
+        path = folder / "hypotheses" / "patches" / f"{number}.patch"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(patch)
+        self.campaign.propose(f"--patch hypotheses/patches/{number}.patch")
 
     def wait(self) -> Any:
         return self.json("wait")
@@ -142,6 +160,25 @@ def test_what_has_not_begun_when_the_campaign_is_solved_does_not_begin(
     login.wait()
     assert login.campaign.statuses() == ["VALIDATED", "UNTESTED", "UNTESTED"]
     assert "solved" in (tmp_path / "repo" / "runs" / ".allocation" / "worker-1_2.log").read_text()
+
+
+@pytest.mark.slow
+def test_patches_are_tested_beside_each_other_on_what_was_accepted(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster, count=0)
+    for number, before in enumerate(("def main(", "import argparse", "import argparse"), 1):
+        login.propose_patch(number, before)
+        if number == 1:
+            assert login.json("next")["action"] == "recorded_baseline"
+            assert login.json("next")["verdict"] == "VALIDATED"
+            login.json("accept", "1", "--terms-differ")
+    login.json("submit")
+    login.wait()
+    assert login.campaign.statuses() == ["VALIDATED"] * 3
+    assert login.json("verify")["problems"] == []
+    patches = [(login.campaign.folder / "runs" / run / "change.patch") for run in login.campaign.runs()]
+    assert sum(path.exists() for path in patches) >= 3
+    assert [*(login.campaign.folder / "runs" / "worktrees").glob(".*")] == []
+    login.json("stop")
 
 
 def test_stop_ends_the_array_and_keeps_what_was_measured(tmp_path: Path, cluster: Batch) -> None:

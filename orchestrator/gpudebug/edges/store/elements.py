@@ -19,6 +19,7 @@ from gpudebug.edges.store.foreign import Lives, unknown_job
 from gpudebug.edges.store.locks import RunClaim, held_by, locked
 from gpudebug.edges.store.root import RUNS
 from gpudebug.edges.store.workspace import BLOCK, Workspace
+from gpudebug.edges.walk import walk
 
 ELEMENT_PROGRESS = "progress.md"
 _NOTE = "element.json"
@@ -116,10 +117,17 @@ class Elements:
 
     def remove(self, note: ElementNote) -> None:
         """Take the folder away; the runs are the campaign's by then."""
-        with saying(self.path(note), "cannot remove"), opened_folder(self.folder) as folder:
-            made = removal.identity_at(folder, note.name)
-            if made is not None:
-                removal.remove_folder(folder, note.name, made)
+        _remove(self.path(note))
+        worktrees = Workspace(self._workspace.root, element=note.name).worktrees
+        if not any(files for _, _, files in walk(worktrees)):
+            _remove(worktrees)
+
+
+def _remove(path: Path) -> None:
+    if not os.path.lexists(path):
+        return
+    with saying(path, "cannot remove"), opened_folder(path.parent) as folder:
+        removal.remove_folder(folder, path.name, removal.made_at(folder, path.name))
 
 
 def _read(folder: Path) -> ElementNote | None:
