@@ -75,9 +75,9 @@ class Batch:
         _put(self.folder, id, {**job, "word": word})
         _kill(int(job["pid"]), 9)
 
-    def requeue(self, id: str) -> None:
+    def requeue(self, id: str, number: int = 15) -> None:
         """The cluster ends a job with a signal, and begins it again."""
-        subprocess.run([self.bin / "scontrol", "requeue", id], check=True)
+        subprocess.run([self.bin / "scontrol", "requeue", id, str(number)], check=True)
 
     def close(self) -> None:
         for id in self.jobs():
@@ -107,7 +107,7 @@ def main(name: str, folder_name: str) -> None:
             if _state(folder, path.stem)["word"] == "PENDING":
                 _begin(folder, path.stem)
     elif words[:1] == ["requeue"]:
-        _kill(int(_state(folder, words[1])["pid"]), 15)
+        _kill(int(_state(folder, words[1])["pid"]), int(words[2]))
         _begin(folder, words[1])
     elif name == "sacct" and (folder / "accounting").exists():
         by = (folder / "accounting").read_text()

@@ -92,7 +92,7 @@ def test_each_hypothesis_is_tested_in_a_job_of_its_own(tmp_path: Path, cluster: 
     assert login.json("verify")["problems"] == []
     assert not login.elements.notes()
     records = [dict(store.Workspace(login.campaign.folder).run(name).read("run.json")) for name in runs]
-    assert {r["node"]["allocation"] for r in records} >= {"1001", "1002", "1003"}
+    assert {r["node"]["allocation"] for r in records} >= {"1_1", "1_2", "1_3"}
     assert cluster.calls("sbatch") <= 2
 
 
@@ -179,6 +179,58 @@ def test_patches_are_tested_beside_each_other_on_what_was_accepted(tmp_path: Pat
     assert sum(path.exists() for path in patches) >= 3
     assert [*(login.campaign.folder / "runs" / "worktrees").glob(".*")] == []
     login.json("stop")
+
+
+@pytest.mark.slow
+def test_a_patch_that_is_killed_hard_goes_on_in_its_element(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster, count=0, seconds=4.0)
+    for number in (1, 2):
+        login.propose_patch(number, "import argparse")
+    login.json("submit")
+    note = login.elements.notes()[0]
+    wait_for(lambda: any(login.elements.path(note).glob("*-h1/train.log")), 60)
+    cluster.requeue("1_1", 9)
+    login.wait()
+    assert login.campaign.statuses() == ["VALIDATED"] * 2
+    assert {name[:2] for name in login.campaign.runs()} == {"01", "02"}
+    assert login.json("verify")["problems"] == []
+    assert [*(login.campaign.folder / "runs" / "worktrees").glob(".*")] == []
+
+
+def test_what_is_released_while_it_is_tested_counts_for_nothing(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster, count=2, seconds=4.0)
+    login.json("submit")
+    note = login.elements.notes()[0]
+    wait_for(lambda: any(login.elements.path(note).glob("*-h1/train.log")), 60)
+    login.json("release", "1")
+    login.wait()
+    assert login.campaign.statuses() == ["UNTESTED", "REJECTED"]
+    assert login.json("verify")["problems"] == []
+    assert login.json("status")["budget"]["hypotheses_used"] == 1
+
+
+def test_what_is_accepted_meanwhile_is_no_matter_of_the_others(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster)
+    cluster.begins(1)
+    login.json("submit")
+    wait_for(lambda: login.campaign.statuses()[0] == "VALIDATED", 60)
+    login.json("accept", "1", "--terms-differ")
+    cluster.begins(None)
+    login.wait()
+    assert login.campaign.statuses() == ["VALIDATED", "REJECTED", "VALIDATED"]
+    assert login.json("verify")["problems"] == []
+    # What a verdict rests on is no leftover.
+    kinds = {Path(one["path"]).name: one["kind"] for one in login.json("clean")["left"]}
+    assert {kinds[name] for name in login.campaign.runs()} == {"evidence"}
+
+
+def test_elements_that_came_with_the_repository_are_not_taken_in(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster, count=1)
+    (note,) = login.elements.make((1,), "2026-11-26T08:00:00.000000+00:00")
+    login.elements.put(replace(note, array="1", ended="done"))
+    subprocess.run(["git", "add", "-f", "runs"], cwd=login.campaign.folder, check=True)
+    error = login.json("wait", status=1)["error"]
+    assert "git tracks runs of job arrays" in error["message"]
 
 
 def test_stop_ends_the_array_and_keeps_what_was_measured(tmp_path: Path, cluster: Batch) -> None:

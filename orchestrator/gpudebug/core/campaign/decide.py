@@ -203,6 +203,11 @@ def _solved(c: Campaign) -> Action | None:
     return None
 
 
+def over(c: Campaign) -> Action | None:
+    """Why nothing is to be measured any more, whatever has to be put in order first."""
+    return _solved(c) or _out_of_budget(c)
+
+
 def _out_of_budget(c: Campaign) -> Action | None:
     if c.tested >= c.hypothesis_budget:
         tested = counted(c.tested, "hypothesis", "hypotheses")

@@ -119,7 +119,8 @@ class InsideJob:
     @property
     def allocation(self) -> str:
         """`412`, and `412.1` once it was requeued: what it is then given is another allocation."""
-        return f"{self.id}.{self.restarts}" if self.restarts else self.id
+        id = self.id if self.element is None else f"{self.array}_{self.element}"
+        return f"{id}.{self.restarts}" if self.restarts else id
 
 
 class Cluster(Protocol):

@@ -22,6 +22,7 @@ from gpudebug.edges.store.workspace import BLOCK, Workspace
 from gpudebug.edges.walk import walk
 
 ELEMENT_PROGRESS = "progress.md"
+ELEMENT_ACCEPTED = "accepted.json"
 _NOTE = "element.json"
 _LOCK = "worker.lock"
 
@@ -89,9 +90,16 @@ class Elements:
     def put(self, note: ElementNote) -> None:
         put_json(self.path(note) / _NOTE, asdict(note))
 
-    def put_progress(self, note: ElementNote, data: bytes) -> None:
-        """The progress file as the element has it, once its hypothesis is claimed for it."""
-        copy_into(self.path(note) / ELEMENT_PROGRESS, data)
+    def put_campaign(self, note: ElementNote, progress: bytes, accepted: bytes) -> None:
+        """What the element knows of its campaign, once its hypothesis is claimed for it: the progress file,
+        and what was accepted by then."""
+        copy_into(self.path(note) / ELEMENT_PROGRESS, progress)
+        copy_into(self.path(note) / ELEMENT_ACCEPTED, accepted)
+
+    def log(self, note: ElementNote) -> Path:
+        """What its worker printed."""
+        name = f"worker-{note.array}_{note.hypothesis}.log"
+        return self._workspace.root / RUNS / ".allocation" / name
 
     def take(self, note: ElementNote, holder: Mapping[str, object], lives: Lives = unknown_job) -> RunClaim:
         """The lock of the element's worker. BusyError if one has it."""

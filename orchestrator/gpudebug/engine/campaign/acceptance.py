@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import ProgressFile
 from gpudebug.edges import host, store
 from gpudebug.edges.store.private import write_private
-from gpudebug.engine.campaign.accepted import FILE, FORMAT, Acceptances, Recorded, acceptances_of
+from gpudebug.engine.campaign.accepted import FILE, Acceptances, Recorded, acceptances_of, written
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import read_progress
 
@@ -98,6 +97,4 @@ def _now(loaded: Loaded) -> Acceptances:
 
 
 def _write(where: Acceptances, entries: Mapping[int, Recorded]) -> None:
-    rows = [{"hypothesis": number, **found._asdict()} for number, found in sorted(entries.items())]
-    text = json.dumps({"format": FORMAT, "accepted": rows}, indent=1)
-    write_private(where.anchor, where.names, FILE, text.encode() + b"\n")
+    write_private(where.anchor, where.names, FILE, written(entries))

@@ -16,7 +16,7 @@ from gpudebug.core.campaign.accepted_changes import accepted
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
-from gpudebug.edges import git
+from gpudebug.edges import git, store
 from gpudebug.edges.store.private import read_private
 from gpudebug.engine.campaign.private import campaign_folder
 
@@ -86,6 +86,20 @@ def acceptances_of(root: Path, campaign: str, where: git.Checkout | git.Address)
     except (ValueError, TypeError, KeyError, RecursionError):
         return replace(found, problem="is not what gpudebug writes")
     return found if folder.exists() else replace(found, entries=None)
+
+
+def as_submitted(found: Acceptances, element: Path) -> Acceptances:
+    """What was accepted when the array of an element was submitted, by the copy in its folder."""
+    try:
+        return replace(found, entries=_read(json.loads(store.read_file(element / FILE))), problem=None)
+    except (GpudebugError, ValueError, TypeError, KeyError, RecursionError):
+        return replace(found, problem="the element's copy is not what gpudebug writes")
+
+
+def written(entries: Mapping[int, Recorded]) -> bytes:
+    """The record as a file."""
+    rows = [{"hypothesis": number, **found._asdict()} for number, found in sorted(entries.items())]
+    return json.dumps({"format": FORMAT, "accepted": rows}, indent=1).encode() + b"\n"
 
 
 def _read(data: Any) -> dict[int, Recorded]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,15 +35,21 @@ def allocation_of_run(record: Mapping[str, Any]) -> str | None:
 
 
 def as_on_nodes(
-    identities: Mapping[str, dict[str, str]], records: Mapping[str, Mapping[str, Any]], config: Config
+    identities: Mapping[str, dict[str, str]],
+    records: Mapping[str, Mapping[str, Any]],
+    config: Config,
+    listed: Mapping[str, Sequence[str]],
 ) -> dict[str, dict[str, str]]:
-    """What baselines are valid for, by role; on a login node with what nodes alone know as recorded."""
+    """What baselines are valid for, by role; on a login node with what nodes alone know as recorded: by the
+    runs that are `listed` of a role, else by its newest."""
     if clusters.cluster_of(config.runner, Path()) is None or clusters.inside() is not None:
         return dict(identities)
     found = {}
     for role, identity in identities.items():
         mine = config.campaign, f"baseline-{role}"
-        made = [r for r in records.values() if (r.get("campaign"), r.get("role")) == mine and r.get("node")]
+        own = [records[name] for name in listed.get(role, ()) if name in records]
+        found_of = own or records.values()
+        made = [r for r in found_of if (r.get("campaign"), r.get("role")) == mine and r.get("node")]
         recorded: Mapping[str, str] = made[-1].get("identity", {}) if made else {}
         known = {key: recorded[key] for key in _OF_NODES if key in recorded}
         if known.get("device", "").partition(" CUDA_VISIBLE_DEVICES=")[0] != config.device:

@@ -30,6 +30,19 @@ def take(loaded: Loaded, number: int) -> Claim:
     return claim
 
 
+def living(workspace: store.Workspace, document: progress.ProgressFile) -> dict[int, leases.Lease]:
+    """The leases that have not run out, and those of elements of job arrays, which end with these alone."""
+    now = leases.now()
+    found = {number: lease for number, lease in leases.read(workspace.leases).items() if lease.live(now)}
+    if not workspace.elements.is_dir():
+        return found
+    held = {h.number: claims.on(h) for h in document.hypotheses}
+    for note in store.Elements(workspace).notes():
+        if held.get(note.hypothesis) == (note.session, note.since):
+            found[note.hypothesis] = store.Lease(note.session, note.since, now)
+    return found
+
+
 def new_claim(loaded: Loaded, number: int) -> Claim:
     """The claim that this caller has on a hypothesis already, else one from now on.
 
@@ -61,10 +74,12 @@ def start(loaded: Loaded, number: int, claim: Claim, intervention: str | None) -
 def holds(loaded: Loaded, number: int, claim: Claim) -> bool:
     """Whether the progress file still has a hypothesis under this claim.
 
-    One that cannot be read, or has lost the entry, takes no claim away: the splice will say what is wrong.
+    The campaign's own, also in an element of a job array. One that cannot be read, or has lost the entry,
+    takes no claim away: the splice will say what is wrong.
     """
     try:
-        return under(read_progress(loaded.progress_path), number, claim.note)
+        document = read_progress(loaded.workspace.root / loaded.config.progress)
+        return under(document, number, claim.note)
     except (ProgressError, StoreError):
         return True
 

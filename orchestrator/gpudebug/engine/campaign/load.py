@@ -26,11 +26,11 @@ from gpudebug.core.statistics.numbers import UNKNOWN, figure, percent, same_figu
 from gpudebug.core.text.digests import short_digest
 from gpudebug.core.words import VERDICTS, Status, ended_as_planned
 from gpudebug.edges import git, host, launcher, store
-from gpudebug.edges.store import leases
-from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of, recorded
-from gpudebug.engine.campaign.allocations import as_on_nodes, of_this_allocation
+from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of, as_submitted, recorded
+from gpudebug.engine.campaign.allocations import allocation_of_run, as_on_nodes, of_this_allocation
 from gpudebug.engine.campaign.campaign import CampaignBaseline, Judged, Loaded, MeasuredCode, in_force
 from gpudebug.engine.campaign.change_files import NoSuchPatch, patch_of, tested_change
+from gpudebug.engine.campaign.claims import living
 from gpudebug.engine.campaign.facts import decidable
 from gpudebug.engine.campaign.files import (
     ROLES,
@@ -55,6 +55,8 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     checkout = look(workspace, home)
     settings = settings_of(workspace, config, checkout)
     acceptances = acceptances_of(workspace.root, config.campaign, checkout)
+    if workspace.element is not None:
+        acceptances = as_submitted(acceptances, workspace.runs)
     trials = {
         h.number: replace(_trial(workspace, document, h), held=_held(workspace, acceptances, h))
         for h in document.hypotheses
@@ -78,7 +80,8 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         for role in ROLES
         if (workload := workload_of(config, role)) is not None
     }
-    identities = as_on_nodes(identities, records, config)
+    listed = {b.role: b.runs for b in document.baselines}
+    identities = as_on_nodes(identities, records, config, listed)
     least = config.protocol.baseline_runs
     baselines = {
         role: replace(
@@ -107,7 +110,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         interventions,
         problems,
         session,
-        _live(workspace),
+        living(workspace, document),
         code,
         untold,
         judged,
@@ -132,14 +135,6 @@ def _refuse_lost_patches(workspace: store.Workspace, accepted: Sequence[progress
                 file=str(workspace.root / patch),
                 next=f"cp runs/{kept.name}/change.patch {patch}",
             )
-
-
-def _live(workspace: store.Workspace) -> dict[int, leases.Lease]:
-    """The leases that have not run out, and those of elements of job arrays, which end with these alone."""
-    now = leases.now()
-    found = {number: lease for number, lease in leases.read(workspace.leases).items() if lease.live(now)}
-    notes = store.Elements(workspace).notes() if workspace.elements.is_dir() else ()
-    return {**found, **{note.hypothesis: store.Lease(note.session, note.since, now) for note in notes}}
 
 
 def _code(
@@ -284,7 +279,10 @@ def _left_out(
     alike = [
         name
         for name, r in records.items()
-        if ended_as_planned(r.get("outcome")) and all(r.get(key) == one.get(key) for key in same)
+        if ended_as_planned(r.get("outcome"))
+        and all(r.get(key) == one.get(key) for key in same)
+        # Two allocations make two recordings.
+        and allocation_of_run(r) == allocation_of_run(one)
     ]
     if len(entry.runs) >= least:
         listed = sorted(map(store.run_number, entry.runs))

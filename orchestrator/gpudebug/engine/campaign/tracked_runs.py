@@ -25,6 +25,16 @@ def brought(workspace: store.Workspace, checkout: git.Checkout) -> frozenset[str
     return frozenset(os.fsdecode(path.partition(b"/")[0]) for path in below)
 
 
+def brought_elements(workspace: store.Workspace, checkout: git.Checkout) -> bool:
+    """Whether git tracks anything of what elements of job arrays keep."""
+    try:
+        folder = os.fsencode(workspace.elements.relative_to(checkout.top))
+    except ValueError:
+        return False
+    runs = os.path.dirname(folder)
+    return any(path == runs or path.startswith(folder + b"/") for path in checkout.left_out)
+
+
 def why_brought(names: Collection[str]) -> str:
     """A line on runs that came with the repository."""
     listed = sorted(names)

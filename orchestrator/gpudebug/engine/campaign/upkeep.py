@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudebug.core.errors import GitError
 from gpudebug.core.words import VERDICTS
-from gpudebug.edges import git
+from gpudebug.edges import git, store
 from gpudebug.engine.campaign.worktrees import KeptChange, folder, references, rescue
 
 if TYPE_CHECKING:
@@ -83,7 +83,10 @@ def kept_here(loaded: Loaded) -> tuple[list[Path], list[str]]:
 
 def end(loaded: Loaded) -> None:
     """The campaign has ended: its commits and worktrees go. A change without a verdict becomes a patch,
-    or stays in its worktree if it holds a secret."""
+    or stays in its worktree if it holds a secret. What elements of job arrays stand on stays while there are
+    any."""
+    if loaded.workspace.element is not None or store.Elements(loaded.workspace).notes():
+        return
     _repaired(loaded)
     for path in git.worktrees_in(loaded.checkout.at, folder(loaded)):
         _cleared(loaded, path)

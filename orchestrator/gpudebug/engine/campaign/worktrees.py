@@ -198,8 +198,9 @@ def remember(loaded: Loaded) -> list[str]:
 
 
 def in_checkout(loaded: Loaded) -> bool:
-    """Whether the checkout is the base: then what needs no patch runs there."""
-    return not loaded.code.patches and not loaded.code.drifted
+    """Whether the checkout is the base: then what needs no patch runs there, but for elements of job arrays,
+    which would find each other's files."""
+    return loaded.workspace.element is None and not loaded.code.patches and not loaded.code.drifted
 
 
 @contextmanager

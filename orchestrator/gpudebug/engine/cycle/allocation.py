@@ -12,19 +12,18 @@ from gpudebug.core.answers.next import NextAnswer, Running, StopAnswer
 from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.cluster.jobs import ASK_S, Cluster, JobEnd, JobState, SeenJob
 from gpudebug.core.cluster.reasons import explained
-from gpudebug.core.errors import BusyError, ClusterError, GpudebugError, InterruptedRun
-from gpudebug.core.progress.sanitise import visible
+from gpudebug.core.errors import BusyError, ClusterError, InterruptedRun
 from gpudebug.edges import host, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import cluster_defaults, find, read_config
 from gpudebug.engine.campaign.runner import cluster_of, elsewhere_of, worker_job
 from gpudebug.engine.cycle.array import end_array
 from gpudebug.engine.cycle.retold import AGAIN, AllocationLost, retold
+from gpudebug.engine.live.tails import last_line
 from gpudebug.engine.live.underway import COMMAND, Follower, RunningCommand, live, running, underway
 from gpudebug.engine.run.live_line import Live, Report
 
 POLL_S = 0.5
-_LAST_BYTES = 4096
 SPEECHLESS_S = 30.0
 """So long the cluster may take to say what became of an allocation whose worker is gone."""
 SEALS_S = 60.0
@@ -137,7 +136,7 @@ class Allocation:
         if seen.state is JobState.ENDED:
             # By itself it writes why before it ends.
             if _failed(note, seen):
-                said = self._last_word(note) or self._full() or word
+                said = last_line(self._log(note)) or self._full() or word
                 ended = f"the worker of job {note.job} failed: {said}"
                 return replace(note, waits=None, ended=ended, failed=True)
             why = note.left if note.left and not seen.infrastructure else None
@@ -157,15 +156,6 @@ class Allocation:
 
     def _log(self, note: store.AllocationNote) -> Path:
         return Path(str(self.files.log).replace("{job}", note.job))
-
-    def _last_word(self, note: store.AllocationNote) -> str:
-        """The last line of the worker's log: what its script, or Python, said before it ended."""
-        try:
-            lines = store.read_tail(self._log(note), _LAST_BYTES).decode("utf-8", "replace").splitlines()
-        except GpudebugError:
-            return ""
-        said = [line.strip() for line in lines if line.strip()]
-        return visible(said[-1]).removeprefix("gpudebug: ") if said else ""
 
     def _full(self) -> str:
         """What a worker cannot say that has no room for its log."""
@@ -336,7 +326,7 @@ def stop(directory: Path, report: Report, session: str | None = None) -> StopAns
     workspace = find(directory)
     config = read_config(workspace)
     cluster = cluster_of(workspace, config)
-    arrays = () if cluster is None or session is not None else end_array(workspace, cluster, report)
+    arrays = end_array(workspace, cluster, report) if session is None else ()
     ended = [*([f"job {job}"] if job is not None else []), *(f"array {array}" for array in arrays)]
     why = "no allocation is under way"
     if ended:

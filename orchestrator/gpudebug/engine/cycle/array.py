@@ -9,19 +9,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpudebug.core.answers.next import NothingRunning, Running, SubmitAnswer
-from gpudebug.core.campaign.decide import ActionKind, Campaign, decide, waiting, wanted
+from gpudebug.core.campaign.decide import Campaign, over, waiting, wanted
 from gpudebug.core.cluster.jobs import Cluster, JobState, SeenJob
 from gpudebug.core.cluster.reasons import explained
-from gpudebug.core.errors import BusyError, ClusterError, ProgressError
+from gpudebug.core.errors import BusyError, ClusterError, ProgressError, StoreError
 from gpudebug.core.progress.claims import Claim
 from gpudebug.core.words import Status, counted
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign import claims, worktrees
+from gpudebug.engine.campaign.accepted import written
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import cluster_defaults, find, read_config, stored_verdict
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.runner import array_job, cluster_of
+from gpudebug.engine.campaign.tracked_runs import brought_elements
 from gpudebug.engine.diagnosis.weights import weighed
+from gpudebug.engine.live.tails import last_line
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import claim_of, claimed_campaign, remarks
 from gpudebug.engine.status.summary import record
@@ -35,7 +38,7 @@ _COMMAND = "gpudebug submit"
 
 def ready(campaign: Campaign) -> tuple[int, ...]:
     """The hypotheses that need no code and are waiting, as many as the budget has room for."""
-    if decide(campaign).kind is ActionKind.STOP:
+    if over(campaign) is not None:
         return ()
     under_way = sum(h.status is Status.TESTING for h in campaign.hypotheses)
     room = campaign.hypothesis_budget - campaign.tested - under_way
@@ -83,8 +86,9 @@ def _submitted(loaded: Loaded, cluster: Cluster, numbers: tuple[int, ...]) -> st
             for note in notes:
                 claims.mark(loaded, note.hypothesis, claim_in(note))
             data = store.read_file(loaded.progress_path)
+            accepted = written(loaded.acceptances.entries or {})
             for note in notes:
-                elements.put_progress(note, data)
+                elements.put_campaign(note, data, accepted)
             job = cluster.submit(array_job(loaded.workspace, loaded.config, numbers))
         except BaseException:
             for note in notes:
@@ -104,18 +108,28 @@ def claim_in(note: store.ElementNote) -> Claim:
 def take_in_ended(loaded: Loaded, cluster: Cluster | None) -> list[str]:
     """Take in what elements measured that are over, while the campaign is claimed; a line on each.
 
+    StoreError if git tracks what is in their folders: then it may be anybody's.
+    """
+    found = _over(store.Elements(loaded.workspace), cluster)
+    if found and brought_elements(loaded.workspace, loaded.checkout):
+        raise StoreError(
+            "git tracks runs of job arrays, so they may be anybody's",
+            file=str(loaded.workspace.elements),
+            next="git rm -r --cached runs, and remove what is in it",
+        )
+    return [take_in(loaded, note, why) for note, why in found]
+
+
+def _over(elements: store.Elements, cluster: Cluster | None) -> list[tuple[store.ElementNote, str]]:
+    """The elements that are over, and why.
+
     One that neither said that it ended nor is known to the cluster as over goes on. Without `cluster` only
     what an element says itself is known.
     """
-    elements = store.Elements(loaded.workspace)
     notes = elements.notes()
     seen = {} if cluster is None else _seen(cluster, notes)
-    lines = []
-    for note in notes:
-        why = note.ended or _why_over(elements, note, seen.get(note.name), cluster)
-        if why is not None:
-            lines.append(take_in(loaded, note, why))
-    return lines
+    found = ((note, note.ended or _why_over(elements, note, seen.get(note.name), cluster)) for note in notes)
+    return [(note, why) for note, why in found if why is not None]
 
 
 def _seen(cluster: Cluster, notes: tuple[store.ElementNote, ...]) -> dict[str, SeenJob]:
@@ -140,7 +154,12 @@ def _why_over(
         return None
     assert cluster is not None
     word = seen.word or str(seen.end or "")
-    return f"{cluster.title} ended job {seen.id}: {word}{f' ({seen.reason})' if seen.reason else ''}"
+    told = f"{cluster.title} ended job {seen.id}: {word}{f' ({seen.reason})' if seen.reason else ''}"
+    if seen.infrastructure:
+        return told
+    log = elements.log(note)
+    said = last_line(log)
+    return f"its worker failed: {said or told}; see {log}"
 
 
 def take_in(loaded: Loaded, note: store.ElementNote, why: str) -> str:
@@ -157,10 +176,12 @@ def take_in(loaded: Loaded, note: store.ElementNote, why: str) -> str:
         try:
             kept = record_result(loaded, number, verdict)
             said = f"hypothesis {number} is {verdict['status']}: {verdict['why']}"
-            said = said if kept else f"the result of hypothesis {number} came too late: its claim is gone"
+            if kept:
+                claims.forget(loaded, number)
+            else:
+                said = f"the result of hypothesis {number} came too late: its claim is gone"
         except ProgressError as e:
             said = e.message
-        claims.forget(loaded, number)
     if any(h.number == number for h in loaded.document.hypotheses):
         claims.free(loaded, number, claim_in(note))
     _clear(loaded, note)
@@ -181,6 +202,7 @@ def _clear(loaded: Loaded, note: store.ElementNote) -> None:
     """Take away the worktrees that a kill left in an element."""
     own = store.Workspace(loaded.workspace.root, element=note.name)
     folder = own.worktrees / loaded.config.campaign
+    git.repair(loaded.checkout.top, folder)
     for path in git.worktrees_in(loaded.checkout.at, folder):
         git.remove_worktree(loaded.checkout.top, path)
 
@@ -192,6 +214,9 @@ def taken_in(directory: Path, report: Report) -> tuple[store.ElementNote, ...]:
     elements = store.Elements(workspace)
     if workspace.element is not None or not elements.notes():
         return ()
+    # Without the claim, which others need: most of the time nothing is over.
+    if not _over(elements, cluster_of(workspace, read_config(workspace))):
+        return elements.notes()
     try:
         with claim_of(workspace, "gpudebug wait"):
             loaded = load(workspace.root)
@@ -211,44 +236,74 @@ def wait_for_array(directory: Path, report: Report, until: float | None) -> Runn
     before = store.Elements(workspace).notes()
     if workspace.element is not None or not before:
         return None
-    cluster, told = cluster_of(workspace, read_config(workspace)), set[str]()
+    cluster, told = cluster_of(workspace, read_config(workspace)), set[tuple[JobState, str]]()
+    hopeless: ClusterError | None = None
     while notes := taken_in(directory, report):
         if cluster is not None:
-            _tell_waiting(workspace, cluster, notes, told, report)
+            hopeless = _tell(workspace, cluster, notes, told, report) or hopeless
         if until is not None and time.monotonic() >= until:
             return under_way(read_config(workspace).campaign, notes)
         time.sleep(POLL_S)
     loaded = load(workspace.root)
     tested = {note.hypothesis for note in before}
-    found = [f"{h.number} {h.status}" for h in loaded.document.hypotheses if h.number in tested]
+    entries = [h for h in loaded.document.hypotheses if h.number in tested]
+    if hopeless is not None and all(h.status is Status.UNTESTED for h in entries):
+        raise hopeless
+    found = [f"{h.number} {h.status}" for h in entries]
     return NothingRunning(
         campaign=loaded.config.campaign, why=f"the array has ended: hypotheses {', '.join(found)}"
     )
 
 
-def _tell_waiting(
+def _tell(
     workspace: store.Workspace,
     cluster: Cluster,
     notes: tuple[store.ElementNote, ...],
-    told: set[str],
+    told: set[tuple[JobState, str]],
     report: Report,
-) -> None:
-    """Say why elements wait, once for each reason. ClusterError if they can never start: they are ended."""
-    seen = [job for job in _seen(cluster, notes).values() if job.state is JobState.WAITING and job.reason]
-    for job in seen:
-        if job.reason in told:
-            continue
-        told.add(job.reason)
-        why = explained(job.reason)
-        if why.never:
-            end_array(workspace, cluster, report)
-            raise ClusterError(
-                f"job {job.id} can never start: {why.text}",
+) -> ClusterError | None:
+    """Say once why elements wait, or what is not known of them. One that can never start is ended: why."""
+    elements, hopeless = store.Elements(workspace), None
+    by_name = {note.name: note for note in notes}
+    for name, job in _seen(cluster, notes).items():
+        line = _line_on(cluster, job)
+        why = explained(job.reason) if job.state is JobState.WAITING and job.reason else None
+        if why is not None and why.never:
+            line = f"job {job.id} can never start: {why.text}"
+            cluster.cancel((job.id,))
+            _end(elements, by_name[name], f"{line}; {why.next or 'correct runner.slurm'}")
+            hopeless = ClusterError(
+                line,
                 file=str(workspace.config),
                 next=f"{why.next or 'correct runner.slurm'}, then gpudebug submit",
             )
-        more = f"; {why.next}" if why.next else ""
-        remarks(report)(f"job {job.id} waits in the queue: {why.text}{more}")
+        if line is not None and (job.state, job.reason) not in told:
+            told.add((job.state, job.reason))
+            remarks(report)(line)
+    return hopeless
+
+
+def _line_on(cluster: Cluster, job: SeenJob) -> str | None:
+    """What is to be said of a job that does not run."""
+    if not job.reason:
+        return None
+    if job.state is JobState.UNKNOWN:
+        return f"{cluster.title} does not answer ({job.reason}); job {job.id} is waited for"
+    if job.state is JobState.PAUSED:
+        return (
+            f"{cluster.title} stopped job {job.id} ({job.reason}); what ran in it is void, and is run again"
+        )
+    if job.state is not JobState.WAITING:
+        return None
+    why = explained(job.reason)
+    return f"job {job.id} waits in the queue: {why.text}{f'; {why.next}' if why.next else ''}"
+
+
+def _end(elements: store.Elements, note: store.ElementNote, why: str) -> None:
+    with elements.changing():
+        found = elements.note(note.name)
+        if found is not None and found.ended is None:
+            elements.put(replace(found, ended=why))
 
 
 def under_way(campaign: str, notes: tuple[store.ElementNote, ...]) -> Running:
@@ -274,21 +329,24 @@ def under_way(campaign: str, notes: tuple[store.ElementNote, ...]) -> Running:
     )
 
 
-def end_array(workspace: store.Workspace, cluster: Cluster, report: Report) -> tuple[str, ...]:
-    """End the elements of the campaign, once what they run is sealed; the arrays that they were of."""
+def end_array(workspace: store.Workspace, cluster: Cluster | None, report: Report) -> tuple[str, ...]:
+    """End the elements of the campaign, once what they run is sealed; the arrays that they were of.
+
+    Without a `cluster`, which gpudebug.yaml no longer names, those that nothing works on.
+    """
     elements = store.Elements(workspace)
     notes = [note for note in elements.notes() if note.array is not None and note.ended is None]
     if not notes:
         return ()
-    cluster.cancel(tuple(cluster.element(str(note.array), note.hypothesis) for note in notes))
-    deadline = time.monotonic() + SEALS_S
-    while any(map(elements.worked_on, notes)) and time.monotonic() < deadline:
-        time.sleep(POLL_S)
-    with elements.changing():
-        for note in notes:
-            found = elements.note(note.name)
-            if found is not None and found.ended is None:
-                elements.put(replace(found, ended="gpudebug stop"))
+    if cluster is not None:
+        cluster.cancel(tuple(cluster.element(str(note.array), note.hypothesis) for note in notes))
+        deadline = time.monotonic() + SEALS_S
+        while any(map(elements.worked_on, notes)) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+    else:
+        notes = [note for note in notes if not elements.worked_on(note)]
+    for note in notes:
+        _end(elements, note, "gpudebug stop")
     taken_in(workspace.root, report)
     return tuple(dict.fromkeys(str(note.array) for note in notes))
 

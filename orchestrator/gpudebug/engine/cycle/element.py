@@ -10,7 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from gpudebug.core.campaign.decide import ActionKind, decide
+from gpudebug.core.campaign.decide import over
 from gpudebug.core.cluster.jobs import InsideJob
 from gpudebug.core.errors import ClusterError, GpudebugError, InterruptedRun
 from gpudebug.core.progress.sanitise import visible
@@ -25,7 +25,6 @@ from gpudebug.engine.cycle.next import next_cycle
 from gpudebug.engine.cycle.notice import Notice
 from gpudebug.engine.run.live_line import Live
 from gpudebug.engine.run.prepare import claim_of
-from gpudebug.engine.status.summary import record
 
 _ON_THE_WAY = ("recovered", "recorded_baseline")
 
@@ -44,10 +43,10 @@ def main(root: str) -> int:
     if note is None:
         print(f"job {job.id}: it is not this campaign's any more", file=sys.stderr)
         return 0
-    if (over := _campaign_over(workspace.root)) is not None:
+    if (why := _campaign_over(workspace.root)) is not None:
         with elements.changing():
-            elements.put(replace(note, ended=over))
-        print(over, file=sys.stderr)
+            elements.put(replace(note, ended=why))
+        print(why, file=sys.stderr)
         return 0
     command = f"the worker of job {job.id}"
     holder = {"pid": os.getpid(), "command": command, "since": now(), "allocation": job.allocation}
@@ -70,8 +69,8 @@ def main(root: str) -> int:
 
 def _campaign_over(root: Path) -> str | None:
     """Why nothing is to be measured in the campaign any more; None while there is."""
-    action = decide(load(root).campaign)
-    return f"the campaign is over: {action.why}" if action.kind is ActionKind.STOP else None
+    action = over(load(root).campaign)
+    return f"the campaign is over: {action.why}" if action is not None else None
 
 
 def _taken_up(elements: store.Elements, job: InsideJob) -> store.ElementNote | None:
@@ -89,7 +88,7 @@ def _outcome(folder: Path, note: store.ElementNote, notice: Notice) -> str:
         try:
             with notice.busy():
                 answer = next_cycle(folder, _remark, note.session)
-        except InterruptedRun:
+        except (InterruptedRun, KeyboardInterrupt):
             if not notice.paused or notice.why is not None:
                 raise KeyboardInterrupt from None
             print("the cluster suspended the job: what ran is void, and is run again", file=sys.stderr)
@@ -102,14 +101,16 @@ def _outcome(folder: Path, note: store.ElementNote, notice: Notice) -> str:
 
 
 def _take_in(workspace: store.Workspace, note: store.ElementNote, command: str) -> None:
-    """Hand the runs over to the campaign; whoever works in it now does so later."""
+    """Hand the runs over to the campaign; whoever works in it now does so later.
+
+    What `status` shows is recorded on the login node: here baselines of other allocations are not valid.
+    """
     try:
         with claim_of(workspace, command, note.session):
             print(visible(take_in(load(workspace.root), note, str(note.ended))), file=sys.stderr)
     except GpudebugError as e:
         print(visible(f"left to the campaign's next command: {e.message}"), file=sys.stderr)
         return
-    record(workspace.root, None, command)
 
 
 def _remark(live: Live) -> None:

@@ -67,7 +67,8 @@ def _claimed_cycle(directory: Path, report: Report, session: str | None) -> Next
         if tidied:
             cycle.loaded = cycle.again().loaded
         answer = _one_thing(cycle)
-        record(cycle.loaded.workspace.root, session, cycle.command)
+        if cycle.loaded.workspace.element is None:
+            record(cycle.loaded.workspace.root, session, cycle.command)
         return replace(answer, notes=(*tidied, *answer.notes))
 
 

@@ -12,6 +12,7 @@ from gpudebug.engine.campaign.runner import array_job, named_cluster, worker_job
 from gpudebug.engine.campaign.settings import admit
 from gpudebug.engine.cycle.allocation import Allocation
 from gpudebug.engine.cycle.array import ready, submit_array
+from gpudebug.engine.diagnosis.weights import weighed
 from gpudebug.engine.run.live_line import Report
 
 
@@ -30,7 +31,7 @@ def submit(
     cluster = named_cluster(workspace, config)
     alone = session is not None or config.runner is None or config.runner.parallel == 1
     if dry_run:
-        numbers = () if alone else ready(load(directory, session).campaign)
+        numbers = () if alone else ready(weighed(load(directory, session)))
         job = worker_job(workspace, config.campaign)
         script = cluster.script(array_job(workspace, config, numbers) if len(numbers) > 1 else job)
         return SubmitAnswer(

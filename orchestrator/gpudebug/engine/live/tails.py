@@ -6,6 +6,10 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from gpudebug.core.progress.sanitise import visible
+
+_LAST_BYTES = 4096
+
 
 class News(NamedTuple):
     """What was appended since the last look; `torn` where something before it was left out."""
@@ -51,3 +55,10 @@ class Growing:
         data = os.pread(fd, facts.st_size - start, start)
         self._at = start + len(data)
         return News(data, torn=shrunk or start > begin)
+
+
+def last_line(path: Path) -> str:
+    """The last line of a log as it may be shown; empty if it has none, or cannot be read."""
+    lines = Growing(path, _LAST_BYTES).news().data.decode("utf-8", "replace").splitlines()
+    said = [line.strip() for line in lines if line.strip()]
+    return visible(said[-1]).removeprefix("gpudebug: ") if said else ""

@@ -65,7 +65,7 @@ class Cycle:
 
     def again(self) -> Cycle:
         """The same hold on the campaign as it is now. SettingsChanged if its settings were edited since."""
-        now = load(self.loaded.workspace.root, self.loaded.session)
+        now = load(self.loaded.workspace.home, self.loaded.session)
         settings.unchanged(self.loaded, now)
         acceptance.refuse_altered(now)
         return replace(self, loaded=now)

@@ -122,6 +122,10 @@ def _left(loaded: Loaded) -> Iterator[Left]:
     workspace = loaded.workspace
     named = {name for entry in loaded.document.baselines for name in entry.runs}
     named |= {name for entry in loaded.document.hypotheses for name in (*entry.runs, *entry.earlier_runs)}
+    for name in loaded.judged:
+        named |= {
+            str(used["name"]) for used in stored_record(workspace.run(name), "verdict.json").get("runs", ())
+        }
     for name in workspace.run_names():
         run = workspace.run(name)
         # A folder whose own record names another run, or none, is not proven to be one.

@@ -77,9 +77,10 @@ def is_unanswered(
 ) -> bool:
     """Whether a crash was met before a kill, or under another claim, and its code is what it was.
 
-    A caller who holds the claim was asked to mend it, and so was the one who wrote the change just now.
+    A caller who holds the claim was asked to mend it, and so was the one who wrote the change just now; an
+    element of a job array is nobody that mends.
     """
-    held = loaded.claimed(loaded.document.hypothesis(number)) is not None
+    held = loaded.workspace.element is None and loaded.claimed(loaded.document.hypothesis(number)) is not None
     return len(found) == 1 and not (held or written) and found[0].record.change_digest == digest
 
 

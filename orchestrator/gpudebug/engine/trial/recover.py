@@ -87,6 +87,8 @@ def _known(name: str, data: dict[str, Any] | None) -> RunRecord:
 def _reason(cycle: Cycle, name: str) -> str:
     """Why a run was cut off: the cluster's word, if it was made in an allocation that the cluster ended."""
     job = allocation_of_run(cycle.loaded.records.get(name) or {})
+    if job is not None and cycle.loaded.workspace.element is not None:
+        return f"by the cluster: it ended job {job}"
     note = store.Allocations(cycle.loaded.workspace.runs).note() if job is not None else None
     if job is None or note is None or note.job != job.partition(".")[0]:
         return "gpudebug was killed"
