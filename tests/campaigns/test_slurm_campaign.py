@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.campaigns import make_replay_campaign, record, wait_for
-from tests.support.slurm import SlurmSystem
+from tests.support.slurm import SlurmSystem, lacking, running
 
 from gpudebug.edges import store
 
@@ -178,3 +178,38 @@ def test_a_worker_that_is_killed_ends_its_job(slurm: SlurmSystem, tmp_path: Path
     login.json("next")
     os.kill(int(login.files.served().holder["pid"]), signal.SIGKILL)
     wait_for(lambda: slurm.queue() == {}, 60)
+
+
+@pytest.fixture
+def accounted(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmSystem]:
+    if missing := lacking(accounting=True):
+        pytest.skip(f"no accounting here: {', '.join(missing)} (Debian: slurmdbd, mariadb-server)")
+    with running(accounting=True) as system:
+        for name, value in system.env.items():
+            monkeypatch.setenv(name, value)
+        yield system
+
+
+@pytest.mark.heavy
+def test_of_a_job_that_the_controller_forgot_accounting_says_how_it_ended(
+    accounted: SlurmSystem, tmp_path: Path
+) -> None:
+    login = Login(accounted, tmp_path, 20.0)
+    assert login.json("next", "--detach")["action"] == "running"
+    wait_for(lambda: len(login.runs()) == 1, 60)
+    first = login.job()
+    accounted.run("scancel", first)
+    # Nobody asks meanwhile.
+    wait_for(lambda: accounted.state(first) == "", 120)
+    error = login.campaign.json("wait", status=1, env=accounted.env)["error"]
+    assert error["code"] == "allocation"
+    note = login.files.note()
+    assert note is not None and (note.job, note.ended) == (first, f"you cancelled job {first}")
+    # Of one that is cancelled in the middle, too: no other is asked for.
+    command = login.start("next")
+    wait_for(lambda: len(login.runs()) == 2, 60)
+    accounted.run("scancel", login.job())
+    assert command.wait(90) == 130
+    assert accounted.queue() == {}
+    assert [run["outcome"] for run in login.records()] == ["INTERRUPTED"] * 2
+    sound(login)
