@@ -71,6 +71,7 @@ _ACCOUNTING = """\
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort={port}
+AccountingStoragePass={folder}/munge.sock
 MinJobAge=2"""
 _SLURMDBD = """\
 AuthType=auth/munge
@@ -112,7 +113,7 @@ class SlurmSystem:
         host = socket.gethostname().partition(".")[0]
         ports = _free_ports(5)
         known = {"host": host, "folder": self.folder, "user": getpass.getuser()}
-        kept = _ACCOUNTING.format(port=ports[3]) if accounting else _NO_ACCOUNTING
+        kept = _ACCOUNTING.format(port=ports[3], folder=self.folder) if accounting else _NO_ACCOUNTING
         self.conf.write_text(_CONF.format(ports=ports[:3], accounting=kept, **known))
         (self.folder / "gres.conf").write_text(_GRES)
         (self.folder / "cgroup.conf").write_text("ConstrainCores=no\n")
