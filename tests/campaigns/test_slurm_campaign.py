@@ -203,6 +203,7 @@ def test_of_a_job_that_the_controller_forgot_accounting_says_how_it_ended(
     wait_for(lambda: accounted.state(first) == "", 120)
     error = login.campaign.json("wait", status=1, env=accounted.env)["error"]
     assert error["code"] == "allocation"
+    assert login.json("stop")["job"] is None
     note = login.files.note()
     assert note is not None and (note.job, note.ended) == (first, f"you cancelled job {first}")
     # Of one that is cancelled in the middle, too: no other is asked for.
