@@ -89,7 +89,7 @@ def _outcome(folder: Path, note: store.ElementNote, notice: Notice) -> str:
         try:
             with notice.busy():
                 answer = next_cycle(folder, _remark, note.session)
-        except InterruptedRun:
+        except (InterruptedRun, KeyboardInterrupt):
             if not notice.paused or notice.why is not None:
                 raise KeyboardInterrupt from None
             print("the cluster suspended the job: what ran is void, and is run again", file=sys.stderr)
