@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -117,3 +118,27 @@ def test_ctrl_c_of_a_waiting_command_ends_the_run_and_keeps_the_allocation(tmp_p
         assert node.cluster.job("1")["word"] == "RUNNING"
         assert node.json("wait")["action"] == "idle"
         assert not node.detached.has_answer()
+
+
+@pytest.mark.slow
+def test_a_job_that_is_cancelled_in_the_queue_is_asked_for_again(quick: LoginNode) -> None:
+    quick.cluster.hold("Priority")
+    waiting = quick.start("next")
+    wait_for(lambda: quick.cluster.jobs() == ["1"] and quick.files.request() is not None)
+    subprocess.run([quick.cluster.bin / "scancel", "1"], check=True)
+    quick.cluster.hold(None)
+    out, err = waiting.communicate(timeout=90)
+    assert json.loads(out)["action"] == "recorded_baseline"
+    assert b"Slurm ended job 1: CANCELLED; what ran is void, and is run again" in err
+    assert [run["node"]["allocation"] for run in quick.records()] == ["2"]
+
+
+@pytest.mark.slow
+def test_the_answer_of_a_command_that_was_killed_waits_for_the_next_one(quick: LoginNode) -> None:
+    waiting = quick.start("next")
+    wait_for(quick.under_way)
+    waiting.kill()
+    waiting.wait(30)
+    assert quick.json("wait")["action"] == "recorded_baseline"
+    assert [run["outcome"] for run in quick.records()] == ["COMPLETED"]
+    assert quick.cluster.jobs() == ["1"]

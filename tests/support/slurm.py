@@ -1,7 +1,8 @@
 """A real Slurm on this machine: munge, a controller and two nodes of one core and one pretended GPU each.
 
 Its ports and its folder are its own, it asks nothing of the machine's Slurm if there is one, and all of it
-ends with `stop`. There is no accounting. Two nodes of one host share clock, disk and boot.
+ends with `stop`. Accounting, by a MariaDB and a slurmdbd of its own, is there if it is asked for. Two nodes
+of one host share clock, disk and boot.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import psutil
 
 NODES = ("n0", "n1")
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "sinfo")
+FOR_ACCOUNTING = ("slurmdbd", "sacctmgr", "sacct", "mariadbd", "mariadb-install-db")
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 _STARTS_S = 60.0
 _ENDS_S = 20.0
@@ -51,7 +53,7 @@ SlurmctldParameters=preempt_send_user_signal
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 GresTypes=gpu
-AccountingStorageType=accounting_storage/none
+{accounting}
 JobAcctGatherType=jobacct_gather/none
 KillWait=5
 MessageTimeout=10
@@ -63,31 +65,64 @@ PartitionName=main Nodes=n0,n1 Default=YES MaxTime=120 State=UP PriorityTier=1 G
 PartitionName=high Nodes=n0,n1 MaxTime=60 State=UP PriorityTier=10
 PartitionName=down Nodes=n0 State=DOWN
 """
+_NO_ACCOUNTING = "AccountingStorageType=accounting_storage/none"
+# A job that has ended is forgotten at the first look after 2 s: there is one a minute.
+_ACCOUNTING = """\
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort={port}
+AccountingStoragePass={folder}/munge.sock
+MinJobAge=2"""
+_SLURMDBD = """\
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.sock
+DbdHost={host}
+DbdAddr=127.0.0.1
+DbdPort={ports[0]}
+SlurmUser={user}
+PidFile={folder}/slurmdbd.pid
+LogFile={folder}/slurmdbd.log
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={ports[1]}
+StorageUser=slurm
+StoragePass=slurm
+StorageLoc=slurm
+"""
+_GRANTS = """\
+CREATE USER slurm@'127.0.0.1' IDENTIFIED BY 'slurm';
+GRANT ALL ON *.* TO slurm@'127.0.0.1';
+"""
 _GRES = "NodeName=n0 Name=gpu File=/dev/zero\nNodeName=n1 Name=gpu File=/dev/full\n"
 
 
-def lacking() -> list[str]:
-    """The programs that this machine does not have (Debian: slurm-wlm and munge)."""
-    return [name for name in NEEDED if shutil.which(name, path=_PATH) is None]
+def lacking(*, accounting: bool = False) -> list[str]:
+    """The programs that this machine lacks (Debian: slurm-wlm and munge; slurmdbd, mariadb-server)."""
+    needed = (*NEEDED, *(FOR_ACCOUNTING if accounting else ()))
+    return [name for name in needed if shutil.which(name, path=_PATH) is None]
 
 
 class SlurmSystem:
     """One Slurm, started by its making."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, accounting: bool = False) -> None:
         # Short: a socket's path has 107 characters at most.
         self.folder = Path(tempfile.mkdtemp(prefix="gpudebug-slurm-", dir="/tmp"))
         self.folder.chmod(0o755)
         self.conf = self.folder / "slurm.conf"
         host = socket.gethostname().partition(".")[0]
-        self.conf.write_text(
-            _CONF.format(host=host, ports=_free_ports(3), folder=self.folder, user=getpass.getuser())
-        )
+        ports = _free_ports(5)
+        known = {"host": host, "folder": self.folder, "user": getpass.getuser()}
+        kept = _ACCOUNTING.format(port=ports[3], folder=self.folder) if accounting else _NO_ACCOUNTING
+        self.conf.write_text(_CONF.format(ports=ports[:3], accounting=kept, **known))
         (self.folder / "gres.conf").write_text(_GRES)
         (self.folder / "cgroup.conf").write_text("ConstrainCores=no\n")
         (self.folder / "state").mkdir()
         try:
             self._start_munge()
+            if accounting:
+                self._start_database(ports[4])
+                self._start_accounting(_SLURMDBD.format(ports=ports[3:], **known))
             self.start_controller()
             for node in NODES:
                 self.start_node(node)
@@ -161,7 +196,7 @@ class SlurmSystem:
 
     def stop(self) -> None:
         """End all daemons, and remove the folder."""
-        for name in (*NODES, "slurmctld", "munged"):
+        for name in (*NODES, "slurmctld", "slurmdbd", "mariadbd", "munged"):
             self._end(name, signal.SIGTERM)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -189,6 +224,34 @@ class SlurmSystem:
             f"--pid-file={self.folder}/munged.pid",
         )
 
+    def _start_database(self, port: int) -> None:
+        """A MariaDB that listens to this host alone."""
+        data, user = f"--datadir={self.folder}/database", f"--user={getpass.getuser()}"
+        (self.folder / "grants.sql").write_text(_GRANTS)
+        self._daemon("mariadb-install-db", "--no-defaults", data, user, "--skip-test-db")
+        self._daemon(
+            *("setsid", "--fork", "mariadbd", "--no-defaults", data, user, f"--port={port}"),
+            "--bind-address=127.0.0.1",
+            f"--socket={self.folder}/mariadb.sock",
+            f"--pid-file={self.folder}/mariadbd.pid",
+            f"--log-error={self.folder}/mariadbd.log",
+            f"--init-file={self.folder}/grants.sql",
+            "--innodb-buffer-pool-size=32M",
+            "--innodb-lock-wait-timeout=900",
+        )
+        self.wait_for(lambda: _listens(port), _STARTS_S)
+
+    def _start_accounting(self, conf: str) -> None:
+        path = self.folder / "slurmdbd.conf"
+        path.write_text(conf)
+        path.chmod(0o600)
+        self._daemon("slurmdbd")
+        user = getpass.getuser()
+        self.wait_for(lambda: "Cluster" in self.run("sacctmgr", "show", "cluster", check=False), _STARTS_S)
+        self.run("sacctmgr", "-i", "add", "cluster", "tests")
+        self.run("sacctmgr", "-i", "add", "account", "tests", "cluster=tests", "Organization=t")
+        self.run("sacctmgr", "-i", "add", "user", user, "account=tests")
+
     def _daemon(self, name: str, *arguments: str) -> None:
         """Start what detaches itself, without the tests' mark: it is not one test's to leave behind."""
         env = {**_bare_environment(), **self.env}
@@ -201,7 +264,7 @@ class SlurmSystem:
         try:
             process = psutil.Process(int((self.folder / f"{name}.pid").read_text()))
             # The number may be another's by now.
-            return process if process.name().startswith(("slurm", "munge")) else None
+            return process if process.name().startswith(("slurm", "munge", "mariadbd")) else None
         except (OSError, ValueError, psutil.Error):
             return None
 
@@ -225,6 +288,11 @@ def _bare_environment() -> dict[str, str]:
     }
 
 
+def _listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
 def _free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
@@ -234,9 +302,9 @@ def _free_ports(count: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[SlurmSystem]:
+def running(*, accounting: bool = False) -> Iterator[SlurmSystem]:
     """A Slurm for the length of a block."""
-    system = SlurmSystem()
+    system = SlurmSystem(accounting=accounting)
     try:
         yield system
     finally:

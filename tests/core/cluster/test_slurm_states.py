@@ -32,7 +32,7 @@ def test_a_line_of_squeue_is_a_job() -> None:
         JobState.RUNNING,
     ]
     assert found["14"].reason == "PartitionTimeLimit"
-    assert found["2"].end is JobEnd.CANCELLED
+    assert (found["2"].end, found["2"].reason) == (JobEnd.CANCELLED, "")
     assert found["13"].end is JobEnd.FAILED
     assert found["13"].left_s is None
     assert found["15"].nodes == ("n0", "n1")

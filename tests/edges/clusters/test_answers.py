@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from pathlib import Path
 
@@ -50,6 +51,20 @@ def test_a_look_that_changes_nothing_writes_nothing(tmp_path: Path) -> None:
     with answers.opened(tmp_path) as book:
         book.asked(10, 1)
     assert path.stat().st_mtime_ns > 0
+
+
+def test_a_disk_that_is_full_is_a_line(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with pytest.raises(ClusterError, match="cannot keep what the cluster says") as caught:
+        try:
+            with answers.opened(tmp_path) as book:
+                book.jobs["1"] = SeenJob("1", JobState.RUNNING)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.next == "free some space, then run it again"
+    with answers.opened(tmp_path) as again:
+        assert again.jobs == {}
 
 
 def test_a_link_in_its_place_is_refused(tmp_path: Path) -> None:

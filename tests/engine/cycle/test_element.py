@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpudebug.core.answers.next import NothingRunning
 from gpudebug.core.cluster.jobs import InsideJob
 from gpudebug.core.errors import ClusterError
 from gpudebug.edges import store
 from gpudebug.engine.cycle import element
+from gpudebug.engine.cycle.notice import Notice
 
 JOB = InsideJob(id="90", node="n0", nodes=("n0",), array="88", element=2)
 SINCE = "2026-11-26T08:00:00.000000+00:00"
@@ -41,3 +44,23 @@ def test_outside_of_an_array_it_says_so(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     with pytest.raises(ClusterError, match="no element of a job array"):
         element.main(str(tmp_path))
+
+
+def test_what_ran_as_the_job_was_suspended_is_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+
+    def cycle(folder: Path, report: object, session: str | None) -> NothingRunning:
+        asked.append("run")
+        if len(asked) == 1:
+            signal.raise_signal(signal.SIGTSTP)
+        return NothingRunning(campaign="x", why="hypothesis 2 is VALIDATED")
+
+    monkeypatch.setattr(element, "next_cycle", cycle)
+    (note, _) = elements(tmp_path, "88").notes()
+    notice, said = Notice(JOB), list[str]()
+    with notice.heeded(said.append):
+        signal.raise_signal(signal.SIGTSTP)
+        assert element._outcome(tmp_path, note, notice) == "hypothesis 2 is VALIDATED"
+    assert (len(asked), said, notice.why) == (2, [], None)

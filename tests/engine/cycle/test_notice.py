@@ -36,3 +36,17 @@ def test_without_a_signal_nothing_is_said() -> None:
     with notice.heeded(said.append):
         pass
     assert (notice.why, said) == (None, [])
+
+
+def test_a_job_that_is_suspended_ends_what_runs_and_nothing_else() -> None:
+    notice, said = Notice(JOB), list[str]()
+    with notice.heeded(said.append):
+        signal.raise_signal(signal.SIGTSTP)
+        with notice.busy():
+            assert not notice.paused
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTSTP)
+            assert (notice.paused, notice.origin) == (True, "by the cluster: it suspended job 12")
+        with notice.busy():
+            assert (notice.paused, notice.origin) == (False, "by the cluster: it ended job 12")
+    assert (notice.why, said) == (None, [])

@@ -152,3 +152,26 @@ def test_a_run_that_was_suspended_is_void_and_its_worker_goes_on(
     answer = detached.answer_of("1")
     assert answer is not None and answer["void"] == "the cluster suspended job 12"
     assert (made.notice.why, made.files.note()) == (None, NOTE)
+
+
+@pytest.mark.parametrize(("before", "void"), [(1, True), (2, True), (3, False)])
+def test_what_fits_into_no_allocation_is_not_tried_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int, void: bool
+) -> None:
+    def near_its_end(*_: object) -> NoReturn:
+        signal.raise_signal(signal.SIGUSR1)
+        raise AssertionError("the run went on")
+
+    made = worker(tmp_path)
+    made.files.put_note(NOTE)
+    made.files.ask(REQUEST)
+    detached = store.Detached(tmp_path / "runs")
+    detached.start_log("1")
+    monkeypatch.setattr(served, "asked", near_its_end)
+    monkeypatch.setattr(served, "wasted", lambda workspace: before)
+    with made.notice.heeded(made._leaves):
+        made._do(REQUEST)
+    answer, note = detached.answer_of("1"), made.files.note()
+    assert answer is not None and note is not None and note.left == made.notice.why
+    assert ("void" in answer) is void
+    assert void or "runner.slurm.time" in answer["error"]["next"]

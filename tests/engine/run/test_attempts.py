@@ -9,7 +9,7 @@ from typing import Any
 from gpudebug.core.records import RunNode
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
-from gpudebug.engine.run.attempts import counted, in_allocation
+from gpudebug.engine.run.attempts import NEAR_ITS_END, counted, in_allocation, wasted
 from gpudebug.engine.run.job import PreparedRun
 
 NODE = RunNode(name="n0", allocation="12")
@@ -73,3 +73,33 @@ def test_a_jobs_memory_limit_says_nothing_of_the_change() -> None:
     within = in_allocation(killed, NODE)
     assert within.own_limit_mb is None
     assert within.reason == "it filled the memory of its job, 512 MB: ask for more, --mem of Slurm"
+
+
+def made(folder: Path, number: int, allocation: str, **fields: Any) -> None:
+    recorded(folder, number, **{"node": {"allocation": allocation}, "outcome": "COMPLETED", **fields})
+
+
+def cut(folder: Path, number: int, allocation: str) -> None:
+    why = f"interrupted by the cluster: job {allocation} {NEAR_ITS_END}"
+    made(folder, number, allocation, outcome="INTERRUPTED", reason=why)
+
+
+def test_allocations_that_ended_before_a_test_did_are_counted(tmp_path: Path) -> None:
+    workspace = store.Workspace(tmp_path)
+    assert wasted(workspace) == 0
+    # One that a person left idle, one with a verdict, and one that ended by itself are none of them.
+    cut(tmp_path, 1, "10")
+    made(tmp_path, 2, "11")
+    cut(tmp_path, 3, "12")
+    made(tmp_path, 4, "13")
+    cut(tmp_path, 5, "13")
+    assert wasted(workspace) == 2
+    made(tmp_path, 6, "13.1")
+    made(tmp_path, 7, "13.1")
+    assert wasted(workspace) == 0
+    cut(tmp_path, 8, "13.1")
+    assert wasted(workspace) == 3
+    (tmp_path / "runs/0007-h1/verdict.json").write_text("{}")
+    assert wasted(workspace) == 0
+    made(tmp_path, 9, "14", node=None)
+    assert wasted(workspace) == 0

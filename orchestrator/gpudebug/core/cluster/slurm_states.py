@@ -124,7 +124,8 @@ def seen(
         id=id,
         state=stands,
         word=state,
-        reason=_reason(reason, state if stands is JobState.PAUSED else ""),
+        # That of a job that was cancelled is why it waited before.
+        reason="" if end is JobEnd.CANCELLED else _reason(reason, state if stands is JobState.PAUSED else ""),
         nodes=expanded(nodes),
         end=end,
         exit_status=_status(status) if end is not None else None,

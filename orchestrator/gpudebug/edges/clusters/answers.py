@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -45,21 +46,29 @@ def opened(folder: Path) -> Iterator[AnswerBook]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as e:
-        raise ClusterError(
-            f"cannot keep what the cluster says: {e.strerror}", file=str(path), next="make it writable"
-        ) from None
-    with os.fdopen(fd, "r+b") as file:
+        raise _not_kept(e, path, "make it writable") from None
+    with os.fdopen(fd, "r+b", buffering=0) as file:
         # A file system without locks: two may ask at once, which is all that happens.
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
-        before = file.read()
+        before = file.readall()
         book = _read(before)
         yield book
         # Most looks ask nothing: a shared file system is not written to at each of them.
-        if (after := _written(book)) != before:
+        if (after := _written(book)) == before:
+            return
+        try:
             file.seek(0)
             file.truncate()
-            file.write(after)
+            if file.write(after) < len(after):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as e:
+            raise _not_kept(e, path, "free some space, then run it again") from None
+
+
+def _not_kept(e: OSError, path: Path, next: str) -> ClusterError:
+    """Nothing is asked without it: every look would be a question to the controller."""
+    return ClusterError(f"cannot keep what the cluster says: {e.strerror}", file=str(path), next=next)
 
 
 def _read(data: bytes) -> AnswerBook:

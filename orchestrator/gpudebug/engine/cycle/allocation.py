@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -222,18 +224,20 @@ class Allocation:
                 self.files.put_note(replace(now_there or note, waits=None, ended=why, wanted=True))
         self.cluster.cancel((note.job,))
 
-    def follow(self, request: store.RunRequest) -> NextAnswer:
-        """Until the request has its answer: that, or the error that it met.
-
-        AllocationLost if the cluster ended the allocation before. Ctrl-C ends the run in it, as on this host.
-        """
+    @contextlib.contextmanager
+    def interruptible(self, request: store.RunRequest) -> Iterator[None]:
+        """Take Ctrl-C, from the asking on, for the wish that the request is not begun, or ends."""
         try:
-            return self._followed(request)
+            yield
         except KeyboardInterrupt:
             self._interrupt(request)
             raise InterruptedRun("interrupted", next="gpudebug next") from None
 
-    def _followed(self, request: store.RunRequest) -> NextAnswer:
+    def follow(self, request: store.RunRequest) -> NextAnswer:
+        """Until the request has its answer: that, or the error that it met.
+
+        AllocationLost if the cluster ended the allocation before.
+        """
         follower: Follower | None = None
         told: str | None = None
         gone: float | None = None

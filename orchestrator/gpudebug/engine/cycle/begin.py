@@ -100,11 +100,11 @@ def _made(
         try:
             return here()
         except RunsElsewhere:
-            there.refuse_hopeless(there.ask(request))
-        if detach:
-            return there.waiting(request)
+            pass
         try:
-            return there.follow(request)
+            with there.interruptible(request):
+                there.refuse_hopeless(there.ask(request))
+                return there.waiting(request) if detach else there.follow(request)
         except AllocationLost as e:
             if not left:
                 raise

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from gpudebug.core.cluster.jobs import InsideJob
+from gpudebug.engine.run.attempts import NEAR_ITS_END
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _NOTICE = signal.SIGUSR1
@@ -64,7 +65,7 @@ class Notice:
                 self.paused = True
                 signal.raise_signal(signal.SIGINT)
         elif number == _NOTICE:
-            self.why = f"job {self.job.id} is near its end: its time limit, or a preemption"
+            self.why = f"job {self.job.id} {NEAR_ITS_END}"
             # To whoever counts Ctrl-C now: a launch does.
             signal.raise_signal(signal.SIGINT)
         else:

@@ -26,9 +26,12 @@ from gpudebug.engine.campaign.session import NAMES, VARIABLE
 from gpudebug.engine.cycle.notice import Notice
 from gpudebug.engine.cycle.worker import Outcome, defect, failed, outcome_of, stoppable
 from gpudebug.engine.live.underway import COMMAND
+from gpudebug.engine.run.attempts import NEAR_ITS_END, wasted
 from gpudebug.engine.run.live_line import Live, Report
 
 _LOOK_S = 1.0
+MOST_WASTED = 3
+"""So many allocations are tried for what does not fit into one."""
 
 
 def main(root: str) -> int:
@@ -156,8 +159,23 @@ class _Served:
                     outcome = self._outcome(request, detached.log(request.id))
             finally:
                 if _interrupted(outcome) and not self._stopped(request):
-                    outcome = {**outcome, "void": self._cut_off()}
+                    outcome = self._void(outcome)
                 detached.put_answer({**outcome, **holder, "ended": now()})
+
+    def _void(self, outcome: Outcome) -> Outcome:
+        """What was cut off is asked for again by its caller, unless that leads nowhere."""
+        why = self._cut_off()
+        count = wasted(self.workspace) if NEAR_ITS_END in why else 0
+        if count < MOST_WASTED:
+            return {**outcome, "void": why}
+        return failed(
+            ClusterError(
+                f"{count} allocations in a row ended before a test did; each has a baseline of its own first",
+                file=str(self.workspace.config),
+                next="give them more time (runner.slurm.time), a partition that does not preempt, or fewer "
+                "and shorter runs (protocol.baseline_runs)",
+            )
+        )
 
     def _cut_off(self) -> str:
         """Why what ran is void; written down if this worker ends with it."""

@@ -11,7 +11,10 @@ from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.engine.run.job import PreparedRun
 
+NEAR_ITS_END = "is near its end: its time limit, or a preemption"
+"""What the cluster says of a job, some time before it ends it."""
 _LOOKED_AT = 20
+_MOST_RUNS = 200
 
 
 def in_allocation(launched: launcher.Launched, node: RunNode | None) -> launcher.Launched:
@@ -23,6 +26,29 @@ def in_allocation(launched: launcher.Launched, node: RunNode | None) -> launcher
         return launched
     why = f"it filled the memory of its job, {launched.own_limit_mb:.0f} MB: ask for more, --mem of Slurm"
     return replace(launched, own_limit_mb=None, reason=launched.reason or why)
+
+
+def wasted(workspace: store.Workspace) -> int:
+    """How many of the last allocations in a row ended, by the cluster's notice, before what was begun in them
+    came to a verdict: each begins with a baseline of its own, so that the next one may do no better."""
+    found, cut = list[str](), set[str]()
+    for name in islice(reversed(workspace.run_names()), _MOST_RUNS):
+        run = workspace.run(name)
+        try:
+            record = run.read("run.json")
+            allocation = str(record["node"]["allocation"])
+        except (GpudebugError, ValueError, LookupError, TypeError):
+            break
+        if allocation not in found:
+            if found and found[-1] not in cut:
+                break
+            found.append(allocation)
+        if run.has("verdict.json"):
+            cut.discard(allocation)
+            break
+        if record.get("outcome") == Outcome.INTERRUPTED and NEAR_ITS_END in str(record.get("reason")):
+            cut.add(allocation)
+    return len(cut)
 
 
 def counted(node: RunNode | None, workspace: store.Workspace, job: PreparedRun) -> RunNode | None:
