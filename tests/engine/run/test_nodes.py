@@ -20,10 +20,10 @@ from gpudebug.core.records import DeviceInfo, Outcome
 from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
 from gpudebug.core.samples.table import SampleTable, read_samples
 from gpudebug.core.trainlog import LogReader
-from gpudebug.edges.launcher import Tick
-from gpudebug.engine.run import nodes
+from gpudebug.edges.launcher import Launched, Tick
+from gpudebug.engine.run import counts, nodes
 from gpudebug.engine.run.files import Files
-from gpudebug.engine.run.nodes import FoundNodes, NodeSamplers, find_nodes, sampled_beside
+from gpudebug.engine.run.nodes import FoundNodes, NodeSamplers, find_nodes, first_alone, sampled_beside
 
 COMMAND = f"{shlex.quote(sys.executable)} train.py --duration=6"
 
@@ -102,7 +102,7 @@ def sampled(tmp_path: Path, found: FoundNodes, seconds: float = 0.5) -> NodeSamp
 
 def test_a_run_beside_which_another_node_is_sampled(tmp_path: Path, around: Callable[..., TwoNodes]) -> None:
     around()
-    found = find_nodes(OWN, None)
+    found = find_nodes(OWN, None, {})
     assert [(d.node, d.uuid) for d in found.devices] == [("n0", FIRST), ("n1", OTHER)]
     assert found.notes == ()
     samplers = sampled(tmp_path, found)
@@ -135,7 +135,7 @@ def test_a_node_that_cannot_be_sampled_is_unknown_and_said(
         monkeypatch.setattr(nodes, "ENDS_S", 0.1)
     none = nvml.no_driver(tmp_path)["LD_LIBRARY_PATH"]
     around(**{key: text.format(none=none) for key, text in how.items()})
-    found = find_nodes(OWN, None)
+    found = find_nodes(OWN, None, {})
     assert [d.node for d in found.devices] == ["n0"]
     assert found.others is not None
     assert why in found.others.unsampled["n1"]
@@ -150,7 +150,7 @@ def test_a_sampler_that_is_lost_costs_its_figures_and_nothing_else(
     tmp_path: Path, around: Callable[..., TwoNodes]
 ) -> None:
     two = around()
-    found = find_nodes(OWN, None)
+    found = find_nodes(OWN, None, {})
     # From now on a step on n1 is cut off.
     srun = two.folder / "bin" / "srun"
     srun.write_text(srun.read_text().replace('exec "$@"', 'timeout -s KILL 1.5 "$@"'))
@@ -179,22 +179,58 @@ def test_one_node_the_stand_in_and_a_recording_ask_nobody(
     around: Callable[..., TwoNodes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two = around()
-    cpu = find_nodes((DeviceInfo(index=0, uuid="CPU", name="CPU", kind="cpu"),), None)
+    cpu = find_nodes((DeviceInfo(index=0, uuid="CPU", name="CPU", kind="cpu"),), None, {})
     assert (cpu.others, cpu.devices[0].node) == (None, None)
     assert "measures node n0 alone" in cpu.notes[0]
-    replay = find_nodes((DeviceInfo(index=0, uuid=FIRST, name="GPU", kind="replay"),), None)
+    replay = find_nodes((DeviceInfo(index=0, uuid=FIRST, name="GPU", kind="replay"),), None, {})
     assert replay == FoundNodes(replay.devices)
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n0")
-    assert find_nodes(OWN, None) == FoundNodes(OWN)
+    assert find_nodes(OWN, None, {}) == FoundNodes(OWN)
     monkeypatch.delenv("SLURM_JOB_ID")
-    assert find_nodes(OWN, None) == FoundNodes(OWN)
+    assert find_nodes(OWN, None, {}) == FoundNodes(OWN)
     assert not (two.folder / "calls").exists()
+
+
+def test_a_training_that_sees_fewer_gpus_is_sampled_on_these(
+    around: Callable[..., TwoNodes],
+) -> None:
+    two = around()
+    (two.folder / "n1").write_text(f"count=2\ngpu 0 uuid=GPU-cc\ngpu 1 uuid={OTHER}\n")
+    assert [d.uuid for d in find_nodes(OWN, None, {}).devices] == [FIRST, "GPU-cc", OTHER]
+    found = find_nodes(OWN, None, {"CUDA_VISIBLE_DEVICES": "1"})
+    assert [d.uuid for d in found.devices] == [FIRST, OTHER]
+    assert found.others is not None
+    assert found.others.devices == {"n1": {"kind": "nvml", "uuids": [OTHER]}}
+
+
+def test_outside_of_a_campaign_it_is_said_that_one_node_is_sampled(
+    around: Callable[..., TwoNodes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    around()
+    assert first_alone() == ("outside of a campaign node n0 alone is sampled, not n1",)
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n0")
+    assert first_alone() == ()
+
+
+def test_a_file_of_another_node_that_the_job_wrote_to_is_not_believed(
+    tmp_path: Path, around: Callable[..., TwoNodes]
+) -> None:
+    around()
+    samplers = sampled(tmp_path, find_nodes(OWN, None, {}))
+    path = tmp_path / "samples.n1.csv"
+    launched = Launched(Outcome.COMPLETED, 0, None, None, 0.0, 1.0, 0, None)
+    assert counts.compare(files(tmp_path), launched, samplers.counted).altered == {}
+    path.write_text(path.read_text().replace(",2048,", ",9999,"))
+    found = counts.compare(files(tmp_path), launched, samplers.counted)
+    assert list(found.altered) == ["samples.n1.csv"]
+    assert counts.ending(launched, found.altered).outcome is Outcome.SAMPLER_LOST
+    assert files(tmp_path).without(found.altered).beside == {}
 
 
 def test_two_nodes_of_one_host_have_one_gpu(around: Callable[..., TwoNodes]) -> None:
     two = around()
     (two.folder / "n1").write_text((two.folder / "n0").read_text())
-    found = find_nodes(OWN, None)
+    found = find_nodes(OWN, None, {})
     assert [d.node for d in found.devices] == ["n0"]
     assert found.others is not None
     assert (found.others.step, found.others.unsampled) == (None, {})
@@ -205,7 +241,7 @@ def test_nodes_that_are_too_many_or_oddly_named_are_left_out_and_said(
 ) -> None:
     around(version="20.11")
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[0-17],a/b")
-    found = find_nodes(OWN, None)
+    found = find_nodes(OWN, None, {})
     assert found.others is not None
     assert found.others.unsampled["a/b"] == "its name cannot be one of a file"
     assert found.others.unsampled["n17"] == "the job has more than 16 other nodes"

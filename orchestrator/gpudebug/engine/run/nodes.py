@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -18,6 +18,7 @@ from gpudebug.core.inside.probe.nodes import MOST_NODES, ClockTouch, clock_offse
 from gpudebug.core.records import DeviceInfo, RunNode
 from gpudebug.edges import clusters, store
 from gpudebug.edges.clusters.steps import RunningStep, running
+from gpudebug.edges.devices.visible import ORDER, VARIABLE
 from gpudebug.edges.launcher import Tick
 from gpudebug.edges.sampler import onnode
 from gpudebug.engine.run.files import Files
@@ -53,9 +54,12 @@ class FoundNodes:
     notes: tuple[str, ...] = ()
 
 
-def find_nodes(devices: Sequence[DeviceInfo], runner: RunnerSettings | None) -> FoundNodes:
+def find_nodes(
+    devices: Sequence[DeviceInfo], runner: RunnerSettings | None, env: Mapping[str, str]
+) -> FoundNodes:
     """Ask the other nodes of the allocation around us for their GPUs; of one node nothing changes.
 
+    `env` is the training's: what it says of visible GPUs holds for its steps, unless the cluster sets that.
     The CPU stand-in is the first node's, and a recording is what it is. Takes a second or two.
     """
     job, kinds = clusters.inside(), {d.kind for d in devices}
@@ -66,15 +70,30 @@ def find_nodes(devices: Sequence[DeviceInfo], runner: RunnerSettings | None) -> 
         return FoundNodes(tuple(devices), notes=(stand_in,) if kinds == {"cpu"} else ())
     own = tuple(d.model_copy(update={"node": job.node}) for d in devices)
     asked, unsampled = _asked(job)
+    visible = {name: env[name] for name in (VARIABLE, ORDER) if name in env}
     try:
-        step = clusters.beside(runner, asked) if asked else None
-        answers, why = _answers(step, asked) if step is not None else ({}, _SILENT)
+        found, step = _found(asked, own, lambda nodes: _step(runner, nodes, visible), unsampled)
     except ClusterError as e:
-        answers, why = {}, e.message
+        found, step = {}, None
+        unsampled |= dict.fromkeys(asked, e.message)
+    more = tuple(device for node in found.values() for device in node)
+    specs = {node: {"kind": "nvml", "uuids": [d.uuid for d in new]} for node, new in found.items()}
+    notes = tuple(f"the devices of node {node} are unknown: {why}" for node, why in unsampled.items())
+    return FoundNodes((*own, *more), OtherNodes(specs, step, unsampled), notes)
+
+
+def _found(
+    asked: tuple[str, ...],
+    own: Sequence[DeviceInfo],
+    step_on: Callable[[tuple[str, ...]], NodeStep],
+    unsampled: dict[str, str],
+) -> tuple[dict[str, list[DeviceInfo]], NodeStep | None]:
+    """The devices of each node that answers, and the step that samples them; `unsampled` gets why others do
+    not."""
+    found: dict[str, list[DeviceInfo]] = {}
+    answers, why = _answers(step_on(asked), asked) if asked else ({}, _SILENT)
     unsampled |= {node: why for node in asked if node not in answers}
-    found: dict[str, Mapping[str, Any]] = {}
     known = {d.uuid for d in own}
-    everything = list(own)
     for node, answer in answers.items():
         try:
             # Two nodes of one host have the same GPUs.
@@ -83,12 +102,23 @@ def find_nodes(devices: Sequence[DeviceInfo], runner: RunnerSettings | None) -> 
             unsampled[node] = _problem(answer)
             continue
         known |= {d.uuid for d in new}
-        everything += new
         if new:
-            found[node] = {**answer["device"], "uuids": [d.uuid for d in new]}
-    step = clusters.beside(runner, tuple(found)) if found else None
-    notes = tuple(f"the devices of node {node} are unknown: {why}" for node, why in unsampled.items())
-    return FoundNodes(tuple(everything), OtherNodes(found, step, unsampled), notes)
+            found[node] = new
+    return found, step_on(tuple(found)) if found else None
+
+
+def _step(runner: RunnerSettings | None, nodes: tuple[str, ...], visible: Mapping[str, str]) -> NodeStep:
+    step = clusters.beside(runner, nodes)
+    return replace(step, env=tuple({**dict(step.env), **visible}.items()))
+
+
+def first_alone() -> tuple[str, ...]:
+    """A remark for a run whose other nodes are not sampled; none in an allocation of one node."""
+    job = clusters.inside()
+    others = [node for node in job.nodes if node != job.node] if job is not None else []
+    if job is None or not others:
+        return ()
+    return (f"outside of a campaign node {job.node} alone is sampled, not {', '.join(others)}",)
 
 
 def _asked(job: InsideJob) -> tuple[tuple[str, ...], dict[str, str]]:

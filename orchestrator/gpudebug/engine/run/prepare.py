@@ -31,7 +31,7 @@ from gpudebug.engine.run.import_paths import Trees, placed
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Live, Report
 from gpudebug.engine.run.measure import resolve_device, set_aside
-from gpudebug.engine.run.nodes import find_nodes
+from gpudebug.engine.run.nodes import find_nodes, first_alone
 from gpudebug.engine.run.origins import packages_of
 from gpudebug.engine.run.planned import plan_of
 from gpudebug.engine.run.reach import OutOfReach, beyond_reach
@@ -219,7 +219,7 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
     settings.settle(cycle.loaded, spec, pins=cycle.pins)
     _refuse_silent(infos)
     hold_fds = (cycle.claim.fd, *cycle.lock(spec, infos))
-    spanned = find_nodes(infos, config.runner)
+    spanned = find_nodes(infos, config.runner, env)
     return Bench(
         workspace=cycle.loaded.workspace,
         campaign=config.campaign,
@@ -267,7 +267,7 @@ def lone_bench(
         patterns={},
         hold_fds=(),
         report=report,
-        notes=notes,
+        notes=(*notes, *first_alone()),
         require_sampler=False,
     )
 
