@@ -1,6 +1,6 @@
 """A data-parallel training on the nodes of a Slurm step: on node n1 a sample comes from a slow store.
 
-Ranks meet by a file of the shared folder. All-reduce lets every rank take as long as the slow one.
+Its ranks are those of `torchrun`. All-reduce lets every rank take as long as the slow one.
 """
 
 from __future__ import annotations
@@ -36,12 +36,10 @@ def main() -> None:
     parser.add_argument("--num_workers", type=int, default=0)
     parser.add_argument("--step_s", type=float, default=0.02)
     parser.add_argument("--sample_s", type=float, default=0.004)
-    parser.add_argument("--rendezvous", required=True)
     o = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    rank, world = int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_NTASKS"])
-    dist.init_process_group("gloo", init_method=f"file://{o.rendezvous}", rank=rank, world_size=world)
+    dist.init_process_group("gloo")
     model = DistributedDataParallel(torch.nn.Linear(8, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     loader = DataLoader(Store(o.steps, o.sample_s), batch_size=BATCH, num_workers=o.num_workers)
@@ -51,7 +49,7 @@ def main() -> None:
         loss.backward()
         optimizer.step()
         time.sleep(o.step_s)
-        if rank == 0 and step % 10 == 0:
+        if dist.get_rank() == 0 and step % 10 == 0:
             print(f"step {step} loss {loss.item():.5f}", flush=True)
     dist.destroy_process_group()
 
