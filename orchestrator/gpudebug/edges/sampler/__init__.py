@@ -100,11 +100,7 @@ class SamplerOrder(NamedTuple):
 
 def main(open_device: Opener, open_tree: TreeOpener) -> int:
     """Serve one run over standard input and output; returns the exit status."""
-    # Ctrl-C reaches the whole terminal group, but the warden decides when sampling ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    close_to_others()
-    lines = OrderLines(sys.stdin.fileno())
-    text = lines.next()
+    lines, text = first_order()
     if text is None:
         return 0
     order = SamplerOrder(**json.loads(text))
@@ -130,6 +126,15 @@ def main(open_device: Opener, open_tree: TreeOpener) -> int:
     with deadline(order.hang):
         device.start(job_pid)
     return Sampling(order, device, tree, file, notes).run(float(launch["t0"]), lines)
+
+
+def first_order() -> tuple[OrderLines, str | None]:
+    """Standard input, and what is asked first; None if nothing is."""
+    # Ctrl-C reaches the whole terminal group, but the caller decides when sampling ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _close_to_others()
+    lines = OrderLines(sys.stdin.fileno())
+    return lines, lines.next()
 
 
 class Sampling:
@@ -349,7 +354,7 @@ def _say_if_heard(value: dict[str, Any]) -> None:
         _say(value)
 
 
-def close_to_others() -> None:
+def _close_to_others() -> None:
     """Keep other processes of this user, the training among them, out of this one's memory and files.
 
     Root may look all the same, and a kernel that refuses changes nothing about the samples.

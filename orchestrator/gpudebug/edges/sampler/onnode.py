@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -34,8 +33,8 @@ from gpudebug.edges.sampler import (
     Sampling,
     TreeOpener,
     as_json,
-    close_to_others,
     deadline,
+    first_order,
     package_folders,
 )
 from gpudebug.edges.sampler.csvfile import Changed, CsvFile
@@ -68,10 +67,7 @@ def clock(fd: int) -> tuple[float, float, float]:
 
 def main(resolve: Callable[..., Any], open_device: Opener, open_tree: TreeOpener) -> int:
     """Serve one order over standard input and output."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    close_to_others()
-    lines = OrderLines(sys.stdin.fileno())
-    text = lines.next()
+    lines, text = first_order()
     if text is None:
         return 0
     order = json.loads(text)
