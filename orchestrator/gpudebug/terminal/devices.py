@@ -33,12 +33,12 @@ def energy(joules_per_step: float | None) -> list[str]:
     return [] if joules_per_step is None else [f"energy {numbers.number(joules_per_step, 'J/step')}"]
 
 
-def label(device: SampledDevice) -> str:
-    return "CPU stand-in" if device.uuid == "CPU" else f"GPU {device.index}"
+def _label(d: SampledDevice) -> str:
+    return "CPU stand-in" if d.uuid == "CPU" else f"GPU {d.index}{f' on {d.node}' if d.node else ''}"
 
 
 def _alone(d: SampledDevice) -> list[str]:
-    util, head = d.gpu_util, f"{label(d)}{f' ({d.uuid})' if d.uuid else ''}: gpu_util"
+    util, head = d.gpu_util, f"{_label(d)}{f' ({d.uuid})' if d.uuid else ''}: gpu_util"
     if util is None:
         lines = [f"{head} unknown: {d.reason}"]
     else:

@@ -27,6 +27,29 @@ def test_a_step_with_fewer_cores_than_its_job_asked_for(asked: int | None, cores
 
 
 @pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("srun torchrun --node_rank=$SLURM_NODEID train.py", "$SLURM_NODEID"),
+        ('/opt/slurm/bin/srun python train.py --rank "${SLURM_PROCID}"', "$SLURM_PROCID"),
+        ("srun bash -c 'torchrun --node_rank=$SLURM_NODEID train.py'", None),
+        ('srun bash -c "torchrun --node_rank=\\$SLURM_NODEID train.py"', None),
+        (r"srun bash -c torchrun\ --node_rank=\$SLURM_NODEID", None),
+        ("srun echo 'it is'n't --rank=$SLURM_LOCALID", "$SLURM_LOCALID"),
+        ("echo $SLURM_NODEID; srun python train.py", None),
+        ("torchrun --node_rank=$SLURM_NODEID train.py", None),
+        ("srun python train.py --nodes=$SLURM_NNODES", None),
+        ("srun 'an open quote $SLURM_NODEID", "$SLURM_NODEID"),
+    ],
+)
+def test_the_number_of_a_task_that_is_read_before_there_is_one(text: str, named: str | None) -> None:
+    found = traps(job(), ("/bin/sh", "-c", text), {}, 8, HOME)
+    assert len(found) == (named is not None)
+    assert all(f"the shell replaces {named} before srun" in line for line in found)
+    # Without a shell the text reaches the step as it is.
+    assert traps(job(), ("srun", "bash", "-c", "torchrun --node_rank=$SLURM_NODEID"), {}, 8, HOME) == ()
+
+
+@pytest.mark.parametrize(
     ("argv", "environ", "named"),
     [
         (TRAIN, {}, False),

@@ -10,6 +10,7 @@ import pytest
 from tests.support.growing import GrowingRun
 
 from gpudebug.core.redaction.redact import Redactor
+from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
 from gpudebug.core.trainlog import LogReader
 from gpudebug.edges import store
 from gpudebug.engine.live import run_files
@@ -36,6 +37,20 @@ def test_the_log_is_shown_as_a_terminal_would_and_without_secrets(tmp_path: Path
     run.print("\r 30%")
     seen.look(None)
     assert seen.log_rows[-1] == " 30%"
+
+
+def test_the_devices_of_other_nodes_are_followed_in_their_own_files(tmp_path: Path) -> None:
+    run = GrowingRun(tmp_path)
+    run.tell(devices=[{"index": 0, "uuid": f"GPU-{node}", "node": node} for node in ("n0", "n1", "../n2")])
+    for name, uuid, util in (("samples.csv", "GPU-n0", 80.0), ("samples.n1.csv", "GPU-n1", 20.0)):
+        row = DeviceReading(elapsed=1.0, gpu_util=util, gpu_index=0, gpu_uuid=uuid, new_samples=1)
+        (run.path / name).write_text(HEADER + csv_row(row))
+    seen = followed(run)
+    seen.look(None)
+    assert [(now.node, now.uuid, now.gpu_util) for now in seen.readings] == [
+        ("n0", "GPU-n0", 80.0),
+        ("n1", "GPU-n1", 20.0),
+    ]
 
 
 @pytest.mark.parametrize("secret", [TOKEN, KEY], ids=["token", "key"])

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceValue:
-    """A figure of one device, by its index and UUID."""
+    """A figure of one device, by its index and UUID; `node` is the one that it is on, of several."""
 
     index: int
     uuid: str
     value: float
+    node: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

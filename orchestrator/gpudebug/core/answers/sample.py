@@ -56,7 +56,8 @@ class SampledDevice:
     or by `power` over time.
 
     `working` is the share of the window, 0 to 1, in which it drew the power of its working phases;
-    `working_reason` says why that is null. `link` is what it hangs on: bus, lanes and NVLinks.
+    `working_reason` says why that is null. `link` is what it hangs on: bus, lanes and NVLinks. `node` is the
+    one that it is on, of a run on several nodes.
     """
 
     index: int
@@ -79,6 +80,7 @@ class SampledDevice:
     working: float | None = None
     working_reason: str | None = None
     link: str | None = None
+    node: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -123,6 +123,20 @@ class InsideJob:
         return f"{id}.{self.restarts}" if self.restarts else id
 
 
+@dataclass(frozen=True, slots=True)
+class NodeStep:
+    """How a program is run once on each of `nodes`, beside all that runs there and taking nothing from it.
+
+    `argv` comes before the program's own words, `env` is the environment to start it in. On each node
+    `variable` holds the node's name. What is written to its standard input reaches every node, its end too.
+    """
+
+    nodes: tuple[str, ...]
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    variable: str
+
+
 class Cluster(Protocol):
     """What a scheduler has to be able to do; everything that asks it may raise ClusterError."""
 

@@ -10,6 +10,10 @@ from gpudebug.core.cluster.jobs import InsideJob
 
 # Sites name a job's own scratch so; Slurm itself names none.
 _SCRATCH = ("SLURM_TMPDIR", "TMPDIR", "JOBFS", "LOCAL_SCRATCH", "SCRATCH_LOCAL", "PBS_JOBFS")
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
+_STEP = re.compile(r"(?<![\w./-])(?:[\w./-]*/)?srun(?=\s)")
+_OF_A_TASK = re.compile(r"\$\{?(SLURM_(?:NODEID|PROCID|LOCALID))\b")
+_QUOTED = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
 _PER_TASK = re.compile(r"(?<!\S)--gpus-per-task(?:[=\s]|$)")
 
 
@@ -21,7 +25,7 @@ def traps(
     `argv` is the workload's command, `environ` the step's variables, `cores` how many of the node's it may
     use, and `folder` where the campaign is.
     """
-    found = (_cores(job, cores), _gpus(argv, environ), _scratch(job, environ, folder))
+    found = (_cores(job, cores), _gpus(argv, environ), _too_early(argv), _scratch(job, environ, folder))
     return tuple(line for each in found for line in each)
 
 
@@ -43,6 +47,24 @@ def _gpus(argv: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
             "--gpus-per-task hides the GPUs of a node from each other, so that NCCL copies by host memory: "
             "use --gpus-per-node, and let each rank choose its GPU by LOCAL_RANK"
         )
+
+
+def _too_early(argv: Sequence[str]) -> Iterator[str]:
+    """A shell replaces what a task is called by before `srun` has started one: it is its own, the first's."""
+    if len(argv) != 3 or PurePath(argv[0]).name not in _SHELLS or argv[1] != "-c":
+        return
+    steps = _STEP.split(_QUOTED.sub(_replaced, argv[2]), maxsplit=1)
+    named = _OF_A_TASK.search(steps[1]) if len(steps) > 1 else None
+    if named is not None:
+        yield (
+            f"the shell replaces ${named[1]} before srun starts a task, and each gets the first one's: "
+            f"have a shell in the step read it, srun bash -c '... ${named[1]} ...'"
+        )
+
+
+def _replaced(quoted: re.Match[str]) -> str:
+    """What of a quoted text a shell replaces variables in."""
+    return re.sub(r"\\.", " ", quoted[0], flags=re.DOTALL) if quoted[0].startswith('"') else " "
 
 
 def _scratch(job: InsideJob, environ: Mapping[str, str], folder: PurePath) -> Iterator[str]:

@@ -30,6 +30,7 @@ from gpudebug.core.records import (
     WorkRate,
 )
 from gpudebug.core.samples import conditions
+from gpudebug.core.samples.joined import joined
 from gpudebug.core.samples.table import SampleTable
 from gpudebug.core.samples.window import (
     MIN_RUN_WINDOW_S,
@@ -59,7 +60,7 @@ class EndedRun:
     says by a figure's name why it could not be read, `least_window_s` how short its window may be if not
     `MIN_RUN_WINDOW_S`, `batch_flags` are the command's flags that set its batch, `step_flags` others that set
     what a step takes, `environment_plans` how many steps of the environment it plans, `cpu_quota` is how many
-    cores it was given. `trimmed` is as `find_window` has it.
+    cores it was given. `trimmed` is as `find_window` has it. `unsampled` says why a node was not sampled.
     """
 
     name: str
@@ -79,11 +80,13 @@ class EndedRun:
     environment_plans: frozenset[int] = frozenset()
     cpu_quota: float | None = None
     trimmed: bool = True
+    unsampled: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunReadings:
-    """What was read of a run: samples, log (of `log_bytes` now) and the `settings` that it printed.
+    """What was read of a run: samples, log (of `log_bytes` now) and the `settings` that it printed. `beside`
+    are the samples of its other nodes.
 
     `loaded` is what its processes imported, `told` what they reported of training, `probe_reason` why none
     did, `watched` where their threads were, `written` the figures of learning in files that it wrote,
@@ -101,6 +104,7 @@ class RunReadings:
     written: Sequence[LearningSeries] = ()
     written_notes: Sequence[str] = ()
     attached: AttachedEvidence | None = None
+    beside: Sequence[SampleTable] = ()
 
 
 def build(
@@ -116,12 +120,12 @@ def build(
 
     A figure that the run did not yield is None, with the reason beside it.
     """
-    samples, log = read.samples, read.log
+    samples, log = joined(read.samples, read.beside), read.log
     infos = {d.uuid: d for d in run.devices}
     by_device = samples.by_device
     series = {device: stretches(rows, device) for device, rows in by_device.items()}
     ended = run.duration_s if run.outcome is Outcome.COMPLETED else run.planned_s
-    doubt = conditions.doubt(samples, ended, read.log_bytes)
+    doubt = conditions.doubt(read.samples, ended, read.log_bytes)
     main = read.told.main if read.told else None
     steady = probe.steady(main) if main else None
     least = run.least_window_s if run.least_window_s is not None else MIN_RUN_WINDOW_S
@@ -142,7 +146,7 @@ def build(
             )
             for device, readings in series.items()
         ),
-        *silent(run.devices, samples.devices),
+        *silent(run.devices, samples.devices, run.unsampled),
     )
     beside = together(per_device, by_device, window, infos, run.missing)
     rate = StepRates() if doubt else rates(log, window, inside)

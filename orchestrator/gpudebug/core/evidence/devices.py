@@ -56,6 +56,7 @@ def device_evidence(
         mem_total_mb=total if total is not None or info is None else info.memory_total_mb,
         power_limit_w=info.power_limit_w if info else None,
         link=info.links if info else None,
+        node=info.node if info else None,
     )
     if window is not None:
         known = known.model_copy(update=_in_window(rows, window))
@@ -88,13 +89,22 @@ def joules_per_step(
     return math.fsum(used) / (steps_per_s * window.duration_s)
 
 
-def silent(devices: Sequence[DeviceInfo], seen: Sequence[Device]) -> list[DeviceEvidence]:
-    """Return the devices of the run that no row is of."""
+def silent(
+    devices: Sequence[DeviceInfo], seen: Sequence[Device], unsampled: Mapping[str, str] | None = None
+) -> list[DeviceEvidence]:
+    """Return the devices of the run that no row is of; `unsampled` says of a node why."""
     if len(seen) >= len(devices):
         return []
+    why = unsampled or {}
     uuids = {uuid for _, uuid in seen}
     return [
-        DeviceEvidence(index=d.index, uuid=d.uuid, name=d.name, reason="no device reading")
+        DeviceEvidence(
+            index=d.index,
+            uuid=d.uuid,
+            name=d.name,
+            reason=why.get(d.node or "", "no device reading"),
+            node=d.node,
+        )
         for d in devices
         if d.uuid not in uuids
     ]

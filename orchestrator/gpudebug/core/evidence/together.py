@@ -49,6 +49,8 @@ def together(
     shares = working(rows, window, limits, names)
     found = tuple(_with_share(d, shares.get((d.index, d.uuid)), missing) for d in devices)
     waited, reason = awaited(rows, window, shares)
+    if waited is not None and waited.uuid in infos:
+        waited = waited.model_copy(update={"node": infos[waited.uuid].node})
     known = [d.working for d in found if d.working is not None]
     complete = len(known) == len(found)
     return DevicesTogether(

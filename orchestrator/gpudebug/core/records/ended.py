@@ -12,7 +12,7 @@ class DeviceInfo(Record):
     `clocks_mhz` are the applications clocks that are set, of processor and memory; `processes` are the PIDs
     of those that computed on it before the launch. `link` is the bus that it hangs on: `PCIe 4 x16`, the
     newest generation that both ends know and the lanes in use; `nvlinks` are the NVLinks that are up, None
-    if it has none or the driver reports none.
+    if it has none or the driver reports none. `node` is the one that it is on, of a run on several nodes.
     """
 
     index: int
@@ -28,6 +28,7 @@ class DeviceInfo(Record):
     link: str | None = None
     nvlinks: int | None = None
     missing: dict[str, str] = {}
+    node: str | None = None
 
     @property
     def links(self) -> str | None:

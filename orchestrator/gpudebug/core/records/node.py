@@ -12,7 +12,8 @@ class RunNode(Record):
     often it was started again, `412` or `412.1`, and `nodes` are all of its nodes. `cores` are the numbers of
     the cores that the job's step may use, in order; `memory_limit_mb` is the least limit of the control
     groups of the step, None also if there is none. `attempt` counts the tries at this run: 1, and 2 if one
-    before it was cut off.
+    before it was cut off. `unsampled` says why the devices of another node are unknown, `clocks` what its
+    monotonic clock was ahead of the first one's in seconds, by node.
     """
 
     name: str
@@ -22,3 +23,5 @@ class RunNode(Record):
     cores: tuple[int, ...] = ()
     memory_limit_mb: float | None = None
     attempt: int | None = None
+    unsampled: dict[str, str] = {}
+    clocks: dict[str, float] = {}

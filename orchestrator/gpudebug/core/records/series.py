@@ -44,7 +44,8 @@ class DeviceEvidence(Record):
 
     `working` is the share of the window, 0 to 1, in which it drew the power of its working phases,
     `working_w`, and not that of waiting, `waiting_w`; `working_reason` says why it is unknown. `power_error`
-    is the standard error of the mean power in W, widened for autocorrelation.
+    is the standard error of the mean power in W, widened for autocorrelation. `node` is the one that it is
+    on, of a run on several nodes.
     """
 
     index: int
@@ -72,6 +73,7 @@ class DeviceEvidence(Record):
     working_reason: str | None = None
     power_error: float | None = None
     link: str | None = None
+    node: str | None = None
 
 
 class LatencyEvidence(Record):
@@ -99,7 +101,8 @@ class AwaitedDevice(Record):
 
     `state` is what it does meanwhile: `idle`, or `works` alone. `share` is the part of the window, 0 to 1,
     `times` how often, `length_s` how long each time on average, `alike` whether equally long each time,
-    `every_s` the seconds from one to the next, None if they do not come regularly.
+    `every_s` the seconds from one to the next, None if they do not come regularly. `node` is as
+    `DeviceEvidence` has it.
     """
 
     index: int
@@ -110,3 +113,4 @@ class AwaitedDevice(Record):
     length_s: float
     alike: bool
     every_s: float | None = None
+    node: str | None = None

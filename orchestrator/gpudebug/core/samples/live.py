@@ -22,7 +22,8 @@ class DeviceNow:
     """One device's newest readings. Percent, `_mb` of 2**20 bytes, W, MHz, degrees Celsius; None is unknown.
 
     `throttle` names what holds its clocks down, joined by `+`; None also if nothing does. `trace` has the
-    mean utilisation of each second up to the newest row's, at most `TRACE_S`.
+    mean utilisation of each second up to the newest row's, at most `TRACE_S`. `node` is the one that it is
+    on, of a run on several nodes.
     """
 
     index: int
@@ -37,6 +38,7 @@ class DeviceNow:
     throttle: str | None = None
     foreign_procs: int | None = None
     trace: tuple[float | None, ...] = ()
+    node: str | None = None
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,8 @@ def across(*runs: Sequence[Any]) -> tuple[FigureAcross, ...]:
     A run is the devices of its evidence, records or their JSON; of several runs a device has its mean.
     """
     count, idle = _count(runs), unused(*runs)
-    found = (_figure_across(name, _values(name, runs), count, idle) for name in FIGURES)
+    nodes = {key_of(device): reader(device)("node") for run in runs for device in run}
+    found = (_figure_across(name, _values(name, runs), count, idle, nodes) for name in FIGURES)
     return tuple(one for one in found if one is not None)
 
 
@@ -127,12 +128,15 @@ def _those(devices: Sequence[DeviceValue]) -> str:
 
 
 def name(device: Any) -> str:
-    """`GPU 3`, of a record or its JSON: of a MIG device, whose index is its GPU's, with its own UUID."""
+    """`GPU 3`, of a record or its JSON; `GPU 3 on n1` of a run on several nodes. Of a MIG device, whose index
+    is its GPU's, with its own UUID."""
     get = reader(device)
     uuid = str(get("uuid") or "")
     if uuid == "CPU":
         return "CPU stand-in"
-    return f"GPU {get('index')}" + (f" ({uuid})" if uuid.startswith("MIG-") else "")
+    node = get("node")
+    where = f" on {node}" if node else ""
+    return f"GPU {get('index')}" + (f" ({uuid})" if uuid.startswith("MIG-") else "") + where
 
 
 def misleading(figures: Sequence[FigureAcross]) -> str | None:
@@ -190,11 +194,18 @@ def _value(found: Any, figure: str) -> float | None:
 
 
 def _figure_across(
-    figure: str, values: Mapping[DeviceKey, float], count: int, idle: frozenset[DeviceKey]
+    figure: str,
+    values: Mapping[DeviceKey, float],
+    count: int,
+    idle: frozenset[DeviceKey],
+    nodes: Mapping[DeviceKey, str | None],
 ) -> FigureAcross | None:
     if len(values) < 2:
         return None
-    found = {key: DeviceValue(index=key[0], uuid=key[1], value=round(v, 2)) for key, v in values.items()}
+    found = {
+        key: DeviceValue(index=key[0], uuid=key[1], value=round(v, 2), node=nodes.get(key))
+        for key, v in values.items()
+    }
     devices = [device for key, device in found.items() if key not in idle]
     if not devices:
         return None

@@ -1,7 +1,7 @@
 """The only owner of schedulers' commands: which cluster a campaign runs on, and the allocation around us.
 
 The engine knows `core.cluster.jobs.Cluster` alone. A second scheduler is a module here with a class of those
-methods, its settings beside `runner.slurm`, and a line in `cluster_of` and in `inside`.
+methods, its settings beside `runner.slurm`, and a line in `cluster_of`, in `inside` and in `beside`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpudebug.core.cluster.jobs import Cluster, InsideJob
+from gpudebug.core.cluster.jobs import Cluster, InsideJob, NodeStep
 
 if TYPE_CHECKING:
     from gpudebug.core.config import RunnerSettings
@@ -41,3 +41,13 @@ def inside(environ: Mapping[str, str] | None = None) -> InsideJob | None:
     from gpudebug.edges.clusters.slurm import inside_slurm
 
     return inside_slurm(around)
+
+
+def beside(runner: RunnerSettings | None, nodes: tuple[str, ...]) -> NodeStep:
+    """How a program is run on these nodes of the allocation around us, beside what else runs there.
+
+    ClusterError if the cluster cannot do that. The controller is not asked.
+    """
+    from gpudebug.edges.clusters.slurm_steps import step_beside
+
+    return step_beside(runner.slurm.srun if runner is not None and runner.slurm is not None else (), nodes)

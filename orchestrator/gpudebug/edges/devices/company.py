@@ -40,8 +40,8 @@ class Company:
         """The job is launched: who is listed from now on may be the run's own."""
         self._started = True
 
-    def count(self) -> int:
-        """How many are foreign. Raises `NVMLError`.
+    def count(self) -> int | None:
+        """How many are foreign; None if nobody can tell who is not. Raises `NVMLError`.
 
         In a container the driver may list PIDs of the host, which name no process here: those that were there
         before the launch are foreign; of later ones as many are as the run has no process for that holds a
@@ -55,6 +55,8 @@ class Company:
         if others:
             others -= self._own(self._tree.scan())
         nameless = {pid for pid in others - self._earlier if read_process(pid) is None}
+        if others and self._tree.unknown:
+            return None
         strangers = len(others) - len(nameless)
         if nameless and _contained():
             strangers += max(0, len(nameless) - sum(map(_holds_gpu, self._tree.members)))

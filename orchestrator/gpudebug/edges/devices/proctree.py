@@ -177,6 +177,12 @@ class ProcessTree:
         return 0 if self.attached else self.root
 
     @property
+    def unknown(self) -> bool:
+        """Whether only its mark could tell the run's processes here, and none has it: then anybody may be the
+        run's, as one that another host's daemon started without our variables."""
+        return self._marker is not None and self.root == os.getpid() and not self.members
+
+    @property
     def written(self) -> list[str]:
         """Files of loggers that the job was seen to hold open to write."""
         return list(self._logs.paths)

@@ -100,11 +100,7 @@ class SamplerOrder(NamedTuple):
 
 def main(open_device: Opener, open_tree: TreeOpener) -> int:
     """Serve one run over standard input and output; returns the exit status."""
-    # Ctrl-C reaches the whole terminal group, but the warden decides when sampling ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _close_to_others()
-    lines = _Lines(sys.stdin.fileno())
-    text = lines.next()
+    lines, text = first_order()
     if text is None:
         return 0
     order = SamplerOrder(**json.loads(text))
@@ -112,12 +108,12 @@ def main(open_device: Opener, open_tree: TreeOpener) -> int:
     marks = {} if order.marker is None else {"marker": order.marker}
     tree = open_tree(root, [os.getpid(), *order.exclude], order.attached, **marks)
     try:
-        with _deadline(order.hang):
+        with deadline(order.hang):
             device = open_device(order.device, tree)
         file = CsvFile(Path(order.csv), order.resume, order.counted)
         notes = Notes(order, device, tree, file.last_elapsed)
     except (DeviceError, OSError, Changed) as error:
-        _say({"error": _as_json(error)})
+        _say({"error": as_json(error)})
         return EXIT_ERROR
     ready = {"ready": True, "devices": notes.devices, "notes": notes.as_json()}
     _say({**ready, "counted": file.counted()})
@@ -127,17 +123,35 @@ def main(open_device: Opener, open_tree: TreeOpener) -> int:
     launch = json.loads(text)
     job_pid = root if order.attached else launch.get("job_pid")
     tree.start(job_pid)
-    with _deadline(order.hang):
+    with deadline(order.hang):
         device.start(job_pid)
-    return _Sampling(order, device, tree, file, notes).run(float(launch["t0"]), lines)
+    return Sampling(order, device, tree, file, notes).run(float(launch["t0"]), lines)
 
 
-class _Sampling:
+def first_order() -> tuple[OrderLines, str | None]:
+    """Standard input, and what is asked first; None if nothing is."""
+    # Ctrl-C reaches the whole terminal group, but the caller decides when sampling ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _close_to_others()
+    lines = OrderLines(sys.stdin.fileno())
+    return lines, lines.next()
+
+
+class Sampling:
     """The loop of one run."""
 
     def __init__(
-        self, order: SamplerOrder, device: SamplerDevice, tree: Processes, file: CsvFile, notes: Notes
+        self,
+        order: SamplerOrder,
+        device: SamplerDevice,
+        tree: Processes,
+        file: CsvFile,
+        notes: Notes,
+        say: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
+        """With `say` its last word is said by that, and nothing after each row."""
+        self._say = say or _say
+        self._count = _say_if_heard if say is None else None
         self._order = order
         self._device = device
         self._tree = tree
@@ -146,7 +160,7 @@ class _Sampling:
         self._log = Path(order.log) if order.log else None
         self._host_due = 0.0
 
-    def run(self, t0: float, lines: _Lines) -> int:
+    def run(self, t0: float, lines: OrderLines) -> int:
         """Sample from `t0` (monotonic clock) until standard input ends or the device is lost."""
         interval = self._order.interval
         planned = self._first_tick()
@@ -162,10 +176,10 @@ class _Sampling:
         except DeviceLostError as error:
             self._notes.lost = error.message
         self._file.close()
-        with _deadline(self._order.hang):
+        with deadline(self._order.hang):
             summary = self._device.summary()
         self._notes.finish(self._device, self._tree, summary)
-        _say({"notes": self._notes.as_json(), "counted": self._file.counted()})
+        self._say({"notes": self._notes.as_json(), "counted": self._file.counted()})
         return EXIT_LOST if self._notes.lost else 0
 
     def _first_tick(self) -> int:
@@ -173,7 +187,7 @@ class _Sampling:
         return 0 if last is None else int(last / self._order.interval) + 1
 
     def _sample(self, elapsed: float, final: bool = False) -> None:
-        with _deadline(self._order.hang):
+        with deadline(self._order.hang):
             readings = [r for r in self._device.read(elapsed, final) if self._is_new(r)]
         live = [reading for reading in readings if reading.elapsed is None]
         host = self._host(elapsed, final) if live else HostReading()
@@ -188,7 +202,8 @@ class _Sampling:
         ]
         self._notes.ticks += 1
         self._notes.unwritten += not self._file.append("".join(rows))
-        _say_if_heard({"counted": self._file.counted()})
+        if self._count is not None:
+            self._count({"counted": self._file.counted()})
 
     def _is_new(self, reading: DeviceReading) -> bool:
         """Not a recorded row that is in the file already, from before this sampler was started again."""
@@ -267,7 +282,7 @@ class Notes:
         }
 
 
-class _Lines:
+class OrderLines:
     """Standard input, read without a buffer that `select` could not see into."""
 
     def __init__(self, fd: int) -> None:
@@ -296,7 +311,7 @@ class _Lines:
 
 
 @contextmanager
-def _deadline(seconds: float) -> Iterator[None]:
+def deadline(seconds: float) -> Iterator[None]:
     # No Python code runs while a driver call hangs; the default action of SIGALRM needs none.
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
@@ -314,7 +329,7 @@ def _size(path: Path | None) -> int | None:
         return None
 
 
-def _as_json(error: DeviceError | OSError | Changed) -> dict[str, object]:
+def as_json(error: DeviceError | OSError | Changed) -> dict[str, object]:
     if isinstance(error, DeviceError):
         return error.as_json()
     if isinstance(error, Changed):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from gpudebug.core.inside.probe.live import Lately
-from gpudebug.core.samples.live import Latest
+from gpudebug.core.samples.joined import name_on
+from gpudebug.core.samples.live import DeviceNow, Latest
 from gpudebug.core.text import terminal_text
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Trend
@@ -52,6 +54,7 @@ class FollowedRun:
         self.record: dict[str, Any] = {}
         self.log_rows: tuple[str, ...] = ()
         self.samples = Growing(folder.samples, _SAMPLES)
+        self._beside: dict[Path, tuple[Growing, Latest]] = {}
         self.log = Growing(folder.log, _LOG)
         # A run of 0.1.0 had no folder for its records.
         place = folder.records if folder.records.is_dir() else folder.path
@@ -70,6 +73,26 @@ class FollowedRun:
         found = self.record.get("devices")
         return [d for d in found if isinstance(d, dict) and "uuid" in d] if isinstance(found, list) else []
 
+    @property
+    def readings(self) -> list[DeviceNow]:
+        """The newest readings of each device, on whichever node it is."""
+        nodes = {d["uuid"]: d.get("node") for d in self.devices}
+        found = [
+            now
+            for latest in (self.latest, *(one for _, one in self._beside.values()))
+            for now in latest.devices
+        ]
+        return [replace(now, node=nodes.get(now.uuid)) for now in found]
+
+    def _look_beside(self) -> None:
+        """Read what is new of the samples of other nodes."""
+        names = {str(d["node"]) for d in self.devices if d.get("node")}
+        for node in sorted(name for name in names if "/" not in name):
+            path = self.folder.path / name_on(node, self.folder.samples.name)
+            growing, latest = self._beside.setdefault(path, (Growing(path, _SAMPLES), Latest()))
+            data, torn = growing.news()
+            latest.feed(data, torn=torn)
+
     def look(self, elapsed: float | None) -> None:
         """Read what is new. `elapsed` is when that is, in seconds since launch."""
         self._record.news()
@@ -78,6 +101,7 @@ class FollowedRun:
             self.record = stored_record(self.folder, "run.json")
         data, torn = self.samples.news()
         self.latest.feed(data, torn=torn)
+        self._look_beside()
         data, torn = self._probe.news()
         self.lately.feed(data, torn=torn)
         if self._moved is None:

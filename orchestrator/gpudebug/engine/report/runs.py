@@ -12,6 +12,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside import probe, step_histogram
 from gpudebug.core.inside.probe.spans import ProcessSpan, steady
 from gpudebug.core.records import Evidence, RunRecord, Window
+from gpudebug.core.samples.joined import joined
 from gpudebug.core.samples.table import SampleTable
 from gpudebug.core.samples.timeline import timelines
 from gpudebug.core.statistics.across import across, name, shown, text
@@ -21,6 +22,7 @@ from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.files import record_of
 from gpudebug.engine.run.devices import devices_in
 from gpudebug.engine.run.evidence import read_log, read_run_samples
+from gpudebug.engine.run.files import files_of, files_with
 from gpudebug.engine.run.sections import outline_of
 
 TIMELINE = 4000
@@ -145,7 +147,7 @@ def detail(run: ReportedRun, notes: list[str], *, with_log: bool = True) -> dict
     empty, and `notes` get why. Without its log the loss is what the evidence keeps of it."""
     samples = _samples(run, notes)
     log = _log(run, samples, notes) if with_log else LogReader().summary()
-    names = {d.uuid: d.name for d in run.record.devices}
+    known = {d.uuid: d for d in run.record.devices}
     most = max(2, TIMELINE // max(2, len(samples.devices)))
     points, by = _losses(run.evidence, log)
     return {
@@ -153,8 +155,8 @@ def detail(run: ReportedRun, notes: list[str], *, with_log: bool = True) -> dict
             {
                 "index": device["index"],
                 "uuid": device["uuid"],
-                "name": names.get(device["uuid"], ""),
-                "label": name(device),
+                "name": known[device["uuid"]].name if device["uuid"] in known else "",
+                "label": name(known.get(device["uuid"], device)),
                 "points": [
                     [round(t, 2), _rounded(util), _rounded(used)] for t, util, used in device["points"]
                 ],
@@ -174,7 +176,9 @@ def _rounded(value: float | None) -> float | None:
 
 def _samples(run: ReportedRun, notes: list[str]) -> SampleTable:
     try:
-        return read_run_samples(run.folder.samples)
+        files = files_with(files_of(run.folder), run.record.devices, run.record.node)
+        beside = [read_run_samples(path) for path in files.beside.values()]
+        return joined(read_run_samples(files.samples), beside)
     except (GpudebugError, OSError) as e:
         notes.append(_unread(run, "samples.csv", e))
         return SampleTable()

@@ -47,14 +47,16 @@ def ends(launched: launcher.Launched) -> dict[str, Any]:
     return {name: getattr(launched, name) for name in names}
 
 
-def compare(files: Files, launched: launcher.Launched) -> FileCounts:
+def compare(
+    files: Files, launched: launcher.Launched, beside: Mapping[str, Mapping[str, Any]] | None = None
+) -> FileCounts:
     """Each file that the job could write to beside what its writer or follower counted of it, or gpudebug
-    had put there before the launch."""
+    had put there before the launch. `beside` is what samplers of other nodes counted."""
     sampler = launched.sampler or {}
-    counts = {SAMPLES: sampler.get("counted"), **launched.counted}
+    counts = {SAMPLES: sampler.get("counted"), **launched.counted, **(beside or {})}
     written = {name: Counted.model_validate(count) for name, count in counts.items() if count}
     written |= {name: count_of(data) for name, data in files.ours.items()}
-    places = {SAMPLES: files.samples, LOG: files.log}
+    places = {SAMPLES: files.samples, LOG: files.log, **{p.name: p for p in files.beside.values()}}
     if files.folder is not None:
         places |= {name: files.folder / name for name in files.ours}
     if files.records is not None:
@@ -112,13 +114,14 @@ def ending(launched: launcher.Launched, altered: Mapping[str, str]) -> launcher.
     return replace(launched, outcome=outcome, reason=reason)
 
 
-def tidy(files: Files, altered: Mapping[str, str]) -> None:
-    """Leave nothing in a run folder that the job put there: it is moved into the job's folder. What gpudebug
-    had written there before is there again."""
+def tidy(files: Files, altered: Mapping[str, str], written: Mapping[str, Counted]) -> None:
+    """Leave nothing in a run folder that the job put there, or that a sampler of another node left uncounted:
+    it is moved into the job's folder. What gpudebug had written there before is there again."""
     if files.reports is None:
         return
     jobfiles.regain(files.reports)
-    ours = {SAMPLES, LOG, *files.ours, *([SERVER_LOG] if files.served else [])}
+    beside = written.keys() & {path.name for path in files.beside.values()}
+    ours = {SAMPLES, LOG, *files.ours, *([SERVER_LOG] if files.served else []), *beside}
     names = [name for name in altered if name in ours and files.folder is not None]
     jobfiles.put_aside(files.reports, [*names, *jobfiles.strangers(files.reports, ours)])
     for name in files.ours.keys() & altered.keys():

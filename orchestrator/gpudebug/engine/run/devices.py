@@ -62,6 +62,7 @@ def sampled(d: DeviceEvidence) -> SampledDevice:
         working=d.working,
         working_reason=d.working_reason,
         link=d.link,
+        node=d.node,
     )
 
 

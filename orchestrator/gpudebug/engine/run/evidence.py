@@ -35,7 +35,7 @@ from gpudebug.edges import launcher, store
 from gpudebug.edges.store import jobfiles
 from gpudebug.engine.run import adapters, server
 from gpudebug.engine.run.extras import read_collected
-from gpudebug.engine.run.files import Files, files_of
+from gpudebug.engine.run.files import Files, files_of, files_with
 from gpudebug.engine.run.learning import WrittenLearning, read_written
 from gpudebug.engine.run.sections import sections_of
 from gpudebug.engine.run.traces import trace_of
@@ -72,7 +72,7 @@ def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
     if record.outcome is None:
         raise StoreError("has no outcome", file=str(folder.path / "run.json"), next="gpudebug next")
     return read_evidence(
-        files_of(folder),
+        files_with(files_of(folder), record.devices, record.node),
         run=record.name,
         role=record.role,
         argv=record.argv,
@@ -87,6 +87,7 @@ def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
         planned=record.planned,
         trimmed=record.trimmed,
         least_window=record.least_window_s,
+        unsampled=record.node.unsampled if record.node is not None else {},
     )
 
 
@@ -110,17 +111,19 @@ def read_evidence(
     trimmed: bool = True,
     least_window: float | None = None,
     followed: LogSummary | None = None,
+    unsampled: Mapping[str, str] | None = None,
 ) -> Evidence:
     """Read `files` of a run of `argv`. `redactor` knows the secrets of the run's surroundings, `probed`
     whether its processes were made to report, `cpu_quota` how many cores they were given. `notes`
     are the sampler's, read from its file if None; `synonyms` are options with several names. `planned` is
     where gpudebug ended the run: nothing that came later is read. `trimmed` is as `find_window` has it,
     `least_window` how short its window may be, None for one that counts by itself. `followed` is what the log
-    says if it was read as it grew."""
+    says if it was read as it grew; `unsampled` is why the devices of another node are unknown, by node."""
     written = read_written(files.collected) if files.collected else WrittenLearning()
     text = _told(files.reports) if files.reports else ""
     found, attached = probe.read_probe(text), read_attached(text)
     samples = until(read_run_samples(files.samples), planned)
+    beside = [until(read_run_samples(path), planned) for path in files.beside.values()]
     log = followed or read_log(
         files.log,
         samples,
@@ -149,6 +152,7 @@ def read_evidence(
             environment_plans=batch.environment_plans(batch.settings(argv, synonyms)),
             cpu_quota=cpu_quota,
             trimmed=trimmed,
+            unsampled=unsampled or {},
         ),
         RunReadings(
             samples=samples,
@@ -163,6 +167,7 @@ def read_evidence(
             written=written.series,
             written_notes=written.notes,
             attached=attached,
+            beside=beside,
         ),
         warmup=warmup,
         advice=lambda summary: loss_advice(argv, summary),

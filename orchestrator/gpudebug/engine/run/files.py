@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from gpudebug.core.records import DeviceInfo, RunNode
+from gpudebug.core.samples.joined import name_on
 from gpudebug.edges import removal, store
 
 SERVER_LOG = "server.log"
@@ -22,7 +24,8 @@ class Files:
     (probe.jsonl, sections.json, …), and `reports` the one that these records are copied to once the run has
     ended: the run folder, and outside a campaign a temporary one that `sample` removes; None until made.
     `made` is the identity of `reports` as it was made. `ours` is what gpudebug wrote into `folder` before
-    the launch, by its name there; with `served` a server of the job writes a log beside the job's.
+    the launch, by its name there; with `served` a server of the job writes a log beside the job's. `nodes`
+    are the other nodes that were sampled.
     """
 
     samples: Path
@@ -35,6 +38,12 @@ class Files:
     made: removal.Identity | None = None
     ours: Mapping[str, bytes] = field(default_factory=dict)
     served: bool = False
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def beside(self) -> dict[str, Path]:
+        """Where the samples of other nodes go, by node."""
+        return {node: self.samples.with_name(name_on(node, self.samples.name)) for node in self.nodes}
 
     @property
     def server_log(self) -> Path:
@@ -65,9 +74,16 @@ class Files:
         """The same, but nothing is read of the files `names`."""
         samples = _NOTHING if self.samples.name in names or "samples.csv" in names else self.samples
         log = _NOTHING if "train.log" in names else self.log
-        return replace(self, samples=samples, log=log)
+        nodes = tuple(node for node, path in self.beside.items() if path.name not in names)
+        return replace(self, samples=samples, log=log, nodes=nodes)
 
 
 def files_of(folder: store.RunFolder) -> Files:
     path, records = folder.path, folder.records
     return Files(folder.samples, folder.log, folder.notes, path, path, folder.job, records, folder.made)
+
+
+def files_with(files: Files, devices: Sequence[DeviceInfo], node: RunNode | None) -> Files:
+    """The files of a run whose devices are on several nodes."""
+    first = node.name if node is not None else None
+    return replace(files, nodes=tuple(dict.fromkeys(d.node for d in devices if d.node not in (None, first))))

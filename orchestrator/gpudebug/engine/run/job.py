@@ -13,6 +13,7 @@ from gpudebug.core.verdict.run_plan import RunPlan
 from gpudebug.edges import git, store
 from gpudebug.engine.run.import_paths import Trees
 from gpudebug.engine.run.live_line import Report
+from gpudebug.engine.run.nodes import OtherNodes
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class PreparedRun:
 class Bench:
     """What all runs of one command share: where they go, on which device, with which claim held.
 
-    `settings` is the digest of the pinned settings that are in force.
+    `settings` is the digest of the pinned settings that are in force, `others` are the other nodes that the
+    runs span.
     """
 
     workspace: store.Workspace
@@ -103,6 +105,7 @@ class Bench:
     require_sampler: bool = True
     session: str | None = None
     settings: str | None = None
+    others: OtherNodes | None = None
 
     @property
     def replays(self) -> bool:

@@ -76,6 +76,11 @@ def launch_spec(
     )
 
 
+def node_order(bench: Bench, marker: str) -> dict[str, object]:
+    """What all samplers of other nodes are asked for."""
+    return {"interval": bench.interval, "host_interval": max(1.0, bench.interval), "marker": marker}
+
+
 def _nodes() -> dict[str, str]:
     """What tells processes of a job of several nodes on which of them the run was launched."""
     job = clusters.inside()

@@ -20,7 +20,7 @@ from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import devices, git, host, launcher, store
 from gpudebug.edges.host import now
-from gpudebug.engine.run import counts, learning
+from gpudebug.engine.run import counts, learning, nodes
 from gpudebug.engine.run import server as serving
 from gpudebug.engine.run.around import foreign_imports, surroundings_of
 from gpudebug.engine.run.attempts import counted, in_allocation
@@ -29,7 +29,7 @@ from gpudebug.engine.run.evidence import read_evidence
 from gpudebug.engine.run.extras import collect
 from gpudebug.engine.run.files import Files, files_of
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
-from gpudebug.engine.run.launch import launch_spec, probed
+from gpudebug.engine.run.launch import launch_spec, node_order, probed
 from gpudebug.engine.run.live_line import Certain, Live, SoFar, Watch
 from gpudebug.engine.run.planned import LEAST_S, ending_of
 
@@ -71,6 +71,7 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
         folder, launched, evidence = _made_anew(bench, job, folder, launched, evidence)
     record = record.model_copy(
         update={
+            "node": nodes.with_nodes(record.node, bench.others, ran.beside),
             "end": now(),
             "written": dict(ran.written),
             "duration_s": launched.duration_s,
@@ -122,12 +123,14 @@ def _made_anew(
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a launch, what was counted of the files that it could write, where gpudebug ended it."""
+    """What came of a launch, what was counted of the files that it could write, where gpudebug ended it, and
+    the samplers of its other nodes."""
 
     launched: launcher.Launched
     evidence: Evidence
     written: Mapping[str, Counted]
     planned: PlannedEnd | None = None
+    beside: nodes.NodeSamplers | None = None
 
 
 def run_files(
@@ -176,16 +179,21 @@ def run_files(
     ending = ending_of(plan, lambda t: so_far(t, Outcome.ENDED_BY_PLAN, LEAST_S), argv)
     watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None, ending)
     files = replace(files, served=job.server is not None)
+    if bench.others is not None and job.attached is None:
+        files = replace(files, nodes=tuple(bench.others.devices))
     # What a job that runs already has written lies where it was told to, and stays there.
     ours = job.attached is None
     spec = launch_spec(bench, job, files, argv, marker, name, str(run_dir))
     before = learning.standing(files.folder, argv, job.cwd) if files.folder is not None and ours else {}
-    launched = in_allocation(launcher.launch(spec, watch.observe, job.poll), node_here())
-    found = counts.compare(files, launched)
+    with nodes.sampled_beside(bench.others, files, node_order(bench, marker)) as beside:
+        launched = launcher.launch(spec, beside.seeing(watch.observe), job.poll)
+        beside.end()
+    launched = in_allocation(launched, node_here())
+    found = counts.compare(files, launched, beside.counted)
     launched = counts.ending(launched, found.altered)
     notes = (launched.sampler or {}).get("notes") or {}
     if files.reports is not None and not files.lost:
-        counts.tidy(files, found.altered)
+        counts.tidy(files, found.altered, found.written)
         counts.take_over(files.reports, found.altered)
         if files.folder is not None:
             store.copy_into(files.notes, json.dumps(notes, indent=1).encode() + b"\n")
@@ -196,8 +204,16 @@ def run_files(
     if files.lost:
         read_from = replace(read_from, reports=None)
     planned = ending.end if ending and launched.outcome is Outcome.ENDED_BY_PLAN else None
-    evidence = read(read_from, ended=launched, outcome=launched.outcome, notes=notes, planned=planned)
-    return Ran(launched, evidence, found.written, planned)
+    unsampled = {**(bench.others.unsampled if bench.others is not None else {}), **beside.unsampled}
+    evidence = read(
+        read_from,
+        ended=launched,
+        outcome=launched.outcome,
+        notes=notes,
+        planned=planned,
+        unsampled=unsampled,
+    )
+    return Ran(launched, evidence, found.written, planned, beside)
 
 
 def _record(
@@ -233,7 +249,7 @@ def _record(
         probed=probed(job),
         knobs=None if around.knobs is None else dict(around.knobs),
         host=around.host,
-        node=counted(around.node, bench.workspace, job),
+        node=nodes.with_nodes(counted(around.node, bench.workspace, job), bench.others, None),
         cpu_quota=around.cpu_quota,
         devices=around.devices,
         interval_s=bench.interval,

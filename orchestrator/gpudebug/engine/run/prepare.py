@@ -31,6 +31,7 @@ from gpudebug.engine.run.import_paths import Trees, placed
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Live, Report
 from gpudebug.engine.run.measure import resolve_device, set_aside
+from gpudebug.engine.run.nodes import find_nodes, first_alone
 from gpudebug.engine.run.origins import packages_of
 from gpudebug.engine.run.planned import plan_of
 from gpudebug.engine.run.reach import OutOfReach, beyond_reach
@@ -217,19 +218,22 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
         raise OutOfReach(beyond, str(cycle.loaded.workspace.config))
     settings.settle(cycle.loaded, spec, pins=cycle.pins)
     _refuse_silent(infos)
+    hold_fds = (cycle.claim.fd, *cycle.lock(spec, infos))
+    spanned = find_nodes(infos, config.runner, env)
     return Bench(
         workspace=cycle.loaded.workspace,
         campaign=config.campaign,
         device=spec,
-        devices=infos,
+        devices=spanned.devices,
         interval=config.protocol.interval,
         warmup=config.protocol.warmup,
         patterns=config.patterns,
-        hold_fds=(cycle.claim.fd, *cycle.lock(spec, infos)),
+        hold_fds=hold_fds,
         report=cycle.report,
-        notes=(*notes, *cycle.place.notes, *_traps(cycle.loaded, workload)),
+        notes=(*notes, *spanned.notes, *cycle.place.notes, *_traps(cycle.loaded, workload)),
         session=cycle.loaded.session,
         settings=cycle.loaded.settings.digest,
+        others=spanned.others,
     )
 
 
@@ -263,7 +267,7 @@ def lone_bench(
         patterns={},
         hold_fds=(),
         report=report,
-        notes=notes,
+        notes=(*notes, *first_alone()),
         require_sampler=False,
     )
 

@@ -306,14 +306,14 @@ def _share(run: FollowedRun, told: LogFacts) -> float | None:
 def _devices(run: FollowedRun) -> tuple[WatchedDevice, ...]:
     """Those that run.json names, with or without a reading yet, and any other that the sampler read."""
     known = {str(d["uuid"]): d for d in run.devices}
-    read = {d.uuid: d for d in run.latest.devices}
+    read = {d.uuid: d for d in run.readings}
     unread = {
-        uuid: DeviceNow(d["index"] if isinstance(d.get("index"), int) else 0, uuid)
+        uuid: DeviceNow(d["index"] if isinstance(d.get("index"), int) else 0, uuid, node=_text(d.get("node")))
         for uuid, d in known.items()
         if uuid not in read
     }
     found = [_device(now, known.get(now.uuid, {})) for now in {**read, **unread}.values()]
-    return tuple(sorted(found, key=lambda device: (device.now.index, device.now.uuid)))
+    return tuple(sorted(found, key=lambda device: (device.now.node or "", device.now.index, device.now.uuid)))
 
 
 def _device(now: DeviceNow, info: Mapping[str, Any]) -> WatchedDevice:

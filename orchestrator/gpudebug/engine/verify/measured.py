@@ -16,6 +16,7 @@ from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.campaign.load import look
 from gpudebug.engine.run import counts
 from gpudebug.engine.run.evidence import LONGEST_RECORD
+from gpudebug.engine.run.files import files_of, files_with
 from gpudebug.engine.verify.findings import Finding, Findings
 
 _FILES = (counts.SAMPLES, counts.LOG, launcher.PROBE, counts.PATCH)
@@ -29,7 +30,8 @@ def check_written(
     # Of a run that was cut off nothing is believed; what was altered since it was sealed is named already.
     if record.written is None or record.outcome in INFRASTRUCTURE:
         return
-    for name in _FILES:
+    beside = files_with(files_of(folder), record.devices, record.node).beside.values()
+    for name in (*_FILES, *(path.name for path in beside)):
         count = record.written.get(name)
         if count is None or name in altered or (name == launcher.PROBE and count.bytes > LONGEST_RECORD):
             continue

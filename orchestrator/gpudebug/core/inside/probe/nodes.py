@@ -20,7 +20,7 @@ PIDS = 1 << 22
 """No number of a process is larger (PID_MAX_LIMIT of 64-bit Linux): each node adds so much to its own."""
 
 
-class _Touch(NamedTuple):
+class ClockTouch(NamedTuple):
     """A node's clock, within some seconds, at the moment of a time of the shared file system."""
 
     at: float
@@ -44,8 +44,8 @@ def joined(first: str, others: Mapping[str, str]) -> str:
     lines = [first if first.endswith("\n") or not first else first + "\n"]
     for place, node in enumerate(sorted(others, key=_natural)[:MOST_NODES], 1):
         own = _touch(others[node])
-        offset = _offset(base, own) if base and own else None
-        lines += (_raised(line, place, offset) for line in _lines(others[node]))
+        ahead = clock_offset(base, own) if base and own else None
+        lines += (_raised(line, place, ahead) for line in _lines(others[node]))
     return "".join(lines)
 
 
@@ -65,18 +65,18 @@ def _raised(line: dict[str, Any], place: int, offset: float | None) -> str:
     return json.dumps(found, separators=(",", ":")) + "\n"
 
 
-def _touch(text: str) -> _Touch | None:
+def _touch(text: str) -> ClockTouch | None:
     """The best that the processes of one node measured."""
     found = []
     for line in _lines(text):
         clock = line.get("clock") if line["kind"] == "start" else None
         known = [x for x in map(finite, clock) if x is not None] if isinstance(clock, list) else []
-        if len(known) == len(_Touch._fields):
-            found.append(_Touch(*known))
+        if len(known) == len(ClockTouch._fields):
+            found.append(ClockTouch(*known))
     return min(found, key=lambda touch: touch.within, default=None)
 
 
-def _offset(base: _Touch, own: _Touch) -> float | None:
+def clock_offset(base: ClockTouch, own: ClockTouch) -> float | None:
     """What a node's clock is ahead of the first one's; None if that is not known well enough."""
     within = base.within + own.within + FILE_TICK_S
     if not 0 <= within <= CLOCK_WITHIN_S:

@@ -49,7 +49,9 @@ def _shared(part: str, e: Evidence, named: bool) -> str | None:
     if not count:
         return None
     on = e.conditions.foreign_on
-    shown = name({"index": on, "uuid": e.conditions.foreign_uuid})
+    uuid = e.conditions.foreign_uuid
+    node = next((d.node for d in e.devices if d.uuid == uuid), None)
+    shown = name({"index": on, "uuid": uuid, "node": node})
     where = shown if named and on is not None else "the device"
     others = counted(count, "other process", "other processes")
     return f"{others} on {where} in {part} run {e.run}, {share or 0:.0%} of the time"

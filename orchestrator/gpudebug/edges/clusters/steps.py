@@ -1,0 +1,108 @@
+"""A program that runs on other nodes of an allocation for as long as its standard input is open."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+from gpudebug.core.cluster.jobs import NodeStep
+from gpudebug.core.errors import ClusterError
+
+_POLL_S = 0.02
+_MOST_BYTES = 16 * 2**20
+_TERMINATES_S = 3.0
+
+
+@contextlib.contextmanager
+def running(step: NodeStep, program: Sequence[str]) -> Iterator[RunningStep]:
+    """The program on all nodes of a step, until the end of the block at the latest.
+
+    ClusterError if the scheduler's command cannot be started. It ends with this process, however that ends:
+    its standard input is a pipe of ours.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as error:
+        try:
+            # A session of its own: Ctrl-C of a terminal is for the run, whose end ends this.
+            process = subprocess.Popen(
+                [*step.argv, *program],
+                env=dict(step.env),
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=error,
+                start_new_session=True,
+            )
+        except OSError as e:
+            raise ClusterError(f"{step.argv[0]}: {e.strerror}") from None
+        started = RunningStep(process, out, error)
+        try:
+            yield started
+        finally:
+            if process.poll() is None:
+                started.end(0.0)
+
+
+class RunningStep:
+    """What it prints is a line of JSON each, with its `node`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], out: BinaryIO, error: BinaryIO) -> None:
+        self._process = process
+        self._out = out
+        self._error = error
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """Write a line to the program on every node; nothing if it is over."""
+        assert self._process.stdin is not None  # it was asked for
+        with contextlib.suppress(OSError, ValueError):
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def messages(self) -> list[dict[str, Any]]:
+        """All that was printed so far and names its node."""
+        self._out.seek(0)
+        found = []
+        for line in self._out.read(_MOST_BYTES).split(b"\n"):
+            with contextlib.suppress(ValueError, RecursionError):
+                # A label of the scheduler's may come first.
+                message = json.loads(line[line.index(b"{") :])
+                if isinstance(message.get("node"), str):
+                    found.append(message)
+        return found
+
+    def wait(self, enough: Callable[[list[dict[str, Any]]], bool], within_s: float) -> list[dict[str, Any]]:
+        """What was printed once that is enough, or the program is over, or the time is."""
+        deadline = time.monotonic() + within_s
+        while not enough(found := self.messages()):
+            if self._process.poll() is not None:
+                return self.messages()
+            if time.monotonic() >= deadline:
+                return found
+            time.sleep(_POLL_S)
+        return found
+
+    @property
+    def why(self) -> str | None:
+        """The last line of what the scheduler's command complained in; None if it did not."""
+        self._error.seek(0)
+        lines = self._error.read(_MOST_BYTES).decode("utf-8", "replace").splitlines()
+        return next((line.strip() for line in reversed(lines) if line.strip()), None)
+
+    def end(self, within_s: float) -> list[dict[str, Any]]:
+        """Close its input, and end what is left after that time; all that was printed."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        for insist, patience_s in ((None, within_s), (self._process.terminate, _TERMINATES_S)):
+            if insist is not None:
+                insist()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(patience_s)
+                break
+        else:
+            self._process.kill()
+            self._process.wait()
+        return self.messages()

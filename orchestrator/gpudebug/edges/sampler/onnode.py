@@ -1,0 +1,120 @@
+"""The sampler of another node of a job: the program that a step runs there once, beside the training's own.
+
+What it is told and says, a JSON line each; all nodes of the step are told the same, and each answer names its
+`node`. An order with a `setting` asks which devices that means there: `{"ready": true, "device": {...},
+"devices": [...]}`. One with `nodes` has its file and its device sampled:
+
+1. `{"ready": true, "clock": [S, S, S]}`: its monotonic clock, by a touch of its file (`clock`);
+2. from the caller `{"t0": {"n1": S}}`, the launch on each node's own clock; a node that is not in it ends;
+3. once standard input is closed one last row, and `{"notes": {...}, "counted": {...}}`.
+
+What goes wrong is said as `{"error": {...}}`; its status is always 0, since a scheduler may end the other
+nodes' for it. It ends with its standard input, and so with the caller.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gpudebug.core.errors import DeviceError
+from gpudebug.core.text.isolation import isolated_argv
+from gpudebug.edges.sampler import (
+    Notes,
+    Opener,
+    OrderLines,
+    SamplerOrder,
+    Sampling,
+    TreeOpener,
+    as_json,
+    deadline,
+    first_order,
+    package_folders,
+)
+from gpudebug.edges.sampler.csvfile import Changed, CsvFile
+
+TRIES = 5
+Say = Callable[[dict[str, Any]], None]
+
+
+def node_command() -> tuple[str, ...]:
+    """The argument list that runs it, as `sampler.command` has that of the first node's."""
+    statement = (
+        "from gpudebug.edges import devices; from gpudebug.edges.sampler import onnode; "
+        "sys.exit(onnode.main(devices.resolve, devices.open_device, devices.ProcessTree))"
+    )
+    return isolated_argv(sys.executable, package_folders(), statement)
+
+
+def clock(fd: int) -> tuple[float, float, float]:
+    """This node's monotonic clock by a file that is touched on the file system of all nodes: when that was,
+    within how many seconds, and the file's time then."""
+    best = (0.0, float("inf"), 0.0)
+    for _ in range(TRIES):
+        before = time.monotonic()
+        os.utime(fd)
+        stamp = os.fstat(fd).st_mtime
+        after = time.monotonic()
+        best = min(best, ((before + after) / 2, (after - before) / 2, stamp), key=lambda touch: touch[1])
+    return best
+
+
+def main(resolve: Callable[..., Any], open_device: Opener, open_tree: TreeOpener) -> int:
+    """Serve one order over standard input and output."""
+    lines, text = first_order()
+    if text is None:
+        return 0
+    order = json.loads(text)
+    node = os.environ.get(str(order["variable"]), "")
+    say = partial(_say_as, node)
+    try:
+        if "setting" in order:
+            found = resolve(order["setting"], os.environ)
+            say({"ready": True, "device": found.spec, "devices": list(found.devices)})
+        elif node in order["nodes"]:
+            _sample({**order, **order["nodes"][node]}, node, lines, say, open_device, open_tree)
+    except (DeviceError, OSError, Changed) as error:
+        say({"error": as_json(error)})
+    return 0
+
+
+def _sample(
+    order: Mapping[str, Any],
+    node: str,
+    lines: OrderLines,
+    say: Say,
+    open_device: Opener,
+    open_tree: TreeOpener,
+) -> None:
+    known = {name: order[name] for name in SamplerOrder._fields if name in order}
+    asked = SamplerOrder(**known)
+    tree = open_tree(os.getpid(), [os.getpid()], False, marker=asked.marker)
+    with deadline(asked.hang):
+        device = open_device(asked.device, tree)
+    fd = os.open(asked.csv, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        touch = clock(fd)
+    finally:
+        os.close(fd)
+    file = CsvFile(Path(asked.csv), resume=False)
+    notes = Notes(asked, device, tree, None)
+    say({"ready": True, "clock": touch})
+    text = lines.next()
+    launched = json.loads(text)["t0"] if text is not None else {}
+    if node not in launched:
+        return
+    tree.start(None)
+    with deadline(asked.hang):
+        device.start(None)
+    Sampling(asked, device, tree, file, notes, say).run(float(launched[node]), lines)
+
+
+def _say_as(node: str, message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({"node": node, **message}) + "\n")
+    sys.stdout.flush()

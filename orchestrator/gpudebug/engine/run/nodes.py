@@ -1,0 +1,250 @@
+"""The GPUs of the other nodes of a job that a run spans: found before it, and sampled there beside it."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from gpudebug.core.cluster.jobs import InsideJob, NodeStep
+from gpudebug.core.errors import ClusterError
+from gpudebug.core.inside.probe.nodes import MOST_NODES, ClockTouch, clock_offset
+from gpudebug.core.records import DeviceInfo, RunNode
+from gpudebug.edges import clusters, store
+from gpudebug.edges.clusters.steps import RunningStep, running
+from gpudebug.edges.devices.visible import ORDER, VARIABLE
+from gpudebug.edges.launcher import Tick
+from gpudebug.edges.sampler import onnode
+from gpudebug.engine.run.files import Files
+
+if TYPE_CHECKING:
+    from gpudebug.core.config import RunnerSettings
+
+READY_S = 20.0
+"""As long as the first node's sampler may take to be ready."""
+ENDS_S = 5.0
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+_SILENT = "its sampler did not answer"
+_CUT_OFF = "its sampler ended early"
+Messages = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class OtherNodes:
+    """The other nodes of a job: `devices` are the samplers' specifications by node, `step` runs a program on
+    these nodes, `unsampled` says why the devices of another one are unknown."""
+
+    devices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    step: NodeStep | None = None
+    unsampled: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FoundNodes:
+    """The devices of all nodes, the first one's first, how the others' are sampled, and remarks."""
+
+    devices: tuple[DeviceInfo, ...]
+    others: OtherNodes | None = None
+    notes: tuple[str, ...] = ()
+
+
+def find_nodes(
+    devices: Sequence[DeviceInfo], runner: RunnerSettings | None, env: Mapping[str, str]
+) -> FoundNodes:
+    """Ask the other nodes of the allocation around us for their GPUs; of one node nothing changes.
+
+    `env` is the training's: what it says of visible GPUs holds for its steps, unless the cluster sets that.
+    The CPU stand-in is the first node's, and a recording is what it is. Takes a second or two.
+    """
+    job, kinds = clusters.inside(), {d.kind for d in devices}
+    if job is None or len(job.nodes) < 2:
+        return FoundNodes(tuple(devices))
+    if kinds != {"nvml"}:
+        stand_in = f"the CPU stand-in measures node {job.node} alone: judge by steps_per_s or throughput"
+        return FoundNodes(tuple(devices), notes=(stand_in,) if kinds == {"cpu"} else ())
+    own = tuple(d.model_copy(update={"node": job.node}) for d in devices)
+    asked, unsampled = _asked(job)
+    visible = {name: env[name] for name in (VARIABLE, ORDER) if name in env}
+    try:
+        found, step = _found(asked, own, lambda nodes: _step(runner, nodes, visible), unsampled)
+    except ClusterError as e:
+        found, step = {}, None
+        unsampled |= dict.fromkeys(asked, e.message)
+    more = tuple(device for node in found.values() for device in node)
+    specs = {node: {"kind": "nvml", "uuids": [d.uuid for d in new]} for node, new in found.items()}
+    notes = tuple(f"the devices of node {node} are unknown: {why}" for node, why in unsampled.items())
+    return FoundNodes((*own, *more), OtherNodes(specs, step, unsampled), notes)
+
+
+def _found(
+    asked: tuple[str, ...],
+    own: Sequence[DeviceInfo],
+    step_on: Callable[[tuple[str, ...]], NodeStep],
+    unsampled: dict[str, str],
+) -> tuple[dict[str, list[DeviceInfo]], NodeStep | None]:
+    """The devices of each node that answers, and the step that samples them; `unsampled` gets why others do
+    not."""
+    found: dict[str, list[DeviceInfo]] = {}
+    answers, why = _answers(step_on(asked), asked) if asked else ({}, _SILENT)
+    unsampled |= {node: why for node in asked if node not in answers}
+    known = {d.uuid for d in own}
+    for node, answer in answers.items():
+        try:
+            # Two nodes of one host have the same GPUs.
+            new = [d for d in _devices(answer, node) if d.uuid not in known]
+        except (KeyError, TypeError, ValidationError):
+            unsampled[node] = _problem(answer)
+            continue
+        known |= {d.uuid for d in new}
+        if new:
+            found[node] = new
+    return found, step_on(tuple(found)) if found else None
+
+
+def _step(runner: RunnerSettings | None, nodes: tuple[str, ...], visible: Mapping[str, str]) -> NodeStep:
+    step = clusters.beside(runner, nodes)
+    return replace(step, env=tuple({**dict(step.env), **visible}.items()))
+
+
+def first_alone() -> tuple[str, ...]:
+    """A remark for a run whose other nodes are not sampled; none in an allocation of one node."""
+    job = clusters.inside()
+    others = [node for node in job.nodes if node != job.node] if job is not None else []
+    if job is None or not others:
+        return ()
+    return (f"outside of a campaign node {job.node} alone is sampled, not {', '.join(others)}",)
+
+
+def _asked(job: InsideJob) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The other nodes, and why some are left out."""
+    others = [node for node in job.nodes if node != job.node]
+    plain = [node for node in others if _PLAIN.fullmatch(node)]
+    odd = {node: "its name cannot be one of a file" for node in others if node not in plain}
+    more = dict.fromkeys(plain[MOST_NODES:], f"the job has more than {MOST_NODES} other nodes")
+    return tuple(plain[:MOST_NODES]), odd | more
+
+
+def _answers(step: NodeStep, nodes: Sequence[str]) -> tuple[dict[str, dict[str, Any]], str]:
+    """What each node answered to the question for its devices, and why others did not."""
+    with running(step, onnode.node_command()) as asked:
+        asked.tell({"variable": step.variable, "setting": "nvml"})
+        asked.wait(lambda messages: {m["node"] for m in messages} >= set(nodes), READY_S)
+        found = {m["node"]: m for m in asked.end(ENDS_S)}
+        return {node: found[node] for node in nodes if node in found}, asked.why or _SILENT
+
+
+def _devices(answer: Mapping[str, Any], node: str) -> list[DeviceInfo]:
+    return [DeviceInfo(**{**device, "node": node}) for device in answer["devices"]]
+
+
+def _problem(answer: Mapping[str, Any]) -> str:
+    error = answer.get("error")
+    return str(error["message"]) if isinstance(error, dict) and "message" in error else _SILENT
+
+
+class NodeSamplers:
+    """The samplers of a run's other nodes. Nothing that becomes of them ends or fails the run.
+
+    Once it is over `counted` is what each counted of its file, by the file's name, `unsampled` why the
+    devices of a node are unknown, and `clocks` what a node's clock was ahead of the first one's in seconds.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self.counted: dict[str, Any] = {}
+        self.unsampled: dict[str, str] = {}
+        self.clocks: dict[str, float] = {}
+        self._files = files.beside
+        self._running: RunningStep | None = None
+        self._begun = False
+
+    def start(self, step: RunningStep, others: OtherNodes, order: Mapping[str, Any]) -> None:
+        """Give them their order, what all are told and each its own, and wait until they are ready."""
+        self._running = step
+        places = {node: str(path) for node, path in self._files.items()}
+        for path in self._files.values():
+            # Made here, so that a node with an older list of the folder does not miss it.
+            store.start_file(path)
+        base = _touched(next(iter(places.values())))
+        nodes = {node: {"csv": place, "device": others.devices[node]} for node, place in places.items()}
+        step.tell({**order, "nodes": nodes})
+        messages = step.wait(lambda found: {m["node"] for m in found} >= set(nodes), READY_S)
+        answers = {m["node"]: m for m in messages}
+        for node in nodes:
+            clock = answers.get(node, {}).get("clock")
+            ahead = clock_offset(base, ClockTouch(*clock)) if clock is not None else None
+            if ahead is not None:
+                self.clocks[node] = round(ahead, 6)
+            elif clock is not None:
+                self.unsampled[node] = "its clock could not be compared by the shared folder"
+            else:
+                self.unsampled[node] = _problem(answers[node]) if node in answers else step.why or _SILENT
+
+    def seeing(self, observe: Callable[[Tick], str | None]) -> Callable[[Tick], str | None]:
+        """`observe`, which is called soon after the launch: from then on it is known when that was."""
+
+        def both(tick: Tick) -> str | None:
+            if self._running is not None and not self._begun:
+                self._begun = True
+                t0 = time.monotonic() - tick.elapsed
+                self._running.tell({"t0": {node: t0 + ahead for node, ahead in self.clocks.items()}})
+            return observe(tick)
+
+        return both
+
+    def end(self) -> None:
+        """The run is over: they write their last rows and go."""
+        if self._running is None:
+            return
+        for message in self._running.end(ENDS_S):
+            if message["node"] in self._files and isinstance(message.get("counted"), dict):
+                self.counted[self._files[message["node"]].name] = message["counted"]
+                lost = (message.get("notes") or {}).get("lost")
+                if lost is not None:
+                    self.unsampled[message["node"]] = str(lost)
+            elif message["node"] in self.clocks and "error" in message:
+                self.unsampled[message["node"]] = _problem(message)
+        for node, path in self._files.items():
+            if path.name not in self.counted:
+                self.unsampled.setdefault(node, _CUT_OFF if self._begun else "the run ended before it began")
+
+
+@contextmanager
+def sampled_beside(
+    others: OtherNodes | None, files: Files, order: Mapping[str, Any]
+) -> Iterator[NodeSamplers]:
+    """Have the other nodes' devices sampled for as long as the block lasts; start nothing without any."""
+    samplers = NodeSamplers(files)
+    with ExitStack() as stack:
+        if others is not None and others.step is not None and files.nodes:
+            try:
+                step = stack.enter_context(running(others.step, onnode.node_command()))
+                samplers.start(step, others, {**order, "variable": others.step.variable})
+            except ClusterError as e:
+                samplers.unsampled = dict.fromkeys(files.nodes, e.message)
+        yield samplers
+
+
+def with_nodes(
+    node: RunNode | None, others: OtherNodes | None, samplers: NodeSamplers | None
+) -> RunNode | None:
+    """The run's node with what is known of the others."""
+    if node is None or others is None:
+        return node
+    unsampled = {**others.unsampled, **(samplers.unsampled if samplers is not None else {})}
+    return node.model_copy(
+        update={"unsampled": unsampled, "clocks": samplers.clocks if samplers is not None else {}}
+    )
+
+
+def _touched(path: str) -> ClockTouch:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        return ClockTouch(*onnode.clock(fd))
+    finally:
+        os.close(fd)

@@ -1,0 +1,248 @@
+"""The GPUs of all nodes that a run spans: sampled where they are, joined by node, unknown if they are not."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import nvml
+from tests.support.campaigns import Campaign, make_campaign
+from tests.support.node_steps import FIRST, OTHER, TwoNodes
+
+from gpudebug.core.evidence.build import EndedRun, RunReadings, build
+from gpudebug.core.records import DeviceInfo, Outcome
+from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
+from gpudebug.core.samples.table import SampleTable, read_samples
+from gpudebug.core.trainlog import LogReader
+from gpudebug.edges.launcher import Launched, Tick
+from gpudebug.engine.run import counts, nodes
+from gpudebug.engine.run.files import Files
+from gpudebug.engine.run.nodes import FoundNodes, NodeSamplers, find_nodes, first_alone, sampled_beside
+
+COMMAND = f"{shlex.quote(sys.executable)} train.py --duration=6"
+
+
+def baseline(tmp_path: Path, two: TwoNodes) -> tuple[Campaign, Path]:
+    campaign = make_campaign(tmp_path / "repo", device="nvml", runs=1, command=COMMAND)
+    campaign.run("baseline", env=two.env).expect(0)
+    return campaign, campaign.folder / "runs" / "0001-baseline-workload"
+
+
+def read(folder: Path, name: str) -> Any:
+    return json.loads((folder / name).read_text())
+
+
+@pytest.mark.slow
+def test_the_gpus_of_the_other_node_are_sampled_and_named_by_node(tmp_path: Path) -> None:
+    two = TwoNodes(tmp_path / "nodes", "util=20 power=100")
+    campaign, folder = baseline(tmp_path, two)
+    record, evidence = read(folder, "run.json"), read(folder, "evidence.json")
+    assert [(d["node"], d["uuid"]) for d in record["devices"]] == [("n0", FIRST), ("n1", OTHER)]
+    # One host has one clock.
+    assert abs(record["node"]["clocks"].pop("n1")) < 0.05
+    assert record["node"]["clocks"] == record["node"]["unsampled"] == {}
+    # Both are GPU 0 of their nodes.
+    assert [(d["node"], d["index"], round(d["gpu_util"]["mean"], 1)) for d in evidence["devices"]] == [
+        ("n0", 0, 80.0),
+        ("n1", 0, 20.0),
+    ]
+    assert round(evidence["utilisation"], 1) == 50.0
+    assert [round(d["power_w"]["mean"]) for d in evidence["devices"]] == [300, 100]
+    assert "samples.n1.csv" in read(folder, "manifest.json")["files"]
+    assert record["written"]["samples.n1.csv"]["bytes"] == (folder / "samples.n1.csv").stat().st_size
+    status = " ".join(campaign.run("status", env=two.env).expect(0).out.split())
+    assert "least 20.0% (GPU 0 on n1), median 50.0%, most 80.0% (GPU 0 on n0)" in status
+    assert campaign.json("verify", env=two.env)["problems"] == []
+    with (folder / "samples.n1.csv").open("a") as samples:
+        samples.write("9,9\n")
+    assert [p["field"] for p in campaign.json("verify", env=two.env, status=1)["problems"]] == [
+        "samples.n1.csv"
+    ]
+
+
+@pytest.fixture
+def around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., TwoNodes]:
+    """Puts this process on node n0 of two."""
+
+    def enter(**more: Any) -> TwoNodes:
+        two = TwoNodes(tmp_path / "nodes", "util=20", **more)
+        for name, value in two.env.items():
+            monkeypatch.setenv(name, value)
+        return two
+
+    return enter
+
+
+def table(rows: Sequence[DeviceReading]) -> SampleTable:
+    return read_samples([HEADER, *map(csv_row, rows)], "samples.csv")
+
+
+OWN = (DeviceInfo(index=0, uuid=FIRST, name="GPU", kind="nvml"),)
+ORDER = {"interval": 0.05, "host_interval": 1.0, "marker": "a run"}
+
+
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path / "samples.csv", tmp_path / "train.log", tmp_path / "sampler.json", nodes=("n1",))
+
+
+def sampled(tmp_path: Path, found: FoundNodes, seconds: float = 0.5) -> NodeSamplers:
+    """What became of the samplers of a run that lasted so long."""
+    with sampled_beside(found.others, files(tmp_path), ORDER) as samplers:
+        samplers.seeing(lambda tick: None)(Tick(0.1, 0, None))
+        time.sleep(seconds)
+        samplers.end()
+    return samplers
+
+
+def test_a_run_beside_which_another_node_is_sampled(tmp_path: Path, around: Callable[..., TwoNodes]) -> None:
+    around()
+    found = find_nodes(OWN, None, {})
+    assert [(d.node, d.uuid) for d in found.devices] == [("n0", FIRST), ("n1", OTHER)]
+    assert found.notes == ()
+    samplers = sampled(tmp_path, found)
+    text = (tmp_path / "samples.n1.csv").read_text()
+    assert samplers.counted["samples.n1.csv"]["bytes"] == len(text)
+    times = [float(line.partition(",")[0]) for line in text.splitlines()[1:]]
+    assert 0.1 <= min(times) < max(times)
+    assert samplers.unsampled == {}
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"version": "20.11.9"}, "Slurm 20.11 has no step that shares memory and GPUs"),
+        ({"before": "echo 'srun: error: Unable to create step' >&2; exit 1"}, "Unable to create step"),
+        ({"before": "exec sleep 600"}, "its sampler did not answer"),
+        ({"before": "export LD_LIBRARY_PATH={none}"}, "no NVIDIA driver here"),
+        ({"before": 'echo \'{{"node": "n1", "devices": [7]}}\'; exec sleep 600'}, "did not answer"),
+    ],
+)
+def test_a_node_that_cannot_be_sampled_is_unknown_and_said(
+    tmp_path: Path,
+    around: Callable[..., TwoNodes],
+    monkeypatch: pytest.MonkeyPatch,
+    how: dict[str, str],
+    why: str,
+) -> None:
+    if "sleep" in str(how):
+        monkeypatch.setattr(nodes, "READY_S", 0.3)
+        monkeypatch.setattr(nodes, "ENDS_S", 0.1)
+    none = nvml.no_driver(tmp_path)["LD_LIBRARY_PATH"]
+    around(**{key: text.format(none=none) for key, text in how.items()})
+    found = find_nodes(OWN, None, {})
+    assert [d.node for d in found.devices] == ["n0"]
+    assert found.others is not None
+    assert why in found.others.unsampled["n1"]
+    assert found.notes == (f"the devices of node n1 are unknown: {found.others.unsampled['n1']}",)
+    # Nothing is tried again, and nothing lies in the run's folder.
+    with sampled_beside(found.others, files(tmp_path), ORDER) as samplers:
+        samplers.end()
+    assert not (tmp_path / "samples.n1.csv").exists()
+
+
+def test_a_sampler_that_is_lost_costs_its_figures_and_nothing_else(
+    tmp_path: Path, around: Callable[..., TwoNodes]
+) -> None:
+    two = around()
+    found = find_nodes(OWN, None, {})
+    # From now on a step on n1 is cut off.
+    srun = two.folder / "bin" / "srun"
+    srun.write_text(srun.read_text().replace('exec "$@"', 'timeout -s KILL 1.5 "$@"'))
+    samplers = sampled(tmp_path, found, 2.5)
+    assert samplers.counted == {}
+    assert samplers.unsampled == {"n1": "its sampler ended early"}
+
+
+def test_a_device_that_was_not_sampled_is_unknown_with_the_reason() -> None:
+    run = EndedRun(
+        name="r",
+        role="workload",
+        outcome=Outcome.COMPLETED,
+        devices=(*OWN, DeviceInfo(index=0, uuid=OTHER, name="GPU", kind="nvml", node="n1")),
+        unsampled={"n1": "its sampler ended early"},
+    )
+    rows = [DeviceReading(elapsed=t / 5, gpu_util=90.0, gpu_index=0, gpu_uuid=FIRST) for t in range(60)]
+    evidence = build(run, RunReadings(samples=table(rows), log=LogReader().summary()))
+    assert [(d.node, d.gpu_util is None, d.reason) for d in evidence.devices][1:] == [
+        ("n1", True, "its sampler ended early")
+    ]
+    assert evidence.utilisation is None
+
+
+def test_one_node_the_stand_in_and_a_recording_ask_nobody(
+    around: Callable[..., TwoNodes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = around()
+    cpu = find_nodes((DeviceInfo(index=0, uuid="CPU", name="CPU", kind="cpu"),), None, {})
+    assert (cpu.others, cpu.devices[0].node) == (None, None)
+    assert "measures node n0 alone" in cpu.notes[0]
+    replay = find_nodes((DeviceInfo(index=0, uuid=FIRST, name="GPU", kind="replay"),), None, {})
+    assert replay == FoundNodes(replay.devices)
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n0")
+    assert find_nodes(OWN, None, {}) == FoundNodes(OWN)
+    monkeypatch.delenv("SLURM_JOB_ID")
+    assert find_nodes(OWN, None, {}) == FoundNodes(OWN)
+    assert not (two.folder / "calls").exists()
+
+
+def test_a_training_that_sees_fewer_gpus_is_sampled_on_these(
+    around: Callable[..., TwoNodes],
+) -> None:
+    two = around()
+    (two.folder / "n1").write_text(f"count=2\ngpu 0 uuid=GPU-cc\ngpu 1 uuid={OTHER}\n")
+    assert [d.uuid for d in find_nodes(OWN, None, {}).devices] == [FIRST, "GPU-cc", OTHER]
+    found = find_nodes(OWN, None, {"CUDA_VISIBLE_DEVICES": "1"})
+    assert [d.uuid for d in found.devices] == [FIRST, OTHER]
+    assert found.others is not None
+    assert found.others.devices == {"n1": {"kind": "nvml", "uuids": [OTHER]}}
+
+
+def test_outside_of_a_campaign_it_is_said_that_one_node_is_sampled(
+    around: Callable[..., TwoNodes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    around()
+    assert first_alone() == ("outside of a campaign node n0 alone is sampled, not n1",)
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n0")
+    assert first_alone() == ()
+
+
+def test_a_file_of_another_node_that_the_job_wrote_to_is_not_believed(
+    tmp_path: Path, around: Callable[..., TwoNodes]
+) -> None:
+    around()
+    samplers = sampled(tmp_path, find_nodes(OWN, None, {}))
+    path = tmp_path / "samples.n1.csv"
+    launched = Launched(Outcome.COMPLETED, 0, None, None, 0.0, 1.0, 0, None)
+    assert counts.compare(files(tmp_path), launched, samplers.counted).altered == {}
+    path.write_text(path.read_text().replace(",2048,", ",9999,"))
+    found = counts.compare(files(tmp_path), launched, samplers.counted)
+    assert list(found.altered) == ["samples.n1.csv"]
+    assert counts.ending(launched, found.altered).outcome is Outcome.SAMPLER_LOST
+    assert files(tmp_path).without(found.altered).beside == {}
+
+
+def test_two_nodes_of_one_host_have_one_gpu(around: Callable[..., TwoNodes]) -> None:
+    two = around()
+    (two.folder / "n1").write_text((two.folder / "n0").read_text())
+    found = find_nodes(OWN, None, {})
+    assert [d.node for d in found.devices] == ["n0"]
+    assert found.others is not None
+    assert (found.others.step, found.others.unsampled) == (None, {})
+
+
+def test_nodes_that_are_too_many_or_oddly_named_are_left_out_and_said(
+    around: Callable[..., TwoNodes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    around(version="20.11")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[0-17],a/b")
+    found = find_nodes(OWN, None, {})
+    assert found.others is not None
+    assert found.others.unsampled["a/b"] == "its name cannot be one of a file"
+    assert found.others.unsampled["n17"] == "the job has more than 16 other nodes"
+    assert "Slurm 20.11" in found.others.unsampled["n16"]
