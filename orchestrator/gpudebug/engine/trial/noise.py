@@ -16,6 +16,7 @@ from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.statistics.resolution import Noise, Plan
 from gpudebug.core.words import ended_as_planned
 from gpudebug.edges.store import run_number
+from gpudebug.engine.campaign.allocations import allocation_of_run
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import record_of
 from gpudebug.engine.campaign.judged import Facts, judged
@@ -29,6 +30,8 @@ GAIN = 1.05
 def _since(loaded: Loaded, role: str) -> list[str]:
     """Sealed runs of the workload as it is now, made as `role` since its baseline was recorded."""
     listed = loaded.baselines["workload"].runs
+    # Of another node a run says nothing of the noise on this one.
+    places = {allocation_of_run(loaded.records[name]) for name in listed if name in loaded.records}
     newest = max((run_number(name) for name in listed), default=0)
     return [
         name
@@ -38,6 +41,7 @@ def _since(loaded: Loaded, role: str) -> list[str]:
         and record.get("identity") == loaded.identities["workload"]
         and not record.get("lengthened")
         and run_number(name) > newest
+        and allocation_of_run(record) in places
         and loaded.workspace.run(name).sealed
     ]
 

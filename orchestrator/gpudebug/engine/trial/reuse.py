@@ -10,7 +10,9 @@ from gpudebug.core.records import Lengthened
 from gpudebug.core.verdict.gates.figures import has_metric
 from gpudebug.core.verdict.judge import is_infrastructure
 from gpudebug.core.words import AS_PLANNED
+from gpudebug.edges import clusters
 from gpudebug.edges.store import run_number
+from gpudebug.engine.campaign.allocations import allocation_of_run
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
 from gpudebug.engine.run.job import MeasuredRun
@@ -89,7 +91,10 @@ def left_out_of(loaded: Loaded, number: int, newer_than: int) -> list[str]:
 
 
 def set_aside_in(loaded: Loaded, roles: Collection[str], newer_than: int) -> dict[str, str]:
-    """Why runs of a baseline's recording that was cut off were set aside, by their names."""
+    """Why runs of a baseline's recording that was cut off were set aside, by their names; in a job of a
+    cluster of one that was made in it."""
+    around = clusters.inside()
+    places = (None, around.allocation if around is not None else None)
     return {
         name: str(record["set_aside"])
         for name, record in loaded.records.items()
@@ -97,6 +102,7 @@ def set_aside_in(loaded: Loaded, roles: Collection[str], newer_than: int) -> dic
         and record.get("role") in roles
         and record.get("hypothesis") is None
         and record.get("set_aside")
+        and allocation_of_run(record) in places
         and run_number(name) > newer_than
     }
 
