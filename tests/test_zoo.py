@@ -114,7 +114,7 @@ def test_nothing_that_a_campaign_sees_names_a_cause(name: str, tmp_path: Path) -
     assert "{python}" not in campaign.config.read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.timeout(900)
 def test_a_campaign_of_the_zoo_is_solved(tmp_path: Path) -> None:
     """The simulators that are stepped one after the other, beside a candidate that changes nothing."""
@@ -130,7 +130,7 @@ def test_a_campaign_of_the_zoo_is_solved(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", ["crop_yield", "soil_samples"])
+@pytest.mark.parametrize("name", ["crop_yield", pytest.param("soil_samples", marks=pytest.mark.heavy)])
 def test_a_straggler_among_real_ranks_is_named_and_none_of_a_healthy_job(tmp_path: Path, name: str) -> None:
     """All eight: `pytest --run-heavy tests/heavy/test_ranks.py`."""
     pytest.importorskip("torch")

@@ -67,7 +67,7 @@ def test_the_catalogues_own_proposal_leaves_some_and_reaches_the_program(
     [
         "--set --eval_interval=10000",
         pytest.param("--env FAST=1", marks=pytest.mark.heavy),
-        "--patch hypotheses/patches/off.patch",
+        pytest.param("--patch hypotheses/patches/off.patch", marks=pytest.mark.heavy),
     ],
 )
 def test_switched_off_is_hollow(recorded: Campaign, tmp_path: Path, change: str) -> None:
