@@ -213,3 +213,13 @@ def test_an_nvlink_that_is_down_is_named_by_its_gpu() -> None:
         "NVLinks 18 and 17 (GPU 5)"
     ]
     assert differences(Surroundings(devices=unknown), Surroundings(devices=hurt)) == []
+
+
+def test_devices_of_a_node_that_was_not_sampled_are_named_with_the_reason() -> None:
+    other = GPU.model_copy(update={"uuid": "GPU-2", "node": "n1"})
+    both = changed(devices=(GPU, other), node=RunNode(name="n0"))
+    one = changed(node=RunNode(name="n0", unsampled={"n1": "its sampler did not answer"}))
+    why = "; those of node n1 are unknown: its sampler did not answer"
+    assert differences(both, one) == [f"device GPU-1, GPU-2 and GPU-1{why}"]
+    assert differences(one, both) == [f"device GPU-1 and GPU-1, GPU-2{why}"]
+    assert differences(one, one) == []

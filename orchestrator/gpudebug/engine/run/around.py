@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpudebug.edges import host, launcher
 from gpudebug.engine.run.environment import Surroundings, here
 from gpudebug.engine.run.job import Bench, PreparedRun
+from gpudebug.engine.run.nodes import with_nodes
 from gpudebug.engine.run.origins import elsewhere
 
 
 def surroundings_of(bench: Bench, job: PreparedRun) -> Surroundings:
-    """What `job` would run in now. Raises LaunchError if its command cannot be found.
+    """What `job` would run in now. Raises LaunchError if its command cannot be found."""
+    found = _around(bench, job)
+    return replace(found, node=with_nodes(found.node, bench.others, None))
 
-    The interpreter of a job that runs already is not asked: it may be another container's.
-    """
+
+def _around(bench: Bench, job: PreparedRun) -> Surroundings:
+    """The interpreter of a job that runs already is not asked: it may be another container's."""
     if job.attached is not None:
         return here(None, bench.devices, job.env)
     executable = launcher.find_command(job.argv, str(job.cwd), job.env)

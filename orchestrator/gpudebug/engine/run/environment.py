@@ -134,7 +134,7 @@ def differences(before: Surroundings, after: Surroundings, *, by_device: bool = 
     if None not in (before.cpu_quota, after.cpu_quota) and before.cpu_quota != after.cpu_quota:
         found.append(f"CPU quota {before.cpu_quota:g} and {after.cpu_quota:g} cores")
     if before.devices and after.devices:
-        found += _devices(before.devices, after.devices, by_device)
+        found += _devices(before, after, by_device)
     if before.knobs is not None and after.knobs is not None:
         found += _knobs(before.knobs, after.knobs, before.meant | after.meant)
     return found
@@ -186,9 +186,10 @@ def _packages(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return [f"packages {', '.join(names[:_NAMED])}{' and more' if len(names) > _NAMED else ''}"]
 
 
-def _devices(before: tuple[DeviceInfo, ...], after: tuple[DeviceInfo, ...], by_device: bool) -> list[str]:
+def _devices(here: Surroundings, there: Surroundings, by_device: bool) -> list[str]:
+    before, after = here.devices, there.devices
     if [(d.uuid, d.cores) for d in before] != [(d.uuid, d.cores) for d in after]:
-        return [f"device {_shown(before)} and {_shown(after)}"]
+        return [f"device {_shown(before)} and {_shown(after)}{_unsampled(here, there)}"]
     found: dict[str, list[str]] = {}
     for what, key in _SETTINGS:
         for one, other in zip(before, after, strict=True):
@@ -199,6 +200,12 @@ def _devices(before: tuple[DeviceInfo, ...], after: tuple[DeviceInfo, ...], by_d
     of_some = {text: by_device and len(where) < len(before) for text, where in found.items()}
     shown = [f"{text} ({', '.join(where)})" if of_some[text] else text for text, where in found.items()]
     return shown[:_NAMED]
+
+
+def _unsampled(*sides: Surroundings) -> str:
+    """Which nodes' devices one side does not know, and why."""
+    found = {node: why for side in sides if side.node for node, why in side.node.unsampled.items()}
+    return "".join(f"; those of node {node} are unknown: {why}" for node, why in found.items())
 
 
 _SETTINGS = (

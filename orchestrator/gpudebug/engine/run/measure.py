@@ -249,7 +249,7 @@ def _record(
         probed=probed(job),
         knobs=None if around.knobs is None else dict(around.knobs),
         host=around.host,
-        node=nodes.with_nodes(counted(around.node, bench.workspace, job), bench.others, None),
+        node=counted(around.node, bench.workspace, job),
         cpu_quota=around.cpu_quota,
         devices=around.devices,
         interval_s=bench.interval,
