@@ -233,7 +233,8 @@ def taken_in(directory: Path, report: Report) -> tuple[store.ElementNote, ...]:
 def wait_for_array(directory: Path, report: Report, until: float | None) -> Running | NothingRunning | None:
     """Until the campaign's arrays are over or the monotonic clock says `until`; None if there are none."""
     workspace = find(directory)
-    before = store.Elements(workspace).notes()
+    elements = store.Elements(workspace)
+    before = elements.notes()
     if workspace.element is not None or not before:
         return None
     cluster, told = cluster_of(workspace, read_config(workspace)), set[tuple[JobState, str]]()
@@ -250,8 +251,14 @@ def wait_for_array(directory: Path, report: Report, until: float | None) -> Runn
     if hopeless is not None and all(h.status is Status.UNTESTED for h in entries):
         raise hopeless
     found = [f"{h.number} {h.status}" for h in entries]
+    # The last word of a worker is why its hypothesis has no verdict.
+    logs = {note.hypothesis: elements.log(note) for note in before if note.array is not None}
+    untested = [h.number for h in entries if h.status is Status.UNTESTED and h.number in logs]
     return NothingRunning(
-        campaign=loaded.config.campaign, why=f"the array has ended: hypotheses {', '.join(found)}"
+        campaign=loaded.config.campaign,
+        why=f"the array has ended: hypotheses {', '.join(found)}",
+        notes=tuple(line for number in untested if (line := last_line(logs[number]))),
+        files=tuple(str(logs[number]) for number in untested),
     )
 
 
