@@ -54,12 +54,13 @@ class Login:
 
     def __init__(self, slurm: SlurmSystem, folder: Path, seconds: float, runner: str = RUNNER) -> None:
         recordings = folder / "recordings"
-        record(recordings, "0001-baseline-workload", util=20, rate=10)
+        length = max(12.0, seconds)
+        record(recordings, "0001-baseline-workload", util=20, rate=10, seconds=length)
         for number in (1, 2, 3):
-            record(recordings, f"000{number + 1}-h{number}", util=60, rate=30)
+            record(recordings, f"000{number + 1}-h{number}", util=60, rate=30, seconds=length)
         self.slurm = slurm
         self.campaign = make_replay_campaign(
-            folder / "repo", recordings, 12 / seconds, runs=1, config=runner
+            folder / "repo", recordings, length / seconds, runs=1, config=runner
         ).pin()
         self.files = store.Allocations(self.campaign.folder / "runs")
 

@@ -67,6 +67,15 @@ def test_a_newer_answer_replaces_one_that_nobody_took(files: store.Detached) -> 
     assert not files.has_answer()
 
 
+def test_the_answer_of_another_session_waits_for_it(files: store.Detached) -> None:
+    files.put_answer(ANSWER)
+    files.put_answer({**ANSWER, "session": "b", "id": "2"})
+    for session in ("b", "a"):
+        found = files.take_answer(lambda kept, session=session: kept["session"] == session)  # type: ignore[misc]
+        assert found is not None and found["session"] == session
+    assert not files.has_answer()
+
+
 def test_who_follows_a_process_has_its_answer_whoever_took_it(files: store.Detached) -> None:
     files.put_answer(ANSWER)
     files.put_answer({**ANSWER, "id": "2"})

@@ -99,7 +99,9 @@ def test_allocations_that_ended_before_a_test_did_are_counted(tmp_path: Path) ->
     assert wasted(workspace) == 0
     cut(tmp_path, 8, "13.1")
     assert wasted(workspace) == 3
+    (tmp_path / "runs" / "0009-h1").mkdir()
+    assert wasted(workspace) == 3
     (tmp_path / "runs/0007-h1/verdict.json").write_text("{}")
     assert wasted(workspace) == 0
-    made(tmp_path, 9, "14", node=None)
+    made(tmp_path, 10, "14", node=None)
     assert wasted(workspace) == 0

@@ -117,22 +117,18 @@ class Detached:
                 remove_file(old)
 
     def take_answer(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
-        """The newest answer, if it is `wanted`, or the newest that is: it is handed out once.
+        """The newest answer that is `wanted`; it is handed out once, and with it those of before it that are.
 
-        Those of before it that nobody took are not handed out any more. Whoever follows a process has its
-        answer all the same: `answer_of`.
+        Whoever follows a process has its answer all the same: `answer_of`.
         """
         if not self._answers():
             return None
         with locked(self.folder / "answer.lock"):
             kept = [(path, found) for path in self._answers() if (found := _read_answer(path)) is not None]
-            waiting = [(path, found) for path, found in kept if not found.get(_TAKEN)]
-            place = next((n for n, (_, found) in enumerate(waiting) if wanted(found)), None)
-            if place is None:
-                return None
-            for path, found in waiting[place:]:
+            waiting = [(path, found) for path, found in kept if not found.get(_TAKEN) and wanted(found)]
+            for path, found in waiting:
                 write_beside(path, json.dumps({**found, _TAKEN: True}).encode(), 0o600)
-            return waiting[place][1]
+            return waiting[0][1] if waiting else None
 
     def answer_of(self, id: str) -> dict[str, Any] | None:
         """The answer of one process, for who follows it: also if it was handed out to another caller."""

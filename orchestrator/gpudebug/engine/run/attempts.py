@@ -36,8 +36,11 @@ def wasted(workspace: store.Workspace) -> int:
         run = workspace.run(name)
         try:
             record = run.read("run.json")
+        except (GpudebugError, ValueError):
+            continue  # Nothing was launched in it.
+        try:
             allocation = str(record["node"]["allocation"])
-        except (GpudebugError, ValueError, LookupError, TypeError):
+        except (LookupError, TypeError):
             break
         if allocation not in found:
             if found and found[-1] not in cut:
