@@ -224,6 +224,28 @@ def test_what_is_accepted_meanwhile_is_no_matter_of_the_others(tmp_path: Path, c
     assert {kinds[name] for name in login.campaign.runs()} == {"evidence"}
 
 
+def test_a_wait_that_met_another_command_first_follows_the_array(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster, count=2, seconds=3.0)
+    login.json("submit")
+    with store.Workspace(login.campaign.folder).claim({"command": "x", "since": "2026-11-26T08:00:00"}):
+        waiting = login.campaign.start("wait", "--json", env=login.env)
+        time.sleep(1.5)
+    assert waiting.wait(120) == 0
+    assert login.campaign.statuses() == ["VALIDATED", "REJECTED"]
+
+
+def test_why_a_hypothesis_has_no_verdict_is_told(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster, count=2)
+    cluster.hold("Resources")
+    login.json("submit")
+    for note in login.elements.notes():
+        (login.elements.path(note) / "accepted.json").write_text("{")
+    cluster.hold(None)
+    ended = login.wait()
+    assert "is not what gpudebug writes" in " ".join(ended["notes"])
+    assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
+
+
 def test_elements_that_came_with_the_repository_are_not_taken_in(tmp_path: Path, cluster: Batch) -> None:
     login = Login(tmp_path, cluster, count=1)
     (note,) = login.elements.make((1,), "2026-11-26T08:00:00.000000+00:00")

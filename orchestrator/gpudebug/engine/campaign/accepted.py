@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpudebug.core.campaign.accepted_changes import accepted
-from gpudebug.core.errors import GpudebugError
+from gpudebug.core.errors import GpudebugError, StoreError
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
 from gpudebug.edges import git, store
@@ -89,11 +89,14 @@ def acceptances_of(root: Path, campaign: str, where: git.Checkout | git.Address)
 
 
 def as_submitted(found: Acceptances, element: Path) -> Acceptances:
-    """What was accepted when the array of an element was submitted, by the copy in its folder."""
+    """What was accepted when the array of an element was submitted, by the copy in its folder. StoreError if
+    that is not what gpudebug writes."""
     try:
         return replace(found, entries=_read(json.loads(store.read_file(element / FILE))), problem=None)
     except (GpudebugError, ValueError, TypeError, KeyError, RecursionError):
-        return replace(found, problem="the element's copy is not what gpudebug writes")
+        raise StoreError(
+            "is not what gpudebug writes", file=str(element / FILE), next="gpudebug submit"
+        ) from None
 
 
 def written(entries: Mapping[int, Recorded]) -> bytes:

@@ -34,6 +34,10 @@ POLL_S = 1.0
 SEALS_S = 60.0
 """So long elements that are ended may take to seal what they run."""
 _COMMAND = "gpudebug submit"
+_WORKTREES = (
+    "each trains in a worktree of its own: files that git ignores, such as data and environments in the "
+    "repository, are there only if worktree.link names them"
+)
 
 
 def ready(campaign: Campaign) -> tuple[int, ...]:
@@ -60,6 +64,10 @@ def submit_array(directory: Path, cluster: Cluster, report: Report) -> SubmitAns
             return None
         for note in worktrees.remember(loaded):
             remarks(report)(note)
+        # Each element makes a worktree of it; what cannot be kept is told before anything is asked for.
+        worktrees.base(loaded)
+        if not loaded.config.worktree.link:
+            remarks(report)(_WORKTREES)
         job = _submitted(loaded, cluster, numbers)
         record(loaded.workspace.root, None, _COMMAND)
     config = loaded.config
@@ -186,7 +194,7 @@ def take_in(loaded: Loaded, note: store.ElementNote, why: str) -> str:
         claims.free(loaded, number, claim_in(note))
     _clear(loaded, note)
     elements.remove(note)
-    return said
+    return loaded.workspace.scrub(said)
 
 
 def _verdicts(loaded: Loaded, note: store.ElementNote) -> Iterator[dict[str, object]]:
@@ -257,7 +265,7 @@ def wait_for_array(directory: Path, report: Report, until: float | None) -> Runn
     return NothingRunning(
         campaign=loaded.config.campaign,
         why=f"the array has ended: hypotheses {', '.join(found)}",
-        notes=tuple(line for number in untested if (line := last_line(logs[number]))),
+        notes=tuple(loaded.workspace.scrub(line) for number in untested if (line := last_line(logs[number]))),
         files=tuple(str(logs[number]) for number in untested),
     )
 
@@ -339,7 +347,8 @@ def under_way(campaign: str, notes: tuple[store.ElementNote, ...]) -> Running:
 def end_array(workspace: store.Workspace, cluster: Cluster | None, report: Report) -> tuple[str, ...]:
     """End the elements of the campaign, once what they run is sealed; the arrays that they were of.
 
-    Without a `cluster`, which gpudebug.yaml no longer names, those that nothing works on.
+    Without a `cluster`, which gpudebug.yaml no longer names, those that nothing works on; ClusterError if
+    there are others.
     """
     elements = store.Elements(workspace)
     notes = [note for note in elements.notes() if note.array is not None and note.ended is None]
@@ -351,7 +360,13 @@ def end_array(workspace: store.Workspace, cluster: Cluster | None, report: Repor
         while any(map(elements.worked_on, notes)) and time.monotonic() < deadline:
             time.sleep(POLL_S)
     else:
-        notes = [note for note in notes if not elements.worked_on(note)]
+        working = [note for note in notes if elements.worked_on(note)]
+        if working:
+            raise ClusterError(
+                f"array {working[0].array} runs, and gpudebug.yaml names no cluster any more",
+                file=str(workspace.config),
+                next="end it by the cluster's own command, or put runner: back, then gpudebug stop",
+            )
     for note in notes:
         _end(elements, note, "gpudebug stop")
     taken_in(workspace.root, report)

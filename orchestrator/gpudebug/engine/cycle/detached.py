@@ -234,7 +234,8 @@ def wait(directory: Path, report: Report, session: str | None, limit: float | No
         ending = ending_of(directory, follower.seen, session)
         if ending is not None:
             return ending
-    return _idle(workspace, f"what {found.told} has ended")
+    array = None if session is not None else wait_for_array(directory, report, until)
+    return array or _idle(workspace, f"what {found.told} has ended")
 
 
 def _refuse_killed(workspace: store.Workspace, there: Allocation | None) -> None:

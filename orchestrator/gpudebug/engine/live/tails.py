@@ -59,6 +59,8 @@ class Growing:
 
 def last_line(path: Path) -> str:
     """The last line of a log as it may be shown; empty if it has none, or cannot be read."""
+    if path.is_symlink():
+        return ""
     lines = Growing(path, _LAST_BYTES).news().data.decode("utf-8", "replace").splitlines()
     said = [line.strip() for line in lines if line.strip()]
     return visible(said[-1]).removeprefix("gpudebug: ") if said else ""

@@ -42,6 +42,8 @@ def wasted(workspace: store.Workspace) -> int:
             allocation = str(record["node"]["allocation"])
         except (LookupError, TypeError):
             break
+        if "_" in allocation:
+            continue  # An element of a job array is no allocation of the campaign.
         if allocation not in found:
             if found and found[-1] not in cut:
                 break

@@ -27,7 +27,10 @@ from gpudebug.engine.tools.looks import looks_in, under_way
 EVIDENCE, UNUSED, TEMPORARY = "evidence", "unused run", "temporary"
 WORKTREE, REFERENCE = "worktree", "reference"
 LOOK = "look"
-_HOLDS = "holds what may not become a patch, such as a secret; or is not what gpudebug made there"
+_HOLDS = (
+    "holds what may not become a patch, such as a secret; is not what gpudebug made there; or jobs of an "
+    "array need it"
+)
 
 
 @dataclass(frozen=True)
