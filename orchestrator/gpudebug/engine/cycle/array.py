@@ -78,7 +78,7 @@ def submit_array(directory: Path, cluster: Cluster, report: Report) -> SubmitAns
         campaign=config.campaign,
         job=job,
         script=None,
-        why=f"array {job} tests hypotheses {_listed(numbers)}, {at_once} at once, each in a job of its own",
+        why=f"array {job} tests hypotheses {_listed(numbers)}, each in a job of its own, {at_once} at once",
         next_command="gpudebug wait --for 9m",
     )
 
