@@ -7,6 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.arrays import Login
+from tests.support.batch import Batch
+from tests.support.campaigns import wait_for
 
 from gpudebug.core.answers.next import NothingRunning
 from gpudebug.core.cluster.jobs import InsideJob
@@ -64,3 +67,63 @@ def test_what_ran_as_the_job_was_suspended_is_run_again(
         signal.raise_signal(signal.SIGTSTP)
         assert element._outcome(tmp_path, note, notice) == "hypothesis 2 is VALIDATED"
     assert (len(asked), said, notice.why) == (2, [], None)
+
+
+def test_an_element_that_is_begun_again_goes_on_under_its_claim(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster, count=2, seconds=4.0)
+    login.json("submit")
+    note = login.elements.notes()[0]
+    wait_for(lambda: any(login.elements.path(note).glob("*-h1/train.log")), 60)
+    cluster.requeue("1_1")
+    login.wait()
+    assert login.campaign.statuses() == ["VALIDATED", "REJECTED"]
+    assert login.json("verify")["problems"] == []
+    workspace = store.Workspace(login.campaign.folder)
+    records = [dict(workspace.run(name).read("run.json")) for name in login.campaign.runs()]
+    cut_off = [r for r in records if r["outcome"] == "INTERRUPTED"]
+    assert [r["role"] for r in cut_off] == ["h1"]
+    assert "by the cluster" in cut_off[0]["reason"]
+
+
+def test_what_has_not_begun_when_the_campaign_is_solved_does_not_begin(
+    tmp_path: Path, cluster: Batch
+) -> None:
+    login = Login(tmp_path, cluster, count=3, target=50)
+    cluster.begins(1)
+    login.json("submit")
+    wait_for(lambda: login.campaign.statuses()[0] == "VALIDATED", 60)
+    cluster.begins(None)
+    login.wait()
+    assert login.campaign.statuses() == ["VALIDATED", "UNTESTED", "UNTESTED"]
+    assert "solved" in (tmp_path / "repo" / "runs" / ".allocation" / "worker-1_2.log").read_text()
+
+
+@pytest.mark.slow
+def test_a_patch_that_is_killed_hard_goes_on_in_its_element(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster, count=0, seconds=4.0)
+    for number in (1, 2):
+        login.propose_patch(number, "import argparse")
+    login.json("submit")
+    note = login.elements.notes()[0]
+    wait_for(lambda: any(login.elements.path(note).glob("*-h1/train.log")), 60)
+    cluster.requeue("1_1", 9)
+    login.wait()
+    assert login.campaign.statuses() == ["VALIDATED"] * 2
+    assert {name[:2] for name in login.campaign.runs()} == {"01", "02"}
+    assert login.json("verify")["problems"] == []
+    assert [*(login.campaign.folder / "runs" / "worktrees").glob(".*")] == []
+
+
+def test_what_is_accepted_meanwhile_is_no_matter_of_the_others(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster)
+    cluster.begins(1)
+    login.json("submit")
+    wait_for(lambda: login.campaign.statuses()[0] == "VALIDATED", 60)
+    login.json("accept", "1", "--terms-differ")
+    cluster.begins(None)
+    login.wait()
+    assert login.campaign.statuses() == ["VALIDATED", "REJECTED", "VALIDATED"]
+    assert login.json("verify")["problems"] == []
+    # What a verdict rests on is no leftover.
+    kinds = {Path(one["path"]).name: one["kind"] for one in login.json("clean")["left"]}
+    assert {kinds[name] for name in login.campaign.runs()} == {"evidence"}

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.support.batch import Batch
 from tests.support.campaigns import Campaign, make_replay_campaign, record
 
 RUNNER = "runner: {slurm: {partition: gpu, idle: 1m, extra: [--mem=1G]}}\n"
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Batch]:
-    found = Batch(tmp_path / "cluster")
-    yield found
-    found.close()
 
 
 def campaign(folder: Path, runner: str = RUNNER) -> Campaign:

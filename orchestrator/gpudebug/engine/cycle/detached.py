@@ -18,7 +18,7 @@ from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.campaign.session import VARIABLE
 from gpudebug.engine.cycle.allocation import Allocation, allocation_of
-from gpudebug.engine.cycle.array import wait_for_array
+from gpudebug.engine.cycle.array_wait import wait_for_array
 from gpudebug.engine.cycle.outcome import ending_of
 from gpudebug.engine.cycle.retold import Retold, retold
 from gpudebug.engine.live.underway import COMMAND, Follower, RunningCommand, live, running, underway

@@ -20,9 +20,9 @@ from gpudebug.engine.campaign.allocations import living_jobs
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import NAMES, VARIABLE
-from gpudebug.engine.cycle.array import take_in
 from gpudebug.engine.cycle.next import next_cycle
 from gpudebug.engine.cycle.notice import Notice
+from gpudebug.engine.cycle.taken_in import take_in
 from gpudebug.engine.run.live_line import Live
 from gpudebug.engine.run.prepare import claim_of
 

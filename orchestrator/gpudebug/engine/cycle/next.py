@@ -15,9 +15,10 @@ from gpudebug.edges import store
 from gpudebug.engine.campaign import claims, upkeep
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.runner import cluster_of
-from gpudebug.engine.cycle.array import take_in_ended, under_way
+from gpudebug.engine.cycle.array_wait import under_way
 from gpudebug.engine.cycle.finished import finished
 from gpudebug.engine.cycle.request import ask, mend
+from gpudebug.engine.cycle.taken_in import take_in_ended
 from gpudebug.engine.diagnosis.likely import ranked_first
 from gpudebug.engine.diagnosis.screen import screened
 from gpudebug.engine.diagnosis.weights import weighed

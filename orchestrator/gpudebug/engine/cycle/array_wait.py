@@ -1,0 +1,121 @@
+"""Waiting for the job arrays of a campaign, and what is said meanwhile."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from gpudebug.core.answers.next import NothingRunning, Running
+from gpudebug.core.cluster.jobs import Cluster, JobState, SeenJob
+from gpudebug.core.cluster.reasons import explained
+from gpudebug.core.errors import ClusterError
+from gpudebug.core.words import Status, counted
+from gpudebug.edges import store
+from gpudebug.engine.campaign.files import find, read_config
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.runner import cluster_of
+from gpudebug.engine.cycle.taken_in import end_element, jobs_of, listed, taken_in
+from gpudebug.engine.live.tails import last_line
+from gpudebug.engine.run.live_line import Report
+from gpudebug.engine.run.prepare import remarks
+
+POLL_S = 1.0
+
+
+def wait_for_array(directory: Path, report: Report, until: float | None) -> Running | NothingRunning | None:
+    """Until the campaign's arrays are over or the monotonic clock says `until`; None if there are none."""
+    workspace = find(directory)
+    elements = store.Elements(workspace)
+    before = elements.notes()
+    if workspace.element is not None or not before:
+        return None
+    cluster, told = cluster_of(workspace, read_config(workspace)), set[tuple[JobState, str]]()
+    hopeless: ClusterError | None = None
+    while notes := taken_in(directory, report):
+        if cluster is not None:
+            hopeless = _tell(workspace, cluster, notes, told, report) or hopeless
+        if until is not None and time.monotonic() >= until:
+            return under_way(read_config(workspace).campaign, notes)
+        time.sleep(POLL_S)
+    loaded = load(workspace.root)
+    tested = {note.hypothesis for note in before}
+    entries = [h for h in loaded.document.hypotheses if h.number in tested]
+    if hopeless is not None and all(h.status is Status.UNTESTED for h in entries):
+        raise hopeless
+    found = [f"{h.number} {h.status}" for h in entries]
+    # The last word of a worker is why its hypothesis has no verdict.
+    logs = {note.hypothesis: elements.log(note) for note in before if note.array is not None}
+    untested = [h.number for h in entries if h.status is Status.UNTESTED and h.number in logs]
+    return NothingRunning(
+        campaign=loaded.config.campaign,
+        why=f"the array has ended: hypotheses {', '.join(found)}",
+        notes=tuple(loaded.workspace.scrub(line) for number in untested if (line := last_line(logs[number]))),
+        files=tuple(str(logs[number]) for number in untested),
+    )
+
+
+def _tell(
+    workspace: store.Workspace,
+    cluster: Cluster,
+    notes: tuple[store.ElementNote, ...],
+    told: set[tuple[JobState, str]],
+    report: Report,
+) -> ClusterError | None:
+    """Say once why elements wait, or what is not known of them. One that can never start is ended: why."""
+    elements, hopeless = store.Elements(workspace), None
+    by_name = {note.name: note for note in notes}
+    for name, job in jobs_of(cluster, notes).items():
+        line = _line_on(cluster, job)
+        why = explained(job.reason) if job.state is JobState.WAITING and job.reason else None
+        if why is not None and why.never:
+            line = f"job {job.id} can never start: {why.text}"
+            cluster.cancel((job.id,))
+            end_element(elements, by_name[name], f"{line}; {why.next or 'correct runner.slurm'}")
+            hopeless = ClusterError(
+                line,
+                file=str(workspace.config),
+                next=f"{why.next or 'correct runner.slurm'}, then gpudebug submit",
+            )
+        if line is not None and (job.state, job.reason) not in told:
+            told.add((job.state, job.reason))
+            remarks(report)(line)
+    return hopeless
+
+
+def _line_on(cluster: Cluster, job: SeenJob) -> str | None:
+    """What is to be said of a job that does not run."""
+    if not job.reason:
+        return None
+    if job.state is JobState.UNKNOWN:
+        return f"{cluster.title} does not answer ({job.reason}); job {job.id} is waited for"
+    if job.state is JobState.PAUSED:
+        return (
+            f"{cluster.title} stopped job {job.id} ({job.reason}); what ran in it is void, and is run again"
+        )
+    if job.state is not JobState.WAITING:
+        return None
+    why = explained(job.reason)
+    return f"job {job.id} waits in the queue: {why.text}{f'; {why.next}' if why.next else ''}"
+
+
+def under_way(campaign: str, notes: tuple[store.ElementNote, ...]) -> Running:
+    """What `next` and `wait` answer while hypotheses are tested in an array."""
+    numbers = tuple(note.hypothesis for note in notes)
+    arrays = ", ".join(dict.fromkeys(note.array for note in notes if note.array is not None))
+    words = counted(len(numbers), "hypothesis is", "hypotheses are")
+    return Running(
+        campaign=campaign,
+        run=None,
+        role=None,
+        step=None,
+        steps=None,
+        left_s=None,
+        elapsed_s=None,
+        gpu_util=None,
+        runs_done=0,
+        session=None,
+        since=notes[0].since,
+        detached=True,
+        why=f"{words} being tested in array {arrays}: {listed(numbers)}",
+        next_command="gpudebug wait --for 9m",
+    )

@@ -1,0 +1,42 @@
+"""Waiting for a job array: until it is over, with why a hypothesis has no verdict."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tests.support.arrays import Login
+from tests.support.batch import Batch
+
+from gpudebug.edges import store
+
+
+def test_what_can_never_start_is_ended_with_what_to_change(tmp_path: Path, cluster: Batch) -> None:
+    cluster.hold("PartitionTimeLimit")
+    login = Login(tmp_path, cluster, count=2)
+    login.json("submit")
+    error = login.json("wait", status=1)["error"]
+    assert "can never start" in error["message"]
+    assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
+
+
+def test_a_wait_that_met_another_command_first_follows_the_array(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster, count=2, seconds=3.0)
+    login.json("submit")
+    with store.Workspace(login.campaign.folder).claim({"command": "x", "since": "2026-11-26T08:00:00"}):
+        waiting = login.campaign.start("wait", "--json", env=login.env)
+        time.sleep(1.5)
+    assert waiting.wait(120) == 0
+    assert login.campaign.statuses() == ["VALIDATED", "REJECTED"]
+
+
+def test_why_a_hypothesis_has_no_verdict_is_told(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster, count=2)
+    cluster.hold("Resources")
+    login.json("submit")
+    for note in login.elements.notes():
+        (login.elements.path(note) / "accepted.json").write_text("{")
+    cluster.hold(None)
+    ended = login.wait()
+    assert "is not what gpudebug writes" in " ".join(ended["notes"])
+    assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
