@@ -203,6 +203,50 @@ def test_a_training_that_sees_fewer_gpus_is_sampled_on_these(
     assert found.others.devices == {"n1": {"kind": "nvml", "uuids": [OTHER]}}
 
 
+def test_a_node_that_is_silent_once_is_asked_again(
+    tmp_path: Path, around: Callable[..., TwoNodes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    around(before=f"if mkdir {tmp_path / 'once'}; then exit 1; fi")
+    found = find_nodes(OWN, None, {})
+    assert [(d.node, d.uuid) for d in found.devices] == [("n0", FIRST), ("n1", OTHER)]
+    assert (found.notes, found.others and found.others.unsampled) == ((), {})
+
+
+def ran_across(first: str, *others: str) -> dict[str, Any]:
+    """The run.json of a run whose other node had a GPU."""
+    theirs = DeviceInfo(index=0, uuid=OTHER, name="GPU", kind="nvml", node="n1", processes=(7,))
+    record = {"name": "0001-baseline", "node": {"name": first, "nodes": [first, *others]}}
+    return {**record, "devices": [theirs.model_dump(mode="json")]}
+
+
+def test_a_silent_node_has_the_devices_that_it_had_in_a_run_across_the_same_nodes(
+    tmp_path: Path, around: Callable[..., TwoNodes]
+) -> None:
+    two = around(before=f"if [ -e {tmp_path}/dead ]; then exit 1; fi")
+    (tmp_path / "dead").touch()
+    found = find_nodes(OWN, None, {}, [ran_across("n0", "n1"), {"name": "0002-imported"}])
+    assert [(d.node, d.uuid, d.processes) for d in found.devices[1:]] == [("n1", OTHER, ())]
+    assert found.others is not None
+    assert (found.others.devices, found.others.unsampled) == (
+        {"n1": {"kind": "nvml", "uuids": [OTHER]}},
+        {},
+    )
+    assert found.notes[0].endswith(": taken to be those of run 0001-baseline")
+    # It is asked at each run all the same.
+    assert sampled(tmp_path, found).unsampled == {"n1": "its sampler did not answer"}
+    (tmp_path / "dead").unlink()
+    assert sampled(tmp_path, found).unsampled == {}
+    (tmp_path / "dead").touch()
+    for other in (ran_across("n0", "n2"), ran_across("n1", "n0")):
+        assert [d.node for d in find_nodes(OWN, None, {}, [other]).devices] == ["n0"]
+    srun = two.folder / "bin" / "srun"
+    srun.write_text(srun.read_text().replace("22.05.8", "20.11.9"))
+    older = find_nodes(OWN, None, {}, [ran_across("n0", "n1")])
+    assert [d.node for d in older.devices] == ["n0", "n1"]
+    assert older.others is not None
+    assert "Slurm 20.11" in older.others.unsampled["n1"]
+
+
 def test_outside_of_a_campaign_it_is_said_that_one_node_is_sampled(
     around: Callable[..., TwoNodes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

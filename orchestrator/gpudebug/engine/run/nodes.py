@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from gpudebug.core.cluster.jobs import InsideJob, NodeStep
-from gpudebug.core.errors import ClusterError
+from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe.nodes import MOST_NODES, ClockTouch, clock_offset
 from gpudebug.core.records import DeviceInfo, RunNode
 from gpudebug.edges import clusters, store
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 READY_S = 20.0
 """As long as the first node's sampler may take to be ready."""
 ENDS_S = 5.0
+_TIMES_ASKED = 2
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _SILENT = "its sampler did not answer"
 _CUT_OFF = "its sampler ended early"
@@ -55,12 +56,17 @@ class FoundNodes:
 
 
 def find_nodes(
-    devices: Sequence[DeviceInfo], runner: RunnerSettings | None, env: Mapping[str, str]
+    devices: Sequence[DeviceInfo],
+    runner: RunnerSettings | None,
+    env: Mapping[str, str],
+    records: Iterable[Mapping[str, Any]] = (),
 ) -> FoundNodes:
     """Ask the other nodes of the allocation around us for their GPUs; of one node nothing changes.
 
     `env` is the training's: what it says of visible GPUs holds for its steps, unless the cluster sets that.
-    The CPU stand-in is the first node's, and a recording is what it is. Takes a second or two.
+    The CPU stand-in is the first node's, and a recording is what it is. Takes a second or two. A node that
+    is silent twice has the devices that it had in the last of the `records` of runs across the same nodes: an
+    answer that comes late makes no other devices.
     """
     job, kinds = clusters.inside(), {d.kind for d in devices}
     if job is None or len(job.nodes) < 2:
@@ -71,15 +77,50 @@ def find_nodes(
     own = tuple(d.model_copy(update={"node": job.node}) for d in devices)
     asked, unsampled = _asked(job)
     visible = {name: env[name] for name in (VARIABLE, ORDER) if name in env}
+    earlier, step = _earlier(job, records), None
     try:
-        found, step = _found(asked, own, lambda nodes: _step(runner, nodes, visible), unsampled)
-    except ClusterError as e:
-        found, step = {}, None
-        unsampled |= dict.fromkeys(asked, e.message)
-    more = tuple(device for node in found.values() for device in node)
-    specs = {node: {"kind": "nvml", "uuids": [d.uuid for d in new]} for node, new in found.items()}
-    notes = tuple(f"the devices of node {node} are unknown: {why}" for node, why in unsampled.items())
+        found = _found(asked, own, lambda nodes: _step(runner, nodes, visible), unsampled)
+        kept = {node: earlier[node] for node in unsampled if node in earlier}
+        nodes = tuple(node for node in asked if node in found or node in kept)
+        step = _step(runner, nodes, visible) if nodes else None
+    except (GpudebugError, OSError) as e:
+        found, kept = {}, {node: earlier[node] for node in asked if node in earlier}
+        unsampled |= dict.fromkeys(asked, _reason(e))
+    notes = tuple(
+        f"the devices of node {node} are unknown: {why}"
+        if node not in kept
+        else f"node {node} does not say its devices ({why}): taken to be those of run {kept[node][0]}"
+        for node, why in unsampled.items()
+    )
+    if step is not None:
+        # Their samplers are asked all the same, and say by themselves what is wrong.
+        unsampled = {node: why for node, why in unsampled.items() if node not in kept}
+    all_of = {**found, **{node: again for node, (_, again) in kept.items()}}
+    more = tuple(device for node in asked for device in all_of.get(node, ()))
+    specs = {
+        node: {"kind": "nvml", "uuids": [d.uuid for d in all_of[node]]} for node in asked if node in all_of
+    }
     return FoundNodes((*own, *more), OtherNodes(specs, step, unsampled), notes)
+
+
+def _reason(error: GpudebugError | OSError) -> str:
+    return error.message if isinstance(error, GpudebugError) else str(error.strerror or error)
+
+
+def _earlier(job: InsideJob, records: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, list[DeviceInfo]]]:
+    """The devices of each other node in the newest run that knew them, of those across the same nodes, with
+    that run's name. `records` are as run.json has them, oldest first."""
+    found: dict[str, tuple[str, list[DeviceInfo]]] = {}
+    for record in records:
+        node = record.get("node") or {}
+        if node.get("name") != job.node or {*node.get("nodes", ())} != {*job.nodes}:
+            continue
+        devices: dict[str, list[DeviceInfo]] = {}
+        for device in map(DeviceInfo.model_validate, record.get("devices", ())):
+            if device.kind == "nvml" and device.node not in (None, job.node):
+                devices.setdefault(str(device.node), []).append(device.model_copy(update={"processes": ()}))
+        found |= {name: (str(record.get("name")), those) for name, those in devices.items()}
+    return found
 
 
 def _found(
@@ -87,12 +128,18 @@ def _found(
     own: Sequence[DeviceInfo],
     step_on: Callable[[tuple[str, ...]], NodeStep],
     unsampled: dict[str, str],
-) -> tuple[dict[str, list[DeviceInfo]], NodeStep | None]:
-    """The devices of each node that answers, and the step that samples them; `unsampled` gets why others do
-    not."""
+) -> dict[str, list[DeviceInfo]]:
+    """The devices of each node that answers; `unsampled` gets why others do not."""
     found: dict[str, list[DeviceInfo]] = {}
-    answers, why = _answers(step_on(asked), asked) if asked else ({}, _SILENT)
-    unsampled |= {node: why for node in asked if node not in answers}
+    answers: dict[str, dict[str, Any]] = {}
+    for _ in range(_TIMES_ASKED):
+        # A busy controller, or a node that was slow once.
+        if silent := tuple(node for node in asked if node not in answers):
+            more, why = _answers(step_on(silent), silent)
+            answers |= more
+            unsampled |= {node: why for node in silent if node not in more}
+    for node in answers:
+        unsampled.pop(node, None)
     known = {d.uuid for d in own}
     for node, answer in answers.items():
         try:
@@ -104,7 +151,7 @@ def _found(
         known |= {d.uuid for d in new}
         if new:
             found[node] = new
-    return found, step_on(tuple(found)) if found else None
+    return found
 
 
 def _step(runner: RunnerSettings | None, nodes: tuple[str, ...], visible: Mapping[str, str]) -> NodeStep:
@@ -225,8 +272,8 @@ def sampled_beside(
             try:
                 step = stack.enter_context(running(others.step, onnode.node_command()))
                 samplers.start(step, others, {**order, "variable": others.step.variable})
-            except ClusterError as e:
-                samplers.unsampled = dict.fromkeys(files.nodes, e.message)
+            except (GpudebugError, OSError) as e:
+                samplers.unsampled = dict.fromkeys(files.nodes, _reason(e))
         yield samplers
 
 
