@@ -12,6 +12,7 @@ from typing import Any
 from tests.support import nvml
 from tests.support.campaigns import wait_for
 
+from gpudebug.core.cluster.pieces import messages_in
 from gpudebug.core.samples.row import HEADER
 from gpudebug.edges.sampler import onnode
 
@@ -37,13 +38,16 @@ class OnNode:
 
     def says(self) -> Any:
         assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
+        lines: list[bytes] = []
+        while not (found := messages_in(lines)):
+            lines.append(self.process.stdout.readline())
+        return found[0]
 
     def ends(self) -> list[Any]:
         """Its last words, once its input is closed."""
         out, _ = self.process.communicate(timeout=60)
         assert self.process.returncode == 0
-        return [json.loads(line) for line in out.splitlines()]
+        return messages_in(out.splitlines())
 
 
 def order(path: Path, **device: Any) -> dict[str, Any]:
@@ -78,6 +82,18 @@ def test_what_a_setting_means_there(tmp_path: Path) -> None:
     none = OnNode({"setting": "nvml"}, nvml.no_driver(tmp_path))
     assert "no NVIDIA driver" in none.says()["error"]["message"]
     assert none.ends() == []
+
+
+def test_what_it_finds_on_a_node_of_many_gpus_is_in_lines_that_a_scheduler_does_not_split(
+    tmp_path: Path,
+) -> None:
+    node = OnNode({"setting": "nvml"}, nvml.standin(tmp_path, "count=8"))
+    out, _ = node.process.communicate(timeout=60)
+    lines = out.splitlines()
+    assert len(lines) > 1
+    assert all(len(line) < 1024 for line in lines)
+    (found,) = messages_in(lines)
+    assert [d["index"] for d in found["devices"]] == list(range(8))
 
 
 def test_it_ends_unless_it_is_told_when_the_launch_was(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import tempfile
 import time
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from gpudebug.core.cluster.jobs import NodeStep
+from gpudebug.core.cluster.pieces import messages_in
 from gpudebug.core.errors import ClusterError
 
 _POLL_S = 0.02
@@ -47,7 +49,7 @@ def running(step: NodeStep, program: Sequence[str]) -> Iterator[RunningStep]:
 
 
 class RunningStep:
-    """What it prints is a line of JSON each, with its `node`."""
+    """What it prints is made of lines of `core.cluster.pieces`."""
 
     def __init__(self, process: subprocess.Popen[bytes], out: BinaryIO, error: BinaryIO) -> None:
         self._process = process
@@ -63,15 +65,7 @@ class RunningStep:
 
     def messages(self) -> list[dict[str, Any]]:
         """All that was printed so far and names its node."""
-        self._out.seek(0)
-        found = []
-        for line in self._out.read(_MOST_BYTES).split(b"\n"):
-            with contextlib.suppress(ValueError, RecursionError):
-                # A label of the scheduler's may come first.
-                message = json.loads(line[line.index(b"{") :])
-                if isinstance(message.get("node"), str):
-                    found.append(message)
-        return found
+        return messages_in(_printed(self._out).split(b"\n"))
 
     def wait(self, enough: Callable[[list[dict[str, Any]]], bool], within_s: float) -> list[dict[str, Any]]:
         """What was printed once that is enough, or the program is over, or the time is."""
@@ -87,8 +81,7 @@ class RunningStep:
     @property
     def why(self) -> str | None:
         """The last line of what the scheduler's command complained in; None if it did not."""
-        self._error.seek(0)
-        lines = self._error.read(_MOST_BYTES).decode("utf-8", "replace").splitlines()
+        lines = _printed(self._error).decode("utf-8", "replace").splitlines()
         return next((line.strip() for line in reversed(lines) if line.strip()), None)
 
     def end(self, within_s: float) -> list[dict[str, Any]]:
@@ -106,3 +99,8 @@ class RunningStep:
             self._process.kill()
             self._process.wait()
         return self.messages()
+
+
+def _printed(file: BinaryIO) -> bytes:
+    """What is in the file, whose position is the one that the program writes at."""
+    return os.pread(file.fileno(), _MOST_BYTES, 0)

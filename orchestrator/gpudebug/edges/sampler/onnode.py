@@ -1,8 +1,9 @@
 """The sampler of another node of a job: the program that a step runs there once, beside the training's own.
 
-What it is told and says, a JSON line each; all nodes of the step are told the same, and each answer names its
-`node`. An order with a `setting` asks which devices that means there: `{"ready": true, "device": {...},
-"devices": [...]}`. One with `nodes` has its file and its device sampled:
+What it is told and says is a JSON line each, or several of a long one (`core.cluster.pieces`); all nodes of the
+step are told the same, and each answer names its `node`. An order with a `setting` asks which devices that means
+there: `{"ready": true, "device": {...}, "devices": [...]}`. One with `nodes` has its file and its device
+sampled:
 
 1. `{"ready": true, "clock": [S, S, S]}`: its monotonic clock, by a touch of its file (`clock`);
 2. from the caller `{"t0": {"n1": S}}`, the launch on each node's own clock; a node that is not in it ends;
@@ -23,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.cluster.pieces import lines_of
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.text.isolation import isolated_argv
 from gpudebug.edges.sampler import (
@@ -116,5 +118,6 @@ def _sample(
 
 
 def _say_as(node: str, message: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps({"node": node, **message}) + "\n")
+    for line in lines_of(node, message):
+        sys.stdout.write(line + "\n")
     sys.stdout.flush()
