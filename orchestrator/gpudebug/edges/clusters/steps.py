@@ -18,6 +18,8 @@ from gpudebug.core.errors import ClusterError
 _POLL_S = 0.02
 _MOST_BYTES = 16 * 2**20
 _TERMINATES_S = 3.0
+HURRIED_S = 5.0
+"""A scheduler kills what is left 30 s after it told a job to end."""
 
 
 @contextlib.contextmanager
@@ -45,7 +47,8 @@ def running(step: NodeStep, program: Sequence[str]) -> Iterator[RunningStep]:
             yield started
         finally:
             if process.poll() is None:
-                started.end(0.0)
+                with contextlib.suppress(OSError):
+                    started.end(0.0)
 
 
 class RunningStep:
@@ -84,20 +87,26 @@ class RunningStep:
         lines = _printed(self._error).decode("utf-8", "replace").splitlines()
         return next((line.strip() for line in reversed(lines) if line.strip()), None)
 
-    def end(self, within_s: float) -> list[dict[str, Any]]:
-        """Close its input, and end what is left after that time; all that was printed."""
+    def end(self, within_s: float, hurried: Callable[[], bool] = lambda: False) -> list[dict[str, Any]]:
+        """Close its input, and end what is left after that time; all that was printed.
+
+        Once it is `hurried` it has `HURRIED_S` more at most.
+        """
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        for insist, patience_s in ((None, within_s), (self._process.terminate, _TERMINATES_S)):
-            if insist is not None:
-                insist()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(patience_s)
-                break
-        else:
-            self._process.kill()
-            self._process.wait()
+        deadline, hurry = time.monotonic() + within_s, False
+        while self._process.poll() is None and time.monotonic() < deadline:
+            if not hurry and hurried():
+                hurry, deadline = True, min(deadline, time.monotonic() + HURRIED_S)
+            time.sleep(_POLL_S)
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_TERMINATES_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
         return self.messages()
 
 

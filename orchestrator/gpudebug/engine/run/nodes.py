@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -15,12 +16,14 @@ from pydantic import ValidationError
 from gpudebug.core.cluster.jobs import InsideJob, NodeStep
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe.nodes import MOST_NODES, ClockTouch, clock_offset
-from gpudebug.core.records import DeviceInfo, RunNode
-from gpudebug.edges import clusters, store
+from gpudebug.core.records import Counted, DeviceInfo, RunNode
+from gpudebug.core.samples.conditions import LATEST_ROW_S, LATEST_ROW_SHARE
+from gpudebug.edges import clusters, launcher, store
 from gpudebug.edges.clusters.steps import RunningStep, running
 from gpudebug.edges.devices.visible import ORDER, VARIABLE
 from gpudebug.edges.launcher import Tick
 from gpudebug.edges.sampler import onnode
+from gpudebug.edges.store import jobfiles
 from gpudebug.engine.run.files import Files
 
 if TYPE_CHECKING:
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 READY_S = 20.0
 """As long as the first node's sampler may take to be ready."""
 ENDS_S = 5.0
+LAST_WORD_S = 30.0
+"""The last rows are waited for until they are on the file system of all nodes."""
 _TIMES_ASKED = 2
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _SILENT = "its sampler did not answer"
@@ -244,21 +249,60 @@ class NodeSamplers:
 
         return both
 
-    def end(self) -> None:
-        """The run is over: they write their last rows and go."""
+    def end(self, lasted: float, *, hurried: bool = False) -> None:
+        """The run is over after `lasted` seconds: they write their last rows and go.
+
+        An interrupt meanwhile takes nothing from the run, and has effect before the next one.
+        """
         if self._running is None:
             return
-        for message in self._running.end(ENDS_S):
-            if message["node"] in self._files and isinstance(message.get("counted"), dict):
-                self.counted[self._files[message["node"]].name] = message["counted"]
-                lost = (message.get("notes") or {}).get("lost")
-                if lost is not None:
-                    self.unsampled[message["node"]] = str(lost)
-            elif message["node"] in self.clocks and "error" in message:
-                self.unsampled[message["node"]] = _problem(message)
+        with launcher.holding_interrupts() as pressed:
+            why = _CUT_OFF if self._begun else "the run ended before it began"
+            try:
+                messages = self._running.end(LAST_WORD_S, lambda: hurried or pressed.count > 0)
+                self._take(messages)
+                for node, path in self._files.items():
+                    if path.name not in self.counted and node in self.clocks and node not in self.unsampled:
+                        self._take_counts([m for m in messages if m["node"] == node], path, lasted)
+            except (GpudebugError, OSError) as e:
+                why = _reason(e)
+            for node, path in self._files.items():
+                if path.name not in self.counted:
+                    self.unsampled.setdefault(node, why)
+
+    def _take(self, messages: Messages) -> None:
+        """Each one's last word."""
+        for message in messages:
+            node, notes = message["node"], message.get("notes")
+            if node in self._files and isinstance(notes, dict) and isinstance(message.get("counted"), dict):
+                self.counted[self._files[node].name] = message["counted"]
+                if notes.get("lost") is not None:
+                    self.unsampled[node] = str(notes["lost"])
+            elif node in self.clocks and "error" in message:
+                self.unsampled[node] = _problem(message)
+
+    def _take_counts(self, messages: Messages, path: Path, lasted: float) -> None:
+        """A file whose sampler said no last word, up to the last count if that is near enough to the end."""
+        size = jobfiles.size_of(path)
+        for message in reversed(messages):
+            if size is None or not isinstance(message.get("counted"), dict):
+                continue
+            if lasted - float(message["elapsed"]) > LATEST_ROW_S + LATEST_ROW_SHARE * lasted:
+                return
+            counted = Counted.model_validate(message["counted"])
+            if counted.bytes <= size:
+                if jobfiles.head_digest(path, counted.bytes) == counted.sha256:
+                    # A file of its own: that sampler may still write to the other one.
+                    store.copy_into(path, store.read_head(path, counted.bytes))
+                self.counted[path.name] = message["counted"]
+                return
+
+    def lose(self, short: Mapping[str, str]) -> None:
+        """Of the files with these names not all is there that was counted, with the reason."""
         for node, path in self._files.items():
-            if path.name not in self.counted:
-                self.unsampled.setdefault(node, _CUT_OFF if self._begun else "the run ended before it began")
+            if path.name in short:
+                del self.counted[path.name]
+                self.unsampled[node] = f"its samples are not all there: {short[path.name]}"
 
 
 @contextmanager
