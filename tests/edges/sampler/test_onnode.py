@@ -121,16 +121,22 @@ def test_what_cannot_be_sampled_is_said(tmp_path: Path) -> None:
 
 def test_where_nobody_has_the_runs_mark_nobody_is_a_stranger(tmp_path: Path) -> None:
     """Ranks may be started there without our variables, as by ssh."""
-    (tmp_path / "pids").write_text(f"{os.getpid()}\n")
     env = nvml.standin(tmp_path, f"gpu 0 util=40 procs={tmp_path / 'pids'}")
-    for marker, strangers in (("run 7", {""}), ("run 8", {"", "1"})):
-        path = tmp_path / f"{marker}.csv"
+    # Whoever computes there before the launch is one all the same.
+    for marker, before, strangers in (
+        ("run 7", "", {""}),
+        ("run 8", "", {"", "1"}),
+        ("run 7", "me", {"", "1"}),
+    ):
+        path = tmp_path / f"{marker}{before}.csv"
         path.touch()
+        (tmp_path / "pids").write_text(f"{os.getpid()}\n" if before else "")
         device = {"kind": "nvml", "uuids": [nvml.uuid(0)]}
         order = {"interval": 0.1, "host_interval": 0.2, "marker": marker}
         node = OnNode({**order, "nodes": {"n1": {"csv": str(path), "device": device}}}, env)
         node.says()
         with subprocess.Popen(["sleep", "60"], env={**env, "GPUDEBUG_RUN": "run 8"}) as rank:
+            (tmp_path / "pids").write_text(f"{os.getpid()}\n")
             node.tell({"t0": {"n1": time.monotonic()}})
             wait_for(lambda file=path: file.read_text().count("\n") > 15, 60)
             rank.kill()
