@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,7 +34,6 @@ READY_S = 20.0
 ENDS_S = 5.0
 LAST_WORD_S = 30.0
 """The last rows are waited for until they are on the file system of all nodes."""
-_TIMES_ASKED = 2
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _SILENT = "its sampler did not answer"
 _CUT_OFF = "its sampler ended early"
@@ -70,8 +69,8 @@ def find_nodes(
 
     `env` is the training's: what it says of visible GPUs holds for its steps, unless the cluster sets that.
     The CPU stand-in is the first node's, and a recording is what it is. Takes a second or two. A node that
-    is silent twice has the devices that it had in the last of the `records` of runs across the same nodes: an
-    answer that comes late makes no other devices.
+    is silent has the devices that it had in the last of the `records` of runs across the same nodes, so that
+    an answer that comes late makes no other devices; one without is asked twice.
     """
     job, kinds = clusters.inside(), {d.kind for d in devices}
     if job is None or len(job.nodes) < 2:
@@ -84,7 +83,7 @@ def find_nodes(
     visible = {name: env[name] for name in (VARIABLE, ORDER) if name in env}
     earlier, step = _earlier(job, records), None
     try:
-        found = _found(asked, own, lambda nodes: _step(runner, nodes, visible), unsampled)
+        found = _found(asked, own, lambda nodes: _step(runner, nodes, visible), unsampled, earlier)
         kept = {node: earlier[node] for node in unsampled if node in earlier}
         nodes = tuple(node for node in asked if node in found or node in kept)
         step = _step(runner, nodes, visible) if nodes else None
@@ -133,13 +132,15 @@ def _found(
     own: Sequence[DeviceInfo],
     step_on: Callable[[tuple[str, ...]], NodeStep],
     unsampled: dict[str, str],
+    known_before: Collection[str],
 ) -> dict[str, list[DeviceInfo]]:
-    """The devices of each node that answers; `unsampled` gets why others do not."""
+    """The devices of each node that answers; `unsampled` gets why others do not. Those that are not
+    `known_before` are asked twice."""
     found: dict[str, list[DeviceInfo]] = {}
     answers: dict[str, dict[str, Any]] = {}
-    for _ in range(_TIMES_ASKED):
-        # A busy controller, or a node that was slow once.
-        if silent := tuple(node for node in asked if node not in answers):
+    for to_ask in (asked, tuple(node for node in asked if node not in known_before)):
+        # A second time, since a controller may be busy or a node slow once.
+        if silent := tuple(node for node in to_ask if node not in answers):
             more, why = _answers(step_on(silent), silent)
             answers |= more
             unsampled |= {node: why for node in silent if node not in more}
