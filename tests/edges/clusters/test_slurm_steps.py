@@ -25,7 +25,9 @@ def test_a_step_shares_with_the_training_and_is_one_task_a_node(
 ) -> None:
     slurm.says("srun", "slurm 23.02.7\n")
     # What the job asked for as a whole would be asked of this step.
-    for name in ("SLURM_GPUS", "SLURM_NTASKS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_LABELIO"):
+    asked = {"SLURM_GPUS", "SLURM_NTASKS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_LABELIO"}
+    asked |= {"SLURM_UNBUFFEREDIO", "SLURM_CPUS_PER_GPU", "SLURM_TRES_BIND"}
+    for name in asked:
         monkeypatch.setenv(name, "8")
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     runner = RunnerSettings(
@@ -39,7 +41,7 @@ def test_a_step_shares_with_the_training_and_is_one_task_a_node(
     assert step.argv.index("--mpi=pmix") < step.argv.index("--mpi=none")
     env = dict(step.env)
     assert env["SLURM_JOB_ID"] == "7"
-    assert not {"SLURM_GPUS", "SLURM_NTASKS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_LABELIO"} & env.keys()
+    assert not asked & env.keys()
     assert slurm.calls() == ["srun --version"]
 
 

@@ -47,6 +47,14 @@ def test_what_a_program_is_told_and_says() -> None:
         os.kill(int(str(first["pid"])), 0)
 
 
+def test_looking_moves_nothing_of_what_is_written() -> None:
+    """The program writes at the position of the file that is read here."""
+    code = 'for i in range(20000): print(\'{"node": "n1", "i": %d}\' % i, flush=True)'
+    with running(step(sys.executable, "-c"), [code]) as one:
+        found = one.wait(lambda messages: False, 60)
+        assert [m["i"] for m in found] == list(range(20000))
+
+
 def test_waiting_ends_with_the_program_and_with_its_time() -> None:
     with running(step(sys.executable, "-c"), ["print('srun: no such node')"]) as one:
         assert one.wait(lambda messages: False, 60) == []

@@ -10,8 +10,10 @@ import pytest
 from gpudebug.edges.launcher.interrupts import (
     Interrupts,
     counting_interrupts,
+    holding_interrupts,
     naming_interrupts,
     origin,
+    raise_held,
 )
 
 
@@ -25,6 +27,25 @@ def test_presses_are_counted_and_wake_the_waiter() -> None:
             assert interrupts.count == press
         assert select.select([interrupts.fd], [], [], 0)[0] == [interrupts.fd]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_what_is_held_has_its_effect_once_and_later() -> None:
+    told: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _frame: told.append(number))
+    try:
+        with holding_interrupts() as pressed:
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert (pressed.count, told) == (1, [])
+        assert told == []
+        raise_held()
+        raise_held()
+        assert told == [signal.SIGTERM]
+        with holding_interrupts():
+            pass
+        raise_held()
+        assert told == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_an_ignored_interrupt_stays_ignored() -> None:

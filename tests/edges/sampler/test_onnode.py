@@ -12,6 +12,7 @@ from typing import Any
 from tests.support import nvml
 from tests.support.campaigns import wait_for
 
+from gpudebug.core.cluster.pieces import messages_in
 from gpudebug.core.samples.row import HEADER
 from gpudebug.edges.sampler import onnode
 
@@ -37,13 +38,16 @@ class OnNode:
 
     def says(self) -> Any:
         assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
+        lines: list[bytes] = []
+        while not (found := messages_in(lines)):
+            lines.append(self.process.stdout.readline())
+        return found[0]
 
     def ends(self) -> list[Any]:
         """Its last words, once its input is closed."""
         out, _ = self.process.communicate(timeout=60)
         assert self.process.returncode == 0
-        return [json.loads(line) for line in out.splitlines()]
+        return messages_in(out.splitlines())
 
 
 def order(path: Path, **device: Any) -> dict[str, Any]:
@@ -61,7 +65,10 @@ def test_it_samples_by_its_own_clock_until_its_input_ends(tmp_path: Path) -> Non
     assert abs((time.time() - stamp) - (time.monotonic() - at)) < 1
     node.tell({"t0": {"n0": 0.0, "n1": time.monotonic() - 100}})
     wait_for(lambda: path.read_text().count("\n") > 4, 30)
-    (last,) = node.ends()
+    count, *_, last = node.ends()
+    # At once, since this run is old already, and then seldom.
+    assert count["elapsed"] >= 100
+    assert 0 < count["counted"]["bytes"] < last["counted"]["bytes"]
     assert last["notes"]["complete"] is True
     assert last["counted"]["bytes"] == path.stat().st_size
     header, *rows = path.read_text().splitlines(keepends=True)
@@ -78,6 +85,18 @@ def test_what_a_setting_means_there(tmp_path: Path) -> None:
     none = OnNode({"setting": "nvml"}, nvml.no_driver(tmp_path))
     assert "no NVIDIA driver" in none.says()["error"]["message"]
     assert none.ends() == []
+
+
+def test_what_it_finds_on_a_node_of_many_gpus_is_in_lines_that_a_scheduler_does_not_split(
+    tmp_path: Path,
+) -> None:
+    node = OnNode({"setting": "nvml"}, nvml.standin(tmp_path, "count=8"))
+    out, _ = node.process.communicate(timeout=60)
+    lines = out.splitlines()
+    assert len(lines) > 1
+    assert all(len(line) < 1024 for line in lines)
+    (found,) = messages_in(lines)
+    assert [d["index"] for d in found["devices"]] == list(range(8))
 
 
 def test_it_ends_unless_it_is_told_when_the_launch_was(tmp_path: Path) -> None:
@@ -102,16 +121,22 @@ def test_what_cannot_be_sampled_is_said(tmp_path: Path) -> None:
 
 def test_where_nobody_has_the_runs_mark_nobody_is_a_stranger(tmp_path: Path) -> None:
     """Ranks may be started there without our variables, as by ssh."""
-    (tmp_path / "pids").write_text(f"{os.getpid()}\n")
     env = nvml.standin(tmp_path, f"gpu 0 util=40 procs={tmp_path / 'pids'}")
-    for marker, strangers in (("run 7", {""}), ("run 8", {"", "1"})):
-        path = tmp_path / f"{marker}.csv"
+    # Whoever computes there before the launch is one all the same.
+    for marker, before, strangers in (
+        ("run 7", "", {""}),
+        ("run 8", "", {"", "1"}),
+        ("run 7", "me", {"", "1"}),
+    ):
+        path = tmp_path / f"{marker}{before}.csv"
         path.touch()
+        (tmp_path / "pids").write_text(f"{os.getpid()}\n" if before else "")
         device = {"kind": "nvml", "uuids": [nvml.uuid(0)]}
         order = {"interval": 0.1, "host_interval": 0.2, "marker": marker}
         node = OnNode({**order, "nodes": {"n1": {"csv": str(path), "device": device}}}, env)
         node.says()
         with subprocess.Popen(["sleep", "60"], env={**env, "GPUDEBUG_RUN": "run 8"}) as rank:
+            (tmp_path / "pids").write_text(f"{os.getpid()}\n")
             node.tell({"t0": {"n1": time.monotonic()}})
             wait_for(lambda file=path: file.read_text().count("\n") > 15, 60)
             rank.kill()

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import stat
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support import nvml
 from tests.support.campaigns import Campaign, make_campaign
 from tests.support.places import SUPPORT
+
+from gpudebug.edges import launcher
+from gpudebug.engine.run.measure import measure
 
 HF = "hf_" + "aB3" * 12
 PLANTED = {
@@ -115,3 +120,11 @@ def test_who_computes_on_the_gpu_already_is_said_and_recorded(tmp_path: Path) ->
     assert evidence["conditions"]["foreign_procs"] == 1
     assert evidence["conditions"]["sm_clock_mhz"] == 1410
     assert (folder / "job" / "config.yaml").read_text() == "trained\n"
+
+
+def test_an_interrupt_that_was_held_has_its_effect_before_the_next_run() -> None:
+    nothing: Any = None
+    with launcher.holding_interrupts():
+        os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        measure(nothing, nothing)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shlex
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from signal import SIGINT
 from typing import Any
 
 import pytest
 from tests.support import nvml
-from tests.support.campaigns import Campaign, make_campaign
+from tests.support.campaigns import Campaign, make_campaign, wait_for
 from tests.support.node_steps import FIRST, OTHER, TwoNodes
 
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
@@ -20,6 +25,9 @@ from gpudebug.core.records import DeviceInfo, Outcome
 from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
 from gpudebug.core.samples.table import SampleTable, read_samples
 from gpudebug.core.trainlog import LogReader
+from gpudebug.edges import launcher
+from gpudebug.edges.clusters import steps
+from gpudebug.edges.clusters.steps import RunningStep
 from gpudebug.edges.launcher import Launched, Tick
 from gpudebug.engine.run import counts, nodes
 from gpudebug.engine.run.files import Files
@@ -64,6 +72,14 @@ def test_the_gpus_of_the_other_node_are_sampled_and_named_by_node(tmp_path: Path
     assert [p["field"] for p in campaign.json("verify", env=two.env, status=1)["problems"]] == [
         "samples.n1.csv"
     ]
+    # A node that is silent later is still one of the run's, and its device unknown.
+    through(two, "exit 1")
+    campaign.run("baseline", env=two.env).expect(0)
+    later = folder.with_name("0002-baseline-workload")
+    assert [d["uuid"] for d in read(later, "run.json")["devices"]] == [FIRST, OTHER]
+    assert read(later, "run.json")["node"]["unsampled"] == {"n1": "its sampler did not answer"}
+    assert read(later, "evidence.json")["utilisation"] is None
+    assert campaign.json("verify", env=two.env)["problems"] == []
 
 
 @pytest.fixture
@@ -96,7 +112,7 @@ def sampled(tmp_path: Path, found: FoundNodes, seconds: float = 0.5) -> NodeSamp
     with sampled_beside(found.others, files(tmp_path), ORDER) as samplers:
         samplers.seeing(lambda tick: None)(Tick(0.1, 0, None))
         time.sleep(seconds)
-        samplers.end()
+        samplers.end(seconds + 0.1)
     return samplers
 
 
@@ -142,7 +158,7 @@ def test_a_node_that_cannot_be_sampled_is_unknown_and_said(
     assert found.notes == (f"the devices of node n1 are unknown: {found.others.unsampled['n1']}",)
     # Nothing is tried again, and nothing lies in the run's folder.
     with sampled_beside(found.others, files(tmp_path), ORDER) as samplers:
-        samplers.end()
+        samplers.end(1.0)
     assert not (tmp_path / "samples.n1.csv").exists()
 
 
@@ -157,6 +173,110 @@ def test_a_sampler_that_is_lost_costs_its_figures_and_nothing_else(
     samplers = sampled(tmp_path, found, 2.5)
     assert samplers.counted == {}
     assert samplers.unsampled == {"n1": "its sampler ended early"}
+
+
+def through(two: TwoNodes, command: str) -> None:
+    """From now on a step's program is run so on n1."""
+    srun = two.folder / "bin" / "srun"
+    srun.write_text(srun.read_text().replace('exec "$@"', command))
+
+
+def test_a_sampler_without_a_last_word_has_its_rows_up_to_its_last_count(
+    tmp_path: Path, around: Callable[..., TwoNodes]
+) -> None:
+    two = around()
+    found = find_nodes(OWN, None, {})
+    through(two, '"$@" | grep --line-buffered -v notes')
+    samplers = sampled(tmp_path, found, 2.8)
+    path = tmp_path / "samples.n1.csv"
+    assert samplers.unsampled == {}
+    assert samplers.counted["samples.n1.csv"]["bytes"] == path.stat().st_size
+    assert 2.0 <= float(path.read_text().splitlines()[-1].partition(",")[0]) < 2.8
+    assert counts.compare(files(tmp_path), launched(), samplers.counted).altered == {}
+    # What was counted long before the end says nothing of the end.
+    with sampled_beside(found.others, files(tmp_path), ORDER) as early:
+        early.seeing(lambda tick: None)(Tick(2.5, 0, None))
+        time.sleep(0.5)
+        early.end(60.0)
+    assert (early.counted, early.unsampled) == ({}, {"n1": "its sampler ended early"})
+
+
+def launched() -> Launched:
+    return Launched(Outcome.COMPLETED, 0, None, None, 0.0, 1.0, 0, None)
+
+
+def test_a_file_that_is_short_of_its_count_makes_its_node_unknown_and_not_the_run(
+    tmp_path: Path, around: Callable[..., TwoNodes]
+) -> None:
+    around()
+    samplers = sampled(tmp_path, find_nodes(OWN, None, {}))
+    path = tmp_path / "samples.n1.csv"
+    path.write_text(path.read_text()[:-10])
+    found = counts.compare(files(tmp_path), launched(), samplers.counted)
+    assert (found.altered, list(found.short), found.written) == ({}, ["samples.n1.csv"], {})
+    samplers.lose(found.short)
+    assert samplers.counted == {}
+    assert samplers.unsampled["n1"].startswith("its samples are not all there: it has ")
+    assert files(tmp_path).without(found.short).beside == {}
+
+
+def test_what_this_host_lacks_makes_the_others_unknown(
+    tmp_path: Path, around: Callable[..., TwoNodes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    around()
+    found = find_nodes(OWN, None, {})
+    gone = files(tmp_path / "gone")
+    with sampled_beside(found.others, gone, ORDER) as samplers:
+        samplers.end(1.0)
+    assert list(samplers.unsampled) == ["n1"]
+    with monkeypatch.context() as patched:
+        patched.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+        without = find_nodes(OWN, None, {})
+        with sampled_beside(found.others, files(tmp_path), ORDER) as samplers:
+            samplers.end(1.0)
+    assert without.others is not None
+    assert [without.others.unsampled, samplers.unsampled] == [{"n1": "No such file or directory"}] * 2
+    broken = sampled_until(tmp_path, found, lambda step: monkeypatch.setattr(step, "messages", fail))
+    assert broken.unsampled == {"n1": "Stale file handle"}
+
+
+def fail() -> None:
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+
+def sampled_until(
+    tmp_path: Path, found: FoundNodes, then: Callable[[RunningStep], object], seconds: float = 0.2
+) -> NodeSamplers:
+    """The samplers of a run at whose end something becomes of their step."""
+    with sampled_beside(found.others, files(tmp_path), ORDER) as samplers:
+        samplers.seeing(lambda tick: None)(Tick(0.1, 0, None))
+        assert samplers._running is not None
+        then(samplers._running)
+        samplers.end(seconds)
+        # Once more at the end of the block.
+        samplers._running = None
+    return samplers
+
+
+def test_an_interrupt_at_the_end_takes_nothing_from_the_run(
+    tmp_path: Path, around: Callable[..., TwoNodes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = around()
+    found = find_nodes(OWN, None, {})
+    through(two, f'"$@"; touch {tmp_path}/over; exec sleep 600')
+    monkeypatch.setattr(steps, "HURRIED_S", 0.1)
+
+    def press(_step: object) -> None:
+        threading.Thread(
+            target=lambda: (wait_for((tmp_path / "over").exists, 30), os.kill(me, SIGINT))
+        ).start()
+
+    me = os.getpid()
+    samplers = sampled_until(tmp_path, found, press)
+    assert (list(samplers.counted), samplers.unsampled) == (["samples.n1.csv"], {})
+    with pytest.raises(KeyboardInterrupt):
+        launcher.raise_held()
+    launcher.raise_held()
 
 
 def test_a_device_that_was_not_sampled_is_unknown_with_the_reason() -> None:
@@ -203,6 +323,50 @@ def test_a_training_that_sees_fewer_gpus_is_sampled_on_these(
     assert found.others.devices == {"n1": {"kind": "nvml", "uuids": [OTHER]}}
 
 
+def test_a_node_that_is_silent_once_is_asked_again(
+    tmp_path: Path, around: Callable[..., TwoNodes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    around(before=f"if mkdir {tmp_path / 'once'}; then exit 1; fi")
+    found = find_nodes(OWN, None, {})
+    assert [(d.node, d.uuid) for d in found.devices] == [("n0", FIRST), ("n1", OTHER)]
+    assert (found.notes, found.others and found.others.unsampled) == ((), {})
+
+
+def ran_across(first: str, *others: str) -> dict[str, Any]:
+    """The run.json of a run whose other node had a GPU."""
+    theirs = DeviceInfo(index=0, uuid=OTHER, name="GPU", kind="nvml", node="n1", processes=(7,))
+    record = {"name": "0001-baseline", "node": {"name": first, "nodes": [first, *others]}}
+    return {**record, "devices": [theirs.model_dump(mode="json")]}
+
+
+def test_a_silent_node_has_the_devices_that_it_had_in_a_run_across_the_same_nodes(
+    tmp_path: Path, around: Callable[..., TwoNodes]
+) -> None:
+    two = around(before=f"if [ -e {tmp_path}/dead ]; then exit 1; fi")
+    (tmp_path / "dead").touch()
+    found = find_nodes(OWN, None, {}, [ran_across("n0", "n1"), {"name": "0002-imported"}])
+    assert [(d.node, d.uuid, d.processes) for d in found.devices[1:]] == [("n1", OTHER, ())]
+    assert found.others is not None
+    assert (found.others.devices, found.others.unsampled) == (
+        {"n1": {"kind": "nvml", "uuids": [OTHER]}},
+        {},
+    )
+    assert found.notes[0].endswith(": taken to be those of run 0001-baseline")
+    # It is asked at each run all the same.
+    assert sampled(tmp_path, found).unsampled == {"n1": "its sampler did not answer"}
+    (tmp_path / "dead").unlink()
+    assert sampled(tmp_path, found).unsampled == {}
+    (tmp_path / "dead").touch()
+    for other in (ran_across("n0", "n2"), ran_across("n1", "n0")):
+        assert [d.node for d in find_nodes(OWN, None, {}, [other]).devices] == ["n0"]
+    srun = two.folder / "bin" / "srun"
+    srun.write_text(srun.read_text().replace("22.05.8", "20.11.9"))
+    older = find_nodes(OWN, None, {}, [ran_across("n0", "n1")])
+    assert [d.node for d in older.devices] == ["n0", "n1"]
+    assert older.others is not None
+    assert "Slurm 20.11" in older.others.unsampled["n1"]
+
+
 def test_outside_of_a_campaign_it_is_said_that_one_node_is_sampled(
     around: Callable[..., TwoNodes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,12 +382,11 @@ def test_a_file_of_another_node_that_the_job_wrote_to_is_not_believed(
     around()
     samplers = sampled(tmp_path, find_nodes(OWN, None, {}))
     path = tmp_path / "samples.n1.csv"
-    launched = Launched(Outcome.COMPLETED, 0, None, None, 0.0, 1.0, 0, None)
-    assert counts.compare(files(tmp_path), launched, samplers.counted).altered == {}
+    assert counts.compare(files(tmp_path), launched(), samplers.counted).altered == {}
     path.write_text(path.read_text().replace(",2048,", ",9999,"))
-    found = counts.compare(files(tmp_path), launched, samplers.counted)
+    found = counts.compare(files(tmp_path), launched(), samplers.counted)
     assert list(found.altered) == ["samples.n1.csv"]
-    assert counts.ending(launched, found.altered).outcome is Outcome.SAMPLER_LOST
+    assert counts.ending(launched(), found.altered).outcome is Outcome.SAMPLER_LOST
     assert files(tmp_path).without(found.altered).beside == {}
 
 

@@ -14,6 +14,9 @@ _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _STEP = re.compile(r"(?<![\w./-])(?:[\w./-]*/)?srun(?=\s)")
 _OF_A_TASK = re.compile(r"\$\{?(SLURM_(?:NODEID|PROCID|LOCALID))\b")
 _QUOTED = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+_NO_VARIABLE = re.compile(r"\\.|[;&|\n]", re.DOTALL)
+# `2>&1`, `&>` and `>|` redirect.
+_ENDS = re.compile(r"[;\n]|(?<![<>])&(?!>)|(?<!>)\|")
 _PER_TASK = re.compile(r"(?<!\S)--gpus-per-task(?:[=\s]|$)")
 
 
@@ -53,8 +56,9 @@ def _too_early(argv: Sequence[str]) -> Iterator[str]:
     """A shell replaces what a task is called by before `srun` has started one: it is its own, the first's."""
     if len(argv) != 3 or PurePath(argv[0]).name not in _SHELLS or argv[1] != "-c":
         return
-    steps = _STEP.split(_QUOTED.sub(_replaced, argv[2]), maxsplit=1)
-    named = _OF_A_TASK.search(steps[1]) if len(steps) > 1 else None
+    _, *steps = _STEP.split(_QUOTED.sub(_replaced, argv[2]))
+    # What comes behind the end of the step's own command is the shell's.
+    named = next(filter(None, (_OF_A_TASK.search(_ENDS.split(step, maxsplit=1)[0]) for step in steps)), None)
     if named is not None:
         yield (
             f"the shell replaces ${named[1]} before srun starts a task, and each gets the first one's: "
@@ -64,7 +68,7 @@ def _too_early(argv: Sequence[str]) -> Iterator[str]:
 
 def _replaced(quoted: re.Match[str]) -> str:
     """What of a quoted text a shell replaces variables in."""
-    return re.sub(r"\\.", " ", quoted[0], flags=re.DOTALL) if quoted[0].startswith('"') else " "
+    return _NO_VARIABLE.sub(" ", quoted[0]) if quoted[0].startswith('"') else " "
 
 
 def _scratch(job: InsideJob, environ: Mapping[str, str], folder: PurePath) -> Iterator[str]:

@@ -88,9 +88,10 @@ def _of_device(rows: Sequence[Sample]) -> Conditions:
 
 
 def _worst(values: Sequence[_Number | None]) -> _Number | None:
-    """The largest, None if one of them is not known."""
+    """The largest; None if it is 0 as far as is known and one of them is not."""
     known = [v for v in values if v is not None]
-    return max(known) if known and len(known) == len(values) else None
+    most = max(known, default=None)
+    return most if most or len(known) == len(values) else None
 
 
 def _worst_shares(found: Sequence[dict[str, float]]) -> dict[str, float] | None:

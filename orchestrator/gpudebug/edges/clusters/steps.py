@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import tempfile
 import time
@@ -11,11 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from gpudebug.core.cluster.jobs import NodeStep
+from gpudebug.core.cluster.pieces import messages_in
 from gpudebug.core.errors import ClusterError
 
 _POLL_S = 0.02
 _MOST_BYTES = 16 * 2**20
 _TERMINATES_S = 3.0
+HURRIED_S = 5.0
+"""A scheduler kills what is left 30 s after it told a job to end."""
 
 
 @contextlib.contextmanager
@@ -43,11 +47,12 @@ def running(step: NodeStep, program: Sequence[str]) -> Iterator[RunningStep]:
             yield started
         finally:
             if process.poll() is None:
-                started.end(0.0)
+                with contextlib.suppress(OSError):
+                    started.end(0.0)
 
 
 class RunningStep:
-    """What it prints is a line of JSON each, with its `node`."""
+    """What it prints is made of lines of `core.cluster.pieces`."""
 
     def __init__(self, process: subprocess.Popen[bytes], out: BinaryIO, error: BinaryIO) -> None:
         self._process = process
@@ -63,15 +68,7 @@ class RunningStep:
 
     def messages(self) -> list[dict[str, Any]]:
         """All that was printed so far and names its node."""
-        self._out.seek(0)
-        found = []
-        for line in self._out.read(_MOST_BYTES).split(b"\n"):
-            with contextlib.suppress(ValueError, RecursionError):
-                # A label of the scheduler's may come first.
-                message = json.loads(line[line.index(b"{") :])
-                if isinstance(message.get("node"), str):
-                    found.append(message)
-        return found
+        return messages_in(_printed(self._out).split(b"\n"))
 
     def wait(self, enough: Callable[[list[dict[str, Any]]], bool], within_s: float) -> list[dict[str, Any]]:
         """What was printed once that is enough, or the program is over, or the time is."""
@@ -87,22 +84,32 @@ class RunningStep:
     @property
     def why(self) -> str | None:
         """The last line of what the scheduler's command complained in; None if it did not."""
-        self._error.seek(0)
-        lines = self._error.read(_MOST_BYTES).decode("utf-8", "replace").splitlines()
+        lines = _printed(self._error).decode("utf-8", "replace").splitlines()
         return next((line.strip() for line in reversed(lines) if line.strip()), None)
 
-    def end(self, within_s: float) -> list[dict[str, Any]]:
-        """Close its input, and end what is left after that time; all that was printed."""
+    def end(self, within_s: float, hurried: Callable[[], bool] = lambda: False) -> list[dict[str, Any]]:
+        """Close its input, and end what is left after that time; all that was printed.
+
+        Once it is `hurried` it has `HURRIED_S` more at most.
+        """
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        for insist, patience_s in ((None, within_s), (self._process.terminate, _TERMINATES_S)):
-            if insist is not None:
-                insist()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(patience_s)
-                break
-        else:
-            self._process.kill()
-            self._process.wait()
+        deadline, hurry = time.monotonic() + within_s, False
+        while self._process.poll() is None and time.monotonic() < deadline:
+            if not hurry and hurried():
+                hurry, deadline = True, min(deadline, time.monotonic() + HURRIED_S)
+            time.sleep(_POLL_S)
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_TERMINATES_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
         return self.messages()
+
+
+def _printed(file: BinaryIO) -> bytes:
+    """What is in the file, whose position is the one that the program writes at."""
+    return os.pread(file.fileno(), _MOST_BYTES, 0)

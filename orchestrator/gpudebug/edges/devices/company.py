@@ -41,7 +41,7 @@ class Company:
         self._started = True
 
     def count(self) -> int | None:
-        """How many are foreign; None if nobody can tell who is not. Raises `NVMLError`.
+        """How many are foreign for certain; None if nobody can tell whether any is. Raises `NVMLError`.
 
         In a container the driver may list PIDs of the host, which name no process here: those that were there
         before the launch are foreign; of later ones as many are as the run has no process for that holds a
@@ -56,7 +56,8 @@ class Company:
             others -= self._own(self._tree.scan())
         nameless = {pid for pid in others - self._earlier if read_process(pid) is None}
         if others and self._tree.unknown:
-            return None
+            # Whoever was there before the launch is none of the run's.
+            return len(others & self._earlier) or None
         strangers = len(others) - len(nameless)
         if nameless and _contained():
             strangers += max(0, len(nameless) - sum(map(_holds_gpu, self._tree.members)))

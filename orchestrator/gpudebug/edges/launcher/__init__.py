@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         inject,
     )
     from gpudebug.edges.launcher.interpreter import Asked, ask, ask_anew, inside
-    from gpudebug.edges.launcher.interrupts import naming_interrupts
+    from gpudebug.edges.launcher.interrupts import holding_interrupts, naming_interrupts, raise_held
     from gpudebug.edges.launcher.ports import free_port, taken
     from gpudebug.edges.launcher.recovery import marked, sweep
     from gpudebug.edges.launcher.selftest import try_profiling
@@ -51,12 +51,14 @@ __all__ = [
     "end_agent",
     "find_command",
     "free_port",
+    "holding_interrupts",
     "inject",
     "inside",
     "launch",
     "limit_mb",
     "marked",
     "naming_interrupts",
+    "raise_held",
     "run_agent",
     "sweep",
     "taken",
@@ -71,7 +73,9 @@ _HOMES = {
     **dict.fromkeys(("marked", "sweep"), "recovery"),
     "try_profiling": "selftest",
     "limit_mb": "warden.memory",
+    "holding_interrupts": "interrupts",
     "naming_interrupts": "interrupts",
+    "raise_held": "interrupts",
     **dict.fromkeys(
         ("LAYER", "NODE", "PROBE", "RECORD", "RECORDS_DIR", "SECTIONS", "TORCH_PROFILE", "inject"),
         "injection",

@@ -33,10 +33,12 @@ def origin() -> str:
 
 
 class Interrupts:
-    """`count` presses so far; `fd` becomes readable at each one. None if they cannot be counted."""
+    """`count` presses so far, `last` the newest one's signal; `fd` becomes readable at each one. None if they
+    cannot be counted."""
 
     def __init__(self, fd: int | None = None) -> None:
         self.count = 0
+        self.last: int | None = None
         self.fd = fd
 
     def reached_all(self) -> bool:
@@ -47,6 +49,29 @@ class Interrupts:
         while not self.count and time.monotonic() < deadline:
             time.sleep(_LATE_S / 20)
         return self.count > 0
+
+
+_held: list[int] = []
+
+
+@contextlib.contextmanager
+def holding_interrupts() -> Iterator[Interrupts]:
+    """Until the end of the block, and then until `raise_held`, interrupts do nothing: what has come of a run
+    is being put together."""
+    with counting_interrupts() as interrupts:
+        try:
+            yield interrupts
+        finally:
+            if interrupts.last is not None:
+                _held.append(interrupts.last)
+
+
+def raise_held() -> None:
+    """Now do what an interrupt that was held would have done; before another run begins."""
+    if _held:
+        number = _held[-1]
+        _held.clear()
+        signal.raise_signal(number)
 
 
 @contextlib.contextmanager
@@ -64,8 +89,9 @@ def counting_interrupts() -> Iterator[Interrupts]:
     os.set_blocking(write, False)
     interrupts = Interrupts(read)
 
-    def count(_number: int, _frame: FrameType | None) -> None:
+    def count(number: int, _frame: FrameType | None) -> None:
         interrupts.count += 1
+        interrupts.last = number
         with contextlib.suppress(BlockingIOError):  # thousands of presses unread: one byte is enough
             os.write(write, b"!")
 

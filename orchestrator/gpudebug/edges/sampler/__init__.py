@@ -137,6 +137,22 @@ def first_order() -> tuple[OrderLines, str | None]:
     return lines, lines.next()
 
 
+def _say(value: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+def _say_if_heard(value: dict[str, Any]) -> None:
+    """Tell the warden if it listens: one that is stopped must not stop the sampling too."""
+    if heard():
+        _say(value)
+
+
+def heard() -> bool:
+    """Whether what is said now would not wait for its reader."""
+    return bool(select.select([], [sys.stdout], [], 0)[1])
+
+
 class Sampling:
     """The loop of one run."""
 
@@ -147,11 +163,12 @@ class Sampling:
         tree: Processes,
         file: CsvFile,
         notes: Notes,
-        say: Callable[[dict[str, Any]], None] | None = None,
+        say: Callable[[dict[str, Any]], None] = _say,
+        count: Callable[[dict[str, Any]], None] = _say_if_heard,
     ) -> None:
-        """With `say` its last word is said by that, and nothing after each row."""
-        self._say = say or _say
-        self._count = _say_if_heard if say is None else None
+        """Its last word is said by `say`, and what was counted after each row is given to `count`."""
+        self._say = say
+        self._count = count
         self._order = order
         self._device = device
         self._tree = tree
@@ -202,8 +219,7 @@ class Sampling:
         ]
         self._notes.ticks += 1
         self._notes.unwritten += not self._file.append("".join(rows))
-        if self._count is not None:
-            self._count({"counted": self._file.counted()})
+        self._count({"counted": self._file.counted()})
 
     def _is_new(self, reading: DeviceReading) -> bool:
         """Not a recorded row that is in the file already, from before this sampler was started again."""
@@ -341,17 +357,6 @@ def as_json(error: DeviceError | OSError | Changed) -> dict[str, object]:
         "line": None,
         "next": "free space on the disk or make the folder writable",
     }
-
-
-def _say(value: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(value) + "\n")
-    sys.stdout.flush()
-
-
-def _say_if_heard(value: dict[str, Any]) -> None:
-    """Tell the warden if it listens: one that is stopped must not stop the sampling too."""
-    if select.select([], [sys.stdout], [], 0)[1]:
-        _say(value)
 
 
 def _close_to_others() -> None:

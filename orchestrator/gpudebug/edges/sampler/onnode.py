@@ -1,12 +1,14 @@
 """The sampler of another node of a job: the program that a step runs there once, beside the training's own.
 
-What it is told and says, a JSON line each; all nodes of the step are told the same, and each answer names its
-`node`. An order with a `setting` asks which devices that means there: `{"ready": true, "device": {...},
-"devices": [...]}`. One with `nodes` has its file and its device sampled:
+What it is told and says is a JSON line each, or several of a long one (`core.cluster.pieces`); all nodes of
+the step are told the same, and each answer names its `node`. An order with a `setting` asks which devices
+that means there: `{"ready": true, "device": {...}, "devices": [...]}`. One with `nodes` has its file and its
+device sampled:
 
 1. `{"ready": true, "clock": [S, S, S]}`: its monotonic clock, by a touch of its file (`clock`);
 2. from the caller `{"t0": {"n1": S}}`, the launch on each node's own clock; a node that is not in it ends;
-3. once standard input is closed one last row, and `{"notes": {...}, "counted": {...}}`.
+3. every `COUNT_S` seconds `{"counted": {...}, "elapsed": S}`, all of its file so far, S since the launch;
+4. once standard input is closed one last row, and `{"notes": {...}, "counted": {...}}`.
 
 What goes wrong is said as `{"error": {...}}`; its status is always 0, since a scheduler may end the other
 nodes' for it. It ends with its standard input, and so with the caller.
@@ -23,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.cluster.pieces import lines_of
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.text.isolation import isolated_argv
 from gpudebug.edges.sampler import (
@@ -35,11 +38,15 @@ from gpudebug.edges.sampler import (
     as_json,
     deadline,
     first_order,
+    heard,
     package_folders,
 )
 from gpudebug.edges.sampler.csvfile import Changed, CsvFile
 
 TRIES = 5
+COUNT_S = 2.0
+COUNT_SHARE = 0.01
+"""Of a long run that share of it lies between two counts, so that there are some hundred of them at most."""
 Say = Callable[[dict[str, Any]], None]
 
 
@@ -112,9 +119,26 @@ def _sample(
     tree.start(None)
     with deadline(asked.hang):
         device.start(None)
-    Sampling(asked, device, tree, file, notes, say).run(float(launched[node]), lines)
+    t0 = float(launched[node])
+    Sampling(asked, device, tree, file, notes, say, SeldomCounts(say, t0)).run(t0, lines)
+
+
+class SeldomCounts:
+    """Says now and then what was counted: all that is believed of a file whose sampler says no last word."""
+
+    def __init__(self, say: Say, t0: float) -> None:
+        self._say = say
+        self._t0 = t0
+        self._due = COUNT_S
+
+    def __call__(self, message: dict[str, Any]) -> None:
+        elapsed = time.monotonic() - self._t0
+        if elapsed >= self._due and heard():
+            self._say({**message, "elapsed": round(elapsed, 3)})
+            self._due = elapsed + max(COUNT_S, COUNT_SHARE * elapsed)
 
 
 def _say_as(node: str, message: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps({"node": node, **message}) + "\n")
+    for line in lines_of(node, message):
+        sys.stdout.write(line + "\n")
     sys.stdout.flush()

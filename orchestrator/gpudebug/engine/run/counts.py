@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,12 @@ _KEPT = frozenset({Outcome.INTERRUPTED, Outcome.DEVICE_LOST})
 @dataclass(frozen=True)
 class FileCounts:
     """What was counted of each file that is kept as it is, and how those that are something else by now were
-    `altered`."""
+    `altered`. Files of other nodes that are `short` of what was counted there are no one's doing: a file
+    system of several hosts may lack the end of what another one wrote."""
 
     written: Mapping[str, Counted]
     altered: Mapping[str, str]
+    short: Mapping[str, str] = field(default_factory=dict)
 
 
 def ends(launched: launcher.Launched) -> dict[str, Any]:
@@ -70,12 +72,22 @@ def compare(
         for name, counted in written.items()
         if name in places and (how := change_of(places[name], counted, whole=name not in GROWING))
     }
+    others = {path.name for path in files.beside.values()}
+    short = {
+        name: altered.pop(name) for name in others & altered.keys() if _is_short(places[name], written[name])
+    }
+    written = {name: counted for name, counted in written.items() if name not in short}
     size = jobfiles.size_of(files.log)
     if LOG in altered and size is not None and size < written[LOG].bytes:
         altered[LOG] += _EMPTIED
     # Its last word on the run is yet to be written.
     written.pop(RUN, None)
-    return FileCounts(written, altered)
+    return FileCounts(written, altered, short)
+
+
+def _is_short(path: Path, counted: Counted) -> bool:
+    size = jobfiles.size_of(path)
+    return size is not None and size < counted.bytes
 
 
 def count_of(data: bytes) -> Counted:

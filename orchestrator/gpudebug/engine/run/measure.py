@@ -47,6 +47,7 @@ def resolve_device(
 
 def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
     """Run `job` once. The folder holds all evidence but the manifest when this returns."""
+    launcher.raise_held()
     redactor = serving.redactor_of(job)
     marks = git.marks(job.code) if job.code is not None else None
     around, beside = surroundings_of(bench, job), _sharing(bench)
@@ -187,10 +188,11 @@ def run_files(
     before = learning.standing(files.folder, argv, job.cwd) if files.folder is not None and ours else {}
     with nodes.sampled_beside(bench.others, files, node_order(bench, marker)) as beside:
         launched = launcher.launch(spec, beside.seeing(watch.observe), job.poll)
-        beside.end()
+        beside.end(launched.duration_s, hurried=launched.outcome is Outcome.INTERRUPTED)
     launched = in_allocation(launched, node_here())
     found = counts.compare(files, launched, beside.counted)
     launched = counts.ending(launched, found.altered)
+    beside.lose(found.short)
     notes = (launched.sampler or {}).get("notes") or {}
     if files.reports is not None and not files.lost:
         counts.tidy(files, found.altered, found.written)
@@ -200,7 +202,7 @@ def run_files(
         if files.folder is not None and ours:
             collect(files.folder, argv, job.cwd, redactor)
             learning.collect(files.folder, argv, job.cwd, redactor, before, notes.get("written") or ())
-    read_from = files.without(found.altered)
+    read_from = files.without({*found.altered, *found.short})
     if files.lost:
         read_from = replace(read_from, reports=None)
     planned = ending.end if ending and launched.outcome is Outcome.ENDED_BY_PLAN else None

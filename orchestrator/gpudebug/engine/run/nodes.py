@@ -5,22 +5,25 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from gpudebug.core.cluster.jobs import InsideJob, NodeStep
-from gpudebug.core.errors import ClusterError
+from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe.nodes import MOST_NODES, ClockTouch, clock_offset
-from gpudebug.core.records import DeviceInfo, RunNode
-from gpudebug.edges import clusters, store
+from gpudebug.core.records import Counted, DeviceInfo, RunNode
+from gpudebug.core.samples.conditions import LATEST_ROW_S, LATEST_ROW_SHARE
+from gpudebug.edges import clusters, launcher, store
 from gpudebug.edges.clusters.steps import RunningStep, running
 from gpudebug.edges.devices.visible import ORDER, VARIABLE
 from gpudebug.edges.launcher import Tick
 from gpudebug.edges.sampler import onnode
+from gpudebug.edges.store import jobfiles
 from gpudebug.engine.run.files import Files
 
 if TYPE_CHECKING:
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 READY_S = 20.0
 """As long as the first node's sampler may take to be ready."""
 ENDS_S = 5.0
+LAST_WORD_S = 30.0
+"""The last rows are waited for until they are on the file system of all nodes."""
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _SILENT = "its sampler did not answer"
 _CUT_OFF = "its sampler ended early"
@@ -55,12 +60,17 @@ class FoundNodes:
 
 
 def find_nodes(
-    devices: Sequence[DeviceInfo], runner: RunnerSettings | None, env: Mapping[str, str]
+    devices: Sequence[DeviceInfo],
+    runner: RunnerSettings | None,
+    env: Mapping[str, str],
+    records: Iterable[Mapping[str, Any]] = (),
 ) -> FoundNodes:
     """Ask the other nodes of the allocation around us for their GPUs; of one node nothing changes.
 
     `env` is the training's: what it says of visible GPUs holds for its steps, unless the cluster sets that.
-    The CPU stand-in is the first node's, and a recording is what it is. Takes a second or two.
+    The CPU stand-in is the first node's, and a recording is what it is. Takes a second or two. A node that
+    is silent has the devices that it had in the last of the `records` of runs across the same nodes, so that
+    an answer that comes late makes no other devices; one without is asked twice.
     """
     job, kinds = clusters.inside(), {d.kind for d in devices}
     if job is None or len(job.nodes) < 2:
@@ -71,15 +81,50 @@ def find_nodes(
     own = tuple(d.model_copy(update={"node": job.node}) for d in devices)
     asked, unsampled = _asked(job)
     visible = {name: env[name] for name in (VARIABLE, ORDER) if name in env}
+    earlier, step = _earlier(job, records), None
     try:
-        found, step = _found(asked, own, lambda nodes: _step(runner, nodes, visible), unsampled)
-    except ClusterError as e:
-        found, step = {}, None
-        unsampled |= dict.fromkeys(asked, e.message)
-    more = tuple(device for node in found.values() for device in node)
-    specs = {node: {"kind": "nvml", "uuids": [d.uuid for d in new]} for node, new in found.items()}
-    notes = tuple(f"the devices of node {node} are unknown: {why}" for node, why in unsampled.items())
+        found = _found(asked, own, lambda nodes: _step(runner, nodes, visible), unsampled, earlier)
+        kept = {node: earlier[node] for node in unsampled if node in earlier}
+        nodes = tuple(node for node in asked if node in found or node in kept)
+        step = _step(runner, nodes, visible) if nodes else None
+    except (GpudebugError, OSError) as e:
+        found, kept = {}, {node: earlier[node] for node in asked if node in earlier}
+        unsampled |= dict.fromkeys(asked, _reason(e))
+    notes = tuple(
+        f"the devices of node {node} are unknown: {why}"
+        if node not in kept
+        else f"node {node} does not say its devices ({why}): taken to be those of run {kept[node][0]}"
+        for node, why in unsampled.items()
+    )
+    if step is not None:
+        # Their samplers are asked all the same, and say by themselves what is wrong.
+        unsampled = {node: why for node, why in unsampled.items() if node not in kept}
+    all_of = {**found, **{node: again for node, (_, again) in kept.items()}}
+    more = tuple(device for node in asked for device in all_of.get(node, ()))
+    specs = {
+        node: {"kind": "nvml", "uuids": [d.uuid for d in all_of[node]]} for node in asked if node in all_of
+    }
     return FoundNodes((*own, *more), OtherNodes(specs, step, unsampled), notes)
+
+
+def _reason(error: GpudebugError | OSError) -> str:
+    return error.message if isinstance(error, GpudebugError) else str(error.strerror or error)
+
+
+def _earlier(job: InsideJob, records: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, list[DeviceInfo]]]:
+    """The devices of each other node in the newest run that knew them, of those across the same nodes, with
+    that run's name. `records` are as run.json has them, oldest first."""
+    found: dict[str, tuple[str, list[DeviceInfo]]] = {}
+    for record in records:
+        node = record.get("node") or {}
+        if node.get("name") != job.node or {*node.get("nodes", ())} != {*job.nodes}:
+            continue
+        devices: dict[str, list[DeviceInfo]] = {}
+        for device in map(DeviceInfo.model_validate, record.get("devices", ())):
+            if device.kind == "nvml" and device.node not in (None, job.node):
+                devices.setdefault(str(device.node), []).append(device.model_copy(update={"processes": ()}))
+        found |= {name: (str(record.get("name")), those) for name, those in devices.items()}
+    return found
 
 
 def _found(
@@ -87,12 +132,20 @@ def _found(
     own: Sequence[DeviceInfo],
     step_on: Callable[[tuple[str, ...]], NodeStep],
     unsampled: dict[str, str],
-) -> tuple[dict[str, list[DeviceInfo]], NodeStep | None]:
-    """The devices of each node that answers, and the step that samples them; `unsampled` gets why others do
-    not."""
+    known_before: Collection[str],
+) -> dict[str, list[DeviceInfo]]:
+    """The devices of each node that answers; `unsampled` gets why others do not. Those that are not
+    `known_before` are asked twice."""
     found: dict[str, list[DeviceInfo]] = {}
-    answers, why = _answers(step_on(asked), asked) if asked else ({}, _SILENT)
-    unsampled |= {node: why for node in asked if node not in answers}
+    answers: dict[str, dict[str, Any]] = {}
+    for to_ask in (asked, tuple(node for node in asked if node not in known_before)):
+        # A second time, since a controller may be busy or a node slow once.
+        if silent := tuple(node for node in to_ask if node not in answers):
+            more, why = _answers(step_on(silent), silent)
+            answers |= more
+            unsampled |= {node: why for node in silent if node not in more}
+    for node in answers:
+        unsampled.pop(node, None)
     known = {d.uuid for d in own}
     for node, answer in answers.items():
         try:
@@ -104,7 +157,7 @@ def _found(
         known |= {d.uuid for d in new}
         if new:
             found[node] = new
-    return found, step_on(tuple(found)) if found else None
+    return found
 
 
 def _step(runner: RunnerSettings | None, nodes: tuple[str, ...], visible: Mapping[str, str]) -> NodeStep:
@@ -197,21 +250,60 @@ class NodeSamplers:
 
         return both
 
-    def end(self) -> None:
-        """The run is over: they write their last rows and go."""
+    def end(self, lasted: float, *, hurried: bool = False) -> None:
+        """The run is over after `lasted` seconds: they write their last rows and go.
+
+        An interrupt meanwhile takes nothing from the run, and has effect before the next one.
+        """
         if self._running is None:
             return
-        for message in self._running.end(ENDS_S):
-            if message["node"] in self._files and isinstance(message.get("counted"), dict):
-                self.counted[self._files[message["node"]].name] = message["counted"]
-                lost = (message.get("notes") or {}).get("lost")
-                if lost is not None:
-                    self.unsampled[message["node"]] = str(lost)
-            elif message["node"] in self.clocks and "error" in message:
-                self.unsampled[message["node"]] = _problem(message)
+        with launcher.holding_interrupts() as pressed:
+            why = _CUT_OFF if self._begun else "the run ended before it began"
+            try:
+                messages = self._running.end(LAST_WORD_S, lambda: hurried or pressed.count > 0)
+                self._take(messages)
+                for node, path in self._files.items():
+                    if path.name not in self.counted and node in self.clocks and node not in self.unsampled:
+                        self._take_counts([m for m in messages if m["node"] == node], path, lasted)
+            except (GpudebugError, OSError) as e:
+                why = _reason(e)
+            for node, path in self._files.items():
+                if path.name not in self.counted:
+                    self.unsampled.setdefault(node, why)
+
+    def _take(self, messages: Messages) -> None:
+        """Each one's last word."""
+        for message in messages:
+            node, notes = message["node"], message.get("notes")
+            if node in self._files and isinstance(notes, dict) and isinstance(message.get("counted"), dict):
+                self.counted[self._files[node].name] = message["counted"]
+                if notes.get("lost") is not None:
+                    self.unsampled[node] = str(notes["lost"])
+            elif node in self.clocks and "error" in message:
+                self.unsampled[node] = _problem(message)
+
+    def _take_counts(self, messages: Messages, path: Path, lasted: float) -> None:
+        """A file whose sampler said no last word, up to the last count if that is near enough to the end."""
+        size = jobfiles.size_of(path)
+        for message in reversed(messages):
+            if size is None or not isinstance(message.get("counted"), dict):
+                continue
+            if lasted - float(message["elapsed"]) > LATEST_ROW_S + LATEST_ROW_SHARE * lasted:
+                return
+            counted = Counted.model_validate(message["counted"])
+            if counted.bytes <= size:
+                if jobfiles.head_digest(path, counted.bytes) == counted.sha256:
+                    # A file of its own: that sampler may still write to the other one.
+                    store.copy_into(path, store.read_head(path, counted.bytes))
+                self.counted[path.name] = message["counted"]
+                return
+
+    def lose(self, short: Mapping[str, str]) -> None:
+        """Of the files with these names not all is there that was counted, with the reason."""
         for node, path in self._files.items():
-            if path.name not in self.counted:
-                self.unsampled.setdefault(node, _CUT_OFF if self._begun else "the run ended before it began")
+            if path.name in short:
+                del self.counted[path.name]
+                self.unsampled[node] = f"its samples are not all there: {short[path.name]}"
 
 
 @contextmanager
@@ -225,8 +317,8 @@ def sampled_beside(
             try:
                 step = stack.enter_context(running(others.step, onnode.node_command()))
                 samplers.start(step, others, {**order, "variable": others.step.variable})
-            except ClusterError as e:
-                samplers.unsampled = dict.fromkeys(files.nodes, e.message)
+            except (GpudebugError, OSError) as e:
+                samplers.unsampled = dict.fromkeys(files.nodes, _reason(e))
         yield samplers
 
 

@@ -219,7 +219,7 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
     settings.settle(cycle.loaded, spec, pins=cycle.pins)
     _refuse_silent(infos)
     hold_fds = (cycle.claim.fd, *cycle.lock(spec, infos))
-    spanned = find_nodes(infos, config.runner, env)
+    spanned = find_nodes(infos, config.runner, env, cycle.loaded.records.values())
     return Bench(
         workspace=cycle.loaded.workspace,
         campaign=config.campaign,
