@@ -56,20 +56,20 @@ def test_a_short_window_has_the_load_that_is_read_just_behind_it() -> None:
     assert observed(seen[:2], short).cpu_stolen is None
 
 
-@pytest.mark.parametrize(
-    ("other", "expected"), [({"foreign_procs": 3}, 3), ({"foreign_procs": 0}, 0), ({}, None)]
-)
+@pytest.mark.parametrize(("other", "expected"), [({"foreign_procs": 3}, 3), ({}, None)])
 def test_the_worst_of_the_devices_counts_and_none_may_be_silent(
     other: dict[str, int], expected: int | None
 ) -> None:
-    found = observed([*rows({"foreign_procs": 0}), *rows(other, device=OTHER)], None)
-    assert (found.foreign_procs, found.foreign_share) == (expected, expected and 1.0)
+    found = observed([*rows({"foreign_procs": 1}), *rows(other, device=OTHER)], None)
+    assert found.foreign_procs == expected
 
 
-def test_strangers_on_one_device_are_there_whoever_is_on_another() -> None:
-    found = observed([*rows({"foreign_procs": 1}), *rows({}, device=OTHER)], None)
+def test_strangers_on_one_node_are_there_whoever_is_on_another() -> None:
+    found = observed([*rows({"foreign_procs": 1}), *rows({}, device=OTHER)], None, nodes=True)
     assert (found.foreign_procs, found.foreign_share) == (1, 1.0)
     assert (found.foreign_on, found.foreign_uuid) == GPU
+    none = observed([*rows({"foreign_procs": 0}), *rows({}, device=OTHER)], None, nodes=True)
+    assert none.foreign_procs is None
 
 
 def test_clocks_and_throttling_are_the_worst_of_the_devices() -> None:

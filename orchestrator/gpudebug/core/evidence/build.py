@@ -199,7 +199,11 @@ def build(
         peak_device_mb=max((r.mem_used_mb for r in samples.rows if r.mem_used_mb is not None), default=None),
         missing=dict(run.missing),
         conditions=conditions.observed(
-            samples.rows, window, cores, crashed=run.trimmed and run.outcome is Outcome.CRASHED
+            samples.rows,
+            window,
+            cores,
+            crashed=run.trimmed and run.outcome is Outcome.CRASHED,
+            nodes=bool(read.beside),
         ),
         printed=dict(read.settings.known),
         restated=dict(read.settings.restated),

@@ -25,13 +25,19 @@ def reasons_in(throttle: str) -> frozenset[str]:
 
 
 def observed(
-    rows: Sequence[Sample], window: Window | None, cores: float | None = None, *, crashed: bool = False
+    rows: Sequence[Sample],
+    window: Window | None,
+    cores: float | None = None,
+    *,
+    crashed: bool = False,
+    nodes: bool = False,
 ) -> Conditions:
     """The conditions inside the window; of the whole run if there is none. `cores` are those that the run
     may use. Of a run that `crashed` the last moments count for its devices: who was there then may be why.
 
     A process that was there before the window and not in it has disturbed nothing that counts. What is read
-    once a second may be read just behind a short window: that reading covers its end.
+    once a second may be read just behind a short window: that reading covers its end. Of several `nodes`
+    whoever is known to be on one is there, also where another cannot tell its own.
     """
     inside = [r for r in rows if window is None or window.start_s <= r.elapsed <= window.end_s]
     by_device: dict[Device, list[Sample]] = {}
@@ -42,8 +48,8 @@ def observed(
     host = {column: _known(inside, column) or _known(behind, column)[:1] for column in _OF_THE_HOST}
     shared = _most_shared(by_device, found)
     return Conditions(
-        foreign_procs=_worst([c.foreign_procs for c in found]),
-        foreign_share=_worst([c.foreign_share for c in found]),
+        foreign_procs=_worst([c.foreign_procs for c in found], nodes),
+        foreign_share=_worst([c.foreign_share for c in found], nodes),
         foreign_on=shared[0] if shared else None,
         foreign_uuid=shared[1] if shared else None,
         foreign_cpu=_mean(host["foreign_cpu"]),
@@ -87,11 +93,11 @@ def _of_device(rows: Sequence[Sample]) -> Conditions:
     )
 
 
-def _worst(values: Sequence[_Number | None]) -> _Number | None:
-    """The largest; None if it is 0 as far as is known and one of them is not."""
+def _worst(values: Sequence[_Number | None], nodes: bool) -> _Number | None:
+    """The largest; None if one of them is not known, unless another one of several `nodes` is above 0."""
     known = [v for v in values if v is not None]
     most = max(known, default=None)
-    return most if most or len(known) == len(values) else None
+    return most if len(known) == len(values) or (nodes and most) else None
 
 
 def _worst_shares(found: Sequence[dict[str, float]]) -> dict[str, float] | None:
