@@ -10,6 +10,7 @@ from tests.support.slurm import SlurmSystem
 
 @pytest.mark.slow
 def test_jobs_run_on_both_nodes_and_are_requeued(slurm: SlurmSystem, tmp_path: Path) -> None:
+    (tmp_path / "out").touch()
     script = tmp_path / "job.sh"
     echo = f'echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES" >> {tmp_path}/out'
     script.write_text(f"#!/bin/sh\n{echo}\nsleep 60\n")

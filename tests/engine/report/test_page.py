@@ -310,14 +310,18 @@ def tone(browser: Browser, name: str) -> tuple[int, int, int]:
     return r, g, b
 
 
+def drawn(browser: Browser, plot: str, *names: str) -> bool:
+    """Whether a plot shows each of these colours; on a busy machine it is there before its curves are."""
+    picture = browser.picture(plot)
+    return all(colours(picture, tone(browser, name), 90) > 100 for name in names)
+
+
 @slow
 def test_a_page_draws_its_plots_and_asks_nobody(browser: Browser, tmp_path: Path) -> None:
     browser.open(written(tmp_path, reports.data(tmp_path / "runs", [reports.hypothesis(1)])))
     of = shown(browser, "h1")
     for kind in ("timeline", "loss", "steps"):
-        picture = browser.picture(f"{of} [data-plot={kind}]")
-        for name in ("accent", "before"):
-            assert colours(picture, tone(browser, name), 90) > 100, (kind, name)
+        browser.until(lambda kind=kind: drawn(browser, f"{of} [data-plot={kind}]", "accent", "before"))
     assert browser.complaints() == []
     assert browser.fetched() == []
 
