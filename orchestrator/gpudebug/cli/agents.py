@@ -54,7 +54,8 @@ def submit(
 ) -> None:
     """Ask the cluster for the campaign's allocation.
 
-    `gpudebug next` does it by itself; this asks before there is anything to run.
+    `gpudebug next` does it by itself; this asks before there is anything to run. With runner.slurm.parallel
+    above 1, for a job array: each element tests one of the hypotheses that wait.
     """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
