@@ -185,6 +185,7 @@ def test_a_worker_that_is_killed_ends_its_job(slurm: SlurmSystem, tmp_path: Path
     login.json("next")
     os.kill(int(login.files.served().holder["pid"]), signal.SIGKILL)
     wait_for(lambda: slurm.queue() == {}, 60)
+    assert not login.files.served().held
 
 
 @pytest.fixture
