@@ -278,7 +278,9 @@ def test_a_real_slurm_submits_tells_requeues_and_cancels(slurm: SlurmSystem, tmp
     (seen,) = cluster.states((id,))
     assert (seen.state, seen.nodes) == (JobState.RUNNING, ("n0",))
     slurm.run("scontrol", "requeue", id)
-    slurm.wait_for(lambda: "1" in (folder / f"log-{id}").read_text())
+    log = folder / f"log-{id}"
+    # A job runs for Slurm before its shell has made the log.
+    slurm.wait_for(lambda: log.exists() and "1" in log.read_text())
     cluster.cancel((id,))
     slurm.wait_for(lambda: slurm.state(id) == "CANCELLED")
     later(tmp_path)
