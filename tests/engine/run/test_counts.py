@@ -12,7 +12,7 @@ import pytest
 from gpudebug.core.records import Counted
 from gpudebug.core.words import Outcome
 from gpudebug.edges.launcher import Launched
-from gpudebug.engine.run.counts import change_of, compare, ending, take_over
+from gpudebug.engine.run.counts import change_of, compare, ending, take_over, unread
 from gpudebug.engine.run.files import Files
 
 
@@ -69,6 +69,36 @@ def test_an_altered_run_is_lost_unless_a_person_or_the_device_ended_it() -> None
     stopped = ending(launched(outcome=Outcome.INTERRUPTED, reason="interrupted from the keyboard"), how)
     assert stopped.outcome is Outcome.INTERRUPTED
     assert stopped.reason == f"interrupted from the keyboard; {said}"
+
+
+HEADER = b"elapsed,gpu_util\n"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "content", "finished", "lost"),
+    [
+        (Outcome.COMPLETED, HEADER, False, True),
+        (Outcome.ENDED_BY_PLAN, HEADER, False, True),
+        (Outcome.ENDED_EARLY, None, False, True),
+        (Outcome.COMPLETED, HEADER + b"0.0,\n", False, True),
+        (Outcome.COMPLETED, HEADER + b"0.0,\n0.2,5\n", False, False),
+        (Outcome.COMPLETED, HEADER + b"0.0,\n", True, False),
+        (Outcome.CRASHED, HEADER, False, False),
+        (Outcome.INTERRUPTED, HEADER, False, False),
+    ],
+)
+def test_a_run_whose_sampler_was_gone_before_its_first_reading_is_lost(
+    tmp_path: Path, outcome: Outcome, content: bytes | None, finished: bool, lost: bool
+) -> None:
+    samples = tmp_path / "samples.csv"
+    if content is not None:
+        samples.write_bytes(content)
+    why = "the sampler ended with signal 9"
+    run = launched(outcome=outcome, sampler={"finished": finished, "why": why})
+    ended = unread(run, samples)
+    assert (ended.outcome is Outcome.SAMPLER_LOST) is lost
+    assert ended.reason == (f"{why} before it had read the device" if lost else None)
+    assert unread(launched(outcome=outcome), samples).outcome is outcome, "nothing was sampled"
 
 
 def line(node: str, pid: int) -> bytes:

@@ -14,7 +14,7 @@ from gpudebug.core.records import Counted
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.edges.store import jobfiles
-from gpudebug.engine.run.evidence import LONGEST_RECORD
+from gpudebug.engine.run.evidence import LONGEST_RECORD, read_run_samples
 from gpudebug.engine.run.files import SERVER_LOG, Files
 
 SAMPLES = "samples.csv"
@@ -30,6 +30,8 @@ _LONGEST_TRACE = 4 << 30
 _EMPTIED = " (does the program empty its output, as `> /dev/stderr` does? write `>&2` or `>>`)"
 # The user's wish and a lost device matter more than what a job did to its files.
 _KEPT = frozenset({Outcome.INTERRUPTED, Outcome.DEVICE_LOST})
+# What counts by its readings; how another run failed is known without one.
+_READ = frozenset({Outcome.COMPLETED, Outcome.ENDED_EARLY, Outcome.ENDED_BY_PLAN})
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,18 @@ def ending(launched: launcher.Launched, altered: Mapping[str, str]) -> launcher.
     reason = f"{launched.reason}; {text}" if launched.reason else text
     outcome = launched.outcome if launched.outcome in _KEPT else Outcome.SAMPLER_LOST
     return replace(launched, outcome=outcome, reason=reason)
+
+
+def unread(launched: launcher.Launched, samples: Path) -> launcher.Launched:
+    """How the run ended, given that its sampler said its last word or read the device before: a run that was
+    over before a sampler that died could be started again has measured nothing."""
+    sampler = launched.sampler
+    if sampler is None or sampler.get("finished") or launched.outcome not in _READ:
+        return launched
+    if any(row.gpu_util is not None for row in read_run_samples(samples).rows):
+        return launched
+    reason = f"{sampler.get('why') or 'the sampler ended'} before it had read the device"
+    return replace(launched, outcome=Outcome.SAMPLER_LOST, reason=reason)
 
 
 def tidy(files: Files, altered: Mapping[str, str], written: Mapping[str, Counted]) -> None:

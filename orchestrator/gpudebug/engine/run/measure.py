@@ -191,7 +191,7 @@ def run_files(
         beside.end(launched.duration_s, hurried=launched.outcome is Outcome.INTERRUPTED)
     launched = in_allocation(launched, node_here())
     found = counts.compare(files, launched, beside.counted)
-    launched = counts.ending(launched, found.altered)
+    launched = counts.unread(counts.ending(launched, found.altered), files.samples)
     beside.lose(found.short)
     notes = (launched.sampler or {}).get("notes") or {}
     if files.reports is not None and not files.lost:
