@@ -300,8 +300,8 @@ def test_a_class_name_occurs_once() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
-# Removals, what is written beside and walks have one owner, whichever edge asks for them.
-SHARED = ("gpudebug.edges.removal", "gpudebug.edges.temporary", "gpudebug.edges.walk")
+# Removals, what is written beside, walks and the host have one owner, whichever edge asks for them.
+SHARED = ("gpudebug.edges.removal", "gpudebug.edges.temporary", "gpudebug.edges.walk", "gpudebug.edges.host")
 
 
 @each(of_package("gpudebug.edges"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -55,3 +56,12 @@ def test_another_users_word_is_not_believed(tmp_path: Path) -> None:
     theirs = os.stat_result((*mine[:4], os.geteuid() + 1, *mine[5:10]))
     with pytest.raises(GitError, match="belongs to another user"):
         grounds.refuse_foreign(theirs, tmp_path)
+
+
+def test_one_waits_for_another_whose_lock_other_hosts_see_too(tmp_path: Path) -> None:
+    """A lock on a file, not on a folder, which NFS keeps to the host."""
+    file = tmp_path / grounds.PRIVATE / "alone"
+    with grounds.alone(tmp_path), file.open() as other, pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    with grounds.alone(tmp_path):
+        pass

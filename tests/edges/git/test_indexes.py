@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 from tests.support.campaigns import make_repository
@@ -24,3 +26,17 @@ def test_an_index_is_there_for_a_while_and_what_a_kill_left_goes_with_it(tmp_pat
     with indexes.temporary(common) as made:
         assert [path.name for path in place.iterdir()] == [made.parent.name]
     assert list(place.iterdir()) == []
+
+
+def test_what_another_host_made_is_left_alone_for_longer_than_a_command_takes(tmp_path: Path) -> None:
+    """NFS keeps the lock of a folder to its host, so that it looks free here."""
+    common = make_repository(tmp_path / "repo", {"a.py": ""}) / ".git"
+    with indexes.temporary(common) as index:
+        mine = index.parent.name.rpartition(".")[0]
+    place = common / PRIVATE / "indexes"
+    at_work, left, own = place / "0-0.aa", place / "0-0.bb", place / f"{mine}.cc"
+    for folder in (at_work, left, own):
+        folder.mkdir()
+    os.utime(left, (0, time.time() - 2 * 3600))
+    with indexes.temporary(common):
+        assert [at_work.exists(), left.exists(), own.exists()] == [True, False, False]

@@ -112,19 +112,22 @@ def test_a_lock_that_a_killed_git_of_ours_left_goes_with_the_next_command(
     assert git(top, "for-each-ref", "refs/gpudebug") == ""
 
 
-@pytest.mark.parametrize("why", ["a git is alive", "it was made later", "it was there before"])
+@pytest.mark.parametrize(
+    "why", ["a git is alive", "it was made later", "it was there before", "another host made it"]
+)
 def test_a_lock_that_may_be_the_users_stays(top: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
     lock, asked = top / ".git" / "packed-refs.lock", top / ".git" / "gpudebug" / "ref.json"
     asked.parent.mkdir(mode=0o700)
     absent = [] if why == "it was there before" else ["packed-refs.lock"]
-    asked.write_text(json.dumps({"asked": ["update-ref"], "absent": absent}))
+    place = {"host": "elsewhere", "boot": "another"} if why == "another host made it" else {}
+    asked.write_text(json.dumps({"asked": ["update-ref"], "absent": absent, **place}))
     lock.touch()
     monkeypatch.setattr(refs, "_git_alive_since", lambda _: why == "a git is alive")
     if why == "it was made later":
         monkeypatch.setattr(refs, "PATIENCE_S", -1.0)
     snapshot.repair(top, top / "runs" / "worktrees" / "c")
     assert lock.exists()
-    assert asked.exists() is (why == "a git is alive")
+    assert asked.exists() is (why in ("a git is alive", "another host made it"))
 
 
 def test_a_git_that_is_alive_is_seen(tmp_path: Path) -> None:

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from gpudebug.core.errors import BusyError
-from gpudebug.edges import store
+from gpudebug.edges import host, store
 from gpudebug.edges.store.foreign import (
     FRESH_S,
     Lives,
     LockBeat,
     LockPlace,
-    boot_id,
     held_elsewhere,
     lock_place,
 )
@@ -82,8 +81,8 @@ def test_a_job_that_was_started_again_has_left_its_node() -> None:
 
 
 def test_this_place_is_the_hosts_and_the_kernels() -> None:
-    assert lock_place() == LockPlace(os.uname().nodename, boot_id())
-    assert boot_id()
+    assert lock_place() == LockPlace(os.uname().nodename, host.boot_id() or "")
+    assert lock_place().boot
 
 
 def left(path: Path, age: float, **more: object) -> None:

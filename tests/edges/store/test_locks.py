@@ -21,8 +21,8 @@ from tests.support.holders import all_end, holding
 from tests.support.processes import fork
 
 from gpudebug.core.errors import BusyError, StoreError
-from gpudebug.edges import store
-from gpudebug.edges.store import foreign, locks
+from gpudebug.edges import host, store
+from gpudebug.edges.store import locks
 
 
 @contextlib.contextmanager
@@ -135,7 +135,7 @@ class TestClaim:
         path = tmp_path / ".claim"
         path.write_bytes(text)
         with store.RunClaim(path, {"pid": os.getpid()}):
-            place = {"host": os.uname().nodename, "boot": foreign.boot_id()}
+            place = {"host": os.uname().nodename, "boot": host.boot_id()}
             assert json.loads(path.read_bytes()) == {"pid": os.getpid(), "place": place}
         assert path.read_bytes() == b""
 

@@ -15,6 +15,7 @@ from gpudebug.edges.git.address import answer, find, start
 from gpudebug.edges.removal import Identity
 
 PRIVATE = "gpudebug"
+_ALONE = "alone"
 _RUNS = "runs"
 READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -32,13 +33,15 @@ def failing(doing: str, path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[int]:
-    """Wait until no other gpudebug is in here for `folder`; the descriptor that git processes inherit.
+def alone(common: Path) -> Iterator[int]:
+    """Wait until no other gpudebug is in here for git's common folder; a descriptor for git to inherit.
 
-    If the file system has no locks, it does not wait.
+    It locks a file, since NFS keeps a lock on a folder to the host. If the file system has no locks, it does
+    not wait.
     """
-    with failing("open", folder):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with private(common) as folder, failing("open", common / PRIVATE / _ALONE):
+        descriptor = os.open(_ALONE, flags, 0o600, dir_fd=folder)
     try:
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)

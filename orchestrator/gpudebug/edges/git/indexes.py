@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,8 +14,12 @@ from pathlib import Path
 from gpudebug.edges import removal
 from gpudebug.edges.git import grounds
 from gpudebug.edges.git.grounds import PRIVATE, alone, failing
+from gpudebug.edges.host import boot_id
 
 _PLACE = "indexes"
+_NO_BOOT = "unknown"
+# On NFS another host's lock cannot be seen: what it made is left alone for longer than a command takes.
+_OTHERS_S = 3600.0
 
 
 @contextmanager
@@ -22,8 +27,8 @@ def temporary(common: Path) -> Iterator[Path]:
     """The path of an index that is gone afterwards, and with it those that kills left: their lock is free."""
     place = common / PRIVATE / _PLACE
     with grounds.private(common, _PLACE) as parent:
-        name = secrets.token_hex(8)
-        with failing("make a temporary index", place), alone(place):
+        name = f"{boot_id() or _NO_BOOT}.{secrets.token_hex(8)}"
+        with failing("make a temporary index", place), alone(common):
             os.mkdir(name, 0o700, dir_fd=parent)
             with removal.folder(place, name) as made:
                 kept = _locked(made)
@@ -47,6 +52,10 @@ def _locked(folder: int) -> int:
 def _sweep(parent: int, place: Path) -> None:
     for name in os.listdir(parent):
         with suppress(OSError, removal.NotOurs), removal.folder(place, name) as left:
+            boot = name.rpartition(".")[0]
+            elsewhere = boot not in ("", boot_id() or _NO_BOOT)
+            if elsewhere and time.time() - os.fstat(left).st_mtime < _OTHERS_S:
+                continue
             try:
                 fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as e:

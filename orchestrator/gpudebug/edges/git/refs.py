@@ -21,6 +21,7 @@ from gpudebug.edges.git.address import PATIENCE_S
 from gpudebug.edges.git.grounds import alone, failing
 from gpudebug.edges.git.kept import PREFIX, refs_name
 from gpudebug.edges.git.repository import Repository
+from gpudebug.edges.host import boot_id, host_name
 
 # Git holds the lock of a reference for milliseconds; packing all of them may take longer.
 _STALE_S = 1.0
@@ -81,8 +82,9 @@ def mend(repository: Repository) -> None:
 
 def _note(common: Path, private: int, arguments: tuple[str, ...], locks: tuple[str, ...]) -> None:
     absent = [lock for lock in locks if not os.path.lexists(common / lock)]
+    note = {"asked": arguments, "absent": absent, "host": host_name(), "boot": boot_id()}
     with failing("write in git's folder", common):
-        grounds.replace_file(private, _ASKED, json.dumps({"asked": arguments, "absent": absent}).encode())
+        grounds.replace_file(private, _ASKED, json.dumps(note).encode())
 
 
 def _mend(common: Path, private: int) -> bool:
@@ -95,10 +97,14 @@ def _mend(common: Path, private: int) -> bool:
     if data is None:
         return True
     try:
-        absent = [str(name) for name in json.loads(data)["absent"]]
+        note = json.loads(data)
+        absent = [str(name) for name in note["absent"]]
         began = os.stat(_ASKED, dir_fd=private, follow_symlinks=False).st_ctime
     except (ValueError, TypeError, KeyError, RecursionError):
-        absent, began = [], 0.0
+        note, absent, began = {}, [], 0.0
+    if _elsewhere(note) and time.time() < began + PATIENCE_S:
+        # Which git is alive there cannot be seen from here.
+        return False
     gone = True
     for name in absent:
         gone = _take_away(common, name, began) and gone
@@ -106,6 +112,11 @@ def _mend(common: Path, private: int) -> bool:
         with failing("write in git's folder", common):
             grounds.drop_file(private, _ASKED)
     return gone
+
+
+def _elsewhere(note: dict[str, object]) -> bool:
+    """Whether another host wrote a note: its name and its boot are others. Older notes are this one's."""
+    return note.get("host", host_name()) != host_name() and note.get("boot") != boot_id()
 
 
 def _take_away(common: Path, name: str, began: float) -> bool:

@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpudebug.edges.host import boot_id, host_name
 from gpudebug.edges.store.files import get_json
 
 BEAT_S = 20.0
 FRESH_S = 120.0
 """Six beats: an NFS client may know the time of 60 s ago (`acregmax`, nfs(5)), and clocks differ."""
 PLACE = "place"
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 Lives = Callable[[str], "bool | None"]
 """Whether a job of the cluster lives; None if that is not known."""
@@ -40,16 +40,9 @@ class LockPlace:
         return {PLACE: {"host": self.host, "boot": self.boot}}
 
 
-def boot_id() -> str:
-    """The kernel's id of this boot, the same in all containers of a host; empty if unknown."""
-    with contextlib.suppress(OSError, ValueError):
-        return _BOOT_ID.read_text("ascii").strip()
-    return ""
-
-
 def lock_place() -> LockPlace:
     """The place of a lock that this process takes."""
-    return LockPlace(os.uname().nodename, boot_id())
+    return LockPlace(host_name(), boot_id() or "")
 
 
 def unknown_job(job: str) -> bool | None:
