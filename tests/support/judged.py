@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.support.campaigns import Campaign
 
-TRIES = 3
+TRIES = 5
 
 
 def judged(campaign: Campaign, number: int = 1, **more: Any) -> Any:
@@ -20,7 +20,7 @@ def judged(campaign: Campaign, number: int = 1, **more: Any) -> Any:
 def settled(answer: Any, again: Callable[[int], Any]) -> Any:
     """The answer; while others on the host leave it open, what `again` answers of its hypothesis.
 
-    Up to three times. What is decided is not tried again: what must not be VALIDATED has no second chance.
+    Up to TRIES times. What is decided is not tried again: what must not be VALIDATED has no second chance.
     """
     for _ in range(TRIES):
         if not disturbed(answer):
