@@ -191,7 +191,7 @@ def test_busy_strangers_on_the_trainings_core_are_named_and_decide_nothing(
     assert answer["verdict"] in ("INVALID", "INCONCLUSIVE"), answer
     assert gates(answer)["device_to_itself"]["value"].startswith("other processes used ")
     # The baseline is measured beside it, too.
-    assert any(run.endswith("-baseline-workload") for run in story.campaign.runs()[2:])
+    assert any(run.endswith("-baseline-workload") for run in story.campaign.runs()[2:]), answer
 
 
 def rewrite(run: Path, change: Callable[[int, dict[str, str]], dict[str, str]]) -> None:

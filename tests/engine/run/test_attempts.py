@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.records import RunNode
+from tests.support.campaigns import make_campaign
+
+from gpudebug.core.records import Evidence, RunNode
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
-from gpudebug.engine.run.attempts import NEAR_ITS_END, counted, in_allocation, wasted
+from gpudebug.engine.run.attempts import NEAR_ITS_END, counted, ended_by_cluster, in_allocation, wasted
 from gpudebug.engine.run.job import PreparedRun
 
 NODE = RunNode(name="n0", allocation="12")
@@ -50,6 +52,7 @@ def test_what_was_cut_off_in_a_row_is_counted(tmp_path: Path) -> None:
     recorded(tmp_path, 5, role="baseline-workload", hypothesis=None)
     recorded(tmp_path, 6)
     (tmp_path / "runs" / "0007-h1").mkdir()
+    recorded(tmp_path, 8, outcome=None)
     assert attempt(tmp_path) == 3
 
 
@@ -105,3 +108,38 @@ def test_allocations_that_ended_before_a_test_did_are_counted(tmp_path: Path) ->
     assert wasted(workspace) == 0
     made(tmp_path, 10, "14", node=None)
     assert wasted(workspace) == 0
+
+
+AWAY = "srun: error: Unable to confirm allocation for job 12: Unable to contact slurm controller"
+JOB_OF = {"SLURM_JOB_ID": "12", "SLURM_JOB_NODELIST": "n0", "SLURMD_NODENAME": "n0"}
+
+
+def test_a_step_that_the_cluster_could_not_start_is_void_and_at_last_the_machinerys(tmp_path: Path) -> None:
+    """Never the command's own crash, however often."""
+    campaign = make_campaign(
+        tmp_path / "repo", command=f"sh -c 'echo \"{AWAY}\" >&2; exit 1'", config="", runs=1
+    ).pin()
+    for _ in range(2):
+        done = campaign.run("next", "--json", env=JOB_OF).expect(130)
+        assert AWAY in done.json["error"]["message"]
+    done = campaign.run("next", "--json", env=JOB_OF).expect(1)
+    assert "the machinery failed the workload twice" in done.json["error"]["message"]
+    records = [json.loads((campaign.folder / "runs" / n / "run.json").read_text()) for n in campaign.runs()]
+    assert {r["outcome"] for r in records} == {"INTERRUPTED"}
+    assert [r["node"]["attempt"] for r in records] == [1, 2, 3, 4]
+    assert records[2]["reason"] == f"the cluster failed it 3 times in a row: {AWAY}"
+    campaign.json("verify")
+    # Outside of an allocation it is what the command said.
+    done = campaign.run("next", "--json").expect(1)
+    assert "does not complete: CRASHED" in done.json["error"]["message"]
+
+
+def test_a_run_that_failed_as_a_node_fell_silent_is_void(tmp_path: Path) -> None:
+    facts = {"reason": None, "sampler": None, "signal": None, "t0": 0.0, "duration_s": 1.0, "leaked": 0}
+    evidence = Evidence(run="0001-h1", role="h1", outcome=Outcome.CRASHED, duration_s=1.0)
+    crashed = launcher.Launched(outcome=Outcome.CRASHED, exit_status=1, **facts)
+    void = ended_by_cluster(crashed, evidence, tmp_path / "train.log", {"n1"}, 1)
+    assert void.reason == "interrupted by the cluster: node n1 did not answer when the run failed"
+    assert ended_by_cluster(crashed, evidence, tmp_path / "train.log", (), 1) == crashed
+    ended = launcher.Launched(outcome=Outcome.COMPLETED, exit_status=0, **facts)
+    assert ended_by_cluster(ended, evidence, tmp_path / "train.log", {"n1"}, 1) == ended

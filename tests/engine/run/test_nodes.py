@@ -171,7 +171,7 @@ def test_a_sampler_that_is_lost_costs_its_figures_and_nothing_else(
     srun = two.folder / "bin" / "srun"
     srun.write_text(srun.read_text().replace('exec "$@"', 'timeout -s KILL 1.5 "$@"'))
     samplers = sampled(tmp_path, found, 2.5)
-    assert samplers.counted == {}
+    assert (samplers.counted, samplers.silent) == ({}, {"n1"})
     assert samplers.unsampled == {"n1": "its sampler ended early"}
 
 
@@ -199,6 +199,7 @@ def test_a_sampler_without_a_last_word_has_its_rows_up_to_its_last_count(
         time.sleep(0.5)
         early.end(60.0)
     assert (early.counted, early.unsampled) == ({}, {"n1": "its sampler ended early"})
+    assert early.silent == {"n1"}
 
 
 def launched() -> Launched:

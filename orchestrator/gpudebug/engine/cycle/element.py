@@ -27,6 +27,8 @@ from gpudebug.engine.run.live_line import Live
 from gpudebug.engine.run.prepare import claim_of
 
 _ON_THE_WAY = ("recovered", "recorded_baseline")
+_VOID = "what ran is void, and is run again"
+_SUSPENDED = f"the cluster suspended the job: {_VOID}"
 
 
 def main(root: str) -> int:
@@ -88,10 +90,14 @@ def _outcome(folder: Path, note: store.ElementNote, notice: Notice) -> str:
         try:
             with notice.busy():
                 answer = next_cycle(folder, _remark, note.session)
-        except (InterruptedRun, KeyboardInterrupt):
+        except KeyboardInterrupt:
             if not notice.paused or notice.why is not None:
+                raise
+            print(_SUSPENDED, file=sys.stderr)
+        except InterruptedRun as e:
+            if notice.why is not None:
                 raise KeyboardInterrupt from None
-            print("the cluster suspended the job: what ran is void, and is run again", file=sys.stderr)
+            print(_SUSPENDED if notice.paused else visible(f"{e.message}: {_VOID}"), file=sys.stderr)
         except GpudebugError as e:
             return f"{e.message}{f'; {e.next}' if e.next else ''}"
         else:

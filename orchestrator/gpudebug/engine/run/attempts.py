@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
+from gpudebug.core.cluster.step_ends import failed_by_cluster
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.records import RunNode
+from gpudebug.core.records import Evidence, RunNode
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.engine.run.job import PreparedRun
 
+MOST_ATTEMPTS = 3
+"""A run that the cluster failed so often in a row is not void any more: the machinery failed it."""
 NEAR_ITS_END = "is near its end: its time limit, or a preemption"
 """What the cluster says of a job, some time before it ends it."""
 _LOOKED_AT = 20
 _MOST_RUNS = 200
+_TAIL = 16 << 10
 
 
 def in_allocation(launched: launcher.Launched, node: RunNode | None) -> launcher.Launched:
@@ -26,6 +32,27 @@ def in_allocation(launched: launcher.Launched, node: RunNode | None) -> launcher
         return launched
     why = f"it filled the memory of its job, {launched.own_limit_mb:.0f} MB: ask for more, --mem of Slurm"
     return replace(launched, own_limit_mb=None, reason=launched.reason or why)
+
+
+def ended_by_cluster(
+    launched: launcher.Launched, evidence: Evidence, log: Path, silent: Collection[str], attempt: int
+) -> launcher.Launched:
+    """How a run in an allocation ended, given its evidence and the nodes that fell `silent` in it: what the
+    cluster did to one of its steps is void and run again, and never the command's own crash."""
+    if launched.outcome is not Outcome.CRASHED:
+        return launched
+    tail = store.read_tail(log, _TAIL).decode("utf-8", "replace") if log.is_file() else ""
+    quoted = evidence.failure.lines if evidence.failure is not None else ()
+    ended_by = launched.signal or (launched.exit_status or 0) - 128
+    why = failed_by_cluster(quoted, tail, ended_by)
+    if why is None and silent:
+        why = f"node {sorted(silent)[0]} did not answer when the run failed"
+    if why is None:
+        return launched
+    reason = f"interrupted by the cluster: {why}"
+    if attempt >= MOST_ATTEMPTS:
+        reason = f"the cluster failed it {attempt} times in a row: {why}"
+    return replace(launched, outcome=Outcome.INTERRUPTED, reason=reason)
 
 
 def wasted(workspace: store.Workspace) -> int:
@@ -74,6 +101,8 @@ def _cut_off(workspace: store.Workspace, job: PreparedRun) -> int:
         same = ("role", job.role), ("hypothesis", job.hypothesis), ("change_digest", job.change_digest)
         if not isinstance(record, dict) or any(record.get(key) != value for key, value in same):
             continue
+        if record.get("outcome") is None:
+            continue  # The one that is under way.
         if record.get("outcome") != Outcome.INTERRUPTED:
             break
         found += 1

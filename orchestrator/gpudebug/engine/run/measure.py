@@ -23,7 +23,7 @@ from gpudebug.edges.host import now
 from gpudebug.engine.run import counts, learning, nodes
 from gpudebug.engine.run import server as serving
 from gpudebug.engine.run.around import foreign_imports, surroundings_of
-from gpudebug.engine.run.attempts import counted, in_allocation
+from gpudebug.engine.run.attempts import counted, ended_by_cluster, in_allocation
 from gpudebug.engine.run.environment import Surroundings, node_here, remarks_on
 from gpudebug.engine.run.evidence import read_evidence
 from gpudebug.engine.run.extras import collect
@@ -207,14 +207,23 @@ def run_files(
         read_from = replace(read_from, reports=None)
     planned = ending.end if ending and launched.outcome is Outcome.ENDED_BY_PLAN else None
     unsampled = {**(bench.others.unsampled if bench.others is not None else {}), **beside.unsampled}
-    evidence = read(
-        read_from,
-        ended=launched,
-        outcome=launched.outcome,
-        notes=notes,
-        planned=planned,
-        unsampled=unsampled,
-    )
+
+    def evidence_of(ended: launcher.Launched) -> Evidence:
+        return read(
+            read_from,
+            ended=ended,
+            outcome=ended.outcome,
+            notes=notes,
+            planned=planned,
+            unsampled=unsampled,
+        )
+
+    evidence = evidence_of(launched)
+    tried = counted(node_here(), bench.workspace, job)
+    if tried is not None and launched.outcome is Outcome.CRASHED:
+        launched = ended_by_cluster(launched, evidence, files.log, beside.silent, tried.attempt or 1)
+        if launched.outcome is not Outcome.CRASHED:
+            evidence = evidence_of(launched)
     return Ran(launched, evidence, found.written, planned, beside)
 
 

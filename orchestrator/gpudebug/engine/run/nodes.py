@@ -206,12 +206,14 @@ class NodeSamplers:
 
     Once it is over `counted` is what each counted of its file, by the file's name, `unsampled` why the
     devices of a node are unknown, and `clocks` what a node's clock was ahead of the first one's in seconds.
+    `silent` are the nodes that were sampled and have said no last word.
     """
 
     def __init__(self, files: Files) -> None:
         self.counted: dict[str, Any] = {}
         self.unsampled: dict[str, str] = {}
         self.clocks: dict[str, float] = {}
+        self.silent: frozenset[str] = frozenset()
         self._files = files.beside
         self._running: RunningStep | None = None
         self._begun = False
@@ -262,6 +264,8 @@ class NodeSamplers:
             try:
                 messages = self._running.end(LAST_WORD_S, lambda: hurried or pressed.count > 0)
                 self._take(messages)
+                said = {m["node"] for m in messages if "notes" in m or "error" in m}
+                self.silent = frozenset(self.clocks) - said if self._begun else frozenset()
                 for node, path in self._files.items():
                     if path.name not in self.counted and node in self.clocks and node not in self.unsampled:
                         self._take_counts([m for m in messages if m["node"] == node], path, lasted)

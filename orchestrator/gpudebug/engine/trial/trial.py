@@ -340,7 +340,7 @@ def _launch(trial: _Trial, step: NextRun) -> MeasuredRun:
         measured = measure(trial.bench, _watched(trial, job) if trial.early_stop else job)
     if by_the_user(measured):
         trial.bench.workspace.seal(measured.folder)
-        raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
+        raise InterruptedRun(f"run {measured.folder.name} was {measured.record.reason}", next="gpudebug next")
     return _of_same_code(trial, measured)
 
 

@@ -50,7 +50,9 @@ def launch(bench: Bench, role: str, job: PreparedRun) -> MeasuredRun:
             return measured
         bench.workspace.seal(measured.folder)
         if by_the_user(measured):
-            raise InterruptedRun(f"run {measured.folder.name} was interrupted", next="gpudebug next")
+            raise InterruptedRun(
+                f"run {measured.folder.name} was {measured.record.reason}", next="gpudebug next"
+            )
         if last or not is_infrastructure(measured.evidence):
             break
     raise _failed(role, measured)
