@@ -609,6 +609,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.engine.campaign.change_files": "engine/campaign/test_premises.py",
     "gpudebug.engine.campaign.changes": "engine/campaign/test_premises.py",
     "gpudebug.engine.cycle.finished": "engine/cycle/test_next.py",
+    "gpudebug.engine.cycle.stop": "engine/cycle/test_allocation.py",
     "gpudebug.engine.cycle.record_baseline": "engine/trial/test_baseline.py",
     "gpudebug.engine.cycle.request": "engine/cycle/test_next.py",
     "gpudebug.engine.diagnosis.case": "engine/diagnosis/test_diagnose.py",

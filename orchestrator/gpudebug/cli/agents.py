@@ -76,7 +76,7 @@ def stop(directory: Directory = None, json: Json = False) -> None:
     """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
-    from gpudebug.engine.cycle.allocation import stop as engine
+    from gpudebug.engine.cycle.stop import stop as engine
     from gpudebug.terminal import acceptance
     from gpudebug.terminal.live import LiveLine
 

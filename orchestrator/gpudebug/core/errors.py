@@ -123,3 +123,7 @@ class InterruptedRun(GpudebugError):
 
     exit_code = 130
     code = "interrupted"
+
+
+class VoidRun(InterruptedRun):
+    """The cluster failed a run, and gpudebug itself goes on."""

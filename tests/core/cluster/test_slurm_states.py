@@ -51,7 +51,7 @@ def test_other_jobs_and_other_lines_are_left_out() -> None:
     [
         ("REQUEUED", JobState.WAITING, None),
         ("CONFIGURING", JobState.WAITING, None),
-        ("COMPLETING", JobState.RUNNING, None),
+        ("COMPLETING", JobState.CLEANING, None),
         ("SUSPENDED", JobState.PAUSED, None),
         ("STOPPED", JobState.PAUSED, None),
         ("CANCELLED by 1000", JobState.ENDED, JobEnd.CANCELLED),

@@ -17,6 +17,7 @@ from tests.support.processes import fork
 
 from gpudebug.core.errors import StoreError
 from gpudebug.edges import store
+from gpudebug.edges.store import files
 
 OLD, NEW = b"old\n" * 20_000, b"new and longer\n" * 20_000
 
@@ -232,3 +233,22 @@ class TestReading:
         assert store.find_root(deep) == tmp_path.resolve()
         (tmp_path / "a" / store.CONFIG).symlink_to("nowhere")
         assert store.find_root(deep) == (tmp_path / "a").resolve()
+
+
+def test_what_another_host_put_there_is_looked_for_in_an_opened_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening it makes an NFS client ask what is new in it."""
+    seen = list[str]()
+
+    def opened(path: Path, flags: int) -> int:
+        seen.append(str(path))
+        os.mkdir(tmp_path / "answer")
+        return os_open(path, flags)
+
+    os_open = os.open
+    monkeypatch.setattr(os, "open", opened)
+    assert files.appeared(tmp_path / "answer")
+    assert seen == [str(tmp_path)]
+    monkeypatch.undo()
+    assert not files.appeared(tmp_path / "none" / "answer")

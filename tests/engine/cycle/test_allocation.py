@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -18,7 +19,9 @@ from tests.support.campaigns import wait_for
 from tests.support.login_node import LoginNode, login_node
 
 from gpudebug.core.cluster.jobs import ASK_S, Cluster, JobEnd, JobState, SeenJob
+from gpudebug.core.errors import ClusterError, StoreError
 from gpudebug.edges import host, store
+from gpudebug.engine.cycle import allocation
 from gpudebug.engine.cycle.allocation import Allocation
 from gpudebug.engine.cycle.retold import AllocationLost
 from gpudebug.engine.run.live_line import Live
@@ -65,6 +68,9 @@ LEFT = replace(NOTE, left="near its end", left_at="2026-11-26T06:00:00+00:00")
             replace(LEFT, ended="Slurm ended job 12: TIMEOUT", lost=True),
         ),
         (LEFT, SeenJob("12", JobState.WAITING, reason="BeginTime"), replace(NOTE, waits="BeginTime")),
+        # Its nodes are cleaned up: whether it ended or waits again is said later.
+        (NOTE, SeenJob("12", JobState.CLEANING, "COMPLETING"), replace(NOTE, waits="COMPLETING")),
+        (LEFT, SeenJob("12", JobState.CLEANING, "COMPLETING"), replace(LEFT, waits="COMPLETING")),
         # An answer of before the worker ended says nothing of after.
         (
             replace(LEFT, left_at=JUST_NOW),
@@ -286,6 +292,94 @@ def test_the_end_of_one_job_is_not_written_over_another(tmp_path: Path) -> None:
     assert (cluster.cancelled, here.files.note()) == (["12"], other)
     here.cancel(other, "gpudebug stop")
     assert here.files.note() == replace(other, ended="gpudebug stop", wanted=True)
+
+
+class Settling(Asked):
+    """A cluster that says one thing after another; it refuses to cancel."""
+
+    def __init__(self, *words: SeenJob) -> None:
+        super().__init__(words[0])
+        self.words = list(words)
+
+    def states(self, ids: tuple[str, ...]) -> tuple[SeenJob, ...]:
+        self.seen = self.words.pop(0) if len(self.words) > 1 else self.words[0]
+        return (self.seen,)
+
+    def cancel(self, ids: tuple[str, ...]) -> None:
+        super().cancel(ids)
+        raise ClusterError("Unable to contact slurm controller")
+
+
+@pytest.mark.parametrize(
+    ("last", "after", "cancelled"),
+    [
+        # However long its epilog takes, or the controller is away: the job is not ended for that.
+        (
+            SeenJob("12", JobState.WAITING, "PENDING", reason="BeginTime"),
+            replace(NOTE, waits="BeginTime"),
+            [],
+        ),
+        (
+            SeenJob("12", JobState.ENDED, "TIMEOUT", end=JobEnd.TIMEOUT),
+            replace(LEFT, ended="Slurm ended job 12: TIMEOUT", lost=True),
+            [],
+        ),
+        # One that only goes on is ended, and not by its user.
+        (SeenJob("12", JobState.RUNNING, "RUNNING"), replace(LEFT, ended="near its end", lost=True), ["12"]),
+    ],
+)
+def test_the_clusters_word_on_a_job_that_was_left_is_waited_for(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    last: SeenJob,
+    after: store.AllocationNote,
+    cancelled: list[str],
+) -> None:
+    monkeypatch.setattr(allocation, "SEALS_S", 0.05)
+    monkeypatch.setattr(allocation, "POLL_S", 0.02)
+    away = SeenJob("12", JobState.UNKNOWN, reason="Unable to contact slurm controller")
+    cleaned = SeenJob("12", JobState.CLEANING, "COMPLETING")
+    cluster, told = Settling(*[away] * 5, *[cleaned] * 5, last), list[str | None]()
+    here = Allocation(
+        store.Workspace(tmp_path), cast(Cluster, cluster), lambda live: told.append(live.remark)
+    )
+    here.files.make()
+    here.files.put_note(LEFT)
+    here.refuse_unwanted()
+    assert here.files.note() == after
+    assert cluster.cancelled == cancelled
+    assert told[1] == "Slurm cleans up after job 12 (COMPLETING); what becomes of it is known then"
+    assert len(told) == 2 + len(cancelled)
+
+
+def test_a_worker_killed_in_a_job_that_is_cleaned_up_costs_no_attempt(tmp_path: Path) -> None:
+    cleaned = SeenJob("12", JobState.CLEANING, "COMPLETING")
+    cluster = Settling(*[cleaned] * 3, SeenJob("12", JobState.WAITING, "PENDING", reason="BeginTime"))
+    here = Allocation(store.Workspace(tmp_path), cast(Cluster, cluster), lambda live: None)
+    here.files.make()
+    here.files.put_note(NOTE)
+    request = store.RunRequest(store.new_id(JUST_NOW), NOTE.since, "next")
+    with pytest.raises(AllocationLost, match="put job 12 into the queue again"):
+        here.follow(request)
+    assert cluster.words == [cluster.seen]
+
+
+def test_a_job_that_cannot_be_noted_is_not_left_in_the_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Settling(SeenJob("12", JobState.WAITING))
+    here = Allocation(store.Workspace(tmp_path), cast(Cluster, cluster), lambda live: None)
+    monkeypatch.setattr(cluster, "submit", lambda job: "12", raising=False)
+    monkeypatch.setattr(allocation, "worker_job", lambda *_: None)
+    monkeypatch.setattr(allocation, "read_config", lambda _: SimpleNamespace(campaign="c"))
+
+    def full(*_: object) -> None:
+        raise StoreError("no space left", file="job.json", next="make room")
+
+    monkeypatch.setattr(store.Allocations, "begin", full)
+    with pytest.raises(StoreError, match="no space left"):
+        here.begin(None)
+    assert cluster.cancelled == ["12"]
 
 
 def test_what_was_seen_of_one_job_says_nothing_of_another(tmp_path: Path) -> None:

@@ -11,7 +11,14 @@ from tests.support.campaigns import make_campaign
 from gpudebug.core.records import Evidence, RunNode
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
-from gpudebug.engine.run.attempts import NEAR_ITS_END, counted, ended_by_cluster, in_allocation, wasted
+from gpudebug.engine.run.attempts import (
+    FAILED_STEP,
+    NEAR_ITS_END,
+    counted,
+    ended_by_cluster,
+    in_allocation,
+    wasted,
+)
 from gpudebug.engine.run.job import PreparedRun
 
 NODE = RunNode(name="n0", allocation="12")
@@ -139,7 +146,7 @@ def test_a_run_that_failed_as_a_node_fell_silent_is_void(tmp_path: Path) -> None
     evidence = Evidence(run="0001-h1", role="h1", outcome=Outcome.CRASHED, duration_s=1.0)
     crashed = launcher.Launched(outcome=Outcome.CRASHED, exit_status=1, **facts)
     void = ended_by_cluster(crashed, evidence, tmp_path / "train.log", {"n1"}, 1)
-    assert void.reason == "interrupted by the cluster: node n1 did not answer when the run failed"
+    assert void.reason == f"{FAILED_STEP}node n1 did not answer when the run failed"
     assert ended_by_cluster(crashed, evidence, tmp_path / "train.log", (), 1) == crashed
     ended = launcher.Launched(outcome=Outcome.COMPLETED, exit_status=0, **facts)
     assert ended_by_cluster(ended, evidence, tmp_path / "train.log", {"n1"}, 1) == ended

@@ -11,12 +11,14 @@ from gpudebug.core.words import Word
 
 
 class JobState(Word):
-    """Where a job stands. PAUSED: it has its nodes, and its processes are stopped. UNKNOWN: the cluster did
+    """Where a job stands. PAUSED: it has its nodes, and its processes are stopped. CLEANING: its processes
+    have ended, its nodes are being cleaned up, and then it has ended or waits again. UNKNOWN: the cluster did
     not answer, or answered nothing of it; never success."""
 
     WAITING = "WAITING"
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
+    CLEANING = "CLEANING"
     ENDED = "ENDED"
     UNKNOWN = "UNKNOWN"
 

@@ -26,6 +26,8 @@ _WAIT = {
     "Dependency": "it waits for another job",
     "Prolog": "its node is being prepared",
     "Cleaning": "its last attempt is being cleaned up",
+    "COMPLETING": "its last attempt is being cleaned up",
+    "STAGE_OUT": "what its last attempt wrote is being copied",
     "PartitionConfig": "the partition has not been considered yet",
     "QOSGrpCpuLimit": "the QOS has its CPUs in use",
     "QOSGrpGRES": "the QOS has its GPUs in use",
@@ -42,6 +44,8 @@ _WAIT = {
         "the nodes that it needs are down, drained or reserved"
     ),
 }
+CLEANING = frozenset({"COMPLETING", "STAGE_OUT"})
+"""States in which a job's processes have ended; what becomes of it is not said yet."""
 _LIMITED = frozenset({"AssocMaxJobsLimit", "AssocGrpJobsLimit", "QOSMaxJobsPerUserLimit"})
 _NEVER = {
     "PartitionTimeLimit": ("the partition allows less time", f"lower {_CONFIG}.time"),

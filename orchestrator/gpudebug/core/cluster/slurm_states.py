@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from gpudebug.core.cluster.hostlists import expanded
 from gpudebug.core.cluster.jobs import JobEnd, JobPlace, JobState, SeenJob
+from gpudebug.core.cluster.reasons import CLEANING
 
 SQUEUE = "%i|%T|%r|%N|%L"
 """Formats that every Slurm since 2.6 has: id, state, reason, nodes, time left."""
@@ -15,7 +16,7 @@ SACCT = "JobID,State,ExitCode,NodeList"
 _WAITING = frozenset(
     ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT")
 )
-_RUNNING = frozenset(("RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "RESIZING"))
+_RUNNING = frozenset(("RUNNING", "SIGNALING", "RESIZING"))
 _PAUSED = frozenset(("SUSPENDED", "STOPPED"))
 _ENDS: Mapping[str, JobEnd] = {
     **{str(end): end for end in JobEnd if end not in (JobEnd.OTHER, JobEnd.REQUEUED)},
@@ -118,6 +119,8 @@ def seen(
         if state in _RUNNING
         else JobState.PAUSED
         if state in _PAUSED
+        else JobState.CLEANING
+        if state in CLEANING
         else JobState.UNKNOWN
     )
     return SeenJob(

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from gpudebug.core.errors import BusyError
 from gpudebug.edges.store.detached import HolderNote, said
 from gpudebug.edges.store.files import (
+    appeared,
     copy_into,
     get_json,
     make_folder,
@@ -150,7 +151,7 @@ class Allocations:
         start_file(self._end)
 
     def asked_to_end(self) -> bool:
-        return os.path.lexists(self._end)
+        return appeared(self._end)
 
     def take(self, holder: Mapping[str, object], lives: Lives = unknown_job) -> RunClaim:
         """The lock of the worker. BusyError if there is one already; `lives` as of RunClaim."""
@@ -163,7 +164,7 @@ class Allocations:
 
 
 def _read(path: Path, kind: type[_Note]) -> _Note | None:
-    found = get_json(path)
+    found = get_json(path) if appeared(path) else None
     if not isinstance(found, dict):
         return None
     names = {field.name: str(field.type) for field in fields(kind)}

@@ -12,6 +12,7 @@ from typing import Any
 
 from gpudebug.core.errors import BusyError, GpudebugError
 from gpudebug.edges.store.files import (
+    appeared,
     make_folder,
     opened_folder,
     read_file,
@@ -132,7 +133,7 @@ class Detached:
 
     def answer_of(self, id: str) -> dict[str, Any] | None:
         """The answer of one process, for who follows it: also if it was handed out to another caller."""
-        if not os.path.lexists(self.answer(id)):
+        if not appeared(self.answer(id)):
             return None
         with locked(self.folder / "answer.lock"):
             found = _read_answer(self.answer(id))
@@ -151,7 +152,7 @@ class Detached:
         start_file(self._stop(id))
 
     def asked_to_stop(self, id: str) -> bool:
-        return os.path.lexists(self._stop(id))
+        return appeared(self._stop(id))
 
     def forget_request(self, id: str) -> None:
         remove_file(self._stop(id))

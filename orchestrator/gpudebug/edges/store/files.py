@@ -132,6 +132,17 @@ def put_json(path: Path, value: Any) -> None:
     copy_into(path, json.dumps(value).encode("utf-8", "surrogateescape"))
 
 
+def appeared(path: Path) -> bool:
+    """Whether something is at `path`, for what another host may have put there this moment.
+
+    An NFS client answers for up to a minute from what it knew of a folder, unless the folder is opened
+    (close-to-open consistency, nfs(5)).
+    """
+    with contextlib.suppress(OSError):
+        os.close(os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    return os.path.lexists(path)
+
+
 def get_json(path: Path) -> Any:
     """What a private JSON file holds; {} if it is missing, or has no JSON in it."""
     if not os.path.lexists(path):

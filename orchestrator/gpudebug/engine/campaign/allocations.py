@@ -69,6 +69,6 @@ def living_jobs(workspace: store.Workspace) -> store.Lives:
             return None
         if seen is None or seen.state is JobState.UNKNOWN:
             return None
-        return seen.state in (JobState.RUNNING, JobState.PAUSED)
+        return seen.state in (JobState.RUNNING, JobState.PAUSED, JobState.CLEANING)
 
     return lives

@@ -10,16 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gpudebug.core.answers.next import NextAnswer, Running, StopAnswer
+from gpudebug.core.answers.next import NextAnswer, Running
 from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.cluster.jobs import ASK_S, Cluster, JobEnd, JobState, SeenJob
-from gpudebug.core.cluster.reasons import explained
-from gpudebug.core.errors import BusyError, ClusterError, InterruptedRun
+from gpudebug.core.cluster.reasons import CLEANING, explained
+from gpudebug.core.errors import ClusterError, InterruptedRun
 from gpudebug.edges import host, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import cluster_defaults, find, read_config
-from gpudebug.engine.campaign.runner import cluster_of, elsewhere_of, worker_job
-from gpudebug.engine.cycle.array import end_array
+from gpudebug.engine.campaign.runner import elsewhere_of, worker_job
 from gpudebug.engine.cycle.retold import AGAIN, AllocationLost, retold
 from gpudebug.engine.live.tails import last_line
 from gpudebug.engine.live.underway import COMMAND, Follower, RunningCommand, live, running, underway
@@ -75,20 +74,48 @@ class Allocation:
             return note if note is not None and note.ended is None else self._submitted(session)
 
     def _settle(self) -> None:
-        """Wait for the cluster's word on a job whose worker it ended: it is over, or in the queue again."""
-        deadline = time.monotonic() + SEALS_S
-        while (note := self.look()) is not None and note.left is not None and note.ended is None:
-            if time.monotonic() > deadline:
-                self.cancel(note, note.left)
+        """Wait for the cluster's word on a job whose worker it ended: it is over, or in the queue again.
+
+        One that it says to run for long, with nobody at work in it, is ended.
+        """
+        idle: float | None = None
+        while True:
+            seen = self._seen()
+            with self.files.changing():
+                note = self._entered(seen)
+            if note is None or note.left is None or note.ended is not None:
+                return
+            if seen is None or seen.state is not JobState.RUNNING:
+                idle = None
+            else:
+                idle = idle or time.monotonic()
+            if idle is not None and time.monotonic() - idle > SEALS_S:
+                self._end_idle(note, note.left)
                 return
             time.sleep(POLL_S)
+
+    def _end_idle(self, note: store.AllocationNote, why: str) -> None:
+        """End a job whose worker left; whoever needs an allocation asks for another one."""
+        with self.files.changing():
+            if self.files.note() == note:
+                self.files.put_note(replace(note, waits=None, ended=why, lost=True))
+        try:
+            self.cluster.cancel((note.job,))
+        except ClusterError as e:
+            self._once(f"job {note.job} could not be ended: {e.message}")
 
     def _submitted(self, session: str | None) -> store.AllocationNote:
         campaign = read_config(self.workspace).campaign
         self.files.put_defaults(cluster_defaults())
         job = self.cluster.submit(worker_job(self.workspace, campaign))
         note = store.AllocationNote(job=job, since=now(), session=session, waits="")
-        self.files.begin(note)
+        try:
+            self.files.begin(note)
+        except BaseException:
+            # Nobody would know of it.
+            with contextlib.suppress(ClusterError):
+                self.cluster.cancel((job,))
+            raise
         self.say(f"asked {self.cluster.title} for an allocation: job {job}")
         return note
 
@@ -113,6 +140,8 @@ class Allocation:
             self._once(f"{title} does not answer ({seen.reason}); {about} is waited for")
         elif seen.state is JobState.PAUSED:
             self._once(f"{title} stopped {about} ({seen.reason}); what ran in it is void, and is run again")
+        elif seen.state is JobState.CLEANING and not self.files.served().held:
+            self._once(f"{title} cleans up after {about} ({seen.word}); what becomes of it is known then")
         return seen
 
     def _once(self, text: str) -> None:
@@ -153,6 +182,8 @@ class Allocation:
             return replace(note, waits=seen.reason, left=None, left_at=None)
         if seen.state is JobState.PAUSED:
             return replace(note, waits=seen.reason)
+        if seen.state is JobState.CLEANING and not self.files.served().held:
+            return replace(note, waits=seen.word)
         # UNKNOWN is an outage: what was known before still holds.
         return replace(note, waits=None) if seen.state is JobState.RUNNING else note
 
@@ -187,11 +218,16 @@ class Allocation:
                 raise self._worker_failed(note)
             if note.lost:
                 raise AllocationLost(str(note.ended), next=AGAIN)
-            if killed and note.waits is not None:
+            cleaned = self._is_cleaned_up(note)
+            if killed and note.waits is not None and not cleaned:
                 raise AllocationLost(self._requeued(note), next=AGAIN)
-            if not killed or note.ended is not None or time.monotonic() > deadline:
+            if not killed or note.ended is not None or (time.monotonic() > deadline and not cleaned):
                 return
             time.sleep(POLL_S)
+
+    def _is_cleaned_up(self, note: store.AllocationNote) -> bool:
+        """Whether the cluster is yet to say what becomes of a job whose processes have ended."""
+        return note.ended is None and note.waits in CLEANING
 
     def _worker_failed(self, note: store.AllocationNote) -> ClusterError:
         return ClusterError(
@@ -281,6 +317,8 @@ class Allocation:
         if self._serves(request) and since < SEALS_S:
             return
         why = note.ended if note is not None else None
+        if note is not None and self._is_cleaned_up(note):
+            return
         if note is not None and why is None and note.waits is not None:
             why = self._requeued(note)
         # The answer is put before the lock is left; a moment passes between two files.
@@ -322,48 +360,6 @@ def allocation_of(directory: Path, report: Report) -> Allocation | None:
     """The allocation of the campaign at or above `directory`; None if its runs are made on this host."""
     cluster = elsewhere_of(directory)
     return None if cluster is None else Allocation(find(directory), cluster, report)
-
-
-def stop(directory: Path, report: Report, session: str | None = None) -> StopAnswer:
-    """`gpudebug stop`: end the allocation of the campaign, as `end`."""
-    job = end(directory, session, report)
-    workspace = find(directory)
-    config = read_config(workspace)
-    cluster = cluster_of(workspace, config)
-    arrays = end_array(workspace, cluster, report) if session is None else ()
-    ended = [*([f"job {job}"] if job is not None else []), *(f"array {array}" for array in arrays)]
-    why = "no allocation is under way"
-    if ended:
-        why = f"{' and '.join(ended)} {'was' if len(ended) == 1 else 'were'} ended"
-    return StopAnswer(campaign=config.campaign, job=job, why=why)
-
-
-def end(directory: Path, session: str | None, report: Report) -> str | None:
-    """End the allocation of the campaign: what runs in it is sealed first. Its job; None if there is none.
-
-    For a person, or the session that it was asked for by: BusyError otherwise.
-    """
-    workspace = find(directory)
-    cluster = cluster_of(workspace, read_config(workspace))
-    found = Allocation(workspace, cluster, report) if cluster is not None else None
-    note = found.look() if found is not None else None
-    if found is None or note is None or note.ended is not None:
-        return None
-    if session is not None and note.session != session:
-        whose = f"session {note.session}" if note.session else "a person"
-        raise BusyError(
-            f"the allocation, job {note.job}, is of {whose}, and this is session {session}",
-            next="gpudebug next works in it",
-        )
-    found.files.ask_to_end()
-    said = found.detached.said()
-    if said.held and "id" in said.holder:
-        found.detached.ask_to_stop(str(said.holder["id"]))
-    deadline = time.monotonic() + SEALS_S
-    while found.files.served().held and time.monotonic() < deadline:
-        time.sleep(POLL_S)
-    found.cancel(note, "gpudebug stop")
-    return note.job
 
 
 def _just_left(note: store.AllocationNote) -> bool:

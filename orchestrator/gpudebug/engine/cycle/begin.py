@@ -14,10 +14,11 @@ from gpudebug.edges import store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.runner import RunsElsewhere
 from gpudebug.engine.cycle import detached
-from gpudebug.engine.cycle.allocation import Allocation, allocation_of, end
+from gpudebug.engine.cycle.allocation import Allocation, allocation_of
 from gpudebug.engine.cycle.next import next_cycle
 from gpudebug.engine.cycle.record_baseline import record_baseline
 from gpudebug.engine.cycle.retold import AllocationLost
+from gpudebug.engine.cycle.stop import end
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.trial.aa import record_aa
 from gpudebug.engine.trial.profile_run import record_profile

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gpudebug.core.campaign.decide import over
 from gpudebug.core.cluster.jobs import InsideJob
-from gpudebug.core.errors import ClusterError, GpudebugError, InterruptedRun
+from gpudebug.core.errors import ClusterError, GpudebugError, InterruptedRun, VoidRun
 from gpudebug.core.progress.sanitise import visible
 from gpudebug.edges import clusters, launcher, store
 from gpudebug.edges.host import now
@@ -27,8 +27,6 @@ from gpudebug.engine.run.live_line import Live
 from gpudebug.engine.run.prepare import claim_of
 
 _ON_THE_WAY = ("recovered", "recorded_baseline")
-_VOID = "what ran is void, and is run again"
-_SUSPENDED = f"the cluster suspended the job: {_VOID}"
 
 
 def main(root: str) -> int:
@@ -90,14 +88,13 @@ def _outcome(folder: Path, note: store.ElementNote, notice: Notice) -> str:
         try:
             with notice.busy():
                 answer = next_cycle(folder, _remark, note.session)
-        except KeyboardInterrupt:
-            if not notice.paused or notice.why is not None:
-                raise
-            print(_SUSPENDED, file=sys.stderr)
-        except InterruptedRun as e:
-            if notice.why is not None:
+        except (InterruptedRun, KeyboardInterrupt) as e:
+            # In a launch the end of the job is told to the run alone.
+            goes_on = notice.paused or isinstance(e, VoidRun)
+            if not goes_on or notice.why is not None:
                 raise KeyboardInterrupt from None
-            print(_SUSPENDED if notice.paused else visible(f"{e.message}: {_VOID}"), file=sys.stderr)
+            why = e.message if isinstance(e, VoidRun) else "the cluster suspended the job"
+            print(visible(f"{why}: what ran is void, and is run again"), file=sys.stderr)
         except GpudebugError as e:
             return f"{e.message}{f'; {e.next}' if e.next else ''}"
         else:

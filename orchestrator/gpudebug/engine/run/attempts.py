@@ -16,6 +16,7 @@ from gpudebug.engine.run.job import PreparedRun
 
 MOST_ATTEMPTS = 3
 """A run that the cluster failed so often in a row is not void any more: the machinery failed it."""
+FAILED_STEP = "interrupted by the cluster, which failed it: "
 NEAR_ITS_END = "is near its end: its time limit, or a preemption"
 """What the cluster says of a job, some time before it ends it."""
 _LOOKED_AT = 20
@@ -49,7 +50,7 @@ def ended_by_cluster(
         why = f"node {sorted(silent)[0]} did not answer when the run failed"
     if why is None:
         return launched
-    reason = f"interrupted by the cluster: {why}"
+    reason = f"{FAILED_STEP}{why}"
     if attempt >= MOST_ATTEMPTS:
         reason = f"the cluster failed it {attempt} times in a row: {why}"
     return replace(launched, outcome=Outcome.INTERRUPTED, reason=reason)

@@ -8,6 +8,7 @@ from typing import Any
 from gpudebug.core import progress
 from gpudebug.core.answers.next import Recovered
 from gpudebug.core.campaign.decide import Action, ActionKind, decide
+from gpudebug.core.cluster.reasons import CLEANING
 from gpudebug.core.errors import StoreError
 from gpudebug.core.records import Evidence, RunRecord
 from gpudebug.core.samples.row import parse_row
@@ -97,7 +98,7 @@ def _reason(cycle: Cycle, name: str) -> str:
     if word is not None:
         return f"by the cluster: {word}"
     here = store.Allocations(cycle.loaded.workspace.runs).served().holder.get("allocation")
-    again = note.waits is not None or (here is not None and here != job)
+    again = (note.waits is not None and note.waits not in CLEANING) or (here is not None and here != job)
     return f"by the cluster: job {note.job} was put into the queue again" if again else "gpudebug was killed"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpudebug.core.answers.next import RecordedVerdict
 from gpudebug.core.answers.probe import ProbeSide
-from gpudebug.core.errors import GitError, GpudebugError, InterruptedRun, InterventionError
+from gpudebug.core.errors import GitError, GpudebugError, InterventionError
 from gpudebug.core.progress.claims import Claim
 from gpudebug.core.records import Lengthened, Terms, Verdict
 from gpudebug.core.samples.window import least_pooled
@@ -45,7 +45,7 @@ from gpudebug.engine.trial.result import record_result
 from gpudebug.engine.trial.reuse import left_out_of, left_out_text, newest, reusable, shared
 from gpudebug.engine.trial.sides import of_runs
 from gpudebug.engine.trial.spending import of_trial
-from gpudebug.engine.trial.unmodified import by_the_user, launch
+from gpudebug.engine.trial.unmodified import by_the_user, interrupted, launch
 
 
 @dataclass
@@ -340,7 +340,7 @@ def _launch(trial: _Trial, step: NextRun) -> MeasuredRun:
         measured = measure(trial.bench, _watched(trial, job) if trial.early_stop else job)
     if by_the_user(measured):
         trial.bench.workspace.seal(measured.folder)
-        raise InterruptedRun(f"run {measured.folder.name} was {measured.record.reason}", next="gpudebug next")
+        raise interrupted(measured)
     return _of_same_code(trial, measured)
 
 

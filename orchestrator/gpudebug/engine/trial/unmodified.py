@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudebug.core.errors import DeviceError, GpudebugError, InterruptedRun
+from gpudebug.core.errors import DeviceError, GpudebugError, InterruptedRun, VoidRun
 from gpudebug.core.verdict.judge import is_infrastructure, training_text
 from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.words import AS_PLANNED, Outcome
 from gpudebug.engine.campaign.worktrees import WorkingTree
+from gpudebug.engine.run.attempts import FAILED_STEP
 from gpudebug.engine.run.files import SERVER_LOG
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.measure import measure, set_aside
@@ -50,9 +51,7 @@ def launch(bench: Bench, role: str, job: PreparedRun) -> MeasuredRun:
             return measured
         bench.workspace.seal(measured.folder)
         if by_the_user(measured):
-            raise InterruptedRun(
-                f"run {measured.folder.name} was {measured.record.reason}", next="gpudebug next"
-            )
+            raise interrupted(measured)
         if last or not is_infrastructure(measured.evidence):
             break
     raise _failed(role, measured)
@@ -78,3 +77,10 @@ def _failed(role: str, m: MeasuredRun) -> GpudebugError:
 def by_the_user(m: MeasuredRun) -> bool:
     """Whether Ctrl-C ended the run, and not the loss of the warden, which is a matter of the machinery."""
     return m.record.outcome is Outcome.INTERRUPTED and (m.record.reason or "").startswith("interrupted")
+
+
+def interrupted(m: MeasuredRun) -> InterruptedRun:
+    """What a run leads to that was interrupted, from the keyboard or by the cluster."""
+    reason = str(m.record.reason)
+    kind = VoidRun if reason.startswith(FAILED_STEP) else InterruptedRun
+    return kind(f"run {m.folder.name} was {reason}", next="gpudebug next")
