@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudebug.core.errors import GitError
+from gpudebug.core.errors import BusyError, GitError
 from gpudebug.edges.git import grounds
 from gpudebug.edges.removal import NotOurs
 
@@ -65,3 +65,14 @@ def test_one_waits_for_another_whose_lock_other_hosts_see_too(tmp_path: Path) ->
         fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
     with grounds.alone(tmp_path):
         pass
+
+
+def test_a_lock_that_no_git_can_hold_so_long_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a host that crashed with it may leave it on NFS."""
+    monkeypatch.setattr(grounds, "PATIENCE_S", 0.05)
+    said = "works in git's folder"
+    with grounds.alone(tmp_path), pytest.raises(BusyError, match=said) as caught, grounds.alone(tmp_path):
+        pass
+    assert str(caught.value.file).endswith("gpudebug/alone")

@@ -10,6 +10,7 @@ import pytest
 from gpudebug.edges.launcher.interrupts import (
     Interrupts,
     counting_interrupts,
+    forget_held,
     holding_interrupts,
     naming_interrupts,
     origin,
@@ -46,6 +47,20 @@ def test_what_is_held_has_its_effect_once_and_later() -> None:
         assert told == [signal.SIGTERM]
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_what_was_asked_to_end_has_ended_and_a_jobs_own_end_still_comes() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with holding_interrupts():
+            signal.raise_signal(number)
+    forget_held()
+    with counting_interrupts() as interrupts:
+        raise_held()
+        assert (interrupts.count, interrupts.last) == (1, signal.SIGTERM)
+    with holding_interrupts():
+        signal.raise_signal(signal.SIGINT)
+    forget_held()
+    raise_held()
 
 
 def test_an_ignored_interrupt_stays_ignored() -> None:

@@ -13,7 +13,7 @@ from tests.support.campaigns import wait_for
 
 from gpudebug.core.answers.next import NothingRunning
 from gpudebug.core.cluster.jobs import InsideJob
-from gpudebug.core.errors import ClusterError
+from gpudebug.core.errors import ClusterError, InterruptedRun, VoidRun
 from gpudebug.edges import store
 from gpudebug.engine.cycle import element
 from gpudebug.engine.cycle.notice import Notice
@@ -67,6 +67,22 @@ def test_what_ran_as_the_job_was_suspended_is_run_again(
         signal.raise_signal(signal.SIGTSTP)
         assert element._outcome(tmp_path, note, notice) == "hypothesis 2 is VALIDATED"
     assert (len(asked), said, notice.why) == (2, [], None)
+
+
+def test_a_run_that_the_cluster_failed_is_made_again_and_an_interrupted_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends = [VoidRun("srun: error: Node failure on n1"), InterruptedRun("run 0101-h1 was interrupted")]
+
+    def cycle(folder: Path, report: object, session: str | None) -> NothingRunning:
+        raise ends.pop(0)
+
+    monkeypatch.setattr(element, "next_cycle", cycle)
+    (note, _) = elements(tmp_path, "88").notes()
+    with pytest.raises(KeyboardInterrupt):
+        element._outcome(tmp_path, note, Notice(JOB))
+    assert ends == []
+    assert "Node failure on n1: what ran is void, and is run again" in capsys.readouterr().err
 
 
 def test_an_element_that_is_begun_again_goes_on_under_its_claim(tmp_path: Path, cluster: Batch) -> None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gpudebug.core.errors import GitError
+from gpudebug.core.errors import BusyError, GitError
 from gpudebug.edges import removal
-from gpudebug.edges.git.address import answer, find, start
+from gpudebug.edges.git.address import PATIENCE_S, answer, find, start
 from gpudebug.edges.removal import Identity
 
 PRIVATE = "gpudebug"
 _ALONE = "alone"
+_POLL_S = 0.01
 _RUNS = "runs"
 READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -37,17 +39,33 @@ def alone(common: Path) -> Iterator[int]:
     """Wait until no other gpudebug is in here for git's common folder; a descriptor for git to inherit.
 
     It locks a file, since NFS keeps a lock on a folder to the host. If the file system has no locks, it does
-    not wait.
+    not wait. BusyError if it is locked for longer than a git may take.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with private(common) as folder, failing("open", common / PRIVATE / _ALONE):
         descriptor = os.open(_ALONE, flags, 0o600, dir_fd=folder)
     try:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _wait_for(descriptor, common / PRIVATE / _ALONE)
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _wait_for(descriptor: int, path: Path) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise BusyError(
+                    "another command works in git's folder",
+                    file=str(path),
+                    next="wait for it, on each host that uses this repository, then run this again",
+                ) from None
+        except OSError:
+            return None
+        time.sleep(_POLL_S)
 
 
 @contextmanager

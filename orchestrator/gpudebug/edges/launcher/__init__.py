@@ -23,7 +23,12 @@ if TYPE_CHECKING:
         inject,
     )
     from gpudebug.edges.launcher.interpreter import Asked, ask, ask_anew, inside
-    from gpudebug.edges.launcher.interrupts import holding_interrupts, naming_interrupts, raise_held
+    from gpudebug.edges.launcher.interrupts import (
+        forget_held,
+        holding_interrupts,
+        naming_interrupts,
+        raise_held,
+    )
     from gpudebug.edges.launcher.ports import free_port, taken
     from gpudebug.edges.launcher.recovery import marked, sweep
     from gpudebug.edges.launcher.selftest import try_profiling
@@ -50,6 +55,7 @@ __all__ = [
     "ask_anew",
     "end_agent",
     "find_command",
+    "forget_held",
     "free_port",
     "holding_interrupts",
     "inject",
@@ -73,6 +79,7 @@ _HOMES = {
     **dict.fromkeys(("marked", "sweep"), "recovery"),
     "try_profiling": "selftest",
     "limit_mb": "warden.memory",
+    "forget_held": "interrupts",
     "holding_interrupts": "interrupts",
     "naming_interrupts": "interrupts",
     "raise_held": "interrupts",

@@ -74,6 +74,11 @@ def raise_held() -> None:
         signal.raise_signal(number)
 
 
+def forget_held() -> None:
+    """What was asked to end has ended, so that a Ctrl-C which was held is no other's; a SIGTERM still is."""
+    _held[:] = [number for number in _held if number != signal.SIGINT]
+
+
 @contextlib.contextmanager
 def counting_interrupts() -> Iterator[Interrupts]:
     """Counts SIGINT, SIGTERM and SIGHUP until the end of the block.

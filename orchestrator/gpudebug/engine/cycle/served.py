@@ -158,6 +158,7 @@ class _Served:
                 with self.notice.busy():
                     outcome = self._outcome(request, detached.log(request.id))
             finally:
+                launcher.forget_held()
                 if _interrupted(outcome) and not self._stopped(request):
                     outcome = self._void(outcome)
                 detached.put_answer({**outcome, **holder, "ended": now()})
