@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from tests.support.campaigns import Campaign, make_replay_campaign, record
 from gpudebug.edges import store
 
 RUNNER = "runner: {slurm: {partition: gpu, parallel: 2}}\n"
+_CRASH = (
+    "step 1/10 loss 2.0\nTraceback (most recent call last):\n  File x\nValueError: readers must be even\n"
+)
 
 
 class Login:
@@ -21,7 +25,7 @@ class Login:
     def __init__(
         self, folder: Path, cluster: Batch, *, count: int = 3, seconds: float = 0.6, target: int = 80
     ) -> None:
-        recordings = folder / "recordings"
+        self.recordings = recordings = folder / "recordings"
         record(recordings, "0001-baseline-workload", util=20, rate=10)
         for n in range(1, (count or 3) + 1):
             record(
@@ -40,6 +44,12 @@ class Login:
 
     def json(self, *words: str, status: int = 0) -> Any:
         return self.campaign.json(*words, status=status, env=self.env, timeout=180)
+
+    def crashes(self, number: int) -> None:
+        """From now on the trial of this hypothesis crashes."""
+        name = f"000{number + 1}-h{number}"
+        shutil.rmtree(self.recordings / name)
+        record(self.recordings, name, log=_CRASH, seconds=3, exit_status=1)
 
     def propose_patch(self, number: int, before: str) -> None:
         """A patch that helps: a line before this one."""

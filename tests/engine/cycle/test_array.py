@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.arrays import Login
 from tests.support.batch import Batch
-from tests.support.campaigns import wait_for
+from tests.support.campaigns import Done, wait_for
 
 from gpudebug.core.campaign.decide import Campaign as Facts
 from gpudebug.core.campaign.decide import HypothesisState
@@ -55,6 +55,38 @@ def test_patches_are_tested_beside_each_other_on_what_was_accepted(tmp_path: Pat
     assert sum(path.exists() for path in patches) >= 3
     assert [*(login.campaign.folder / "runs" / "worktrees").glob(".*")] == []
     login.json("stop")
+
+
+def test_a_crash_that_nobody_answered_is_not_submitted_again(tmp_path: Path, cluster: Batch) -> None:
+    login = Login(tmp_path, cluster, count=0)
+    for number in (1, 2):
+        login.crashes(number)
+        login.propose_patch(number, "import argparse")
+    login.json("submit")
+    login.wait()
+    assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
+    crashed = login.campaign.runs()
+    for number in (3, 4):
+        login.propose_patch(number, "import argparse")
+    cluster.hold("Resources")
+
+    def asked(*words: str) -> Done:
+        return login.campaign.run("submit", *words, env=login.env).expect(0)
+
+    printed = asked("--dry-run")
+    assert "hypothesis 1 is left out: its code crashed in run 0102-h1 (exception)" in printed.err
+    assert "mend hypotheses/patches/2.patch, or gpudebug next" in printed.err
+    assert "#SBATCH --array=3-4%2\n" in printed.out
+    # What was mended is tested, and a second crash of it would be its verdict.
+    mended = login.campaign.folder / "hypotheses" / "patches" / "1.patch"
+    mended.write_text(mended.read_text().replace("A1 = 1", "A1 = 2"))
+    done = asked()
+    assert "hypothesis 2 is left out" in done.err
+    assert "hypothesis 1 is left out" not in done.err
+    assert [note.hypothesis for note in login.elements.notes()] == [1, 3, 4]
+    login.json("stop")
+    assert login.campaign.statuses() == ["UNTESTED"] * 4
+    assert login.campaign.runs() == crashed
 
 
 def test_stop_ends_the_array_and_keeps_what_was_measured(tmp_path: Path, cluster: Batch) -> None:

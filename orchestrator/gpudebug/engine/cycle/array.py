@@ -23,6 +23,7 @@ from gpudebug.engine.diagnosis.weights import weighed
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import claimed_campaign, remarks
 from gpudebug.engine.status.summary import record
+from gpudebug.engine.trial import crashes
 
 POLL_S = 1.0
 SEALS_S = 60.0
@@ -44,6 +45,22 @@ def ready(campaign: Campaign) -> tuple[int, ...]:
     return tuple(sorted(h.number for h in found[: max(0, room)]))
 
 
+def chosen(loaded: Loaded) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The hypotheses that an array would test, and a line on each that it would not, since its code crashed.
+
+    The person who mends it is not in an element, which could but say so, after a baseline of its own.
+    """
+    campaign = weighed(loaded)
+    crashed = {h.number: m for h in waiting(campaign, True) if (m := crashes.unanswered(loaded, h.number))}
+    others = tuple(h for h in campaign.hypotheses if h.number not in crashed)
+    lines = (
+        f"hypothesis {number} is left out: its code {crashes.how(m.evidence)}; "
+        f"mend {loaded.interventions[number].patch}, or gpudebug next"
+        for number, m in crashed.items()
+    )
+    return ready(replace(campaign, hypotheses=others)), tuple(map(loaded.workspace.scrub, lines))
+
+
 def submit_array(directory: Path, cluster: Cluster, report: Report) -> SubmitAnswer | None:
     """Have every hypothesis that waits tested in an element of its own; None if fewer than two wait.
 
@@ -53,7 +70,9 @@ def submit_array(directory: Path, cluster: Cluster, report: Report) -> SubmitAns
         for line in take_in_ended(cycle.loaded, cluster):
             remarks(report)(line)
         loaded = cycle.again().loaded
-        numbers = ready(weighed(loaded))
+        numbers, left_out = chosen(loaded)
+        for line in left_out:
+            remarks(report)(line)
         if len(numbers) < 2:
             return None
         for note in worktrees.remember(loaded):

@@ -11,9 +11,9 @@ from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.runner import array_job, named_cluster, worker_job
 from gpudebug.engine.campaign.settings import admit
 from gpudebug.engine.cycle.allocation import Allocation
-from gpudebug.engine.cycle.array import ready, submit_array
-from gpudebug.engine.diagnosis.weights import weighed
+from gpudebug.engine.cycle.array import chosen, submit_array
 from gpudebug.engine.run.live_line import Report
+from gpudebug.engine.run.prepare import remarks
 
 
 def submit(
@@ -31,7 +31,9 @@ def submit(
     cluster = named_cluster(workspace, config)
     alone = session is not None or config.runner is None or config.runner.parallel == 1
     if dry_run:
-        numbers = () if alone else ready(weighed(load(directory, session)))
+        numbers, left_out = ((), ()) if alone else chosen(load(directory, session))
+        for line in left_out:
+            remarks(report)(line)
         job = worker_job(workspace, config.campaign)
         script = cluster.script(array_job(workspace, config, numbers) if len(numbers) > 1 else job)
         return SubmitAnswer(

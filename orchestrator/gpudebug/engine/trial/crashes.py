@@ -17,6 +17,7 @@ from gpudebug.core.words import Outcome, Result, Status, Trend
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign import claims, worktrees
 from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
 from gpudebug.engine.trial.reuse import alike, newest
@@ -82,6 +83,14 @@ def is_unanswered(
     """
     held = loaded.workspace.element is None and loaded.claimed(loaded.document.hypothesis(number)) is not None
     return len(found) == 1 and not (held or written) and found[0].record.change_digest == digest
+
+
+def unanswered(loaded: Loaded, number: int) -> MeasuredRun | None:
+    """The run in which the code of a waiting hypothesis crashed, if nobody has changed that code since."""
+    digest = tested_change(loaded.workspace, loaded.document.hypothesis(number).intervention)
+    found = earlier(loaded, number, f"h{number}")
+    waits = digest is not None and is_unanswered(loaded, number, found, digest, written=False)
+    return found[0] if waits else None
 
 
 def keep_claim(loaded: Loaded, number: int, claim: Claim, change: Intervention) -> None:
