@@ -31,8 +31,17 @@ def test_what_the_cluster_ends_is_tested_again(tmp_path: Path, cluster: Batch) -
     login.wait()
     assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
     assert not login.elements.notes()
-    # What was cut off is a run of the campaign that is void.
-    assert [name for name in login.campaign.runs() if not name.startswith(("0101", "0201"))] == []
+    # What was cut off is a run of the campaign that is void, and says by what.
+    runs = [store.Workspace(login.campaign.folder).run(name) for name in login.campaign.runs()]
+    assert [run.name for run in runs] == ["0101-baseline-workload", "0201-baseline-workload"]
+    assert all(run.sealed for run in runs)
+    records = [dict(run.read("run.json")) for run in runs]
+    assert {(r["role"], r["outcome"]) for r in records} == {("baseline-workload", "INTERRUPTED")}
+    assert [r["reason"] for r in records] == [
+        "by the cluster: Slurm ended job 1_1: NODE_FAIL",
+        "by the cluster: Slurm ended job 1_2: CANCELLED",
+    ]
+    assert login.json("verify")["problems"] == []
 
 
 def test_runs_may_be_a_link_to_another_disk(tmp_path: Path, cluster: Batch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudebug.core.cluster.jobs import Cluster, SeenJob
@@ -12,7 +12,7 @@ from gpudebug.core.progress.claims import Claim
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign import claims
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.campaign.files import find, read_config, stored_verdict
+from gpudebug.engine.campaign.files import find, read_config, stored_record, stored_verdict
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.runner import cluster_of
 from gpudebug.engine.campaign.tracked_runs import brought_elements
@@ -20,7 +20,16 @@ from gpudebug.engine.live.tails import last_line
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import claim_of, remarks
 from gpudebug.engine.status.summary import record
+from gpudebug.engine.trial.recover import KILLED, close
 from gpudebug.engine.trial.result import record_result
+
+
+@dataclass(frozen=True)
+class _Over:
+    """Why an element is over, and why what it left unsealed was cut off."""
+
+    why: str
+    cut_off: str = KILLED
 
 
 def claim_in(note: store.ElementNote) -> Claim:
@@ -40,19 +49,22 @@ def take_in_ended(loaded: Loaded, cluster: Cluster | None) -> list[str]:
             file=str(loaded.workspace.elements),
             next="git rm -r --cached runs, and remove what is in it",
         )
-    return [take_in(loaded, note, why) for note, why in found]
+    return [take_in(loaded, note, over.why, over.cut_off) for note, over in found]
 
 
-def _over(elements: store.Elements, cluster: Cluster | None) -> list[tuple[store.ElementNote, str]]:
-    """The elements that are over, and why.
+def _over(elements: store.Elements, cluster: Cluster | None) -> list[tuple[store.ElementNote, _Over]]:
+    """The elements that are over, and how.
 
     One that neither said that it ended nor is known to the cluster as over goes on. Without `cluster` only
     what an element says itself is known.
     """
     notes = elements.notes()
     seen = {} if cluster is None else jobs_of(cluster, notes)
-    found = ((note, note.ended or _why_over(elements, note, seen.get(note.name), cluster)) for note in notes)
-    return [(note, why) for note, why in found if why is not None]
+    found = (
+        (note, _Over(note.ended) if note.ended else _unsaid(elements, note, seen.get(note.name), cluster))
+        for note in notes
+    )
+    return [(note, over) for note, over in found if over is not None]
 
 
 def jobs_of(cluster: Cluster, notes: tuple[store.ElementNote, ...]) -> dict[str, SeenJob]:
@@ -65,33 +77,34 @@ def jobs_of(cluster: Cluster, notes: tuple[store.ElementNote, ...]) -> dict[str,
     return dict(zip(ids, cluster.states(tuple(ids.values())), strict=True))
 
 
-def _why_over(
+def _unsaid(
     elements: store.Elements, note: store.ElementNote, seen: SeenJob | None, cluster: Cluster | None
-) -> str | None:
+) -> _Over | None:
     """Why an element will do nothing any more though it did not say so; None while it may."""
     if note.array is None:
         with elements.changing():
             found = elements.note(note.name)
-        return "it was not submitted" if found is not None and found.array is None else None
+        return _Over("it was not submitted") if found is not None and found.array is None else None
     if seen is None or not seen.over or elements.worked_on(note):
         return None
     assert cluster is not None
     word = seen.word or str(seen.end or "")
     told = f"{cluster.title} ended job {seen.id}: {word}{f' ({seen.reason})' if seen.reason else ''}"
     if seen.infrastructure:
-        return told
+        return _Over(told, f"by the cluster: {told}")
     log = elements.log(note)
     said = last_line(log)
-    return f"its worker failed: {said or told}; see {log}"
+    return _Over(f"its worker failed: {said or told}; see {log}")
 
 
-def take_in(loaded: Loaded, note: store.ElementNote, why: str) -> str:
+def take_in(loaded: Loaded, note: store.ElementNote, why: str, cut_off: str = KILLED) -> str:
     """Make an element's runs the campaign's and enter its verdict, if it has one; a line on what came of it.
 
     It can be cut off and done again at any moment: the element goes last.
     """
     elements = store.Elements(loaded.workspace)
     elements.take_in(note)
+    _close_unsealed(loaded, note, cut_off)
     number = note.hypothesis
     verdict = next((v for v in _verdicts(loaded, note) if v["hypothesis"] == number), None)
     said = f"hypothesis {number} is UNTESTED again: {why}"
@@ -114,11 +127,29 @@ def take_in(loaded: Loaded, note: store.ElementNote, why: str) -> str:
 
 def _verdicts(loaded: Loaded, note: store.ElementNote) -> Iterator[dict[str, object]]:
     workspace = loaded.workspace
-    for name in reversed(workspace.run_names()):
-        if int(note.name) < store.run_number(name) < int(note.name) + store.BLOCK:
-            verdict = stored_verdict(workspace.run(name)) if workspace.run(name).sealed else None
-            if verdict is not None:
-                yield verdict
+    for name in reversed(_own(workspace, note)):
+        verdict = stored_verdict(workspace.run(name)) if workspace.run(name).sealed else None
+        if verdict is not None:
+            yield verdict
+
+
+def _own(workspace: store.Workspace, note: store.ElementNote) -> list[str]:
+    first = int(note.name)
+    return [name for name in workspace.run_names() if first < store.run_number(name) < first + store.BLOCK]
+
+
+def _close_unsealed(loaded: Loaded, note: store.ElementNote, why: str) -> None:
+    """Seal what the element was cut off in, while it is known what cut it off.
+
+    A worker that lives all the same seals it itself, or `next` recovers it.
+    """
+    workspace = loaded.workspace
+    if store.Elements(workspace).worked_on(note):
+        return
+    for name in _own(workspace, note):
+        known = stored_record(workspace.run(name), "run.json")
+        if known and not workspace.run(name).sealed:
+            close(workspace, name, known, why)
 
 
 def _clear(loaded: Loaded, note: store.ElementNote) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.run.prepare import Cycle
 from gpudebug.engine.trial.result import record_result
 
+KILLED = "gpudebug was killed"
 _TAIL = 1 << 16
 _NAMED = 3
 
@@ -43,7 +45,7 @@ def recover(cycle: Cycle, action: Action) -> Recovered:
     elif cycle.loaded.workspace.run(run).sealed:
         done = _adopt(cycle, run, action.hypothesis)
     else:
-        done = _close(cycle, run)
+        done = close(cycle.loaded.workspace, run, cycle.loaded.records.get(run), _reason(cycle, run))
     number = action.hypothesis
     if number is not None and _stuck(cycle, number) and not _adopted(cycle, action):
         splice(cycle.loaded, lambda d: progress.set_status(d, number, Status.UNTESTED))
@@ -77,7 +79,7 @@ def _adopt(cycle: Cycle, name: str, number: int | None) -> str:
     return f"its verdict {verdict['status']} is in the progress file now"
 
 
-def _known(name: str, data: dict[str, Any] | None) -> RunRecord:
+def _known(name: str, data: Mapping[str, Any] | None) -> RunRecord:
     """Read run.json of a run; little if it was torn or never written."""
     try:
         return RunRecord.model_validate(data)
@@ -92,30 +94,29 @@ def _reason(cycle: Cycle, name: str) -> str:
         return f"by the cluster: it ended job {job}"
     note = store.Allocations(cycle.loaded.workspace.runs).note() if job is not None else None
     if job is None or note is None or note.job != job.partition(".")[0]:
-        return "gpudebug was killed"
+        return KILLED
     # What it says of the job may come later than the recovery.
     word = note.ended if note.lost else note.left
     if word is not None:
         return f"by the cluster: {word}"
     here = store.Allocations(cycle.loaded.workspace.runs).served().holder.get("allocation")
     again = (note.waits is not None and note.waits not in CLEANING) or (here is not None and here != job)
-    return f"by the cluster: job {note.job} was put into the queue again" if again else "gpudebug was killed"
+    return f"by the cluster: job {note.job} was put into the queue again" if again else KILLED
 
 
-def _close(cycle: Cycle, name: str) -> str:
-    """An unsealed run: whatever is left of it is ended, and it is sealed as INTERRUPTED.
+def close(workspace: store.Workspace, name: str, known: Mapping[str, Any] | None, reason: str) -> str:
+    """An unsealed run: whatever is left of it is ended, and it is sealed as INTERRUPTED for this reason.
 
+    `known` is its run.json, if it has a sound one.
     What the training left in its folder cannot keep it from that: nothing of it is read whole, and what has
     the name of a record without being a file is moved aside.
     """
-    folder = cycle.loaded.workspace.run(name)
+    folder = workspace.run(name)
     killed = launcher.sweep(str(folder.path))
     moved = folder.make_way("run.json", "evidence.json", "verdict.json", "manifest.json")
     held = _last_elapsed(folder.samples)
     ending = {"outcome": Outcome.INTERRUPTED, "duration_s": held}
-    record = _known(name, cycle.loaded.records.get(name)).model_copy(
-        update={**ending, "end": now(), "reason": _reason(cycle, name)}
-    )
+    record = _known(name, known).model_copy(update={**ending, "end": now(), "reason": reason})
     folder.write("run.json", record)
     # Evidence of a whole run may be there; what was cut off before its seal is none all the same.
     blank = Evidence(run=name, role=record.role, outcome=Outcome.INTERRUPTED)
