@@ -42,6 +42,18 @@ def test_an_element_that_nobody_wants_any_more_does_nothing(
     assert element._taken_up(elements(tmp_path, array, ended), JOB) is None
 
 
+def test_one_that_was_cut_off_says_by_what_until_it_is_begun_again(tmp_path: Path) -> None:
+    found = elements(tmp_path, "88")
+    (_, note) = found.notes()
+    element._leaves(found, note, "job 90 is near its end")
+    assert found.notes()[1].left == "job 90 is near its end"
+    assert element._taken_up(found, JOB) == note == found.notes()[1]
+    # What was decided meanwhile stays.
+    found.put(replace(note, ended="gpudebug stop"))
+    element._leaves(found, note, "x")
+    assert found.notes()[1].left is None
+
+
 def test_outside_of_an_array_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gpudebug.yaml").write_text("campaign: x\n")
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)

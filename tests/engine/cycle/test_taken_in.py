@@ -26,7 +26,10 @@ def test_what_the_cluster_ends_is_tested_again(tmp_path: Path, cluster: Batch) -
     wait_for(lambda: all(any(login.elements.path(n).glob("*-baseline-*")) for n in login.elements.notes()))
     assert "tests hypotheses 1, 2" in login.json("status")["allocation"]
     cluster.end("1_1", "NODE_FAIL")
-    cluster.end("1_2", "CANCELLED")
+    # What was told of its end and had no time left.
+    cluster.end("1_2", "FAILED")
+    second = login.elements.notes()[1]
+    login.elements.put(replace(second, left="job 1002 is near its end"))
     wait_for(lambda: not any(map(login.elements.worked_on, login.elements.notes())), 60)
     login.wait()
     assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
@@ -39,7 +42,7 @@ def test_what_the_cluster_ends_is_tested_again(tmp_path: Path, cluster: Batch) -
     assert {(r["role"], r["outcome"]) for r in records} == {("baseline-workload", "INTERRUPTED")}
     assert [r["reason"] for r in records] == [
         "by the cluster: Slurm ended job 1_1: NODE_FAIL",
-        "by the cluster: Slurm ended job 1_2: CANCELLED",
+        "by the cluster: Slurm ended job 1_2: job 1002 is near its end",
     ]
     assert login.json("verify")["problems"] == []
 

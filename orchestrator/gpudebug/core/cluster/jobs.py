@@ -88,6 +88,12 @@ class SeenJob:
         """Whether the cluster ended it: what ran in it is void, and says nothing of the program."""
         return self.end is not None and self.end not in (JobEnd.COMPLETED, JobEnd.FAILED)
 
+    @property
+    def how(self) -> str:
+        """How it ended, in the cluster's words as far as it has any: `TIMEOUT (TimeLimit)`."""
+        word = self.word or ("" if self.reason else str(self.end or ""))
+        return f"{word} ({self.reason})" if word and self.reason else word or self.reason
+
 
 @dataclass(frozen=True, slots=True)
 class JobPlace:

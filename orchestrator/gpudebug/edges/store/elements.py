@@ -31,7 +31,8 @@ _LOCK = "worker.lock"
 class ElementNote:
     """What an element tests since when, and in which array of the cluster: None until it was submitted.
 
-    `ended` says that it will do nothing any more, and why.
+    `ended` says that it will do nothing any more, and why; `left` that the cluster cut its worker off, and
+    how: it is over, or begun again.
     """
 
     name: str
@@ -39,6 +40,7 @@ class ElementNote:
     since: str
     array: str | None = None
     ended: str | None = None
+    left: str | None = None
 
     @property
     def session(self) -> str:
@@ -148,5 +150,6 @@ def _read(folder: Path) -> ElementNote | None:
             "array": str() | None as array,
             "ended": str() | None as ended,
         } if name == folder.name:
-            return ElementNote(name, hypothesis, since, array, ended)
+            left = found.get("left")
+            return ElementNote(name, hypothesis, since, array, ended, left if isinstance(left, str) else None)
     return None

@@ -163,16 +163,14 @@ class Allocation:
         return after
 
     def _after(self, note: store.AllocationNote, seen: SeenJob) -> store.AllocationNote:
-        title, word = self.cluster.title, seen.word or str(seen.end or "")
         if seen.state is JobState.ENDED:
             # By itself it writes why before it ends.
             if _failed(note, seen):
-                said = last_line(self._log(note)) or self._full() or word
+                said = last_line(self._log(note)) or self._full() or seen.how
                 ended = f"the worker of job {note.job} failed: {said}"
                 return replace(note, waits=None, ended=ended, failed=True)
             why = note.left if note.left and not seen.infrastructure else None
-            told = f"{word} ({seen.reason})" if seen.reason else word
-            why = why or f"{title} ended job {note.job}: {told}"
+            why = why or f"{self.cluster.title} ended job {note.job}: {seen.how}"
             if seen.by is not None and seen.by == os.getuid():
                 why = f"you cancelled job {note.job}"
                 return replace(note, waits=None, ended=why, lost=True, wanted=True)

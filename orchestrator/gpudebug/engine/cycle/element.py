@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gpudebug.core.campaign.decide import over
@@ -54,7 +55,7 @@ def main(root: str) -> int:
         os.environ[VARIABLE] = note.session
         notice, ended = Notice(job), list[str]()
         with (
-            notice.heeded(lambda why: print(why, file=sys.stderr)),
+            notice.heeded(partial(_leaves, elements, note)),
             launcher.naming_interrupts(lambda: notice.origin),
         ):
             ended.append(_outcome(elements.path(note), note, notice))
@@ -76,10 +77,20 @@ def _campaign_over(root: Path) -> str | None:
 def _taken_up(elements: store.Elements, job: InsideJob) -> store.ElementNote | None:
     """What this element tests, once the whole array was submitted; None if nobody wants that any more."""
     with elements.changing():
-        notes = elements.notes()
-    return next(
-        (n for n in notes if (n.array, n.hypothesis) == (job.array, job.element) and n.ended is None), None
-    )
+        for note in elements.notes():
+            if (note.array, note.hypothesis) == (job.array, job.element) and note.ended is None:
+                taken = replace(note, left=None)
+                elements.put(taken)
+                return taken
+    return None
+
+
+def _leaves(elements: store.Elements, note: store.ElementNote, why: str) -> None:
+    """Write down that the cluster cuts this worker off, for whoever finds what it could not seal."""
+    print(why, file=sys.stderr)
+    with elements.changing():
+        if elements.note(note.name) == note:
+            elements.put(replace(note, left=why))
 
 
 def _outcome(folder: Path, note: store.ElementNote, notice: Notice) -> str:

@@ -88,9 +88,9 @@ def _unsaid(
     if seen is None or not seen.over or elements.worked_on(note):
         return None
     assert cluster is not None
-    word = seen.word or str(seen.end or "")
-    told = f"{cluster.title} ended job {seen.id}: {word}{f' ({seen.reason})' if seen.reason else ''}"
-    if seen.infrastructure:
+    how = note.left if note.left is not None and not seen.infrastructure else seen.how
+    told = f"{cluster.title} ended job {seen.id}: {how}"
+    if seen.infrastructure or note.left is not None:
         return _Over(told, f"by the cluster: {told}")
     log = elements.log(note)
     said = last_line(log)
