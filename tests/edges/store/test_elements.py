@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,15 @@ def test_numbers_of_elements_begin_above_all_that_are_taken(tmp_path: Path) -> N
     assert len(elements.notes()) == 3
 
 
+def test_a_folder_that_is_there_already_is_no_new_element(tmp_path: Path) -> None:
+    elements = store.Elements(store.Workspace(tmp_path))
+    (tmp_path / "runs" / ".array" / "0100" / "0150-h1").mkdir(parents=True)
+    (tmp_path / "runs" / ".array" / "0200").write_text("")
+    (note,) = elements.make((1,), SINCE)
+    assert note.name == "0300"
+    assert store.Workspace(tmp_path, element=note.name).run_names() == []
+
+
 def test_a_run_is_taken_in_as_it_is_and_replaces_none(tmp_path: Path) -> None:
     elements = store.Elements(store.Workspace(tmp_path))
     (note,) = elements.make((1,), SINCE)
@@ -33,23 +43,52 @@ def test_a_run_is_taken_in_as_it_is_and_replaces_none(tmp_path: Path) -> None:
     for label in ("baseline-workload", "h1"):
         own.new_run(label).seal()
     before = {name: own.run(name).digests() for name in own.run_names()}
-    assert elements.take_in(note) == [*before]
+    assert elements.take_in(note) == []
     assert elements.take_in(note) == []
     campaign = store.Workspace(tmp_path)
     assert {name: campaign.run(name).digests() for name in campaign.run_names()} == before
     assert all(campaign.run(name).sealed for name in before)
+    # Numbers of another element are not this one's to give.
+    (elements.path(note) / "0201-h2").mkdir()
     own.new_run("h1").seal()
-    (tmp_path / "runs" / "0101-h1").mkdir()
-    with pytest.raises(StoreError, match="cannot move a run"):
-        elements.take_in(note)
+    (tmp_path / "runs" / "0101-h1").write_text("taken")
+    (aside,) = elements.take_in(note)
+    assert aside.read_text() == "taken"
+    assert campaign.run("0101-h1").sealed
+    assert not (tmp_path / "runs" / "0201-h2").exists()
 
 
 def test_a_note_that_is_not_ours_is_no_element(tmp_path: Path) -> None:
     elements = store.Elements(store.Workspace(tmp_path))
     (note, other) = elements.make((1, 2), SINCE)
-    for content in ("", "[]", json.dumps({"name": "0900", "hypothesis": 1, "since": SINCE})):
+    sound = json.loads((elements.path(note) / "element.json").read_text())
+    wrong = (
+        {"name": "0900"},
+        {"hypothesis": 0},
+        {"since": "now)\n"},
+        {"array": "-u"},
+        {"array": "../1"},
+    )
+    for content in ("", "[]", *(json.dumps({**sound, **one}) for one in wrong)):
         (elements.path(note) / "element.json").write_text(content)
         assert elements.notes() == (other,)
+    (elements.path(note) / "element.json").unlink()
+    os.mkfifo(elements.path(note) / "element.json")
+    for name in ("x", "150", "0150", "0000", "00700", "٠١٠٠"):
+        (elements.folder / name).mkdir()
+        (elements.folder / name / "element.json").write_text(json.dumps({**sound, "name": name}))
+    (elements.folder / "0800").symlink_to("0200")
+    assert elements.notes() == (other,)
+    assert [n.name for n in elements.make((3,), SINCE)] == ["0300"]
+
+
+def test_a_file_in_the_place_of_all_is_none(tmp_path: Path) -> None:
+    elements = store.Elements(store.Workspace(tmp_path))
+    (tmp_path / "runs").mkdir()
+    elements.folder.write_text("")
+    assert elements.notes() == ()
+    with pytest.raises(StoreError, match="cannot make the folder"):
+        elements.make((1,), SINCE)
 
 
 def test_a_worker_is_seen_while_it_holds_its_element(tmp_path: Path) -> None:

@@ -7,13 +7,25 @@ makes until they are taken into the campaign. Its name is the number before that
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import re
+import secrets
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gpudebug.edges import removal
-from gpudebug.edges.store.files import copy_into, get_json, make_folder, opened_folder, put_json, saying
+from gpudebug.edges.store.files import (
+    copy_into,
+    get_json,
+    make_folder,
+    opened_folder,
+    os_error,
+    put_json,
+    saying,
+)
 from gpudebug.edges.store.folders import run_number
 from gpudebug.edges.store.foreign import Lives, unknown_job
 from gpudebug.edges.store.locks import RunClaim, held_by, locked
@@ -25,6 +37,9 @@ ELEMENT_PROGRESS = "progress.md"
 ELEMENT_ACCEPTED = "accepted.json"
 _NOTE = "element.json"
 _LOCK = "worker.lock"
+_NAME = re.compile(r"[0-9]{4,9}", re.ASCII)
+_ARRAY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\[\]-]{0,63}", re.ASCII)
+_SINCE = re.compile(r"[0-9T:.+-]{10,40}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -69,25 +84,41 @@ class Elements:
         """All that are not taken in yet, by their numbers; a folder without a sound note is none."""
         try:
             names = sorted(os.listdir(self.folder), key=lambda name: (len(name), name))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return ()
+        except OSError as e:
+            raise os_error(e, self.folder, "cannot list") from None
         return tuple(note for name in names if (note := _read(self.folder / name)) is not None)
 
     def note(self, name: str) -> ElementNote | None:
         return _read(self.folder / name)
 
     def make(self, hypotheses: tuple[int, ...], since: str) -> tuple[ElementNote, ...]:
-        """New elements, one for each hypothesis; their numbers begin above all that are taken."""
+        """New elements, one for each hypothesis; their numbers begin above all that are taken.
+
+        A folder that is there already is none's, whatever is in it.
+        """
         numbers = [run_number(name) for name in self._workspace.run_names()]
         numbers += [int(note.name) for note in self.notes()]
-        first = max(numbers, default=0) // BLOCK + 1
+        make_folder(self.folder)
+        places = itertools.count(max(numbers, default=0) // BLOCK + 1)
         made = []
-        for place, hypothesis in enumerate(hypotheses, first):
-            note = ElementNote(f"{place * BLOCK:04d}", hypothesis, since)
-            make_folder(self.path(note))
+        for hypothesis in hypotheses:
+            name = next(name for place in places if self._new(name := f"{place * BLOCK:04d}"))
+            note = ElementNote(name, hypothesis, since)
             self.put(note)
             made.append(note)
         return tuple(made)
+
+    def _new(self, name: str) -> bool:
+        """Make a folder; False if the name is taken."""
+        path = self.folder / name
+        with saying(path, "cannot make the folder"):
+            try:
+                path.mkdir(mode=0o700)
+            except FileExistsError:
+                return False
+        return True
 
     def put(self, note: ElementNote) -> None:
         put_json(self.path(note) / _NOTE, asdict(note))
@@ -111,19 +142,27 @@ class Elements:
         """Whether its worker lives."""
         return held_by(self.path(note) / _LOCK, lives) is not None
 
-    def take_in(self, note: ElementNote) -> list[str]:
-        """Move the element's runs to the campaign's; their names. The last one may hold the verdict."""
+    def take_in(self, note: ElementNote) -> list[Path]:
+        """Move the element's runs to the campaign's. The last one may hold the verdict.
+
+        What has the name of one is given another, whatever it is: only the element makes runs of its numbers.
+        Where that is now.
+        """
         own = Workspace(self._workspace.root, element=note.name)
-        names = [name for name in own.run_names() if run_number(name) > int(note.name)]
-        runs = self._workspace.root / RUNS
-        with (
-            saying(runs, "cannot move a run"),
-            opened_folder(self.path(note)) as here,
-            opened_folder(runs) as to,
-        ):
-            for name in names:
+        runs, aside = self._workspace.root / RUNS, list[Path]()
+        for name in own.run_names():
+            if not own.owns(name):
+                continue
+            with (
+                saying(runs / name, "cannot move a run"),
+                opened_folder(self.path(note)) as here,
+                opened_folder(runs) as to,
+            ):
+                if removal.identity_at(to, name) is not None:
+                    aside.append(runs / f".{name}.{secrets.token_hex(4)}")
+                    removal.set_aside(to, name, aside[-1].name)
                 removal.set_aside(here, name, name, into=to)
-        return names
+        return aside
 
     def remove(self, note: ElementNote) -> None:
         """Take the folder away; the runs are the campaign's by then."""
@@ -141,15 +180,30 @@ def _remove(path: Path) -> None:
 
 
 def _read(folder: Path) -> ElementNote | None:
-    found = get_json(folder / _NOTE)
-    match found:
+    """The note in a folder; None if it is not one that gpudebug writes."""
+    name, path = folder.name, folder / _NOTE
+    named = _NAME.fullmatch(name) and int(name) and not int(name) % BLOCK and name == f"{int(name):04d}"
+    if not named or folder.is_symlink() or not _is_file(path):
+        return None
+    match get_json(path):
         case {
-            "name": str() as name,
+            "name": str() as own,
             "hypothesis": int() as hypothesis,
             "since": str() as since,
             "array": str() | None as array,
             "ended": str() | None as ended,
-        } if name == folder.name:
-            left = found.get("left")
-            return ElementNote(name, hypothesis, since, array, ended, left if isinstance(left, str) else None)
+            "left": str() | None as left,
+        } if own == name and hypothesis > 0 and _SINCE.fullmatch(since):
+            if array is None or _ARRAY.fullmatch(array):
+                return ElementNote(name, hypothesis, since, array, ended, left)
     return None
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is a regular file; one that cannot be looked at now may be, and says so when it is read."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True

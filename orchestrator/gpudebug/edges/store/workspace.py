@@ -91,7 +91,7 @@ class Workspace:
 
     def run_names(self) -> list[str]:
         """Names of all run folders, in the order of their numbers."""
-        names = _runs_in(self.runs)
+        names = [name for name in _runs_in(self.runs) if self.owns(name)]
         if self.element is not None:
             before = (name for name in _runs_in(self.root / RUNS) if run_number(name) < int(self.element))
             names = [*(name for name in before if self.run(name).sealed), *names]
@@ -101,8 +101,8 @@ class Workspace:
         return RunFolder((self.runs if self.owns(name) else self.root / RUNS) / name, self.scrub)
 
     def owns(self, name: str) -> bool:
-        """Whether a run of this name is made here; not by the campaign before its element was."""
-        return self.element is None or run_number(name) > int(self.element)
+        """Whether a run of this name is made here: an element makes those of its numbers alone."""
+        return self.element is None or 0 < run_number(name) - int(self.element) < BLOCK
 
     def new_run(self, label: str) -> RunFolder:
         """A new folder `NNNN-label`, its number one above the highest."""
