@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from tests.support.arrays import Login
+from tests.support.arrays import RUNNER, Login
 from tests.support.batch import Batch
 
 from gpudebug.edges import store
@@ -18,6 +18,19 @@ def test_what_can_never_start_is_ended_with_what_to_change(tmp_path: Path, clust
     error = login.json("wait", status=1)["error"]
     assert "can never start" in error["message"]
     assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
+    assert [cluster.job(id)["word"] for id in cluster.jobs()] == ["CANCELLED"] * 2
+    assert cluster.calls("scancel") == 1
+
+
+def test_without_a_cluster_nothing_is_waited_for_that_says_nothing(tmp_path: Path, cluster: Batch) -> None:
+    cluster.hold("Resources")
+    login = Login(tmp_path, cluster, count=2)
+    login.json("submit")
+    config = login.campaign.folder / "gpudebug.yaml"
+    config.write_text(config.read_text().replace(RUNNER, ""))
+    error = login.json("wait", status=1)["error"]
+    assert "names no cluster any more" in error["message"]
+    assert "put runner: back" in error["next"]
 
 
 def test_a_wait_that_met_another_command_first_follows_the_array(tmp_path: Path, cluster: Batch) -> None:

@@ -97,6 +97,21 @@ def test_a_run_that_the_cluster_failed_is_made_again_and_an_interrupted_one_is_n
     assert "Node failure on n1: what ran is void, and is run again" in capsys.readouterr().err
 
 
+def test_the_last_word_of_one_that_is_not_taken_in_is_why_it_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gpudebug.yaml").write_text("campaign: x\n")
+    found, workspace = elements(tmp_path, "88", "hypothesis 1 has no patch"), store.Workspace(tmp_path)
+    (note, _) = found.notes()
+    with workspace.claim({"command": "x", "since": SINCE}):
+        element._take_in(workspace, note, "y")
+    assert capsys.readouterr().err.splitlines()[-1] == "hypothesis 1 has no patch"
+    # Taken in by another command since it ended.
+    found.remove(note)
+    element._take_in(workspace, note, "y")
+    assert capsys.readouterr().err == ""
+
+
 def test_an_element_that_is_begun_again_goes_on_under_its_claim(tmp_path: Path, cluster: Batch) -> None:
     login = Login(tmp_path, cluster, count=2, seconds=4.0)
     login.json("submit")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,14 @@ from typing import Any
 import pytest
 from tests.support.arrays import Login
 from tests.support.batch import Batch
-from tests.support.campaigns import wait_for
+from tests.support.campaigns import Campaign, copied, wait_for
 
-from gpudebug.core.errors import BusyError
+from gpudebug.core.errors import BusyError, StoreError
 from gpudebug.edges import store
+from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.cycle.taken_in import claim_in, take_in
+from gpudebug.engine.cycle import taken_in
+from gpudebug.engine.cycle.taken_in import claim_in, take_in, take_in_ended
 
 
 def test_what_the_cluster_ends_is_tested_again(tmp_path: Path, cluster: Batch) -> None:
@@ -77,34 +81,111 @@ def test_elements_that_came_with_the_repository_are_not_taken_in(tmp_path: Path,
     (note,) = login.elements.make((1,), "2026-11-26T08:00:00.000000+00:00")
     login.elements.put(replace(note, array="1", ended="done"))
     subprocess.run(["git", "add", "-f", "runs"], cwd=login.campaign.folder, check=True)
-    error = login.json("wait", status=1)["error"]
-    assert "git tracks runs of job arrays" in error["message"]
+    login.campaign.propose("--set --lr=0.9")
+    for command in ("wait", "submit"):
+        error = login.json(command, status=1)["error"]
+        assert "git tracks runs of job arrays" in error["message"]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
+    """A campaign that was busy when both its elements ended: they left what they measured to its next
+    command."""
+    folder = tmp_path_factory.mktemp("measured")
+    cluster = Batch(folder / "cluster")
+    login = Login(folder, cluster, count=2)
+    login.json("submit")
+    with _claimed_once_free(login):
+        # The workers themselves take them in, if they can.
+        wait_for(lambda: {cluster.job(id)["word"] for id in cluster.jobs()} == {"COMPLETED"}, 90)
+        assert [bool(n.ended) for n in login.elements.notes()] == [True, True]
+    cluster.close()
+    yield login.campaign
+
+
+@pytest.fixture
+def left(measured: Campaign, tmp_path: Path) -> Campaign:
+    return copied(measured, tmp_path / "repo")
+
+
+def _elements(campaign: Campaign) -> store.Elements:
+    return store.Elements(store.Workspace(campaign.folder))
+
+
+def _taken(campaign: Campaign) -> str:
+    """What is said as the elements of a campaign are taken in."""
+    return "\n".join(one.line for one in take_in_ended(load(campaign.folder), None, lambda _: None))
 
 
 @pytest.mark.parametrize("cut", ["moved", "recorded"])
 def test_what_is_cut_off_while_it_is_taken_in_is_taken_in_once(
-    tmp_path: Path, cluster: Batch, cut: str
+    left: Campaign, tmp_path: Path, cut: str
 ) -> None:
-    login = Login(tmp_path, cluster, count=2)
-    login.json("submit")
-    # While the campaign is busy the elements leave what they measured to its next command.
-    with _claimed_once_free(login):
-        wait_for(lambda: all(n.ended for n in login.elements.notes()), 90)
-        (first, *_) = notes = login.elements.notes()
-        assert len(notes) == 2
-        kept = tmp_path / "kept"
-        shutil.copytree(login.elements.path(first), kept, symlinks=True)
-        if cut == "moved":
-            login.elements.take_in(first)
-        else:
-            take_in(load(login.campaign.folder), first, "x")
-            for run in kept.glob("0*"):
-                shutil.rmtree(run)
-            shutil.copytree(kept, login.elements.path(first))
-    login.wait()
-    assert login.campaign.statuses() == ["VALIDATED", "REJECTED"]
-    assert login.campaign.text.count("Result") == 2
-    assert login.json("verify")["problems"] == []
+    elements, kept = _elements(left), tmp_path / "kept"
+    (first, _) = elements.notes()
+    shutil.copytree(elements.path(first), kept, symlinks=True)
+    if cut == "moved":
+        elements.take_in(first)
+    else:
+        take_in(load(left.folder), first, "x")
+        for run in kept.glob("0*"):
+            shutil.rmtree(run)
+        shutil.copytree(kept, elements.path(first))
+    _taken(left)
+    assert left.statuses() == ["VALIDATED", "REJECTED"]
+    assert left.text.count("Result") == 2
+    assert left.json("verify")["problems"] == []
+
+
+def test_a_verdict_that_was_changed_after_its_seal_is_not_entered(left: Campaign) -> None:
+    elements = _elements(left)
+    (path,) = elements.path(elements.notes()[1]).glob("*/verdict.json")
+    path.write_text(path.read_text().replace("REJECTED", "VALIDATED"))
+    said = _taken(left)
+    assert f"hypothesis 2 is UNTESTED again: runs/{path.parent.name} is not as it was sealed" in said
+    assert left.statuses() == ["VALIDATED", "UNTESTED"]
+
+
+def test_a_name_that_is_taken_keeps_no_run_out(left: Campaign) -> None:
+    runs = left.folder / "runs"
+    (runs / "0102-h1").mkdir()
+    (runs / "0102-h1" / "mine").write_text("x")
+    assert "what had the name of its run is" in _taken(left)
+    (aside,) = runs.glob(".0102-h1.*")
+    assert (aside / "mine").read_text() == "x"
+    assert left.statuses() == ["VALIDATED", "REJECTED"]
+    assert left.json("verify")["problems"] == []
+
+
+def test_one_that_cannot_be_taken_in_keeps_no_other_from_it(
+    left: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = list[str | None]()
+
+    def first_fails(loaded: Loaded, note: store.ElementNote, why: str, cut_off: str) -> str:
+        if note.hypothesis == 1:
+            raise StoreError("cannot move a run: No space left on device", file="0101-x")
+        return take_in(loaded, note, why, cut_off)
+
+    monkeypatch.setattr(taken_in, "take_in", first_fails)
+    with pytest.raises(StoreError, match="0101-x"):
+        take_in_ended(load(left.folder), None, lambda live: said.append(live.remark))
+    assert left.statuses() == ["TESTING", "REJECTED"]
+    assert [line for line in said if line and "hypothesis 2 is REJECTED" in line]
+
+
+@pytest.mark.parametrize("judged", [True, False])
+def test_a_verdict_by_hand_stands_and_is_told(left: Campaign, judged: bool) -> None:
+    elements = _elements(left)
+    (path,) = elements.path(elements.notes()[0]).glob("*/verdict.json")
+    if not judged:
+        path.unlink()
+    left.progress.write_text(re.sub(r"\*\*Status\*\*: TESTING.*", "**Status**: REJECTED", left.text, count=1))
+    said = _taken(left)
+    assert "UNTESTED" not in said
+    kept = f"came too late: its claim is gone, and it is REJECTED; runs/{path.parent.name} keeps it"
+    assert (kept if judged else "hypothesis 1 is REJECTED, and its element has no result: ") in said
+    assert left.statuses() == ["REJECTED", "REJECTED"]
 
 
 def _claimed_once_free(login: Login) -> Any:

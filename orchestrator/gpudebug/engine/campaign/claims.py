@@ -91,16 +91,17 @@ def under(document: progress.ProgressFile, number: int, claim: str | None) -> bo
     return entry.status is Status.TESTING and (held is None or claim in (None, held.note))
 
 
-def free(loaded: Loaded, number: int, claim: Claim) -> None:
-    """Set a hypothesis UNTESTED if it is still under this claim, and end its lease."""
+def free(loaded: Loaded, number: int, claim: Claim) -> bool:
+    """Set a hypothesis UNTESTED if it is still under this claim, and end its lease; whether it was."""
+    held: list[bool] = []
 
     def edit(document: progress.ProgressFile) -> bytes:
-        if not under(document, number, claim.note):
-            return document.data
-        return progress.set_status(document, number, Status.UNTESTED)
+        held[:] = [under(document, number, claim.note)]
+        return progress.set_status(document, number, Status.UNTESTED) if held[0] else document.data
 
     splice(loaded, edit)
     leases.drop(loaded.workspace.leases, number)
+    return held[0]
 
 
 def tidy(loaded: Loaded) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
+from gpudebug.core.errors import StoreError
 from gpudebug.edges import git, store
 
 BROUGHT = "brought along"
@@ -25,14 +26,19 @@ def brought(workspace: store.Workspace, checkout: git.Checkout) -> frozenset[str
     return frozenset(os.fsdecode(path.partition(b"/")[0]) for path in below)
 
 
-def brought_elements(workspace: store.Workspace, checkout: git.Checkout) -> bool:
-    """Whether git tracks anything of what elements of job arrays keep."""
+def refuse_brought_elements(workspace: store.Workspace, checkout: git.Checkout) -> None:
+    """StoreError if git tracks anything of what elements of job arrays keep: then it may be anybody's."""
     try:
         folder = os.fsencode(workspace.elements.relative_to(checkout.top))
     except ValueError:
-        return False
+        return
     runs = os.path.dirname(folder)
-    return any(path == runs or path.startswith(folder + b"/") for path in checkout.left_out)
+    if any(path in (runs, folder) or path.startswith(folder + b"/") for path in checkout.left_out):
+        raise StoreError(
+            "git tracks runs of job arrays, so they may be anybody's",
+            file=str(workspace.elements),
+            next="git rm -r --cached runs, and remove what is in it",
+        )
 
 
 def why_brought(names: Collection[str]) -> str:

@@ -18,6 +18,7 @@ from gpudebug.engine.campaign.accepted import written
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import cluster_defaults
 from gpudebug.engine.campaign.runner import array_job
+from gpudebug.engine.campaign.tracked_runs import refuse_brought_elements
 from gpudebug.engine.cycle.taken_in import claim_in, end_element, listed, take_in_ended, taken_in
 from gpudebug.engine.diagnosis.weights import weighed
 from gpudebug.engine.run.live_line import Report
@@ -67,9 +68,10 @@ def submit_array(directory: Path, cluster: Cluster, report: Report) -> SubmitAns
     ClusterError with the cluster's reason if it refuses: then they wait as before.
     """
     with claimed_campaign(directory, report, _COMMAND) as cycle:
-        for line in take_in_ended(cycle.loaded, cluster):
-            remarks(report)(line)
+        for one in take_in_ended(cycle.loaded, cluster, report):
+            remarks(report)(one.line)
         loaded = cycle.again().loaded
+        refuse_brought_elements(loaded.workspace, loaded.checkout)
         numbers, left_out = chosen(loaded)
         for line in left_out:
             remarks(report)(line)

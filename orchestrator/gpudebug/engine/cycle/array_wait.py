@@ -31,8 +31,15 @@ def wait_for_array(directory: Path, report: Report, until: float | None) -> Runn
         return None
     cluster, told = cluster_of(workspace, read_config(workspace)), set[tuple[JobState, str]]()
     hopeless: ClusterError | None = None
-    while notes := taken_in(directory, report):
-        if cluster is not None:
+    said = dict[int, str]()
+    while True:
+        notes, taken = taken_in(directory, report)
+        said |= {one.hypothesis: one.line for one in taken}
+        if not notes:
+            break
+        if cluster is None:
+            _refuse_lost(workspace, notes)
+        else:
             hopeless = _tell(workspace, cluster, notes, told, report) or hopeless
         if until is not None and time.monotonic() >= until:
             return under_way(read_config(workspace).campaign, notes)
@@ -43,15 +50,28 @@ def wait_for_array(directory: Path, report: Report, until: float | None) -> Runn
     if hopeless is not None and all(h.status is Status.UNTESTED for h in entries):
         raise hopeless
     found = [f"{h.number} {h.status}" for h in entries]
-    # The last word of a worker is why its hypothesis has no verdict.
+    # What another command took in has the last word of its worker for the reason.
     logs = {note.hypothesis: elements.log(note) for note in before if note.array is not None}
     untested = [h.number for h in entries if h.status is Status.UNTESTED and h.number in logs]
+    lines = (said.get(number) or last_line(logs[number]) for number in untested)
     return NothingRunning(
         campaign=loaded.config.campaign,
         why=f"the array has ended: hypotheses {', '.join(found)}",
-        notes=tuple(loaded.workspace.scrub(line) for number in untested if (line := last_line(logs[number]))),
+        notes=tuple(loaded.workspace.scrub(line) for line in lines if line),
         files=tuple(str(logs[number]) for number in untested),
     )
+
+
+def _refuse_lost(workspace: store.Workspace, notes: tuple[store.ElementNote, ...]) -> None:
+    """ClusterError if elements say nothing any more and no cluster can be asked what became of them."""
+    elements = store.Elements(workspace)
+    lost = [note for note in notes if note.array and note.ended is None and not elements.worked_on(note)]
+    if lost:
+        raise ClusterError(
+            f"array {lost[0].array} is waited for, and gpudebug.yaml names no cluster any more",
+            file=str(workspace.config),
+            next="put runner: back, or gpudebug stop",
+        )
 
 
 def _tell(
@@ -62,24 +82,25 @@ def _tell(
     report: Report,
 ) -> ClusterError | None:
     """Say once why elements wait, or what is not known of them. One that can never start is ended: why."""
-    elements, hopeless = store.Elements(workspace), None
+    hopeless = dict[str, tuple[store.ElementNote, str, ClusterError]]()
     by_name = {note.name: note for note in notes}
     for name, job in jobs_of(cluster, notes).items():
         line = _line_on(cluster, job)
         why = explained(job.reason) if job.state is JobState.WAITING and job.reason else None
         if why is not None and why.never:
-            line = f"job {job.id} can never start: {why.text}"
-            cluster.cancel((job.id,))
-            end_element(elements, by_name[name], f"{line}; {why.next or 'correct runner.slurm'}")
-            hopeless = ClusterError(
-                line,
-                file=str(workspace.config),
-                next=f"{why.next or 'correct runner.slurm'}, then gpudebug submit",
-            )
+            line, step = f"job {job.id} can never start: {why.text}", why.next or "correct runner.slurm"
+            error = ClusterError(line, file=str(workspace.config), next=f"{step}, then gpudebug submit")
+            hopeless[job.id] = (by_name[name], f"{line}; {step}", error)
         if line is not None and (job.state, job.reason) not in told:
             told.add((job.state, job.reason))
             remarks(report)(line)
-    return hopeless
+    if not hopeless:
+        return None
+    # All elements of an array wait for the same: the controller is asked once.
+    cluster.cancel((*hopeless,))
+    for note, ended, _ in hopeless.values():
+        end_element(store.Elements(workspace), note, ended)
+    return next(error for *_, error in hopeless.values())
 
 
 def _line_on(cluster: Cluster, job: SeenJob) -> str | None:

@@ -21,6 +21,7 @@ from gpudebug.engine.campaign.allocations import living_jobs
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import NAMES, VARIABLE
+from gpudebug.engine.campaign.tracked_runs import refuse_brought_elements
 from gpudebug.engine.cycle.next import next_cycle
 from gpudebug.engine.cycle.notice import Notice
 from gpudebug.engine.cycle.taken_in import take_in
@@ -70,7 +71,9 @@ def main(root: str) -> int:
 
 def _campaign_over(root: Path) -> str | None:
     """Why nothing is to be measured in the campaign any more; None while there is."""
-    action = over(load(root).campaign)
+    loaded = load(root)
+    refuse_brought_elements(loaded.workspace, loaded.checkout)
+    action = over(loaded.campaign)
     return f"the campaign is over: {action.why}" if action is not None else None
 
 
@@ -115,16 +118,19 @@ def _outcome(folder: Path, note: store.ElementNote, notice: Notice) -> str:
 
 
 def _take_in(workspace: store.Workspace, note: store.ElementNote, command: str) -> None:
-    """Hand the runs over to the campaign; whoever works in it now does so later.
+    """Give the runs to the campaign; if somebody works in it now, the next command takes them.
 
     What `status` shows is recorded on the login node: here baselines of other allocations are not valid.
     """
     try:
         with claim_of(workspace, command, note.session):
+            if store.Elements(workspace).note(note.name) is None:
+                return
             print(visible(take_in(load(workspace.root), note, str(note.ended))), file=sys.stderr)
     except GpudebugError as e:
         print(visible(f"left to the campaign's next command: {e.message}"), file=sys.stderr)
-        return
+        # The last word of its log is why its hypothesis has no verdict.
+        print(visible(str(note.ended)), file=sys.stderr)
 
 
 def _remark(live: Live) -> None:

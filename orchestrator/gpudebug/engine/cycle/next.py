@@ -78,7 +78,8 @@ def _of_arrays(cycle: Cycle) -> list[str]:
     workspace = cycle.loaded.workspace
     if workspace.element is not None or not store.Elements(workspace).notes():
         return []
-    return take_in_ended(cycle.loaded, cluster_of(workspace, cycle.loaded.config))
+    cluster = cluster_of(workspace, cycle.loaded.config)
+    return [one.line for one in take_in_ended(cycle.loaded, cluster, cycle.report)]
 
 
 def _all_in_arrays(cycle: Cycle) -> tuple[store.ElementNote, ...]:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from gpudebug.core.cluster.jobs import Cluster, SeenJob
-from gpudebug.core.errors import BusyError, ProgressError, StoreError
+from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
 from gpudebug.core.progress.claims import Claim
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign import claims
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.campaign.files import find, read_config, stored_record, stored_verdict
+from gpudebug.engine.campaign.files import find, read_config, read_progress, stored_record, stored_verdict
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.runner import cluster_of
-from gpudebug.engine.campaign.tracked_runs import brought_elements
+from gpudebug.engine.campaign.tracked_runs import refuse_brought_elements
 from gpudebug.engine.live.tails import last_line
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import claim_of, remarks
 from gpudebug.engine.status.summary import record
 from gpudebug.engine.trial.recover import KILLED, close
-from gpudebug.engine.trial.result import record_result
+from gpudebug.engine.trial.result import record_result, runs_of
+
+
+class TakenElement(NamedTuple):
+    """What came of an element: a line on its hypothesis."""
+
+    hypothesis: int
+    line: str
 
 
 @dataclass(frozen=True)
@@ -37,19 +45,22 @@ def claim_in(note: store.ElementNote) -> Claim:
     return Claim(note.session, note.since)
 
 
-def take_in_ended(loaded: Loaded, cluster: Cluster | None) -> list[str]:
+def take_in_ended(loaded: Loaded, cluster: Cluster | None, report: Report) -> list[TakenElement]:
     """Take in what elements measured that are over, while the campaign is claimed; a line on each.
 
-    StoreError if git tracks what is in their folders: then it may be anybody's.
+    One that cannot be taken in keeps no other from it: its error is raised at last, the lines reported.
     """
-    found = _over(store.Elements(loaded.workspace), cluster)
-    if found and brought_elements(loaded.workspace, loaded.checkout):
-        raise StoreError(
-            "git tracks runs of job arrays, so they may be anybody's",
-            file=str(loaded.workspace.elements),
-            next="git rm -r --cached runs, and remove what is in it",
-        )
-    return [take_in(loaded, note, over.why, over.cut_off) for note, over in found]
+    taken, errors = list[TakenElement](), list[GpudebugError]()
+    for note, found in _over(store.Elements(loaded.workspace), cluster):
+        try:
+            taken.append(TakenElement(note.hypothesis, take_in(loaded, note, found.why, found.cut_off)))
+        except GpudebugError as e:
+            errors.append(e)
+    if errors:
+        for one in taken:
+            remarks(report)(one.line)
+        raise errors[0]
+    return taken
 
 
 def _over(elements: store.Elements, cluster: Cluster | None) -> list[tuple[store.ElementNote, _Over]]:
@@ -100,42 +111,72 @@ def _unsaid(
 def take_in(loaded: Loaded, note: store.ElementNote, why: str, cut_off: str = KILLED) -> str:
     """Make an element's runs the campaign's and enter its verdict, if it has one; a line on what came of it.
 
-    It can be cut off and done again at any moment: the element goes last.
+    It can be cut off and done again at any moment: the element goes last. StoreError if git tracks what is in
+    the elements' folders.
     """
     elements = store.Elements(loaded.workspace)
-    elements.take_in(note)
+    refuse_brought_elements(loaded.workspace, loaded.checkout)
+    aside = elements.take_in(note)
     _close_unsealed(loaded, note, cut_off)
     number = note.hypothesis
     verdict = next((v for v in _verdicts(loaded, note) if v["hypothesis"] == number), None)
-    said = f"hypothesis {number} is UNTESTED again: {why}"
-    if verdict is not None:
-        try:
-            kept = record_result(loaded, number, verdict)
-            said = f"hypothesis {number} is {verdict['status']}: {verdict['why']}"
-            if kept:
-                claims.forget(loaded, number)
-            else:
-                said = f"the result of hypothesis {number} came too late: its claim is gone"
-        except ProgressError as e:
-            said = e.message
-    if any(h.number == number for h in loaded.document.hypotheses):
-        claims.free(loaded, number, claim_in(note))
+    said = _entered(loaded, number, verdict) if verdict is not None else None
+    freed = _named(loaded, number) and claims.free(loaded, number, claim_in(note))
+    if said is None:
+        why = _altered(loaded, note) or why
+        state = f"{_state(loaded, number)}{' again' if freed else ', and its element has no result'}"
+        said = f"hypothesis {number} {state}: {why}"
     _clear(loaded, note)
     elements.remove(note)
-    return loaded.workspace.scrub(said)
+    moved = (f"; what had the name of its run is {path} now" for path in aside)
+    return loaded.workspace.scrub(said + "".join(moved))
 
 
-def _verdicts(loaded: Loaded, note: store.ElementNote) -> Iterator[dict[str, object]]:
-    workspace = loaded.workspace
-    for name in reversed(_own(workspace, note)):
-        verdict = stored_verdict(workspace.run(name)) if workspace.run(name).sealed else None
-        if verdict is not None:
-            yield verdict
+def _entered(loaded: Loaded, number: int, verdict: Mapping[str, Any]) -> str:
+    """Enter a verdict; what came of it."""
+    last = runs_of(verdict)[-1]
+    try:
+        if record_result(loaded, number, verdict):
+            claims.forget(loaded, number)
+            return f"hypothesis {number} is {verdict['status']}: {verdict['why']}"
+    except ProgressError as e:
+        return f"{e.message}; runs/{last} keeps it{f'; {e.next}' if e.next else ''}"
+    return (
+        f"the result of hypothesis {number} came too late: its claim is gone, and it "
+        f"{_state(loaded, number)}; runs/{last} keeps it"
+    )
+
+
+def _named(loaded: Loaded, number: int) -> bool:
+    return any(h.number == number for h in read_progress(loaded.progress_path).hypotheses)
+
+
+def _state(loaded: Loaded, number: int) -> str:
+    """Where a hypothesis stands now, as words behind its number."""
+    entries = read_progress(loaded.progress_path).hypotheses
+    found = next((h.status for h in entries if h.number == number), None)
+    return f"is {found}" if found is not None else "is in the progress file no more"
 
 
 def _own(workspace: store.Workspace, note: store.ElementNote) -> list[str]:
-    first = int(note.name)
-    return [name for name in workspace.run_names() if first < store.run_number(name) < first + store.BLOCK]
+    own = store.Workspace(workspace.root, element=note.name)
+    return [name for name in workspace.run_names() if own.owns(name)]
+
+
+def _verdicts(loaded: Loaded, note: store.ElementNote) -> Iterator[dict[str, Any]]:
+    """What the element judged, newest first, as it was sealed."""
+    workspace = loaded.workspace
+    for name in reversed(_own(workspace, note)):
+        run = workspace.run(name)
+        if run.intact("run.json", "verdict.json") and (verdict := stored_verdict(run)) is not None:
+            yield verdict
+
+
+def _altered(loaded: Loaded, note: store.ElementNote) -> str | None:
+    """Why a verdict that is there counts for nothing."""
+    runs = map(loaded.workspace.run, reversed(_own(loaded.workspace, note)))
+    judged = next((run for run in runs if run.sealed and run.has("verdict.json")), None)
+    return f"runs/{judged.name} is not as it was sealed" if judged is not None else None
 
 
 def _close_unsealed(loaded: Loaded, note: store.ElementNote, why: str) -> None:
@@ -161,27 +202,27 @@ def _clear(loaded: Loaded, note: store.ElementNote) -> None:
         git.remove_worktree(loaded.checkout.top, path)
 
 
-def taken_in(directory: Path, report: Report) -> tuple[store.ElementNote, ...]:
-    """The elements that are not over yet, once what is over was taken in; all of them while the campaign is
-    busy."""
+def taken_in(directory: Path, report: Report) -> tuple[tuple[store.ElementNote, ...], list[TakenElement]]:
+    """The elements that are not over yet, once what is over was taken in, and what came of that, reported
+    too; all of them while the campaign is busy."""
     workspace = find(directory)
     elements = store.Elements(workspace)
     if workspace.element is not None or not elements.notes():
-        return ()
+        return (), []
     # Without the claim, which others need: most of the time nothing is over.
     if not _over(elements, cluster_of(workspace, read_config(workspace))):
-        return elements.notes()
+        return elements.notes(), []
     try:
         with claim_of(workspace, "gpudebug wait"):
             loaded = load(workspace.root)
-            lines = take_in_ended(loaded, cluster_of(workspace, loaded.config))
-            if lines:
+            taken = take_in_ended(loaded, cluster_of(workspace, loaded.config), report)
+            if taken:
                 record(workspace.root, None, "gpudebug wait")
     except BusyError:
-        return elements.notes()
-    for line in lines:
-        remarks(report)(line)
-    return elements.notes()
+        return elements.notes(), []
+    for one in taken:
+        remarks(report)(one.line)
+    return elements.notes(), taken
 
 
 def end_element(elements: store.Elements, note: store.ElementNote, why: str) -> None:
