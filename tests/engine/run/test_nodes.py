@@ -25,7 +25,7 @@ from gpudebug.core.records import DeviceInfo, Outcome
 from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
 from gpudebug.core.samples.table import SampleTable, read_samples
 from gpudebug.core.trainlog import LogReader
-from gpudebug.edges import launcher
+from gpudebug.edges import clusters, launcher
 from gpudebug.edges.clusters import steps
 from gpudebug.edges.clusters.steps import RunningStep
 from gpudebug.edges.launcher import Launched, Tick
@@ -333,14 +333,17 @@ def test_a_node_that_is_silent_once_is_asked_again(
     assert (found.notes, found.others and found.others.unsampled) == ((), {})
 
 
-def ran_across(first: str, *others: str) -> dict[str, Any]:
-    """The run.json of a run whose other node had a GPU."""
+def ran_across(first: str, *others: str, **node: object) -> dict[str, Any]:
+    """The run.json of a run in this allocation whose other node had a GPU."""
+    around = clusters.inside()
+    assert around is not None
     theirs = DeviceInfo(index=0, uuid=OTHER, name="GPU", kind="nvml", node="n1", processes=(7,))
-    record = {"name": "0001-baseline", "node": {"name": first, "nodes": [first, *others]}}
+    there = {"name": first, "nodes": [first, *others], "allocation": around.allocation}
+    record = {"name": "0001-baseline", "node": {**there, **node}}
     return {**record, "devices": [theirs.model_dump(mode="json")]}
 
 
-def test_a_silent_node_has_the_devices_that_it_had_in_a_run_across_the_same_nodes(
+def test_a_silent_node_has_the_devices_that_it_had_in_a_run_of_this_allocation(
     tmp_path: Path, around: Callable[..., TwoNodes]
 ) -> None:
     two = around(before=f"if [ -e {tmp_path}/dead ]; then exit 1; fi")
@@ -358,7 +361,14 @@ def test_a_silent_node_has_the_devices_that_it_had_in_a_run_across_the_same_node
     (tmp_path / "dead").unlink()
     assert sampled(tmp_path, found).unsampled == {}
     (tmp_path / "dead").touch()
-    for other in (ran_across("n0", "n2"), ran_across("n1", "n0")):
+    foreign = {**ran_across("n0", "n1"), "devices": [{"uuid": "a", "name": "b"}]}
+    null = {**foreign, "devices": None}
+    elsewhere = (
+        ran_across("n0", "n1", allocation="1.7"),
+        ran_across("n1", "n0"),
+        ran_across("n0", allocation=None),
+    )
+    for other in (*elsewhere, foreign, null):
         assert [d.node for d in find_nodes(OWN, None, {}, [other]).devices] == ["n0"]
     srun = two.folder / "bin" / "srun"
     srun.write_text(srun.read_text().replace("22.05.8", "20.11.9"))

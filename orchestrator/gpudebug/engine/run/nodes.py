@@ -69,8 +69,8 @@ def find_nodes(
 
     `env` is the training's: what it says of visible GPUs holds for its steps, unless the cluster sets that.
     The CPU stand-in is the first node's, and a recording is what it is. Takes a second or two. A node that
-    is silent has the devices that it had in the last of the `records` of runs across the same nodes, so that
-    an answer that comes late makes no other devices; one without is asked twice.
+    is silent has the devices that it had in the last of the `records` of runs in this allocation, so that an
+    answer that comes late makes no other devices; one without is asked twice.
     """
     job, kinds = clusters.inside(), {d.kind for d in devices}
     if job is None or len(job.nodes) < 2:
@@ -112,15 +112,20 @@ def _reason(error: GpudebugError | OSError) -> str:
 
 
 def _earlier(job: InsideJob, records: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, list[DeviceInfo]]]:
-    """The devices of each other node in the newest run that knew them, of those across the same nodes, with
-    that run's name. `records` are as run.json has them, oldest first."""
+    """The devices of each other node in the newest run of this allocation that knew them, with that run's
+    name. `records` are as run.json has them, oldest first; one that is not sound tells nothing."""
     found: dict[str, tuple[str, list[DeviceInfo]]] = {}
     for record in records:
         node = record.get("node") or {}
-        if node.get("name") != job.node or {*node.get("nodes", ())} != {*job.nodes}:
+        # Another allocation of the same nodes may have other GPUs.
+        if (node.get("name"), node.get("allocation")) != (job.node, job.allocation):
             continue
         devices: dict[str, list[DeviceInfo]] = {}
-        for device in map(DeviceInfo.model_validate, record.get("devices", ())):
+        try:
+            known = [DeviceInfo.model_validate(device) for device in record.get("devices", ())]
+        except (TypeError, ValidationError):
+            continue
+        for device in known:
             if device.kind == "nvml" and device.node not in (None, job.node):
                 devices.setdefault(str(device.node), []).append(device.model_copy(update={"processes": ()}))
         found |= {name: (str(record.get("name")), those) for name, those in devices.items()}
