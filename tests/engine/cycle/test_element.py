@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from tests.support.arrays import Login
@@ -37,8 +39,9 @@ def test_it_tests_the_hypothesis_of_its_number(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("array", "ended"), [("87", None), (None, None), ("88", "gpudebug stop")])
 def test_an_element_that_nobody_wants_any_more_does_nothing(
-    tmp_path: Path, array: str | None, ended: str | None
+    tmp_path: Path, array: str | None, ended: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(element, "SUBMITTED_S", 0.0)
     assert element._taken_up(elements(tmp_path, array, ended), JOB) is None
 
 
@@ -52,6 +55,33 @@ def test_one_that_was_cut_off_says_by_what_until_it_is_begun_again(tmp_path: Pat
     found.put(replace(note, ended="gpudebug stop"))
     element._leaves(found, note, "x")
     assert found.notes()[1].left is None
+
+
+def test_one_that_begins_before_its_array_is_written_down_waits_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = elements(tmp_path, None)
+    (_, mine) = found.notes()
+    # What `submit` does meanwhile, on a file system whose locks end at the node.
+    monkeypatch.setattr(element.time, "sleep", lambda _: found.put(replace(mine, array="88")))
+    assert element._taken_up(found, JOB) == replace(mine, array="88")
+
+
+def test_what_is_expected_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> NoReturn:
+        raise error
+
+    (note, _) = elements(tmp_path, "88").notes()
+    monkeypatch.setattr(element, "main", fails)
+    monkeypatch.setattr(element, "next_cycle", fails)
+    error: Exception = ClusterError("a", next="b")
+    assert element.status("x") == "gpudebug: a; next: b"
+    error = OSError(errno.ENOSPC, "No space left on device")
+    assert str(element.status("x")).startswith("gpudebug: No space left on device; next: ")
+    assert element._outcome(tmp_path, note, Notice(JOB)).startswith("No space left on device; ")
+    error = OSError(errno.ENOENT, "a defect")
+    with pytest.raises(OSError, match="a defect"):
+        element.status("x")
 
 
 def test_outside_of_an_array_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.support.arrays import Login
 from tests.support.batch import Batch
 from tests.support.campaigns import Campaign, copied, wait_for
 
+from gpudebug.core.cluster.jobs import JobEnd, JobState, SeenJob
 from gpudebug.core.errors import BusyError, StoreError
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
@@ -186,6 +188,31 @@ def test_a_verdict_by_hand_stands_and_is_told(left: Campaign, judged: bool) -> N
     kept = f"came too late: its claim is gone, and it is REJECTED; runs/{path.parent.name} keeps it"
     assert (kept if judged else "hypothesis 1 is REJECTED, and its element has no result: ") in said
     assert left.statuses() == ["REJECTED", "REJECTED"]
+
+
+@pytest.mark.parametrize(
+    ("left", "why"),
+    [
+        ("job 9 is near its end: its time limit, or a preemption", "Slurm ended job 88_1: job 9 is near"),
+        ("job 9 was ended (signal 15)", "Slurm ended job 88_1: job 9 was ended (signal 15)"),
+        (None, "its worker failed: x.py: no such file; see "),
+    ],
+)
+def test_a_worker_that_the_cluster_told_to_end_has_not_failed(
+    tmp_path: Path, left: str | None, why: str
+) -> None:
+    elements = store.Elements(store.Workspace(tmp_path))
+    (made,) = elements.make((1,), "2026-11-26T08:00:00.000000+00:00")
+    note = replace(made, array="88", left=left)
+    elements.log(note).parent.mkdir()
+    elements.log(note).write_text("x.py: no such file\n")
+    # As Slurm sees a script that ends itself at its signal: FAILED 1:0.
+    seen = SeenJob("88_1", JobState.ENDED, word="FAILED", end=JobEnd.FAILED, exit_status=1)
+    cluster: Any = SimpleNamespace(title="Slurm")
+    over = taken_in._unsaid(elements, note, seen, cluster)
+    assert over is not None
+    assert over.why.startswith(why)
+    assert ("runner.slurm.time" in over.why) is ("near its end" in str(left))
 
 
 def _claimed_once_free(login: Login) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from gpudebug.core.campaign.decide import over
 from gpudebug.core.cluster.jobs import InsideJob
 from gpudebug.core.errors import ClusterError, GpudebugError, InterruptedRun, VoidRun
 from gpudebug.core.progress.sanitise import visible
+from gpudebug.core.text.refusals import refused
 from gpudebug.edges import clusters, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.allocations import living_jobs
@@ -28,6 +30,9 @@ from gpudebug.engine.cycle.taken_in import take_in
 from gpudebug.engine.run.live_line import Live
 from gpudebug.engine.run.prepare import claim_of
 
+SUBMITTED_S = 30.0
+"""So long `submit` may take to write down its array behind what the cluster begins at once."""
+_LOOK_S = 1.0
 _ON_THE_WAY = ("recovered", "recorded_baseline")
 
 
@@ -78,14 +83,22 @@ def _campaign_over(root: Path) -> str | None:
 
 
 def _taken_up(elements: store.Elements, job: InsideJob) -> store.ElementNote | None:
-    """What this element tests, once the whole array was submitted; None if nobody wants that any more."""
-    with elements.changing():
-        for note in elements.notes():
-            if (note.array, note.hypothesis) == (job.array, job.element) and note.ended is None:
-                taken = replace(note, left=None)
-                elements.put(taken)
-                return taken
-    return None
+    """What this element tests, once the whole array was submitted; None if nobody wants that any more.
+
+    Where a lock ends at the node, a note that has no array yet is one that is being submitted.
+    """
+    deadline = time.monotonic() + SUBMITTED_S
+    while True:
+        with elements.changing():
+            mine = [n for n in elements.notes() if n.hypothesis == job.element and n.ended is None]
+            for note in mine:
+                if note.array == job.array:
+                    taken = replace(note, left=None)
+                    elements.put(taken)
+                    return taken
+        if all(note.array is not None for note in mine) or time.monotonic() > deadline:
+            return None
+        time.sleep(_LOOK_S)
 
 
 def _leaves(elements: store.Elements, note: store.ElementNote, why: str) -> None:
@@ -109,8 +122,9 @@ def _outcome(folder: Path, note: store.ElementNote, notice: Notice) -> str:
                 raise KeyboardInterrupt from None
             why = e.message if isinstance(e, VoidRun) else "the cluster suspended the job"
             print(visible(f"{why}: what ran is void, and is run again"), file=sys.stderr)
-        except GpudebugError as e:
-            return f"{e.message}{f'; {e.next}' if e.next else ''}"
+        except (GpudebugError, OSError) as e:
+            known = _expected(e)
+            return f"{known.message}{f'; {known.next}' if known.next else ''}"
         else:
             if answer.action not in _ON_THE_WAY:
                 return answer.why
@@ -138,5 +152,21 @@ def _remark(live: Live) -> None:
         print(visible(live.remark), file=sys.stderr, flush=True)
 
 
+def _expected(error: GpudebugError | OSError) -> GpudebugError:
+    """The expected error that this is; what is a defect is raised."""
+    known = error if isinstance(error, GpudebugError) else refused(error)
+    if known is None:
+        raise error
+    return known
+
+
+def status(root: str) -> int | str:
+    """What `main` returns, or a line: the last one of the log is what its caller is told."""
+    try:
+        return main(root)
+    except (GpudebugError, OSError) as e:
+        return f"gpudebug: {_expected(e)}"
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(status(sys.argv[1]))

@@ -18,6 +18,7 @@ from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.runner import cluster_of
 from gpudebug.engine.campaign.tracked_runs import refuse_brought_elements
 from gpudebug.engine.live.tails import last_line
+from gpudebug.engine.run.attempts import NEAR_ITS_END
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import claim_of, remarks
 from gpudebug.engine.status.summary import record
@@ -102,7 +103,10 @@ def _unsaid(
     how = note.left if note.left is not None and not seen.infrastructure else seen.how
     told = f"{cluster.title} ended job {seen.id}: {how}"
     if seen.infrastructure or note.left is not None:
-        return _Over(told, f"by the cluster: {told}")
+        cut_off = f"by the cluster: {told}"
+        if NEAR_ITS_END in how:
+            told += "; a longer runner.slurm.time, or a partition that does not preempt, gives it more"
+        return _Over(told, cut_off)
     log = elements.log(note)
     said = last_line(log)
     return _Over(f"its worker failed: {said or told}; see {log}")
