@@ -18,27 +18,28 @@ SINCE = "2026-11-26T08:00:00.000000+00:00"
 def test_numbers_of_elements_begin_above_all_that_are_taken(tmp_path: Path) -> None:
     (tmp_path / "runs" / "0299-h1").mkdir(parents=True)
     elements = store.Elements(store.Workspace(tmp_path))
-    first = elements.make((3, 7), SINCE)
+    first = elements.make("x", (3, 7), SINCE)
     assert [(n.name, n.hypothesis, n.session) for n in first] == [
         ("0300", 3, "array-0300"),
         ("0400", 7, "array-0400"),
     ]
-    assert [n.name for n in elements.make((8,), SINCE)] == ["0500"]
-    assert len(elements.notes()) == 3
+    assert [n.name for n in elements.make("x", (8,), SINCE)] == ["0500"]
+    assert [n.name for n in elements.make("y", (1,), SINCE)] == ["0600"]
+    assert [len(elements.notes(campaign)) for campaign in (None, "x", "y", "z")] == [4, 3, 1, 0]
 
 
 def test_a_folder_that_is_there_already_is_no_new_element(tmp_path: Path) -> None:
     elements = store.Elements(store.Workspace(tmp_path))
     (tmp_path / "runs" / ".array" / "0100" / "0150-h1").mkdir(parents=True)
     (tmp_path / "runs" / ".array" / "0200").write_text("")
-    (note,) = elements.make((1,), SINCE)
+    (note,) = elements.make("x", (1,), SINCE)
     assert note.name == "0300"
     assert store.Workspace(tmp_path, element=note.name).run_names() == []
 
 
 def test_a_run_is_taken_in_as_it_is_and_replaces_none(tmp_path: Path) -> None:
     elements = store.Elements(store.Workspace(tmp_path))
-    (note,) = elements.make((1,), SINCE)
+    (note,) = elements.make("x", (1,), SINCE)
     own = store.Workspace(tmp_path, element=note.name)
     for label in ("baseline-workload", "h1"):
         own.new_run(label).seal()
@@ -60,9 +61,10 @@ def test_a_run_is_taken_in_as_it_is_and_replaces_none(tmp_path: Path) -> None:
 
 def test_a_note_that_is_not_ours_is_no_element(tmp_path: Path) -> None:
     elements = store.Elements(store.Workspace(tmp_path))
-    (note, other) = elements.make((1, 2), SINCE)
+    (note, other) = elements.make("x", (1, 2), SINCE)
     sound = json.loads((elements.path(note) / "element.json").read_text())
     wrong = (
+        {"campaign": None},
         {"name": "0900"},
         {"hypothesis": 0},
         {"since": "now)\n"},
@@ -79,7 +81,7 @@ def test_a_note_that_is_not_ours_is_no_element(tmp_path: Path) -> None:
         (elements.folder / name / "element.json").write_text(json.dumps({**sound, "name": name}))
     (elements.folder / "0800").symlink_to("0200")
     assert elements.notes() == (other,)
-    assert [n.name for n in elements.make((3,), SINCE)] == ["0300"]
+    assert [n.name for n in elements.make("x", (3,), SINCE)] == ["0300"]
 
 
 def test_a_file_in_the_place_of_all_is_none(tmp_path: Path) -> None:
@@ -88,12 +90,12 @@ def test_a_file_in_the_place_of_all_is_none(tmp_path: Path) -> None:
     elements.folder.write_text("")
     assert elements.notes() == ()
     with pytest.raises(StoreError, match="cannot make the folder"):
-        elements.make((1,), SINCE)
+        elements.make("x", (1,), SINCE)
 
 
 def test_a_worker_is_seen_while_it_holds_its_element(tmp_path: Path) -> None:
     elements = store.Elements(store.Workspace(tmp_path))
-    (note,) = elements.make((1,), SINCE)
+    (note,) = elements.make("x", (1,), SINCE)
     assert not elements.worked_on(note)
     with elements.take(note, {"pid": 1}):
         assert elements.worked_on(note)

@@ -26,7 +26,7 @@ SINCE = "2026-11-26T08:00:00.000000+00:00"
 
 def elements(folder: Path, array: str | None, ended: str | None = None) -> store.Elements:
     found = store.Elements(store.Workspace(folder))
-    for note in found.make((1, 2), SINCE):
+    for note in found.make("x", (1, 2), SINCE):
         found.put(replace(note, array=array, ended=ended))
     return found
 

@@ -18,7 +18,7 @@ from tests.support.batch import Batch
 from tests.support.campaigns import Campaign, copied, wait_for
 
 from gpudebug.core.cluster.jobs import JobEnd, JobState, SeenJob
-from gpudebug.core.errors import BusyError, StoreError
+from gpudebug.core.errors import BusyError, ConfigError, StoreError
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
@@ -80,7 +80,7 @@ def test_what_is_released_while_it_is_tested_counts_for_nothing(tmp_path: Path, 
 
 def test_elements_that_came_with_the_repository_are_not_taken_in(tmp_path: Path, cluster: Batch) -> None:
     login = Login(tmp_path, cluster, count=1)
-    (note,) = login.elements.make((1,), "2026-11-26T08:00:00.000000+00:00")
+    (note,) = login.elements.make("test", (1,), "2026-11-26T08:00:00.000000+00:00")
     login.elements.put(replace(note, array="1", ended="done"))
     subprocess.run(["git", "add", "-f", "runs"], cwd=login.campaign.folder, check=True)
     login.campaign.propose("--set --lr=0.9")
@@ -176,6 +176,23 @@ def test_one_that_cannot_be_taken_in_keeps_no_other_from_it(
     assert [line for line in said if line and "hypothesis 2 is REJECTED" in line]
 
 
+def test_another_campaign_of_the_folder_takes_nothing_in(left: Campaign) -> None:
+    config, said = left.folder / "gpudebug.yaml", list[str | None]()
+    own = config.read_text()
+    config.write_text(own.replace("campaign: test", "campaign: other"))
+    before = _elements(left).notes()
+    assert taken_in.taken_in(left.folder, lambda live: said.append(live.remark)) == ((), [])
+    assert _taken(left) == ""
+    assert "array" not in str(left.json("status").get("allocation"))
+    assert _elements(left).notes() == before
+    # Nor does what an element does from now on count as the other's.
+    with pytest.raises(ConfigError, match="names campaign other now, and hypothesis 1 is test's"):
+        load(_elements(left).path(before[0]))
+    config.write_text(own)
+    _taken(left)
+    assert left.statuses() == ["VALIDATED", "REJECTED"]
+
+
 @pytest.mark.parametrize("judged", [True, False])
 def test_a_verdict_by_hand_stands_and_is_told(left: Campaign, judged: bool) -> None:
     elements = _elements(left)
@@ -202,7 +219,7 @@ def test_a_worker_that_the_cluster_told_to_end_has_not_failed(
     tmp_path: Path, left: str | None, why: str
 ) -> None:
     elements = store.Elements(store.Workspace(tmp_path))
-    (made,) = elements.make((1,), "2026-11-26T08:00:00.000000+00:00")
+    (made,) = elements.make("test", (1,), "2026-11-26T08:00:00.000000+00:00")
     note = replace(made, array="88", left=left)
     elements.log(note).parent.mkdir()
     elements.log(note).write_text("x.py: no such file\n")
@@ -229,7 +246,7 @@ def test_an_element_that_was_never_submitted_gives_its_hypothesis_back(
     tmp_path: Path, cluster: Batch
 ) -> None:
     login = Login(tmp_path, cluster, count=1)
-    (note,) = login.elements.make((1,), "2026-11-26T08:00:00.000000+00:00")
+    (note,) = login.elements.make("test", (1,), "2026-11-26T08:00:00.000000+00:00")
     login.campaign.progress.write_text(
         login.campaign.text.replace("UNTESTED", f"TESTING ({claim_in(note).note})")
     )

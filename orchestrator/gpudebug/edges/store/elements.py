@@ -44,13 +44,15 @@ _SINCE = re.compile(r"[0-9T:.+-]{10,40}", re.ASCII)
 
 @dataclass(frozen=True)
 class ElementNote:
-    """What an element tests since when, and in which array of the cluster: None until it was submitted.
+    """What an element tests since when, of which campaign of its folder, and in which array of the cluster:
+    None until it was submitted.
 
     `ended` says that it will do nothing any more, and why; `left` that the cluster cut its worker off, and
     how: it is over, or begun again.
     """
 
     name: str
+    campaign: str
     hypothesis: int
     since: str
     array: str | None = None
@@ -64,7 +66,7 @@ class ElementNote:
 
 
 class Elements:
-    """The elements of one campaign's job arrays."""
+    """The elements of the job arrays of a folder's campaigns."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.folder = workspace.elements
@@ -80,21 +82,23 @@ class Elements:
     def path(self, note: ElementNote) -> Path:
         return self.folder / note.name
 
-    def notes(self) -> tuple[ElementNote, ...]:
-        """All that are not taken in yet, by their numbers; a folder without a sound note is none."""
+    def notes(self, campaign: str | None = None) -> tuple[ElementNote, ...]:
+        """All that are not taken in yet, or a campaign's, by their numbers; a folder without a sound note is
+        none."""
         try:
             names = sorted(os.listdir(self.folder), key=lambda name: (len(name), name))
         except (FileNotFoundError, NotADirectoryError):
             return ()
         except OSError as e:
             raise os_error(e, self.folder, "cannot list") from None
-        return tuple(note for name in names if (note := _read(self.folder / name)) is not None)
+        found = (note for name in names if (note := _read(self.folder / name)) is not None)
+        return tuple(note for note in found if campaign in (None, note.campaign))
 
     def note(self, name: str) -> ElementNote | None:
         return _read(self.folder / name)
 
-    def make(self, hypotheses: tuple[int, ...], since: str) -> tuple[ElementNote, ...]:
-        """New elements, one for each hypothesis; their numbers begin above all that are taken.
+    def make(self, campaign: str, hypotheses: tuple[int, ...], since: str) -> tuple[ElementNote, ...]:
+        """New elements of a campaign, one for each hypothesis; their numbers begin above all that are taken.
 
         A folder that is there already is none's, whatever is in it.
         """
@@ -105,7 +109,7 @@ class Elements:
         made = []
         for hypothesis in hypotheses:
             name = next(name for place in places if self._new(name := f"{place * BLOCK:04d}"))
-            note = ElementNote(name, hypothesis, since)
+            note = ElementNote(name, campaign, hypothesis, since)
             self.put(note)
             made.append(note)
         return tuple(made)
@@ -188,6 +192,7 @@ def _read(folder: Path) -> ElementNote | None:
     match get_json(path):
         case {
             "name": str() as own,
+            "campaign": str() as campaign,
             "hypothesis": int() as hypothesis,
             "since": str() as since,
             "array": str() | None as array,
@@ -195,7 +200,7 @@ def _read(folder: Path) -> ElementNote | None:
             "left": str() | None as left,
         } if own == name and hypothesis > 0 and _SINCE.fullmatch(since):
             if array is None or _ARRAY.fullmatch(array):
-                return ElementNote(name, hypothesis, since, array, ended, left)
+                return ElementNote(name, campaign, hypothesis, since, array, ended, left)
     return None
 
 

@@ -37,7 +37,7 @@ def living(workspace: store.Workspace, document: progress.ProgressFile) -> dict[
     if not workspace.elements.is_dir():
         return found
     held = {h.number: claims.on(h) for h in document.hypotheses}
-    for note in store.Elements(workspace).notes():
+    for note in store.Elements(workspace).notes(workspace.campaign):
         if held.get(note.hypothesis) == (note.session, note.since):
             found[note.hypothesis] = store.Lease(note.session, note.since, now)
     return found

@@ -45,6 +45,7 @@ def read(directory: Path) -> Written:
     """Config and progress file of the campaign at or above `directory`. Expected errors only."""
     workspace = find(directory)
     config = read_config(workspace)
+    refuse_other_campaign(workspace, config)
     path = progress_path(workspace, config)
     if workspace.element is not None:
         path = workspace.runs / store.ELEMENT_PROGRESS
@@ -52,6 +53,17 @@ def read(directory: Path) -> Written:
     workspace.scrub = _scrub(config)
     workspace.campaign = config.campaign
     return Written(workspace, config, path, document)
+
+
+def refuse_other_campaign(workspace: store.Workspace, config: Config) -> None:
+    """ConfigError in an element of a job array that is of another campaign than gpudebug.yaml names."""
+    note = store.Elements(workspace).note(workspace.element) if workspace.element is not None else None
+    if note is not None and note.campaign != config.campaign:
+        raise ConfigError(
+            f"names campaign {config.campaign} now, and hypothesis {note.hypothesis} is {note.campaign}'s",
+            file=str(workspace.config),
+            next=f"put campaign {note.campaign} back, then gpudebug submit",
+        )
 
 
 def workload_of(config: Config, role: str) -> Workload | None:

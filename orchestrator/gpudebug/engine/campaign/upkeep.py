@@ -85,7 +85,7 @@ def end(loaded: Loaded) -> None:
     """The campaign has ended: its commits and worktrees go. A change without a verdict becomes a patch,
     or stays in its worktree if it holds a secret. What elements of job arrays stand on stays while there are
     any."""
-    if loaded.workspace.element is not None or store.Elements(loaded.workspace).notes():
+    if loaded.workspace.element is not None or store.Elements(loaded.workspace).notes(loaded.config.campaign):
         return
     _repaired(loaded)
     for path in git.worktrees_in(loaded.checkout.at, folder(loaded)):

@@ -16,7 +16,7 @@ from gpudebug.edges import store
 from gpudebug.engine.campaign import claims, worktrees
 from gpudebug.engine.campaign.accepted import written
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.campaign.files import cluster_defaults
+from gpudebug.engine.campaign.files import cluster_defaults, read_config
 from gpudebug.engine.campaign.runner import array_job
 from gpudebug.engine.campaign.tracked_runs import refuse_brought_elements
 from gpudebug.engine.cycle.taken_in import claim_in, end_element, listed, take_in_ended, taken_in
@@ -104,7 +104,7 @@ def _submitted(loaded: Loaded, cluster: Cluster, numbers: tuple[int, ...]) -> st
     since = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds")
     store.Allocations(loaded.workspace.runs).put_defaults(cluster_defaults())
     with elements.changing():
-        notes = elements.make(numbers, since)
+        notes = elements.make(loaded.config.campaign, numbers, since)
         try:
             for note in notes:
                 claims.mark(loaded, note.hypothesis, claim_in(note))
@@ -130,7 +130,8 @@ def end_array(workspace: store.Workspace, cluster: Cluster | None, report: Repor
     there are others.
     """
     elements = store.Elements(workspace)
-    notes = [note for note in elements.notes() if note.array is not None and note.ended is None]
+    found = elements.notes(read_config(workspace).campaign)
+    notes = [note for note in found if note.array is not None and note.ended is None]
     if not notes:
         return ()
     if cluster is not None:

@@ -25,11 +25,11 @@ POLL_S = 1.0
 def wait_for_array(directory: Path, report: Report, until: float | None) -> Running | NothingRunning | None:
     """Until the campaign's arrays are over or the monotonic clock says `until`; None if there are none."""
     workspace = find(directory)
-    elements = store.Elements(workspace)
-    before = elements.notes()
+    config, elements = read_config(workspace), store.Elements(workspace)
+    before = elements.notes(config.campaign)
     if workspace.element is not None or not before:
         return None
-    cluster, told = cluster_of(workspace, read_config(workspace)), set[tuple[JobState, str]]()
+    cluster, told = cluster_of(workspace, config), set[tuple[JobState, str]]()
     hopeless: ClusterError | None = None
     said = dict[int, str]()
     while True:
@@ -124,6 +124,7 @@ def under_way(campaign: str, notes: tuple[store.ElementNote, ...]) -> Running:
     numbers = tuple(note.hypothesis for note in notes)
     arrays = ", ".join(dict.fromkeys(note.array for note in notes if note.array is not None))
     words = counted(len(numbers), "hypothesis is", "hypotheses are")
+    where = f"tested in array {arrays}" if arrays else "submitted"
     return Running(
         campaign=campaign,
         run=None,
@@ -137,6 +138,6 @@ def under_way(campaign: str, notes: tuple[store.ElementNote, ...]) -> Running:
         session=None,
         since=notes[0].since,
         detached=True,
-        why=f"{words} being tested in array {arrays}: {listed(numbers)}",
+        why=f"{words} being {where}: {listed(numbers)}",
         next_command="gpudebug wait --for 9m",
     )

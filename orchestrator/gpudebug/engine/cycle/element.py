@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gpudebug.core.campaign.decide import over
 from gpudebug.core.cluster.jobs import InsideJob
-from gpudebug.core.errors import ClusterError, GpudebugError, InterruptedRun, VoidRun
+from gpudebug.core.errors import ClusterError, GpudebugError, InterruptedRun, StoreError, VoidRun
 from gpudebug.core.progress.sanitise import visible
 from gpudebug.core.text.refusals import refused
 from gpudebug.edges import clusters, launcher, store
@@ -50,7 +50,7 @@ def main(root: str) -> int:
     if note is None:
         print(f"job {job.id}: it is not this campaign's any more", file=sys.stderr)
         return 0
-    if (why := _campaign_over(workspace.root)) is not None:
+    if (why := _over(workspace.root, note)) is not None:
         with elements.changing():
             elements.put(replace(note, ended=why))
         print(why, file=sys.stderr)
@@ -74,10 +74,12 @@ def main(root: str) -> int:
     return 0
 
 
-def _campaign_over(root: Path) -> str | None:
-    """Why nothing is to be measured in the campaign any more; None while there is."""
+def _over(root: Path, note: store.ElementNote) -> str | None:
+    """Why nothing is to be measured for its campaign any more; None while there is."""
     loaded = load(root)
     refuse_brought_elements(loaded.workspace, loaded.checkout)
+    if note.campaign != loaded.config.campaign:
+        return f"gpudebug.yaml names campaign {loaded.config.campaign} now, and this is of {note.campaign}"
     action = over(loaded.campaign)
     return f"the campaign is over: {action.why}" if action is not None else None
 
@@ -140,7 +142,10 @@ def _take_in(workspace: store.Workspace, note: store.ElementNote, command: str) 
         with claim_of(workspace, command, note.session):
             if store.Elements(workspace).note(note.name) is None:
                 return
-            print(visible(take_in(load(workspace.root), note, str(note.ended))), file=sys.stderr)
+            loaded = load(workspace.root)
+            if note.campaign != loaded.config.campaign:
+                raise StoreError(f"gpudebug.yaml names campaign {loaded.config.campaign} now")
+            print(visible(take_in(loaded, note, str(note.ended))), file=sys.stderr)
     except GpudebugError as e:
         print(visible(f"left to the campaign's next command: {e.message}"), file=sys.stderr)
         # The last word of its log is why its hypothesis has no verdict.

@@ -76,7 +76,7 @@ def _claimed_cycle(directory: Path, report: Report, session: str | None) -> Next
 def _of_arrays(cycle: Cycle) -> list[str]:
     """Take in what elements of job arrays have measured by now; a line on each."""
     workspace = cycle.loaded.workspace
-    if workspace.element is not None or not store.Elements(workspace).notes():
+    if workspace.element is not None or not store.Elements(workspace).notes(cycle.loaded.config.campaign):
         return []
     cluster = cluster_of(workspace, cycle.loaded.config)
     return [one.line for one in take_in_ended(cycle.loaded, cluster, cycle.report)]
@@ -89,7 +89,7 @@ def _all_in_arrays(cycle: Cycle) -> tuple[store.ElementNote, ...]:
         return ()
     if any(h.status is Status.UNTESTED for h in loaded.document.hypotheses):
         return ()
-    return store.Elements(loaded.workspace).notes()
+    return store.Elements(loaded.workspace).notes(loaded.config.campaign)
 
 
 def _one_thing(cycle: Cycle) -> NextAnswer:

@@ -52,7 +52,7 @@ def take_in_ended(loaded: Loaded, cluster: Cluster | None, report: Report) -> li
     One that cannot be taken in keeps no other from it: its error is raised at last, the lines reported.
     """
     taken, errors = list[TakenElement](), list[GpudebugError]()
-    for note, found in _over(store.Elements(loaded.workspace), cluster):
+    for note, found in _over(store.Elements(loaded.workspace), loaded.config.campaign, cluster):
         try:
             taken.append(TakenElement(note.hypothesis, take_in(loaded, note, found.why, found.cut_off)))
         except GpudebugError as e:
@@ -64,13 +64,15 @@ def take_in_ended(loaded: Loaded, cluster: Cluster | None, report: Report) -> li
     return taken
 
 
-def _over(elements: store.Elements, cluster: Cluster | None) -> list[tuple[store.ElementNote, _Over]]:
-    """The elements that are over, and how.
+def _over(
+    elements: store.Elements, campaign: str, cluster: Cluster | None
+) -> list[tuple[store.ElementNote, _Over]]:
+    """The elements of a campaign that are over, and how.
 
     One that neither said that it ended nor is known to the cluster as over goes on. Without `cluster` only
     what an element says itself is known.
     """
-    notes = elements.notes()
+    notes = elements.notes(campaign)
     seen = {} if cluster is None else jobs_of(cluster, notes)
     found = (
         (note, _Over(note.ended) if note.ended else _unsaid(elements, note, seen.get(note.name), cluster))
@@ -172,14 +174,17 @@ def _verdicts(loaded: Loaded, note: store.ElementNote) -> Iterator[dict[str, Any
     workspace = loaded.workspace
     for name in reversed(_own(workspace, note)):
         run = workspace.run(name)
-        if run.intact("run.json", "verdict.json") and (verdict := stored_verdict(run)) is not None:
+        mine = stored_record(run, "run.json").get("campaign") == note.campaign
+        sound = mine and run.intact("run.json", "verdict.json")
+        if sound and (verdict := stored_verdict(run)) is not None:
             yield verdict
 
 
 def _altered(loaded: Loaded, note: store.ElementNote) -> str | None:
     """Why a verdict that is there counts for nothing."""
     runs = map(loaded.workspace.run, reversed(_own(loaded.workspace, note)))
-    judged = next((run for run in runs if run.sealed and run.has("verdict.json")), None)
+    sealed = (run for run in runs if run.sealed and run.has("verdict.json"))
+    judged = next((run for run in sealed if not run.intact("run.json", "verdict.json")), None)
     return f"runs/{judged.name} is not as it was sealed" if judged is not None else None
 
 
@@ -210,12 +215,12 @@ def taken_in(directory: Path, report: Report) -> tuple[tuple[store.ElementNote, 
     """The elements that are not over yet, once what is over was taken in, and what came of that, reported
     too; all of them while the campaign is busy."""
     workspace = find(directory)
-    elements = store.Elements(workspace)
-    if workspace.element is not None or not elements.notes():
+    config, elements = read_config(workspace), store.Elements(workspace)
+    if workspace.element is not None or not elements.notes(config.campaign):
         return (), []
     # Without the claim, which others need: most of the time nothing is over.
-    if not _over(elements, cluster_of(workspace, read_config(workspace))):
-        return elements.notes(), []
+    if not _over(elements, config.campaign, cluster_of(workspace, config)):
+        return elements.notes(config.campaign), []
     try:
         with claim_of(workspace, "gpudebug wait"):
             loaded = load(workspace.root)
@@ -223,10 +228,10 @@ def taken_in(directory: Path, report: Report) -> tuple[tuple[store.ElementNote, 
             if taken:
                 record(workspace.root, None, "gpudebug wait")
     except BusyError:
-        return elements.notes(), []
+        return elements.notes(config.campaign), []
     for one in taken:
         remarks(report)(one.line)
-    return elements.notes(), taken
+    return elements.notes(config.campaign), taken
 
 
 def end_element(elements: store.Elements, note: store.ElementNote, why: str) -> None:

@@ -32,7 +32,7 @@ def status(directory: Path, *, every: bool = True) -> StatusAnswer:
 
         found = status_of(load(directory, session))
     runs = Path(found.files.runs)
-    line = allocation(runs)
+    line = allocation(runs, found.campaign)
     return found if line is None else replace(found, allocation=line, next=_next(found, runs))
 
 
@@ -59,7 +59,7 @@ def _next(found: StatusAnswer, runs: Path) -> NextAction:
 def _in_arrays(found: StatusAnswer, runs: Path) -> NextAction | None:
     """What elements of job arrays test, if a person has nothing to do but wait for them."""
     waits = (found.rest or {}).get("UNTESTED") or any(h.status == "UNTESTED" for h in found.hypotheses)
-    line = None if waits or session_of() is not None else _array(runs)
+    line = None if waits or session_of() is not None else _array(runs, found.campaign)
     return (
         None
         if line is None
@@ -91,21 +91,32 @@ def _measured(runs: Path, names: Sequence[str]) -> Iterator[str | None]:
             yield None
 
 
-def allocation(runs: Path) -> str | None:
+def allocation(runs: Path, campaign: str) -> str | None:
     """The campaign's jobs on a cluster, as they were seen last; None without one."""
-    lines = (_allocation(runs), _array(runs))
+    lines = (_allocation(runs), _array(runs, campaign))
     return "; ".join(line for line in lines if line is not None) or None
 
 
-def _array(runs: Path) -> str | None:
-    """What is tested in job arrays now."""
+def _array(runs: Path, campaign: str) -> str | None:
+    """What of a campaign is tested in job arrays now."""
     if not (runs / ".array").exists():
         return None
     from gpudebug.edges import store
 
-    notes = store.Elements(store.Workspace(runs.parent)).notes()
+    try:
+        notes = store.Elements(store.Workspace(runs.parent)).notes(campaign)
+    except StoreError:
+        return None
+    if not notes:
+        return None
     arrays = ", ".join(dict.fromkeys(note.array for note in notes if note.array is not None))
-    return f"array {arrays} tests hypotheses {', '.join(str(n.hypothesis) for n in notes)}" if notes else None
+    numbers = ", ".join(str(note.hypothesis) for note in notes)
+    # A `submit` that was killed, or is at it, has no array yet.
+    return (
+        f"array {arrays} tests hypotheses {numbers}"
+        if arrays
+        else f"hypotheses {numbers} are being submitted"
+    )
 
 
 def _allocation(runs: Path) -> str | None:
