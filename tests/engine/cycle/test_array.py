@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,17 @@ from tests.support.campaigns import Done, wait_for
 
 from gpudebug.core.campaign.decide import Campaign as Facts
 from gpudebug.core.campaign.decide import HypothesisState
+from gpudebug.core.errors import StoreError
 from gpudebug.core.words import Status
 from gpudebug.edges import store
-from gpudebug.engine.cycle.array import ready
+from gpudebug.engine.campaign import claims
+from gpudebug.engine.campaign.files import find, read_config
+from gpudebug.engine.campaign.runner import cluster_of
+from gpudebug.engine.cycle import array
+from gpudebug.engine.cycle.array import end_array, ready
+from gpudebug.engine.cycle.submit import submit
+
+NOTE = store.ElementNote("0100", "test", 1, "2026-11-26T08:00:00.000000+00:00")
 
 
 def test_each_hypothesis_is_tested_in_a_job_of_its_own(tmp_path: Path, cluster: Batch) -> None:
@@ -26,6 +35,8 @@ def test_each_hypothesis_is_tested_in_a_job_of_its_own(tmp_path: Path, cluster: 
     assert (tmp_path / "cluster" / "1_2.sh").read_text() == printed
     # A person has nothing else to do meanwhile, and nothing is asked for.
     assert "array 1" in login.json("next")["why"] or not login.elements.notes()
+    again = login.json("submit")
+    assert (again["job"], again["action"]) == ("1", "waiting") or not login.elements.notes()
     login.wait()
     assert login.campaign.statuses() == ["VALIDATED", "REJECTED", "VALIDATED"]
     runs = login.campaign.runs()
@@ -109,6 +120,61 @@ def test_a_cluster_that_refuses_leaves_all_as_it_was(tmp_path: Path, cluster: Ba
     assert "MaxArraySize" in error["next"]
     assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
     assert not login.elements.notes()
+
+
+def test_one_that_cannot_be_written_down_is_taken_out_of_the_queue(
+    tmp_path: Path, cluster: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.hold("Resources")
+    login = Login(tmp_path, cluster, count=2)
+    monkeypatch.setenv("PATH", login.env["PATH"])
+    put = store.Elements.put
+
+    def full(elements: store.Elements, note: store.ElementNote) -> None:
+        if note.array is not None:
+            raise StoreError("cannot write: No space left on device")
+        put(elements, note)
+
+    monkeypatch.setattr(store.Elements, "put", full)
+    monkeypatch.setattr(claims, "free", lambda *_: full(login.elements, replace(NOTE, array="1")))
+    with pytest.raises(StoreError, match="No space left"):
+        submit(login.campaign.folder, lambda _: None)
+    assert [cluster.job(id)["word"] for id in cluster.jobs()] == ["CANCELLED"] * 2
+    assert not login.elements.notes()
+
+
+def test_what_cannot_end_in_time_is_left_to_the_next_command(
+    tmp_path: Path, cluster: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.hold("Resources")
+    login, said = Login(tmp_path, cluster, count=2), list[str | None]()
+    login.json("submit")
+    monkeypatch.setenv("PATH", login.env["PATH"])
+    monkeypatch.setattr(array, "SEALS_S", 0.0)
+    (first, _) = login.elements.notes()
+    workspace = find(login.campaign.folder)
+    config = read_config(workspace)
+    with login.elements.take(first, {"pid": os.getpid()}):
+        ended = end_array(workspace, cluster_of(workspace, config), lambda live: said.append(live.remark))
+    assert (ended, [n.name for n in login.elements.notes()]) == (("1",), [first.name])
+    assert "hypotheses 1 are still being sealed; gpudebug wait takes them in" in said
+    login.wait()
+    assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--output_dir=/scratch/me/out"], "--output_dir=/scratch/me/out at once"),
+        (["--output_dir", "checkpoints/a"], "--output_dir=checkpoints/a at once"),
+        (["--output_dir=/scratch/me/{run}"], None),
+        (["--output_dir=out"], None),
+        (["--lr=0.1"], None),
+    ],
+)
+def test_a_place_that_all_write_to_is_told(words: list[str], said: str | None) -> None:
+    found = array.shared_output(("python", "train.py", *words), ("./checkpoints", "data"))
+    assert (found is None) if said is None else (found is not None and said in found)
 
 
 def test_a_session_submits_no_array(tmp_path: Path, cluster: Batch) -> None:

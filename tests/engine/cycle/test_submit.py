@@ -6,8 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.batch import Batch
 from tests.support.campaigns import Campaign, make_replay_campaign, record
+
+from gpudebug.core.campaign.decide import Action, ActionKind
+from gpudebug.engine.cycle.submit import submit
 
 RUNNER = "runner: {slurm: {partition: gpu, idle: 1m, extra: [--mem=1G]}}\n"
 
@@ -51,6 +55,18 @@ def test_the_node_reads_the_clusters_defaults_of_the_login_node(tmp_path: Path, 
     kept = str(here.folder / "runs" / ".allocation" / "cluster.yaml")
     found: Any = here.json("settings", env=env(cluster, GPUDEBUG_CLUSTER=kept))
     assert found["differences"] == []
+
+
+def test_nothing_is_asked_for_once_nothing_is_to_be_measured(
+    tmp_path: Path, cluster: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = campaign(tmp_path).pin()
+    monkeypatch.setenv("PATH", env(cluster)["PATH"])
+    ended = Action(ActionKind.STOP, "exhausted: 8 tested, the budget is 8")
+    monkeypatch.setattr("gpudebug.engine.cycle.submit.over", lambda _: ended)
+    answer = submit(here.folder, lambda _: None)
+    assert (answer.action, answer.job, answer.why) == ("stop", None, ended.why)
+    assert cluster.calls("sbatch") == 0
 
 
 def test_a_campaign_of_this_host_has_nothing_to_submit(tmp_path: Path, cluster: Batch) -> None:

@@ -186,8 +186,8 @@ class StopAnswer(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class SubmitAnswer(Answer):
-    """`action` is waiting or running of the allocation's `job`, inside if this process is in one already, and
-    printed for the batch `script`, which is null otherwise."""
+    """`action` is waiting or running of the allocation's `job`, inside if this process is in one already,
+    stop if nothing is to be measured any more, and printed for the batch `script`, else null."""
 
     action: str
     campaign: str

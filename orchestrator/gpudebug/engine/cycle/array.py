@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from gpudebug.core.answers.next import SubmitAnswer
 from gpudebug.core.campaign.decide import Campaign, over, waiting, wanted
+from gpudebug.core.catalogue import frameworks
 from gpudebug.core.cluster.jobs import Cluster
-from gpudebug.core.errors import ClusterError
+from gpudebug.core.errors import ClusterError, GpudebugError
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign import claims, worktrees
@@ -19,8 +23,10 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import cluster_defaults, read_config
 from gpudebug.engine.campaign.runner import array_job
 from gpudebug.engine.campaign.tracked_runs import refuse_brought_elements
+from gpudebug.engine.cycle.array_wait import under_way
 from gpudebug.engine.cycle.taken_in import claim_in, end_element, listed, take_in_ended, taken_in
 from gpudebug.engine.diagnosis.weights import weighed
+from gpudebug.engine.run import adapters
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import claimed_campaign, remarks
 from gpudebug.engine.status.summary import record
@@ -30,6 +36,7 @@ POLL_S = 1.0
 SEALS_S = 60.0
 """So long elements that are ended may take to seal what they run."""
 _COMMAND = "gpudebug submit"
+_FOLLOW = "gpudebug wait --for 9m"
 _WORKTREES = (
     "each trains in a worktree of its own: files that git ignores, such as data and environments in the "
     "repository, are there only if worktree.link names them"
@@ -62,8 +69,22 @@ def chosen(loaded: Loaded) -> tuple[tuple[int, ...], tuple[str, ...]]:
     return ready(replace(campaign, hypotheses=others)), tuple(map(loaded.workspace.scrub, lines))
 
 
+def shared_output(argv: Sequence[str], links: Sequence[str]) -> str | None:
+    """A remark if the command writes to one place from each worktree: an absolute path, a linked folder."""
+    option = frameworks.output_flag(argv, adapters.known())
+    place = os.path.normpath(option.value) if option is not None and option.value else ""
+    parts = ("", *map(os.path.normpath, links))
+    if option is None or not any(place.startswith(f"{part}/") or place == part for part in parts if place):
+        return None
+    return (
+        f"all write to {option.name}={option.value} at once, and may take each other's files away: "
+        f"{option.name}={option.value}/{{run}} in workload.command gives each run a folder of its own"
+    )
+
+
 def submit_array(directory: Path, cluster: Cluster, report: Report) -> SubmitAnswer | None:
-    """Have every hypothesis that waits tested in an element of its own; None if fewer than two wait.
+    """Have every hypothesis that waits tested in an element of its own; None if fewer than two wait, unless
+    arrays test all that there is to test.
 
     ClusterError with the cluster's reason if it refuses: then they wait as before.
     """
@@ -76,13 +97,16 @@ def submit_array(directory: Path, cluster: Cluster, report: Report) -> SubmitAns
         for line in left_out:
             remarks(report)(line)
         if len(numbers) < 2:
-            return None
+            return _tested_already(loaded)
         for note in worktrees.remember(loaded):
             remarks(report)(note)
         # Each element makes a worktree of it; what cannot be kept is told before anything is asked for.
         worktrees.base(loaded)
         if not loaded.config.worktree.link:
             remarks(report)(_WORKTREES)
+        shared = shared_output(loaded.config.workload.argv(), loaded.config.worktree.link)
+        if shared is not None:
+            remarks(report)(loaded.workspace.scrub(shared))
         job = _submitted(loaded, cluster, numbers)
         record(loaded.workspace.root, None, _COMMAND)
     config = loaded.config
@@ -94,7 +118,23 @@ def submit_array(directory: Path, cluster: Cluster, report: Report) -> SubmitAns
         job=job,
         script=None,
         why=f"array {job} tests hypotheses {listed(numbers)}, each in a job of its own, {at_once} at once",
-        next_command="gpudebug wait --for 9m",
+        next_command=_FOLLOW,
+    )
+
+
+def _tested_already(loaded: Loaded) -> SubmitAnswer | None:
+    """What is answered if nothing waits that an allocation could be asked for; None if something does."""
+    notes = store.Elements(loaded.workspace).notes(loaded.config.campaign)
+    if not notes or any(h.status is Status.UNTESTED for h in loaded.document.hypotheses):
+        return None
+    found = under_way(loaded.config.campaign, notes)
+    return SubmitAnswer(
+        action="waiting",
+        campaign=found.campaign,
+        job=notes[0].array,
+        script=None,
+        why=found.why,
+        next_command=_FOLLOW,
     )
 
 
@@ -104,7 +144,7 @@ def _submitted(loaded: Loaded, cluster: Cluster, numbers: tuple[int, ...]) -> st
     since = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds")
     store.Allocations(loaded.workspace.runs).put_defaults(cluster_defaults())
     with elements.changing():
-        notes = elements.make(loaded.config.campaign, numbers, since)
+        notes, job = elements.make(loaded.config.campaign, numbers, since), None
         try:
             for note in notes:
                 claims.mark(loaded, note.hypothesis, claim_in(note))
@@ -113,14 +153,24 @@ def _submitted(loaded: Loaded, cluster: Cluster, numbers: tuple[int, ...]) -> st
             for note in notes:
                 elements.put_campaign(note, data, accepted)
             job = cluster.submit(array_job(loaded.workspace, loaded.config, numbers))
-        except BaseException:
             for note in notes:
-                claims.free(loaded, note.hypothesis, claim_in(note))
-                elements.remove(note)
+                elements.put(replace(note, array=job))
+        except BaseException:
+            _take_back(loaded, cluster, notes, job)
             raise
-        for note in notes:
-            elements.put(replace(note, array=job))
     return job
+
+
+def _take_back(loaded: Loaded, cluster: Cluster, notes: Sequence[store.ElementNote], job: str | None) -> None:
+    """Leave nothing of an array that could not be submitted, or written down: its error is the one told."""
+    if job is not None:
+        with contextlib.suppress(GpudebugError):
+            cluster.cancel(tuple(cluster.element(job, note.hypothesis) for note in notes))
+    for note in notes:
+        with contextlib.suppress(GpudebugError):
+            claims.free(loaded, note.hypothesis, claim_in(note))
+        with contextlib.suppress(GpudebugError):
+            store.Elements(loaded.workspace).remove(note)
 
 
 def end_array(workspace: store.Workspace, cluster: Cluster | None, report: Report) -> tuple[str, ...]:
@@ -147,7 +197,13 @@ def end_array(workspace: store.Workspace, cluster: Cluster | None, report: Repor
                 file=str(workspace.config),
                 next="end it by the cluster's own command, or put runner: back, then gpudebug stop",
             )
+    # What seals still has its folder: the next command takes that in.
+    late = [note for note in notes if elements.worked_on(note)]
+    if late:
+        numbers = listed(tuple(note.hypothesis for note in late))
+        remarks(report)(f"hypotheses {numbers} are still being sealed; gpudebug wait takes them in")
     for note in notes:
-        end_element(elements, note, "gpudebug stop")
+        if note not in late:
+            end_element(elements, note, "gpudebug stop")
     taken_in(workspace.root, report)
     return tuple(dict.fromkeys(str(note.array) for note in notes))

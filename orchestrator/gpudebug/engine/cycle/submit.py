@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpudebug.core.answers.next import SubmitAnswer
+from gpudebug.core.campaign.decide import over
 from gpudebug.edges import clusters
 from gpudebug.engine.campaign.files import find, read_config
 from gpudebug.engine.campaign.load import load
@@ -45,7 +46,10 @@ def submit(
         return SubmitAnswer(action="inside", campaign=config.campaign, job=around.id, script=None, why=why)
     if not alone and (array := submit_array(directory, cluster, report)) is not None:
         return array
-    admit(load(directory, session))
+    loaded = load(directory, session)
+    admit(loaded)
+    if (ended := over(loaded.campaign)) is not None:
+        return SubmitAnswer(action="stop", campaign=config.campaign, job=None, script=None, why=ended.why)
     allocation = Allocation(workspace, cluster, report)
     before = allocation.look()
     note = allocation.begin(session)
