@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges.store.private import LARGEST, read_private, write_private
+from gpudebug.edges.store.private import LARGEST, read_private, remove_private, write_private
 
 NAMES = ("ours", "campaign")
 
@@ -22,6 +22,20 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     assert os.listdir(folder) == ["a.json"]
     assert (folder / "a.json").stat().st_mode & 0o777 == 0o600
     assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_is_removed_is_the_file_or_a_link_itself(tmp_path: Path) -> None:
+    remove_private(tmp_path, NAMES, "a.json")
+    write_private(tmp_path, NAMES, "a.json", b"1")
+    folder = tmp_path.joinpath(*NAMES)
+    (folder / "b.json").symlink_to("a.json")
+    remove_private(tmp_path, NAMES, "b.json")
+    assert os.listdir(folder) == ["a.json"]
+    remove_private(tmp_path, NAMES, "a.json")
+    assert os.listdir(folder) == []
+    (folder / "a.json").mkdir()
+    with pytest.raises(StoreError):
+        remove_private(tmp_path, NAMES, "a.json")
 
 
 @pytest.mark.parametrize("place", ["ours", "ours/campaign", "ours/campaign/a.json"])

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign
 
+from gpudebug.core.errors import StoreError
 from gpudebug.core.progress import HypothesisEntry, parse
-from gpudebug.engine.campaign.accepted import FILE, Acceptances, Recorded, recorded
+from gpudebug.engine.campaign.accepted import (
+    FILE,
+    Acceptances,
+    Recorded,
+    as_submitted,
+    forget_submitted,
+    keep_submitted,
+    recorded,
+)
 from gpudebug.engine.campaign.load import load
 
 ROW = {"hypothesis": 1, "order": 1, "change": "c", "run": "r", "verdict": "v", "when": "w"}
@@ -84,3 +94,22 @@ def test_a_record_that_gpudebug_did_not_write_is_a_problem_and_nothing_is_accept
     found = load(judged.folder).acceptances
     assert found.entries == {} and found.problem == "is not what gpudebug writes"
     assert load(judged.folder).accepted == ()
+
+
+def test_an_element_has_what_was_accepted_when_it_was_submitted(tmp_path: Path) -> None:
+    then = Acceptances(tmp_path, ("ours",), {1: OURS})
+    keep_submitted(then, "0100")
+    since = replace(then, entries={1: OURS, 2: OURS})
+    assert as_submitted(since, "0100").entries == {1: OURS}
+    with pytest.raises(StoreError, match="is not what gpudebug writes"):
+        as_submitted(since, "0200")
+    forget_submitted(since, "0100")
+    forget_submitted(since, "0100")
+    with pytest.raises(StoreError, match="is not what gpudebug writes"):
+        as_submitted(since, "0100")
+
+
+def test_a_record_that_cannot_be_used_is_not_submitted_as_nothing(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="belongs to another user"):
+        keep_submitted(Acceptances(tmp_path, ("ours",), {}, "belongs to another user"), "0100")
+    assert not (tmp_path / "ours").exists()

@@ -47,9 +47,12 @@ def test_why_a_hypothesis_has_no_verdict_is_told(tmp_path: Path, cluster: Batch)
     login = Login(tmp_path, cluster, count=2)
     cluster.hold("Resources")
     login.json("submit")
-    for note in login.elements.notes():
-        (login.elements.path(note) / "accepted.json").write_text("{")
+    kept = [*(login.campaign.folder / ".git" / "gpudebug").glob("campaigns/*/accepted-*.json")]
+    assert sorted(path.name for path in kept) == ["accepted-0100.json", "accepted-0200.json"]
+    for path in kept:
+        path.write_text("{")
     cluster.hold(None)
     ended = login.wait()
     assert "is not what gpudebug writes" in " ".join(ended["notes"])
+    assert not any(path.exists() for path in kept)
     assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]

@@ -34,7 +34,6 @@ from gpudebug.edges.store.workspace import BLOCK, Workspace
 from gpudebug.edges.walk import walk
 
 ELEMENT_PROGRESS = "progress.md"
-ELEMENT_ACCEPTED = "accepted.json"
 _NOTE = "element.json"
 _LOCK = "worker.lock"
 _NAME = re.compile(r"[0-9]{4,9}", re.ASCII)
@@ -127,11 +126,9 @@ class Elements:
     def put(self, note: ElementNote) -> None:
         put_json(self.path(note) / _NOTE, asdict(note))
 
-    def put_campaign(self, note: ElementNote, progress: bytes, accepted: bytes) -> None:
-        """What the element knows of its campaign, once its hypothesis is claimed for it: the progress file,
-        and what was accepted by then."""
-        copy_into(self.path(note) / ELEMENT_PROGRESS, progress)
-        copy_into(self.path(note) / ELEMENT_ACCEPTED, accepted)
+    def put_progress(self, note: ElementNote, data: bytes) -> None:
+        """The progress file as the element sees it, once its hypothesis is claimed for it."""
+        copy_into(self.path(note) / ELEMENT_PROGRESS, data)
 
     def log(self, note: ElementNote) -> Path:
         """What its worker printed."""

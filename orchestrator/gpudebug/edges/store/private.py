@@ -50,6 +50,19 @@ def write_private(anchor: Path, names: tuple[str, ...], name: str, data: bytes) 
         raise os_error(e, path, "cannot write") from None
 
 
+def remove_private(anchor: Path, names: tuple[str, ...], name: str) -> None:
+    """Remove the file `anchor/names…/name`, if it is there: no folder, and a link itself."""
+    try:
+        with removal.folder(anchor, *names) as parent:
+            made = removal.identity_at(parent, name)
+            if made is not None:
+                removal.remove_file(parent, name, made)
+    except FileNotFoundError:
+        return
+    except OSError as e:
+        raise os_error(e, anchor.joinpath(*names, name), "cannot remove") from None
+
+
 def _make(anchor: Path, names: tuple[str, ...]) -> None:
     for count, name in enumerate(names):
         with removal.folder(anchor, *names[:count]) as parent:

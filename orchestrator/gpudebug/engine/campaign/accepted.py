@@ -16,8 +16,8 @@ from gpudebug.core.campaign.accepted_changes import accepted
 from gpudebug.core.errors import GpudebugError, StoreError
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
-from gpudebug.edges import git, store
-from gpudebug.edges.store.private import read_private
+from gpudebug.edges import git
+from gpudebug.edges.store.private import read_private, remove_private, write_private
 from gpudebug.engine.campaign.private import campaign_folder
 
 FILE = "accepted.json"
@@ -88,15 +88,32 @@ def acceptances_of(root: Path, campaign: str, where: git.Checkout | git.Address)
     return found if folder.exists() else replace(found, entries=None)
 
 
-def as_submitted(found: Acceptances, element: Path) -> Acceptances:
-    """What was accepted when the array of an element was submitted, by the copy in its folder. StoreError if
-    that is not what gpudebug writes."""
+def keep_submitted(found: Acceptances, element: str) -> None:
+    """Keep what is accepted now for an element of a job array, beside the record. StoreError if that cannot
+    be used."""
+    if found.problem is not None:
+        raise StoreError(found.problem, file=str(found.file), next="move it away, and accept again")
+    write_private(found.anchor, found.names, _of_element(element), written(found.entries or {}))
+
+
+def as_submitted(found: Acceptances, element: str) -> Acceptances:
+    """What was accepted when the array of an element was submitted. StoreError if it is not what gpudebug
+    kept."""
+    data = read_private(found.anchor, found.names, _of_element(element))
     try:
-        return replace(found, entries=_read(json.loads(store.read_file(element / FILE))), problem=None)
-    except (GpudebugError, ValueError, TypeError, KeyError, RecursionError):
-        raise StoreError(
-            "is not what gpudebug writes", file=str(element / FILE), next="gpudebug submit"
-        ) from None
+        return replace(found, entries=_read(json.loads(data or b"")), problem=None)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        file = found.file.with_name(_of_element(element))
+        raise StoreError("is not what gpudebug writes", file=str(file), next="gpudebug submit") from None
+
+
+def forget_submitted(found: Acceptances, element: str) -> None:
+    """The element is over."""
+    remove_private(found.anchor, found.names, _of_element(element))
+
+
+def _of_element(element: str) -> str:
+    return f"accepted-{element}.json"
 
 
 def written(entries: Mapping[int, Recorded]) -> bytes:

@@ -56,7 +56,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     settings = settings_of(workspace, config, checkout)
     acceptances = acceptances_of(workspace.root, config.campaign, checkout)
     if workspace.element is not None:
-        acceptances = as_submitted(acceptances, workspace.runs)
+        acceptances = as_submitted(acceptances, workspace.element)
     trials = {
         h.number: replace(_trial(workspace, document, h), held=_held(workspace, acceptances, h))
         for h in document.hypotheses

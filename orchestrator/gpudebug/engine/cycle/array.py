@@ -18,7 +18,7 @@ from gpudebug.core.errors import ClusterError, GpudebugError
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign import claims, worktrees
-from gpudebug.engine.campaign.accepted import written
+from gpudebug.engine.campaign.accepted import forget_submitted, keep_submitted
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import cluster_defaults, read_config
 from gpudebug.engine.campaign.runner import array_job
@@ -149,9 +149,9 @@ def _submitted(loaded: Loaded, cluster: Cluster, numbers: tuple[int, ...]) -> st
             for note in notes:
                 claims.mark(loaded, note.hypothesis, claim_in(note))
             data = store.read_file(loaded.progress_path)
-            accepted = written(loaded.acceptances.entries or {})
             for note in notes:
-                elements.put_campaign(note, data, accepted)
+                elements.put_progress(note, data)
+                keep_submitted(loaded.acceptances, note.name)
             job = cluster.submit(array_job(loaded.workspace, loaded.config, numbers))
             for note in notes:
                 elements.put(replace(note, array=job))
@@ -169,6 +169,8 @@ def _take_back(loaded: Loaded, cluster: Cluster, notes: Sequence[store.ElementNo
     for note in notes:
         with contextlib.suppress(GpudebugError):
             claims.free(loaded, note.hypothesis, claim_in(note))
+        with contextlib.suppress(GpudebugError):
+            forget_submitted(loaded.acceptances, note.name)
         with contextlib.suppress(GpudebugError):
             store.Elements(loaded.workspace).remove(note)
 

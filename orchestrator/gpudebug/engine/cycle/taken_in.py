@@ -12,6 +12,7 @@ from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
 from gpudebug.core.progress.claims import Claim
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign import claims
+from gpudebug.engine.campaign.accepted import forget_submitted
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import find, read_config, read_progress, stored_record, stored_verdict
 from gpudebug.engine.campaign.load import load
@@ -133,6 +134,7 @@ def take_in(loaded: Loaded, note: store.ElementNote, why: str, cut_off: str = KI
         state = f"{_state(loaded, number)}{' again' if freed else ', and its element has no result'}"
         said = f"hypothesis {number} {state}: {why}"
     _clear(loaded, note)
+    forget_submitted(loaded.acceptances, note.name)
     elements.remove(note)
     moved = (f"; what had the name of its run is {path} now" for path in aside)
     return loaded.workspace.scrub(said + "".join(moved))
