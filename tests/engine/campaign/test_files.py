@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpudebug.core.errors import ConfigError, GpudebugError
-from gpudebug.engine.campaign.files import read
+from gpudebug.edges import store
+from gpudebug.engine.campaign.files import find, read
 
 CONFIG = """\
 campaign: c
@@ -29,6 +31,24 @@ def test_a_campaign_is_found_from_a_folder_below(folder: Path) -> None:
     assert (written.workspace.root, written.config.campaign) == (folder, "c")
     assert written.progress_path == folder / "progress" / "c.md"
     assert written.document.hypotheses == ()
+
+
+def test_the_folder_of_an_element_is_the_campaigns_but_for_its_worker(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elements = store.Elements(store.Workspace(folder))
+    made = elements.make("c", (1, 2), "2026-11-26T08:00:00.000000+00:00")
+    for note in made:
+        elements.put(replace(note, array="88"))
+    mine = elements.path(made[1])
+    assert (find(mine).element, find(mine).root) == (None, folder)
+    for name, value in (("JOB_ID", "90"), ("ARRAY_JOB_ID", "88"), ("ARRAY_TASK_ID", "2")):
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    monkeypatch.setenv("SLURMD_NODENAME", "n0")
+    assert [find(elements.path(note)).element for note in made] == [None, "0200"]
+    # Its worker goes on in it, and not in the campaign, whoever removes its note.
+    (mine / "element.json").unlink()
+    assert find(mine).element == "0200"
 
 
 def test_secrets_of_the_command_and_of_its_variables_are_taken_out(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -176,7 +177,9 @@ def test_one_that_cannot_be_taken_in_keeps_no_other_from_it(
     assert [line for line in said if line and "hypothesis 2 is REJECTED" in line]
 
 
-def test_another_campaign_of_the_folder_takes_nothing_in(left: Campaign) -> None:
+def test_another_campaign_of_the_folder_takes_nothing_in(
+    left: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config, said = left.folder / "gpudebug.yaml", list[str | None]()
     own = config.read_text()
     config.write_text(own.replace("campaign: test", "campaign: other"))
@@ -186,8 +189,12 @@ def test_another_campaign_of_the_folder_takes_nothing_in(left: Campaign) -> None
     assert "array" not in str(left.json("status").get("allocation"))
     assert _elements(left).notes() == before
     # Nor does what an element does from now on count as the other's.
+    for name, value in (("JOB_ID", "1001"), ("ARRAY_JOB_ID", "1"), ("ARRAY_TASK_ID", "1")):
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    monkeypatch.setenv("SLURMD_NODENAME", os.uname().nodename)
     with pytest.raises(ConfigError, match="names campaign other now, and hypothesis 1 is test's"):
         load(_elements(left).path(before[0]))
+    monkeypatch.undo()
     config.write_text(own)
     _taken(left)
     assert left.statuses() == ["VALIDATED", "REJECTED"]

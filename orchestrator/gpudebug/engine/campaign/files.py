@@ -16,7 +16,7 @@ from gpudebug.core.config import Config, ServerSettings, Workload
 from gpudebug.core.errors import ConfigError, GpudebugError, StoreError
 from gpudebug.core.evidence import sound
 from gpudebug.core.words import VERDICTS
-from gpudebug.edges import store
+from gpudebug.edges import clusters, store
 from gpudebug.edges.clusters.defaults import cluster_file
 from gpudebug.engine.campaign.links import refuse_links
 
@@ -71,8 +71,13 @@ def workload_of(config: Config, role: str) -> Workload | None:
 
 
 def find(directory: Path) -> store.Workspace:
-    """The campaign at or above a folder. ConfigError if there is none."""
+    """The campaign at or above a folder. ConfigError if there is none.
+
+    In the folder of a job array's element that is the element's own view for its worker alone.
+    """
     element = store.find_element(directory.absolute())
+    if element is not None and not _works_in(*element):
+        return find(element[0])
     root = store.find_root(directory if element is None else element[0])
     if root is None:
         raise ConfigError(
@@ -83,6 +88,15 @@ def find(directory: Path) -> store.Workspace:
     workspace = store.Workspace(root)
     refuse_links(workspace)
     return workspace if element is None else store.Workspace(root, element=element[1])
+
+
+def _works_in(root: Path, element: str) -> bool:
+    """Whether this process is in the job of an element; of one whose note is gone, in that of any."""
+    job = clusters.inside()
+    if job is None or job.element is None:
+        return False
+    note = store.Elements(store.Workspace(root)).note(element)
+    return note is None or (note.array, note.hypothesis) == (job.array, job.element)
 
 
 def read_config(workspace: store.Workspace) -> Config:
