@@ -152,7 +152,7 @@ def _git_alive_since(moment: float) -> bool:
 
 
 def _wait_or_break(common: Path, name: str) -> None:
-    """Remove a lock that outlives any git that could hold it: no gpudebug does, for this one is alone."""
+    """Remove a lock that outlives any git that could hold it: no gpudebug does where this one is alone."""
     deadline = time.monotonic() + _STALE_S
     *folders, last = refs_name(name).split("/")
     with (

@@ -41,7 +41,7 @@ class Workspace:
     """A campaign's files: `root` is the folder of gpudebug.yaml, `campaign` its name once that was read.
 
     In an `element` of a job array all that is written has a folder of its own, and of the campaign's runs
-    those are seen that were sealed before its numbers begin.
+    those are seen that are sealed and whose numbers are below its own, whenever they were made.
     """
 
     def __init__(self, root: Path, scrub: Scrub = lambda text: text, element: str | None = None) -> None:
@@ -127,7 +127,9 @@ class Workspace:
             first = int(self.element) + 1
             if number >= first + BLOCK - 1:
                 raise StoreError(
-                    f"{BLOCK - 1} runs are in it already", file=str(self.runs), next="gpudebug stop"
+                    f"{BLOCK - 1} runs are in it already, and more do not fit into an element of an array",
+                    file=str(self.runs),
+                    next="lower protocol.baseline_runs or protocol.max_runs, then gpudebug submit",
                 )
             return max(number, first)
         while os.path.lexists(self.elements / f"{number - number % BLOCK:04d}"):
