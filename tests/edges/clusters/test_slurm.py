@@ -75,7 +75,7 @@ def test_without_slurm_one_line_says_so(cluster: SlurmCluster, monkeypatch: pyte
 
 def test_what_can_never_be_given_is_not_asked_for(fake: FakeSlurm, cluster: SlurmCluster) -> None:
     fake.says("sinfo", "main*|up|infinite|2|64|(null)\n")
-    with pytest.raises(ClusterError, match="no node of partition main has 1 GPUs: none"):
+    with pytest.raises(ClusterError, match="no node of this cluster has 1 GPUs: none"):
         cluster.submit(JOB)
     assert [call.split()[0] for call in fake.calls()] == ["sinfo"]
 

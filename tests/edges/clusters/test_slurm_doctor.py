@@ -66,7 +66,7 @@ def test_accounting_that_is_off_is_no_fault(fake: FakeSlurm) -> None:
 
 
 def test_a_request_that_cannot_be_given(fake: FakeSlurm) -> None:
-    found = at_login(SlurmSettings(gpus_per_node="8"))["request"]
+    found = at_login(SlurmSettings(partition="main", gpus_per_node="8"))["request"]
     assert (found.result, found.text) == ("failed", "no node of partition main has 8 GPUs: gpu:4")
 
 

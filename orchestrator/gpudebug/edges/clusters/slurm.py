@@ -12,6 +12,7 @@ from gpudebug.core.cluster import slurm_partitions, slurm_refusals, slurm_script
 from gpudebug.core.cluster.hostlists import expanded
 from gpudebug.core.cluster.jobs import ASK_S, BatchJob, InsideJob, JobEnd, JobPlace, JobState, SeenJob
 from gpudebug.core.cluster.node_reports import ClusterFact
+from gpudebug.core.cluster.slurm_options import asked_of
 from gpudebug.core.config import SlurmSettings
 from gpudebug.core.errors import ClusterError
 from gpudebug.edges.clusters import answers, slurm_doctor
@@ -67,7 +68,8 @@ class SlurmCluster:
         if available("sbatch") is None:
             raise _not_here()
         groups = ask("sinfo", "-h", "-a", "-o", slurm_partitions.SINFO)
-        found = slurm_partitions.problem(slurm_partitions.node_groups(groups.out), self._settings)
+        asked = asked_of(self._settings, os.environ)
+        found = slurm_partitions.problem(slurm_partitions.node_groups(groups.out), asked)
         if found is not None:
             raise ClusterError(found.message, next=found.next)
         for what, path in (("the campaign's folder", job.cwd), ("this Python", job.argv[0])):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from gpudebug.core.cluster import slurm_partitions, slurm_refusals
 from gpudebug.core.cluster.jobs import BatchJob
 from gpudebug.core.cluster.node_reports import ClusterFact, NodeReport, facts, reports
+from gpudebug.core.cluster.slurm_options import asked_of
 from gpudebug.core.config import SlurmSettings
 from gpudebug.edges.clusters import nodecheck
 from gpudebug.edges.clusters.commands import ask, available
@@ -80,14 +81,16 @@ def _accounting() -> ClusterFact:
 def _request(settings: SlurmSettings) -> ClusterFact:
     text = ask("sinfo", "-h", "-a", "-o", slurm_partitions.SINFO).out
     groups = slurm_partitions.node_groups(text)
-    found = slurm_partitions.problem(groups, settings)
+    asked = asked_of(settings, os.environ)
+    found = slurm_partitions.problem(groups, asked)
     if found is not None:
         return ClusterFact("request", "failed", found.message, found.next)
     if not groups:
         return ClusterFact("request", "unknown", "sinfo says nothing of partitions", "gpudebug submit tries")
     nodes = f"{settings.nodes} node{'s' if settings.nodes != 1 else ''}"
-    gpus = f" with gpu:{settings.gpus_per_node}" if settings.gpus_per_node != "0" else ""
-    return ClusterFact("request", "ok", f"the partition has {nodes}{gpus}")
+    gpus = f" with gpu:{asked.gpus}" if asked.gpus not in (None, "0") else ""
+    which = "the partition" if asked.partitions else "the cluster, which chooses the partition,"
+    return ClusterFact("request", "ok", f"{which} has {nodes}{gpus}")
 
 
 def _folder(job: BatchJob, settings: SlurmSettings) -> ClusterFact:
@@ -104,8 +107,8 @@ def _folder(job: BatchJob, settings: SlurmSettings) -> ClusterFact:
 def _nodes(settings: SlurmSettings) -> int:
     """Two, unless the partition has one."""
     groups = slurm_partitions.node_groups(ask("sinfo", "-h", "-a", "-o", slurm_partitions.SINFO).out)
-    asked = (settings.partition or "").split(",")
-    there = [g for g in groups if g.partition in asked or (settings.partition is None and g.default)]
+    asked = asked_of(settings, os.environ).partitions
+    there = [g for g in groups if g.partition in asked or (not asked and g.default)]
     return 1 if sum(group.nodes for group in there) == 1 else 2
 
 
