@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudebug.core.cluster.slurm_options import AskedOf, asked_of, option
+from gpudebug.core.cluster.slurm_options import AskedOf, asked_of, environment, option, several_clusters
 from gpudebug.core.config import SlurmSettings
 
 
@@ -39,3 +39,50 @@ def test_what_another_option_says_is_not_checked() -> None:
     assert asked_of(SlurmSettings.model_validate(settings), {}) == AskedOf()
     assert asked_of(SlurmSettings.model_validate({"time": "2h"}), {"SBATCH_QOS": "long"}).time_s is None
     assert asked_of(SlurmSettings.model_validate({"time": "2h"}), {}).time_s == 7200
+
+
+def test_sbatch_hears_no_default_for_what_the_script_gives() -> None:
+    """In the environment a default counts before the script, in which `runner.slurm` is written."""
+    dropped = ("EXPORT", "SIGNAL", "ARRAY_INX", "JOB_NAME", "ERROR", "INPUT", "OUTPUT", "OPEN_MODE", "WAIT")
+    kept = {
+        "SBATCH_RESERVATION": "r",
+        "SBATCH_MEM_PER_GPU": "9G",
+        "SBATCH_GRES": "nvme:1",
+        "HOME": "/home",
+        "SBATCH_PARTITION": "p",
+        "SBATCH_ACCOUNT": "a",
+        "SBATCH_EXCLUSIVE": "user",
+        "SBATCH_TIMELIMIT": "9",
+        "SLURM_CLUSTERS": "c",
+    }
+    all_of_them = {**kept, **{f"SBATCH_{name}": "x" for name in dropped}, "SLURM_EXPORT_ENV": "NONE"}
+    assert environment(all_of_them, SlurmSettings()) == kept
+    settings = {"partition": "gpu", "account": "b", "exclusive": True, "time": "1h"}
+    rest = environment(kept, SlurmSettings.model_validate(settings))
+    assert set(kept) - set(rest) == {
+        f"SBATCH_{n}" for n in ("PARTITION", "ACCOUNT", "EXCLUSIVE", "TIMELIMIT")
+    }
+
+
+def test_sbatch_hears_nothing_of_an_allocation_around_it() -> None:
+    environ = {"SLURM_JOB_ID": "7", "SLURM_MEM_PER_NODE": "1", "SLURMD_NODENAME": "n0", "SLURM_CONF": "/c"}
+    assert environment(environ, SlurmSettings()) == {"SLURM_CONF": "/c"}
+
+
+@pytest.mark.parametrize(
+    ("extra", "environ", "found"),
+    [
+        ([], {}, None),
+        ([], {"SLURM_CLUSTERS": "a"}, None),
+        (["-Ma"], {"SLURM_CLUSTERS": "a"}, None),
+        (["-Mb"], {"SLURM_CLUSTERS": "a"}, "b"),
+        (["--clusters=b"], {}, "b"),
+        ([], {"SBATCH_CLUSTERS": "b"}, "b"),
+        ([], {"SLURM_CLUSTERS": "a,b"}, "a,b"),
+        ([], {"SLURM_CLUSTERS": "all"}, "all"),
+    ],
+)
+def test_a_job_is_asked_of_where_it_is_sent_to(
+    extra: list[str], environ: dict[str, str], found: str | None
+) -> None:
+    assert several_clusters(SlurmSettings.model_validate({"extra": extra}), environ) == found

@@ -50,14 +50,37 @@ def test_a_users_defaults_do_not_overrule_the_script(
 ) -> None:
     fake.says("sbatch", "1\n")
     monkeypatch.setenv("SBATCH_PARTITION", "other")
+    monkeypatch.setenv("SBATCH_EXPORT", "NONE")
     monkeypatch.setenv("SBATCH_ACCOUNT", "mine")
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
-    monkeypatch.setenv("SLURM_CONF", "/etc/slurm.conf")
     SlurmCluster(SlurmSettings(partition="gpu"), tmp_path / "answers").submit(JOB)
     lines = fake.got("sbatch", "env").splitlines()
     assert "SBATCH_ACCOUNT=mine" in lines
-    assert "SLURM_CONF=/etc/slurm.conf" in lines
-    assert not [line for line in lines if line.startswith(("SBATCH_PARTITION", "SLURM_JOB_ID"))]
+    assert not [line for line in lines if line.startswith(("SBATCH_PARTITION", "SBATCH_EXPORT"))]
+
+
+@pytest.mark.parametrize(
+    ("extra", "environ", "why"),
+    [
+        (["--clusters=far"], {}, "the job would go to cluster far"),
+        ([], {"SBATCH_CLUSTERS": "far"}, "the job would go to cluster far"),
+        ([], {"SLURM_CLUSTERS": "near,far"}, "the job would go to cluster near,far"),
+        ([], {"SLURM_JOB_ID": "7"}, r"this shell holds job 7 \(salloc\) and is not on its nodes"),
+    ],
+)
+def test_a_shell_that_would_lose_its_job_is_refused(
+    fake: FakeSlurm,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    extra: list[str],
+    environ: dict[str, str],
+    why: str,
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    settings = SlurmSettings.model_validate({"extra": extra})
+    with pytest.raises(ClusterError, match=why):
+        SlurmCluster(settings, tmp_path / "answers").submit(JOB)
+    assert fake.calls() == []
 
 
 def test_a_refusal_is_slurms_own_reason(fake: FakeSlurm, cluster: SlurmCluster) -> None:

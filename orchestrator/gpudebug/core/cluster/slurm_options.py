@@ -7,6 +7,15 @@ from dataclasses import dataclass
 
 from gpudebug.core.config import SlurmSettings
 
+# What the script gives whatever the settings, as sbatch calls its variables (a variable counts before the
+# script), and what would have it do something else: be an array, block, ask a login shell for variables.
+_OURS = (
+    *("JOB_NAME", "OUTPUT", "ERROR", "INPUT", "OPEN_MODE", "SIGNAL", "REQUEUE", "NO_REQUEUE", "EXPORT"),
+    *("GET_USER_ENV", "ARRAY_INX", "WAIT"),
+)
+# A job's own steps would not hand on what marks its processes.
+_EXPORTS = ("SLURM_EXPORT_ENV", "SRUN_EXPORT_ENV")
+_OF_THE_CLUSTER = ("SLURM_CONF", "SLURM_CLUSTERS")
 _GPUS = ("--gres", "--gpus", "-G", "--gpus-per-node", "--gpus-per-task", "--gpus-per-socket")
 
 
@@ -52,3 +61,36 @@ def asked_of(settings: SlurmSettings, environ: Mapping[str, str]) -> AskedOf:
         gpus=settings.gpus_per_node if option(extra, *_GPUS) is None else None,
         time_s=None if free else settings.time,
     )
+
+
+def environment(environ: Mapping[str, str], settings: SlurmSettings) -> dict[str, str]:
+    """The environment of `sbatch`, without what would overrule the script.
+
+    A user's default for an option that the script gives goes, and the variables of an allocation around us.
+    Resources that the script does not ask for stay: memory, a reservation, an account.
+    """
+    given = {name.upper() for name in SlurmSettings.model_fields if getattr(settings, name)}
+    if settings.time is not None:
+        given.add("TIMELIMIT")
+    dropped = {*(f"SBATCH_{name}" for name in (*given, *_OURS)), *_EXPORTS}
+    around = "SLURM_JOB_ID" in environ
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in dropped
+        and not (around and name.startswith(("SLURM_", "SLURMD_")) and name not in _OF_THE_CLUSTER)
+    }
+
+
+def several_clusters(settings: SlurmSettings, environ: Mapping[str, str]) -> str | None:
+    """The cluster that a job would be sent to and never be asked of again; None if there is one for all.
+
+    `--clusters` and SBATCH_CLUSTERS are `sbatch`'s alone; SLURM_CLUSTERS is heard by every command.
+    """
+    asked = option(settings.extra, "--clusters", "--cluster", "-M")
+    everywhere = environ.get("SLURM_CLUSTERS", "")
+    if asked is None:
+        asked = environ.get("SBATCH_CLUSTERS")
+    if asked is not None and asked != everywhere:
+        return asked
+    return everywhere if "," in everywhere or everywhere == "all" else None

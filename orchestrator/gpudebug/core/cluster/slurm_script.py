@@ -54,6 +54,7 @@ def options(job: BatchJob, settings: SlurmSettings) -> Iterator[str]:
     yield "--open-mode=append"
     yield f"--signal=B:USR1@{_seals(job, settings)}"
     yield "--requeue"
+    yield "--export=ALL"
     yield from settings.extra
 
 

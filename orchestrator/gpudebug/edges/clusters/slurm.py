@@ -12,7 +12,7 @@ from gpudebug.core.cluster import slurm_partitions, slurm_refusals, slurm_script
 from gpudebug.core.cluster.hostlists import expanded
 from gpudebug.core.cluster.jobs import ASK_S, BatchJob, InsideJob, JobEnd, JobPlace, JobState, SeenJob
 from gpudebug.core.cluster.node_reports import ClusterFact
-from gpudebug.core.cluster.slurm_options import asked_of
+from gpudebug.core.cluster.slurm_options import asked_of, environment, several_clusters
 from gpudebug.core.config import SlurmSettings
 from gpudebug.core.errors import ClusterError
 from gpudebug.edges.clusters import answers, slurm_doctor
@@ -46,7 +46,7 @@ class SlurmCluster:
 
     def submit(self, job: BatchJob) -> str:
         self.refuse(job)
-        own = _own(os.environ, self._settings)
+        own = environment(os.environ, self._settings)
         answer = ask("sbatch", "--parsable", stdin=self.script(job), env=own, cwd=job.cwd)
         match = _ID.fullmatch(answer.out.strip().splitlines()[-1] if answer.out.strip() else "")
         if answer.status == 0 and match:
@@ -67,6 +67,7 @@ class SlurmCluster:
         """
         if available("sbatch") is None:
             raise _not_here()
+        self._refuse_here(os.environ)
         groups = ask("sinfo", "-h", "-a", "-o", slurm_partitions.SINFO)
         asked = asked_of(self._settings, os.environ)
         found = slurm_partitions.problem(slurm_partitions.node_groups(groups.out), asked)
@@ -81,6 +82,24 @@ class SlurmCluster:
                     next="move it to a folder that the nodes share, such as your home (if they share this "
                     "one: runner.slurm.shared: true)",
                 )
+
+    def _refuse_here(self, environ: Mapping[str, str]) -> None:
+        """Raise ClusterError for what this shell would make of any job."""
+        cluster = several_clusters(self._settings, environ)
+        if cluster is not None:
+            raise ClusterError(
+                f"the job would go to cluster {cluster}, and only sbatch would know: squeue asks another",
+                next="name one cluster for all commands: export SLURM_CLUSTERS=NAME, instead of --clusters "
+                "in runner.slurm.extra or SBATCH_CLUSTERS",
+            )
+        held = environ.get("SLURM_JOB_ID")
+        if held and not environ.get("SLURMD_NODENAME"):
+            raise ClusterError(
+                f"this shell holds job {held} (salloc) and is not on its nodes: a second job would leave its "
+                "GPUs idle",
+                next="work in it: srun --pty bash, then run this again; or leave it (exit; unset "
+                "SLURM_JOB_ID if it is over)",
+            )
 
     def _submitted(self, job: BatchJob, answer: CommandAnswer) -> str | None:
         """The id of a job whose submission was not answered in time, if it is in the queue all the same."""
@@ -145,22 +164,6 @@ def inside_slurm(environ: Mapping[str, str]) -> InsideJob | None:
         array=environ.get("SLURM_ARRAY_JOB_ID") if element.isdecimal() else None,
         element=int(element) if element.isdecimal() else None,
     )
-
-
-def _own(environ: Mapping[str, str], settings: SlurmSettings) -> dict[str, str]:
-    """The environment of `sbatch`, without what would overrule the script: a user's default for an option
-    that the script gives, and the variables of an allocation around us."""
-    given = [name for name in SlurmSettings.model_fields if getattr(settings, name) not in (None, False)]
-    names = {*(f"SBATCH_{name.upper()}" for name in given), "SBATCH_TIMELIMIT", "SBATCH_OUTPUT"}
-    if settings.time is None:
-        names.discard("SBATCH_TIMELIMIT")
-    around = "SLURM_JOB_ID" in environ
-    kept = ("SLURM_CONF", "SLURM_CLUSTERS")
-    return {
-        k: v
-        for k, v in environ.items()
-        if k not in names and not (around and k.startswith(("SLURM_", "SLURMD_")) and k not in kept)
-    }
 
 
 def _look(ids: tuple[str, ...], book: AnswerBook) -> int:
