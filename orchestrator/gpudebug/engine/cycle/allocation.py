@@ -13,7 +13,7 @@ from pathlib import Path
 from gpudebug.core.answers.next import NextAnswer, Running
 from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.cluster.jobs import ASK_S, Cluster, JobEnd, JobState, SeenJob
-from gpudebug.core.cluster.reasons import CLEANING, explained
+from gpudebug.core.cluster.reasons import CLEANING, explained, unknown
 from gpudebug.core.errors import ClusterError, InterruptedRun
 from gpudebug.edges import host, store
 from gpudebug.edges.host import now
@@ -135,9 +135,9 @@ class Allocation:
             return None
         seen = self.cluster.states((note.job,))[0]
         title, about = self.cluster.title, f"job {note.job}"
-        if seen.state is JobState.UNKNOWN and seen.reason:
+        if seen.state is JobState.UNKNOWN and (why := unknown(title, seen)) is not None:
             # An outage ends nothing, and may last.
-            self._once(f"{title} does not answer ({seen.reason}); {about} is waited for")
+            self._once(why)
         elif seen.state is JobState.PAUSED:
             self._once(f"{title} stopped {about} ({seen.reason}); what ran in it is void, and is run again")
         elif seen.state is JobState.CLEANING and not self.files.served().held:
@@ -196,7 +196,7 @@ class Allocation:
 
     def refuse_hopeless(self, note: store.AllocationNote) -> None:
         """ClusterError, with what to change, if the job can never start; it is taken out of the queue."""
-        why = explained(note.waits) if note.waits else None
+        why = explained(note.waits, note.job) if note.waits else None
         if why is None or not why.never:
             return
         self.cancel(note, f"it could never start: {why.text}")
@@ -308,7 +308,7 @@ class Allocation:
         self.refuse_hopeless(note)
         if not note.waits or note.waits == told:
             return told
-        why = explained(note.waits)
+        why = explained(note.waits, note.job)
         self.say(f"job {note.job} waits: {why.text}{f'; {why.next}' if why.next else ''}")
         return note.waits
 
