@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpudebug.core.cluster.jobs import JobState, SeenJob
-from gpudebug.core.cluster.reasons import explained, unknown
+from gpudebug.core.cluster.jobs import JobEnd, JobState, SeenJob
+from gpudebug.core.cluster.reasons import explained, unknown, unlogged
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,10 @@ def test_no_reason_is_said_to_be_none(reason: str) -> None:
 
 def test_a_limit_on_jobs_names_the_way_out() -> None:
     assert explained("AssocMaxJobsLimit").next == "end a job of yours, or wait"
+
+
+def test_a_node_that_does_not_see_the_log_is_named() -> None:
+    job = SeenJob("12", JobState.ENDED, "FAILED", nodes=("n1",), end=JobEnd.OTHER, unlogged=True)
+    assert unlogged(job, "/c/log") == (
+        "node n1 could not write /c/log: it does not see the folder, or may not write there"
+    )

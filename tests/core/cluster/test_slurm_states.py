@@ -51,6 +51,7 @@ def test_other_jobs_and_other_lines_are_left_out() -> None:
     [
         ("REQUEUED", JobState.WAITING, None),
         ("CONFIGURING", JobState.WAITING, None),
+        ("EXPEDITING", JobState.WAITING, None),
         ("COMPLETING", JobState.CLEANING, None),
         ("SUSPENDED", JobState.PAUSED, None),
         ("STOPPED", JobState.PAUSED, None),
@@ -72,6 +73,50 @@ def test_each_word_of_slurm_has_its_state(word: str, state: JobState, end: JobEn
 
 def test_a_job_whose_program_never_began_is_no_failure_of_it() -> None:
     assert slurm_states.seen("1", "FAILED", reason="JobLaunchFailure").infrastructure
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        ("RaisedSignal:9(Killed)", ""),
+        ("RaisedSignal:15(Terminated)", "0:15"),
+        ("", "0:9"),
+        ("JobLaunchFailure", "0:9"),
+    ],
+)
+def test_a_worker_that_a_signal_ended_did_not_fail_by_itself(reason: str, status: str) -> None:
+    """Slurm says RaisedSignal from 23.02 on, accounting the number alone."""
+    job = slurm_states.seen("1", "FAILED", reason=reason, status=status)
+    assert (job.end, job.infrastructure, job.unlogged) == (JobEnd.OTHER, True, False)
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        ("RaisedSignal:53(Real-time signal 19)", ""),
+        ("RaisedSignal:53(Real-time_signal_19)", "0:53"),
+        ("JobLaunchFailure", "0:53"),
+        ("", "0:53"),
+    ],
+)
+def test_a_log_that_the_node_could_not_open(reason: str, status: str) -> None:
+    """As squeue prints it, as scontrol does, of an older Slurm, and of accounting."""
+    assert slurm_states.seen("1", "FAILED", reason=reason, status=status).unlogged
+    assert not slurm_states.seen("1", "FAILED", reason="NonZeroExitCode", status="53:0").unlogged
+
+
+def test_a_reason_may_hold_the_separator() -> None:
+    found = slurm_states.squeue_rows("7|PENDING|burst_buffer: a|b|n0|1:00\n", ("7",))["7"]
+    assert (found.reason, found.nodes) == ("burst_buffer: a|b", ("n0",))
+
+
+@pytest.mark.parametrize(
+    "rows", ["7|REVOKED|None||1:00\n7|RUNNING|None|n0|1:00\n", "7|RUNNING|None|n0|1:00\n"]
+)
+def test_a_job_that_another_cluster_of_a_federation_runs(rows: str) -> None:
+    text = rows if "REVOKED" in rows else f"{rows}7|REVOKED|None||1:00\n"
+    assert slurm_states.squeue_rows(text, ("7",))["7"].state is JobState.RUNNING
+    assert slurm_states.seen("7", "REVOKED").state is JobState.UNKNOWN
 
 
 @pytest.mark.parametrize(

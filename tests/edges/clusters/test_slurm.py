@@ -239,6 +239,18 @@ def test_a_requeued_job_runs_again(fake: FakeSlurm, cluster: SlurmCluster, tmp_p
     assert seen == [JobState.ENDED, JobState.WAITING, JobState.RUNNING]
 
 
+def test_an_older_slurm_is_asked_once_how_a_job_that_never_began_ended(
+    fake: FakeSlurm, cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    fake.says("squeue", "1|FAILED|JobLaunchFailure|n1|1:00\n")
+    fake.says("scontrol", "JobId=1 JobState=FAILED Reason=JobLaunchFailure NodeList=n1 ExitCode=0:53 X=\n")
+    for _ in range(2):
+        (job,) = cluster.states(("1",))
+        assert (job.end, job.unlogged, job.nodes) == (JobEnd.OTHER, True, ("n1",))
+        later(tmp_path)
+    assert [call.split()[0] for call in fake.calls()].count("scontrol") == 1
+
+
 def test_the_pause_is_longer_after_two_questions(
     fake: FakeSlurm, cluster: SlurmCluster, tmp_path: Path
 ) -> None:

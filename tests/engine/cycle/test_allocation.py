@@ -31,6 +31,7 @@ A, B = {"GPUDEBUG_SESSION": "a"}, {"GPUDEBUG_SESSION": "b"}
 
 JUST_NOW = "just now"
 NOTE = store.AllocationNote(job="12", since="2026-11-26T06:00:00+00:00")
+UNSEEN = "node n1 could not write LOG: it does not see the folder, or may not write there"
 LEFT = replace(NOTE, left="near its end", left_at="2026-11-26T06:00:00+00:00")
 
 
@@ -55,6 +56,12 @@ LEFT = replace(NOTE, left="near its end", left_at="2026-11-26T06:00:00+00:00")
             NOTE,
             SeenJob("12", JobState.ENDED, "CANCELLED", end=JobEnd.CANCELLED, by=os.getuid() + 1),
             replace(NOTE, ended="Slurm ended job 12: CANCELLED", lost=True),
+        ),
+        # A folder that the node does not see is no reason to ask for another allocation.
+        (
+            NOTE,
+            SeenJob("12", JobState.ENDED, "FAILED", nodes=("n1",), end=JobEnd.OTHER, unlogged=True),
+            replace(NOTE, ended=f"job 12 never began: {UNSEEN}", failed=True),
         ),
         # Of a job that ended by itself the worker knows why; else the cluster does.
         (
@@ -97,6 +104,8 @@ def test_what_the_cluster_says_is_noted(
     here = Allocation(store.Workspace(tmp_path), cast(Cluster, Said()), lambda live: None)
     here.files.make()
     here.files.put_note(note)
+    if after.ended is not None:
+        after = replace(after, ended=after.ended.replace("LOG", str(here.files.folder / "worker-12.log")))
     here.files.ask(store.RunRequest("1", "2026-11-26T06:00:00+00:00", "next"))
     assert here.look() == after == here.files.note()
     assert (here.files.request() is None) == (after.ended is not None)

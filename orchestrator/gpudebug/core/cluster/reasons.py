@@ -144,3 +144,9 @@ def unknown(cluster: str, job: SeenJob) -> str | None:
     if job.word:
         return f"job {job.id} is {job.word}, a state that gpudebug does not know; it is waited for"
     return f"{cluster} does not answer ({job.reason}); job {job.id} is waited for" if job.reason else None
+
+
+def unlogged(job: SeenJob, log: str) -> str:
+    """Why the program of a job never began whose log the node could not open."""
+    where = f"node {', '.join(job.nodes)}" if job.nodes else "its node"
+    return f"{where} could not write {log}: it does not see the folder, or may not write there"

@@ -184,11 +184,12 @@ def _look(ids: tuple[str, ...], book: AnswerBook) -> int:
             if row.over:
                 rows[id] = replace(rows.get(id, row), by=row.by)
         vanished = _not_in(ids, rows, book)
-    if vanished:
+    # So does scontrol alone by which signal an older Slurm's batch script ended.
+    if unsure := (*vanished, *_lately_unsaid(rows, book)):
         calls += 1
-        which = vanished if len(vanished) == 1 else ()
+        which = unsure if len(unsure) == 1 else ()
         shown = ask("scontrol", "-o", "show", "job", *which)
-        rows.update(slurm_states.scontrol_rows(shown.out, vanished))
+        rows.update(slurm_states.scontrol_rows(shown.out, unsure))
     for id in ids:
         _enter(book, rows[id]) if id in rows else _miss(book, id)
     return calls
@@ -207,12 +208,16 @@ def _not_in(ids: tuple[str, ...], rows: Mapping[str, SeenJob], book: AnswerBook)
 
 
 def _lately_cancelled(rows: Mapping[str, SeenJob], book: AnswerBook) -> tuple[str, ...]:
-    """Jobs that the book does not know to be over."""
-    return tuple(
-        id
-        for id, job in rows.items()
-        if job.end is JobEnd.CANCELLED and not ((before := book.jobs.get(id)) and before.over)
-    )
+    return tuple(id for id, job in rows.items() if job.end is JobEnd.CANCELLED and not _was_over(id, book))
+
+
+def _lately_unsaid(rows: Mapping[str, SeenJob], book: AnswerBook) -> tuple[str, ...]:
+    unsaid = (id for id, job in rows.items() if job.over and job.reason == slurm_states.UNSAID)
+    return tuple(id for id in unsaid if rows[id].exit_status is None and not _was_over(id, book))
+
+
+def _was_over(id: str, book: AnswerBook) -> bool:
+    return (before := book.jobs.get(id)) is not None and before.over
 
 
 def _accounted(ids: tuple[str, ...], book: AnswerBook | None = None) -> dict[str, SeenJob]:
@@ -231,8 +236,9 @@ def _enter(book: AnswerBook, job: SeenJob) -> None:
         job = replace(before, state=JobState.UNKNOWN, word=job.word, reason=job.reason)
     else:
         book.missed.pop(job.id, None)
-        if before is not None and before.over and job.over and job.by is None:
-            job = replace(job, by=before.by)
+        if before is not None and before.over and job.over:
+            by = before.by if job.by is None else job.by
+            job = replace(job, by=by, unlogged=job.unlogged or before.unlogged)
     book.jobs[job.id] = job
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from gpudebug.core.answers.next import NextAnswer, Running
 from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.cluster.jobs import ASK_S, Cluster, JobEnd, JobState, SeenJob
-from gpudebug.core.cluster.reasons import CLEANING, explained, unknown
+from gpudebug.core.cluster.reasons import CLEANING, explained, unknown, unlogged
 from gpudebug.core.errors import ClusterError, InterruptedRun
 from gpudebug.edges import host, store
 from gpudebug.edges.host import now
@@ -165,6 +165,9 @@ class Allocation:
     def _after(self, note: store.AllocationNote, seen: SeenJob) -> store.AllocationNote:
         title, word = self.cluster.title, seen.word or str(seen.end or "")
         if seen.state is JobState.ENDED:
+            if seen.unlogged:
+                ended = f"job {note.job} never began: {unlogged(seen, str(self._log(note)))}"
+                return replace(note, waits=None, ended=ended, failed=True)
             # By itself it writes why before it ends.
             if _failed(note, seen):
                 said = last_line(self._log(note)) or self._full() or word
@@ -230,11 +233,11 @@ class Allocation:
         return note.ended is None and note.waits in CLEANING
 
     def _worker_failed(self, note: store.AllocationNote) -> ClusterError:
-        return ClusterError(
-            str(note.ended),
-            file=str(self._log(note)),
-            next="read it, correct runner.slurm, then run this again",
+        log = self._log(note)
+        read = (
+            "read it, correct runner.slurm" if log.exists() else "gpudebug doctor --cluster"
         )
+        return ClusterError(str(note.ended), file=str(log), next=f"{read}, then run this again")
 
     def _requeued(self, note: store.AllocationNote) -> str:
         return f"{self.cluster.title} put job {note.job} into the queue again"
@@ -352,7 +355,7 @@ class Allocation:
 
 def _failed(note: store.AllocationNote, seen: SeenJob) -> bool:
     """Whether the worker, or its script before it, ended by itself and without a word in the files."""
-    by_itself = seen.end in (JobEnd.COMPLETED, JobEnd.FAILED) and not seen.reason.startswith("RaisedSignal")
+    by_itself = seen.end in (JobEnd.COMPLETED, JobEnd.FAILED)
     return by_itself and note.left is None and (seen.exit_status or 0) < 128
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpudebug.core.cluster.jobs import Cluster, SeenJob
+from gpudebug.core.cluster.reasons import unlogged
 from gpudebug.core.errors import BusyError, ProgressError, StoreError
 from gpudebug.core.progress.claims import Claim
 from gpudebug.edges import git, store
@@ -78,9 +79,11 @@ def _why_over(
     assert cluster is not None
     word = seen.word or str(seen.end or "")
     told = f"{cluster.title} ended job {seen.id}: {word}{f' ({seen.reason})' if seen.reason else ''}"
+    log = elements.log(note)
+    if seen.unlogged:
+        return f"job {seen.id} never began: {unlogged(seen, str(log))}; gpudebug doctor --cluster"
     if seen.infrastructure:
         return told
-    log = elements.log(note)
     said = last_line(log)
     return f"its worker failed: {said or told}; see {log}"
 
