@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from gpudebug.core.cluster.slurm_options import AskedOf, asked_of
-from gpudebug.core.cluster.slurm_partitions import gpus_in, node_groups, problem
+from gpudebug.core.cluster.slurm_partitions import addresses, gpus_in, node_groups, problem
 from gpudebug.core.config import SlurmSettings
 
 SINFO = """\
-main*|up|infinite|2|64|gpu:a100:4(S:0-1)
-main*|up|infinite|1|32|(null)
-short|up|1:00:00|4|16|gpu:2
-old|down|infinite|1|16|gpu:8
+main*|up|infinite|1|64|gpu:a100:4(S:0-1)|10.0.0.1
+main*|up|infinite|1|64|gpu:a100:4(S:0-1)|10.0.0.2
+main*|up|infinite|1|32|(null)|10.0.0.3
+short|up|1:00:00|4|16|gpu:2|localhost
+old|down|infinite|1|16|gpu:8|n9
 Last update: today
 """
 
@@ -100,3 +101,13 @@ def test_nothing_known_is_no_problem(text: str) -> None:
 )
 def test_the_gpus_of_a_node(gres: str, wanted: str, has: bool) -> None:
     assert gpus_in(gres, wanted) is has
+
+
+def test_equal_nodes_of_a_partition_are_one_group() -> None:
+    assert [(group.partition, group.nodes, group.cores) for group in node_groups(SINFO)] == [
+        ("main", 2, 64),
+        ("main", 1, 32),
+        ("short", 4, 16),
+        ("old", 1, 16),
+    ]
+    assert addresses(SINFO) == ("10.0.0.1", "10.0.0.2", "10.0.0.3", "localhost", "n9")

@@ -154,3 +154,28 @@ def test_a_job_that_is_suspended_has_a_reason() -> None:
 )
 def test_who_cancelled_a_job_as_accounting_says_it(word: str, by: int | None) -> None:
     assert slurm_states.sacct_rows(f"7|{word}|0:0|n0\n", ("7",))["7"].by == by
+
+
+@pytest.mark.parametrize(
+    ("text", "id"),
+    [
+        ("42\n", "42"),
+        ("42;near\n", "42"),
+        ("Welcome!\n 42 \nUse 3 nodes or fewer\n", "42"),
+        ("Submitted batch job 43\n", "43"),
+        ("Submitted batch job 43 on cluster near\n", "43"),
+        ("41\n42\n", None),
+        ("Welcome\n", None),
+        ("", None),
+    ],
+)
+def test_the_id_in_what_sbatch_and_its_wrappers_print(text: str, id: str | None) -> None:
+    assert slurm_states.submitted(text) == id
+
+
+def test_the_latest_job_of_a_folder_by_its_number() -> None:
+    text = "9|PENDING|/a\n10|RUNNING|/a\n11|COMPLETING|/a\n12|PENDING|/b|c\n8|PENDING|/a\n"
+    assert slurm_states.queued(text, "/a", ()) == "10"
+    assert slurm_states.queued(text, "/a", {"10"}) == "9"
+    assert slurm_states.queued(text, "/b|c", ()) == "12"
+    assert slurm_states.queued(text, "/c", ()) is None

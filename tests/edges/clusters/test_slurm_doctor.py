@@ -28,7 +28,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
     monkeypatch.setenv("PATH", found.path)
     monkeypatch.setenv("GPUDEBUG_CLUSTER", "")
     found.says("sbatch", "slurm 23.11.4\n")
-    found.says("sinfo", "main*|up|infinite|1|64|gpu:4\n")
+    found.says("sinfo", "main*|up|infinite|1|64|gpu:4|n0\n")
     return found
 
 

@@ -111,6 +111,18 @@ def test_what_the_cluster_says_is_noted(
     assert (here.files.request() is None) == (after.ended is not None)
 
 
+@pytest.mark.parametrize(("job", "waits"), [("12", None), ("12.1", None), ("11", "")])
+def test_the_workers_lock_says_that_its_job_began(tmp_path: Path, job: str, waits: str | None) -> None:
+    """The cluster was not asked since the job was submitted, and is not for a while."""
+    cluster = SimpleNamespace(title="Slurm", states=lambda ids: (SeenJob("12", JobState.UNKNOWN),))
+    here = Allocation(store.Workspace(tmp_path), cast(Cluster, cluster), lambda live: None)
+    here.files.make()
+    here.files.put_note(replace(NOTE, waits=""))
+    assert here.look() == replace(NOTE, waits="")
+    with here.files.take({"pid": os.getpid(), "command": "worker", "since": NOTE.since, "allocation": job}):
+        assert here.look() == replace(NOTE, waits=waits)
+
+
 @pytest.fixture
 def quick(tmp_path: Path) -> Iterator[LoginNode]:
     with login_node(tmp_path, 1.5) as node:
@@ -437,9 +449,9 @@ def test_the_cluster_is_asked_once_in_ten_seconds_whoever_waits(quick: LoginNode
     waiting = [quick.start("wait", "--for", "4s", **A) for _ in range(3)]
     quick.json("status")
     assert [command.wait(60) for command in waiting] == [0, 0, 0]
-    asked = [quick.cluster.calls(name) for name in ("squeue", "sacct", "scontrol")]
+    asked = [quick.cluster.calls(name) for name in ("sinfo", "squeue", "sacct", "scontrol")]
     assert 1 <= sum(asked) <= 1 + (time.monotonic() - began) / ASK_S, asked
-    assert (quick.cluster.calls("sinfo"), quick.cluster.calls("sbatch")) == (2, 1)
+    assert quick.cluster.calls("sbatch") == 1
 
 
 def test_a_worker_whose_disk_is_full_cannot_say_so_itself(

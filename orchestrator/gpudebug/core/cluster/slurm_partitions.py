@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpudebug.core.cluster.slurm_options import AskedOf
 from gpudebug.core.cluster.slurm_states import seconds
 from gpudebug.core.config.runners import count_of
 
-SINFO = "%P|%a|%l|%D|%c|%G"
-"""Partition (`*` marks the default), availability, time limit, nodes, cores of each, GRES of each."""
+SINFO = ("-h", "-a", "-N", "-o", "%P|%a|%l|%D|%c|%G|%o")
+"""Of each node in each of its partitions: partition (`*` marks the default), availability, time limit, number
+of nodes, cores, GRES, address. One question of the controller."""
 _MOST_NAMED = 8
 
 
@@ -37,25 +38,32 @@ class RequestProblem:
 
 
 def node_groups(text: str) -> tuple[NodeGroup, ...]:
-    """The lines of `sinfo -h -a -o SINFO`; lines of any other form are left out."""
-    found = []
+    """The lines of `sinfo SINFO`, equal nodes of a partition as one; lines of any other form are left out."""
+    found: dict[NodeGroup, int] = {}
+    for name, available, limit, nodes, cores, gres, _ in _rows(text):
+        group = NodeGroup(
+            partition=name.removesuffix("*"),
+            default=name.endswith("*"),
+            up=available == "up",
+            limit_s=seconds(limit),
+            nodes=0,
+            cores=int(cores.removesuffix("+")),
+            gres=gres,
+        )
+        found[group] = found.get(group, 0) + int(nodes)
+    return tuple(replace(group, nodes=nodes) for group, nodes in found.items())
+
+
+def addresses(text: str) -> tuple[str, ...]:
+    """The nodes' addresses in the same lines."""
+    return tuple(dict.fromkeys(address for *_, address in _rows(text) if address))
+
+
+def _rows(text: str) -> Iterator[list[str]]:
     for line in text.splitlines():
         fields = line.strip().split("|")
-        if len(fields) != 6 or not (fields[3].isdecimal() and re.fullmatch(r"\d+\+?", fields[4])):
-            continue
-        name, available, limit, nodes, cores, gres = fields
-        found.append(
-            NodeGroup(
-                partition=name.removesuffix("*"),
-                default=name.endswith("*"),
-                up=available == "up",
-                limit_s=seconds(limit),
-                nodes=int(nodes),
-                cores=int(cores.removesuffix("+")),
-                gres=gres,
-            )
-        )
-    return tuple(found)
+        if len(fields) == 7 and fields[3].isdecimal() and re.fullmatch(r"\d+\+?", fields[4]):
+            yield fields
 
 
 def problem(groups: Sequence[NodeGroup], asked: AskedOf) -> RequestProblem | None:

@@ -1,9 +1,9 @@
-"""What `squeue`, `sacct` and `scontrol` print of jobs, as seen jobs; lines of any other form are left out."""
+"""What Slurm's commands print of jobs, as seen jobs; lines of any other form are left out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from gpudebug.core.cluster.hostlists import expanded
 from gpudebug.core.cluster.jobs import JobEnd, JobPlace, JobState, SeenJob
@@ -11,6 +11,8 @@ from gpudebug.core.cluster.reasons import CLEANING
 
 SQUEUE = "%i|%T|%r|%N|%L"
 """Formats that every Slurm since 2.6 has: id, state, reason, nodes, time left."""
+QUEUED = "%F|%T|%Z"
+"""Of a job or the array that it is of: id, state, folder."""
 SACCT = "JobID,State,ExitCode,NodeList"
 
 _WAITING = frozenset(
@@ -20,6 +22,7 @@ _WAITING = frozenset(
     )
 )
 _RUNNING = frozenset(("RUNNING", "SIGNALING", "RESIZING"))
+_TO_COME = _WAITING | _RUNNING
 _PAUSED = frozenset(("SUSPENDED", "STOPPED"))
 _ENDS: Mapping[str, JobEnd] = {
     **{str(end): end for end in JobEnd if end not in (JobEnd.OTHER, JobEnd.REQUEUED)},
@@ -37,10 +40,31 @@ _RAISED = re.compile(r"RaisedSignal:(\d+)", re.ASCII)
 # slurmstepd that cannot set up a batch script's files ends with ESLURMD_IO_ERROR (4021), and what is left of
 # that in a wait status reads as a signal: 4021 % 128.
 _NO_LOG = 53
+_ID = re.compile(r"([0-9]+)(?:;\S*)?", re.ASCII)
+_SUBMITTED = re.compile(r"Submitted batch job ([0-9]+)", re.ASCII)
 _CANCELLED = re.compile(r"CANCELLED by ([0-9]{1,10})", re.ASCII)
 _LEFT = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", re.ASCII)
 # ` Key=value` of one line of `scontrol -o`: a value may hold blanks, and ends where the next key begins.
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z_:/]+)=(.*?)(?=\s+[A-Za-z_:/]+=|\s*$)", re.ASCII)
+
+
+def submitted(text: str) -> str | None:
+    """The id in what `sbatch --parsable` printed, which may be wrapped by a site's own lines.
+
+    None if no line is an id, or several are; `Submitted batch job 123` is of a wrapper that drops options.
+    """
+    lines = (line.strip() for line in text.splitlines())
+    ids = {match[1] for line in lines if (match := _ID.fullmatch(line)) is not None}
+    if not ids:
+        ids = set(_SUBMITTED.findall(text))
+    return ids.pop() if len(ids) == 1 else None
+
+
+def queued(text: str, folder: str, known: Container[str]) -> str | None:
+    """The latest job of `folder` in the output of `squeue -o QUEUED` that is new; None without one."""
+    rows = (line.strip().split("|", 2) for line in text.splitlines())
+    ids = [row[0] for row in rows if len(row) == 3 and row[1] in _TO_COME and row[2] == folder]
+    return max((id for id in ids if id.isdecimal() and id not in known), key=int, default=None)
 
 
 def squeue_rows(text: str, ids: tuple[str, ...]) -> dict[str, SeenJob]:

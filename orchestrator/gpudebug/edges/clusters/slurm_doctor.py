@@ -39,8 +39,9 @@ def login_facts(job: BatchJob, settings: SlurmSettings) -> Iterator[ClusterFact]
     jobs = len(queue.out.split())
     yield ClusterFact("controller", "ok", f"it answers; {jobs} job{'s' if jobs != 1 else ''} of yours there")
     yield _accounting()
-    yield _request(settings)
-    yield _folder(job, settings)
+    text = ask("sinfo", *slurm_partitions.SINFO).out
+    yield _request(slurm_partitions.node_groups(text), settings)
+    yield _folder(job, settings, slurm_partitions.addresses(text))
     defaults = cluster_file()
     yield ClusterFact("defaults", "ok", defaults[1] if defaults is not None else "no file of the cluster's")
 
@@ -78,9 +79,7 @@ def _accounting() -> ClusterFact:
     return ClusterFact("accounting", "ok", "off: how a job ended is read from squeue while it remembers it")
 
 
-def _request(settings: SlurmSettings) -> ClusterFact:
-    text = ask("sinfo", "-h", "-a", "-o", slurm_partitions.SINFO).out
-    groups = slurm_partitions.node_groups(text)
+def _request(groups: tuple[slurm_partitions.NodeGroup, ...], settings: SlurmSettings) -> ClusterFact:
     asked = asked_of(settings, os.environ)
     found = slurm_partitions.problem(groups, asked)
     if found is not None:
@@ -93,10 +92,10 @@ def _request(settings: SlurmSettings) -> ClusterFact:
     return ClusterFact("request", "ok", f"{which} has {nodes}{gpus}")
 
 
-def _folder(job: BatchJob, settings: SlurmSettings) -> ClusterFact:
+def _folder(job: BatchJob, settings: SlurmSettings, hosts: tuple[str, ...]) -> ClusterFact:
     for path in () if settings.shared else (job.cwd, job.argv[0]):
         own = own_to_each_host(path)
-        if own is not None and elsewhere(ask("sinfo", "-h", "-a", "-N", "-o", "%o").out.split()):
+        if own is not None and elsewhere(hosts):
             advice = "move it to a folder that the nodes share, such as your home"
             return ClusterFact(
                 "place", "failed", f"{path} is in {own}, which each node has its own of", advice
@@ -106,7 +105,7 @@ def _folder(job: BatchJob, settings: SlurmSettings) -> ClusterFact:
 
 def _nodes(settings: SlurmSettings) -> int:
     """Two, unless the partition has one."""
-    groups = slurm_partitions.node_groups(ask("sinfo", "-h", "-a", "-o", slurm_partitions.SINFO).out)
+    groups = slurm_partitions.node_groups(ask("sinfo", *slurm_partitions.SINFO).out)
     asked = asked_of(settings, os.environ).partitions
     there = [g for g in groups if g.partition in asked or (not asked and g.default)]
     return 1 if sum(group.nodes for group in there) == 1 else 2

@@ -187,8 +187,15 @@ class Allocation:
             return replace(note, waits=seen.reason)
         if seen.state is JobState.CLEANING and not self.files.served().held:
             return replace(note, waits=seen.word)
+        if seen.state is JobState.UNKNOWN and not note.waits and self._began(note):
+            # The cluster was not asked since it was submitted.
+            return replace(note, waits=None)
         # UNKNOWN is an outage: what was known before still holds.
         return replace(note, waits=None) if seen.state is JobState.RUNNING else note
+
+    def _began(self, note: store.AllocationNote) -> bool:
+        """Whether a worker of the job is at work, or was killed at it, by its lock."""
+        return str(self.files.served().holder.get("allocation", "")).partition(".")[0] == note.job
 
     def _log(self, note: store.AllocationNote) -> Path:
         return Path(str(self.files.log).replace("{job}", note.job))
@@ -234,9 +241,7 @@ class Allocation:
 
     def _worker_failed(self, note: store.AllocationNote) -> ClusterError:
         log = self._log(note)
-        read = (
-            "read it, correct runner.slurm" if log.exists() else "gpudebug doctor --cluster"
-        )
+        read = "read it, correct runner.slurm" if log.exists() else "gpudebug doctor --cluster"
         return ClusterError(str(note.ended), file=str(log), next=f"{read}, then run this again")
 
     def _requeued(self, note: store.AllocationNote) -> str:
