@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gpudebug.core.cluster.slurm_options import AskedOf, asked_of, environment, option, several_clusters
+from gpudebug.core.cluster.slurm_options import (
+    AskedOf,
+    asked_of,
+    environment,
+    for_srun,
+    option,
+    several_clusters,
+)
 from gpudebug.core.config import SlurmSettings
 
 
@@ -86,3 +93,8 @@ def test_a_job_is_asked_of_where_it_is_sent_to(
     extra: list[str], environ: dict[str, str], found: str | None
 ) -> None:
     assert several_clusters(SlurmSettings.model_validate({"extra": extra}), environ) == found
+
+
+def test_options_that_srun_does_not_know_are_left_out() -> None:
+    words = ("--mem=1G", "--requeue", "-a1-3", "--wait", "--wrap=x", "-N4", "--constraint=a", "-wn1")
+    assert for_srun(words) == ("--mem=1G", "--constraint=a", "-wn1")

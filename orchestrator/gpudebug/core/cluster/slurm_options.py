@@ -18,6 +18,26 @@ _EXPORTS = ("SLURM_EXPORT_ENV", "SRUN_EXPORT_ENV")
 _OF_THE_CLUSTER = ("SLURM_CONF", "SLURM_CLUSTERS")
 _GPUS = ("--gres", "--gpus", "-G", "--gpus-per-node", "--gpus-per-task", "--gpus-per-socket")
 
+# What srun does not know or means otherwise, and what a short job of one task a node asks for itself.
+_SBATCHS = (
+    *("--array", "-a", "--batch", "--export-file", "--get-user-env", "--gid", "--ignore-pbs", "--parsable"),
+    *("--kill-on-invalid-dep", "--no-requeue", "--requeue", "--uid", "--wait", "-W", "--wait-all-nodes"),
+    *(
+        "--wrap",
+        "--signal",
+        "--output",
+        "-o",
+        "--error",
+        "-e",
+        "--input",
+        "-i",
+        "--open-mode",
+        "--job-name",
+        "-J",
+    ),
+    *("--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--time", "-t"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class AskedOf:
@@ -45,6 +65,11 @@ def option(words: Sequence[str], *names: str) -> str | None:
             elif word.startswith(name) and not word.startswith("--"):
                 found = word[len(name) :]
     return found
+
+
+def for_srun(words: Sequence[str]) -> tuple[str, ...]:
+    """Those options of `sbatch` that a short `srun` in the job's place takes too."""
+    return tuple(word for word in words if option((word,), *_SBATCHS) is None)
 
 
 def asked_of(settings: SlurmSettings, environ: Mapping[str, str]) -> AskedOf:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from gpudebug.core.cluster import slurm_partitions, slurm_refusals
 from gpudebug.core.cluster.jobs import BatchJob
 from gpudebug.core.cluster.node_reports import ClusterFact, NodeReport, facts, reports
-from gpudebug.core.cluster.slurm_options import asked_of
+from gpudebug.core.cluster.slurm_options import asked_of, environment, for_srun
 from gpudebug.core.config import SlurmSettings
 from gpudebug.edges.clusters import nodecheck
 from gpudebug.edges.clusters.commands import ask, available
@@ -114,9 +114,10 @@ def _nodes(settings: SlurmSettings) -> int:
 def _on_nodes(
     job: BatchJob, settings: SlurmSettings, nodes: int, program: tuple[str, ...]
 ) -> tuple[tuple[NodeReport, ...], str]:
-    """What each node reports, and Slurm's reason if none does."""
+    """What each node reports, and Slurm's reason if none does. It is asked for as the campaign's job is."""
     named = ("partition", "account", "qos", "constraint", "cpus_per_task")
     asked = (f"--{n.replace('_', '-')}={v}" for n in named if (v := getattr(settings, n)) is not None)
+    gpus = (f"--gpus-per-node={settings.gpus_per_node}",) if settings.gpus_per_node != "0" else ()
     answer = ask(
         "srun",
         "--quiet",
@@ -128,9 +129,18 @@ def _on_nodes(
         f"--immediate={QUEUES_S}",
         f"--chdir={job.cwd}",
         *asked,
+        *gpus,
         *settings.srun,
-        *settings.extra,
-        *program,
+        *for_srun(settings.extra),
+        *_after_setup(settings.setup, program),
+        env=environment(os.environ, settings),
         within_s=QUEUES_S + 2 * nodecheck.PATIENCE_S + 30,
     )
     return reports(answer.out), slurm_refusals.reason(answer.error) or answer.why
+
+
+def _after_setup(setup: str, program: tuple[str, ...]) -> tuple[str, ...]:
+    """The program behind the lines that the job's script runs before it."""
+    if not setup:
+        return program
+    return ("/bin/bash", "-c", f'{{\n{setup}\n}} >&2 || exit\nexec "$@"', "bash", *program)
