@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import time
 from dataclasses import replace
@@ -83,7 +84,7 @@ def _submitted(loaded: Loaded, cluster: Cluster, numbers: tuple[int, ...]) -> st
     since = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds")
     store.Allocations(loaded.workspace.runs).put_defaults(cluster_defaults())
     with elements.changing():
-        notes = elements.make(numbers, since)
+        notes, job = elements.make(numbers, since), None
         try:
             for note in notes:
                 claims.mark(loaded, note.hypothesis, claim_in(note))
@@ -92,13 +93,17 @@ def _submitted(loaded: Loaded, cluster: Cluster, numbers: tuple[int, ...]) -> st
             for note in notes:
                 elements.put_campaign(note, data, accepted)
             job = cluster.submit(array_job(loaded.workspace, loaded.config, numbers))
+            for note in notes:
+                elements.put(replace(note, array=job))
         except BaseException:
+            if job is not None:
+                # Nobody would know of it.
+                with contextlib.suppress(ClusterError):
+                    cluster.cancel((job,))
             for note in notes:
                 claims.free(loaded, note.hypothesis, claim_in(note))
                 elements.remove(note)
             raise
-        for note in notes:
-            elements.put(replace(note, array=job))
     return job
 
 
