@@ -107,7 +107,7 @@ class InsideJob:
 
     `node` is this node's name in the cluster and `index` its place in `nodes`. `restarts` counts how often
     the job was requeued. `step` is the id of the step, None in the batch script. `cpus_per_task` is what the
-    job asked for; steps do not inherit it. `array` and `element` are of an element of a job array.
+    job asked for; not every step inherits it. `array` and `element` are of an element of a job array.
     """
 
     id: str
