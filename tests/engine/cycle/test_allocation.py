@@ -182,7 +182,7 @@ def test_a_request_that_waits_is_taken_back(quick: LoginNode) -> None:
 
 def test_a_job_that_can_never_start_is_refused_with_what_to_change(quick: LoginNode) -> None:
     quick.cluster.hold("PartitionTimeLimit")
-    error = quick.json("next", status=1)["error"]
+    error = quick.told("next", status=1)["error"]
     assert "PartitionTimeLimit" in error["message"] and "runner.slurm.time" in error["next"]
     assert quick.cluster.job("1")["word"] == "CANCELLED" and quick.files.request() is None
 
@@ -190,6 +190,7 @@ def test_a_job_that_can_never_start_is_refused_with_what_to_change(quick: LoginN
 def test_a_job_that_can_never_start_ends_the_waiting_for_it(quick: LoginNode) -> None:
     quick.cluster.hold("PartitionTimeLimit")
     quick.json("next", "--detach", status=0)
+    quick.end_pause()
     error = quick.json("wait", status=1)["error"]
     assert "PartitionTimeLimit" in error["message"] and "runner.slurm.time" in error["next"]
     assert quick.cluster.job("1")["word"] == "CANCELLED"
@@ -278,12 +279,13 @@ def test_a_worker_that_cannot_begin_is_not_tried_again(tmp_path: Path) -> None:
         config = node.campaign.config
         config.write_text(config.read_text().replace("idle: 1m", "idle: 1m, setup: 'false'"))
         node.campaign.pin()
-        answer = node.json("next", status=1)["error"]
+        answer = node.told("next", status=1)["error"]
         assert answer["code"] == "cluster"
         assert answer["message"] == "the worker of job 1 failed: node n0 failed in runner.slurm.setup"
         assert answer["file"].endswith("worker-1.log")
         assert node.cluster.calls("sbatch") == 1
         node.json("next", "--detach")
+        node.end_pause()
         told = node.json("wait", status=1)["error"]
         assert told["message"] == "the worker of job 2 failed: node n0 failed in runner.slurm.setup"
 
