@@ -97,7 +97,9 @@ def main(name: str, folder_name: str) -> None:
             job = _state(folder, path.stem)
             print(f"{path.stem}|{job['word']}|{job['reason']}|n0|1:00:00")
     elif name == "scancel":
-        for id in words:
+        # An array's own number is of all its elements.
+        arrays = [path.stem for id in words for path in (folder / "queue").glob(f"{id}_*.json")]
+        for id in [*arrays, *(id for id in words if (folder / "queue" / f"{id}.json").exists())]:
             job = _state(folder, id)
             _put(folder, id, {**job, "word": "CANCELLED"})
             if "pid" in job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -10,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.batch import Batch
-from tests.support.campaigns import make_replay_campaign, record
+from tests.support.campaigns import make_replay_campaign, record, wait_for
 
 from gpudebug.edges import store
+from gpudebug.edges.clusters import answers
 
 RUNNER = "runner: {slurm: {partition: gpu, idle: 1m}}\n"
 
@@ -39,6 +41,21 @@ class LoginNode:
 
     def json(self, *words: str, status: int = 0, **more: str) -> Any:
         return self.campaign.json(*words, status=status, env=self.env(more), timeout=90)
+
+    def told(self, *words: str, status: int = 0, **more: str) -> Any:
+        """As `json`, of a command that submits a job, and asks of it without the pause after that."""
+        job = str(len(self.cluster.jobs()) + 1)
+        command = self.start(*words, **more)
+        wait_for(lambda: (note := self.files.note()) is not None and note.job == job)
+        self.end_pause()
+        out, _ = command.communicate(timeout=90)
+        assert command.returncode == status, out
+        return json.loads(out)
+
+    def end_pause(self) -> None:
+        """Let the cluster be asked again at once."""
+        with answers.opened(self.files.folder) as book:
+            book.next_at = 0.0
 
     def start(self, *words: str, **more: str) -> subprocess.Popen[bytes]:
         return self.campaign.start(*words, "--json", env=self.env(more))

@@ -16,7 +16,11 @@ sbatch: error: Batch job submission failed: Invalid partition name specified
 @pytest.mark.parametrize(
     ("error", "why", "setting"),
     [
-        (PARTITION, "Invalid partition name specified", "runner.slurm.partition"),
+        (
+            PARTITION,
+            "invalid partition specified: nope; Invalid partition name specified",
+            "runner.slurm.partition",
+        ),
         (
             "sbatch: error: Batch job submission failed: Requested node configuration is not available",
             "Requested node configuration is not available",
@@ -36,6 +40,7 @@ sbatch: error: Batch job submission failed: Invalid partition name specified
             "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: "
             "Batch job submission failed: Job violates accounting/QOS policy "
             "(job submit limit, user's size and/or time limits)",
+            "QOSMaxSubmitJobPerUserLimit; "
             "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)",
             "squeue --me",
         ),
@@ -48,10 +53,27 @@ sbatch: error: Batch job submission failed: Invalid partition name specified
         (
             "sbatch: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host\n"
             "sbatch: fatal: Could not establish a configuration source",
+            "resolve_ctls_from_dns_srv: res_nsearch error: Unknown host; "
             "Could not establish a configuration source",
             "no slurm.conf",
         ),
         ("sbatch: error: lua: write a ticket", "write a ticket", "submit --dry-run"),
+        (
+            "sbatch: error: You must request a GPU type\n"
+            "sbatch: error: Batch job submission failed: Unspecified error",
+            "You must request a GPU type",
+            "submit --dry-run",
+        ),
+        ("sbatch: error: Batch job submission failed: Unspecified error", "Unspecified error", "--dry-run"),
+        (
+            "Welcome to the cluster\n"
+            "sbatch: error: CPU count per node can not be satisfied\n"
+            "sbatch: error: Batch job submission failed: Requested node configuration is not available\n"
+            "Ask help@site",
+            "CPU count per node can not be satisfied; Requested node configuration is not available",
+            "runner.slurm.nodes",
+        ),
+        ("salloc is not allowed on this host", "salloc is not allowed on this host", "--dry-run"),
     ],
 )
 def test_a_refusal_says_slurms_reason_and_the_setting(error: str, why: str, setting: str) -> None:

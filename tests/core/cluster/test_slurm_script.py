@@ -54,6 +54,7 @@ def test_every_setting_is_an_option(tmp_path: Path) -> None:
         "--open-mode=append",
         "--signal=B:USR1@120",
         "--requeue",
+        "--export=ALL",
         "--mem=64G",
         '"--comment=a b"',
     ]

@@ -51,6 +51,7 @@ def test_other_jobs_and_other_lines_are_left_out() -> None:
     [
         ("REQUEUED", JobState.WAITING, None),
         ("CONFIGURING", JobState.WAITING, None),
+        ("EXPEDITING", JobState.WAITING, None),
         ("COMPLETING", JobState.CLEANING, None),
         ("SUSPENDED", JobState.PAUSED, None),
         ("STOPPED", JobState.PAUSED, None),
@@ -72,6 +73,50 @@ def test_each_word_of_slurm_has_its_state(word: str, state: JobState, end: JobEn
 
 def test_a_job_whose_program_never_began_is_no_failure_of_it() -> None:
     assert slurm_states.seen("1", "FAILED", reason="JobLaunchFailure").infrastructure
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        ("RaisedSignal:9(Killed)", ""),
+        ("RaisedSignal:15(Terminated)", "0:15"),
+        ("", "0:9"),
+        ("JobLaunchFailure", "0:9"),
+    ],
+)
+def test_a_worker_that_a_signal_ended_did_not_fail_by_itself(reason: str, status: str) -> None:
+    """Slurm says RaisedSignal from 23.02 on, accounting the number alone."""
+    job = slurm_states.seen("1", "FAILED", reason=reason, status=status)
+    assert (job.end, job.infrastructure, job.unlogged) == (JobEnd.OTHER, True, False)
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        ("RaisedSignal:53(Real-time signal 19)", ""),
+        ("RaisedSignal:53(Real-time_signal_19)", "0:53"),
+        ("JobLaunchFailure", "0:53"),
+        ("", "0:53"),
+    ],
+)
+def test_a_log_that_the_node_could_not_open(reason: str, status: str) -> None:
+    """As squeue prints it, as scontrol does, of an older Slurm, and of accounting."""
+    assert slurm_states.seen("1", "FAILED", reason=reason, status=status).unlogged
+    assert not slurm_states.seen("1", "FAILED", reason="NonZeroExitCode", status="53:0").unlogged
+
+
+def test_a_reason_may_hold_the_separator() -> None:
+    found = slurm_states.squeue_rows("7|PENDING|burst_buffer: a|b|n0|1:00\n", ("7",))["7"]
+    assert (found.reason, found.nodes) == ("burst_buffer: a|b", ("n0",))
+
+
+@pytest.mark.parametrize(
+    "rows", ["7|REVOKED|None||1:00\n7|RUNNING|None|n0|1:00\n", "7|RUNNING|None|n0|1:00\n"]
+)
+def test_a_job_that_another_cluster_of_a_federation_runs(rows: str) -> None:
+    text = rows if "REVOKED" in rows else f"{rows}7|REVOKED|None||1:00\n"
+    assert slurm_states.squeue_rows(text, ("7",))["7"].state is JobState.RUNNING
+    assert slurm_states.seen("7", "REVOKED").state is JobState.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -109,3 +154,28 @@ def test_a_job_that_is_suspended_has_a_reason() -> None:
 )
 def test_who_cancelled_a_job_as_accounting_says_it(word: str, by: int | None) -> None:
     assert slurm_states.sacct_rows(f"7|{word}|0:0|n0\n", ("7",))["7"].by == by
+
+
+@pytest.mark.parametrize(
+    ("text", "id"),
+    [
+        ("42\n", "42"),
+        ("42;near\n", "42"),
+        ("Welcome!\n 42 \nUse 3 nodes or fewer\n", "42"),
+        ("Submitted batch job 43\n", "43"),
+        ("Submitted batch job 43 on cluster near\n", "43"),
+        ("41\n42\n", None),
+        ("Welcome\n", None),
+        ("", None),
+    ],
+)
+def test_the_id_in_what_sbatch_and_its_wrappers_print(text: str, id: str | None) -> None:
+    assert slurm_states.submitted(text) == id
+
+
+def test_the_latest_job_of_a_folder_by_its_number() -> None:
+    text = "9|PENDING|/a\n10|RUNNING|/a\n11|COMPLETING|/a\n12|PENDING|/b|c\n8|PENDING|/a\n"
+    assert slurm_states.queued(text, "/a", ()) == "10"
+    assert slurm_states.queued(text, "/a", {"10"}) == "9"
+    assert slurm_states.queued(text, "/b|c", ()) == "12"
+    assert slurm_states.queued(text, "/c", ()) is None

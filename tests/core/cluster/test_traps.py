@@ -23,7 +23,7 @@ def job(cpus: int | None = None) -> InsideJob:
 def test_a_step_with_fewer_cores_than_its_job_asked_for(asked: int | None, cores: int, named: bool) -> None:
     found = traps(job(asked), TRAIN, {}, cores, HOME)
     assert bool(found) is named
-    assert all("SRUN_CPUS_PER_TASK=8" in line and f"{cores} core" in line for line in found)
+    assert all("srun --cpus-per-task=8" in line and f"{cores} core" in line for line in found)
 
 
 @pytest.mark.parametrize(

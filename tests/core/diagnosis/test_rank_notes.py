@@ -43,7 +43,7 @@ ODD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"cores": 8.0, "slurm_cpus": "8"},
         {"cores": 1.0, "slurm_cpus": "8"},
         "rank 1 may use 1 of the 8 cores that the job asked for a task: "
-        "srun --cpus-per-task, or export SRUN_CPUS_PER_TASK",
+        "srun --cpus-per-task gives them to a step",
     ),
     "all of them": (
         {"cores": 1.0, "loader_workers": 8},

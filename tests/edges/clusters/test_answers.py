@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpudebug.core.cluster.jobs import JobEnd, JobState, SeenJob
+from gpudebug.core.cluster.slurm_partitions import NodeGroup
 from gpudebug.core.errors import ClusterError
 from gpudebug.edges.clusters import answers
 from gpudebug.edges.clusters.answers import AnswerBook
@@ -17,12 +18,29 @@ from gpudebug.edges.clusters.answers import AnswerBook
 
 def test_what_is_entered_is_read_back(tmp_path: Path) -> None:
     job = SeenJob("1", JobState.ENDED, "TIMEOUT", "TimeLimit", ("n0",), JobEnd.TIMEOUT, 143, 2)
+    nodes = (NodeGroup("gpu", True, True, None, 2, 64, "gpu:4"),)
     with answers.opened(tmp_path / "deep" / "er") as book:
-        book.jobs["1"], book.missed["1"], book.accounting = job, 1, False
+        book.jobs["1"], book.missed["1"], book.nodes, book.elsewhere = job, 1, nodes, True
+        book.unaccounted_at, book.nodes_at, book.answered = time.time(), time.time(), 5.0
         book.asked(10, 1)
     with answers.opened(tmp_path / "deep" / "er") as again:
-        assert (again.jobs, again.missed, again.accounting) == ({"1": job}, {"1": 1}, False)
+        assert (again.jobs, again.missed, again.nodes, again.elsewhere) == ({"1": job}, {"1": 1}, nodes, True)
+        assert (again.accounting, again.knows_nodes, again.answered) == (False, True, 5.0)
         assert not again.may_ask(10)
+
+
+def test_what_is_asked_keeps_others_from_asking_but_not_for_ever() -> None:
+    book = AnswerBook()
+    book.asking(10)
+    assert not book.may_ask(10)
+    assert book.next_at - time.time() <= 30
+
+
+def test_accounting_that_was_off_is_asked_again_some_day() -> None:
+    assert AnswerBook().accounting
+    assert not AnswerBook(unaccounted_at=time.time() - 3000).accounting
+    assert AnswerBook(unaccounted_at=time.time() - 4000).accounting
+    assert AnswerBook(unaccounted_at=time.time() + 4000).accounting, "a clock that was set back"
 
 
 def test_a_clock_that_was_set_back_does_not_stop_the_questions() -> None:

@@ -28,7 +28,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
     monkeypatch.setenv("PATH", found.path)
     monkeypatch.setenv("GPUDEBUG_CLUSTER", "")
     found.says("sbatch", "slurm 23.11.4\n")
-    found.says("sinfo", "main*|up|infinite|1|64|gpu:4\n")
+    found.says("sinfo", "main*|up|infinite|1|64|gpu:4|n0\n")
     return found
 
 
@@ -66,7 +66,7 @@ def test_accounting_that_is_off_is_no_fault(fake: FakeSlurm) -> None:
 
 
 def test_a_request_that_cannot_be_given(fake: FakeSlurm) -> None:
-    found = at_login(SlurmSettings(gpus_per_node="8"))["request"]
+    found = at_login(SlurmSettings(partition="main", gpus_per_node="8"))["request"]
     assert (found.result, found.text) == ("failed", "no node of partition main has 8 GPUs: gpu:4")
 
 
@@ -77,8 +77,25 @@ def test_one_node_of_a_partition_with_one(fake: FakeSlurm) -> None:
     assert [fact.name for fact in found] == ["folder", "cores"]
     call = fake.calls()[-1]
     assert "--nodes=1 " in call
-    assert "--partition=main --cpus-per-task=4 " in call
+    assert "--partition=main --cpus-per-task=4 --gpus-per-node=1 " in call
     assert call.endswith("nodecheck /home/me/x word 1")
+
+
+def test_the_nodes_are_asked_for_as_the_campaigns_job_is(
+    fake: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without what srun does not know, and nothing of an allocation around: it would be a step of that."""
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    extra = ["--mem=1G", "--requeue", "--array=1-3", "-ofile", "--reservation=r"]
+    settings = SlurmSettings.model_validate({"gpus_per_node": 0, "extra": extra, "setup": "export X='a b'"})
+    script = (fake.folder / "srun").read_text()
+    (fake.folder / "srun").write_text(script.replace("exit", f"env > {fake.folder}/srun.env; exit"))
+    list(slurm_doctor.node_facts(JOB, settings, "/home/me/x", "word"))
+    call = "\n".join(fake.calls())
+    assert " --chdir=/home/me --mem=1G --reservation=r /bin/bash -c {" in call
+    assert "export X='a b'" in call
+    assert "gpus" not in call
+    assert "SLURM_JOB_ID" not in fake.got("srun", "env")
 
 
 def test_nodes_that_are_all_busy(fake: FakeSlurm) -> None:

@@ -31,6 +31,7 @@ A, B = {"GPUDEBUG_SESSION": "a"}, {"GPUDEBUG_SESSION": "b"}
 
 JUST_NOW = "just now"
 NOTE = store.AllocationNote(job="12", since="2026-11-26T06:00:00+00:00")
+UNSEEN = "node n1 could not write LOG: it does not see the folder, or may not write there"
 LEFT = replace(NOTE, left="near its end", left_at="2026-11-26T06:00:00+00:00")
 
 
@@ -55,6 +56,12 @@ LEFT = replace(NOTE, left="near its end", left_at="2026-11-26T06:00:00+00:00")
             NOTE,
             SeenJob("12", JobState.ENDED, "CANCELLED", end=JobEnd.CANCELLED, by=os.getuid() + 1),
             replace(NOTE, ended="Slurm ended job 12: CANCELLED", lost=True),
+        ),
+        # A folder that the node does not see is no reason to ask for another allocation.
+        (
+            NOTE,
+            SeenJob("12", JobState.ENDED, "FAILED", nodes=("n1",), end=JobEnd.OTHER, unlogged=True),
+            replace(NOTE, ended=f"job 12 never began: {UNSEEN}", failed=True),
         ),
         # Of a job that ended by itself the worker knows why; else the cluster does.
         (
@@ -97,9 +104,23 @@ def test_what_the_cluster_says_is_noted(
     here = Allocation(store.Workspace(tmp_path), cast(Cluster, Said()), lambda live: None)
     here.files.make()
     here.files.put_note(note)
+    if after.ended is not None:
+        after = replace(after, ended=after.ended.replace("LOG", str(here.files.folder / "worker-12.log")))
     here.files.ask(store.RunRequest("1", "2026-11-26T06:00:00+00:00", "next"))
     assert here.look() == after == here.files.note()
     assert (here.files.request() is None) == (after.ended is not None)
+
+
+@pytest.mark.parametrize(("job", "waits"), [("12", None), ("12.1", None), ("11", "")])
+def test_the_workers_lock_says_that_its_job_began(tmp_path: Path, job: str, waits: str | None) -> None:
+    """The cluster was not asked since the job was submitted, and is not for a while."""
+    cluster = SimpleNamespace(title="Slurm", states=lambda ids: (SeenJob("12", JobState.UNKNOWN),))
+    here = Allocation(store.Workspace(tmp_path), cast(Cluster, cluster), lambda live: None)
+    here.files.make()
+    here.files.put_note(replace(NOTE, waits=""))
+    assert here.look() == replace(NOTE, waits="")
+    with here.files.take({"pid": os.getpid(), "command": "worker", "since": NOTE.since, "allocation": job}):
+        assert here.look() == replace(NOTE, waits=waits)
 
 
 @pytest.fixture
@@ -161,7 +182,7 @@ def test_a_request_that_waits_is_taken_back(quick: LoginNode) -> None:
 
 def test_a_job_that_can_never_start_is_refused_with_what_to_change(quick: LoginNode) -> None:
     quick.cluster.hold("PartitionTimeLimit")
-    error = quick.json("next", status=1)["error"]
+    error = quick.told("next", status=1)["error"]
     assert "PartitionTimeLimit" in error["message"] and "runner.slurm.time" in error["next"]
     assert quick.cluster.job("1")["word"] == "CANCELLED" and quick.files.request() is None
 
@@ -169,6 +190,7 @@ def test_a_job_that_can_never_start_is_refused_with_what_to_change(quick: LoginN
 def test_a_job_that_can_never_start_ends_the_waiting_for_it(quick: LoginNode) -> None:
     quick.cluster.hold("PartitionTimeLimit")
     quick.json("next", "--detach", status=0)
+    quick.end_pause()
     error = quick.json("wait", status=1)["error"]
     assert "PartitionTimeLimit" in error["message"] and "runner.slurm.time" in error["next"]
     assert quick.cluster.job("1")["word"] == "CANCELLED"
@@ -257,12 +279,13 @@ def test_a_worker_that_cannot_begin_is_not_tried_again(tmp_path: Path) -> None:
         config = node.campaign.config
         config.write_text(config.read_text().replace("idle: 1m", "idle: 1m, setup: 'false'"))
         node.campaign.pin()
-        answer = node.json("next", status=1)["error"]
+        answer = node.told("next", status=1)["error"]
         assert answer["code"] == "cluster"
         assert answer["message"] == "the worker of job 1 failed: node n0 failed in runner.slurm.setup"
         assert answer["file"].endswith("worker-1.log")
         assert node.cluster.calls("sbatch") == 1
         node.json("next", "--detach")
+        node.end_pause()
         told = node.json("wait", status=1)["error"]
         assert told["message"] == "the worker of job 2 failed: node n0 failed in runner.slurm.setup"
 
@@ -428,9 +451,9 @@ def test_the_cluster_is_asked_once_in_ten_seconds_whoever_waits(quick: LoginNode
     waiting = [quick.start("wait", "--for", "4s", **A) for _ in range(3)]
     quick.json("status")
     assert [command.wait(60) for command in waiting] == [0, 0, 0]
-    asked = [quick.cluster.calls(name) for name in ("squeue", "sacct", "scontrol")]
+    asked = [quick.cluster.calls(name) for name in ("sinfo", "squeue", "sacct", "scontrol")]
     assert 1 <= sum(asked) <= 1 + (time.monotonic() - began) / ASK_S, asked
-    assert (quick.cluster.calls("sinfo"), quick.cluster.calls("sbatch")) == (2, 1)
+    assert quick.cluster.calls("sbatch") == 1
 
 
 def test_a_worker_whose_disk_is_full_cannot_say_so_itself(

@@ -16,14 +16,16 @@ from tests.support.campaigns import Done, wait_for
 
 from gpudebug.core.campaign.decide import Campaign as Facts
 from gpudebug.core.campaign.decide import HypothesisState
+from gpudebug.core.config import SlurmSettings
 from gpudebug.core.errors import ConfigError, StoreError
 from gpudebug.core.words import Status
 from gpudebug.edges import store
+from gpudebug.edges.clusters.slurm import SlurmCluster
 from gpudebug.engine.campaign import claims
 from gpudebug.engine.campaign.files import find, read_config
 from gpudebug.engine.campaign.runner import cluster_of
 from gpudebug.engine.cycle import array
-from gpudebug.engine.cycle.array import end_array, ready
+from gpudebug.engine.cycle.array import end_array, ready, submit_array
 from gpudebug.engine.cycle.submit import submit
 
 NOTE = store.ElementNote("0100", "test", 1, "2026-11-26T08:00:00.000000+00:00")
@@ -112,6 +114,29 @@ def test_stop_ends_the_array_and_keeps_what_was_measured(tmp_path: Path, cluster
     workspace = store.Workspace(login.campaign.folder)
     ended = [dict(workspace.run(name).read("run.json")) for name in login.campaign.runs()]
     assert {(r["outcome"], workspace.run(r["name"]).sealed) for r in ended} == {("INTERRUPTED", True)}
+
+
+def test_an_array_that_cannot_be_noted_is_taken_back(
+    tmp_path: Path, cluster: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its elements would begin some day, and nobody would know of them."""
+    login = Login(tmp_path, cluster, count=2, seconds=20.0)
+    cluster.begins(0)
+    monkeypatch.setenv("PATH", login.env["PATH"])
+    put = store.Elements.put
+
+    def full(elements: store.Elements, note: store.ElementNote) -> None:
+        if note.array is not None and note.hypothesis == 2:
+            raise StoreError("cannot write: No space left on device")
+        put(elements, note)
+
+    monkeypatch.setattr(store.Elements, "put", full)
+    slurm = SlurmCluster(SlurmSettings(partition="gpu"), tmp_path / "answers")
+    with pytest.raises(StoreError, match="No space left"):
+        submit_array(login.campaign.folder, slurm, lambda live: None)
+    assert {cluster.job(id)["word"] for id in cluster.jobs()} == {"CANCELLED"}
+    assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
+    assert not login.elements.notes()
 
 
 def test_a_cluster_that_refuses_leaves_all_as_it_was(tmp_path: Path, cluster: Batch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudebug.engine.live.tails import Growing, News
+from gpudebug.engine.live.tails import Growing, News, last_line
 
 
 def test_each_look_has_what_is_new(tmp_path: Path) -> None:
@@ -54,3 +54,36 @@ def test_what_cannot_be_read_has_no_news(tmp_path: Path, kind: str) -> None:
         (tmp_path / "file").write_text("x")
         path = tmp_path / "file" / "f"
     assert Growing(path, 10).news() == News(b"")
+
+
+_RAISED = """\
+Traceback (most recent call last):
+  File "a.py", line 1, in <module>
+    open("/full")
+OSError: no space
+"""
+_EPILOG = "===== usage of job 12 =====\nCPU efficiency: 3 %\n====\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            f"gpudebug: node n1 failed in runner.slurm.setup\n{_EPILOG}",
+            "node n1 failed in runner.slurm.setup",
+        ),
+        (f"gpudebug: of before\n{_RAISED}{_EPILOG}", "OSError: no space"),
+        (
+            f"{_RAISED}slurmstepd: error: *** JOB 12 CANCELLED ***\n\n",
+            "slurmstepd: error: *** JOB 12 CANCELLED ***",
+        ),
+        ("python: not found\n  \n", "python: not found"),
+        ("Traceback (most recent call last):\n  File", "File"),
+        ("  \n", ""),
+        ("", ""),
+    ],
+)
+def test_the_line_that_says_how_a_worker_ended(tmp_path: Path, text: str, line: str) -> None:
+    """Behind it a site's epilog may write of its own."""
+    (tmp_path / "log").write_text(text)
+    assert last_line(tmp_path / "log") == line

@@ -64,7 +64,8 @@ class SeenJob:
     `reason` is why the cluster does not say, empty if it was not asked yet. `end` is known
     of an ENDED job only. `restarts` counts its requeues and `left_s` the seconds to its time limit; both None
     if unknown, `left_s` without a limit too. `exit_status` is the program's, 128 + N of a signal. `by` is the
-    number of the user who cancelled it; None if nobody did, or it is unknown.
+    number of the user who cancelled it; None if nobody did, or it is unknown. `unlogged`: the node could not
+    open the job's log, so its program never began.
     """
 
     id: str
@@ -77,6 +78,7 @@ class SeenJob:
     restarts: int | None = None
     left_s: float | None = None
     by: int | None = None
+    unlogged: bool = False
 
     @property
     def over(self) -> bool:
@@ -111,7 +113,7 @@ class InsideJob:
 
     `node` is this node's name in the cluster and `index` its place in `nodes`. `restarts` counts how often
     the job was requeued. `step` is the id of the step, None in the batch script. `cpus_per_task` is what the
-    job asked for; steps do not inherit it. `array` and `element` are of an element of a job array.
+    job asked for; not every step inherits it. `array` and `element` are of an element of a job array.
     """
 
     id: str

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from gpudebug.core.cluster.slurm_options import AskedOf
 from gpudebug.core.cluster.slurm_states import seconds
-from gpudebug.core.config import SlurmSettings
 from gpudebug.core.config.runners import count_of
 
-SINFO = "%P|%a|%l|%D|%c|%G"
-"""Partition (`*` marks the default), availability, time limit, nodes, cores of each, GRES of each."""
+SINFO = ("-h", "-a", "-N", "-o", "%P|%a|%l|%D|%c|%G|%o")
+"""Of each node in each of its partitions: partition (`*` marks the default), availability, time limit, number
+of nodes, cores, GRES, address. One question of the controller."""
 _MOST_NAMED = 8
 
 
@@ -37,89 +38,105 @@ class RequestProblem:
 
 
 def node_groups(text: str) -> tuple[NodeGroup, ...]:
-    """The lines of `sinfo -h -a -o SINFO`; lines of any other form are left out."""
-    found = []
+    """The lines of `sinfo SINFO`, equal nodes of a partition as one; lines of any other form are left out."""
+    found: dict[NodeGroup, int] = {}
+    for name, available, limit, nodes, cores, gres, _ in _rows(text):
+        group = NodeGroup(
+            partition=name.removesuffix("*"),
+            default=name.endswith("*"),
+            up=available == "up",
+            limit_s=seconds(limit),
+            nodes=0,
+            cores=int(cores.removesuffix("+")),
+            gres=gres,
+        )
+        found[group] = found.get(group, 0) + int(nodes)
+    return tuple(replace(group, nodes=nodes) for group, nodes in found.items())
+
+
+def addresses(text: str) -> tuple[str, ...]:
+    """The nodes' addresses in the same lines."""
+    return tuple(dict.fromkeys(address for *_, address in _rows(text) if address))
+
+
+def _rows(text: str) -> Iterator[list[str]]:
     for line in text.splitlines():
         fields = line.strip().split("|")
-        if len(fields) != 6 or not (fields[3].isdecimal() and re.fullmatch(r"\d+\+?", fields[4])):
-            continue
-        name, available, limit, nodes, cores, gres = fields
-        found.append(
-            NodeGroup(
-                partition=name.removesuffix("*"),
-                default=name.endswith("*"),
-                up=available == "up",
-                limit_s=seconds(limit),
-                nodes=int(nodes),
-                cores=int(cores.removesuffix("+")),
-                gres=gres,
-            )
-        )
-    return tuple(found)
+        if len(fields) == 7 and fields[3].isdecimal() and re.fullmatch(r"\d+\+?", fields[4]):
+            yield fields
 
 
-def problem(groups: Sequence[NodeGroup], settings: SlurmSettings) -> RequestProblem | None:
-    """The first thing that no partition asked for can give; None if there is none, or nothing is known."""
+def problem(groups: Sequence[NodeGroup], asked: AskedOf) -> RequestProblem | None:
+    """The first thing that no partition asked for can give; None if there is none, or nothing is known.
+
+    If the cluster chooses the partition, all of them are looked at for GPUs alone: a default partition says
+    nothing of where a site's own plugin sends the job.
+    """
     if not groups:
         return None
-    return next(_problems(groups, settings), None)
+    if not asked.partitions:
+        return next(_gpus(groups, asked, "this cluster"), None)
+    return next(_problems(groups, asked), None)
 
 
-def _problems(groups: Sequence[NodeGroup], settings: SlurmSettings) -> Iterator[RequestProblem]:
+def _problems(groups: Sequence[NodeGroup], asked: AskedOf) -> Iterator[RequestProblem]:
     names = list(dict.fromkeys(group.partition for group in groups))
     shown = ", ".join(names[:_MOST_NAMED]) + (" …" if len(names) > _MOST_NAMED else "")
-    asked = settings.partition.split(",") if settings.partition else []
-    for name in asked:
+    for name in asked.partitions:
         if name not in names:
             yield RequestProblem(
                 f"there is no partition {name} here: {shown}", f"set runner.slurm.partition: {names[0]}"
             )
             return
-    there = [group for group in groups if group.partition in asked or (not asked and group.default)]
-    if not there:
-        yield RequestProblem(
-            f"the cluster has no default partition: {shown}", f"set runner.slurm.partition: {names[0]}"
-        )
-        return
+    there = [group for group in groups if group.partition in asked.partitions]
     which = "partition " + ", ".join(dict.fromkeys(group.partition for group in there))
     if not any(group.up for group in there):
         yield RequestProblem(f"{which} is not up", "choose another runner.slurm.partition, or wait for it")
-    yield from _time(there, settings, which)
-    yield from _nodes(there, settings, which)
+    yield from _time(there, asked, which)
+    yield from _cores(there, asked, which)
+    yield from _gpus(there, asked, which)
+    yield from _nodes(there, asked, which)
 
 
-def _time(there: Sequence[NodeGroup], settings: SlurmSettings, which: str) -> Iterator[RequestProblem]:
+def _time(there: Sequence[NodeGroup], asked: AskedOf, which: str) -> Iterator[RequestProblem]:
     limits = [group.limit_s for group in there]
     known = [limit for limit in limits if limit is not None]
-    if settings.time is not None and len(known) == len(limits) and settings.time > max(known):
+    if asked.time_s is not None and len(known) == len(limits) and asked.time_s > max(known):
         most = max(known) / 60
         text = f"{most / 60:g}h" if most >= 60 else f"{most:g}m"
         yield RequestProblem(f"{which} allows {text} at most", f"set runner.slurm.time: {text}")
 
 
-def _nodes(there: Sequence[NodeGroup], settings: SlurmSettings, which: str) -> Iterator[RequestProblem]:
+def _cores(there: Sequence[NodeGroup], asked: AskedOf, which: str) -> Iterator[RequestProblem]:
     cores = max(group.cores for group in there)
-    if settings.cpus_per_task is not None and settings.cpus_per_task > cores:
+    if asked.cores is not None and asked.cores > cores:
         yield RequestProblem(
-            f"no node of {which} has {settings.cpus_per_task} cores, {cores} at most",
+            f"no node of {which} has {asked.cores} cores, {cores} at most",
             f"set runner.slurm.cpus_per_task: {cores}",
         )
-        return
-    fitting = [group for group in there if gpus_in(group.gres, settings.gpus_per_node)]
-    if not fitting:
+
+
+def _gpus(there: Sequence[NodeGroup], asked: AskedOf, which: str) -> Iterator[RequestProblem]:
+    if not _fitting(there, asked):
         kinds = ", ".join(dict.fromkeys(g.gres for g in there if "gpu" in g.gres)) or "none"
         yield RequestProblem(
-            f"no node of {which} has {settings.gpus_per_node} GPUs: {kinds}",
+            f"no node of {which} has {asked.gpus} GPUs: {kinds}",
             "correct runner.slurm.gpus_per_node (0 asks for none), or choose another partition",
         )
-        return
-    most = sum(group.nodes for group in fitting)
+
+
+def _nodes(there: Sequence[NodeGroup], asked: AskedOf, which: str) -> Iterator[RequestProblem]:
     # Of several partitions a job gets one, and a node may be in two: what they have together is too much.
-    if settings.nodes > most:
+    most = sum(group.nodes for group in _fitting(there, asked))
+    if asked.nodes is not None and asked.nodes > most:
         yield RequestProblem(
-            f"{which} has {most} such nodes, and {settings.nodes} are asked for",
+            f"{which} has {most} such nodes, and {asked.nodes} are asked for",
             f"set runner.slurm.nodes: {most}",
         )
+
+
+def _fitting(there: Sequence[NodeGroup], asked: AskedOf) -> list[NodeGroup]:
+    return [group for group in there if asked.gpus is None or gpus_in(group.gres, asked.gpus)]
 
 
 def gpus_in(gres: str, asked: str) -> bool:

@@ -45,15 +45,34 @@ _ADVICE = (
 )
 
 
+_COMPLAINT = re.compile(r"^(?:sbatch|srun|squeue): (?:error|fatal): ")
+_SUBMISSION = "Batch job submission failed: "
+# What Slurm says for any refusal of a site's own plugin, which says why in a line before.
+_EMPTY = frozenset({"Unspecified error", ""})
+_MOST_LINES = 6
+_MOST_SHOWN = 500
+
+
 def reason(error: str) -> str:
-    """Slurm's own reason: the last line that is a complaint, without the commands' names."""
+    """Slurm's own reason and what a site's plugin says, the cause first, without the commands' names.
+
+    Slurm names the limit in a line and the kind of refusal in the next; without lines of its complaints the
+    last line counts.
+    """
     lines = [line.strip() for line in error.splitlines()]
-    told = [line for line in lines if line and not line.startswith("Try ")]
-    text = told[-1] if told else ""
+    said = [line for line in lines if _COMPLAINT.match(line)]
+    if not said:
+        said = [line for line in lines if line and not line.startswith("Try ")][-1:]
+    texts = list(dict.fromkeys(map(_plain, said)))
+    telling = [text for text in texts if text not in _EMPTY] or texts
+    return "; ".join(telling[-_MOST_LINES:])[:_MOST_SHOWN]
+
+
+def _plain(line: str) -> str:
+    while (shorter := _NOISE.sub("", line)) != line:
+        line = shorter
     # `Batch job submission failed: Invalid partition name specified`
-    while (shorter := _NOISE.sub("", text)) != text:
-        text = shorter
-    return text.removeprefix("Batch job submission failed: ")
+    return line.removeprefix(_SUBMISSION)
 
 
 def advice(error: str, settings: SlurmSettings) -> str:

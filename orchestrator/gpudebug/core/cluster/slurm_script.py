@@ -54,6 +54,7 @@ def options(job: BatchJob, settings: SlurmSettings) -> Iterator[str]:
     yield "--open-mode=append"
     yield f"--signal=B:USR1@{_seals(job, settings)}"
     yield "--requeue"
+    yield "--export=ALL"
     yield from settings.extra
 
 
@@ -91,7 +92,7 @@ def _body(job: BatchJob, settings: SlurmSettings) -> Iterator[str]:
     cwd, program = shlex.quote(job.cwd), shlex.quote(job.argv[0])
     yield f"cd -- {cwd} || {_refusal('does not see the folder', job.cwd, NO_FOLDER)}"
     if settings.cpus_per_task is not None:
-        yield "# Steps do not inherit it."
+        yield "# Steps of Slurm 22.05 and 23.02 do not inherit it."
         yield f"export SRUN_CPUS_PER_TASK={settings.cpus_per_task}"
     for name, value in job.env:
         yield f"export {name}={shlex.quote(value)}"

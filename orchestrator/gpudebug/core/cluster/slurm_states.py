@@ -1,9 +1,9 @@
-"""What `squeue`, `sacct` and `scontrol` print of jobs, as seen jobs; lines of any other form are left out."""
+"""What Slurm's commands print of jobs, as seen jobs; lines of any other form are left out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from gpudebug.core.cluster.hostlists import expanded
 from gpudebug.core.cluster.jobs import JobEnd, JobPlace, JobState, SeenJob
@@ -11,12 +11,18 @@ from gpudebug.core.cluster.reasons import CLEANING
 
 SQUEUE = "%i|%T|%r|%N|%L"
 """Formats that every Slurm since 2.6 has: id, state, reason, nodes, time left."""
+QUEUED = "%F|%T|%Z"
+"""Of a job or the array that it is of: id, state, folder."""
 SACCT = "JobID,State,ExitCode,NodeList"
 
 _WAITING = frozenset(
-    ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT")
+    (
+        *("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD"),
+        *("SPECIAL_EXIT", "EXPEDITING"),
+    )
 )
 _RUNNING = frozenset(("RUNNING", "SIGNALING", "RESIZING"))
+_TO_COME = _WAITING | _RUNNING
 _PAUSED = frozenset(("SUSPENDED", "STOPPED"))
 _ENDS: Mapping[str, JobEnd] = {
     **{str(end): end for end in JobEnd if end not in (JobEnd.OTHER, JobEnd.REQUEUED)},
@@ -24,24 +30,56 @@ _ENDS: Mapping[str, JobEnd] = {
     "LAUNCH_FAILED": JobEnd.NODE_FAIL,
     "RECONFIG_FAIL": JobEnd.NODE_FAIL,
     "DEADLINE": JobEnd.TIMEOUT,
-    "REVOKED": JobEnd.CANCELLED,
 }
-# Reasons of FAILED by which the program never began: its log cannot be made, say.
-_CLUSTERS_OWN = frozenset({"JobLaunchFailure", "SystemFailure", "RaisedSignal:53(Real-time_signal_19)"})
+"""REVOKED is no end: in a federation another cluster runs the job."""
+UNSAID = "JobLaunchFailure"
+"""What Slurm before 23.02 says of every batch script that a signal ended, or that never began."""
+# Reasons of FAILED that are the cluster's own, not the program's.
+_CLUSTERS_OWN = frozenset({UNSAID, "SystemFailure"})
+_RAISED = re.compile(r"RaisedSignal:(\d+)", re.ASCII)
+# slurmstepd that cannot set up a batch script's files ends with ESLURMD_IO_ERROR (4021), and what is left of
+# that in a wait status reads as a signal: 4021 % 128.
+_NO_LOG = 53
+_ID = re.compile(r"([0-9]+)(?:;\S*)?", re.ASCII)
+_SUBMITTED = re.compile(r"Submitted batch job ([0-9]+)", re.ASCII)
 _CANCELLED = re.compile(r"CANCELLED by ([0-9]{1,10})", re.ASCII)
 _LEFT = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", re.ASCII)
 # ` Key=value` of one line of `scontrol -o`: a value may hold blanks, and ends where the next key begins.
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z_:/]+)=(.*?)(?=\s+[A-Za-z_:/]+=|\s*$)", re.ASCII)
 
 
+def submitted(text: str) -> str | None:
+    """The id in what `sbatch --parsable` printed, which may be wrapped by a site's own lines.
+
+    None if no line is an id, or several are; `Submitted batch job 123` is of a wrapper that drops options.
+    """
+    lines = (line.strip() for line in text.splitlines())
+    ids = {match[1] for line in lines if (match := _ID.fullmatch(line)) is not None}
+    if not ids:
+        ids = set(_SUBMITTED.findall(text))
+    return ids.pop() if len(ids) == 1 else None
+
+
+def queued(text: str, folder: str, known: Container[str]) -> str | None:
+    """The latest job of `folder` in the output of `squeue -o QUEUED` that is new; None without one."""
+    rows = (line.strip().split("|", 2) for line in text.splitlines())
+    ids = [row[0] for row in rows if len(row) == 3 and row[1] in _TO_COME and row[2] == folder]
+    return max((id for id in ids if id.isdecimal() and id not in known), key=int, default=None)
+
+
 def squeue_rows(text: str, ids: tuple[str, ...]) -> dict[str, SeenJob]:
-    """Jobs of `ids` in the output of `squeue -h -o SQUEUE`."""
-    found = {}
+    """Jobs of `ids` in the output of `squeue -h -o SQUEUE`.
+
+    Of a job that clusters of a federation share, the row of the one that knows of it counts.
+    """
+    found: dict[str, SeenJob] = {}
     for line in text.splitlines():
         fields = line.strip().split("|")
-        if len(fields) == 5 and fields[0] in ids:
-            id, word, reason, nodes, left = fields
-            found[id] = seen(id, word, reason=reason, nodes=nodes, left=left)
+        if len(fields) >= 5 and fields[0] in ids:
+            id, word, *reason, nodes, left = fields
+            job = seen(id, word, reason="|".join(reason), nodes=nodes, left=left)
+            if id not in found or job.state is not JobState.UNKNOWN:
+                found[id] = job
     return found
 
 
@@ -107,8 +145,9 @@ def seen(
     """One job of Slurm's words. A state that this version does not know is UNKNOWN, never an end."""
     # `CANCELLED by 1000`, `CANCELLED+` where a column was cut.
     state = re.split(r"[ +]", word.strip(), maxsplit=1)[0]
-    end = _ENDS.get(state)
-    if end is JobEnd.FAILED and reason in _CLUSTERS_OWN:
+    end, signal = _ENDS.get(state), _signal(reason, status)
+    # A worker's own failures have a status: a signal is Slurm's, the kernel's or a person's.
+    if end is JobEnd.FAILED and (signal is not None or reason in _CLUSTERS_OWN):
         end = JobEnd.OTHER
     stands = (
         JobState.ENDED
@@ -135,11 +174,19 @@ def seen(
         restarts=int(restarts) if restarts.isdecimal() else None,
         left_s=seconds(left) if stands is JobState.RUNNING else None,
         by=int(who[1]) if (who := _CANCELLED.fullmatch(word.strip())) else None,
+        unlogged=end is JobEnd.OTHER and signal == _NO_LOG,
     )
 
 
 def _reason(text: str, otherwise: str) -> str:
     return otherwise if text in ("", "None", "(null)") else text.strip("()")
+
+
+def _signal(reason: str, status: str) -> int | None:
+    """The signal that ended a batch script, by `RaisedSignal:9(Killed)` or by `0:9`."""
+    raised = _RAISED.match(reason)
+    number = raised[1] if raised is not None else status.partition(":")[2]
+    return int(number) if number.isdecimal() and int(number) else None
 
 
 def _status(text: str) -> int | None:

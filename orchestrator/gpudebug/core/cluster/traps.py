@@ -33,14 +33,15 @@ def traps(
 
 
 def _cores(job: InsideJob, cores: int) -> Iterator[str]:
-    """Since Slurm 22.05 `srun` gives a step one core for a task unless it is told of more."""
+    """Slurm 22.05 and 23.02 give a step one core for a task unless `srun` is told of more; in any version it
+    may be told of fewer. The option is heard by all of them, SRUN_CPUS_PER_TASK by those two alone."""
     asked = job.cpus_per_task
     if asked is None or cores >= asked:
         return
     may = "1 core" if cores == 1 else f"{cores} cores"
     yield (
         f"this step may use {may} of the {asked} that job {job.id} asked for a task, and all loader workers "
-        f"share them: srun does not inherit --cpus-per-task; export SRUN_CPUS_PER_TASK={asked} before srun"
+        f"share them: give them to the step, srun --cpus-per-task={asked}"
     )
 
 

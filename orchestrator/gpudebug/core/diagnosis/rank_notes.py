@@ -87,8 +87,8 @@ def _cores(ranks: Sequence[RankEvidence]) -> Iterator[str]:
 
 
 def _inherited(ranks: Sequence[RankEvidence]) -> Iterator[str]:
-    """Ranks that have fewer cores than their job asked for a task: since Slurm 22.05 a step does not inherit
-    them."""
+    """Ranks that have fewer cores than their job asked for a task: steps of Slurm 22.05 and 23.02 do not
+    inherit them."""
     fewer: defaultdict[str, list[int]] = defaultdict(list)
     for one in ranks:
         asked = int(one.slurm_cpus) if one.slurm_cpus and one.slurm_cpus.isdecimal() else None
@@ -97,7 +97,7 @@ def _inherited(ranks: Sequence[RankEvidence]) -> Iterator[str]:
                 one.rank
             )
     for text, who in fewer.items():
-        yield f"{named(sorted(who))} {text}: srun --cpus-per-task, or export SRUN_CPUS_PER_TASK"
+        yield f"{named(sorted(who))} {text}: srun --cpus-per-task gives them to a step"
 
 
 def _given(one: RankEvidence) -> str:

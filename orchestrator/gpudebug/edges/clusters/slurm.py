@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import re
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudebug.core.cluster import slurm_partitions, slurm_refusals, slurm_script, slurm_states
 from gpudebug.core.cluster.hostlists import expanded
 from gpudebug.core.cluster.jobs import ASK_S, BatchJob, InsideJob, JobEnd, JobPlace, JobState, SeenJob
 from gpudebug.core.cluster.node_reports import ClusterFact
+from gpudebug.core.cluster.slurm_options import asked_of, environment, several_clusters
 from gpudebug.core.config import SlurmSettings
 from gpudebug.core.errors import ClusterError
 from gpudebug.edges.clusters import answers, slurm_doctor
@@ -19,9 +21,12 @@ from gpudebug.edges.clusters.answers import AnswerBook
 from gpudebug.edges.clusters.commands import CommandAnswer, ask, available
 from gpudebug.edges.clusters.shared import elsewhere, own_to_each_host
 
-_ID = re.compile(r"([0-9]+(?:_[0-9]+)?)(?:;\S*)?", re.ASCII)
 _GONE = ("Invalid job id", "already completed", "already completing")
-_NO_ACCOUNTING = ("accounting storage is disabled", "accounting_storage")
+_NO_ACCOUNTING = "accounting storage is disabled"
+SACCT_S = 20.0
+"""Accounting that is slow is done without: how a job ended is also read from the queue."""
+# What sbatch says if its request may have arrived and the answer did not.
+_UNSURE = ("timed out", "zero bytes", "unexpected message", "connection reset", "broken pipe")
 _FORGOTTEN = "it knows no such job"
 MISSES = 2
 """A job that so many answers in turn do not name has ended: one answer may come from a controller that
@@ -45,34 +50,44 @@ class SlurmCluster:
 
     def submit(self, job: BatchJob) -> str:
         self.refuse(job)
-        own = _own(os.environ, self._settings)
+        own = environment(os.environ, self._settings)
         answer = ask("sbatch", "--parsable", stdin=self.script(job), env=own, cwd=job.cwd)
-        match = _ID.fullmatch(answer.out.strip().splitlines()[-1] if answer.out.strip() else "")
-        if answer.status == 0 and match:
-            id = match[1]
-        elif (lost := self._submitted(job, answer)) is not None:
-            id = lost
-        else:
+        id = slurm_states.submitted(answer.out) if answer.status == 0 else None
+        if id is None:
+            id = self._submitted(job, answer)
+        if id is None:
             raise _refusal(answer, self._settings)
         ids = [self.element(id, number) for number in job.elements] or [id]
-        with answers.opened(self._folder) as book:
-            book.jobs.update({each: SeenJob(each, JobState.WAITING, "PENDING") for each in ids})
+        try:
+            with answers.opened(self._folder) as book:
+                for each in ids:
+                    book.jobs[each] = _unknown(each, "")
+                    book.missed.pop(each, None)
+                # Nothing is known of it, and its worker's lock says when it has begun.
+                book.asked(ASK_S, 1)
+        except BaseException:
+            # A job that nobody knows of would hold GPUs some day.
+            ask("scancel", id)
+            raise
         return id
 
     def refuse(self, job: BatchJob) -> None:
         """Raise ClusterError for what the cluster can never give, and for a folder that its nodes do not see.
 
-        One call of `sinfo`; what it does not say is left to `sbatch`.
+        One call of `sinfo`, or none if the cluster was asked just before; what is not known is left to
+        `sbatch`.
         """
         if available("sbatch") is None:
             raise _not_here()
-        groups = ask("sinfo", "-h", "-a", "-o", slurm_partitions.SINFO)
-        found = slurm_partitions.problem(slurm_partitions.node_groups(groups.out), self._settings)
+        self._refuse_here(os.environ)
+        book = self._of_nodes()
+        asked = asked_of(self._settings, os.environ)
+        found = slurm_partitions.problem(book.nodes, asked)
         if found is not None:
             raise ClusterError(found.message, next=found.next)
         for what, path in (("the campaign's folder", job.cwd), ("this Python", job.argv[0])):
             own = None if self._settings.shared else own_to_each_host(path)
-            if own is not None and elsewhere(_hosts()):
+            if own is not None and book.elsewhere:
                 raise ClusterError(
                     f"{what} is in {own}, which each node has its own of",
                     file=path,
@@ -80,14 +95,49 @@ class SlurmCluster:
                     "one: runner.slurm.shared: true)",
                 )
 
+    def _of_nodes(self) -> AnswerBook:
+        """A book with what is known of the nodes: asked for, or lately known; else an empty one."""
+        with answers.opened(self._folder) as book:
+            asks = book.may_ask(ASK_S)
+            if asks:
+                book.asking(ASK_S)
+        if not asks:
+            return book if book.knows_nodes else AnswerBook()
+        text = ask("sinfo", *slurm_partitions.SINFO).out
+        away = elsewhere(slurm_partitions.addresses(text))
+        with answers.opened(self._folder) as book:
+            book.nodes, book.elsewhere = slurm_partitions.node_groups(text), away
+            book.nodes_at = time.time()
+            book.asked(ASK_S, 1)
+        return book
+
+    def _refuse_here(self, environ: Mapping[str, str]) -> None:
+        """Raise ClusterError for what this shell would make of any job."""
+        cluster = several_clusters(self._settings, environ)
+        if cluster is not None:
+            raise ClusterError(
+                f"the job would go to cluster {cluster}, and only sbatch would know: squeue asks another",
+                next="name one cluster for all commands: export SLURM_CLUSTERS=NAME, instead of --clusters "
+                "in runner.slurm.extra or SBATCH_CLUSTERS",
+            )
+        held = environ.get("SLURM_JOB_ID")
+        if held and not environ.get("SLURMD_NODENAME"):
+            raise ClusterError(
+                f"this shell holds job {held} (salloc) and is not on its nodes: a second job would leave its "
+                "GPUs idle",
+                next="work in it: srun --pty bash, then run this again; or leave it (exit; unset "
+                "SLURM_JOB_ID if it is over)",
+            )
+
     def _submitted(self, job: BatchJob, answer: CommandAnswer) -> str | None:
-        """The id of a job whose submission was not answered in time, if it is in the queue all the same."""
-        if not (answer.late or "timed out" in answer.error.lower()):
+        """The id of a job whose submission was not answered, or not legibly, if it is in the queue."""
+        heard = answer.status == 0 or answer.late or any(text in answer.error.lower() for text in _UNSURE)
+        if not heard or answer.missing:
             return None
-        queue = ask("squeue", "-h", "-u", str(os.getuid()), f"--name={job.name}", "-o", "%F|%Z")
-        rows = [line.strip().split("|", 1) for line in queue.out.splitlines() if "|" in line]
-        ids = [id for id, folder in rows if folder == job.cwd and _ID.fullmatch(id)]
-        return ids[-1] if queue.status == 0 and ids else None
+        with answers.opened(self._folder) as book:
+            known = {id.partition("_")[0] for id in book.jobs}
+        queue = ask("squeue", "-h", "-u", str(os.getuid()), f"--name={job.name}", "-o", slurm_states.QUEUED)
+        return slurm_states.queued(queue.out, job.cwd, known) if queue.status == 0 else None
 
     def element(self, array: str, number: int) -> str:
         return f"{array}_{number}"
@@ -96,15 +146,23 @@ class SlurmCluster:
         if not ids:
             return ()
         with answers.opened(self._folder) as book:
-            if book.may_ask(ASK_S):
-                asked = tuple({*ids, *(id for id, job in book.jobs.items() if not job.over)})
-                book.asked(ASK_S, _look(asked, book))
-            return tuple(book.jobs.get(id) or _unknown(id, "") for id in ids)
+            asks = book.may_ask(ASK_S)
+            if asks:
+                book.asking(ASK_S)
+        if asks:
+            # Others read the book meanwhile: a cluster that is slow stops nobody but who asks it.
+            look = _look(tuple({*ids, *(id for id, job in book.jobs.items() if not job.over)}), book)
+            with answers.opened(self._folder) as book:
+                _enter_look(book, look)
+        return tuple(book.jobs.get(id) or _unknown(id, "") for id in ids)
 
     def cancel(self, ids: tuple[str, ...]) -> None:
         if not ids:
             return
         answer = ask("scancel", *ids)
+        # What cannot be kept is no reason to say that nothing was ended.
+        with contextlib.suppress(ClusterError), answers.opened(self._folder) as book:
+            book.asked(ASK_S, 1)
         problems = [line for line in answer.error.splitlines() if not any(gone in line for gone in _GONE)]
         if answer.status != 0 and any(line.strip() for line in problems):
             raise ClusterError(f"scancel: {answer.why}", next=f"scancel {' '.join(ids)}")
@@ -114,7 +172,7 @@ class SlurmCluster:
         found = slurm_states.place(answer.out, id) if answer.status == 0 else None
         if found is not None:
             return found
-        row = _accounted((id,)).get(id)
+        row = _accounted((id,))[0].get(id)
         return JobPlace(id, row.nodes) if row is not None and row.nodes else None
 
     def login_facts(self, job: BatchJob) -> Iterator[ClusterFact]:
@@ -145,55 +203,71 @@ def inside_slurm(environ: Mapping[str, str]) -> InsideJob | None:
     )
 
 
-def _own(environ: Mapping[str, str], settings: SlurmSettings) -> dict[str, str]:
-    """The environment of `sbatch`, without what would overrule the script: a user's default for an option
-    that the script gives, and the variables of an allocation around us."""
-    given = [name for name in SlurmSettings.model_fields if getattr(settings, name) not in (None, False)]
-    names = {*(f"SBATCH_{name.upper()}" for name in given), "SBATCH_TIMELIMIT", "SBATCH_OUTPUT"}
-    if settings.time is None:
-        names.discard("SBATCH_TIMELIMIT")
-    around = "SLURM_JOB_ID" in environ
-    kept = ("SLURM_CONF", "SLURM_CLUSTERS")
-    return {
-        k: v
-        for k, v in environ.items()
-        if k not in names and not (around and k.startswith(("SLURM_", "SLURMD_")) and k not in kept)
-    }
+@dataclass(frozen=True, slots=True)
+class _QueueLook:
+    """What was said of `ids` when it was asked at `begun`: a job that is not in `rows` is not known there.
+
+    `calls` counts the questions; `accounting` is None if accounting was not asked.
+    """
+
+    begun: float
+    ids: tuple[str, ...]
+    rows: Mapping[str, SeenJob]
+    calls: int = 1
+    accounting: bool | None = None
 
 
-def _look(ids: tuple[str, ...], book: AnswerBook) -> int:
-    """Ask for all jobs and enter what is said; how many calls of the controller it took."""
+def _look(ids: tuple[str, ...], book: AnswerBook) -> _QueueLook:
+    """Ask for all jobs; the book says what was known of them before."""
+    begun, accounting, calls = time.time(), None, 1
     answer = ask("squeue", "-h", "--all", "-r", "-t", "all", "-j", ",".join(ids), "-o", slurm_states.SQUEUE)
     rows = slurm_states.squeue_rows(answer.out, ids)
-    if not rows and not _answered(answer):
-        for id in ids:
-            _enter(book, _unknown(id, f"squeue: {answer.why}"))
-        return 1
-    calls = 1
+    if not rows and not _names_none(answer, ids):
+        return _QueueLook(begun, ids, {id: _unknown(id, f"squeue: {answer.why}") for id in ids})
     vanished = _not_in(ids, rows, book)
     # Accounting alone says who cancelled a job.
     cancelled = _lately_cancelled(rows, book)
-    if (vanished or cancelled) and book.accounting:
-        for id, row in _accounted((*vanished, *cancelled), book).items():
+    if (vanished or cancelled) and book.accounting and available("sacct") is not None:
+        found, accounting = _accounted((*vanished, *cancelled))
+        for id, row in found.items():
             # It may lag behind: a job that the controller does not know does not run.
             if row.over:
                 rows[id] = replace(rows.get(id, row), by=row.by)
         vanished = _not_in(ids, rows, book)
-    if vanished:
+    # So does scontrol alone by which signal an older Slurm's batch script ended.
+    if unsure := (*vanished, *_lately_unsaid(rows, book)):
         calls += 1
-        which = vanished if len(vanished) == 1 else ()
+        which = unsure if len(unsure) == 1 else ()
         shown = ask("scontrol", "-o", "show", "job", *which)
-        rows.update(slurm_states.scontrol_rows(shown.out, vanished))
-    for id in ids:
-        _enter(book, rows[id]) if id in rows else _miss(book, id)
-    return calls
+        rows.update(slurm_states.scontrol_rows(shown.out, unsure))
+        if answer.out.strip() and shown.status != 0 and not any(text in shown.error for text in _GONE):
+            # A wrapper's lines alone end no job.
+            lost = (id for id in vanished if id not in rows)
+            rows.update({id: _unknown(id, f"scontrol: {shown.why}") for id in lost})
+    return _QueueLook(begun, ids, rows, calls, accounting)
 
 
-def _answered(answer: CommandAnswer) -> bool:
-    """Whether squeue said that there are no such jobs: nothing at all, or that the ids are invalid."""
-    if answer.status == 0:
-        return not answer.out.strip()
-    return "Invalid job id" in answer.error
+def _enter_look(book: AnswerBook, look: _QueueLook) -> None:
+    """Enter what was said, unless the book holds the answer to a later question already."""
+    if look.begun < book.answered <= time.time():
+        return
+    book.answered = look.begun
+    book.asked(ASK_S, look.calls)
+    if look.accounting is not None:
+        book.unaccounted_at = 0.0 if look.accounting else time.time()
+    for id in look.ids:
+        _enter(book, look.rows[id]) if id in look.rows else _miss(book, id)
+
+
+def _names_none(answer: CommandAnswer, ids: tuple[str, ...]) -> bool:
+    """Whether squeue said that there are no such jobs: nothing, or that the ids are invalid.
+
+    Lines of a site's wrapper are nothing, unless they may be rows of its own.
+    """
+    if answer.status != 0:
+        return "Invalid job id" in answer.error
+    lines = [line for line in answer.out.splitlines() if line.strip()]
+    return not any("|" in line or line.split(maxsplit=1)[0] in ids for line in lines)
 
 
 def _not_in(ids: tuple[str, ...], rows: Mapping[str, SeenJob], book: AnswerBook) -> tuple[str, ...]:
@@ -202,19 +276,25 @@ def _not_in(ids: tuple[str, ...], rows: Mapping[str, SeenJob], book: AnswerBook)
 
 
 def _lately_cancelled(rows: Mapping[str, SeenJob], book: AnswerBook) -> tuple[str, ...]:
-    """Jobs that the book does not know to be over."""
-    return tuple(
-        id
-        for id, job in rows.items()
-        if job.end is JobEnd.CANCELLED and not ((before := book.jobs.get(id)) and before.over)
-    )
+    return tuple(id for id, job in rows.items() if job.end is JobEnd.CANCELLED and not _was_over(id, book))
 
 
-def _accounted(ids: tuple[str, ...], book: AnswerBook | None = None) -> dict[str, SeenJob]:
-    answer = ask("sacct", "-X", "-n", "-P", "-j", ",".join(ids), "-o", slurm_states.SACCT)
-    if book is not None and answer.status != 0:
-        book.accounting = not (answer.missing or any(text in answer.error for text in _NO_ACCOUNTING))
-    return slurm_states.sacct_rows(answer.out, ids) if answer.status == 0 else {}
+def _lately_unsaid(rows: Mapping[str, SeenJob], book: AnswerBook) -> tuple[str, ...]:
+    unsaid = (id for id, job in rows.items() if job.over and job.reason == slurm_states.UNSAID)
+    return tuple(id for id in unsaid if rows[id].exit_status is None and not _was_over(id, book))
+
+
+def _was_over(id: str, book: AnswerBook) -> bool:
+    return (before := book.jobs.get(id)) is not None and before.over
+
+
+def _accounted(ids: tuple[str, ...]) -> tuple[dict[str, SeenJob], bool]:
+    """What accounting says of jobs, and whether there is any."""
+    words = ("-X", "-n", "-P", "-j", ",".join(ids), "-o", slurm_states.SACCT)
+    answer = ask("sacct", *words, within_s=SACCT_S)
+    if answer.status == 0:
+        return slurm_states.sacct_rows(answer.out, ids), True
+    return {}, _NO_ACCOUNTING not in answer.error
 
 
 def _enter(book: AnswerBook, job: SeenJob) -> None:
@@ -226,8 +306,9 @@ def _enter(book: AnswerBook, job: SeenJob) -> None:
         job = replace(before, state=JobState.UNKNOWN, word=job.word, reason=job.reason)
     else:
         book.missed.pop(job.id, None)
-        if before is not None and before.over and job.over and job.by is None:
-            job = replace(job, by=before.by)
+        if before is not None and before.over and job.over:
+            by = before.by if job.by is None else job.by
+            job = replace(job, by=by, unlogged=job.unlogged or before.unlogged)
     book.jobs[job.id] = job
 
 
@@ -249,11 +330,6 @@ def _miss(book: AnswerBook, id: str) -> None:
 
 def _unknown(id: str, reason: str) -> SeenJob:
     return SeenJob(id, JobState.UNKNOWN, reason=reason)
-
-
-def _hosts() -> tuple[str, ...]:
-    """The addresses of all nodes; none if Slurm does not say."""
-    return tuple(set(ask("sinfo", "-h", "-a", "-N", "-o", "%o").out.split()))
 
 
 def _not_here() -> ClusterError:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from gpudebug.core.cluster import slurm_partitions, slurm_refusals
 from gpudebug.core.cluster.jobs import BatchJob
 from gpudebug.core.cluster.node_reports import ClusterFact, NodeReport, facts, reports
+from gpudebug.core.cluster.slurm_options import asked_of, environment, for_srun
 from gpudebug.core.config import SlurmSettings
 from gpudebug.edges.clusters import nodecheck
 from gpudebug.edges.clusters.commands import ask, available
@@ -38,8 +39,9 @@ def login_facts(job: BatchJob, settings: SlurmSettings) -> Iterator[ClusterFact]
     jobs = len(queue.out.split())
     yield ClusterFact("controller", "ok", f"it answers; {jobs} job{'s' if jobs != 1 else ''} of yours there")
     yield _accounting()
-    yield _request(settings)
-    yield _folder(job, settings)
+    text = ask("sinfo", *slurm_partitions.SINFO).out
+    yield _request(slurm_partitions.node_groups(text), settings)
+    yield _folder(job, settings, slurm_partitions.addresses(text))
     defaults = cluster_file()
     yield ClusterFact("defaults", "ok", defaults[1] if defaults is not None else "no file of the cluster's")
 
@@ -77,23 +79,23 @@ def _accounting() -> ClusterFact:
     return ClusterFact("accounting", "ok", "off: how a job ended is read from squeue while it remembers it")
 
 
-def _request(settings: SlurmSettings) -> ClusterFact:
-    text = ask("sinfo", "-h", "-a", "-o", slurm_partitions.SINFO).out
-    groups = slurm_partitions.node_groups(text)
-    found = slurm_partitions.problem(groups, settings)
+def _request(groups: tuple[slurm_partitions.NodeGroup, ...], settings: SlurmSettings) -> ClusterFact:
+    asked = asked_of(settings, os.environ)
+    found = slurm_partitions.problem(groups, asked)
     if found is not None:
         return ClusterFact("request", "failed", found.message, found.next)
     if not groups:
         return ClusterFact("request", "unknown", "sinfo says nothing of partitions", "gpudebug submit tries")
     nodes = f"{settings.nodes} node{'s' if settings.nodes != 1 else ''}"
-    gpus = f" with gpu:{settings.gpus_per_node}" if settings.gpus_per_node != "0" else ""
-    return ClusterFact("request", "ok", f"the partition has {nodes}{gpus}")
+    gpus = f" with gpu:{asked.gpus}" if asked.gpus not in (None, "0") else ""
+    which = "the partition" if asked.partitions else "the cluster, which chooses the partition,"
+    return ClusterFact("request", "ok", f"{which} has {nodes}{gpus}")
 
 
-def _folder(job: BatchJob, settings: SlurmSettings) -> ClusterFact:
+def _folder(job: BatchJob, settings: SlurmSettings, hosts: tuple[str, ...]) -> ClusterFact:
     for path in () if settings.shared else (job.cwd, job.argv[0]):
         own = own_to_each_host(path)
-        if own is not None and elsewhere(ask("sinfo", "-h", "-a", "-N", "-o", "%o").out.split()):
+        if own is not None and elsewhere(hosts):
             advice = "move it to a folder that the nodes share, such as your home"
             return ClusterFact(
                 "place", "failed", f"{path} is in {own}, which each node has its own of", advice
@@ -103,18 +105,19 @@ def _folder(job: BatchJob, settings: SlurmSettings) -> ClusterFact:
 
 def _nodes(settings: SlurmSettings) -> int:
     """Two, unless the partition has one."""
-    groups = slurm_partitions.node_groups(ask("sinfo", "-h", "-a", "-o", slurm_partitions.SINFO).out)
-    asked = (settings.partition or "").split(",")
-    there = [g for g in groups if g.partition in asked or (settings.partition is None and g.default)]
+    groups = slurm_partitions.node_groups(ask("sinfo", *slurm_partitions.SINFO).out)
+    asked = asked_of(settings, os.environ).partitions
+    there = [g for g in groups if g.partition in asked or (not asked and g.default)]
     return 1 if sum(group.nodes for group in there) == 1 else 2
 
 
 def _on_nodes(
     job: BatchJob, settings: SlurmSettings, nodes: int, program: tuple[str, ...]
 ) -> tuple[tuple[NodeReport, ...], str]:
-    """What each node reports, and Slurm's reason if none does."""
+    """What each node reports, and Slurm's reason if none does. It is asked for as the campaign's job is."""
     named = ("partition", "account", "qos", "constraint", "cpus_per_task")
     asked = (f"--{n.replace('_', '-')}={v}" for n in named if (v := getattr(settings, n)) is not None)
+    gpus = (f"--gpus-per-node={settings.gpus_per_node}",) if settings.gpus_per_node != "0" else ()
     answer = ask(
         "srun",
         "--quiet",
@@ -126,9 +129,18 @@ def _on_nodes(
         f"--immediate={QUEUES_S}",
         f"--chdir={job.cwd}",
         *asked,
+        *gpus,
         *settings.srun,
-        *settings.extra,
-        *program,
+        *for_srun(settings.extra),
+        *_after_setup(settings.setup, program),
+        env=environment(os.environ, settings),
         within_s=QUEUES_S + 2 * nodecheck.PATIENCE_S + 30,
     )
     return reports(answer.out), slurm_refusals.reason(answer.error) or answer.why
+
+
+def _after_setup(setup: str, program: tuple[str, ...]) -> tuple[str, ...]:
+    """The program behind the lines that the job's script runs before it."""
+    if not setup:
+        return program
+    return ("/bin/bash", "-c", f'{{\n{setup}\n}} >&2 || exit\nexec "$@"', "bash", *program)

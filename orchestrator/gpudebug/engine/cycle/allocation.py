@@ -13,7 +13,7 @@ from pathlib import Path
 from gpudebug.core.answers.next import NextAnswer, Running
 from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.cluster.jobs import ASK_S, Cluster, JobEnd, JobState, SeenJob
-from gpudebug.core.cluster.reasons import CLEANING, explained
+from gpudebug.core.cluster.reasons import CLEANING, explained, unknown, unlogged
 from gpudebug.core.errors import ClusterError, InterruptedRun
 from gpudebug.edges import host, store
 from gpudebug.edges.host import now
@@ -135,9 +135,9 @@ class Allocation:
             return None
         seen = self.cluster.states((note.job,))[0]
         title, about = self.cluster.title, f"job {note.job}"
-        if seen.state is JobState.UNKNOWN and seen.reason:
+        if seen.state is JobState.UNKNOWN and (why := unknown(title, seen)) is not None:
             # An outage ends nothing, and may last.
-            self._once(f"{title} does not answer ({seen.reason}); {about} is waited for")
+            self._once(why)
         elif seen.state is JobState.PAUSED:
             self._once(f"{title} stopped {about} ({seen.reason}); what ran in it is void, and is run again")
         elif seen.state is JobState.CLEANING and not self.files.served().held:
@@ -164,6 +164,9 @@ class Allocation:
 
     def _after(self, note: store.AllocationNote, seen: SeenJob) -> store.AllocationNote:
         if seen.state is JobState.ENDED:
+            if seen.unlogged:
+                ended = f"job {note.job} never began: {unlogged(seen, str(self._log(note)))}"
+                return replace(note, waits=None, ended=ended, failed=True)
             # By itself it writes why before it ends.
             if _failed(note, seen):
                 said = last_line(self._log(note)) or self._full() or seen.how
@@ -182,8 +185,15 @@ class Allocation:
             return replace(note, waits=seen.reason)
         if seen.state is JobState.CLEANING and not self.files.served().held:
             return replace(note, waits=seen.word)
+        if seen.state is JobState.UNKNOWN and not note.waits and self._began(note):
+            # The cluster was not asked since it was submitted.
+            return replace(note, waits=None)
         # UNKNOWN is an outage: what was known before still holds.
         return replace(note, waits=None) if seen.state is JobState.RUNNING else note
+
+    def _began(self, note: store.AllocationNote) -> bool:
+        """Whether a worker of the job is at work, or was killed at it, by its lock."""
+        return str(self.files.served().holder.get("allocation", "")).partition(".")[0] == note.job
 
     def _log(self, note: store.AllocationNote) -> Path:
         return Path(str(self.files.log).replace("{job}", note.job))
@@ -194,7 +204,7 @@ class Allocation:
 
     def refuse_hopeless(self, note: store.AllocationNote) -> None:
         """ClusterError, with what to change, if the job can never start; it is taken out of the queue."""
-        why = explained(note.waits) if note.waits else None
+        why = explained(note.waits, note.job) if note.waits else None
         if why is None or not why.never:
             return
         self.cancel(note, f"it could never start: {why.text}")
@@ -228,11 +238,9 @@ class Allocation:
         return note.ended is None and note.waits in CLEANING
 
     def _worker_failed(self, note: store.AllocationNote) -> ClusterError:
-        return ClusterError(
-            str(note.ended),
-            file=str(self._log(note)),
-            next="read it, correct runner.slurm, then run this again",
-        )
+        log = self._log(note)
+        read = "read it, correct runner.slurm" if log.exists() else "gpudebug doctor --cluster"
+        return ClusterError(str(note.ended), file=str(log), next=f"{read}, then run this again")
 
     def _requeued(self, note: store.AllocationNote) -> str:
         return f"{self.cluster.title} put job {note.job} into the queue again"
@@ -306,7 +314,7 @@ class Allocation:
         self.refuse_hopeless(note)
         if not note.waits or note.waits == told:
             return told
-        why = explained(note.waits)
+        why = explained(note.waits, note.job)
         self.say(f"job {note.job} waits: {why.text}{f'; {why.next}' if why.next else ''}")
         return note.waits
 
@@ -350,7 +358,7 @@ class Allocation:
 
 def _failed(note: store.AllocationNote, seen: SeenJob) -> bool:
     """Whether the worker, or its script before it, ended by itself and without a word in the files."""
-    by_itself = seen.end in (JobEnd.COMPLETED, JobEnd.FAILED) and not seen.reason.startswith("RaisedSignal")
+    by_itself = seen.end in (JobEnd.COMPLETED, JobEnd.FAILED)
     return by_itself and note.left is None and (seen.exit_status or 0) < 128
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpudebug.core.answers.next import NothingRunning, Running
 from gpudebug.core.cluster.jobs import Cluster, JobState, SeenJob
-from gpudebug.core.cluster.reasons import explained
+from gpudebug.core.cluster.reasons import explained, unknown
 from gpudebug.core.errors import ClusterError
 from gpudebug.core.words import Status, counted
 from gpudebug.edges import store
@@ -105,17 +105,17 @@ def _tell(
 
 def _line_on(cluster: Cluster, job: SeenJob) -> str | None:
     """What is to be said of a job that does not run."""
+    if job.state is JobState.UNKNOWN:
+        return unknown(cluster.title, job)
     if not job.reason:
         return None
-    if job.state is JobState.UNKNOWN:
-        return f"{cluster.title} does not answer ({job.reason}); job {job.id} is waited for"
     if job.state is JobState.PAUSED:
         return (
             f"{cluster.title} stopped job {job.id} ({job.reason}); what ran in it is void, and is run again"
         )
     if job.state is not JobState.WAITING:
         return None
-    why = explained(job.reason)
+    why = explained(job.reason, job.id)
     return f"job {job.id} waits in the queue: {why.text}{f'; {why.next}' if why.next else ''}"
 
 

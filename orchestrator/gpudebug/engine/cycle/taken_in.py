@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpudebug.core.cluster.jobs import Cluster, SeenJob
+from gpudebug.core.cluster.reasons import unlogged
 from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
 from gpudebug.core.progress.claims import Claim
 from gpudebug.edges import git, store
@@ -103,6 +104,10 @@ def _unsaid(
     if seen is None or not seen.over or elements.worked_on(note):
         return None
     assert cluster is not None
+    log = elements.log(note)
+    if seen.unlogged:
+        told = f"job {seen.id} never began: {unlogged(seen, str(log))}; gpudebug doctor --cluster"
+        return _Over(told, f"by the cluster: {told}")
     how = note.left if note.left is not None and not seen.infrastructure else seen.how
     told = f"{cluster.title} ended job {seen.id}: {how}"
     if seen.infrastructure or note.left is not None:
@@ -110,7 +115,6 @@ def _unsaid(
         if NEAR_ITS_END in how:
             told += "; a longer runner.slurm.time, or a partition that does not preempt, gives it more"
         return _Over(told, cut_off)
-    log = elements.log(note)
     said = last_line(log)
     return _Over(f"its worker failed: {said or told}; see {log}")
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from gpudebug.core.progress.sanitise import visible
 
 _LAST_BYTES = 4096
+_OURS = ("gpudebug: ", "slurmstepd: error: ")
 
 
 class News(NamedTuple):
@@ -58,9 +60,28 @@ class Growing:
 
 
 def last_line(path: Path) -> str:
-    """The last line of a log as it may be shown; empty if it has none, or cannot be read."""
+    """The line of a worker's log that says how it ended, as it may be shown; empty if it cannot be read.
+
+    The last one of gpudebug, of slurmstepd, or that names an exception; else the last line: a site's epilog
+    may append its own.
+    """
     if path.is_symlink():
         return ""
     lines = Growing(path, _LAST_BYTES).news().data.decode("utf-8", "replace").splitlines()
-    said = [line.strip() for line in lines if line.strip()]
-    return visible(said[-1]).removeprefix("gpudebug: ") if said else ""
+    said = [line for line in lines if line.strip()]
+    telling = next(_telling(said), said[-1] if said else "")
+    return visible(telling.strip()).removeprefix("gpudebug: ")
+
+
+def _telling(lines: Sequence[str]) -> Iterator[str]:
+    """Lines of which it is known whose they are, the last one first."""
+    found, raised = [], False
+    for line in lines:
+        if line.startswith("Traceback (most recent call last)"):
+            raised = True
+        elif raised and not line[0].isspace():
+            raised = False
+            found.append(line)
+        elif line.startswith(_OURS):
+            found.append(line)
+    return reversed(found)
