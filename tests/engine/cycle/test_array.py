@@ -17,7 +17,7 @@ from tests.support.campaigns import Done, wait_for
 from gpudebug.core.campaign.decide import Campaign as Facts
 from gpudebug.core.campaign.decide import HypothesisState
 from gpudebug.core.config import SlurmSettings
-from gpudebug.core.errors import ConfigError, StoreError
+from gpudebug.core.errors import ConfigError, ProgressError, StoreError
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.edges.clusters.slurm import SlurmCluster
@@ -26,9 +26,6 @@ from gpudebug.engine.campaign.files import find, read_config
 from gpudebug.engine.campaign.runner import cluster_of
 from gpudebug.engine.cycle import array
 from gpudebug.engine.cycle.array import end_array, ready, submit_array
-from gpudebug.engine.cycle.submit import submit
-
-NOTE = store.ElementNote("0100", "test", 1, "2026-11-26T08:00:00.000000+00:00")
 
 
 def test_each_hypothesis_is_tested_in_a_job_of_its_own(tmp_path: Path, cluster: Batch) -> None:
@@ -116,8 +113,11 @@ def test_stop_ends_the_array_and_keeps_what_was_measured(tmp_path: Path, cluster
     assert {(r["outcome"], workspace.run(r["name"]).sealed) for r in ended} == {("INTERRUPTED", True)}
 
 
+@pytest.mark.parametrize(
+    ("free", "statuses"), [(True, ["UNTESTED"] * 2), (False, ["TESTING"] * 2)], ids=["free", "not free"]
+)
 def test_an_array_that_cannot_be_noted_is_taken_back(
-    tmp_path: Path, cluster: Batch, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cluster: Batch, monkeypatch: pytest.MonkeyPatch, free: bool, statuses: list[str]
 ) -> None:
     """Its elements would begin some day, and nobody would know of them."""
     login = Login(tmp_path, cluster, count=2, seconds=20.0)
@@ -130,12 +130,17 @@ def test_an_array_that_cannot_be_noted_is_taken_back(
             raise StoreError("cannot write: No space left on device")
         put(elements, note)
 
+    def refused(*_: object) -> None:
+        raise ProgressError("its entry is gone")
+
     monkeypatch.setattr(store.Elements, "put", full)
+    if not free:
+        monkeypatch.setattr(claims, "free", refused)
     slurm = SlurmCluster(SlurmSettings(partition="gpu"), tmp_path / "answers")
     with pytest.raises(StoreError, match="No space left"):
         submit_array(login.campaign.folder, slurm, lambda live: None)
     assert {cluster.job(id)["word"] for id in cluster.jobs()} == {"CANCELLED"}
-    assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
+    assert login.campaign.statuses() == statuses
     assert not login.elements.notes()
 
 
@@ -147,27 +152,6 @@ def test_a_cluster_that_refuses_leaves_all_as_it_was(tmp_path: Path, cluster: Ba
     error = login.json("submit", status=1)["error"]
     assert "MaxArraySize" in error["next"]
     assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
-    assert not login.elements.notes()
-
-
-def test_one_that_cannot_be_written_down_is_taken_out_of_the_queue(
-    tmp_path: Path, cluster: Batch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster.hold("Resources")
-    login = Login(tmp_path, cluster, count=2)
-    monkeypatch.setenv("PATH", login.env["PATH"])
-    put = store.Elements.put
-
-    def full(elements: store.Elements, note: store.ElementNote) -> None:
-        if note.array is not None:
-            raise StoreError("cannot write: No space left on device")
-        put(elements, note)
-
-    monkeypatch.setattr(store.Elements, "put", full)
-    monkeypatch.setattr(claims, "free", lambda *_: full(login.elements, replace(NOTE, array="1")))
-    with pytest.raises(StoreError, match="No space left"):
-        submit(login.campaign.folder, lambda _: None)
-    assert [cluster.job(id)["word"] for id in cluster.jobs()] == ["CANCELLED"] * 2
     assert not login.elements.notes()
 
 

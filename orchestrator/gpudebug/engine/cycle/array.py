@@ -177,7 +177,7 @@ def _take_back(loaded: Loaded, cluster: Cluster, notes: Sequence[store.ElementNo
     """Leave nothing of an array that could not be submitted, or written down: its error is the one told."""
     if job is not None:
         with contextlib.suppress(GpudebugError):
-            cluster.cancel(tuple(cluster.element(job, note.hypothesis) for note in notes))
+            cluster.cancel((job,))
     for note in notes:
         with contextlib.suppress(GpudebugError):
             claims.free(loaded, note.hypothesis, claim_in(note))

@@ -25,9 +25,12 @@ POLL_S = 1.0
 def wait_for_array(directory: Path, report: Report, until: float | None) -> Running | NothingRunning | None:
     """Until the campaign's arrays are over or the monotonic clock says `until`; None if there are none."""
     workspace = find(directory)
-    config, elements = read_config(workspace), store.Elements(workspace)
+    elements = store.Elements(workspace)
+    if workspace.element is not None or not elements.notes():
+        return None
+    config = read_config(workspace)
     before = elements.notes(config.campaign)
-    if workspace.element is not None or not before:
+    if not before:
         return None
     cluster, told = cluster_of(workspace, config), set[tuple[JobState, str]]()
     hopeless: ClusterError | None = None

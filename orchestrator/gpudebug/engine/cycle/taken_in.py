@@ -221,9 +221,10 @@ def taken_in(directory: Path, report: Report) -> tuple[tuple[store.ElementNote, 
     """The elements that are not over yet, once what is over was taken in, and what came of that, reported
     too; all of them while the campaign is busy."""
     workspace = find(directory)
-    config, elements = read_config(workspace), store.Elements(workspace)
-    if workspace.element is not None or not elements.notes(config.campaign):
+    elements = store.Elements(workspace)
+    if workspace.element is not None or not elements.notes():
         return (), []
+    config = read_config(workspace)
     # Without the claim, which others need: most of the time nothing is over.
     if not _over(elements, config.campaign, cluster_of(workspace, config)):
         return elements.notes(config.campaign), []
