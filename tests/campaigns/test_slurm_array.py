@@ -5,30 +5,39 @@ from __future__ import annotations
 import itertools
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.support.campaigns import Campaign, make_replay_campaign, record, wait_for
-from tests.support.slurm import SlurmSystem
+from tests.support.endings import (
+    ENDINGS,
+    LIMIT,
+    MOMENTS,
+    OUTAGE,
+    RUN_S,
+    SAVES_S,
+    by_its_limit,
+    sound,
+    trial_s,
+)
+from tests.support.slurm import NODES, SlurmSystem
 
 from gpudebug.edges import store
 
 RUNNER = "runner: {slurm: {partition: main, idle: 1m, parallel: 4}}\n"
-ENDINGS: dict[str, Callable[[SlurmSystem, str], object]] = {
-    "scancel": lambda slurm, job: slurm.run("scancel", job),
-    "requeue": lambda slurm, job: slurm.run("scontrol", "requeue", job),
-    "near its time limit": lambda slurm, job: slurm.run("scancel", "-b", "-s", "USR1", job),
-}
+OLDER = RUNNER.replace("idle:", f"setup: sleep {SAVES_S}, idle:")
 
 
-def campaign_of(slurm: SlurmSystem, folder: Path, count: int, seconds: float) -> Campaign:
-    """A campaign whose odd hypotheses help, pinned by a person."""
+def campaign_of(
+    folder: Path, count: int, seconds: float, trial: float | None = None, runner: str = RUNNER
+) -> Campaign:
+    """A campaign whose odd hypotheses help, pinned by a person; their trials' runs take `trial` seconds."""
     recordings = folder / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     for n in range(1, count + 1):
-        record(recordings, f"{n + 1:04d}-h{n}", util=60 if n % 2 else 20, rate=30 if n % 2 else 10)
-    made = make_replay_campaign(folder / "repo", recordings, 12 / seconds, runs=1, config=RUNNER).pin()
+        helps: dict[str, float] = {"util": 60, "rate": 30, "seconds": 12 * (trial or seconds) / seconds}
+        record(recordings, f"{n + 1:04d}-h{n}", **(helps if n % 2 else {"util": 20, "rate": 10}))
+    made = make_replay_campaign(folder / "repo", recordings, 12 / seconds, runs=1, config=runner).pin()
     for n in range(count):
         made.propose(f"--set --lr=0.{n + 2}")
     return made
@@ -46,7 +55,7 @@ def counted(slurm: SlurmSystem, count: int) -> dict[str, str]:
 
 @pytest.mark.heavy
 def test_eight_hypotheses_in_an_array(slurm: SlurmSystem, tmp_path: Path) -> None:
-    campaign, env = campaign_of(slurm, tmp_path, 8, 3.0), counted(slurm, 8)
+    campaign, env = campaign_of(tmp_path, 8, 3.0), counted(slurm, 8)
     array = campaign.json("submit", env=env)["job"]
     elements = store.Elements(store.Workspace(campaign.folder))
     began = time.monotonic()
@@ -68,27 +77,32 @@ def test_eight_hypotheses_in_an_array(slurm: SlurmSystem, tmp_path: Path) -> Non
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("after", [0.0, 0.5, 1.5, 3.0, 5.5])
+@pytest.mark.parametrize("after", MOMENTS)
 @pytest.mark.parametrize("how", ENDINGS)
 def test_whatever_slurm_does_to_an_element_is_void(
     slurm: SlurmSystem, tmp_path: Path, how: str, after: float
 ) -> None:
-    campaign = campaign_of(slurm, tmp_path, 2, 4.0)
+    campaign = campaign_of(tmp_path, 2, RUN_S, trial_s(how), OLDER if how == OUTAGE else RUNNER)
     elements = store.Elements(store.Workspace(campaign.folder))
     array = campaign.json("submit", env=slurm.env)["job"]
-    wait_for(lambda: any(elements.path(n).glob("*-baseline-*") for n in elements.notes()[:1]), 60)
+    first = elements.path(elements.notes()[0])
+    wait_for(lambda: any(first.glob("*-baseline-*")), 60)
     wait_for(lambda: slurm.array(array).get(f"{array}_1") == "RUNNING", 60)
     time.sleep(after)
     ENDINGS[how](slurm, f"{array}_1")
-    for _ in range(3):
-        campaign.json("wait", env=slurm.env, timeout=200)
-        if campaign.statuses() != ["VALIDATED", "REJECTED"]:
-            campaign.json("next", env=slurm.env, timeout=200)
+    said = ""
+    for _ in range(6):
+        said += campaign.run("wait", env=slurm.env, timeout=200).expect(0).err
+        for node in NODES:
+            slurm.node_up(node)
+        if campaign.statuses() == ["VALIDATED", "REJECTED"]:
+            break
+        campaign.json("next", env=slurm.env, timeout=200)
     assert campaign.statuses() == ["VALIDATED", "REJECTED"]
-    assert campaign.json("verify")["problems"] == []
-    workspace = store.Workspace(campaign.folder)
-    records = [dict(workspace.run(name).read("run.json")) for name in campaign.runs()]
-    assert {r["outcome"] for r in records} <= {"COMPLETED", "INTERRUPTED"}
-    assert all(workspace.run(r["name"]).sealed for r in records)
+    assert elements.notes() == ()
+    sound(campaign)
+    if how == LIMIT:
+        assert by_its_limit(slurm, f"{array}_1", campaign)
+        assert f"Slurm ended job {array}_1: TIMEOUT (TimeLimit)" in said
     campaign.run("stop", env=slurm.env)
     wait_for(lambda: slurm.queue() == {}, 60)

@@ -6,58 +6,37 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.campaigns import make_replay_campaign, record, wait_for
-from tests.support.slurm import SlurmSystem, lacking, running
+from tests.support.endings import ENDINGS, LIMIT, MOMENTS, RUN_S, by_its_limit, runs_of, sound, trial_s
+from tests.support.slurm import NODES, SlurmSystem, lacking, running
 
 from gpudebug.edges import store
 
 RUNNER = "runner: {slurm: {partition: main, idle: 1m}}\n"
-OUTAGE_S = 4.0
-
-
-def preempt(slurm: SlurmSystem, job: str) -> None:
-    """A job of a higher partition needs the node."""
-    asked = ("--partition=high", f"--nodelist={slurm.node_of(job)}", "--output=/dev/null", "--chdir=/tmp")
-    slurm.run("sbatch", *asked, "--gpus-per-node=1", "--wrap=sleep 5")
-
-
-def outage(slurm: SlurmSystem, job: str) -> None:
-    slurm.kill_controller()
-    time.sleep(OUTAGE_S)
-    slurm.start_controller()
-
-
-def suspend(slurm: SlurmSystem, job: str) -> None:
-    slurm.run("scontrol", "suspend", job)
-    time.sleep(OUTAGE_S)
-    slurm.run("scontrol", "resume", job)
-
-
-ENDINGS: dict[str, Callable[[SlurmSystem, str], object]] = {
-    "scancel": lambda slurm, job: slurm.run("scancel", job),
-    "requeue": lambda slurm, job: slurm.run("scontrol", "requeue", job),
-    "notice": lambda slurm, job: slurm.run("scancel", "-b", "-s", "USR1", job),
-    "node down": lambda slurm, job: slurm.node_down(slurm.node_of(job)),
-    "preemption": preempt,
-    "outage": outage,
-    "suspension": suspend,
-}
 
 
 class Login:
-    """A shell on the login node, in the folder of a campaign whose runs take `seconds`."""
+    """A shell on the login node, in a campaign whose runs take `seconds`, those of its trials `trial`."""
 
-    def __init__(self, slurm: SlurmSystem, folder: Path, seconds: float, runner: str = RUNNER) -> None:
+    def __init__(
+        self,
+        slurm: SlurmSystem,
+        folder: Path,
+        seconds: float,
+        runner: str = RUNNER,
+        trial: float | None = None,
+    ) -> None:
         recordings = folder / "recordings"
         length = max(12.0, seconds)
+        of_trial = length * (trial or seconds) / seconds
         record(recordings, "0001-baseline-workload", util=20, rate=10, seconds=length)
         for number in (1, 2, 3):
-            record(recordings, f"000{number + 1}-h{number}", util=60, rate=30, seconds=length)
+            record(recordings, f"000{number + 1}-h{number}", util=60, rate=30, seconds=of_trial)
         self.slurm = slurm
         self.campaign = make_replay_campaign(
             folder / "repo", recordings, length / seconds, runs=1, config=runner
@@ -79,10 +58,7 @@ class Login:
         return [dict(run.read("run.json")) for run in self.runs()]
 
     def runs(self) -> list[store.RunFolder]:
-        """The runs that were begun: a folder without a record is one that nothing was launched in."""
-        workspace = store.Workspace(self.campaign.folder)
-        found = [workspace.run(name) for name in workspace.run_names()]
-        return [run for run in found if run.has("run.json")]
+        return runs_of(self.campaign)
 
     def ended_in_the_middle(self, how: str, after: float) -> int:
         """`next`, in which the cluster ends the allocation so many seconds into a run; its exit status."""
@@ -94,23 +70,8 @@ class Login:
         try:
             return command.wait(150)
         finally:
-            for node in ("n0", "n1"):
+            for node in NODES:
                 self.slurm.node_up(node)
-
-
-def sound(login: Login) -> None:
-    """Nothing lost, doubled or judged by what was cut off."""
-    records = login.records()
-    assert [r for r in records if r["outcome"] not in ("COMPLETED", "INTERRUPTED")] == []
-    assert all(
-        r["reason"].startswith(("interrupted by the cluster", "by the cluster"))
-        for r in records
-        if r["outcome"] == "INTERRUPTED"
-    )
-    judged = [run for run in login.runs() if run.has("verdict.json")]
-    assert len({run.read("verdict.json")["hypothesis"] for run in judged}) == len(judged)
-    assert all(run.sealed for run in login.runs())
-    assert login.json("verify")["problems"] == []
 
 
 @pytest.mark.slow
@@ -128,26 +89,28 @@ def test_a_campaign_that_slurm_ends_and_requeues_is_validated(slurm: SlurmSystem
     tested = login.json("next", GPUDEBUG_SESSION="a")
     assert (tested["action"], tested["verdict"]) == ("tested", "VALIDATED")
     assert [r["session"] for r in login.records() if r["node"]["attempt"] == 3] == ["a"]
-    sound(login)
+    sound(login.campaign)
     assert login.json("stop")["job"] == second
     assert slurm.queue() == {}
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("after", [0.0, 0.5, 1.5, 3.0, 5.5])
+@pytest.mark.parametrize("after", MOMENTS)
 @pytest.mark.parametrize("how", ENDINGS)
 def test_whatever_slurm_does_at_any_moment_is_void(
     slurm: SlurmSystem, tmp_path: Path, how: str, after: float
 ) -> None:
-    login = Login(slurm, tmp_path, 4.0)
+    login = Login(slurm, tmp_path, RUN_S, trial=trial_s(how))
     login.json("next")
     login.campaign.propose("--set --lr=0.2")
+    first = login.job()
     assert login.ended_in_the_middle(how, after) == 0
     for _ in range(4):
         if login.campaign.statuses() == ["UNTESTED"]:
             login.json("next")
     assert login.campaign.statuses() == ["VALIDATED"]
-    sound(login)
+    sound(login.campaign)
+    assert how != LIMIT or by_its_limit(slurm, first, login.campaign)
     login.json("stop")
     wait_for(lambda: slurm.queue() == {})
 
@@ -173,7 +136,7 @@ def test_a_time_limit_ends_no_campaign_and_one_that_is_too_short_is_named(
         if "UNTESTED" in login.campaign.statuses():
             login.json("next")
     assert login.campaign.statuses() == ["VALIDATED"]
-    sound(login)
+    sound(login.campaign)
     assert slurm.state(first) != "TIMEOUT"
     login.json("stop")
     wait_for(lambda: slurm.queue() == {})
@@ -221,4 +184,4 @@ def test_of_a_job_that_the_controller_forgot_accounting_says_how_it_ended(
     assert command.wait(90) == 130
     assert accounted.queue() == {}
     assert [run["outcome"] for run in login.records()] == ["INTERRUPTED"] * 2
-    sound(login)
+    sound(login.campaign)
