@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -490,6 +491,12 @@ def test_a_real_slurm_submits_tells_requeues_and_cancels(slurm: SlurmSystem, tmp
     later(tmp_path)
     (seen,) = cluster.states((id,))
     assert (seen.state, seen.end, seen.infrastructure) == (JobState.ENDED, JobEnd.CANCELLED, True)
+    # A folder that the node does not see: the script never begins.
+    blind = cluster.submit(replace(job, log=str(folder / "nowhere" / "log-{job}")))
+    slurm.wait_for(lambda: slurm.state(blind) == "FAILED")
+    later(tmp_path)
+    (seen,) = cluster.states((blind,))
+    assert (seen.end, seen.unlogged, seen.exit_status) == (JobEnd.OTHER, True, 128 + 53)
     refusing = SlurmCluster(SlurmSettings.model_validate({"extra": ["--mem=9G"]}), tmp_path / "answers")
     with pytest.raises(ClusterError, match="Slurm refused the job: "):
         refusing.submit(job)
