@@ -64,7 +64,7 @@ class SeenJob:
     `reason` is why the cluster does not say, empty if it was not asked yet. `end` is known
     of an ENDED job only. `restarts` counts its requeues and `left_s` the seconds to its time limit; both None
     if unknown, `left_s` without a limit too. `exit_status` is the program's, 128 + N of a signal. `by` is the
-    number of the user who cancelled it; None if nobody did, or it is unknown. `unlogged`: the node could not
+    number of the user who cancelled it; None if no user did, or it is unknown. `unlogged`: the node could not
     open the job's log, so its program never began.
     """
 

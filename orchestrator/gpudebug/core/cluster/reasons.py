@@ -23,7 +23,7 @@ _ANEW = "gpudebug stop, then gpudebug next"
 _LIMITED = "end a job of yours, or wait"
 _PARTITION = f"choose another {_CONFIG}.partition, or wait for it"
 
-# Reasons that pass by themselves, or that somebody may lift: the job stays in the queue.
+# Reasons that pass by themselves, or that an administrator may lift: the job stays in the queue.
 _WAIT = {
     "": WaitReason("it has not been considered yet"),
     "None": WaitReason("it has not been considered yet"),

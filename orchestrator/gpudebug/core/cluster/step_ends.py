@@ -30,11 +30,11 @@ def failed_by_cluster(quoted: Sequence[str], tail: str, ended_by: int | None) ->
     """What says so of a run that crashed; None if its command may be the cause.
 
     `quoted` are the lines that explain its failure, the one that says most last, `tail` is its log's end,
-    and `ended_by` a signal. A cluster ends a step with SIGTERM, and nobody else does in a job: gpudebug's own
-    would be no crash. But srun may do so to the ranks that are left when one raised an error.
+    and `ended_by` a signal. In a job only the cluster ends a step with SIGTERM: after gpudebug's own the run
+    has not crashed. But srun may do so to the ranks that are left when one raised an error.
     """
-    if (said := _STEP.search(tail)) is not None:
-        return said[0]
+    if (line := _STEP.search(tail)) is not None:
+        return line[0]
     if quoted and _TOLD_TO_END.search(quoted[-1]):
         return quoted[-1]
     if ended_by == signal.SIGTERM and "Traceback (most recent call last)" not in tail:

@@ -66,7 +66,7 @@ class SlurmCluster:
                 # Nothing is known of it, and its worker's lock says when it has begun.
                 book.asked(ASK_S, 1)
         except BaseException:
-            # A job that nobody knows of would hold GPUs some day.
+            # A job without a record would hold GPUs some day.
             ask("scancel", id)
             raise
         return id
@@ -150,7 +150,7 @@ class SlurmCluster:
             if asks:
                 book.asking(ASK_S)
         if asks:
-            # Others read the book meanwhile: a cluster that is slow stops nobody but who asks it.
+            # Others read the book meanwhile: a cluster that is slow delays only the command that asks it.
             look = _look(tuple({*ids, *(id for id, job in book.jobs.items() if not job.over)}), book)
             with answers.opened(self._folder) as book:
                 _enter_look(book, look)

@@ -76,7 +76,7 @@ class Allocation:
     def _settle(self) -> None:
         """Wait for the cluster's word on a job whose worker it ended: it is over, or in the queue again.
 
-        One that it says to run for long, with nobody at work in it, is ended.
+        One that it says to run for long, without a worker in it, is ended.
         """
         idle: float | None = None
         while True:
@@ -95,7 +95,7 @@ class Allocation:
             time.sleep(POLL_S)
 
     def _end_idle(self, note: store.AllocationNote, why: str) -> None:
-        """End a job whose worker left; whoever needs an allocation asks for another one."""
+        """End a job whose worker left; the next command asks for another one."""
         with self.files.changing():
             if self.files.note() == note:
                 self.files.put_note(replace(note, waits=None, ended=why, lost=True))
@@ -112,7 +112,7 @@ class Allocation:
         try:
             self.files.begin(note)
         except BaseException:
-            # Nobody would know of it.
+            # It would stay in the queue without a record.
             with contextlib.suppress(ClusterError):
                 self.cluster.cancel((job,))
             raise

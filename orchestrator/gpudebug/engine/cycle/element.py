@@ -85,7 +85,7 @@ def _over(root: Path, note: store.ElementNote) -> str | None:
 
 
 def _taken_up(elements: store.Elements, job: InsideJob) -> store.ElementNote | None:
-    """What this element tests, once the whole array was submitted; None if nobody wants that any more.
+    """What this element tests, once the whole array was submitted; None if it is not wanted any more.
 
     Where a lock ends at the node, a note that has no array yet is one that is being submitted.
     """
@@ -104,7 +104,7 @@ def _taken_up(elements: store.Elements, job: InsideJob) -> store.ElementNote | N
 
 
 def _leaves(elements: store.Elements, note: store.ElementNote, why: str) -> None:
-    """Write down that the cluster cuts this worker off, for whoever finds what it could not seal."""
+    """Write down that the cluster cuts this worker off, for the command that finds what it could not seal."""
     print(why, file=sys.stderr)
     with elements.changing():
         if elements.note(note.name) == note:
@@ -134,7 +134,7 @@ def _outcome(folder: Path, note: store.ElementNote, notice: Notice) -> str:
 
 
 def _take_in(workspace: store.Workspace, note: store.ElementNote, command: str) -> None:
-    """Give the runs to the campaign; if somebody works in it now, the next command takes them.
+    """Give the runs to the campaign; if a command works in it now, the next command takes them.
 
     What `status` shows is recorded on the login node: here baselines of other allocations are not valid.
     """

@@ -269,8 +269,8 @@ class NodeSamplers:
             try:
                 messages = self._running.end(LAST_WORD_S, lambda: hurried or pressed.count > 0)
                 self._take(messages)
-                said = {m["node"] for m in messages if "notes" in m or "error" in m}
-                self.silent = frozenset(self.clocks) - said if self._begun else frozenset()
+                ended = {m["node"] for m in messages if "notes" in m or "error" in m}
+                self.silent = frozenset(self.clocks) - ended if self._begun else frozenset()
                 for node, path in self._files.items():
                     if path.name not in self.counted and node in self.clocks and node not in self.unsampled:
                         self._take_counts([m for m in messages if m["node"] == node], path, lasted)

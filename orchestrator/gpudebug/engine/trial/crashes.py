@@ -86,7 +86,7 @@ def is_unanswered(
 
 
 def unanswered(loaded: Loaded, number: int) -> MeasuredRun | None:
-    """The run in which the code of a waiting hypothesis crashed, if nobody has changed that code since."""
+    """The run in which the code of a waiting hypothesis crashed, if that code was not changed since."""
     digest = tested_change(loaded.workspace, loaded.document.hypothesis(number).intervention)
     found = earlier(loaded, number, f"h{number}")
     waits = digest is not None and is_unanswered(loaded, number, found, digest, written=False)
