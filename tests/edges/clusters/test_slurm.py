@@ -480,6 +480,7 @@ def test_a_real_slurm_submits_tells_requeues_and_cancels(slurm: SlurmSystem, tmp
     id = cluster.submit(job)
     slurm.wait_for(lambda: slurm.state(id) == "RUNNING")
     assert cluster.where(id) == JobPlace(id, ("n0",), ("gpu:1(IDX:0)",), "main")
+    later(tmp_path)
     (seen,) = cluster.states((id,))
     assert (seen.state, seen.nodes) == (JobState.RUNNING, ("n0",))
     slurm.run("scontrol", "requeue", id)
