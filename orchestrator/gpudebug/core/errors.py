@@ -119,11 +119,8 @@ class BusyError(GpudebugError):
 
 
 class InterruptedRun(GpudebugError):
-    """Ctrl-C reached gpudebug."""
+    """Ctrl-C reached gpudebug. If it is `void`, the cluster failed a run instead, and gpudebug goes on."""
 
     exit_code = 130
     code = "interrupted"
-
-
-class VoidRun(InterruptedRun):
-    """The cluster failed a run, and gpudebug itself goes on."""
+    void = False

@@ -15,7 +15,7 @@ from tests.support.campaigns import wait_for
 
 from gpudebug.core.answers.next import NothingRunning
 from gpudebug.core.cluster.jobs import InsideJob
-from gpudebug.core.errors import ClusterError, InterruptedRun, VoidRun
+from gpudebug.core.errors import ClusterError, InterruptedRun
 from gpudebug.edges import store
 from gpudebug.engine.cycle import element
 from gpudebug.engine.cycle.notice import Notice
@@ -114,7 +114,8 @@ def test_what_ran_as_the_job_was_suspended_is_run_again(
 def test_a_run_that_the_cluster_failed_is_made_again_and_an_interrupted_one_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ends = [VoidRun("srun: error: Node failure on n1"), InterruptedRun("run 0101-h1 was interrupted")]
+    ends = [InterruptedRun("srun: error: Node failure on n1"), InterruptedRun("run 0101-h1 was interrupted")]
+    ends[0].void = True
 
     def cycle(folder: Path, report: object, session: str | None) -> NothingRunning:
         raise ends.pop(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gpudebug.core.cluster import slurm_partitions, slurm_refusals
 from gpudebug.core.cluster.jobs import BatchJob
@@ -88,7 +89,10 @@ def _request(groups: tuple[slurm_partitions.NodeGroup, ...], settings: SlurmSett
         return ClusterFact("request", "unknown", "sinfo says nothing of partitions", "gpudebug submit tries")
     nodes = f"{settings.nodes} node{'s' if settings.nodes != 1 else ''}"
     gpus = f" with gpu:{asked.gpus}" if asked.gpus not in (None, "0") else ""
-    which = "the partition" if asked.partitions else "the cluster, which chooses the partition,"
+    by_default = tuple({group.partition for group in groups if group.default})
+    fits = by_default and not slurm_partitions.problem(groups, replace(asked, partitions=by_default))
+    known = asked.partitions or fits
+    which = "the partition" if known else "the cluster, which chooses the partition,"
     return ClusterFact("request", "ok", f"{which} has {nodes}{gpus}")
 
 

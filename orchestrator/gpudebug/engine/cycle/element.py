@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gpudebug.core.campaign.decide import over
 from gpudebug.core.cluster.jobs import InsideJob
-from gpudebug.core.errors import ClusterError, GpudebugError, InterruptedRun, StoreError, VoidRun
+from gpudebug.core.errors import ClusterError, GpudebugError, InterruptedRun, StoreError
 from gpudebug.core.progress.sanitise import visible
 from gpudebug.core.text.refusals import refused
 from gpudebug.edges import clusters, launcher, store
@@ -119,10 +119,10 @@ def _outcome(folder: Path, note: store.ElementNote, notice: Notice) -> str:
                 answer = next_cycle(folder, _remark, note.session)
         except (InterruptedRun, KeyboardInterrupt) as e:
             # In a launch the end of the job is told to the run alone.
-            goes_on = notice.paused or isinstance(e, VoidRun)
-            if not goes_on or notice.why is not None:
+            failed = e.message if isinstance(e, InterruptedRun) and e.void else None
+            why = "the cluster suspended the job" if notice.paused else failed
+            if why is None or notice.why is not None:
                 raise KeyboardInterrupt from None
-            why = e.message if isinstance(e, VoidRun) else "the cluster suspended the job"
             print(visible(f"{why}: what ran is void, and is run again"), file=sys.stderr)
         except (GpudebugError, OSError) as e:
             known = _expected(e)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudebug.core.errors import DeviceError, GpudebugError, InterruptedRun, VoidRun
+from gpudebug.core.errors import DeviceError, GpudebugError, InterruptedRun
 from gpudebug.core.verdict.judge import is_infrastructure, training_text
 from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.words import AS_PLANNED, Outcome
@@ -82,5 +82,9 @@ def by_the_user(m: MeasuredRun) -> bool:
 def interrupted(m: MeasuredRun) -> InterruptedRun:
     """What a run leads to that was interrupted, from the keyboard or by the cluster."""
     reason = str(m.record.reason)
-    kind = VoidRun if reason.startswith(FAILED_STEP) else InterruptedRun
-    return kind(f"run {m.folder.name} was {reason}", next="gpudebug next")
+    void = reason.startswith(FAILED_STEP)
+    error = InterruptedRun(
+        f"run {m.folder.name} was {reason if void else 'interrupted'}", next="gpudebug next"
+    )
+    error.void = void
+    return error
