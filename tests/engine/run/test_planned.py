@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, Done, make_repository
+from tests.support.judged import judged
 from tests.support.trials import run
 
 from gpudebug.core.records import Evidence
@@ -93,7 +94,7 @@ def test_an_endless_training_that_saves_when_it_is_interrupted_gets_its_verdict(
     assert 5.0 <= evidence["window"]["end_s"] - evidence["window"]["start_s"] < run["planned"]["at_s"]
     assert "- **Training**: ENDED_BY_PLAN - alive at the end of its planned window" in found.text
     found.propose("--set --wait=0.002")
-    answer = found.json("next", timeout=400)
+    answer = judged(found, timeout=400)
     assert answer["verdict"] == "VALIDATED", answer
     gates = {g["name"]: g for g in answer["gates"]}
     assert (gates["outcome"]["value"], gates["outcome"]["result"]) == (
