@@ -121,6 +121,7 @@ def test_a_run_that_the_cluster_failed_is_made_again_and_an_interrupted_one_is_n
         raise ends.pop(0)
 
     monkeypatch.setattr(element, "next_cycle", cycle)
+    monkeypatch.setattr(element, "AWAY_S", 0.01)
     (note, _) = elements(tmp_path, "88").notes()
     with pytest.raises(KeyboardInterrupt):
         element._outcome(tmp_path, note, Notice(JOB))

@@ -32,6 +32,9 @@ from gpudebug.engine.run.prepare import claim_of
 
 SUBMITTED_S = 30.0
 """So long `submit` may take to write down its array behind what the cluster begins at once."""
+AWAY_S = 60.0
+"""A run that the cluster failed is made again after so long: its controller may be away for minutes, and a
+grace time may not be over."""
 _LOOK_S = 1.0
 _ON_THE_WAY = ("recovered", "recorded_baseline")
 
@@ -123,7 +126,9 @@ def _outcome(folder: Path, note: store.ElementNote, notice: Notice) -> str:
             why = "the cluster suspended the job" if notice.paused else failed
             if why is None or notice.why is not None:
                 raise KeyboardInterrupt from None
-            print(visible(f"{why}: what ran is void, and is run again"), file=sys.stderr)
+            print(visible(f"{why}: what ran is void, and is run again"), file=sys.stderr, flush=True)
+            if failed is not None:
+                time.sleep(AWAY_S)
         except (GpudebugError, OSError) as e:
             known = _expected(e)
             return f"{known.message}{f'; {known.next}' if known.next else ''}"

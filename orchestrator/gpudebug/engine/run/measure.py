@@ -219,8 +219,9 @@ def run_files(
         )
 
     evidence = evidence_of(launched)
-    tried = counted(node_here(), bench.workspace, job)
-    if tried is not None and launched.outcome is Outcome.CRASHED:
+    crashed = launched.outcome is Outcome.CRASHED
+    tried = counted(node_here(), bench.workspace, job) if crashed else None
+    if tried is not None:
         launched = ended_by_cluster(launched, evidence, files.log, beside.silent, tried.attempt or 1)
         if launched.outcome is not Outcome.CRASHED:
             evidence = evidence_of(launched)
