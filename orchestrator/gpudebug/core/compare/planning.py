@@ -15,7 +15,7 @@ def plan(run_for: float | str | None, first: Sequence[Evidence] = ()) -> RunPlan
     With `auto` the `first` run of A decides for all, once it is made, and none is ended that counts nothing.
     """
     made = [e.model_dump(mode="json", include={"outcome", "window"}) for e in first]
-    found = as_recorded(run_for, 0.0, made, learns=False)
+    found = as_recorded(run_for, made, learns=False)
     return replace(found, counted=True) if found is not None and run_for is None else found
 
 

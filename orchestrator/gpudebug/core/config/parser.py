@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,7 +13,7 @@ from gpudebug.core.yaml.document import Document, Path, read
 from gpudebug.core.yaml.problem import YamlProblem, nearest, refuse
 
 from ..errors import ConfigError, UsageError
-from . import schema, servers, values
+from . import pins, schema, servers, values
 from .schema import ClusterFile, Config, ServerSettings, Workload
 
 _DEFAULT_RATIOS = {"success": values.Ratio(1.2), "failure": values.Ratio(1.1)}
@@ -39,6 +39,7 @@ def load(
         config = Config.model_validate(_completed(document.value, campaign, cluster or {}))
     except ValidationError as error:
         problems = [_from_pydantic(detail, document) for detail in error.errors(include_url=False)]
+        _refuse_gone(problems, document)
         refuse(problems, document, ConfigError)
         raise AssertionError("settings that are refused have a problem") from None
     refuse(_contradictions(config, document), document, ConfigError)
@@ -50,6 +51,17 @@ def load(
         if workload is not None
     }
     return config.model_copy(update=served)
+
+
+def _refuse_gone(problems: Sequence[YamlProblem], document: Document) -> None:
+    """Name all settings that are gone at once: whoever upgrades has several."""
+    gone = [p for p in problems if ".".join(map(str, p.path)) in pins.GONE]
+    if len(gone) < 2:
+        return
+    lines = [document.line(p.path, key=True) for p in gone]
+    whole = "; ".join(f"{p.message} (line {line})" for line, p in sorted(zip(lines, gone, strict=True)))
+    numbers = ", ".join(map(str, sorted(set(lines))))
+    raise ConfigError(whole, file=document.file, line=min(lines), next=f"delete them: line {numbers}")
 
 
 def cluster_defaults(text: str, file: str) -> Mapping[str, Any]:
@@ -139,6 +151,9 @@ def _inherited(workload: dict[str, Any], reference: dict[str, Any]) -> dict[str,
 def _from_pydantic(detail: ErrorDetails, document: Document) -> YamlProblem:
     path: Path = detail["loc"]
     name = ".".join(str(part) for part in path)
+    if name in pins.GONE:
+        line = document.line(path, key=True)
+        return YamlProblem(path, f"{name} is gone: {pins.GONE[name]}", f"delete line {line}", key=True)
     if detail["type"] == "extra_forbidden":
         message, next = _unknown_key(path)
         return YamlProblem(path, message, next, key=True)

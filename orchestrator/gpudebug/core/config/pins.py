@@ -146,11 +146,8 @@ TABLE: Mapping[str, Rule] = {
     "locked": _ordered("fewer locked flags are weaker", _fewer),
     "protocol.interval": _DIFFERENT,
     "protocol.warmup": _DIFFERENT,
-    "protocol.min_window": _ordered("shorter is weaker", _lower),
-    "protocol.baseline_runs": _ordered("fewer are weaker", _lower),
     "protocol.max_runs": _ordered("more are weaker: more looks at the same question", _higher),
     "protocol.run_for": Rule(Class.DIFFERENT, "runs of another length"),
-    "protocol.early_stop": _ordered("true is weaker", _later_in(False, True)),
     "budget.hypotheses": _ordered("more is weaker", _higher),
     "budget.device_time": _ordered("more is weaker", _higher),
     **{f"runner.slurm.{key}": rule for key, rule in _SLURM.items()},
@@ -169,6 +166,14 @@ TABLE: Mapping[str, Rule] = {
     "resolved.reference.program": Rule(Class.DIFFERENT, "as for the workload"),
     "resolved.reference.interpreter": Rule(Class.DIFFERENT, "as for the workload"),
 }
+
+
+GONE = {
+    "protocol.min_window": "each run counts by its own window; run_for: 60s makes them longer",
+    "protocol.baseline_runs": "a baseline begins with two runs, and trials make further ones",
+    "protocol.early_stop": "a change that is clearly no help ends after its first run",
+}
+"""Settings of earlier versions, and what does their work now."""
 
 
 class PinDifference(NamedTuple):
@@ -244,9 +249,11 @@ def rule_of(key: str) -> Rule:
 def differences(value: Mapping[str, Any], pinned: Mapping[str, Any]) -> tuple[PinDifference, ...]:
     """Every setting that differs, in the table's order.
 
-    What was resolved is compared if both sides know it: unknown is no difference.
+    What was resolved is compared if both sides know it: unknown is no difference. A pinned setting that is
+    gone binds nothing: gpudebug.yaml may not have it any more.
     """
     order = {key: place for place, key in enumerate(TABLE)}
+    value, pinned = ({k: v for k, v in side.items() if k not in GONE} for side in (value, pinned))
     keys = sorted(value.keys() | pinned.keys(), key=lambda key: (order.get(key, len(order)), key))
     found = []
     for key in keys:

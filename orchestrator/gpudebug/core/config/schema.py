@@ -163,7 +163,8 @@ class CriteriaSettings(SettingsGroup):
 
 
 class Protocol(SettingsGroup):
-    """How a trial is run. `interval`, `warmup` (None: found from the data) and `min_window` are seconds.
+    """How a trial is run. `interval` and `warmup` (None: found from the data) are seconds; `max_runs` is how
+    many runs of the change a trial may make, twice as many of short ones.
 
     `run_for` is the steady window in seconds after which gpudebug ends a run; `end`: every run ends by
     itself, None: only what would go on for long is ended.
@@ -171,11 +172,8 @@ class Protocol(SettingsGroup):
 
     interval: Annotated[float, _FieldReader(values.interval)] = 0.2
     warmup: Annotated[float | None, _FieldReader(values.warmup)] = None
-    min_window: Duration = 30.0
-    baseline_runs: Count = 4
-    max_runs: Count = 6
+    max_runs: Annotated[int, _FieldReader(values.several)] = 8
     run_for: Annotated[float | Literal["end"] | None, _FieldReader(values.run_for)] = None
-    early_stop: Boolean = False
 
 
 class Budget(SettingsGroup):

@@ -97,6 +97,14 @@ def positive(value: Any) -> float:
     return result
 
 
+def several(value: object) -> int:
+    """A count of at least two."""
+    found = count(value)
+    if found < 2:
+        raise ValueError(f"expected 2 or more, as one run shows no noise, found {shown(value)}")
+    return found
+
+
 def count(value: Any) -> int:
     """A whole number from 1 to 1000."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1000:

@@ -13,7 +13,6 @@ from gpudebug.core.records.ended import (
     Counted,
     DeviceInfo,
     Failure,
-    Lengthened,
     PlannedEnd,
     ServerRun,
 )
@@ -49,6 +48,7 @@ __all__ = [
     "AwaitedDevice",
     "Conditions",
     "Counted",
+    "CoursePoint",
     "DeviceEvidence",
     "DeviceInfo",
     "Estimate",
@@ -58,7 +58,6 @@ __all__ = [
     "LatencyEvidence",
     "LearningSeries",
     "LearningUnit",
-    "Lengthened",
     "LoadedFiles",
     "LossEvidence",
     "Manifest",
@@ -112,7 +111,7 @@ class RunRecord(Record):
     the one that the hypothesis was under. `replayed` says that a recording was played back, `settings` is the
     digest of the pinned settings that were in force. `synonyms` are the command's options that have several
     names. None: not known. `planned` says where gpudebug ended the run, None of a run that ended otherwise,
-    `lengthened` by how much it made it longer, None of a run as the command says. `trimmed`: its window
+    `trimmed`: its window
     has neither the device's rise to its level nor what follows the last step; those of 0.1.0 have both.
     `least_window_s` is how short its window may be, to be pooled with those of other runs; None: 5 s.
     `own_limit_mb` is as `Failure` has it. `attached` is the process that was looked at while it ran already:
@@ -171,7 +170,6 @@ class RunRecord(Record):
     leaked: int = 0
     server: ServerRun | None = None
     planned: PlannedEnd | None = None
-    lengthened: Lengthened | None = None
     trimmed: bool = False
     least_window_s: float | None = None
     attached: int | None = None
@@ -336,6 +334,19 @@ class Terms(Record):
     learning: LearningUnit | None = None
 
 
+class CoursePoint(Record):
+    """A run of a verdict in its `place`: the metric's `value`, and the level of the unchanged program after
+    it with its 95 % band, all in the metric's unit."""
+
+    run: str
+    part: str
+    place: int
+    value: float
+    level: float
+    low: float
+    high: float
+
+
 class Verdict(Record):
     """verdict.json: the judgement of one trial, with all that is needed to judge it again.
 
@@ -344,7 +355,9 @@ class Verdict(Record):
     Throughput is in `throughput_unit` (`Evidence.step_unit`) a second. `remarks` are the notes that tell how
     the change was applied, `runs` the runs that were used; `change_digest` is that of the change which was
     tested, `claim` the one that it was tested under. `confirmed` is why a person takes counts that do not fit
-    together for explained. `lengthened` is by how much its runs, of trial and baseline alike, are longer.
+    together for explained. `before` and the like are the level while the trial ran: with the difference they
+    make `after`. `more` is how often the trial was continued after it had ended open, `course` its runs in
+    their order with the level.
     """
 
     format: int = FORMAT_VERSION
@@ -371,7 +384,8 @@ class Verdict(Record):
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     confirmed: str | None = None
-    lengthened: Lengthened | None = None
+    more: int = 0
+    course: tuple[CoursePoint, ...] = ()
     terms: Terms | None = None
     runs: tuple[UsedRun, ...] = ()
 

@@ -84,18 +84,3 @@ class PlannedEnd(Record):
     at_s: float
     log_bytes: int
     window_s: float
-
-
-class Lengthened(Record):
-    """How a run was made longer than its command in gpudebug.yaml: `flag` has `factor` times its `value`.
-
-    A term of the run, not a change: runs of one trial and of the baseline beside it have the same.
-    """
-
-    flag: str
-    value: int
-    factor: int
-
-    @property
-    def text(self) -> str:
-        return f"{self.flag}={self.value * self.factor}"

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from gpudebug.core.records import Estimate, Spread
 
 CONFIDENCE = 0.95
+SURE = 0.985
+"""Two-sided confidence at each look; a trial that is looked at up to 13 times keeps about 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,20 @@ def pooled(groups: Sequence[Sequence[float]], prior: Prior) -> tuple[float, floa
         squares += math.fsum((v - mean) ** 2 for v in group)
         df += len(group) - 1
     return math.sqrt(squares / df), df
+
+
+def difference(old: Sequence[float], new: Sequence[float], prior: Prior) -> Estimate:
+    """The mean of `new` less that of `old`, one value a run, by their pooled spread.
+
+    For what no load of a machine moves, as a loss at equal steps. The interval is the 98.5 % one of every
+    look at a trial (`SURE`).
+    """
+    from gpudebug.core.records import Estimate
+
+    sd, df = pooled([old, new], prior)
+    value = math.fsum(new) / len(new) - math.fsum(old) / len(old)
+    half = t_quantile(0.5 + SURE / 2, df) * sd * math.sqrt(1 / len(old) + 1 / len(new))
+    return Estimate(value=value, low=value - half, high=value + half)
 
 
 def mean_interval(

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpudebug.core.records import Estimate
-from gpudebug.core.statistics.contrast import contrast
-from gpudebug.core.statistics.intervals import Prior
+from gpudebug.core.statistics.intervals import Prior, difference
 
 Curve = Sequence[tuple[float, float]]
 """(step, loss), in the order of steps."""
@@ -56,11 +55,11 @@ class Distance:
     steps: tuple[float, float]
 
 
-def distance(before: Sequence[Curve], after: Sequence[Curve], looks: int = 1) -> Distance | str:
+def distance(before: Sequence[Curve], after: Sequence[Curve]) -> Distance | str:
     """How far apart two sides end over the last quarter of their common steps; why not, as text.
 
     One value a run counts; the interval owes its width to the spread between runs, with a prior of 5 % of
-    the fall. It holds at each of `looks` looks.
+    the fall.
     """
     curves = (*before, *after)
     if not all(curves):
@@ -82,10 +81,10 @@ def distance(before: Sequence[Curve], after: Sequence[Curve], looks: int = 1) ->
     if fall <= spread:
         return "the baseline's loss falls by less than its runs differ"
     prior = Prior(sd=PRIOR_SHARE * fall, weight=PRIOR_WEIGHT)
-    return Distance(contrast(old, new, looks=looks, prior=prior).interval, fall, (start, high))
+    return Distance(difference(old, new, prior), fall, (start, high))
 
 
-def level(before: Sequence[Curve], after: Sequence[Curve], looks: int = 1) -> Estimate | str:
+def level(before: Sequence[Curve], after: Sequence[Curve]) -> Estimate | str:
     """How far the trial's loss is above the baseline's over the last quarter of their common steps.
 
     As a share of the baseline's; why it is not known, as text. For losses that do not fall: `distance`
@@ -99,7 +98,7 @@ def level(before: Sequence[Curve], after: Sequence[Curve], looks: int = 1) -> Es
     if size <= 0:
         return "the baseline's loss is 0"
     prior = Prior(sd=PRIOR_LEVEL, weight=PRIOR_WEIGHT)
-    return contrast([v / size for v in old], [v / size for v in new], looks=looks, prior=prior).interval
+    return difference([v / size for v in old], [v / size for v in new], prior)
 
 
 def _ends(before: Sequence[Curve], after: Sequence[Curve]) -> tuple[list[float], list[float]] | str:

@@ -144,6 +144,16 @@ class Metric:
             return value
         return -math.log(value) if self.lower else math.log(value)
 
+    def unscaled(self, value: float) -> float:
+        """The value of a run that stands there on that scale."""
+        if self.points:
+            return value
+        return math.exp(min(-value if self.lower else value, _LARGEST_LOG))
+
+    def shifted(self, value: float, difference: float) -> float:
+        """The value that differs from this one by so much on that scale."""
+        return value + difference if self.points else self.unscaled(self.scale(value) + difference)
+
     def threshold(self, value: float) -> float:
         """A threshold of `criteria` on the scale of the difference: as it is in pp, the log of a ratio."""
         return value if self.points else math.log(value)

@@ -11,7 +11,7 @@ from gpudebug.core.samples.window import SETTLED
 from gpudebug.core.words import Outcome, Trend
 
 LEAST_WINDOW_S = 30.0
-"""`run_for: auto` plans this much steady window a run, or `min_window` if that is more."""
+"""`run_for: auto` plans this much steady window a run."""
 MOST = 3.0
 """A run whose loss has not fallen yet, or that made few steps, goes on up to this many planned windows."""
 MOST_SPARSE = 10.0
@@ -116,7 +116,7 @@ def _flat(loss: Mapping[str, Any]) -> bool:
 
 
 def as_recorded(
-    wanted: float | str | None, min_window: float, recorded: Sequence[Mapping[str, Any]], *, learns: bool
+    wanted: float | str | None, recorded: Sequence[Mapping[str, Any]], *, learns: bool
 ) -> RunPlan | None:
     """The plan of a run beside a baseline whose runs have this evidence; None: it ends by itself.
 
@@ -133,29 +133,17 @@ def as_recorded(
     silent = never_counted(recorded)
     if wanted is not None:
         return RunPlan(float(wanted), learns=learns and not flat, silent=silent)
-    window = max(LEAST_WINDOW_S, min_window)
     if not recorded:
-        return RunPlan(window, may_complete=True, learns=learns)
+        return RunPlan(LEAST_WINDOW_S, may_complete=True, learns=learns)
     if not any(e.get("outcome") == Outcome.ENDED_BY_PLAN for e in recorded):
         return None
-    return RunPlan(window, learns=learns and not flat, silent=silent)
+    return RunPlan(LEAST_WINDOW_S, learns=learns and not flat, silent=silent)
 
 
 def never_counted(recorded: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a run of these was ended, and showed no step to its end."""
     return any(
-        e.get("outcome") in (Outcome.ENDED_BY_PLAN, Outcome.ENDED_EARLY)
+        e.get("outcome") == Outcome.ENDED_BY_PLAN
         and (e.get("window") or {}).get("rule") == SETTLED
         for e in recorded
     )
-
-
-TRIAL_WINDOWS = 2.0
-"""With `early_stop` a trial's run that is not certain goes on for this many of the baseline's windows."""
-
-
-def with_early_stop(min_window: float, *, trial: bool, learns: bool, silent: bool = False) -> RunPlan:
-    """The plan with `early_stop` and `run_for: auto`: one more run tells more than a baseline run's rest."""
-    window = max(LEAST_WINDOW_S, min_window)
-    length = TRIAL_WINDOWS * window if trial else window
-    return RunPlan(length, may_complete=trial, learns=learns, silent=silent)

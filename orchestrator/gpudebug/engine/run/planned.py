@@ -13,10 +13,8 @@ from gpudebug.core.trainlog import LogReader
 from gpudebug.core.verdict.run_plan import (
     RunPlan,
     as_recorded,
-    never_counted,
     next_look,
     time_left,
-    with_early_stop,
 )
 from gpudebug.edges import launcher
 from gpudebug.engine.campaign.campaign import Loaded
@@ -86,15 +84,14 @@ def ending_of(
     return PlannedEnding(plan, read, argv) if plan is not None else None
 
 
-def plan_of(loaded: Loaded, workload: str, *, trial: bool) -> RunPlan | None:
+def plan_of(loaded: Loaded, workload: str) -> RunPlan | None:
     """The plan of a run of the campaign's `workload`, that or reference; None: it ends by itself.
 
     Runs beside a valid baseline are ended as its runs were; the first run of a new one decides for the rest.
-    With `early_stop` those of the baseline, and no `trial`, are ended once their window is full.
     """
     found = loaded.baselines.get(workload)
     recorded = found.evidence if found is not None and found.why is None else ()
-    return _plan(loaded, recorded, trial=trial)
+    return _plan(loaded, recorded)
 
 
 def plan_after(loaded: Loaded, made: Sequence[MeasuredRun]) -> RunPlan | None:
@@ -102,9 +99,6 @@ def plan_after(loaded: Loaded, made: Sequence[MeasuredRun]) -> RunPlan | None:
     return _plan(loaded, [m.evidence.model_dump(mode="json", include=_DECIDES) for m in made])
 
 
-def _plan(loaded: Loaded, recorded: Sequence[Mapping[str, Any]], *, trial: bool = False) -> RunPlan | None:
-    protocol, learns = loaded.config.protocol, loaded.config.criteria.loss != "any"
-    if protocol.early_stop and protocol.run_for is None:
-        silent = never_counted(recorded)
-        return with_early_stop(protocol.min_window, trial=trial, learns=learns, silent=silent)
-    return as_recorded(protocol.run_for, protocol.min_window, recorded, learns=learns)
+def _plan(loaded: Loaded, recorded: Sequence[Mapping[str, Any]]) -> RunPlan | None:
+    learns = loaded.config.criteria.loss != "any"
+    return as_recorded(loaded.config.protocol.run_for, recorded, learns=learns)

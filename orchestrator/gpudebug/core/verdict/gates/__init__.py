@@ -12,9 +12,8 @@ from gpudebug.core.verdict.gates.case import (
 )
 from gpudebug.core.verdict.gates.conduct import environment_gate, locked_gate, variable_gate
 from gpudebug.core.verdict.gates.delta import delta_gate
-from gpudebug.core.verdict.gates.device import device_gate, load_unknown
+from gpudebug.core.verdict.gates.device import device_gate
 from gpudebug.core.verdict.gates.effect import effect_gate
-from gpudebug.core.verdict.gates.enough import share_seen, short_window, window_total
 from gpudebug.core.verdict.gates.figures import throughput_result, utilisations, values_of
 from gpudebug.core.verdict.gates.outcome import (
     crowded_out,
@@ -28,7 +27,7 @@ from gpudebug.core.verdict.gates.outcome import (
 )
 from gpudebug.core.verdict.gates.parity import parity_gate
 from gpudebug.core.verdict.gates.rates import mean, rates_of
-from gpudebug.core.verdict.gates.setting import Criteria, TrialSetting
+from gpudebug.core.verdict.gates.setting import Criteria, Order, TrialSetting
 from gpudebug.core.verdict.gates.side_work import side_work_gate
 from gpudebug.core.verdict.gates.text import estimate_text, improvement_text
 from gpudebug.core.verdict.gates.throughput import throughput_gate, work_gate
@@ -36,9 +35,9 @@ from gpudebug.core.verdict.gates.working import working_gate
 
 __all__ = [
     "GATES",
-    "SINCE",
     "UNKNOWN",
     "Criteria",
+    "Order",
     "TrialCase",
     "TrialSetting",
     "crowded_out",
@@ -47,17 +46,13 @@ __all__ = [
     "is_infrastructure",
     "is_machinery",
     "killed_by_host",
-    "load_unknown",
     "mean",
     "measure",
     "rates_of",
-    "share_seen",
-    "short_window",
     "throughput_result",
     "training_text",
     "utilisations",
     "values_of",
-    "window_total",
     "worst_trend",
 ]
 
@@ -76,6 +71,3 @@ GATES: tuple[Callable[[TrialCase], Gate], ...] = (
     device_gate,
     environment_gate,
 )
-
-SINCE: dict[Callable[[TrialCase], Gate], int] = {side_work_gate: 5, working_gate: 5}
-"""The rule from which on a gate is asked; the others are of all rules."""

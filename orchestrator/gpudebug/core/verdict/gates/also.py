@@ -7,17 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gpudebug.core.records import Evidence, Gate
-from gpudebug.core.statistics import intervals, numbers
-from gpudebug.core.statistics.contrast import contrast
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.level import Noise
 from gpudebug.core.statistics.metrics import LOG, Metric
-from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase, effect_of
 from gpudebug.core.words import Result
 
 PREFIX = "also:"
 QUALITY_SD = 0.03
 """Run-to-run noise of a quality before a campaign has shown its own, as a share of it: a success rate of
 90 % over 100 attempts has 3 points."""
-QUALITY_WEIGHT = 4.0
 
 
 class QualityChange(NamedTuple):
@@ -85,17 +84,8 @@ def quality_change(case: TrialCase, name: str, term: Mapping[str, object]) -> Qu
         return QualityChange(0.0, 0.0, 0.0, 0.0, 0.0)
     sign = -1 if lower else 1
     relative = [sign * v / scale for v in known], [sign * v / scale for v in now]
-    recorded = len(known) - case.setting.fresh
-    found = contrast(
-        relative[0][:recorded] or relative[0],
-        relative[1],
-        fresh=relative[0][recorded:] if recorded else (),
-        looks=case.criteria.max_runs,
-        prior=intervals.Prior(sd=QUALITY_SD, weight=QUALITY_WEIGHT),
-    ).interval
-    assert found.low is not None
-    assert found.high is not None
-    return QualityChange(middle, math.fsum(now) / len(now), found.value, found.low, found.high)
+    found = effect_of(case, *relative, Noise(QUALITY_SD))
+    return QualityChange(middle, math.fsum(now) / len(now), found.value, *found.bounds())
 
 
 def _figure(e: Evidence, name: str) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gpudebug.core.records import Gate
-from gpudebug.core.samples.conditions import apart
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.verdict.machine import machine_apart
 from gpudebug.core.words import Result
@@ -29,10 +28,7 @@ def variable_gate(case: TrialCase) -> Gate:
 
 
 def environment_gate(case: TrialCase) -> Gate:
-    if case.setting.rule >= 5:
-        around = machine_apart(case.before, case.after)
-    else:
-        around = apart(*([e.conditions for e in runs] for runs in (case.before, case.after)))
+    around = machine_apart(case.before, case.after)
     ranks, shared = case.ranks, case.setting.shared
     differences = (*case.setting.differences, *ranks.differences, *around)
     gate = Gate(

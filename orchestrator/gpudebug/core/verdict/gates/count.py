@@ -28,7 +28,7 @@ class Unfit(NamedTuple):
 def source(case: TrialCase) -> str | None:
     """Name the source of throughput: the `log` alone, the `probe`, or `both`; None if it has none."""
     runs = (*case.before, *case.after)
-    if not case.setting.counted or (case.ratio is None and case.delta is None):
+    if case.ratio is None and case.delta is None:
         return None
     if not is_probed(case):
         return LOG
@@ -57,7 +57,7 @@ def is_probed(case: TrialCase) -> bool:
 def unfit(case: TrialCase) -> Unfit | None:
     """What does not fit between log, probe and command; None if all does, or if a person confirmed it."""
     setting = case.setting
-    if not setting.counted or setting.confirmed:
+    if setting.confirmed:
         return None
     found = _ratios(case)
     if found is None and setting.beyond and not setting.explained:

@@ -1,44 +1,74 @@
-"""Whether the metric moved far enough, and whether enough of it was seen to say so."""
+"""Whether the metric moved far enough, and whether the runs are sure of that."""
 
 from __future__ import annotations
 
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import JOULES
-from gpudebug.core.verdict.gates import held_up, stand_in
+from gpudebug.core.verdict import others
+from gpudebug.core.verdict.gates import stand_in
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
-from gpudebug.core.verdict.gates.early import is_hopeless
-from gpudebug.core.verdict.gates.enough import short_window
-from gpudebug.core.verdict.gates.figures import comparable, has_metric, told_by
-from gpudebug.core.verdict.gates.text import improvement_text
+from gpudebug.core.verdict.gates.figures import comparable, has_metric, told_by, utilisations
+from gpudebug.core.verdict.gates.rates import mean
+from gpudebug.core.verdict.gates.text import bounds_text, improvement_text
 from gpudebug.core.words import Result
+
+LEAST_TRIALS = 2
+"""Runs of the change before VALIDATED."""
+CONTRADICTED = 0.95
+"""One-sided: how sure it must be that the trial made its own baseline worse."""
 
 
 def delta_gate(case: TrialCase) -> Gate:
+    """Passes only behind a run of the baseline: the change must beat it before and after."""
     c = case.criteria
     success, failure = (numbers.threshold(case.metric, v) for v in (c.success, c.failure))
     threshold = f"estimate >= {success} and lower bound > {failure}"
     gate = Gate(name="delta", value=UNKNOWN, threshold=threshold, result=Result.UNKNOWN)
-    if case.delta is None:
+    if case.delta is None or case.effect is None:
         return gate.model_copy(update={"note": _absent(case)})
     gate = gate.model_copy(update={"value": improvement_text(case.metric, case.delta)})
-    short = short_window(case.criteria, case.before, case.after)
-    if short and is_hopeless(case):
-        return gate.model_copy(update={"result": Result.FAIL})
-    if short:
-        return gate.model_copy(update={"note": _advised(short, case.setting.window_advice)})
-    assert case.delta.low is not None and case.delta.high is not None
-    if case.delta.value >= c.success and case.delta.low > c.failure:
+    if is_gain(case):
         return gate.model_copy(update={"result": Result.PASS})
-    if held_up.hides_delta(case):
-        return gate.model_copy(update={"note": held_up.text(case)})
-    if held_up.too_small(case.delta, c.failure, c.success):
-        if stand_in.hides_delta(case):
-            return gate.model_copy(update={"note": stand_in.text(case)})
-        if case.metric.by_steps and (why := case.larger_steps_unseen):
-            return gate.model_copy(update={"note": why})
-        return gate.model_copy(update={"result": Result.FAIL})
-    return gate.model_copy(update={"note": "the interval does not decide; more runs would narrow it"})
+    if is_too_small(case):
+        hidden = hides(case)
+        return gate.model_copy(update={"note": hidden} if hidden else {"result": Result.FAIL})
+    likely = bounds_text(case.metric, case.delta)
+    note = f"a gain of {likely} is likely; success asks for {success} and surely more than {failure}"
+    return gate.model_copy(update={"note": note})
+
+
+def is_gain(case: TrialCase) -> bool:
+    """Whether the effect passes, as things are."""
+    effect = case.effect
+    assert effect is not None
+    success, failure = case.thresholds
+    return (
+        effect.closed
+        and effect.trials >= LEAST_TRIALS
+        and effect.value >= success
+        and effect.bounds()[0] > failure
+        and not effect.earlier_below(success, CONTRADICTED)
+    )
+
+
+def is_too_small(case: TrialCase) -> bool:
+    """Whether the effect is below `failure`, and surely below `success`."""
+    effect = case.effect
+    assert effect is not None
+    success, failure = case.thresholds
+    return effect.value < failure and effect.bounds()[1] < success
+
+
+def hides(case: TrialCase) -> str | None:
+    """Why a delta that is too small may be that of a gain all the same; None if nothing hides one."""
+    if case.metric.points:
+        level = mean(utilisations(case.before))
+        if crowded := others.no_room(case.before, level, case.criteria.success):
+            return crowded
+    if stand_in.hides_delta(case):
+        return stand_in.text(case)
+    return case.larger_steps_unseen if case.metric.by_steps else None
 
 
 def _absent(case: TrialCase) -> str:
@@ -65,9 +95,5 @@ def _reason(case: TrialCase, e: Evidence) -> str:
     window_reason = None if case.metric.latency else e.window_reason
     reasons = [window_reason, *(d.reason for d in e.devices if case.metric.points)]
     reason = next((r for r in reasons if r), case.metric.absent(e))
-    short = e.window is None and "too short" in reason
-    return _advised(reason, case.setting.window_advice if short else None)
-
-
-def _advised(text: str, advice: str | None) -> str:
-    return f"{text}; {advice}" if advice else text
+    advice = case.setting.window_advice if e.window is None and "too short" in reason else None
+    return f"{reason}; {advice}" if advice else reason

@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from gpudebug.core.records import Evidence, Gate, LearningUnit
-from gpudebug.core.statistics.contrast import contrast
-from gpudebug.core.statistics.intervals import Prior
+from gpudebug.core.statistics.intervals import Prior, difference
 from gpudebug.core.statistics.learning_units import BY_LOG, BY_STEPS, HIGHER, MIN_POINTS
 from gpudebug.core.statistics.loss_curve import Curve
 from gpudebug.core.statistics.numbers import number
@@ -151,7 +150,7 @@ def _apart(case: TrialCase, unit: LearningUnit, *, by_time: bool) -> Behind | st
         return "the runs show it over different counters"
     if case.trades_work and not _over_work(unit, overs) and not _equal_steps(case, sides):
         return f"a step of {unit.source} is not known to be as much work in the trial"
-    return _behind(sides[0], sides[1], case.criteria.max_runs, unit.direction == HIGHER)
+    return _behind(sides[0], sides[1], unit.direction == HIGHER)
 
 
 def _over_work(unit: LearningUnit, overs: Collection[str | None]) -> bool:
@@ -173,7 +172,7 @@ def _equal_steps(case: TrialCase, sides: Sequence[Sequence[Curve]]) -> bool:
     return shares[0] > 0 and 1 / STEP_APART <= shares[1] / shares[0] <= STEP_APART
 
 
-def _behind(before: Sequence[Curve], after: Sequence[Curve], looks: int, higher: bool) -> Behind | str:
+def _behind(before: Sequence[Curve], after: Sequence[Curve], higher: bool) -> Behind | str:
     every = (*before, *after)
     low, high = max(c[0][0] for c in every), min(c[-1][0] for c in every)
     if high <= low:
@@ -190,7 +189,7 @@ def _behind(before: Sequence[Curve], after: Sequence[Curve], looks: int, higher:
     if scale <= 0:
         return Behind(0.0, 0.0, 0.0, moves=False) if old == new else "the baseline's figure does not move"
     prior = Prior(sd=PRIOR_SHARE * scale, weight=PRIOR_WEIGHT)
-    found = contrast(old, new, looks=looks, prior=prior).interval
+    found = difference(old, new, prior)
     sign = -1.0 if higher else 1.0
     bounds = (sign * (found.low or 0.0), sign * (found.high or 0.0))
     return Behind(sign * found.value / scale, min(bounds) / scale, max(bounds) / scale, moves=scale <= moved)

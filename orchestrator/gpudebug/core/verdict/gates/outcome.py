@@ -15,7 +15,6 @@ from gpudebug.core.words import AS_PLANNED, INFRASTRUCTURE, Outcome, Result, Tre
 
 # A program that dies of one of these was ended from outside: by a person, a scheduler, the kernel.
 _FOREIGN = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
-_UNBROKEN = AS_PLANNED | {Outcome.ENDED_EARLY}
 
 
 def is_infrastructure(e: Evidence) -> bool:
@@ -54,9 +53,9 @@ def crowded_out(e: Evidence) -> bool:
     return e.failure is not None and e.failure.kind == "oom_gpu" and bool(e.conditions.foreign_procs)
 
 
-def is_machinery(case: TrialCase, e: Evidence) -> bool:
-    """`is_infrastructure`; from the fifth rule on also what the host's killer ended."""
-    return is_infrastructure(e) or (case.setting.loads and killed_by_host(e))
+def is_machinery(e: Evidence) -> bool:
+    """`is_infrastructure`, and what the host's killer ended."""
+    return is_infrastructure(e) or killed_by_host(e)
 
 
 WITHOUT_LOG = ", without a log"
@@ -74,10 +73,8 @@ def worst_trend(runs: Sequence[Evidence]) -> Trend:
 
 def training_text(runs: Sequence[Evidence]) -> str:
     """`SUCCESS`, that gpudebug ended a run, or how the first failed run ended, with its failure class."""
-    failed = next((e for e in runs if e.outcome not in _UNBROKEN), None)
+    failed = next((e for e in runs if e.outcome not in AS_PLANNED), None)
     if failed is None:
-        if any(e.outcome is Outcome.ENDED_EARLY for e in runs):
-            return "ENDED_EARLY - not run to its end"
         if any(e.reason and e.reason.endswith(WITHOUT_LOG) for e in runs):
             return "UNKNOWN - imported without a log"
         return TRAINING if ended_by_plan(runs) else "SUCCESS"
@@ -93,16 +90,12 @@ def outcome_gate(case: TrialCase) -> Gate:
         threshold="training ends by itself with status 0",
         result=Result.PASS,
     )
-    failed = next((e for e in case.after if e.outcome not in _UNBROKEN), None)
+    failed = next((e for e in case.after if e.outcome not in AS_PLANNED), None)
     if failed is not None:
         value = training_text(case.after).removeprefix("FAILED - ")
-        result = Result.UNKNOWN if is_machinery(case, failed) else Result.FAIL
+        result = Result.UNKNOWN if is_machinery(failed) else Result.FAIL
         return gate.model_copy(update={"value": value, "result": result})
-    ended = next((e for e in case.after if e.outcome is Outcome.ENDED_EARLY), None)
-    if ended is None:
-        return alive_gate(gate) if ended_by_plan(case.after) else gate
-    note = f"early_stop ended run {ended.run} at its answer: whether training completes was not tested"
-    return gate.model_copy(update={"value": str(Outcome.ENDED_EARLY), "result": Result.SKIPPED, "note": note})
+    return alive_gate(gate) if ended_by_plan(case.after) else gate
 
 
 def loss_gate(case: TrialCase) -> Gate:
@@ -112,7 +105,7 @@ def loss_gate(case: TrialCase) -> Gate:
         return gate.model_copy(update={"threshold": "any", "result": Result.SKIPPED})
     if case.learning is not None:
         return course_gate(case, case.learning)
-    if case.setting.rule >= 5 and infers((*case.before, *case.after)):
+    if infers((*case.before, *case.after)):
         return gate.model_copy(update={"result": Result.SKIPPED, "note": NO_LOSS})
     if trend is Trend.CONVERGING:
         return gate.model_copy(update={"result": Result.PASS})

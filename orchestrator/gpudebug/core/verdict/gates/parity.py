@@ -27,15 +27,13 @@ def parity_gate(case: TrialCase) -> Gate:
     found = reason or distance(
         [e.loss.curve for e in case.before],
         [e.loss.curve for e in case.after],
-        case.criteria.max_runs,
     )
     if not isinstance(found, Distance):
         return gate.model_copy(update={"note": f"not comparable: {found}"})
     share, low, high = found.value.value / found.fall, found.value.low, found.value.high
     assert low is not None and high is not None
     # What is not surely higher is harmless if these runs would have shown it: one run a side does not.
-    shown = case.setting.rule < 5 or high / found.fall <= SEEN
-    harmless = share <= TOLERANCE or (low <= 0 and shown)
+    harmless = share <= TOLERANCE or (low <= 0 and high / found.fall <= SEEN)
     sure = low / found.fall > TOLERANCE
     result = Result.PASS if harmless else Result.FAIL if sure else Result.UNKNOWN
     above = f"{found.value.value:+.3g}, {share:.0%} of what the baseline's falls by"

@@ -37,12 +37,12 @@ def learns_as_the_baseline(gate: Gate, case: TrialCase) -> Gate:
     flat = gate.value == Trend.PLATEAU and gate.result is Result.UNKNOWN
     ended = ended_by_plan(case.after)
     alike = ended or all(e.loss.trend is Trend.PLATEAU for e in case.before)
-    if not flat or case.setting.rule < 5 or case.setting.other_steps or not alike:
+    if not flat or case.setting.other_steps or not alike:
         return gate
     sides = [[e.loss.curve for e in runs] for runs in (case.before, case.after)]
     if len({e.loss.name for e in (*case.before, *case.after)}) > 1:
         return gate
-    found = distance(sides[0], sides[1], case.criteria.max_runs)
+    found = distance(sides[0], sides[1])
     if isinstance(found, Distance):
         share = found.value.value / found.fall
         if share <= HARMLESS_FALL or (found.value.low or 0.0) <= 0:
@@ -51,7 +51,7 @@ def learns_as_the_baseline(gate: Gate, case: TrialCase) -> Gate:
         return gate
     if not ended:
         return gate
-    apart = level(sides[0], sides[1], case.criteria.max_runs)
+    apart = level(sides[0], sides[1])
     if isinstance(apart, str):
         return gate
     value, low = apart.value, apart.low or 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpudebug.core.records import LearningUnit, WorkUnit
 from gpudebug.core.statistics.metrics import GPU_UTIL
@@ -15,15 +15,14 @@ from gpudebug.core.verdict.took_effect import ChangeEffect
 @dataclass(frozen=True, slots=True)
 class Criteria:
     """The thresholds, fixed before the run: `success` and `failure` in pp for utilisation, a ratio for every
-    other `metric`; `min_window` in seconds. `also` names figures that must not get worse. `devices` is
-    which of several utilisation is judged by: the `least` busy, or the time they are `working`; None is their
-    mean."""
+    other `metric`. `max_runs` is how many runs of the change a trial may make. `also` names figures that must
+    not get worse. `devices` is which of several utilisation is judged by: the `least` busy, or the time they
+    are `working`; None is their mean."""
 
     success: float
     failure: float
     loss: str
     throughput: str
-    min_window: float
     max_runs: int
     metric: str = GPU_UTIL
     direction: str = "higher"
@@ -31,29 +30,36 @@ class Criteria:
     devices: str | None = None
 
 
+class Order(NamedTuple):
+    """The places of the runs of baseline and trial among all runs of the bench, and that of the next one."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    now: int
+
+
 @dataclass(frozen=True, slots=True)
 class TrialSetting:
     """What a trial changed besides its figures.
 
-    `locked` names locked knobs that it touched, `changes` counts its single changes, `differences`
-    names what differs in the surroundings of baseline and trial, `other_work` says that this is a run which
-    resumed, so that another baseline would not mend it, `window_advice` the flag and value
-    that would make the window long enough. `fresh` counts the last of the baseline's runs: those that were
-    made beside the trial. `elsewhere` names packages that the program imports from another checkout, `effect`
-    is what the program shows of the change (None: nothing), `other_steps` says why a step of the trial is not
-    one of the baseline. `batch` says that the change names a batch's size if no flag shows it.
+    `locked` names locked knobs that it touched, `changes` counts its single changes, `differences` names
+    what differs in the surroundings of baseline and trial, `other_work` says that this is a run which
+    resumed, so that another baseline would not mend it, `window_advice` the flag and value that would make
+    the window long enough. `order` is where the runs stand; None: the baseline's first, then the trial's.
+    `more` is how often the trial was continued after it had ended open. `elsewhere` names packages that the
+    program imports from another checkout, `effect` is what the program shows of the change (None: nothing),
+    `other_steps` says why a step of the trial is not one of the baseline. `batch` says that the change names
+    a batch's size if no flag shows it.
 
-    `rule` is the number of the rule that judges: from the fourth on, log, probe and command are held against
-    each other. `knob` is a flag, variable or setting of the change that may set how much a step takes, `code`
-    whether the change is a patch or code, `settings_alone` that it changes such settings in their files and
-    nothing else, `touches` what of it touches the printing or the step loop, `beyond` what a run printed
-    beyond its command's plan. `confirmed` is why a person takes counts that do not fit for explained.
-    `likely` says that the diagnosis ranks the hypothesis's cause first, which only decides what is run.
-    `work` is the campaign's unit of work; None compares steps as the logs count them. `learning` is what
-    learning is judged by; None for the loss that the logs print. `planned_steps` are those of the baseline's
-    command; None is not known. `side_work` is what the settings say of evaluations, checkpoints and log
-    lines. `of_ranks` is what the change may set of ranks (`core/verdict/ranks.py`). `shared` names other
-    campaigns that measured on the same cores, and beside which runs.
+    `knob` is a flag, variable or setting of the change that may set how much a step takes, `code` whether
+    the change is a patch or code, `settings_alone` that it changes such settings in their files and nothing
+    else, `touches` what of it touches the printing or the step loop, `beyond` what a run printed beyond its
+    command's plan. `confirmed` is why a person takes counts that do not fit for explained. `work` is the
+    campaign's unit of work; None compares steps as the logs count them. `learning` is what learning is
+    judged by; None for the loss that the logs print. `planned_steps` are those of the baseline's command;
+    None is not known. `side_work` is what the settings say of evaluations, checkpoints and log lines.
+    `of_ranks` is what the change may set of ranks (`core/verdict/ranks.py`). `shared` names other campaigns
+    that measured on the same cores, and beside which runs.
     """
 
     locked: tuple[str, ...] = ()
@@ -64,36 +70,25 @@ class TrialSetting:
     of_ranks: frozenset[str] = frozenset()
     other_work: bool = False
     window_advice: str | None = None
-    fresh: int = 0
+    order: Order | None = None
+    more: int = 0
     elsewhere: tuple[str, ...] = ()
     effect: ChangeEffect | None = None
     other_steps: str | None = None
     batch: bool = False
-    rule: int = 5
     knob: str | None = None
     code: bool = False
     settings_alone: bool = False
     touches: str | None = None
     beyond: str | None = None
     confirmed: str | None = None
-    likely: bool = False
     planned_steps: float | None = None
     work: WorkUnit | None = None
     side_work: SideWork = field(default_factory=SideWork)
     learning: LearningUnit | None = None
 
     @property
-    def counted(self) -> bool:
-        """Whether log, probe and command are held against each other."""
-        return self.rule >= 4
-
-    @property
-    def loads(self) -> bool:
-        """Whether it counts what runs waited for because of others, not what others used."""
-        return self.rule >= 5
-
-    @property
     def explained(self) -> bool:
         """Whether a step may take more or less than in the baseline; code explains nothing."""
-        plain = not self.code or (self.settings_alone and self.rule >= 5)
+        plain = not self.code or self.settings_alone
         return self.knob is not None and plain

@@ -9,19 +9,17 @@ from gpudebug.core.statistics.own_work import LARGE, counted_as_busy
 from gpudebug.core.statistics.work_units import rate_for
 from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.verdict.gates.figures import throughput_result
-from gpudebug.core.verdict.gates.held_up import possible_ratio
 from gpudebug.core.words import Result
 
 
 def hides_delta(case: TrialCase) -> bool:
     """Whether a delta that is too small may be that of a gain: more got done, or that is still open by more
     than what is large."""
-    if case.setting.rule < 5 or not case.metric.points or counted_as_busy(case.before) is None:
+    if not case.metric.points or counted_as_busy(case.before) is None:
         return False
-    ratio = possible_ratio(case)
-    if ratio is None or ratio.high is None:
+    if case.ratio is None or case.ratio.high is None:
         return False
-    return is_faster(case) or ratio.high >= 1 / (1 - LARGE)
+    return is_faster(case) or case.ratio.high >= 1 / (1 - LARGE)
 
 
 def is_faster(case: TrialCase) -> bool:

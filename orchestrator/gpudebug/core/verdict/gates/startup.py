@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudebug.core.records import Evidence
-from gpudebug.core.verdict import load
+from gpudebug.core.verdict import others
 from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.verdict.gates.rates import mean
 from gpudebug.core.words import Outcome
@@ -25,7 +25,7 @@ def eats_gain(case: TrialCase) -> str | None:
     """
     ratio = case.ratio or (case.delta if case.metric.throughput else None)
     longer, planned = _longer(case), _planned_s(case)
-    if case.setting.rule < 5 or case.setting.confirmed or ratio is None or ratio.value <= 1:
+    if case.setting.confirmed or ratio is None or ratio.value <= 1:
         return None
     if longer is None or planned is None:
         return None
@@ -51,7 +51,7 @@ def _longer(case: TrialCase) -> float | None:
 def _first_s(e: Evidence) -> float | None:
     """Seconds to the first step, as the probe saw it, less what others kept the run from."""
     first = e.probe.first_step_s if e.probe is not None else None
-    return first * (1 - (load.stolen(e) or 0.0)) if first is not None else None
+    return first * (1 - (others.share(e) or 0.0) / 100) if first is not None else None
 
 
 def _planned_s(case: TrialCase) -> float | None:

@@ -20,6 +20,14 @@ def estimate_text(estimate: Estimate, unit: str, *, signed: bool = False, digits
     return f"{value} (95% CI {text(estimate.low)} to {text(estimate.high)})"
 
 
+def bounds_text(metric: Metric, estimate: Estimate) -> str:
+    """`12.0 to 18.4 pp`, or `1.02x to 1.31x`."""
+    assert estimate.low is not None and estimate.high is not None
+    if metric.points:
+        return f"{estimate.low:.1f} to {estimate.high:.1f} pp"
+    return f"{estimate.low:.2f}x to {estimate.high:.2f}x"
+
+
 def improvement_text(metric: Metric, estimate: Estimate) -> str:
     """The delta of a metric: in pp, or `1.31x (95% CI 1.24 to 1.38)`."""
     if metric.points:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics.metrics import WORK
-from gpudebug.core.verdict.gates import held_up
-from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
+from gpudebug.core.verdict.gates.case import SIDE_SURE, UNKNOWN, TrialCase, ratio_estimate
 from gpudebug.core.verdict.gates.count import LOG, OWN_WORD, source, unfit
 from gpudebug.core.verdict.gates.figures import (
     BETTER_ESTIMATE,
@@ -71,14 +70,19 @@ def _by_rate(case: TrialCase) -> Gate:
     if case.ratio is None:
         return gate.model_copy(update={"note": _no_ratio(case)})
     result = throughput_result(wanted, case.ratio)
-    possible = held_up.possible_ratio(case)
-    if result is Result.FAIL and possible and throughput_result(wanted, possible) is not Result.FAIL:
-        return gate.model_copy(update={"note": held_up.text(case)})
+    if result is Result.FAIL and not _surely_fails(wanted, case):
+        return gate.model_copy(update={"note": "not more, but not surely so; more runs would tell"})
     if result is Result.FAIL and (why := case.larger_steps_unseen):
         return gate.model_copy(update={"note": why})
     if result is Result.PASS and (contradicted := _contradicted(wanted, case)):
         return gate.model_copy(update={"note": contradicted})
     return gate.model_copy(update={"result": result})
+
+
+def _surely_fails(wanted: str, case: TrialCase) -> bool:
+    """Whether throughput fails as surely as a figure beside the metric has to."""
+    wide = ratio_estimate(case.rate_effect, SIDE_SURE)
+    return wide is not None and throughput_result(wanted, wide) is Result.FAIL
 
 
 def _contradicted(wanted: str, case: TrialCase, least: float = 0.0) -> str | None:
@@ -160,7 +164,8 @@ def work_gate(case: TrialCase) -> Gate:
             return gate.model_copy(update={"note": case.rates.why or note})
         # Only a gain of utilisation can be bought with useless work.
         return gate.model_copy(update={"result": Result.SKIPPED, "note": note})
-    assert case.work.low is not None
+    wide = ratio_estimate(case.work_effect, SIDE_SURE)
+    assert wide is not None and wide.low is not None
     contradicted: str | None = None
     if case.work.value <= WORK_PASS:
         result = Result.PASS
@@ -171,7 +176,7 @@ def work_gate(case: TrialCase) -> Gate:
             )
     else:
         contradicted = case.larger_steps_unseen
-        surely = case.work.low > WORK_FAIL and contradicted is None
+        surely = wide.low > WORK_FAIL and contradicted is None
         result = Result.FAIL if surely else Result.UNKNOWN
     return gate.model_copy(
         update={"value": estimate_text(case.work, "x", digits=2), "result": result, "note": contradicted},

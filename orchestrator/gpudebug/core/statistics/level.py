@@ -1,0 +1,164 @@
+"""The level of an unchanged program, which wanders from run to run, and what a change adds to it.
+
+Each run shows the level, plus the change's effect if the change is in it, plus what others' share of the cores
+costs, plus noise. One Kalman filter over the runs in their order (Durbin and Koopman, *Time Series Analysis by
+State Space Methods*, chapters 2 and 4) says effect and error; values are on a scale on which differences add
+up: percentage points, or logarithms of ratios.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gpudebug.core.statistics.intervals import SURE, t_quantile
+
+WANDER = 0.1
+"""Variance by which the level may move from one place to the next, in units of a run's noise squared."""
+SHARE = 1 / 4.5
+"""What a percent of others' share may cost: sd of its prior, in units of the assumed noise."""
+LONG_S = 30.0
+"""A run whose window is shorter varies more: what varies within it is averaged over less."""
+WITHIN = 3.2 / 4.5
+"""What varies within a run of `LONG_S`, in units of the noise that is assumed at first."""
+_UNKNOWN = 1e6
+_FIRST = 1e3
+"""A prediction of this variance is none: the run was the first of its kind, and no surprise."""
+
+
+class Noise(NamedTuple):
+    """The run-to-run noise that is assumed at first, and how many runs that is worth."""
+
+    sd: float
+    runs: float = 6.0
+
+
+POINTS = Noise(4.5)
+"""Utilisation, in points: repeated runs of one training command on one host differ by 2 to 5."""
+RATIOS = Noise(0.10)
+"""The logarithm of a rate."""
+
+
+class Seen(NamedTuple):
+    """One run: its place among all runs of the bench, whether the change is in it, what it showed, and the
+    percent of its time that others took (None: not recorded). `variance` is that of a run of `LONG_S` times
+    what this one is shorter."""
+
+    place: int
+    changed: bool
+    value: float
+    others: float | None = None
+    variance: float = 1.0
+
+
+def relative_variance(seconds: float | None, error: float = 0.0) -> float:
+    """How many times as much a run varies as one of `LONG_S`: by its window of so many seconds (None: it
+    needs none), and by an `error` of its own in units of noise."""
+    short = WITHIN**2 * (LONG_S / seconds - 1) if seconds is not None and 0 < seconds < LONG_S else 0.0
+    return 1 + short + error**2
+
+
+class Stand(NamedTuple):
+    """The level as it is known after a run, with its standard error in units of noise."""
+
+    place: int
+    value: float
+    spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What the runs say of a change. `spread` is the standard error of `value` in units of `noise`, which has
+    `freedom`; `trials` counts the runs with the change, `closed` says that one without it came last.
+
+    `earlier` is the mean of the changed runs less the level before the first of them, `earlier_spread` its
+    standard error: a trial that leaves something behind makes its own baseline worse. `stands` are the level
+    after each run.
+    """
+
+    value: float
+    spread: float
+    noise: float
+    freedom: float
+    trials: int
+    closed: bool
+    earlier: float
+    earlier_spread: float
+    stands: tuple[Stand, ...]
+
+    @property
+    def error(self) -> float:
+        return self.spread * self.noise
+
+    def bounds(self, sure: float = SURE) -> tuple[float, float]:
+        """The two-sided interval of this confidence."""
+        half = t_quantile(0.5 + sure / 2, self.freedom) * self.error
+        return self.value - half, self.value + half
+
+    def earlier_below(self, least: float, sure: float) -> bool:
+        """Whether the gain over the level before the change is surely (one-sided) below `least`."""
+        return self.earlier + t_quantile(sure, self.freedom) * self.noise * self.earlier_spread < least
+
+    def left_open(self, most: int) -> float:
+        """How far the value may yet move, as a standard deviation, until `most` changed runs are made."""
+        return self.error * math.sqrt(max(1 - self.trials / most, 0.0))
+
+
+def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
+    """Filter the runs, oldest first; at least one. The share counts only if every run recorded it.
+
+    Without a changed run the effect is 0 with an endless spread.
+    """
+    shares = [run.others for run in runs]
+    shared = None not in shares
+    state = [0.0, 0.0, 0.0]
+    spread = [[_UNKNOWN, 0.0, 0.0], [0.0, _UNKNOWN, 0.0], [0.0, 0.0, SHARE**2 * (1 if shared else 0)]]
+    squares, freedom, last = noise.runs * noise.sd**2, noise.runs, runs[0].place
+    before: tuple[float, float, float] | None = None
+    gains: list[float] = []
+    own = 0.0
+    stands: list[Stand] = []
+    for run in runs:
+        others = (run.others or 0.0) if shared else 0.0
+        spread[0][0] += WANDER * max(0, run.place - last)
+        last = run.place
+        if run.changed:
+            before = before or (state[0], state[2], spread[0][0])
+            gains.append(run.value - before[0] - before[1] * others)
+            own += run.variance
+        seen = (1.0, 1.0 if run.changed else 0.0, others)
+        gain = [math.fsum(a * b for a, b in zip(row, seen, strict=True)) for row in spread]
+        size = run.variance + math.fsum(a * b for a, b in zip(seen, gain, strict=True))
+        surprise = run.value - math.fsum(a * b for a, b in zip(seen, state, strict=True))
+        if size < _FIRST:
+            squares += surprise**2 / size
+            freedom += 1
+        for i in range(3):
+            state[i] += gain[i] * surprise / size
+            for j in range(3):
+                spread[i][j] -= gain[i] * gain[j] / size
+        stands.append(Stand(run.place, state[0] + state[2] * others, math.sqrt(max(spread[0][0], 0.0))))
+    count = len(gains)
+    return Effect(
+        value=state[1] if count else 0.0,
+        spread=math.sqrt(max(spread[1][1], 0.0)) if count else math.inf,
+        noise=math.sqrt(squares / freedom),
+        freedom=freedom,
+        trials=count,
+        closed=not runs[-1].changed,
+        earlier=math.fsum(gains) / count if count else 0.0,
+        earlier_spread=math.sqrt(own / count**2 + before[2]) if before else math.inf,
+        stands=tuple(stands),
+    )
+
+
+def places(starts: Sequence[float], length: float) -> tuple[int, ...]:
+    """The places of runs that began at these seconds and usually take `length`: one each, and as many more as
+    runs would have fitted between. A clock that went back moves nothing."""
+    found: list[int] = []
+    for place, start in enumerate(starts):
+        gap = (start - starts[place - 1]) / length if place and length > 0 else 0.0
+        found.append(found[-1] + max(1, min(round(gap), 10_000)) if found else 0)
+    return tuple(found)
