@@ -15,7 +15,7 @@ from gpudebug.core.config import Workload
 from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError
 from gpudebug.core.evidence.rewritten import recorded, spoiling
 from gpudebug.core.records import DeviceInfo, Evidence, RunRecord
-from gpudebug.core.samples.window import MIN_RUN_WINDOW_S
+from gpudebug.core.samples.window import MIN_RUN_WINDOW_S, least_pooled
 from gpudebug.edges import clusters, git, host, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign import acceptance, settings
@@ -321,11 +321,8 @@ def job_of(
         notes=command.notes,
         server=prepared(workload.server, place.root, trees),
         synonyms=adapters.synonyms_of(cycle.loaded.workspace.root, workload),
-        plan=plan_of(
-            cycle.loaded,
-            "reference" if role.endswith("-reference") else "workload",
-            trial=not role.startswith("baseline-") and role not in ("aa", "original", "check"),
-        ),
+        least_window=least_pooled(cycle.loaded.config.protocol.interval),
+        plan=plan_of(cycle.loaded, "reference" if role.endswith("-reference") else "workload"),
     )
 
 
