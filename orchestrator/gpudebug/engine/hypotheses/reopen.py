@@ -79,7 +79,7 @@ def more(directory: Path, number: int, session: str | None = None) -> str:
     if session is not None and session not in made:
         whose = next((f"session {one}" for one in sorted(filter(None, made))), "a person")
         raise NotReopened(
-            f"hypothesis {number} was tested by {whose}, and this is session {session}: a session goes on with "
+            f"hypothesis {number} was tested by {whose}, and this is session {session}: it goes on with "
             "its own hypothesis alone",
             file=file,
             line=line,
