@@ -307,6 +307,6 @@ def _of_outcome(outcome: str | None) -> str:
         ""
         if outcome is None
         else "green"
-        if outcome in ("COMPLETED", "ENDED_EARLY", "ENDED_BY_PLAN")
+        if outcome in ("COMPLETED", "ENDED_BY_PLAN")
         else "bold red"
     )

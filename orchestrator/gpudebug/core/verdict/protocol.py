@@ -14,6 +14,8 @@ from gpudebug.core.verdict.gates import UNKNOWN, Order, TrialCase, stand_in
 from gpudebug.core.verdict.gates.also import PREFIX
 from gpudebug.core.words import Result, Status, Word
 
+BASELINE_RUNS = 2
+"""A level is known by as many runs of the baseline at first: one shows no noise."""
 STALE = 3
 """Runs after which the level is not believed any more: a run of the baseline is made first."""
 HOPELESS = 1.645
@@ -32,7 +34,7 @@ class NextRun(Word):
 
 def first_run(order: Order) -> NextRun:
     """What a trial begins with: the baseline, if it has fewer than two runs or its last one is long ago."""
-    if len(order.before) < 2 or order.now - order.before[-1] > STALE:
+    if len(order.before) < BASELINE_RUNS or order.now - order.before[-1] > STALE:
         return NextRun.BASELINE
     return NextRun.TRIAL
 

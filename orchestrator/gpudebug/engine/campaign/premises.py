@@ -11,7 +11,6 @@ from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.change_files import tested_change
-from gpudebug.engine.campaign.disturbances import shaken
 from gpudebug.engine.campaign.files import stored_verdict
 
 _SAID = {
@@ -87,9 +86,7 @@ def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:
     if against:
         return "; ".join(against)
     since = changed(loaded, entry)
-    if since:
-        return f"{' and '.join(since)} changed since it was measured"
-    return shaken(loaded, entry) if entry.status is Status.REJECTED else None
+    return f"{' and '.join(since)} changed since it was measured" if since else None
 
 
 def _mendable(loaded: Loaded, entry: HypothesisEntry) -> list[str]:

@@ -15,7 +15,7 @@ from gpudebug.core.config import Workload
 from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError
 from gpudebug.core.evidence.rewritten import recorded, spoiling
 from gpudebug.core.records import DeviceInfo, Evidence, RunRecord
-from gpudebug.core.samples.window import MIN_RUN_WINDOW_S
+from gpudebug.core.statistics.level import LONG_S
 from gpudebug.edges import clusters, git, host, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign import acceptance, settings
@@ -321,11 +321,7 @@ def job_of(
         notes=command.notes,
         server=prepared(workload.server, place.root, trees),
         synonyms=adapters.synonyms_of(cycle.loaded.workspace.root, workload),
-        plan=plan_of(
-            cycle.loaded,
-            "reference" if role.endswith("-reference") else "workload",
-            trial=not role.startswith("baseline-") and role not in ("aa", "original", "check"),
-        ),
+        plan=plan_of(cycle.loaded, "reference" if role.endswith("-reference") else "workload"),
     )
 
 
@@ -357,22 +353,21 @@ def fresh_folder_advice(argv: Sequence[str]) -> str:
     )
 
 
-def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun], min_window: float) -> str:
-    """What would make the windows of as many runs as these sum up to `min_window` seconds.
+def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun]) -> str:
+    """What would make the window of each of these runs `LONG_S` long; the shortest decides.
 
-    `argv` is the command in gpudebug.yaml. The run with the shortest window decides: each needs its share.
+    `argv` is the command in gpudebug.yaml.
     """
     if any(not m.record.devices for m in runs):
         return "record the baseline by running it: gpudebug baseline"
-    needed = max(min_window / len(runs), MIN_RUN_WINDOW_S)
     shortest = min(runs, key=window_of)
     option = frameworks.length_option(argv, adapters.known())
     rate = _rate_of(int(option.value), shortest.evidence) if option is not None and option.value else None
     if rate is None or option is None:
-        return "train for more steps a run, or lower protocol.min_window in gpudebug.yaml"
-    missing = max(needed - window_of(shortest), 0.0)
+        return "train for more steps a run"
+    missing = max(LONG_S - window_of(shortest), 0.0)
     steps = int(option.value or 0) + math.ceil(1.1 * rate * missing)
-    return f"{option.name}={steps} in gpudebug.yaml would suffice"
+    return f"{option.name}={steps} in gpudebug.yaml would make it {LONG_S:g} s"
 
 
 def _rate_of(length: int, e: Evidence) -> float | None:
