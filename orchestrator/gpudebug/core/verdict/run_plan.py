@@ -143,7 +143,6 @@ def as_recorded(
 def never_counted(recorded: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a run of these was ended, and showed no step to its end."""
     return any(
-        e.get("outcome") == Outcome.ENDED_BY_PLAN
-        and (e.get("window") or {}).get("rule") == SETTLED
+        e.get("outcome") == Outcome.ENDED_BY_PLAN and (e.get("window") or {}).get("rule") == SETTLED
         for e in recorded
     )
