@@ -118,7 +118,7 @@ class RunRecord(Record):
     that were made in turn, of the baseline with the accepted changes and of the workload without them.
     `shared` are other campaigns or commands of gpudebug that measured on its cores when it began or ended,
     None where runs of other devices are concerned. `node` is the node of a cluster's job that it was launched
-    on, None outside of one.
+    on, None outside of one; `boot` is the kernel's id of the host's boot.
     """
 
     format: int = FORMAT_VERSION
@@ -175,6 +175,7 @@ class RunRecord(Record):
     paired: str | None = None
     shared: tuple[str, ...] | None = None
     node: RunNode | None = None
+    boot: str | None = None
 
 
 class Evidence(Record):

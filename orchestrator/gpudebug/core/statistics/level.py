@@ -1,6 +1,6 @@
-"""The level of an unchanged program, which wanders from run to run, and what a change adds to it.
+"""The level of an unchanged program, which wanders, and what a change adds to it.
 
-Each run shows the level, plus the change's effect if the change is in it, plus what others' share of the cores
+Each run shows the level, plus the change's effect if the change is in it, plus what others' share of its time
 costs, plus noise. One Kalman filter over the runs in their order (Durbin and Koopman, *Time Series Analysis by
 State Space Methods*, chapters 2 and 4) says effect and error; values are on a scale on which differences add
 up: percentage points, or logarithms of ratios.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import NamedTuple
 
 from gpudebug.core.statistics.intervals import SURE, t_quantile
@@ -154,11 +155,17 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
     )
 
 
-def places(starts: Sequence[float], length: float) -> tuple[int, ...]:
-    """The places of runs that began at these seconds and usually take `length`: one each, and as many more as
-    runs would have fitted between. A clock that went back moves nothing."""
-    found: list[int] = []
-    for place, start in enumerate(starts):
-        gap = (start - starts[place - 1]) / length if place and length > 0 else 0.0
-        found.append(found[-1] + max(1, min(round(gap), 10_000)) if found else 0)
+def places(starts: Sequence[float], durations: Sequence[float]) -> tuple[int, ...]:
+    """The places of runs that began at these seconds and took so many: one each, and as many more as usual
+    runs would have fitted into the pauses between. A clock that went back makes no pause.
+
+    There may be one start more than durations: that of a run to come.
+    """
+    known = [seconds for seconds in durations if seconds > 0]
+    usual = median(known) if known else 0.0
+    found = [0] if starts else []
+    for place in range(1, len(starts)):
+        pause = starts[place] - starts[place - 1] - durations[place - 1]
+        missed = int(min(pause / usual, 10_000)) if usual > 0 and pause > 0 else 0
+        found.append(found[-1] + 1 + missed)
     return tuple(found)

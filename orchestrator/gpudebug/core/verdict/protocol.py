@@ -15,7 +15,7 @@ from gpudebug.core.verdict.gates.also import PREFIX
 from gpudebug.core.words import Result, Status, Word
 
 BASELINE_RUNS = 2
-"""A level is known by as many runs of the baseline at first: one shows no noise."""
+"""Runs with which a record of the baseline begins."""
 STALE = 3
 """Runs after which the level is not believed any more: a run of the baseline is made first."""
 HOPELESS = 1.645

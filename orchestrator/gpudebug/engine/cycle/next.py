@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from gpudebug.engine.cycle.array_wait import under_way
 from gpudebug.engine.cycle.finished import finished
 from gpudebug.engine.cycle.request import ask, mend
 from gpudebug.engine.cycle.taken_in import take_in_ended
-from gpudebug.engine.diagnosis.likely import ranked_first
 from gpudebug.engine.diagnosis.screen import screened
 from gpudebug.engine.diagnosis.weights import weighed
 from gpudebug.engine.run.live_line import Report
@@ -137,8 +135,7 @@ def _test(cycle: Cycle, action: Action, unready: list[Unready]) -> NextAnswer:
     """Prepare, run, judge and record one hypothesis. Raises Unready if another may be tested instead."""
     assert action.hypothesis is not None
     try:
-        likely = partial(ranked_first, cycle.loaded, action.hypothesis)
-        answer = trial.run_trial(cycle, action.hypothesis, action.why, likely)
+        answer = trial.run_trial(cycle, action.hypothesis, action.why)
         return replace(answer, unready=tuple(map(str, unready)))
     except CodeCrashed as e:
         return mend(cycle.again(), e)

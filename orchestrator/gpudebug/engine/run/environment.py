@@ -21,7 +21,7 @@ _NAMED = 5
 class Surroundings:
     """`interpreter` is path and version; `packages` is empty if the interpreter was not or could not be
     asked; `knobs` are the variables that steer libraries, `meant` those of them that the run's own change
-    sets; None is unknown, as for everything of an imported run."""
+    sets, `boot` is the kernel's id of its boot; None is unknown, as for everything of an imported run."""
 
     interpreter: str | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
@@ -31,6 +31,7 @@ class Surroundings:
     knobs: Mapping[str, str] | None = None
     meant: frozenset[str] = frozenset()
     node: RunNode | None = None
+    boot: str | None = None
 
     @property
     def allocation(self) -> str | None:
@@ -81,6 +82,7 @@ def here(
         devices=devices,
         knobs=knobs_in(env),
         node=node_here(),
+        boot=host.boot_id(),
     )
 
 
@@ -114,14 +116,12 @@ def recorded(record: RunRecord) -> Surroundings:
         knobs=record.knobs,
         meant=frozenset(part.name for part in changes if part.kind == "env"),
         node=record.node,
+        boot=record.boot,
     )
 
 
-def differences(before: Surroundings, after: Surroundings, *, by_device: bool = True) -> list[str]:
-    """What differs, named. What either side does not know is not compared: unknown is not a difference.
-
-    `by_device` names the GPUs whose settings differ, if not those of all do.
-    """
+def differences(before: Surroundings, after: Surroundings) -> list[str]:
+    """What differs, named. What either side does not know is not compared: unknown is not a difference."""
     found = []
     if before.packages and after.packages:
         if before.interpreter != after.interpreter:
@@ -131,10 +131,12 @@ def differences(before: Surroundings, after: Surroundings, *, by_device: bool = 
         found += _nodes(before.node, after.node)
     elif None not in (before.host, after.host) and before.host != after.host:
         found.append(f"host {before.host} and {after.host}")
+    elif None not in (before.boot, after.boot) and before.boot != after.boot:
+        found.append(f"host {before.host} before and after it was started again")
     if None not in (before.cpu_quota, after.cpu_quota) and before.cpu_quota != after.cpu_quota:
         found.append(f"CPU quota {before.cpu_quota:g} and {after.cpu_quota:g} cores")
     if before.devices and after.devices:
-        found += _devices(before, after, by_device)
+        found += _devices(before, after)
     if before.knobs is not None and after.knobs is not None:
         found += _knobs(before.knobs, after.knobs, before.meant | after.meant)
     return found
@@ -186,7 +188,7 @@ def _packages(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return [f"packages {', '.join(names[:_NAMED])}{' and more' if len(names) > _NAMED else ''}"]
 
 
-def _devices(here: Surroundings, there: Surroundings, by_device: bool) -> list[str]:
+def _devices(here: Surroundings, there: Surroundings) -> list[str]:
     before, after = here.devices, there.devices
     if [(d.uuid, d.cores) for d in before] != [(d.uuid, d.cores) for d in after]:
         return [f"device {_shown(before)} and {_shown(after)}{_unsampled(here, there)}"]
@@ -197,7 +199,7 @@ def _devices(here: Surroundings, there: Surroundings, by_device: bool) -> list[s
             if None not in (old, new) and old != new:
                 text = f"{what} {_setting(one, key)} and {_setting(other, key)}"
                 found.setdefault(text, []).append(name(one))
-    of_some = {text: by_device and len(where) < len(before) for text, where in found.items()}
+    of_some = {text: len(where) < len(before) for text, where in found.items()}
     shown = [f"{text} ({', '.join(where)})" if of_some[text] else text for text, where in found.items()]
     return shown[:_NAMED]
 

@@ -253,6 +253,7 @@ def _record(
         knobs=None if around.knobs is None else dict(around.knobs),
         host=around.host,
         node=counted(around.node, bench.workspace, job),
+        boot=around.boot,
         cpu_quota=around.cpu_quota,
         devices=around.devices,
         interval_s=bench.interval,

@@ -15,7 +15,7 @@ from gpudebug.core.config import Workload
 from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError
 from gpudebug.core.evidence.rewritten import recorded, spoiling
 from gpudebug.core.records import DeviceInfo, Evidence, RunRecord
-from gpudebug.core.statistics.level import LONG_S
+from gpudebug.core.samples.window import least_pooled
 from gpudebug.edges import clusters, git, host, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign import acceptance, settings
@@ -321,6 +321,7 @@ def job_of(
         notes=command.notes,
         server=prepared(workload.server, place.root, trees),
         synonyms=adapters.synonyms_of(cycle.loaded.workspace.root, workload),
+        least_window=least_pooled(cycle.loaded.config.protocol.interval),
         plan=plan_of(cycle.loaded, "reference" if role.endswith("-reference") else "workload"),
     )
 
@@ -353,8 +354,8 @@ def fresh_folder_advice(argv: Sequence[str]) -> str:
     )
 
 
-def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun]) -> str:
-    """What would make the window of each of these runs `LONG_S` long; the shortest decides.
+def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun], seconds: float) -> str:
+    """What would make the window of each of these runs so many `seconds` long; the shortest decides.
 
     `argv` is the command in gpudebug.yaml.
     """
@@ -365,9 +366,9 @@ def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun]) -> str:
     rate = _rate_of(int(option.value), shortest.evidence) if option is not None and option.value else None
     if rate is None or option is None:
         return "train for more steps a run"
-    missing = max(LONG_S - window_of(shortest), 0.0)
+    missing = max(seconds - window_of(shortest), 0.0)
     steps = int(option.value or 0) + math.ceil(1.1 * rate * missing)
-    return f"{option.name}={steps} in gpudebug.yaml would make it {LONG_S:g} s"
+    return f"{option.name}={steps} in gpudebug.yaml would suffice"
 
 
 def _rate_of(length: int, e: Evidence) -> float | None:

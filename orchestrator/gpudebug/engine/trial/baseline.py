@@ -16,14 +16,17 @@ from gpudebug.core.records import Evidence
 from gpudebug.core.statistics import intervals, numbers
 from gpudebug.core.statistics.across import across
 from gpudebug.core.statistics.learning_units import judged_by
+from gpudebug.core.statistics.level import LONG_S
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.statistics.own_work import counted_as_busy
-from gpudebug.core.verdict import learning
-from gpudebug.core.verdict.gates import mean, rates_of
+from gpudebug.core.statistics.work_units import rate_for
+from gpudebug.core.verdict import learning, others, spending
+from gpudebug.core.verdict.gates import mean, rates_of, utilisations
 from gpudebug.core.verdict.gates.also import missing_in
 from gpudebug.core.verdict.gates.devices import judged_mean, judged_text
 from gpudebug.core.verdict.gates.inference import NO_LOSS, infers
 from gpudebug.core.verdict.judge import training_text, worst_trend
+from gpudebug.core.verdict.protocol import BASELINE_RUNS
 from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.verdict.work import AUTO, choose, rate, text
 from gpudebug.core.words import counted
@@ -43,9 +46,7 @@ from gpudebug.engine.run.prepare import (
     window_advice,
     window_of,
 )
-from gpudebug.engine.trial import spending
-from gpudebug.engine.trial.baseline_notes import disturbed, ended, held, left_out, with_left_out
-from gpudebug.engine.trial.latencies import too_few
+from gpudebug.engine.trial.baseline_notes import disturbed, ended, left_out, with_left_out
 from gpudebug.engine.trial.original import MOST_UNLIKE, ROLE, Originals, originals, recording_of, warm
 from gpudebug.engine.trial.reuse import newest, reusable, set_aside_in
 from gpudebug.engine.trial.sides import of_runs
@@ -54,7 +55,7 @@ from gpudebug.engine.trial.unmodified import BaselineFailed, run_once
 
 
 def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
-    """Record a baseline: runs up to `protocol.baseline_runs`, sealed ones of a cut-off recording included.
+    """Record a baseline: two runs, sealed ones of a cut-off recording included.
 
     A first run that met a cold page cache, or filled a cache of the program's, is left out and made up for:
     later runs find it warm. Where changes are accepted, the workload without them is run in turn: what they
@@ -73,14 +74,14 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
     paired = recording_of(loaded, role)
     made = _sealed_already(cycle, role, bench, paired)
     recording = _SidesInTurn(cycle, bench, role, made, paired, originals(cycle, bench, paired))
-    recording.complete(loaded.config.protocol.baseline_runs)
+    recording.complete(BASELINE_RUNS)
     recording.settle(loaded.config.protocol.max_runs)
     runs = recording.runs
     without = recording.left_out()
     shown = (*disturbed(runs), *ended(runs), *recording.worth())
     announced = recording.announced[-1:]
     named = (f"run {name} is left out: {why}" for name, why in without)
-    notes = (*remembered, *bench.notes, *announced, *held(loaded, role, runs), *named, *shown)
+    notes = (*remembered, *bench.notes, *announced, *named, *shown)
     fields = entry_fields(role, runs, loaded.metric, loaded.config.work)
     entry = with_left_out(fields, without)
     splice(loaded, lambda document: progress.set_baseline(document, role, entry))
@@ -151,7 +152,12 @@ class _SidesInTurn:
         return lines
 
     def _announce(self) -> None:
-        text = spending.of_baseline(self.cycle.loaded, self.role, self.made)
+        known = [m.record.duration_s for m in self.made if m.record.duration_s] or [
+            s
+            for r in self.cycle.loaded.baselines[self.role].records
+            if isinstance(s := r.get("duration_s"), float)
+        ]
+        text = spending.of_baseline(BASELINE_RUNS, known, made=len(self.made))
         if self.beside is not None:
             text += ", and as many without the accepted changes, in turn"
         self.announced.append(text)
@@ -173,7 +179,7 @@ class _SidesInTurn:
         if len(made) == 1 < wanted:
             # Before more runs are spent on what no verdict can rest on.
             loaded = cycle.loaded
-            for line in (*_without_room(loaded, self.role, made), *_without_learning(loaded, made)):
+            for line in (*_of_room(loaded, self.role, made), *_without_learning(loaded, made)):
                 self._say(line)
 
 
@@ -322,7 +328,7 @@ def advice(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
     workload = workload_of(loaded.config, role)
     assert workload is not None
     lines = _without_work([m.evidence for m in runs], loaded.config.work)
-    lines += _without_room(loaded, role, runs)
+    lines += _of_room(loaded, role, runs)
     metric = loaded.metric
     hides = mean_hides([m.evidence for m in runs], loaded.config.criteria.devices)
     lines += [hides] if hides is not None and metric.points else []
@@ -332,15 +338,13 @@ def advice(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
     lines += _without_learning(loaded, runs)
     lines += missing_in([m.evidence for m in runs], loaded.config.criteria.also)
     lines += judged_text(loaded.config.criteria.devices, [m.evidence for m in runs])
-    needed = loaded.config.protocol.min_window
-    total = sum(window_of(m) for m in runs)
-    if total < needed and metric.latency:
-        few = too_few(metric, [m.evidence for m in runs])
-        return [*lines, few] if few else lines
-    if total < needed:
-        advice = window_advice(workload.argv(), runs, needed)
-        count = counted(len(runs), "run")
-        lines.append(f"the windows of {count} sum up to {total:.1f} s, min_window is {needed:g} s; {advice}")
+    shortest = min(runs, key=window_of)
+    if window_of(shortest) < LONG_S and not metric.latency:
+        longer = window_advice(workload.argv(), runs, LONG_S)
+        lines.append(
+            f"run {shortest.folder.name} has {window_of(shortest):.1f} s of steady window: one of less than "
+            f"{LONG_S:g} s says less, and a trial may take twice as many; {longer}"
+        )
     return lines
 
 
@@ -353,13 +357,25 @@ def _without_learning(loaded: Loaded, runs: Sequence[MeasuredRun]) -> list[str]:
     return [NO_LOSS] if infers(evidence) else [missing, UNJUDGED]
 
 
-def _without_room(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
-    room = no_room_for(loaded, [m.evidence for m in runs]) if role == "workload" else None
-    return [room] if room is not None else []
+def _of_room(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
+    return without_room(loaded, [m.evidence for m in runs]) if role == "workload" else []
+
+
+def without_room(loaded: Loaded, runs: Sequence[Evidence]) -> list[str]:
+    """Why the metric cannot show a success above a baseline of these runs: nothing if it can."""
+    success = float(loaded.config.criteria.success)
+    crowded = others.no_room(runs, mean(utilisations(runs)), success) if loaded.metric.points else None
+    if crowded is not None:
+        unit = choose(runs, loaded.config.work)
+        crowded += (
+            f"; free the cores, or set metric: {rate_for(unit.unit if unit else None)} in gpudebug.yaml"
+        )
+    found = crowded or no_room_for(loaded, runs)
+    return [found] if found is not None else []
 
 
 def no_room_for(loaded: Loaded, runs: Sequence[Evidence]) -> str | None:
-    """Why the metric cannot show a success above a baseline of these runs; None if it can."""
+    """Why the metric cannot show a success above a baseline of these runs on any host; None if it can."""
     figure = judged_mean(loaded.config.criteria.devices, runs)
     unit = choose(runs, loaded.config.work)
     name = unit.unit if unit is not None and unit.source else None

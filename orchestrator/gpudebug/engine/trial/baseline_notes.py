@@ -1,4 +1,4 @@
-"""What a baseline says of its runs: what disturbed, ended or spoilt them, and what a trial may do to them."""
+"""What a baseline says of its runs: what disturbed, ended or spoilt them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpudebug.core import progress
-from gpudebug.core.command.command_line import Option
 from gpudebug.core.progress.beyond import in_baseline
-from gpudebug.core.verdict import lengthen, pooling
 from gpudebug.core.verdict.cold_cache import fills_cache
 from gpudebug.edges import templates
-from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.job import MeasuredRun
-from gpudebug.engine.trial.lengths import may_be_lengthened
-
-ENOUGH = 10.0
-"""A baseline that holds this speed-up does not mention it."""
 
 
 def disturbed(runs: list[MeasuredRun]) -> list[str]:
@@ -40,23 +33,6 @@ def ended(runs: list[MeasuredRun]) -> list[str]:
         f"gpudebug ended {count} once it had {found[0].window_s:g} s of steady training and enough of the "
         "loss; protocol: {run_for: end} in gpudebug.yaml lets runs end by themselves"
     ]
-
-
-def held(loaded: Loaded, role: str, runs: list[MeasuredRun]) -> list[str]:
-    """How fast a trial these runs still hold, and what becomes of a faster one."""
-    protocol = loaded.config.protocol
-    times = lengthen.holds([m.evidence for m in runs], protocol.min_window, protocol.max_runs)
-    if role != "workload" or times is None or times >= ENOUGH:
-        return []
-    option = may_be_lengthened(loaded.workspace.root, loaded.config)
-    first = f"these runs hold a speed-up of up to {times:.1f}x"
-    if isinstance(option, Option):
-        return [f"{first}; beyond, gpudebug lengthens {option.name} for trial and baseline alike"]
-    why = option or "no flag of the command says how long it trains"
-    more = pooling.holds([m.evidence for m in runs], protocol.min_window, protocol.max_runs)
-    if more is not None and more > times:
-        first += f", of up to {more:.1f}x if windows of several short runs are pooled"
-    return [f"{first}; beyond, a trial is too short to judge ({why})"]
 
 
 def left_out(runs: list[MeasuredRun]) -> tuple[str, str]:

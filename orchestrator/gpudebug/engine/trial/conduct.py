@@ -58,11 +58,11 @@ def with_conduct(
     named = tuple(change.locked_by(locked, known, synonyms)) if change else ()
     resized = _resized(after[0])
     moved = moved_knobs([knob for knob in locked if knob not in named], old, new)
-    other_work = _unlike(before, after, change) if setting.loads else []
+    other_work = _unlike(before, after, change)
     return replace(
         setting,
         locked=(*named, *moved),
-        differences=_differences(before, after, other_work, by_device=setting.loads),
+        differences=_differences(before, after, other_work),
         shared=_shared((*before, *after)),
         of_ranks=_of_ranks(whole, after[0]),
         other_work=bool(other_work),
@@ -203,8 +203,6 @@ def _differences(
     before: Sequence[MeasuredRun],
     after: Sequence[MeasuredRun],
     other_work: Sequence[str],
-    *,
-    by_device: bool,
 ) -> tuple[str, ...]:
     """What of code, command, surroundings and work differs between the first baseline run and any other."""
     first, others = before[0].record, [m.record for m in (*before[1:], *after)]
@@ -214,17 +212,8 @@ def _differences(
         for other in others
         if first.identity.get(key, "") != other.identity.get(key, "")
     ]
-    found += [
-        what
-        for other in others
-        for what in differences(recorded(first), recorded(other), by_device=by_device)
-    ]
+    found += [what for other in others for what in differences(recorded(first), recorded(other))]
     found += other_work
-    found += [
-        f"run {other.name} is not as long as {first.name}"
-        for other in others
-        if other.lengthened != first.lengthened
-    ]
     return tuple(dict.fromkeys((*found, *_written(before, after), *_uncounted(before, after))))
 
 
@@ -259,7 +248,7 @@ def _finds(m: MeasuredRun, recorded: Sequence[Evidence]) -> str | None:
 
 def _written(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> Iterator[str]:
     """Which code was written while a run was under way: such a run is set aside, so none should be here."""
-    known = [m.record.rewritten for m in before if m.record.hypothesis is None or m.record.lengthened]
+    known = [m.record.rewritten for m in before if m.record.hypothesis is None]
     for record in (m.record for m in (*before, *after)):
         beside = known if record.hypothesis is not None else ()
         for path in spoiling(record.rewritten or (), beside)[:NAMED]:

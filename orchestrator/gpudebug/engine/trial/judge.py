@@ -7,7 +7,7 @@ derived again when gpudebug.yaml has long changed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from datetime import datetime
 
 from pydantic import TypeAdapter
 
@@ -15,16 +15,16 @@ from gpudebug.core.change import intervention as interventions
 from gpudebug.core.command import batch
 from gpudebug.core.config import Config
 from gpudebug.core.records import Evidence, LearningUnit, Terms, UsedRun, Verdict, WorkUnit
+from gpudebug.core.samples.window import MIN_RUN_WINDOW_S
+from gpudebug.core.statistics.level import places
 from gpudebug.core.verdict import learning, work
-from gpudebug.core.verdict.gates.enough import metric_of, share_seen
-from gpudebug.core.verdict.judge import RULE, Criteria, TrialSetting, judge, short_window
-from gpudebug.core.verdict.protocol import NextRun, is_certain, next_step
+from gpudebug.core.verdict.gates import Criteria, Order, TrialCase, TrialSetting, measure
+from gpudebug.core.verdict.judge import judge_case
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
 from gpudebug.engine.run.job import MeasuredRun
-from gpudebug.engine.run.prepare import window_advice, window_of
+from gpudebug.engine.run.prepare import window_advice
 from gpudebug.engine.trial.conduct import with_conduct
-from gpudebug.engine.trial.latencies import more_requests
 
 CRASH = "crash"
 """The part of a verdict's runs in which an earlier version of the change failed."""
@@ -61,6 +61,36 @@ def criteria_of(terms: Terms) -> Criteria:
     return TypeAdapter(Criteria).validate_python(settings)
 
 
+def trial_case(
+    number: int,
+    terms: Terms,
+    before: Sequence[MeasuredRun],
+    after: Sequence[MeasuredRun],
+    *,
+    confirmed: str | None = None,
+    more: int = 0,
+) -> TrialCase:
+    """A trial of hypothesis `number`, measured: the baseline's runs and its own, at least one each."""
+    criteria = criteria_of(terms)
+    change = after[0].record.change
+    intervention = interventions.parse(change) if change else None
+    setting = TrialSetting(
+        changes=intervention.size if intervention else 0,
+        compound=bool(intervention and intervention.compound),
+        window_advice=_advice(before, after),
+        order=order_of(before, after),
+        more=more,
+        batch=any(c.kind == "env" and batch.names_batch(c.name) for c in intervention.changes)
+        if intervention
+        else False,
+        confirmed=confirmed,
+        work=terms.work,
+        learning=terms.learning,
+    )
+    setting = with_conduct(setting, intervention, terms.locked, before, after)
+    return measure(TrialCase(criteria, setting, evidence_of(before), evidence_of(after), number))
+
+
 def judge_runs(
     number: int,
     terms: Terms,
@@ -69,20 +99,30 @@ def judge_runs(
     remarks: Sequence[str] = (),
     *,
     confirmed: str | None = None,
-    rule: str = RULE,
+    more: int = 0,
     crashes: Sequence[MeasuredRun] = (),
 ) -> Verdict:
     """The verdict on hypothesis `number` with the baseline's runs `before` and the trial's `after`.
 
     The change is the one that run.json of the trial's first run records, the claim that of its newest.
     `remarks` are notes on how it was applied, `confirmed` is why a person takes counts that do not fit for
-    explained, `crashes` are runs in which an earlier version of the change's code crashed. `before` and
-    `after` hold at least one run each.
+    explained, `more` is how often the trial was continued, `crashes` are runs in which an earlier version of
+    the change's code crashed. `before` and `after` hold at least one run each.
     """
-    criteria = criteria_of(terms)
-    evidence = evidence_of(before), evidence_of(after)
-    setting = _setting(terms, criteria, before, after, confirmed, rule)
-    verdict = judge(number, criteria, *evidence, setting, rule)
+    case = trial_case(number, terms, before, after, confirmed=confirmed, more=more)
+    return verdict_of(case, terms, before, after, remarks, crashes)
+
+
+def verdict_of(
+    case: TrialCase,
+    terms: Terms,
+    before: Sequence[MeasuredRun],
+    after: Sequence[MeasuredRun],
+    remarks: Sequence[str] = (),
+    crashes: Sequence[MeasuredRun] = (),
+) -> Verdict:
+    """The verdict on a case of these runs; the arguments are those of `judge_runs`."""
+    verdict = judge_case(case)
     return verdict.model_copy(
         update={
             "notes": (*verdict.notes, *map(_crash_text, crashes), *remarks),
@@ -90,7 +130,6 @@ def judge_runs(
             "terms": terms,
             "change_digest": after[0].record.change_digest,
             "claim": _claim([*before, *after]),
-            "lengthened": after[0].record.lengthened,
             "runs": tuple(
                 UsedRun(
                     name=m.folder.name,
@@ -105,22 +144,21 @@ def judge_runs(
     )
 
 
+def order_of(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun], now: float | None = None) -> Order:
+    """The places of these runs, by when they began; `now` (seconds of the epoch) is that of the next one,
+    None: right after the last."""
+    made = sorted([*before, *after], key=lambda m: store.run_number(m.folder.name))
+    starts = [datetime.fromisoformat(m.record.start).timestamp() for m in made]
+    found = places([*starts, starts[-1] if now is None else now], [m.record.duration_s or 0.0 for m in made])
+    at = {m.folder.name: place for m, place in zip(made, found, strict=False)}
+    return Order(tuple(at[m.folder.name] for m in before), tuple(at[m.folder.name] for m in after), found[-1])
+
+
 def _crash_text(m: MeasuredRun) -> str:
     if m.evidence.outcome is not Outcome.CRASHED:
         return f"the change made the loss NaN in run {m.folder.name} before"
     kind = f" ({m.evidence.failure.kind})" if m.evidence.failure else ""
     return f"the change crashed in run {m.folder.name}{kind} before"
-
-
-def step_after(
-    verdict: Verdict, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun], *, likely: bool = False
-) -> NextRun:
-    """What the trial with this verdict of `judge_runs` so far needs next; `likely` as in `TrialSetting`."""
-    assert verdict.terms is not None
-    criteria = criteria_of(verdict.terms)
-    setting = _setting(verdict.terms, criteria, before, after, verdict.confirmed)
-    setting = replace(setting, likely=likely)
-    return next_step(verdict, criteria, evidence_of(before), evidence_of(after), setting)
 
 
 def _claim(runs: Sequence[MeasuredRun]) -> str | None:
@@ -130,62 +168,17 @@ def _claim(runs: Sequence[MeasuredRun]) -> str | None:
     return newest.record.claim if newest is not None else None
 
 
-def certain(
-    number: int,
-    terms: Terms,
-    before: Sequence[MeasuredRun],
-    after: Sequence[MeasuredRun],
-    confirmed: str | None = None,
-) -> bool:
-    """Whether the last run of `after`, which goes on, has decided the trial already."""
-    criteria = criteria_of(terms)
-    setting = _setting(terms, criteria, before, after, confirmed)
-    return is_certain(number, criteria, evidence_of(before), evidence_of(after), setting)
-
-
 def is_fresh(run: MeasuredRun, after: Sequence[MeasuredRun]) -> bool:
     """Whether a run of the baseline was made beside the trial of these runs: since the first of them."""
     first = store.run_number(after[0].folder.name)
     return run.record.hypothesis is not None and store.run_number(run.folder.name) > first
 
 
-def evidence_of(runs: Sequence[MeasuredRun]) -> list[Evidence]:
-    return [m.evidence for m in runs]
+def evidence_of(runs: Sequence[MeasuredRun]) -> tuple[Evidence, ...]:
+    return tuple(m.evidence for m in runs)
 
 
-def _setting(
-    terms: Terms,
-    criteria: Criteria,
-    before: Sequence[MeasuredRun],
-    after: Sequence[MeasuredRun],
-    confirmed: str | None,
-    rule: str = RULE,
-) -> TrialSetting:
-    change = after[0].record.change
-    intervention = interventions.parse(change) if change else None
-    short = short_window(criteria, evidence_of(before), evidence_of(after))
-    setting = TrialSetting(
-        changes=intervention.size if intervention else 0,
-        compound=bool(intervention and intervention.compound),
-        window_advice=_advice(criteria, before, after) if short else None,
-        fresh=sum(is_fresh(m, after) for m in before),
-        batch=any(c.kind == "env" and batch.names_batch(c.name) for c in intervention.changes)
-        if intervention
-        else False,
-        confirmed=confirmed,
-        work=terms.work,
-        learning=terms.learning,
-        rule=int(rule),
-    )
-    return with_conduct(setting, intervention, terms.locked, before, after)
-
-
-def _advice(criteria: Criteria, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> str:
-    """What would make the shorter side's runs show enough: a flag and its value, or more requests."""
-    sides = (evidence_of(runs) for runs in (before, after))
-    fewer = min(sides, key=lambda runs: share_seen(criteria, runs))
-    if (latencies := more_requests(metric_of(criteria), fewer)) is not None:
-        return latencies
-    needed = criteria.min_window
-    short = before if sum(map(window_of, before)) < needed else after
-    return window_advice(before[0].record.argv, short, needed)
+def _advice(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> str | None:
+    """What would give a run that was too short a window: a flag and its value. None if each has one."""
+    short = [m for m in (*before, *after) if m.evidence.window is None]
+    return window_advice(before[0].record.argv, short, MIN_RUN_WINDOW_S) if short else None

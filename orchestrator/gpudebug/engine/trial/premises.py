@@ -45,7 +45,7 @@ def refuse_without_figure(cycle: Cycle, before: list[MeasuredRun]) -> None:
         return
     lines = baseline.advice(cycle.loaded, "workload", before)
     raise BaselineFailed(
-        f"the baseline has no figure to compare with: {baseline.metric_text(metric, evidence_of(before))}",
+        f"the baseline has no figure to compare with: {baseline.metric_text(metric, list(evidence_of(before)))}",
         file=str(cycle.loaded.progress_path),
         next="; ".join([*lines, "then gpudebug baseline"]),
     )

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from gpudebug.core.campaign.allocation import afresh
-from gpudebug.core.records import Lengthened
 from gpudebug.core.verdict.gates.figures import has_metric
 from gpudebug.core.verdict.judge import is_infrastructure
-from gpudebug.core.words import AS_PLANNED
+from gpudebug.core.words import AS_PLANNED, Status
 from gpudebug.edges import clusters
 from gpudebug.edges.store import run_number
 from gpudebug.engine.campaign.allocations import allocation_of_run
 from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.files import stored_verdict
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
@@ -26,31 +26,19 @@ def reusable(
     newer_than: int,
     surroundings: Surroundings,
     identity: Mapping[str, str],
-    hypothesis: int | None = None,
-    change_digest: str | None = None,
 ) -> list[MeasuredRun]:
-    """Runs of `role` with a number above `newer_than`, of this code and command, in these surroundings.
-
-    Older ones belong to a recording or trial that has ended. A baseline's runs must have completed; a
-    trial's may have failed, but not by the machinery's fault, and are all made under the same settings.
-    """
+    """Runs of the unchanged `role` with a number above `newer_than`, of this code and command, in these
+    surroundings. Older ones belong to a recording that has ended."""
     names = [
         name
         for name, record in alike(loaded, role, identity, newer_than)
-        if record.get("hypothesis") == hypothesis
-        and record.get("change_digest") == change_digest
-        and (hypothesis is None or record.get("settings") in (None, loaded.settings.digest))
-        and not loaded.workspace.run(name).has("verdict.json")
+        if record.get("hypothesis") is None and record.get("change_digest") is None
     ]
     return _read(loaded, names, surroundings)
 
 
-def shared(
-    loaded: Loaded, surroundings: Surroundings, lengthened: Lengthened | None = None
-) -> list[MeasuredRun]:
+def shared(loaded: Loaded, surroundings: Surroundings) -> list[MeasuredRun]:
     """Runs of the workload's baseline that trials have made beside their own since it was recorded.
-
-    As long as the command says, or `lengthened` alike.
 
     They serve every later trial as well. One that was not alone on its device, or whose figures cannot be
     read, serves none: if its trial ended without an answer, the later ones need not.
@@ -60,8 +48,44 @@ def shared(
     others = alike(loaded, "baseline-workload", identity, newer_than)
     found = _read(loaded, [n for n, r in others if r.get("hypothesis") is not None], surroundings)
     metric = loaded.metric
-    found = [m for m in found if m.record.lengthened == lengthened]
     return [m for m in found if not m.evidence.conditions.foreign_procs and has_metric(metric, m.evidence)]
+
+
+def of_change(
+    loaded: Loaded, digest: str | None, surroundings: Surroundings
+) -> tuple[list[MeasuredRun], int]:
+    """Runs with this very change in the record of the baseline, and how often trials of it ended open.
+
+    Whoever proposed it, and whatever its verdict was: a change has one record, so that testing it again is no
+    new throw of the dice. Runs that did not complete, shared their device or were of an INVALID trial are no
+    part of it.
+    """
+    newer_than, identity = newest(loaded.baselines["workload"].runs), loaded.identities["workload"]
+    roles = dict.fromkeys(
+        str(r["role"])
+        for r in loaded.records.values()
+        if r.get("change_digest") == digest and r.get("change")
+    )
+    names = [
+        name
+        for role in roles
+        for name, record in alike(loaded, role, identity, newer_than)
+        if record.get("change_digest") == digest and record.get("settings") in (None, loaded.settings.digest)
+    ]
+    kept: list[str] = []
+    own: list[str] = []
+    ended = 0
+    for name in sorted(names, key=run_number):
+        own.append(name)
+        status = (stored_verdict(loaded.workspace.run(name)) or {}).get("status")
+        if status is None:
+            continue
+        ended += status == Status.INCONCLUSIVE
+        kept += own if status != Status.INVALID else ()
+        own = []
+    found = _read(loaded, [*kept, *own], surroundings)
+    runs = [m for m in found if m.evidence.outcome in AS_PLANNED and not m.evidence.conditions.foreign_procs]
+    return runs, ended if runs else 0
 
 
 def alike(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,11 +12,11 @@ from gpudebug.core.answers.next import RecordedVerdict
 from gpudebug.core.answers.probe import ProbeSide
 from gpudebug.core.errors import GitError, GpudebugError, InterventionError
 from gpudebug.core.progress.claims import Claim
-from gpudebug.core.records import Lengthened, Terms, Verdict
-from gpudebug.core.samples.window import least_pooled
+from gpudebug.core.records import Terms, Verdict
 from gpudebug.core.statistics import numbers
-from gpudebug.core.verdict.protocol import NextRun
-from gpudebug.core.verdict.spending import beside
+from gpudebug.core.verdict import spending
+from gpudebug.core.verdict.gates import TrialCase
+from gpudebug.core.verdict.protocol import NextRun, first_run, following, next_step
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.change_files import NoSuchPatch
@@ -38,13 +39,11 @@ from gpudebug.engine.run.prepare import (
     with_same_code,
 )
 from gpudebug.engine.trial import baseline, crashes
-from gpudebug.engine.trial.judge import certain, evidence_of, is_fresh, judge_runs, step_after, terms_of
-from gpudebug.engine.trial.lengthen import announce, first_needed, lengthened, longer, pooled, renoted
+from gpudebug.engine.trial.judge import evidence_of, order_of, terms_of, trial_case, verdict_of
 from gpudebug.engine.trial.premises import Unready, apply_change, refuse_outdated, refuse_without_figure
 from gpudebug.engine.trial.result import record_result
-from gpudebug.engine.trial.reuse import left_out_of, left_out_text, newest, reusable, shared
+from gpudebug.engine.trial.reuse import left_out_of, left_out_text, newest, of_change, shared
 from gpudebug.engine.trial.sides import of_runs
-from gpudebug.engine.trial.spending import of_trial
 from gpudebug.engine.trial.unmodified import by_the_user, interrupted, launch
 
 
@@ -60,14 +59,12 @@ class _Trial:
     terms: Terms
     before: list[MeasuredRun]
     confirmed: str | None = None
-    likely: Callable[[], bool] = bool
     patched: bool = False
+    more: int = 0
     crashes: list[MeasuredRun] = field(default_factory=list)
     after: list[MeasuredRun] = field(default_factory=list)
     spoilt: list[MeasuredRun] = field(default_factory=list)
     recorded: tuple[MeasuredRun, ...] = ()
-    lengthened: Lengthened | None = None
-    spent: float = 0.0
     spending: tuple[str, ...] = ()
 
     @property
@@ -76,15 +73,10 @@ class _Trial:
         linked = self.place.linked
         return (*self.notes, *(linked.changed() if linked is not None else ()))
 
-    @property
-    def early_stop(self) -> bool:
-        return self.cycle.loaded.config.protocol.early_stop
 
-
-def run_trial(cycle: Cycle, number: int, why: str, likely: Callable[[], bool] = bool) -> RecordedVerdict:
+def run_trial(cycle: Cycle, number: int, why: str) -> RecordedVerdict:
     """Test one hypothesis and record its verdict. What can be checked is checked before the first run.
 
-    `likely` says whether the diagnosis ranks its cause first; only a REJECTED asks it.
     Raises BaselineOutdated, before anything is launched, if the baseline knew other surroundings, and
     Unready if the change itself is in the way. CodeCrashed, once for a hypothesis, if code of the change
     crashed: it is still TESTING under the same claim.
@@ -94,7 +86,6 @@ def run_trial(cycle: Cycle, number: int, why: str, likely: Callable[[], bool] = 
             change = _readable_change(cycle.loaded, number)
             place = stack.enter_context(_place(cycle, number, change))
             trial = _prepare(cycle, number, change, place)
-            trial.likely = likely
         except (GitError, InterventionError, NoSuchPatch) as e:
             raise Unready(e) from e
         waits = crashes.is_unanswered(
@@ -152,8 +143,7 @@ def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree)
     around = surroundings_of(bench, job)
     refuse_outdated(before, around)
     refuse_without_figure(cycle, before)
-    room = baseline.no_room_for(loaded, [m.evidence for m in before])
-    if room is not None:
+    for room in baseline.without_room(loaded, [m.evidence for m in before]):
         remarks(cycle.report)(room)
     before += shared(loaded, around)
     applied, server = apply_change(loaded, number, intervention, job)
@@ -165,7 +155,6 @@ def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree)
         server=server,
         env_names=tuple(sorted({*job.env_names, *variables})),
         hypothesis=number,
-        least_window=least_pooled(bench.interval),
         change=intervention.text,
         change_digest=change.digest,
         claim=claim.note,
@@ -183,75 +172,52 @@ def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree)
 
 
 def _take_up(trial: _Trial, around: Surroundings) -> None:
-    """Runs that this very trial has measured already, before it was cut off: they are not run again."""
+    """Runs with this very change that are in the baseline's record: they are not run again."""
     loaded = trial.cycle.loaded
-    ended = [
-        name
-        for name, record in loaded.records.items()
-        if record.get("hypothesis") == trial.number and loaded.workspace.run(name).has("verdict.json")
-    ]
-    after = newest([*ended, *loaded.document.hypothesis(trial.number).runs])
+    judged = [name for name in loaded.judged if loaded.records[name].get("hypothesis") == trial.number]
+    listed = loaded.document.hypothesis(trial.number).runs
+    trial.notes = (*trial.notes, *left_out_of(loaded, trial.number, newest([*judged, *listed])))
     crashed = {m.folder.name for m in trial.crashes}
-    trial.notes = (*trial.notes, *left_out_of(loaded, trial.number, after))
-    found = reusable(
-        loaded,
-        trial.job.role,
-        newer_than=after,
-        surroundings=around,
-        identity=loaded.identities["workload"],
-        hypothesis=trial.number,
-        change_digest=trial.job.change_digest,
-    )
+    found, trial.more = of_change(loaded, trial.job.change_digest, around)
     trial.after += [m for m in found if m.folder.name not in crashed]
-    made = trial.after[-1].record.lengthened if trial.after else None
-    if made is not None:
-        trial.after = [m for m in trial.after if m.record.lengthened == made]
-        trial.lengthened, trial.before = made, shared(loaded, around, made)
-        trial.notes = renoted(trial.notes, None, made)
+    others = dict.fromkeys(
+        f"hypothesis {m.record.hypothesis}" for m in trial.after if m.record.hypothesis != trial.number
+    )
+    if others:
+        trial.notes = (*trial.notes, f"the record of this change goes on from {', '.join(others)}")
 
 
 def _run_until_decided(trial: _Trial) -> Verdict:
     step = _first_step(trial)
-    _say(trial, of_trial(trial.cycle.loaded.config.protocol, trial.recorded))
+    _say(trial, spending.of_trial(step, _seconds(trial.recorded), _most(trial)))
     while True:
         measured = _launch(trial, step)
-        trial.spent += measured.record.duration_s or 0.0
         side = trial.before if step is NextRun.BASELINE else trial.after
         side.append(measured)
-        if (following := _before_judging(trial)) is not None:
+        if not trial.after:
             trial.bench.workspace.seal(measured.folder)
-            step = following
+            step = NextRun.TRIAL
             continue
-        verdict = _judged(trial)
+        case = _case(trial)
+        verdict = _judged(trial, case)
         if _to_be_mended(trial, verdict, measured):
             trial.bench.workspace.seal(measured.folder)
             raise crashes.CodeCrashed(trial.number, measured)
-        if step is NextRun.TRIAL and (longer := _longer(trial, verdict)) is not None:
-            _leave_out(trial, measured, f"too short to judge: made again with {longer.text}")
-            step = _lengthen(trial, longer)
-            continue
-        if step is NextRun.TRIAL:
-            _note_pooling(trial, verdict)
-        if trial.notes and trial.notes[-1] not in verdict.notes:
-            verdict = _judged(trial)
-        step, made = _next_step(trial, verdict), step
-        if verdict.status is Status.INVALID and step is NextRun.DONE and not trial.spoilt:
+        if verdict.status is Status.INVALID and not trial.spoilt:
             trial.spoilt.append(side.pop())
             _leave_out(trial, measured, verdict.why)
-            step = made
             continue
+        step = next_step(verdict, case)
         if step is NextRun.DONE:
             kept = holds(trial.cycle.loaded, trial.number, trial.claim)
             measured.folder.write("verdict.json" if kept else LATE, verdict)
         trial.bench.workspace.seal(measured.folder)
         if step is NextRun.DONE:
             return verdict
-        if step is NextRun.BASELINE:
-            _say(trial, beside(verdict.status, sum(is_fresh(m, trial.after) for m in trial.before)))
 
 
 def _leave_out(trial: _Trial, measured: MeasuredRun, why: str) -> None:
-    """Seal a run that counts for nothing, and say so in the verdict's notes."""
+    """Seal a run that counts for nothing, and say so in the verdict's notes. It is made again."""
     set_aside(measured, why)
     trial.bench.workspace.seal(measured.folder)
     trial.notes = (*trial.notes, trial.bench.workspace.scrub(left_out_text(measured.folder.name, why)))
@@ -269,89 +235,52 @@ def _to_be_mended(trial: _Trial, verdict: Verdict, measured: MeasuredRun) -> boo
     return first and holds(trial.cycle.loaded, trial.number, trial.claim)
 
 
-def _longer(trial: _Trial, verdict: Verdict) -> Lengthened | None:
-    """How the trial's runs have to be lengthened to be judged; None if they are not, and why in its notes."""
-    found = longer(trial.cycle.loaded, verdict, trial.recorded, trial.after, trial.spent)
-    if isinstance(found, str):
-        if found not in trial.notes:
-            trial.notes = (*trial.notes, trial.bench.workspace.scrub(found))
-        return None
-    return found
-
-
-def _note_pooling(trial: _Trial, verdict: Verdict) -> None:
-    """Say once what becomes of runs that are too short and may not be lengthened."""
-    text = pooled(verdict, trial.before, trial.after)
-    if text is None or any(note.partition(":")[0] == text.partition(":")[0] for note in trial.notes):
-        return
-    trial.notes = (*trial.notes, text)
-    remarks(trial.cycle.report)(f"hypothesis {trial.number}: {text}")
-
-
-def _lengthen(trial: _Trial, by: Lengthened) -> NextRun:
-    """Begin the trial again with longer runs, and compare them with baseline runs of that length alone."""
-    trial.notes = renoted(trial.notes, trial.lengthened, by)
-    announce(trial.cycle.report, by)
-    trial.lengthened, trial.after = by, []
-    trial.before = shared(trial.cycle.loaded, surroundings_of(trial.bench, trial.job), by)
-    return _before_judging(trial) or NextRun.TRIAL
-
-
-def _before_judging(trial: _Trial) -> NextRun | None:
-    if trial.lengthened is None:
-        return None
-    return first_needed(trial.before, trial.after, trial.cycle.loaded.config.protocol.min_window)
-
-
-def _judged(trial: _Trial) -> Verdict:
-    sides = trial.before, trial.after
-    return judge_runs(
-        trial.number, trial.terms, *sides, trial.remarks, confirmed=trial.confirmed, crashes=trial.crashes
+def _case(trial: _Trial) -> TrialCase:
+    return trial_case(
+        trial.number, trial.terms, trial.before, trial.after, confirmed=trial.confirmed, more=trial.more
     )
 
 
-def _next_step(trial: _Trial, verdict: Verdict) -> NextRun:
-    likely = verdict.status is Status.REJECTED and trial.likely()
-    return step_after(verdict, trial.before, trial.after, likely=likely)
+def _judged(trial: _Trial, case: TrialCase) -> Verdict:
+    return verdict_of(case, trial.terms, trial.before, trial.after, trial.remarks, trial.crashes)
+
+
+def _most(trial: _Trial) -> int:
+    """The most runs of the change: those of a trial like the baseline's runs, if none is made yet."""
+    return trial_case(0, trial.terms, trial.before, trial.after or trial.before, more=trial.more).most
+
+
+def _seconds(runs: Sequence[MeasuredRun]) -> list[float]:
+    return [m.record.duration_s for m in runs if m.record.duration_s]
 
 
 def _first_step(trial: _Trial) -> NextRun:
-    """What a trial goes on with, after the runs of it that were made before it was cut off."""
+    """What a trial begins with, or goes on with after the runs of this change that are made already.
+
+    Sealed runs take no verdict any more: where these decide, one more run brings it.
+    """
+    order = order_of(trial.before, trial.after, time.time())
     if not trial.after:
-        return NextRun.TRIAL
-    if (first := _before_judging(trial)) is not None:
-        return first
-    verdict = _judged(trial)
-    step = _next_step(trial, verdict)
+        return first_run(order)
+    case = _case(trial)
+    step = next_step(_judged(trial, case), case)
     if step is not NextRun.DONE:
         return step
-    # Sealed runs take no verdict any more: one more run brings it.
-    left = len(trial.after) < trial.cycle.loaded.config.protocol.max_runs
-    return NextRun.TRIAL if left else NextRun.BASELINE
+    closed = max(order.before) > max(order.after)
+    return following(len(trial.after), closed=closed, since=order.now - max(order.before))
 
 
 def _launch(trial: _Trial, step: NextRun) -> MeasuredRun:
     """One run of the trial, or of the baseline beside it, that is not sealed yet."""
     if step is NextRun.BASELINE:
-        job = lengthened(baseline.job_beside(trial.cycle, trial.number, trial.claim.note), trial.lengthened)
+        job = baseline.job_beside(trial.cycle, trial.number, trial.claim.note)
         measured = launch(trial.bench, "workload", job)
     else:
-        job = lengthened(trial.job, trial.lengthened)
-        measured = measure(trial.bench, _watched(trial, job) if trial.early_stop else job)
+        measured = measure(trial.bench, trial.job)
     if by_the_user(measured):
         trial.bench.workspace.seal(measured.folder)
         raise interrupted(measured)
     return _of_same_code(trial, measured)
-
-
-def _watched(trial: _Trial, job: PreparedRun) -> PreparedRun:
-    """The trial's job, ended early if the run under way has decided it."""
-
-    def seen(run: MeasuredRun) -> bool:
-        sides = trial.before, [*trial.after, run]
-        return certain(trial.number, trial.terms, *sides, trial.confirmed)
-
-    return replace(job, certain=seen)
 
 
 def _of_same_code(trial: _Trial, measured: MeasuredRun) -> MeasuredRun:

@@ -8,7 +8,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.records import Terms, UsedRun, Verdict, WorkUnit
 from gpudebug.core.redaction import alike
-from gpudebug.core.verdict.judge import RULE, RULES
+from gpudebug.core.verdict.judge import RULE
 from gpudebug.core.verdict.learning import text as learning_text
 from gpudebug.core.verdict.work import AUTO, text
 from gpudebug.edges import store
@@ -21,8 +21,6 @@ from gpudebug.engine.verify.findings import Finding, Findings
 from gpudebug.engine.verify.runs import Checked, CheckedRuns, is_older, report, short_digest
 
 _NAME = "verdict.json"
-# What no rule changes: means of what the runs yielded, and how they ended.
-_WHATEVER_RULE = {"before", "after", "throughput_before", "throughput_after", "training", "loss"}
 _DERIVED = set(Verdict.model_fields) - {"format", "rule", "terms", "runs"}
 
 
@@ -31,7 +29,8 @@ def check_verdict(
 ) -> Verdict | None:
     """Return the verdict that an entry must show: as it follows now, else as it is stored. None without one.
 
-    An older version's must have the same figures, in its own words. `names` are the runs that a Result of it
+    An older version's must have the same figures, in its own words; one of an older rule is shown as it is.
+    `names` are the runs that a Result of it
     names, `at` is the problem if none of them holds a verdict.
     """
     findings, workspace = shown.findings, shown.written.workspace
@@ -57,11 +56,10 @@ def check_verdict(
         return stored
     if stored.terms is not None:
         _check_chosen(stored.terms, used[0] if used else [], where, findings)
-    same_rule = stored.rule in RULES
     older = used is not None and is_older(used[1])
-    expected = again.model_dump(mode="json", include=_DERIVED if same_rule else _WHATEVER_RULE)
+    expected = again.model_dump(mode="json", include=_DERIVED)
     report(findings, where, folder, _NAME, list(alike.differences(expected, folder.read(_NAME), older=older)))
-    return again if same_rule and not older else stored
+    return stored if older else again
 
 
 def _stored(folder: store.RunFolder, where: Finding, findings: Findings) -> Verdict | None:
@@ -137,12 +135,12 @@ def _again(
     if stored.terms is None:
         findings.unchecked.append(f"{about}: its verdict keeps no terms to judge it by again")
         return None
-    rule = stored.rule if stored.rule in RULES else RULE
-    if stored.rule not in RULES:
+    if stored.rule != RULE:
         findings.unchecked.append(
-            f"{about}: judged by rule {stored.rule}, this gpudebug has rule {RULE}; of its verdict only the "
-            "means are derived again"
+            f"{about}: recorded by an older rule ({stored.rule}; this gpudebug has rule {RULE}), not derived "
+            f"again; gpudebug reopen {stored.hypothesis} tests it by this one"
         )
+        return None
     try:
         return judge_runs(
             stored.hypothesis,
@@ -151,7 +149,7 @@ def _again(
             after,
             stored.remarks,
             confirmed=stored.confirmed,
-            rule=rule,
+            more=stored.more,
             crashes=crashes,
         )
     except GpudebugError as e:

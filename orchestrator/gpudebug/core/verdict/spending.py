@@ -1,0 +1,46 @@
+"""What a command is about to spend of the device, as it says before it starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gpudebug.core.verdict.protocol import NextRun, planned
+from gpudebug.core.words import counted
+
+LIKELY = 5
+"""Runs of a trial that are likely at most: T, or T T A, or T T A T A."""
+_MINUTES_FROM = 90.0
+_NAMED = 3
+
+
+def span(seconds: float) -> str:
+    """`55 s`, `3.7 min` or `2.1 h`."""
+    if seconds < _MINUTES_FROM:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.1f} min" if minutes < _MINUTES_FROM else f"{minutes / 60:.1f} h"
+
+
+def of_baseline(runs: int, seconds: Sequence[float], *, made: int = 0) -> str:
+    """What a baseline of `runs` runs, of which some are `made`, still takes; `seconds` are of like runs."""
+    left = runs - made
+    if not seconds:
+        return f"{counted(left, 'run')} of the unchanged workload; how long one takes is not known yet"
+    each = math.fsum(seconds) / len(seconds)
+    more = " more" if made else ""
+    runs_text = f"{left}{more} run{'s' if left != 1 else ''}"
+    return f"{runs_text} of about {span(each)}: {span(left * each)} of the device"
+
+
+def of_trial(first: NextRun, seconds: Sequence[float], most: int) -> str:
+    """What a trial that begins with `first`, of up to `most` runs of the change, takes; `seconds` are those
+    of the baseline's runs."""
+    whole = [*([first] if first is NextRun.BASELINE else []), *planned(most)]
+    shown = ", ".join(whole[:_NAMED])
+    likely = min(LIKELY, len(whole))
+    text = f"runs: {shown}, …, at most {len(whole)}; 1 to {likely} are likely"
+    if not seconds:
+        return text
+    each = math.fsum(seconds) / len(seconds)
+    return f"{text}, {span(each)} to {span(likely * each)} of the device"
