@@ -327,7 +327,7 @@ def baseline(
     if run is not None and import_ is None:
         raise UsageError("--run goes with --import", next="add --import SAMPLES.csv")
     if runs is not None and not aa:
-        raise UsageError("--runs goes with --aa", next="set protocol.baseline_runs in gpudebug.yaml")
+        raise UsageError("--runs goes with --aa", next="add --aa")
     if aa and (role == "reference" or import_ is not None):
         raise UsageError("--aa runs the workload itself", next="gpudebug baseline --aa")
     if torch_profile is not None and (aa or import_ is not None):

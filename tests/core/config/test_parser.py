@@ -40,7 +40,7 @@ criteria:
 target: 80
 log: {loss: 'l1_loss:(?P<value>[\d.e+-]+)', step: 'step:(?P<value>\d+)'}
 locked: [--batch_size, --policy.chunk_size]
-protocol: {interval: 0.2s, warmup: auto, min_window: 30s, baseline_runs: 4, max_runs: 6, early_stop: false}
+protocol: {interval: 0.2s, warmup: auto, max_runs: 6}
 budget: {hypotheses: 20, device_time: 2h}
 device: auto
 probe: true
@@ -107,11 +107,8 @@ def test_what_is_left_out_has_its_default() -> None:
     assert found.protocol.model_dump() == {
         "interval": 0.2,
         "warmup": None,
-        "min_window": 30,
-        "baseline_runs": 4,
-        "max_runs": 6,
+        "max_runs": 8,
         "run_for": None,
-        "early_stop": False,
     }
     assert found.budget.model_dump() == {"hypotheses": 20, "device_time": 7200}
     assert (found.device, found.probe, found.auto_propose) == ("auto", True, False)
@@ -212,7 +209,7 @@ def test_ratios_are_kept() -> None:
             SMALL + "protocol:\n  max_runs: 1_000\n",
             3,
             "protocol.max_runs: expected a whole number",
-            "max_runs: 6",
+            "max_runs: 8",
         ),
         (SMALL + "protocol: {interval: 1ms}\n", 2, "0.02s", "interval: 0.2s"),
         (SMALL + "protocol: 5\n", 2, "protocol: expected a mapping, found '5'", "protocol: {interval"),

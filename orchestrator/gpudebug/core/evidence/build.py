@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpudebug.core.command import batch
@@ -34,7 +33,6 @@ from gpudebug.core.samples.joined import joined
 from gpudebug.core.samples.table import SampleTable
 from gpudebug.core.samples.window import (
     MIN_RUN_WINDOW_S,
-    RISE_S,
     Device,
     Stretch,
     arrivals,
@@ -49,7 +47,6 @@ if TYPE_CHECKING:
     from gpudebug.core.trainlog import LogSummary
 
 SPARK = 40
-LONGEST_RISE_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +214,6 @@ def build(
         probe_reason=read.probe_reason if inside is None else None,
         stacks=stacks.stacks_evidence(read.watched, window, _first_rank(read), scrub),
         spark=_spark(series),
-        rise=_rise(series, window) if window else (),
         work=known_work,
         work_notes=work_notes,
         step_flags=dict(run.step_flags),
@@ -316,19 +312,6 @@ def _measured_rate(log: LogSummary, window: Window | None) -> float | None:
     least = (window.duration_s if is_short(window) else MIN_RUN_WINDOW_S) / 2
     (start, before), (end, after) = inside[0], inside[-1]
     return (after - before) / (end - start) if end - start >= least else None
-
-
-def _rise(series: Mapping[Device, Sequence[Stretch]], window: Window) -> tuple[float, ...]:
-    """Means of the utilisation of all devices from the window's start to each multiple of `RISE_S`."""
-    bins = int(min(window.duration_s, LONGEST_RISE_S) / RISE_S)
-    busy, seen = [0.0] * bins, [0.0] * bins
-    for stretch in (s for readings in series.values() for s in readings):
-        into = max(0.0, stretch.end - stretch.width / 2 - window.start_s)
-        if (at := int(into / RISE_S)) < bins and (width := stretch.overlap(window)):
-            busy[at] += stretch.value * width
-            seen[at] += width
-    sums = zip(accumulate(busy), accumulate(seen), strict=True)
-    return tuple(round(total / width, 1) for total, width in sums if width)
 
 
 def _spark(series: Mapping[Device, Sequence[Stretch]]) -> tuple[float, ...]:

@@ -30,8 +30,6 @@ LEAST_POOLED_S = 1.0
 LEAST_POOLED_TICKS = 5
 # Start and end are rounded to milliseconds.
 _ROUNDED_S = 0.01
-# `Evidence.rise` has a mean for each of these many seconds of the window.
-RISE_S = 5.0
 # Others' use of the cores that a run may use, in percent, above which its training likely waits for one.
 SHARED = 50.0
 # Warm-up ends at this optimizer step, or at this share of all steps, whichever is later.
