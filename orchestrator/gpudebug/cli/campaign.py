@@ -257,6 +257,10 @@ def next_(
     whole: Annotated[
         bool, typer.Option("--whole", help="Repeat what this session's last page had already.")
     ] = False,
+    more: Annotated[
+        int | None,
+        typer.Option("--more", min=1, metavar="H", help="Go on with H, which ended INCONCLUSIVE."),
+    ] = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -276,6 +280,10 @@ def next_(
         from gpudebug.engine.brief.shown import forget
 
         forget(folder, session_of())
+    if more is not None:
+        from gpudebug.engine.hypotheses.reopen import more as go_on
+
+        go_on(folder, more, session_of())
     with LiveLine() as live:
         answer = next_here(folder, live, session_of(), detach=detach)
     print_(answer, lambda shown: render(without_repeats(shown, live.new_notes)))
