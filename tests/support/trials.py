@@ -9,7 +9,7 @@ from gpudebug.core.records import DeviceEvidence, Evidence, Failure, Gate, LossE
 from gpudebug.core.verdict.judge import Criteria, TrialSetting, judge
 from gpudebug.core.words import Outcome, Result, Trend
 
-CRITERIA = Criteria(success=20, failure=10, loss="converging", throughput="better", min_window=30, max_runs=6)
+CRITERIA = Criteria(success=20, failure=10, loss="converging", throughput="better", max_runs=8)
 
 
 def criteria(**changes: Any) -> Criteria:
