@@ -70,7 +70,6 @@ def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> Story:
         command=shlex.join(command),
         files={"scripts/train.py": PROGRAM.read_bytes(), **PACKAGE},
         config="locked: [--momentum]\n",
-        runs=1,
         max_runs=2,
     )
     story = Story(campaign, python, seconds)
@@ -242,7 +241,7 @@ def test_a_recorded_gpu_that_was_not_the_same(
     rewrite(quiet, lambda _, __: alone)
     rewrite(spoilt, lambda _, __: alone)
     rewrite(spoilt, change)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")
     campaign.propose("--set --lr=0.2")
     answer = campaign.json("next")

@@ -37,7 +37,7 @@ def campaign_of(
     for n in range(1, count + 1):
         helps: dict[str, float] = {"util": 60, "rate": 30, "seconds": 12 * (trial or seconds) / seconds}
         record(recordings, f"{n + 1:04d}-h{n}", **(helps if n % 2 else {"util": 20, "rate": 10}))
-    made = make_replay_campaign(folder / "repo", recordings, 12 / seconds, runs=1, config=runner).pin()
+    made = make_replay_campaign(folder / "repo", recordings, 12 / seconds, config=runner).pin()
     for n in range(count):
         made.propose(f"--set --lr=0.{n + 2}")
     return made

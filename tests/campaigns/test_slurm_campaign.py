@@ -39,7 +39,7 @@ class Login:
             record(recordings, f"000{number + 1}-h{number}", util=60, rate=30, seconds=of_trial)
         self.slurm = slurm
         self.campaign = make_replay_campaign(
-            folder / "repo", recordings, length / seconds, runs=1, config=runner
+            folder / "repo", recordings, length / seconds, config=runner
         ).pin()
         self.files = store.Allocations(self.campaign.folder / "runs")
 

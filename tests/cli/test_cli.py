@@ -181,7 +181,7 @@ def replayed(tmp_path: Path) -> Campaign:
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload")
     record(recordings, "0002-h1", util=60, rate=30)
-    return make_replay_campaign(tmp_path / "repo", recordings, 10, progress=ENTRY, runs=1)
+    return make_replay_campaign(tmp_path / "repo", recordings, 10, progress=ENTRY)
 
 
 @pytest.mark.slow
@@ -245,7 +245,7 @@ def test_a_hostile_folder_holds_a_campaign(hostile: Path) -> None:
     if "\n" in hostile.name:
         campaign = make_campaign(hostile / "re po", progress=ENTRY)
     else:
-        campaign = make_replay_campaign(hostile / "re po", recordings, progress=ENTRY, runs=1)
+        campaign = make_replay_campaign(hostile / "re po", recordings, progress=ENTRY)
         assert campaign.json("next")["action"] == "recorded_baseline"
     gpudebug("/", "-C", str(campaign.folder), "status").expect(0)
     campaign.config.write_text("broken: [\n")
@@ -295,7 +295,7 @@ def interruptible(tmp_path: Path) -> Iterator[Campaign]:
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload")
     record(recordings, "0002-h1", seconds=600.0)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, progress=ENTRY, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, progress=ENTRY)
     campaign.json("next")
     yield campaign
     shutil.rmtree(tmp_path / "repo")

@@ -50,7 +50,7 @@ def campaign(tmp_path: Path) -> Campaign:
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     record(recordings, "0002-h1", util=60, rate=30)
-    return make_replay_campaign(tmp_path / "repo", recordings, speed=12, runs=1).pin()
+    return make_replay_campaign(tmp_path / "repo", recordings, speed=12).pin()
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def slow(tmp_path: Path) -> Campaign:
     """A baseline that takes far longer than any test waits."""
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload", seconds=120)
-    return make_replay_campaign(tmp_path / "repo", recordings, speed=1, runs=1).pin()
+    return make_replay_campaign(tmp_path / "repo", recordings, speed=1).pin()
 
 
 @asynccontextmanager

@@ -35,7 +35,7 @@ CONFIG = """\
 campaign: test
 goal: Keep the device busy.
 workload: {{command: "{python} train.py --lr=0.1", timeout: 60s}}
-protocol: {{min_window: 1s, baseline_runs: 1, max_runs: 1}}
+protocol: {{max_runs: 2}}
 criteria: {{success: 10, failure: 5, loss: any, throughput: any}}
 device: cpu:1
 """

@@ -36,7 +36,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     folder = tmp_path_factory.mktemp("original")
     record(folder / "recordings", "0001-baseline-workload", util=20, rate=10)
     record(folder / "recordings", "0002-h1", util=60, rate=30)
-    made = make_replay_campaign(folder / "repo", folder / "recordings", runs=1)
+    made = make_replay_campaign(folder / "repo", folder / "recordings")
     made.json("next")
     made.propose("--set --lr=0.2")
     made.json("next")

@@ -69,7 +69,6 @@ def test_a_training_that_blows_up_its_samples_blocks_no_campaign(tmp_path: Path)
         tmp_path / "repo",
         command=f"{sys.executable} bad.py",
         files={"bad.py": TRUNCATES},
-        runs=1,
     )
     for _ in range(2):
         done = limited(campaign.folder, "next", "--json")

@@ -50,7 +50,7 @@ goal: Keep the device busy.
 workload:
   command: {command}
   timeout: 60s
-protocol: {{min_window: 5s, baseline_runs: {runs}, max_runs: {max_runs}}}
+protocol: {{max_runs: {max_runs}}}
 device: {device}
 """
 
@@ -290,13 +290,12 @@ def make_campaign(
     device: str = "cpu:1",
     config: str = "",
     progress: str | bytes | None = None,
-    runs: int = 2,
     max_runs: int = 3,
     files: Mapping[str, str | bytes] | None = None,
 ) -> Campaign:
     """A committed repository with a training program, a config (`config` is appended) and a progress file."""
     command = command or f"{shlex.quote(sys.executable)} train.py --lr=0.1 --work=0.2"
-    settings = _CONFIG.format(command=json.dumps(command), runs=runs, max_runs=max_runs, device=device)
+    settings = _CONFIG.format(command=json.dumps(command), max_runs=max_runs, device=device)
     content: dict[str, str | bytes] = {
         "train.py": TRAINER.read_bytes(),
         "gpudebug.yaml": settings + config,

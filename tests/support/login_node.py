@@ -30,9 +30,7 @@ class LoginNode:
         for name in ("0004-aa", "0005-aa", "0006-profile-workload"):
             record(recordings, name, util=20, rate=10)
         self.cluster = Batch(folder / "cluster")
-        self.campaign = make_replay_campaign(
-            folder / "repo", recordings, 12 / seconds, runs=1, config=RUNNER
-        ).pin()
+        self.campaign = make_replay_campaign(folder / "repo", recordings, 12 / seconds, config=RUNNER).pin()
         runs = self.campaign.folder / "runs"
         self.files, self.detached = store.Allocations(runs), store.Detached(runs)
 

@@ -257,6 +257,10 @@ def next_(
     whole: Annotated[
         bool, typer.Option("--whole", help="Repeat what this session's last page had already.")
     ] = False,
+    more: Annotated[
+        int | None,
+        typer.Option("--more", min=1, metavar="H", help="Go on with H, which ended INCONCLUSIVE."),
+    ] = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -276,6 +280,10 @@ def next_(
         from gpudebug.engine.brief.shown import forget
 
         forget(folder, session_of())
+    if more is not None:
+        from gpudebug.engine.hypotheses.reopen import more as go_on
+
+        go_on(folder, more, session_of())
     with LiveLine() as live:
         answer = next_here(folder, live, session_of(), detach=detach)
     print_(answer, lambda shown: render(without_repeats(shown, live.new_notes)))
@@ -319,7 +327,7 @@ def baseline(
     if run is not None and import_ is None:
         raise UsageError("--run goes with --import", next="add --import SAMPLES.csv")
     if runs is not None and not aa:
-        raise UsageError("--runs goes with --aa", next="set protocol.baseline_runs in gpudebug.yaml")
+        raise UsageError("--runs goes with --aa", next="add --aa")
     if aa and (role == "reference" or import_ is not None):
         raise UsageError("--aa runs the workload itself", next="gpudebug baseline --aa")
     if torch_profile is not None and (aa or import_ is not None):

@@ -15,7 +15,7 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     folder = tmp_path_factory.mktemp("solved")
     record(folder / "recordings", "0001-baseline-workload", util=20, rate=10)
     record(folder / "recordings", "0002-h1", util=90, rate=45)
-    made = make_replay_campaign(folder / "repo", folder / "recordings", runs=1, config="target: 80\n")
+    made = make_replay_campaign(folder / "repo", folder / "recordings", config="target: 80\n")
     made.json("next")
     made.propose("--set --lr=0.2")
     assert made.json("next")["verdict"] == "VALIDATED"

@@ -33,7 +33,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, str]:
     record(recordings, "0003-h1", util=62, rate=30)
     record(recordings, "0004-baseline-workload", util=20, rate=10)
     config = "target: 60\nbudget: {hypotheses: 3}\n"
-    made = make_replay_campaign(folder / "repo", recordings, runs=1, config=config)
+    made = make_replay_campaign(folder / "repo", recordings, config=config)
     made.json("baseline")
     made.propose("--set --lr=0.2")
     text = made.text

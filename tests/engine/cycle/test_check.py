@@ -26,7 +26,7 @@ def accepted(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     record(recordings, "0005-original", util=20, rate=10)
     record(recordings, "0006-baseline-workload", util=60, rate=30)
     # Relative, so that a copy of both has recordings of its own.
-    made = make_replay_campaign(folder / "repo", Path("../recordings"), runs=1)
+    made = make_replay_campaign(folder / "repo", Path("../recordings"))
     made.run("check").expect(1)
     made.propose("--set --lr=0.2")
     made.json("next")

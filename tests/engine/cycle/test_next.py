@@ -25,7 +25,7 @@ CHANGES = ("--set --lr=0.2", "--set --lr=0.3", "--set --lr=0.4", "--set --lr=0.5
 @pytest.mark.slow
 def test_the_whole_story(tmp_path: Path, recordings: Path) -> None:
     reference = "reference: {command: 'python3 other.py'}\ntarget: 95\n"
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, config=reference, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, config=reference)
     told = [campaign.json("next"), campaign.json("next")]
     assert [(a["action"], a["role"]) for a in told] == [
         ("recorded_baseline", "workload"),
@@ -100,7 +100,7 @@ def test_a_used_up_budget_stops_with_status_4(campaign: Campaign, budget: str, w
 
 def test_a_second_next_is_told_who_runs_and_since_when(tmp_path: Path, recordings: Path) -> None:
     record(recordings, "0008-h1", seconds=600.0)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, 20, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, 20)
     campaign.json("next")
     campaign.propose(CHANGES[0])
     (recordings / "0004-h1").rename(recordings / "0004-other")
@@ -135,7 +135,7 @@ def test_baseline_records_what_is_asked_for_whether_valid_or_not(campaign: Campa
 
 
 def test_one_next_records_all_runs_of_a_baseline(tmp_path: Path, recordings: Path) -> None:
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=3)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")
     assert campaign.runs() == [f"000{n}-baseline-workload" for n in (1, 2, 3)]
     for name in campaign.runs():

@@ -37,7 +37,7 @@ for step in range(100_000):
 CONFIG = """\
 campaign: test
 workload: {{command: {command}, timeout: 60s}}
-protocol: {{min_window: 5s, run_for: {run_for}, baseline_runs: 1, max_runs: 2}}
+protocol: {{run_for: {run_for}, max_runs: 2}}
 device: cpu:1
 """
 

@@ -94,7 +94,7 @@ def test_a_run_folder_that_nobody_may_look_into_is_named(told: Campaign) -> None
 
 
 def test_a_file_in_the_seeds_own_format_is_read(tmp_path: Path, recordings: Path) -> None:
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, progress=UNUSUAL, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, progress=UNUSUAL)
     answer = campaign.json("status")
     assert [(h["number"], h["status"]) for h in answer["hypotheses"]] == [(2, "UNTESTED"), (5, "VALIDATED")]
     assert answer["hypotheses"][1]["verified"] is False
@@ -103,7 +103,7 @@ def test_a_file_in_the_seeds_own_format_is_read(tmp_path: Path, recordings: Path
 
 def test_the_target_is_the_references_less_failure(tmp_path: Path, recordings: Path) -> None:
     config = "reference: {command: 'python3 other.py'}\n"
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, config=config, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, config=config)
     assert campaign.json("status")["target"] == 80
     campaign.json("next")
     campaign.json("next")

@@ -32,7 +32,7 @@ def make(folder: Path, *aa: float, last: float = 12.0, **more: Any) -> Campaign:
     for i, util in enumerate(aa):
         seconds = last if i == len(aa) - 2 else 12.0
         record(recordings, f"{i + 2:04}-aa", util=util, **{"rate": 10 + 0.1 * i, "seconds": seconds, **more})
-    return make_replay_campaign(folder / "repo", recordings, runs=1)
+    return make_replay_campaign(folder / "repo", recordings)
 
 
 @pytest.fixture(scope="session")

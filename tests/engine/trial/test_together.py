@@ -172,7 +172,7 @@ def test_all_that_is_said_of_two_gpus_is_said_of_the_least_busy_one(tmp_path: Pa
         record(recordings, name, gpus=pair(30.0, 98.0), rate=10)
     for name in ("0003-h1", "0005-baseline-workload"):
         record(recordings, name, gpus=pair(92.0, 98.0), rate=30)
-    made = make_replay_campaign(tmp_path / "repo", recordings, runs=1, config="criteria: {devices: least}\n")
+    made = make_replay_campaign(tmp_path / "repo", recordings, config="criteria: {devices: least}\n")
     made.json("next")
     advice = made.json("status")["baselines"]["workload"]["advice"]
     assert not any("show a success" in line for line in advice)

@@ -1,9 +1,9 @@
 """The level of an unchanged program, which wanders, and what a change adds to it.
 
-Each run shows the level, plus the change's effect if the change is in it, plus what others' share of its time
-costs, plus noise. One Kalman filter over the runs in their order (Durbin and Koopman, *Time Series Analysis by
-State Space Methods*, chapters 2 and 4) says effect and error; values are on a scale on which differences add
-up: percentage points, or logarithms of ratios.
+Each run shows the level, plus the change's effect if the change is in it, plus what others' share of its
+time costs, plus noise. One Kalman filter over the runs in their order (Durbin and Koopman, *Time Series
+Analysis by State Space Methods*, chapters 2 and 4) says effect and error; values are on a scale on which
+differences add up: percentage points, or logarithms of ratios.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from gpudebug.engine.run.prepare import Cycle, claimed_campaign
 from gpudebug.engine.status.summary import record
 from gpudebug.engine.trial import baseline, recover, trial
 from gpudebug.engine.trial.crashes import CodeCrashed
+from gpudebug.engine.trial.offered_again import offer_again
 from gpudebug.engine.trial.premises import BaselineOutdated, Unready
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _claimed_cycle(directory: Path, report: Report, session: str | None) -> Next
         if done is not None:
             return done
         claims.tidy(cycle.loaded)
-        tidied = (*_of_arrays(cycle), *upkeep.tidy(cycle.loaded))
+        tidied = (*_of_arrays(cycle), *upkeep.tidy(cycle.loaded), *offer_again(cycle.loaded))
         if tidied:
             cycle.loaded = cycle.again().loaded
         answer = _one_thing(cycle)

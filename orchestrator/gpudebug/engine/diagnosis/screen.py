@@ -76,7 +76,7 @@ def _plan(cycle: Cycle, campaign: Campaign, looks: int) -> RunPlan | None:
     """How long a look goes on; None if runs end by themselves, or looks would not pay."""
     loaded = cycle.loaded
     runs = loaded.baselines["workload"].evidence
-    planned = plan_of(loaded, "workload", trial=True)
+    planned = plan_of(loaded, "workload")
     if planned is None or not runs or any(not e.get("duration_s") for e in runs):
         return None
     window = LOOK_SHARE * planned.window_s

@@ -315,6 +315,8 @@ def _standing(loaded: Loaded, entry: progress.HypothesisEntry) -> tuple[str, str
     if entry.status in (Status.UNTESTED, Status.TESTING):
         return entry.status.value, _ANOTHER
     verdict = f"{entry.status}: {why_of(loaded, entry)}"
+    if entry.status is Status.INCONCLUSIVE and loaded.trials[entry.number].verified:
+        return verdict, "gpudebug next --more {}"
     if premises.reason(loaded, entry) is not None:
         return verdict, "gpudebug reopen {}"
     return verdict, "gpudebug accept {}" if entry.status is Status.VALIDATED else _ANOTHER

@@ -15,7 +15,7 @@ from gpudebug.core.config import Workload
 from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError
 from gpudebug.core.evidence.rewritten import recorded, spoiling
 from gpudebug.core.records import DeviceInfo, Evidence, RunRecord
-from gpudebug.core.samples.window import MIN_RUN_WINDOW_S, least_pooled
+from gpudebug.core.samples.window import least_pooled
 from gpudebug.edges import clusters, git, host, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign import acceptance, settings
@@ -354,20 +354,19 @@ def fresh_folder_advice(argv: Sequence[str]) -> str:
     )
 
 
-def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun], min_window: float) -> str:
-    """What would make the windows of as many runs as these sum up to `min_window` seconds.
+def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun], seconds: float) -> str:
+    """What would make the window of each of these runs so many `seconds` long; the shortest decides.
 
-    `argv` is the command in gpudebug.yaml. The run with the shortest window decides: each needs its share.
+    `argv` is the command in gpudebug.yaml.
     """
     if any(not m.record.devices for m in runs):
         return "record the baseline by running it: gpudebug baseline"
-    needed = max(min_window / len(runs), MIN_RUN_WINDOW_S)
     shortest = min(runs, key=window_of)
     option = frameworks.length_option(argv, adapters.known())
     rate = _rate_of(int(option.value), shortest.evidence) if option is not None and option.value else None
     if rate is None or option is None:
-        return "train for more steps a run, or lower protocol.min_window in gpudebug.yaml"
-    missing = max(needed - window_of(shortest), 0.0)
+        return "train for more steps a run"
+    missing = max(seconds - window_of(shortest), 0.0)
     steps = int(option.value or 0) + math.ceil(1.1 * rate * missing)
     return f"{option.name}={steps} in gpudebug.yaml would suffice"
 

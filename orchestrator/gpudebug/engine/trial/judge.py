@@ -123,9 +123,14 @@ def verdict_of(
 ) -> Verdict:
     """The verdict on a case of these runs; the arguments are those of `judge_runs`."""
     verdict = judge_case(case)
+    within = f"{after[0].record.cwd.rstrip('/')}/"
+    notes = (*verdict.notes, *map(_crash_text, crashes))
     return verdict.model_copy(
         update={
-            "notes": (*verdict.notes, *map(_crash_text, crashes), *remarks),
+            # Where a worktree lies says nothing to the readers of an entry.
+            "why": verdict.why.replace(within, ""),
+            "training": verdict.training.replace(within, ""),
+            "notes": (*(note.replace(within, "") for note in notes), *remarks),
             "remarks": tuple(remarks),
             "terms": terms,
             "change_digest": after[0].record.change_digest,

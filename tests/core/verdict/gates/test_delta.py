@@ -65,14 +65,6 @@ class TestDelta:
             "trial: the window is too short: 1.2 s after warm-up, at least 5 s needed; --steps=900"
         )
 
-    def test_windows_that_sum_up_to_too_little_name_what_is_missing_and_what_would_suffice(self) -> None:
-        after = runs(61, 62, rate=11.0, window=6.0)
-        found = gate(verdict(BASE, after, TrialSetting(window_advice="--steps=900")), "delta")
-        assert found.result is Result.UNKNOWN
-        assert found.note == (
-            "the trial's windows sum up to 12.0 s over 2 runs, 18.0 s short of min_window (30 s); --steps=900"
-        )
-
     @pytest.mark.parametrize(
         ("before", "after", "part"),
         [

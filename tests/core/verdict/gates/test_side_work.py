@@ -25,7 +25,7 @@ def better(occasions: dict[str, int] | None, **more: Any) -> list[Evidence]:
 
 
 BEFORE = [e.model_copy(update={"occasions": told(11)}) for e in BASE]
-CUT = {"outcome": Outcome.ENDED_EARLY}
+CUT = {"outcome": Outcome.ENDED_BY_PLAN}
 # What the trial's log shows, how its runs end, by its settings, what the change is about -> the gate
 TABLE: list[tuple[dict[str, int] | None, dict[str, Any], dict[str, int], set[str], Result, str]] = [
     (told(3), {}, {}, set(), PASS, "evaluations 11, then 3; checkpoints 3, then 3; log lines 50, then 50"),
