@@ -154,7 +154,8 @@ def test_runs_in_turn_tell_more_than_runs_of_other_days() -> None:
 
     turn = width("2026-01-01T00:00:00+00:00", "2026-01-01T00:01:00+00:00")
     day, month = (
-        width("2026-01-01T00:00:00+00:00", f"{later}T00:00:00+00:00") for later in ("2026-01-02", "2026-02-02")
+        width("2026-01-01T00:00:00+00:00", f"{later}T00:00:00+00:00")
+        for later in ("2026-01-02", "2026-02-02")
     )
     assert turn < 0.9 * day and day == month
 

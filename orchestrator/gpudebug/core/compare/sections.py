@@ -80,7 +80,7 @@ def _ratio(
     times = [_per_run(side, lambda r: _mean_of(r, name)) for side in (a, b)]
     if name is None or not all(times):
         return None, None
-    return name, _of_runs(*([1 / seconds for seconds in side] for side in times), RATIOS)
+    return name, _of_runs([1 / s for s in times[0]], [1 / s for s in times[1]], RATIOS)
 
 
 def _of_runs(a: Sequence[float], b: Sequence[float], noise: Noise) -> Estimate | None:

@@ -22,6 +22,8 @@ SHARE = 1 / 4.5
 """What a percent of others' share may cost: sd of its prior, in units of the assumed noise."""
 LONG_S = 30.0
 """A run whose window is shorter varies more: what varies within it is averaged over less."""
+SHORT = 1.1
+"""Runs that vary by so much more than long ones count as short."""
 WITHIN = 3.2 / 4.5
 """What varies within a run of `LONG_S`, in units of the noise that is assumed at first."""
 HELD = 10
