@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpudebug.core.records import DeviceEvidence, Evidence, Failure, Gate, LossEvidence, Verdict, Window
+from gpudebug.core.verdict.gates import Order
 from gpudebug.core.verdict.judge import Criteria, TrialSetting, judge
 from gpudebug.core.words import Outcome, Result, Trend
 
@@ -63,7 +65,16 @@ def verdict(
     setting: TrialSetting | None = None,
     **changes: Any,
 ) -> Verdict:
-    return judge(1, criteria(**changes), before, after, setting or TrialSetting())
+    setting = setting or TrialSetting()
+    if setting.order is None:
+        setting = replace(setting, order=closed(before, after))
+    return judge(1, criteria(**changes), before, after, setting)
+
+
+def closed(before: Sequence[Evidence], after: Sequence[Evidence]) -> Order:
+    """The runs as a trial makes them that ends here: the baseline's last one comes after the trial's."""
+    first, last = len(before) - 1, len(before) + len(after) - 1
+    return Order((*range(first), last), tuple(range(first, last)), last + 1)
 
 
 def gate(found: Verdict, name: str) -> Gate:

@@ -37,6 +37,7 @@ from gpudebug.core.samples.window import (
     Stretch,
     arrivals,
     find_window,
+    first_step,
     is_short,
     stretches,
 )
@@ -57,7 +58,8 @@ class EndedRun:
     says by a figure's name why it could not be read, `least_window_s` how short its window may be if not
     `MIN_RUN_WINDOW_S`, `batch_flags` are the command's flags that set its batch, `step_flags` others that set
     what a step takes, `environment_plans` how many steps of the environment it plans, `cpu_quota` is how many
-    cores it was given. `trimmed` is as `find_window` has it. `unsampled` says why a node was not sampled.
+    cores it was given. `trimmed` and `over` are as `find_window` has them. `unsampled` says why a node was
+    not sampled.
     """
 
     name: str
@@ -78,6 +80,7 @@ class EndedRun:
     cpu_quota: float | None = None
     trimmed: bool = True
     unsampled: Mapping[str, str] = field(default_factory=dict)
+    over: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +129,13 @@ def build(
     main = read.told.main if read.told else None
     steady = probe.steady(main) if main else None
     least = run.least_window_s if run.least_window_s is not None else MIN_RUN_WINDOW_S
+    first = first_step(log, probe.first_step(main) if main else None)
     window, window_reason = (
-        (None, doubt) if doubt else find_window(series, log, warmup, steady, trimmed=run.trimmed, least=least)
+        (None, doubt)
+        if doubt
+        else find_window(
+            series, log, warmup, steady, first=first, trimmed=run.trimmed, least=least, over=run.over
+        )
     )
     inside = probe.evidence_of(read.told, window)
     per_device = (
@@ -170,6 +178,7 @@ def build(
         standard_error=max(errors) if complete and errors else None,
         steps=log.steps if log.steps is not None else (inside.steps or None if inside else None),
         total_steps=log.total_steps,
+        first_step_s=first,
         steps_per_s=rate.steps_per_s,
         steps_by=rate.steps_by,
         step_unit=log.step_unit,

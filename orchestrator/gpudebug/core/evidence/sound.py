@@ -37,6 +37,7 @@ NUMBERS = frozenset(
             "peak_rss_mb",
             "first_count",
             "last_count",
+            "first_step_s",
         ),
         "peak_device_mb",
         "joules_per_step",

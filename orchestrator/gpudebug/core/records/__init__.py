@@ -184,12 +184,13 @@ class Evidence(Record):
     `utilisation` is the mean over the run's devices in percent; `standard_error` that of the mean
     within this run, widened for autocorrelation. `spark` is at most 40 means in time order.
     `progress_per_s` counts what the log counts, `step_unit`: steps of the optimiser, timesteps of an
-    environment, samples or epochs; `steps`, of the `total_steps` that it plans, and `steps_per_s` are
-    the optimiser's. `steps_by` says what `steps_per_s` comes from: the `arrival` of the log's lines, else the
-    `probe`, else as `printed`; `samples_by` what `samples_per_s` does: the `probe`, `counted` by the log, the
-    step rate times the `batch` that was printed or that the command's `flags` say, or `printed`. Times of
-    steps are the `probe`'s, else as `printed`, as `step_time_by` says; `logged` are the means of the user's
-    own patterns, `batch_size` is as printed, else as the training process saw it, `batch_flags` are the
+    environment, samples or epochs; `steps`, of the `total_steps` that it plans, and `steps_per_s` are the
+    optimiser's, `first_step_s` is when the first one had ended. `steps_by` says what `steps_per_s` comes
+    from: the `arrival` of the log's lines, else the `probe`, else as `printed`; `samples_by` what
+    `samples_per_s` does: the `probe`, `counted` by the log, the step rate times the `batch` that was printed
+    or that the command's `flags` say, or `printed`. Times of steps are the `probe`'s, else as `printed`, as
+    `step_time_by` says; `logged` are the means of the user's own patterns, `batch_size` is as printed, else
+    as the training process saw it, `batch_flags` are the
     command's flags that set it. `latency` is of all latencies, whatever the window; None in evidence before
     0.2.0, whose `latency_p50_s` is of the window's. `printed` is the configuration that the program printed
     before it trained, dotted names, of what it gave several values the last word; `restated` are such values
@@ -226,6 +227,7 @@ class Evidence(Record):
     standard_error: float | None = None
     steps: int | None = None
     total_steps: int | None = None
+    first_step_s: float | None = None
     steps_per_s: float | None = None
     steps_by: str | None = None
     step_unit: str | None = None
