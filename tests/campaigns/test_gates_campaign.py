@@ -18,7 +18,6 @@ import pytest
 from tests.support.campaigns import Campaign, copied, make_campaign, make_replay_campaign, record
 from tests.support.judged import gates, settled
 
-from gpudebug.core.records import Evidence
 from gpudebug.core.samples.row import COLUMNS
 
 PROGRAM = Path(__file__).parent.parent / "support" / "gates_train.py"
