@@ -88,5 +88,10 @@ def _is_over(case: TrialCase, effect: Effect, unknown: dict[str, str]) -> bool:
     if stand_in.hides_delta(case):
         # No run would decide the delta; what got done may still show that there was nothing to hide.
         return stand_in.is_faster(case)
-    success, failure = case.thresholds
-    return min(success - effect.value, effect.value - failure) > HOPELESS * effect.left_open(case.most)
+    return is_over(effect, *case.thresholds, case.most)
+
+
+def is_over(effect: Effect, success: float, failure: float, most: int) -> bool:
+    """Whether all runs are made, or those that are left would hardly decide the effect."""
+    far = min(success - effect.value, effect.value - failure)
+    return effect.trials >= most or far > HOPELESS * effect.left_open(most)
