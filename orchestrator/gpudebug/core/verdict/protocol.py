@@ -12,6 +12,7 @@ from gpudebug.core.records import Verdict
 from gpudebug.core.statistics.level import Effect
 from gpudebug.core.verdict.gates import UNKNOWN, Order, TrialCase, stand_in
 from gpudebug.core.verdict.gates.also import PREFIX
+from gpudebug.core.verdict.gates.delta import hides, is_too_small
 from gpudebug.core.words import Result, Status, Word
 
 BASELINE_RUNS = 2
@@ -68,6 +69,8 @@ def next_step(verdict: Verdict, case: TrialCase) -> NextRun:
     unknown = {g.name: g.value for g in verdict.gates if g.result is Result.UNKNOWN}
     if not _narrowed_by_runs(case, unknown) or (effect.closed and _is_over(case, effect, unknown)):
         return NextRun.DONE
+    if "delta" in unknown and _stays_hidden(case, effect):
+        return NextRun.DONE
     return following(effect.trials, closed=effect.closed, since=order.now - max(order.before))
 
 
@@ -83,10 +86,20 @@ def _narrowed_by_runs(case: TrialCase, unknown: dict[str, str]) -> bool:
 def _is_over(case: TrialCase, effect: Effect, unknown: dict[str, str]) -> bool:
     if effect.trials >= case.most:
         return True
-    if "delta" not in unknown:
+    if "delta" not in unknown or stand_in.hides_delta(case):
         return False
-    if stand_in.hides_delta(case):
-        # No run would decide the delta; what got done may still show that there was nothing to hide.
-        return stand_in.is_faster(case)
-    success, failure = case.thresholds
-    return min(success - effect.value, effect.value - failure) > HOPELESS * effect.left_open(case.most)
+    return is_over(effect, *case.thresholds, case.most)
+
+
+def _stays_hidden(case: TrialCase, effect: Effect) -> bool:
+    """Whether the delta is too small, and no run would show whether that hides a gain. On the CPU stand-in
+    what got done may show that there was nothing to hide, until it shows a gain."""
+    if not is_too_small(effect, *case.thresholds) or hides(case) is None:
+        return False
+    return stand_in.is_faster(case) or not stand_in.hides_delta(case)
+
+
+def is_over(effect: Effect, success: float, failure: float, most: int) -> bool:
+    """Whether all runs are made, or those that are left would hardly decide the effect."""
+    far = min(success - effect.value, effect.value - failure)
+    return effect.trials >= most or far > HOPELESS * effect.left_open(most)
