@@ -54,7 +54,7 @@ def test_the_page_goes_into_runs_and_touches_nothing_else(campaign: Campaign) ->
     page = campaign.folder / "runs" / "report" / "report.html"
     assert answer["page"] == str(page)
     assert answer["bytes"] == page.stat().st_size < 10e6
-    assert (answer["png"], answer["markdown"], answer["skipped"]) == (None, None, [])
+    assert (answer["markdown"], answer["skipped"]) == (None, [])
     assert (answer["runs"], answer["next_command"]) == (3, "gpudebug next")
     changed = {n for n, found in contents(campaign.folder).items() if before.get(n) != found}
     assert changed == {"runs/report", "runs/report/report.html"}
@@ -72,7 +72,7 @@ def test_markdown_is_all_that_is_printed_and_no_page_is_written(campaign: Campai
     assert done.out.startswith("## ")
     answer = campaign.json("report", "--markdown")
     assert answer["markdown"].rstrip("\n") + "\n" == done.out
-    assert (answer["page"], answer["png"], answer["files"]) == (None, None, [])
+    assert (answer["page"], answer["files"]) == (None, [])
     assert not (campaign.folder / "runs" / "report").exists()
 
 
