@@ -171,9 +171,6 @@ def propose(
         str | None,
         typer.Option(metavar="ID", help="Take what is not given from the catalogue's entry."),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Add a flag that the program does not have; for a person.")
-    ] = False,
     none: Annotated[
         str | None,
         typer.Option(
@@ -210,12 +207,11 @@ def propose(
             description=description,
             method=method,
             session=session_of(),
-            force=force,
         )
         print_(answer, render)
         return
     change: dict[str, Any] = {"set_": set_ or (), "unset": unset or (), "env": env or (), "patch": patch}
-    more = {**texts, **change, "code": code, "compound": compound, "session": session_of(), "force": force}
+    more = {**texts, **change, "code": code, "compound": compound, "session": session_of()}
     if from_catalogue is not None:
         from gpudebug.engine.diagnosis.from_catalogue import propose_from_catalogue
 
