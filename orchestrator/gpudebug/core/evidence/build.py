@@ -141,6 +141,7 @@ def build(
             log,
             warmup,
             steady,
+            # A run that is not trimmed is read as 0.1.0 read it.
             first=first if run.trimmed else None,
             trimmed=run.trimmed,
             least=least,
