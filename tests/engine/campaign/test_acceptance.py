@@ -94,7 +94,7 @@ def test_a_trial_is_not_started_against_a_baseline_without_a_figure(tmp_path: Pa
     campaign.propose("--set --lr=0.2")
     done = campaign.run("next").expect(1)
     assert "no figure to compare with" in done.err
-    assert campaign.runs() == ["0001-baseline-workload"]
+    assert campaign.runs() == ["0001-baseline-workload", "0002-baseline-workload"]
     assert campaign.statuses() == ["UNTESTED"]
 
 
@@ -135,7 +135,7 @@ def test_an_agents_time_out_ends_it_as_ctrl_c_does(
     campaign.propose("--set --lr=0.2")
     process = campaign.start("next")
     with killed_at_the_end(process):
-        wait_for((campaign.folder / "runs" / "0002-h1" / "samples.csv").exists)
+        wait_for((campaign.folder / "runs" / "0003-h1" / "samples.csv").exists)
         process.send_signal(number)
         process.communicate(timeout=60)
     assert process.returncode == 130
