@@ -194,7 +194,61 @@ function stepBars(run, look, colours, scale, unit) {
   };
 }
 
-const MAKERS = { timeline, loss, steps: stepTimes };
+// Runs of both parts on the level of the unchanged program; the thresholds follow the level.
+function course(sides, colours, of) {
+  const { points, effect, metric, unit, lower, failure, success } = reportData().hypotheses.find((h) => String(h.number) === of).course;
+  const x = points.map((p) => p.run.split("-")[0]);
+  const line = (name, key, style) => ({
+    type: "scatter", mode: "lines", name, x, y: points.map((p) => p[key]), hovertemplate: "%{y:.4g}", ...style,
+  });
+  const edge = (key, style) => line("95 % band of the level", key, { line: { width: 0 }, ...style });
+  const threshold = (name, key, dash) => line(name, key, { line: { color: colours.soft, width: 1, dash } });
+  const runs = (name, part, tone, symbol) => {
+    const own = points.filter((p) => p.part === part);
+    return {
+      ...line(name, "value", { mode: "markers", marker: { color: colours[tone], size: 9, symbol } }),
+      x: own.map((p) => p.run.split("-")[0]),
+      y: own.map((p) => p.value),
+      text: own.map((p) => escaped(p.run)),
+      hovertemplate: "%{y:.4g} (%{text})",
+    };
+  };
+  const by = (value) => value + (metric === "gpu_util" ? "pp" : "x");
+  const traces = [
+    edge("low", { showlegend: false }),
+    edge("high", { fill: "tonexty", fillcolor: colours.before.replace("rgb(", "rgba(").replace(")", ", 0.2)") }),
+    line("level", "level", { line: { color: colours.before, width: 1.8 } }),
+    threshold("failure, " + by(failure), "failure", "dot"),
+    threshold("success, " + by(success), "success", "dash"),
+    runs("unchanged", "baseline", "before", "circle"),
+    runs("changed", "trial", "accent", "diamond"),
+  ];
+  if (effect) traces.push(effectTrace(effect, colours));
+  return {
+    traces,
+    layout: {
+      xaxis: { type: "category", title: { text: "run" }, unifiedhovertitle: { text: "%{x}" } },
+      yaxis: {
+        type: metric === "gpu_util" ? "linear" : "log",
+        title: { text: escaped(metric + (unit ? ", " + unit : "") + (lower ? " (less is better)" : "")) },
+      },
+    },
+  };
+}
+
+function effectTrace(effect, colours) {
+  return {
+    type: "scatter", mode: "markers", name: "level with the change",
+    x: ["effect"],
+    y: [effect.after],
+    error_y: { symmetric: false, array: [effect.high - effect.after], arrayminus: [effect.after - effect.low], color: colours.accent },
+    marker: { color: colours.accent, size: 9, symbol: "diamond-open" },
+    text: [effect.text],
+    hovertemplate: "%{y:.4g} (%{text})",
+  };
+}
+
+const MAKERS = { timeline, loss, steps: stepTimes, course };
 
 function axis(own, colours) {
   return {
@@ -250,7 +304,7 @@ function silence(element) {
 
 function draw(element) {
   const colours = palette();
-  const { traces, layout } = MAKERS[element.dataset.plot](sidesOf(element.dataset.of), colours);
+  const { traces, layout } = MAKERS[element.dataset.plot](sidesOf(element.dataset.of), colours, element.dataset.of);
   drawn.add(element);
   return Plotly.react(element, traces, layoutOf(layout, traces, colours, element.clientWidth), CONFIG).then(() => {
     silence(element);
