@@ -25,11 +25,11 @@ def as_session(number: int) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, str]:
-    """Rejected, set back by hand, and VALIDATED in the second test: with the entry as it was before both."""
+    """Crashed, set back by hand, and VALIDATED in the second test: with the entry as it was before both."""
     folder = tmp_path_factory.mktemp("repeated")
     recordings = folder / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
-    record(recordings, "0002-h1", util=20.5, rate=10.2)
+    record(recordings, "0002-h1", log="ValueError: bad shape\n", seconds=3, exit_status=1)
     record(recordings, "0003-h1", util=62, rate=30)
     record(recordings, "0004-baseline-workload", util=20, rate=10)
     config = "target: 60\nbudget: {hypotheses: 3}\n"
