@@ -181,7 +181,7 @@ def replayed(tmp_path: Path) -> Campaign:
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload")
     record(recordings, "0002-h1", util=60, rate=30)
-    return make_replay_campaign(tmp_path / "repo", recordings, 10, progress=ENTRY)
+    return make_replay_campaign(tmp_path / "repo", recordings, 33, progress=ENTRY)
 
 
 @pytest.mark.slow

@@ -38,7 +38,9 @@ def test_a_clone_brings_no_verdict(pushed: Campaign, tmp_path: Path) -> None:
     (hypothesis,) = status["hypotheses"]
     assert (hypothesis["status"], hypothesis["verified"]) == ("VALIDATED", True)
     (doubt,) = hypothesis["doubts"]
-    assert doubt.startswith("brought along: git tracks runs/0001-baseline-workload, runs/0002-baseline-workload, ")
+    assert doubt.startswith(
+        "brought along: git tracks runs/0001-baseline-workload, runs/0002-baseline-workload, "
+    )
     assert "brought along" in clone.run("status").out
     assert "brought along" in status["baselines"]["workload"]["why"]
     assert status["next"]["action"] == "record_baseline"

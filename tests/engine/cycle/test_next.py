@@ -106,7 +106,7 @@ def test_a_second_next_is_told_who_runs_and_since_when(tmp_path: Path, recording
     (recordings / "0004-h1").rename(recordings / "0004-other")
     first = campaign.start("next")
     with killed_at_the_end(first):
-        wait_for((campaign.folder / "runs" / "0002-h1" / "samples.csv").exists)
+        wait_for((campaign.folder / "runs" / "0003-h1" / "samples.csv").exists)
         running = campaign.json("status")
         assert running["running"]
         assert running["hypotheses"][0]["status"] == "TESTING"
