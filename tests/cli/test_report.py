@@ -103,12 +103,12 @@ def test_before_anything_ran_it_says_what_to_do(original: Campaign, tmp_path: Pa
 
 
 def test_a_broken_run_is_named(campaign: Campaign) -> None:
-    run = campaign.folder / "runs" / "0003-h2"
-    shutil.copytree(campaign.folder / "runs" / "0002-h1", run)
+    run = campaign.folder / "runs" / "0009-h2"
+    shutil.copytree(campaign.folder / "runs" / "0003-h1", run)
     (run / "evidence.json").write_text("{")
     text = campaign.run("report").expect(0).out
-    assert "3 runs): open it in a browser\n" in text
-    assert "skipped run 0003-h2: evidence.json: not readable as JSON" in text
+    assert "5 runs): open it in a browser\n" in text
+    assert "skipped run 0009-h2: evidence.json: not readable as JSON" in text
 
 
 def test_what_cannot_be_written_is_one_line_and_nothing_is_left(campaign: Campaign, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_what_cannot_be_written_is_one_line_and_nothing_is_left(campaign: Campai
     before = contents(outside), contents(campaign.folder)
     for words, says in (
         (("-o", str(outside / "file")), "is a file, not a folder"),
-        (("-o", "runs/0002-h1"), "is in the run folder 0002-h1"),
+        (("-o", "runs/0003-h1"), "is in the run folder 0003-h1"),
         (("-o", str(closed / "deeper")), "Permission denied"),
     ):
         one_line(campaign.run("report", *words, preexec_fn=drop_privileges), says)
@@ -151,7 +151,7 @@ def test_a_read_only_campaign_can_be_reported_elsewhere(
     mount(campaign.folder, "--bind", str(campaign.folder))
     subprocess.run(["mount", "-o", "remount,ro,bind", campaign.folder], check=True)
     one_line(campaign.run("report"), "Read-only file system", "writable")
-    assert campaign.json("report", "-o", str(tmp_path / "out"))["runs"] == 3
+    assert campaign.json("report", "-o", str(tmp_path / "out"))["runs"] == 5
 
 
 @pytest.mark.slow
@@ -164,4 +164,4 @@ def test_a_campaign_of_a_thousand_hypotheses(campaign: Campaign) -> None:
     data = embedded(Path(answer["page"]).read_text("utf-8"))
     assert len(data["hypotheses"]) == 1002
     assert all(h["verified"] for h in data["hypotheses"] if h["status"] == "VALIDATED")
-    assert data["hypotheses"][0]["trial_runs"] == ["0002-h1"]
+    assert data["hypotheses"][0]["trial_runs"] == ["0003-h1", "0004-h1"]
