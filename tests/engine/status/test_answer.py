@@ -52,7 +52,7 @@ def test_text_and_json_say_the_same(told: Campaign) -> None:
 def test_show_names_files_that_are_there(told: Campaign) -> None:
     answer = told.json("show", "1")
     assert all(Path(f).exists() for f in answer["files"])
-    assert str(told.folder / "runs" / "0002-h1") in answer["files"]
+    assert str(told.folder / "runs" / "0003-h1") in answer["files"]
     assert answer["evidence"][0]["utilisation"] == pytest.approx(60, abs=1)
     text = told.run("show", "1").expect(0).out
     for gate in answer["gates"]:
@@ -66,13 +66,13 @@ def test_show_names_files_that_are_there(told: Campaign) -> None:
 def test_show_names_a_run_whose_evidence_cannot_be_read(
     told: Campaign, content: str | None, why: str
 ) -> None:
-    for name in ("0001-baseline-workload", "0002-h1"):
+    for name in ("0001-baseline-workload", "0003-h1"):
         path = told.folder / "runs" / name / "evidence.json"
         path.unlink() if content is None else path.write_text(content)
     answer = show(told.folder, 1)
-    assert ([e["run"] for e in answer.evidence], answer.probe) == (["0003-baseline-workload"], ())
-    assert answer.skipped == [UnreadRun(run="0002-h1", why=why)]
-    assert f"\nRun 0002-h1: unreadable evidence: {why}\n" in render.show(answer)
+    assert ([e["run"] for e in answer.evidence], answer.probe) == (["0004-h1", "0005-baseline-workload"], ())
+    assert answer.skipped == [UnreadRun(run="0003-h1", why=why)]
+    assert f"\nRun 0003-h1: unreadable evidence: {why}\n" in render.show(answer)
 
 
 def test_a_run_folder_that_nobody_may_look_into_is_named(told: Campaign) -> None:
@@ -87,10 +87,10 @@ def test_a_run_folder_that_nobody_may_look_into_is_named(told: Campaign) -> None
     finally:
         for folder in closed:
             folder.chmod(0o755)
-    assert "Run 0002-h1: unreadable evidence: cannot read: Permission denied" in shown.expect(0).out
+    assert "Run 0003-h1: unreadable evidence: cannot read: Permission denied" in shown.expect(0).out
     assert "run 0001-baseline-workload cannot be read" in watched.expect(0).out
-    assert "0003-baseline-workload/run.json: cannot read: Permission denied" in watched.out
-    assert "run 0002-h1: runs/0002-h1/manifest.json cannot read: Permission denied" in verified.expect(0).out
+    assert "0005-baseline-workload/run.json: cannot read: Permission denied" in watched.out
+    assert "run 0003-h1: runs/0003-h1/manifest.json cannot read: Permission denied" in verified.expect(0).out
 
 
 def test_a_file_in_the_seeds_own_format_is_read(tmp_path: Path, recordings: Path) -> None:

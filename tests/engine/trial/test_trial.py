@@ -24,7 +24,7 @@ CHANGE = "--set --lr=0.2"
 def ready_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     folder = tmp_path_factory.mktemp("ready")
     record(folder / "recordings", "0001-baseline-workload", util=20, rate=10)
-    record(folder / "recordings", "0004-h1", util=60, rate=30, seconds=120.0)
+    record(folder / "recordings", "0004-h1", util=60, rate=30, seconds=400.0)
     campaign = make_replay_campaign(folder / "repo", folder / "recordings")
     campaign.json("next")
     campaign.propose(CHANGE)
