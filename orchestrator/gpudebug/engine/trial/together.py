@@ -245,7 +245,7 @@ def differed(then: Sequence[MeasuredRun], now: Sequence[MeasuredRun]) -> str:
     around = [d for m in then for each in now for d in differences(recorded(m.record), recorded(each.record))]
     found = list(dict.fromkeys([*around, *otherwise(evidence_of(then), evidence_of(now))]))
     if not found:
-        return "nothing that runs record was otherwise: others' share, device, clock and packages were alike"
+        return "nothing that runs record was otherwise: load, device, clock and packages were alike"
     return f"what was otherwise: {'; '.join(found)}"
 
 
