@@ -54,7 +54,7 @@ def test_the_page_goes_into_runs_and_touches_nothing_else(campaign: Campaign) ->
     page = campaign.folder / "runs" / "report" / "report.html"
     assert answer["page"] == str(page)
     assert answer["bytes"] == page.stat().st_size < 10e6
-    assert (answer["png"], answer["markdown"], answer["skipped"]) == (None, None, [])
+    assert (answer["markdown"], answer["skipped"]) == (None, [])
     assert (answer["runs"], answer["next_command"]) == (5, "gpudebug next")
     changed = {n for n, found in contents(campaign.folder).items() if before.get(n) != found}
     assert changed == {"runs/report", "runs/report/report.html"}
@@ -72,7 +72,7 @@ def test_markdown_is_all_that_is_printed_and_no_page_is_written(campaign: Campai
     assert done.out.startswith("## ")
     answer = campaign.json("report", "--markdown")
     assert answer["markdown"].rstrip("\n") + "\n" == done.out
-    assert (answer["page"], answer["png"], answer["files"]) == (None, None, [])
+    assert (answer["page"], answer["files"]) == (None, [])
     assert not (campaign.folder / "runs" / "report").exists()
 
 
@@ -86,21 +86,6 @@ def test_one_run_of_a_campaign_has_a_page_of_its_own(campaign: Campaign) -> None
     assert data["replayed"]
     assert "## 0001-baseline-workload" in campaign.run("report", "0001-baseline-workload", "--markdown").out
     assert campaign.json("verify")["ok"]
-    error = campaign.run("report", "0001-baseline-workload", "--png", "a.png").expect(2).err
-    assert "gpudebug analyze 0001-baseline-workload/samples.csv --charts a.png" in error
-
-
-@pytest.mark.slow
-def test_a_picture_comes_without_a_page_or_with_one(campaign: Campaign, tmp_path: Path) -> None:
-    answer = campaign.json("report", "--png", str(tmp_path / "F.png"))
-    assert (answer["page"], answer["png"]) == (None, str(tmp_path / "F.png"))
-    assert (tmp_path / "F.png").read_bytes().startswith(PNG)
-    assert not (campaign.folder / "runs" / "report").exists()
-    both = ("report", "--png", str(tmp_path / "G.png"), "-o", str(tmp_path / "X.html"), "--markdown")
-    answer = campaign.json(*both)
-    assert (answer["page"], answer["png"]) == (str(tmp_path / "X.html"), str(tmp_path / "G.png"))
-    assert answer["files"] == [answer["page"], answer["png"]]
-    assert answer["markdown"]
 
 
 def test_paths_are_as_seen_from_the_chosen_folder(campaign: Campaign, tmp_path: Path) -> None:
@@ -137,10 +122,8 @@ def test_what_cannot_be_written_is_one_line_and_nothing_is_left(campaign: Campai
         (("-o", str(outside / "file")), "is a file, not a folder"),
         (("-o", "runs/0003-h1"), "is in the run folder 0003-h1"),
         (("-o", str(closed / "deeper")), "Permission denied"),
-        (("-o", str(outside / "new" / "X.html"), "--png", str(closed / "F.png")), "Permission denied"),
     ):
         one_line(campaign.run("report", *words, preexec_fn=drop_privileges), says)
-    one_line(campaign.run("report", "--png", "train.py"), "the picture is a PNG", status=2)
     assert (contents(outside), contents(campaign.folder)) == before
     error = campaign.run("report", "-o", str(outside / "file"), "--json").expect(1).json["error"]
     assert error["file"] == str(outside / "file" / "report.html")

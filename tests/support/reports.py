@@ -125,17 +125,19 @@ def hypothesis(number: int, **changed: Any) -> dict[str, Any]:
 def course(trial: str, **changed: Any) -> dict[str, Any]:
     """The picture of its verdict: a run of the change between two of the baseline."""
     runs = [(BASELINE[0], "baseline", 29.0), (trial, "trial", 63.6), (BASELINE[1], "baseline", 31.0)]
-    level = {"level": 30.0, "low": 25.0, "high": 35.0, "failure": 40.0, "success": 50.0}
+    bars = {"failure": 40.0, "success": 50.0}
+    level = {"level": 30.0, "low": 25.0, "high": 35.0, **bars}
     return {
-        **{"metric": "gpu_util", "unit": "%", "lower": False, "failure": 10.0, "success": 20.0},
+        "metric": "gpu_util",
+        "unit": "%",
+        "lower": False,
+        "failure": 10.0,
+        "success": 20.0,
         "points": [
             {"run": run, "part": part, "place": place, "value": value, **level}
             for place, (run, part, value) in enumerate(runs)
         ],
-        "effect": {
-            **{"text": "+33.6pp", "before": 30.0, "after": 63.6, "low": 61.2, "high": 66.0},
-            **{"failure": 40.0, "success": 50.0},
-        },
+        "effect": {"text": "+33.6pp", "before": 30.0, "after": 63.6, "low": 61.2, "high": 66.0, **bars},
         "text": "Level 30.0% during the trial, 63.6% with the change (95% CI 61.2 to 66).",
         **changed,
     }

@@ -26,7 +26,7 @@ def course(verdict: Mapping[str, Any] | None) -> VerdictCourse | None:
         unit=metric.unit,
         lower=lower,
         **bars,
-        points=[LevelPoint(**p, **_above(metric, p["level"], bars)) for p in verdict["course"]],
+        points=[LevelPoint(**{**p, **_above(metric, p["level"], bars)}) for p in verdict["course"]],
         effect=_effect(metric, verdict, bars),
     )
 

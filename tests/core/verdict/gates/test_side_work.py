@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.trials import BASE, CRITERIA, gate, run, runs, verdict
+from tests.support.trials import BASE, gate, run, runs, verdict
 
 from gpudebug.core.records import Evidence, LossEvidence, ProbeEvidence
 from gpudebug.core.verdict.gates import TrialSetting
-from gpudebug.core.verdict.judge import judge
 from gpudebug.core.verdict.planned_work import SideWork
 from gpudebug.core.words import Outcome, Result, Status, Trend
 
@@ -189,9 +188,3 @@ def test_steps_without_losses_are_no_log_lines_where_losses_were_printed() -> No
     for points, result in ((2, PASS), (0, FAIL)):
         found = verdict(before, [run(61.0, 11.0, **logged(points))] * 2)
         assert gate(found, "side_work").result is result
-
-
-def test_earlier_rules_do_not_ask() -> None:
-    found = judge(1, CRITERIA, BEFORE, better(told(0)), TrialSetting(), rule="4")
-    assert "side_work" not in {g.name for g in found.gates}
-    assert not found.hollow
