@@ -1,5 +1,4 @@
-"""Two groups of runs without a trial's thresholds: how far they are apart, and whether two figures of one gain
-contradict each other."""
+"""Two groups of runs without a trial's thresholds: how far apart they are, and whether two figures agree."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ def compared(
     setting: TrialSetting,
     devices: str | None = None,
 ) -> TrialCase:
-    """`after` against `before`, as a trial would be measured. `devices` is the campaign's `criteria.devices`."""
+    """Measure `after` against `before` as a trial. `devices` is the campaign's `criteria.devices`."""
     criteria = Criteria(
         success=0.0,
         failure=0.0,
