@@ -12,6 +12,7 @@ from gpudebug.core.records import Verdict
 from gpudebug.core.statistics.level import Effect
 from gpudebug.core.verdict.gates import UNKNOWN, Order, TrialCase, stand_in
 from gpudebug.core.verdict.gates.also import PREFIX
+from gpudebug.core.verdict.gates.delta import is_too_small
 from gpudebug.core.words import Result, Status, Word
 
 BASELINE_RUNS = 2
@@ -39,19 +40,19 @@ def first_run(order: Order) -> NextRun:
     return NextRun.TRIAL
 
 
-def following(trials: int, *, closed: bool, since: int) -> NextRun:
-    """What comes after so many runs of the change. `closed`: the last run was of the baseline, made `since`
-    places before the next one."""
+def following(trials: int, most: int, *, closed: bool, since: int) -> NextRun:
+    """What comes after so many of at `most` runs of the change. `closed`: the last run was of the baseline,
+    made `since` places before the next one."""
     if closed:
         return NextRun.BASELINE if since > STALE else NextRun.TRIAL
-    return NextRun.TRIAL if trials % 3 == 1 else NextRun.BASELINE
+    return NextRun.TRIAL if trials % 3 == 1 and trials < most else NextRun.BASELINE
 
 
 def planned(most: int) -> Iterator[NextRun]:
     """All runs of a trial that goes on to its end, of which `most` are of the change."""
     trials, closed = 0, True
     while trials < most or not closed:
-        step = following(trials, closed=closed, since=1)
+        step = following(trials, most, closed=closed, since=1)
         trials, closed = trials + (step is NextRun.TRIAL), step is NextRun.BASELINE
         yield step
 
@@ -68,7 +69,7 @@ def next_step(verdict: Verdict, case: TrialCase) -> NextRun:
     unknown = {g.name: g.value for g in verdict.gates if g.result is Result.UNKNOWN}
     if not _narrowed_by_runs(case, unknown) or (effect.closed and _is_over(case, effect, unknown)):
         return NextRun.DONE
-    return following(effect.trials, closed=effect.closed, since=order.now - max(order.before))
+    return following(effect.trials, case.most, closed=effect.closed, since=order.now - max(order.before))
 
 
 def _narrowed_by_runs(case: TrialCase, unknown: dict[str, str]) -> bool:
@@ -88,5 +89,7 @@ def _is_over(case: TrialCase, effect: Effect, unknown: dict[str, str]) -> bool:
     if stand_in.hides_delta(case):
         # No run would decide the delta; what got done may still show that there was nothing to hide.
         return stand_in.is_faster(case)
+    if is_too_small(case):
+        return True
     success, failure = case.thresholds
     return min(success - effect.value, effect.value - failure) > HOPELESS * effect.left_open(case.most)
