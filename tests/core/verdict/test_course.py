@@ -47,10 +47,9 @@ def test_throughput_is_one_figure(levels: list[float]) -> None:
 
 
 def test_before_is_the_level_during_the_trial_and_no_mean_of_long_ago() -> None:
-    turns = "AAAATTA"
-    found = judge_case(in_turns(turns, 20, 20, 20, 20, 70, 70, 40))
+    found = judge_case(in_turns("AAAATTA", 20, 23, 26, 29, 72, 75, 38))
     assert found.before is not None
-    assert 30 < found.before < 40
+    assert 28 < found.before < 38  # The mean of the baseline is 27.2.
 
 
 def test_a_run_without_its_figure_leaves_means() -> None:

@@ -201,7 +201,7 @@ class TestRatios:
         ]
         assert found[0] is not None
         assert found[1] is not None
-        assert found[0].model_dump() == pytest.approx(found[1].model_dump())
+        assert found[0].model_dump() == pytest.approx(found[1].model_dump(), rel=1e-4)
 
     @pytest.mark.parametrize(
         ("metric", "says"),

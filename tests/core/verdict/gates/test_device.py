@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from tests.support.trials import gate, run, verdict
 
 from gpudebug.core.records import Conditions, DeviceEvidence, Evidence, Gate
