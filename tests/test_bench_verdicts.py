@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gpudebug.core.statistics.contrast import contrast
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.bench.verdicts.campaign import EARLY, SHIPPED, Plan, simulate_plan
@@ -19,7 +20,6 @@ from tests.bench.verdicts.tables import COLUMNS, headline
 from tests.bench.verdicts.traces import BASELINE, Scenario, simulate
 from tests.bench.verdicts.trials import decide_trial, prior_times
 
-from gpudebug.core.statistics.contrast import contrast
 from gpudebug.core.words import Status
 
 ROOT = Path(__file__).parents[1]

@@ -132,7 +132,6 @@ def test_no_link_of_a_clone_leads_a_write_into_gits_folder(tmp_path: Path, name:
     [
         ("report", "-o", "out/F.html"),
         ("export", "-o", "out/F"),
-        ("show", "1", "--plot", "out/F.png"),
         ("sample", "--device=cpu:1", "-o", "out/F.csv", "--", "true"),
     ],
     ids=lambda words: words[0],

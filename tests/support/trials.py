@@ -9,7 +9,8 @@ from typing import Any
 from gpudebug.core.records import DeviceEvidence, Evidence, Failure, Gate, LossEvidence, Verdict, Window
 from gpudebug.core.verdict.gates import Order, TrialCase, measure
 from gpudebug.core.verdict.judge import Criteria, TrialSetting, judge_case
-from gpudebug.core.verdict.protocol import NextRun, next_step
+from gpudebug.core.verdict.protocol import next_step
+from gpudebug.core.verdict.turns import NextRun
 from gpudebug.core.words import Outcome, Result, Trend
 
 CRITERIA = Criteria(success=20, failure=10, loss="converging", throughput="better", max_runs=6)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from gpudebug.cli.options import Directory, Force, Hypothesis, Json, TorchProfile, app, choose, chosen, print_
+from gpudebug.cli.options import Directory, Hypothesis, Json, TorchProfile, app, choose, chosen, print_
 from gpudebug.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -128,27 +128,16 @@ def settings(
     print_(engine(folder, accept, session_of()), acceptance.settings)
 
 
-@app.command(epilog="Example: gpudebug show 3\n\nExample: gpudebug show 3 --plot h3.png")
+@app.command(epilog="Example: gpudebug show 3")
 def show(
     hypothesis: Hypothesis,
-    plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="F.png", help="Also draw it before and after its change."),
-    ] = None,
-    force: Force = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
     """Show one hypothesis with its evidence, gates and files."""
     folder = choose(directory, json)
-    from gpudebug.terminal.show import show as render
-
-    if plot is not None:
-        from gpudebug.engine.report.pictures import show_with_picture
-
-        print_(show_with_picture(folder, hypothesis, folder / plot, force=force), render)
-        return
     from gpudebug.engine.status.answer import show as engine
+    from gpudebug.terminal.show import show as render
 
     print_(engine(folder, hypothesis), render)
 
@@ -182,9 +171,6 @@ def propose(
         str | None,
         typer.Option(metavar="ID", help="Take what is not given from the catalogue's entry."),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Add a flag that the program does not have; for a person.")
-    ] = False,
     none: Annotated[
         str | None,
         typer.Option(
@@ -221,12 +207,11 @@ def propose(
             description=description,
             method=method,
             session=session_of(),
-            force=force,
         )
         print_(answer, render)
         return
     change: dict[str, Any] = {"set_": set_ or (), "unset": unset or (), "env": env or (), "patch": patch}
-    more = {**texts, **change, "code": code, "compound": compound, "session": session_of(), "force": force}
+    more = {**texts, **change, "code": code, "compound": compound, "session": session_of()}
     if from_catalogue is not None:
         from gpudebug.engine.diagnosis.from_catalogue import propose_from_catalogue
 

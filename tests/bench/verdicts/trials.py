@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
+from gpudebug.core.statistics.contrast import contrast
 from tests.bench.verdicts.cells import HYPOTHESES, Cell
 from tests.bench.verdicts.runs import Pool, Run
 
 from gpudebug.core.records import Evidence
-from gpudebug.core.statistics.contrast import contrast
 from gpudebug.core.verdict.judge import Criteria, TrialSetting, judge
 from gpudebug.core.verdict.protocol import NextRun, is_certain, next_step
 from gpudebug.core.verdict.run_plan import next_look, with_early_stop

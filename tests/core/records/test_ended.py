@@ -35,15 +35,9 @@ def test_a_run_of_a_version_that_knew_none_of_them_is_read() -> None:
         ("failure", Failure(kind="import", lines=("ModuleNotFoundError: x",))),
     ],
 )
-def test_each_part_comes_back_from_json_as_it_was(
-    key: str, part: ServerRun | PlannedEnd | Failure
-) -> None:
+def test_each_part_comes_back_from_json_as_it_was(key: str, part: ServerRun | PlannedEnd | Failure) -> None:
     record = RunRecord.model_validate({**FIRST, key: part})
     assert getattr(RunRecord.model_validate_json(record.model_dump_json()), key) == part
-
-
-def test_a_lengthened_run_is_shown_by_the_flag_that_it_was_given() -> None:
-    assert Lengthened(flag="--steps", value=200, factor=4).text == "--steps=800"
 
 
 def test_a_server_that_was_never_ready_has_no_time_and_no_end() -> None:

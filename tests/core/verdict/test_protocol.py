@@ -13,8 +13,9 @@ from tests.support.trials import BASE, GOOD, crashed, following, in_turns, measu
 from gpudebug.core.records import Conditions, DeviceEvidence, Evidence, LossEvidence
 from gpudebug.core.verdict.gates import Order, TrialCase, TrialSetting
 from gpudebug.core.verdict.judge import judge_case
-from gpudebug.core.verdict.protocol import NextRun, first_run, next_step, planned
-from gpudebug.core.verdict.protocol import following as turn_after
+from gpudebug.core.verdict.protocol import first_run, next_step
+from gpudebug.core.verdict.turns import NextRun, planned
+from gpudebug.core.verdict.turns import following as turn_after
 from gpudebug.core.words import Result, Status, Trend
 
 TRIAL, BASELINE, DONE = NextRun.TRIAL, NextRun.BASELINE, NextRun.DONE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpudebug.core.verdict.protocol import NextRun
 from gpudebug.core.verdict.spending import of_baseline, of_trial, span
+from gpudebug.core.verdict.turns import NextRun
 
 
 @pytest.mark.parametrize(

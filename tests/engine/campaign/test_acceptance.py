@@ -87,14 +87,14 @@ def test_a_lost_gpu_is_not_the_commands_fault(tmp_path: Path) -> None:
 
 def test_a_trial_is_not_started_against_a_baseline_without_a_figure(tmp_path: Path) -> None:
     recordings = tmp_path / "recordings"
-    record(recordings, "0001-baseline-workload", seconds=3.0)
+    record(recordings, "0001-baseline-workload", seconds=1.0)
     record(recordings, "0002-h1")
     campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")
     campaign.propose("--set --lr=0.2")
     done = campaign.run("next").expect(1)
     assert "no figure to compare with" in done.err
-    assert campaign.runs() == ["0001-baseline-workload"]
+    assert campaign.runs() == ["0001-baseline-workload", "0002-baseline-workload"]
     assert campaign.statuses() == ["UNTESTED"]
 
 
@@ -113,7 +113,7 @@ def test_hand_written_figures_are_marked_in_the_brief(campaign: Campaign) -> Non
 
 def test_status_says_what_is_under_way(tmp_path: Path, recordings: Path) -> None:
     shutil.rmtree(recordings / "0001-baseline-workload")
-    record(recordings, "0001-baseline-workload", seconds=240.0)
+    record(recordings, "0001-baseline-workload", seconds=800.0)
     campaign = make_replay_campaign(tmp_path / "repo", recordings)
     process = campaign.start("next")
     with killed_at_the_end(process):
@@ -129,13 +129,13 @@ def test_an_agents_time_out_ends_it_as_ctrl_c_does(
     tmp_path: Path, recordings: Path, number: signal.Signals
 ) -> None:
     shutil.rmtree(recordings / "0004-h1")
-    record(recordings, "0004-h1", seconds=2400.0)
+    record(recordings, "0004-h1", seconds=4000.0)
     campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")
     campaign.propose("--set --lr=0.2")
     process = campaign.start("next")
     with killed_at_the_end(process):
-        wait_for((campaign.folder / "runs" / "0002-h1" / "samples.csv").exists)
+        wait_for((campaign.folder / "runs" / "0003-h1" / "samples.csv").exists)
         process.send_signal(number)
         process.communicate(timeout=60)
     assert process.returncode == 130

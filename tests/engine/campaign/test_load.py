@@ -99,7 +99,7 @@ def test_a_stale_baseline_is_recorded_again_and_says_why(
     answer = recorded.json("next")
     assert (answer["action"], answer["role"]) == ("recorded_baseline", "workload")
     assert what in answer["why"]
-    assert recorded.runs() == ["0001-baseline-workload", "0002-baseline-workload"]
+    assert recorded.runs() == [f"000{number}-baseline-workload" for number in (1, 2, 3, 4)]
     assert recorded.json("status")["next"]["action"] == "propose"
 
 

@@ -106,7 +106,7 @@ def test_a_second_next_is_told_who_runs_and_since_when(tmp_path: Path, recording
     (recordings / "0004-h1").rename(recordings / "0004-other")
     first = campaign.start("next")
     with killed_at_the_end(first):
-        wait_for((campaign.folder / "runs" / "0002-h1" / "samples.csv").exists)
+        wait_for((campaign.folder / "runs" / "0003-h1" / "samples.csv").exists)
         running = campaign.json("status")
         assert running["running"]
         assert running["hypotheses"][0]["status"] == "TESTING"
@@ -129,9 +129,9 @@ def test_baseline_records_what_is_asked_for_whether_valid_or_not(campaign: Campa
     first = campaign.json("baseline", "workload")
     assert [b["role"] for b in first["baselines"]] == ["workload"]
     campaign.json("baseline")
-    assert campaign.runs() == ["0001-baseline-workload", "0002-baseline-workload"]
-    assert "runs/0002-baseline-workload" in campaign.text
-    assert "runs/0001-baseline-workload" not in campaign.text
+    assert campaign.runs() == [f"000{number}-baseline-workload" for number in (1, 2, 3, 4)]
+    assert "runs/0003-baseline-workload, runs/0004-baseline-workload" in campaign.text
+    assert "runs/0002-baseline-workload" not in campaign.text
 
 
 def test_one_next_records_all_runs_of_a_baseline(tmp_path: Path, recordings: Path) -> None:

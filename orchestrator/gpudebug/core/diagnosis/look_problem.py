@@ -88,15 +88,15 @@ def _unseen(record: RunRecord, evidence: Evidence, log_end: str) -> LookProblem:
             f"the command ended after {took} and left {behind} ended: start the "
             "training in the foreground (no `&`, nohup or daemon; `wait` at the end of a script)"
         )
-    if failed:
-        return LookProblem(f"the command failed after {took}: {failed.strip()[:_LONGEST]}")
-    if few := _few(evidence):
+    if evidence.outcome is not Outcome.CRASHED and (few := _few(evidence)):
         return few
     if evidence.outcome is Outcome.COMPLETED:
         return LookProblem(
             f"the command ended by itself after {took}: a look needs 5 s of steady training behind the "
             "start-up; give it more steps"
         )
+    if failed:
+        return LookProblem(f"the command failed after {took}: {failed.strip()[:_LONGEST]}")
     if evidence.outcome is Outcome.ENDED_BY_PLAN:
         return _no_step(evidence)
     how = f", {evidence.reason}" if evidence.reason else ""

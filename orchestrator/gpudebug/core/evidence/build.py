@@ -134,7 +134,15 @@ def build(
         (None, doubt)
         if doubt
         else find_window(
-            series, log, warmup, steady, first=first, trimmed=run.trimmed, least=least, over=run.over
+            series,
+            log,
+            warmup,
+            steady,
+            # A run that is not trimmed is read as 0.1.0 read it.
+            first=first if run.trimmed else None,
+            trimmed=run.trimmed,
+            least=least,
+            over=run.over and run.trimmed,
         )
     )
     inside = probe.evidence_of(read.told, window)

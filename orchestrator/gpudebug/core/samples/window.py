@@ -42,7 +42,7 @@ LONGEST_READING_PERIODS = 3.0
 # A device is idle at this many percent, or at this share of its busiest readings.
 IDLE = 1.0
 IDLE_SHARE = 0.05
-# A device is almost idle if it is busy for at most this share of the time.
+# A device is almost idle if its mean is at most this share of its busiest reading.
 ALMOST_IDLE = 0.1
 # A tail is at most this share of the run, and less than half as busy as what it follows.
 TAIL_SHARE = 0.25
@@ -248,10 +248,11 @@ def _almost_idle(
 ) -> tuple[float, float] | None:
     """From `since`, 0 for the first busy reading, to the last one, if the device hardly computed in it."""
     values = _means(devices, longest)
-    level = max(IDLE, IDLE_SHARE * max(values))
-    busy = [s for s, value in zip(longest, values, strict=True) if value > level]
-    start = since or (busy or longest)[0].end - (busy or longest)[0].width
-    computed, end = math.fsum(s.width for s in busy), longest[-1].end
+    high = max(IDLE, *values)
+    busy = [(s, value) for s, value in zip(longest, values, strict=True) if value > IDLE]
+    began = next((s for s, value in busy if value > IDLE_SHARE * high), longest[0])
+    start, end = since or began.end - began.width, longest[-1].end
+    computed = math.fsum(s.width * value / high for s, value in busy)
     return (start, end) if end - start >= max(MIN_RUN_WINDOW_S, computed / ALMOST_IDLE) else None
 
 

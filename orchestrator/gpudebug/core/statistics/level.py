@@ -22,9 +22,14 @@ SHARE = 1 / 4.5
 """What a percent of others' share may cost: sd of its prior, in units of the assumed noise."""
 LONG_S = 30.0
 """A run whose window is shorter varies more: what varies within it is averaged over less."""
+SHORT = 1.1
+"""Runs that vary by so much more than long ones count as short."""
 WITHIN = 3.2 / 4.5
 """What varies within a run of `LONG_S`, in units of the noise that is assumed at first."""
-_UNKNOWN = 1e6
+HELD = 10
+"""Places after which the level of one program on one host has wandered as far as it does, if the runs before
+a pause are not to be forgotten."""
+_UNKNOWN = 1e8
 _FIRST = 1e3
 """A prediction of this variance is none: the run was the first of its kind, and no surprise."""
 
@@ -114,7 +119,7 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
     """
     shares = [run.others for run in runs]
     shared = None not in shares
-    state = [0.0, 0.0, 0.0]
+    state = [runs[0].value, 0.0, 0.0]
     spread = [[_UNKNOWN, 0.0, 0.0], [0.0, _UNKNOWN, 0.0], [0.0, 0.0, SHARE**2 * (1 if shared else 0)]]
     squares, freedom, last = noise.runs * noise.sd**2, noise.runs, runs[0].place
     before: tuple[float, float, float] | None = None
@@ -155,9 +160,9 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
     )
 
 
-def places(starts: Sequence[float], durations: Sequence[float]) -> tuple[int, ...]:
+def places(starts: Sequence[float], durations: Sequence[float], most: int = 10_000) -> tuple[int, ...]:
     """The places of runs that began at these seconds and took so many: one each, and as many more as usual
-    runs would have fitted into the pauses between. A clock that went back makes no pause.
+    runs would have fitted into the pauses between, `most` into one. A clock that went back makes no pause.
 
     There may be one start more than durations: that of a run to come.
     """
@@ -166,6 +171,6 @@ def places(starts: Sequence[float], durations: Sequence[float]) -> tuple[int, ..
     found = [0] if starts else []
     for place in range(1, len(starts)):
         pause = starts[place] - starts[place - 1] - durations[place - 1]
-        missed = int(min(pause / usual, 10_000)) if usual > 0 and pause > 0 else 0
+        missed = int(min(pause / usual, most)) if usual > 0 and pause > 0 else 0
         found.append(found[-1] + 1 + missed)
     return tuple(found)

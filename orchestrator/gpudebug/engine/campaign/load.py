@@ -24,7 +24,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.statistics.numbers import UNKNOWN, figure, percent, same_figures
 from gpudebug.core.text.digests import short_digest
-from gpudebug.core.verdict.protocol import BASELINE_RUNS
+from gpudebug.core.verdict.turns import BASELINE_RUNS
 from gpudebug.core.words import VERDICTS, Status, ended_as_planned
 from gpudebug.edges import git, host, launcher, store
 from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of, as_submitted, recorded

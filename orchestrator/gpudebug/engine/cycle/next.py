@@ -18,7 +18,6 @@ from gpudebug.engine.cycle.array_wait import under_way
 from gpudebug.engine.cycle.finished import finished
 from gpudebug.engine.cycle.request import ask, mend
 from gpudebug.engine.cycle.taken_in import take_in_ended
-from gpudebug.engine.diagnosis.screen import screened
 from gpudebug.engine.diagnosis.weights import weighed
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign
@@ -96,7 +95,7 @@ def _one_thing(cycle: Cycle) -> NextAnswer:
 
     A hypothesis that cannot be tested leaves its turn to another; its error is raised if none is left.
     """
-    campaign, unready = screened(cycle, weighed(cycle.loaded)), list[Unready]()
+    campaign, unready = weighed(cycle.loaded), list[Unready]()
     added: str | None = None
     while True:
         action = decide(campaign)

@@ -18,7 +18,7 @@ from gpudebug.core.diagnosis.optional_code import decided
 from gpudebug.core.diagnosis.rank import diagnose, shown
 from gpudebug.core.diagnosis.tested_causes import StatedHypothesis, causes_of
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.core.verdict.protocol import BASELINE_RUNS
+from gpudebug.core.verdict.turns import BASELINE_RUNS
 from gpudebug.core.words import SignalValue, Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record, workload_of

@@ -149,12 +149,19 @@ def verdict_of(
     )
 
 
-def order_of(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun], now: float | None = None) -> Order:
-    """The places of these runs, by when they began; `now` (seconds of the epoch) is that of the next one,
-    None: right after the last."""
+def order_of(
+    before: Sequence[MeasuredRun],
+    after: Sequence[MeasuredRun],
+    now: float | None = None,
+    most: int = 10_000,
+) -> Order:
+    """The places of these runs, by when they began, `most` in one pause; `now` (seconds of the epoch) is that
+    of the next one, None: right after the last. Between runs that are played back no time passes."""
     made = sorted([*before, *after], key=lambda m: store.run_number(m.folder.name))
     starts = [datetime.fromisoformat(m.record.start).timestamp() for m in made]
-    found = places([*starts, starts[-1] if now is None else now], [m.record.duration_s or 0.0 for m in made])
+    starts.append(starts[-1] if now is None else now)
+    most = 0 if any(m.record.replayed for m in made) else most
+    found = places(starts, [m.record.duration_s or 0.0 for m in made], most)
     at = {m.folder.name: place for m, place in zip(made, found, strict=False)}
     return Order(tuple(at[m.folder.name] for m in before), tuple(at[m.folder.name] for m in after), found[-1])
 

@@ -10,7 +10,7 @@ from tests.support.trials import BASE, following, gate, run, verdict
 from gpudebug.core.records import Evidence, Verdict
 from gpudebug.core.verdict.gates.also import missing_in
 from gpudebug.core.verdict.judge import TrialSetting
-from gpudebug.core.verdict.protocol import NextRun
+from gpudebug.core.verdict.turns import NextRun
 from gpudebug.core.words import Result, Status
 
 HIGHER = {"log:quality": {"direction": "higher", "not_worse": 1.03}}

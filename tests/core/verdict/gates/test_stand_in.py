@@ -7,7 +7,7 @@ from tests.core.statistics.test_own_work import watched
 from tests.support.trials import following, gate, verdict
 
 from gpudebug.core.records import Conditions, Evidence
-from gpudebug.core.verdict.protocol import NextRun
+from gpudebug.core.verdict.turns import NextRun
 from gpudebug.core.words import Result, Status
 
 QUIET = Conditions(foreign_procs=0, foreign_share=0.0, foreign_cpu=1.0, cpu_stolen=0.0, cpu_cores=0.9)

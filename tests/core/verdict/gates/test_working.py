@@ -9,7 +9,7 @@ from tests.support.powered import side
 from tests.support.trials import following, gate, run, verdict
 
 from gpudebug.core.records import Evidence
-from gpudebug.core.verdict.protocol import NextRun
+from gpudebug.core.verdict.turns import NextRun
 from gpudebug.core.words import Result, Status
 
 BEFORE = side(40, 5.0, 340.0, 341.0, 342.0, 340.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.level import Effect
 from gpudebug.core.statistics.metrics import JOULES
 from gpudebug.core.verdict import others
 from gpudebug.core.verdict.gates import stand_in
@@ -28,9 +29,9 @@ def delta_gate(case: TrialCase) -> Gate:
     if case.delta is None or case.effect is None:
         return gate.model_copy(update={"note": _absent(case)})
     gate = gate.model_copy(update={"value": improvement_text(case.metric, case.delta)})
-    if is_gain(case):
+    if is_gain(case.effect, *case.thresholds):
         return gate.model_copy(update={"result": Result.PASS})
-    if is_too_small(case):
+    if is_too_small(case.effect, *case.thresholds):
         hidden = hides(case)
         return gate.model_copy(update={"note": hidden} if hidden else {"result": Result.FAIL})
     likely = bounds_text(case.metric, case.delta)
@@ -38,11 +39,8 @@ def delta_gate(case: TrialCase) -> Gate:
     return gate.model_copy(update={"note": note})
 
 
-def is_gain(case: TrialCase) -> bool:
+def is_gain(effect: Effect, success: float, failure: float) -> bool:
     """Whether the effect passes, as things are."""
-    effect = case.effect
-    assert effect is not None
-    success, failure = case.thresholds
     return (
         effect.closed
         and effect.trials >= LEAST_TRIALS
@@ -52,11 +50,8 @@ def is_gain(case: TrialCase) -> bool:
     )
 
 
-def is_too_small(case: TrialCase) -> bool:
+def is_too_small(effect: Effect, success: float, failure: float) -> bool:
     """Whether the effect is below `failure`, and surely below `success`."""
-    effect = case.effect
-    assert effect is not None
-    success, failure = case.thresholds
     return effect.value < failure and effect.bounds()[1] < success
 
 
