@@ -70,7 +70,7 @@ def _by_rate(case: TrialCase) -> Gate:
     if case.ratio is None:
         return gate.model_copy(update={"note": _no_ratio(case)})
     result = throughput_result(wanted, case.ratio)
-    if result is Result.FAIL and not _surely_fails(wanted, case):
+    if result is Result.FAIL and not surely_fails(wanted, case):
         return gate.model_copy(update={"note": "not more, but not surely so; more runs would tell"})
     if result is Result.FAIL and (why := case.larger_steps_unseen):
         return gate.model_copy(update={"note": why})
@@ -79,7 +79,7 @@ def _by_rate(case: TrialCase) -> Gate:
     return gate.model_copy(update={"result": result})
 
 
-def _surely_fails(wanted: str, case: TrialCase) -> bool:
+def surely_fails(wanted: str, case: TrialCase) -> bool:
     """Whether throughput fails as surely as a figure beside the metric has to."""
     wide = ratio_estimate(case.rate_effect, SIDE_SURE)
     return wide is not None and throughput_result(wanted, wide) is Result.FAIL
