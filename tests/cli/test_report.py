@@ -55,7 +55,7 @@ def test_the_page_goes_into_runs_and_touches_nothing_else(campaign: Campaign) ->
     assert answer["page"] == str(page)
     assert answer["bytes"] == page.stat().st_size < 10e6
     assert (answer["markdown"], answer["skipped"]) == (None, [])
-    assert (answer["runs"], answer["next_command"]) == (3, "gpudebug next")
+    assert (answer["runs"], answer["next_command"]) == (5, "gpudebug next")
     changed = {n for n, found in contents(campaign.folder).items() if before.get(n) != found}
     assert changed == {"runs/report", "runs/report/report.html"}
     data = embedded(page.read_text("utf-8"))

@@ -87,7 +87,7 @@ def test_a_lost_gpu_is_not_the_commands_fault(tmp_path: Path) -> None:
 
 def test_a_trial_is_not_started_against_a_baseline_without_a_figure(tmp_path: Path) -> None:
     recordings = tmp_path / "recordings"
-    record(recordings, "0001-baseline-workload", seconds=3.0)
+    record(recordings, "0001-baseline-workload", seconds=1.0)
     record(recordings, "0002-h1")
     campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")

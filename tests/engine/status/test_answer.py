@@ -119,12 +119,13 @@ def test_entry_status_and_show_have_the_same_figures(tmp_path: Path) -> None:
 def test_show_names_a_run_whose_evidence_cannot_be_read(
     told: Campaign, content: str | None, why: str
 ) -> None:
-    for name in ("0001-baseline-workload", "0003-h1"):
+    trials = ("0003-h1", "0004-h1")
+    for name in ("0001-baseline-workload", *trials):
         path = told.folder / "runs" / name / "evidence.json"
         path.unlink() if content is None else path.write_text(content)
     answer = show(told.folder, 1)
-    assert ([e["run"] for e in answer.evidence], answer.probe) == (["0004-h1", "0005-baseline-workload"], ())
-    assert answer.skipped == [UnreadRun(run="0003-h1", why=why)]
+    assert ([e["run"] for e in answer.evidence], answer.probe) == (["0005-baseline-workload"], ())
+    assert answer.skipped == [UnreadRun(run=name, why=why) for name in trials]
     assert f"\nRun 0003-h1: unreadable evidence: {why}\n" in render.show(answer)
 
 

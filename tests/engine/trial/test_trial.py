@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import psutil
@@ -136,13 +137,13 @@ def test_too_short_a_window_is_inconclusive_and_says_what_would_suffice(
     campaign = make_replay_campaign(
         tmp_path / "repo", recordings, max_runs=2, command="python3 train.py --lr=0.1 --steps=120"
     )
-    text = campaign.config.read_text()
-    campaign.config.write_text(text.replace("min_window: 5s", "min_window: 60s"))
+    shutil.rmtree(recordings / "0004-h1")
+    record(recordings, "0004-h1", util=60, rate=30, seconds=1.0)
     campaign.json("next")
     campaign.propose(CHANGE)
     answer = campaign.json("next")
     assert answer["verdict"] == "INCONCLUSIVE"
-    assert "min_window (60 s)" in answer["why"]
+    assert "the window is too short" in answer["why"]
     assert "--steps=" in answer["why"]
     assert "unknown" in {g["result"] for g in answer["gates"] if g["name"] == "delta"}
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.cluster.traps import traps
+from gpudebug.core.command.command_line import Option
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError
 from gpudebug.core.evidence.rewritten import recorded, spoiling
@@ -363,7 +364,7 @@ def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun], seconds: f
         return "record the baseline by running it: gpudebug baseline"
     shortest = min(runs, key=window_of)
     option = frameworks.length_option(argv, adapters.known())
-    rate = _rate_of(int(option.value), shortest.evidence) if option is not None and option.value else None
+    rate = _rate_of(option, shortest.evidence) if option is not None and option.value else None
     if rate is None or option is None:
         return "train for more steps a run"
     missing = max(seconds - window_of(shortest), 0.0)
@@ -371,9 +372,15 @@ def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun], seconds: f
     return f"{option.name}={steps} in gpudebug.yaml would suffice"
 
 
-def _rate_of(length: int, e: Evidence) -> float | None:
-    """How much a second of what `length` counts: steps if the run made as many, else by its duration."""
-    if e.steps_per_s and (not e.steps or length / 2 <= e.steps <= 2 * length):
+def _rate_of(option: Option, e: Evidence) -> float | None:
+    """How much a second of what an option counts, epochs or something that the run counted as often; None if
+    it counted nothing like it: `--frames=2` may be anything."""
+    length = int(option.value or 0)
+    made = [count for count in (e.steps, e.total_steps, e.last_count) if count]
+    alike = any(length / 2 <= count <= 2 * length for count in made)
+    if made and not alike and not option.name.endswith("epochs"):
+        return None
+    if e.steps_per_s and e.steps and length / 2 <= e.steps <= 2 * length:
         return e.steps_per_s
     return length / e.duration_s if e.duration_s else None
 
