@@ -66,7 +66,7 @@ def test_a_run_has_its_figures_and_its_series(told: Campaign) -> None:
     assert run["window"]["rule"] == "steps"
     assert (run["loss"]["trend"], run["loss"]["points"]) == ("CONVERGING", 60)
     assert (run["loss_by"], len(run["loss_points"])) == ("step", 60)
-    assert run["loss_points"][-1] == [360, 0.5]
+    assert run["loss_points"][-1] == [1200, 0.5]
     assert run["folder"] == str(told.folder / "runs" / "0003-h1")
     assert {"samples.csv", "train.log", "evidence.json"} <= set(run["files"])
 
@@ -76,7 +76,10 @@ def test_a_hypothesis_has_what_was_changed_and_what_came_of_it(told: Campaign) -
     shown = rounded(told.json("show", "1"))
     for key in ("status", "delta_pp", "gates", "notes", "figures", "probe", "sections", "description"):
         assert first[key] == shown[key]
-    assert first["baseline_runs"] == ["0001-baseline-workload", "0005-baseline-workload"]
+    assert {**first["course"], **shown["course"]} == first["course"]
+    assert first["course"]["text"].startswith("Level 20.0% during the trial")
+    assert second["course"] is None
+    assert first["baseline_runs"] == [f"000{n}-baseline-workload" for n in (1, 2, 5)]
     assert first["trial_runs"] == ["0003-h1", "0004-h1"]
     assert "--lr=0.1 " in first["command"]["before"]
     assert first["command"]["after"] == first["command"]["before"].replace("--lr=0.1", "--lr=0.2")
@@ -167,19 +170,18 @@ def test_runs_that_cannot_be_told_of_are_named_and_spoil_no_other(told: Campaign
     expected["0030-h1"] = "run.json: cannot read: No such file or directory"
     found = gather(told.folder)
     assert {s["run"]: s["why"] for s in found["skipped"]} == expected
-    assert list(found["runs"]) == told.runs()[:3]
+    assert list(found["runs"]) == told.runs()[:5]
     assert found["runs"]["0003-h1"]["timeline"]
     assert found["hypotheses"][0]["gates"]
 
 
-def test_the_trials_own_run_is_broken(told: Campaign) -> None:
-    _torn(told.folder / "runs" / "0003-h1", "evidence.json")
+def test_the_trials_own_runs_are_broken(told: Campaign) -> None:
+    trial = ["0003-h1", "0004-h1"]
+    for name in trial:
+        _torn(told.folder / "runs" / name, "evidence.json")
     found = gather(told.folder)
-    assert [s["run"] for s in found["skipped"]] == ["0003-h1"]
-    assert (found["hypotheses"][0]["status"], found["hypotheses"][0]["trial_runs"]) == (
-        "VALIDATED",
-        ["0003-h1"],
-    )
+    assert [s["run"] for s in found["skipped"]] == trial
+    assert (found["hypotheses"][0]["status"], found["hypotheses"][0]["trial_runs"]) == ("VALIDATED", trial)
     assert found["hypotheses"][0]["command"] is None
 
 
@@ -320,7 +322,7 @@ def test_two_campaigns_of_one_folder(told: Campaign) -> None:
     record: dict[str, Any] = json.loads((path / "run.json").read_text())
     (path / "run.json").write_text(json.dumps({**record, "campaign": "another"}))
     found = gather(told.folder)
-    assert list(found["runs"]) == told.runs()[:3]
+    assert list(found["runs"]) == told.runs()[:5]
     assert (found["skipped"], len(found["story"])) == ([], 2)
 
 
