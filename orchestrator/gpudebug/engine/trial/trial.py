@@ -37,6 +37,7 @@ from gpudebug.engine.run.prepare import (
     stored_run,
     with_same_code,
 )
+from gpudebug.engine.run.smaller import redundant
 from gpudebug.engine.trial import baseline, crashes
 from gpudebug.engine.trial.judge import certain, evidence_of, is_fresh, judge_runs, step_after, terms_of
 from gpudebug.engine.trial.lengthen import announce, first_needed, lengthened, longer, pooled, renoted
@@ -142,7 +143,6 @@ def _place(cycle: Cycle, number: int, change: TrialChange) -> Iterator[WorkingTr
 
 def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree) -> _Trial:
     loaded = cycle.loaded
-    intervention = change.intervention
     workload = loaded.config.workload
     bench = open_bench(cycle, workload)
     claim = new_claim(loaded, number)
@@ -152,11 +152,10 @@ def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree)
     around = surroundings_of(bench, job)
     refuse_outdated(before, around)
     refuse_without_figure(cycle, before)
-    room = baseline.no_room_for(loaded, [m.evidence for m in before])
-    if room is not None:
+    if (room := baseline.no_room_for(loaded, [m.evidence for m in before])) is not None:
         remarks(cycle.report)(room)
     before += shared(loaded, around)
-    applied, server = apply_change(loaded, number, intervention, job)
+    applied, server = apply_change(loaded, number, change.intervention, job)
     variables = {k for k, v in applied.env.items() if v != job.env.get(k)}
     changed = replace(
         job,
@@ -166,9 +165,10 @@ def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree)
         env_names=tuple(sorted({*job.env_names, *variables})),
         hypothesis=number,
         least_window=least_pooled(bench.interval),
-        change=intervention.text,
+        change=change.intervention.text,
         change_digest=change.digest,
         claim=claim.note,
+        redundant=redundant(loaded, loaded.document.hypothesis(number).cause),
     )
     lines = (*job.notes, *applied.notes, *change.notes, *(place.notes if change.patch is not None else ()))
     notes = tuple(loaded.workspace.scrub(note) for note in lines)
