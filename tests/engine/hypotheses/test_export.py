@@ -53,7 +53,9 @@ def test_the_combined_figure_is_measured_and_no_sum(adopted: Campaign) -> None:
     assert combined.notes == ()
     readme = (adopted.folder / "runs" / "export" / "README.md").read_text()
     assert f"Together, as measured: **{combined.text}**" in readme
-    sides = [", ".join(f"runs/{name}" for name in side) for side in (combined.runs_after, combined.runs_before)]
+    sides = [
+        ", ".join(f"runs/{name}" for name in side) for side in (combined.runs_after, combined.runs_before)
+    ]
     assert f"\n2 runs ({sides[0]}) against 2 runs ({sides[1]})" in readme
     assert "Do not add these figures up" in readme
     assert "| 2 | One worker \\| loads | `--patch hypotheses/patches/workers.patch` | +4" in readme
