@@ -135,10 +135,10 @@ def test_too_short_a_window_is_inconclusive_and_says_what_would_suffice(
     tmp_path: Path, recordings: Path
 ) -> None:
     campaign = make_replay_campaign(
-        tmp_path / "repo", recordings, max_runs=2, command="python3 train.py --lr=0.1 --steps=120"
+        tmp_path / "repo", recordings, max_runs=2, command="python3 train.py --lr=0.1 --steps=400"
     )
     shutil.rmtree(recordings / "0004-h1")
-    record(recordings, "0004-h1", util=60, rate=30, seconds=1.0)
+    record(recordings, "0004-h1", util=60, rate=400, seconds=1.0)
     campaign.json("next")
     campaign.propose(CHANGE)
     answer = campaign.json("next")
