@@ -30,8 +30,7 @@ def check_verdict(
     """Return the verdict that an entry must show: as it follows now, else as it is stored. None without one.
 
     An older version's must have the same figures, in its own words; one of an older rule is shown as it is.
-    `names` are the runs that a Result of it
-    names, `at` is the problem if none of them holds a verdict.
+    `names` are the runs that a Result of it names, `at` is the problem if none of them holds a verdict.
     """
     findings, workspace = shown.findings, shown.written.workspace
     folder = next((f for f in map(workspace.run, reversed(names)) if f.has(_NAME)), None)
