@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import contents, git
-from tests.support.old_campaign import OldCampaign, answered, exported, restore
+from tests.support.old_campaign import OldCampaign, answered, exported, restore, restore_as_it_was
 
 from gpudebug.engine.hypotheses.export import export
 
@@ -15,6 +15,18 @@ from gpudebug.engine.hypotheses.export import export
 @pytest.fixture
 def old(tmp_path: Path) -> OldCampaign:
     return restore(tmp_path / "campaign")
+
+
+def test_its_settings_that_are_gone_are_named_with_their_line(tmp_path: Path) -> None:
+    old = restore_as_it_was(tmp_path / "campaign")
+    before = contents(old.folder)
+    for words in (("status",), ("next",), ("verify",)):
+        (line,) = old.run(*words).expect(1).err.splitlines()
+        assert line.startswith(f"gpudebug: {old.config}:14: ") and line.endswith(
+            "; next: delete these keys: line 14"
+        )
+        assert "protocol.min_window is gone: " in line and "protocol.baseline_runs is gone: " in line
+    assert contents(old.folder) == before
 
 
 def test_it_comes_with_its_history_its_references_and_its_runs(old: OldCampaign) -> None:
