@@ -563,6 +563,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.compare": "core/compare/test_faster.py",
     "gpudebug.core.answers.check": "engine/cycle/test_check.py",
     "gpudebug.core.answers.commands": "cli/test_golden.py",
+    "gpudebug.core.answers.course": "core/statistics/test_course.py",
     "gpudebug.core.answers.devices": "core/statistics/test_across.py",
     "gpudebug.core.answers.diagnosis": "cli/test_golden.py",
     "gpudebug.core.answers.doctor": "engine/tools/test_doctor.py",

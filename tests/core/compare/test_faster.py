@@ -147,7 +147,9 @@ def test_two_runs_a_side_in_turn_tell_half_as_fast_again_and_nothing_of_the_same
 
 def test_runs_in_turn_tell_more_than_runs_of_other_days() -> None:
     def width(*starts: str) -> float:
-        a, b = (run(rate=rate, facts={"start": start}) for rate, start in zip((10.0, 10.0), starts))
+        a, b = (
+            run(rate=rate, facts={"start": start}) for rate, start in zip((10.0, 10.0), starts, strict=True)
+        )
         found = faster.compare([a], [b]).ratio
         assert found.low is not None and found.high is not None
         return math.log(found.high / found.low)

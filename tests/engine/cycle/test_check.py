@@ -45,7 +45,11 @@ def campaign(accepted: Campaign, tmp_path: Path) -> Campaign:
 
 
 def runs_at(campaign: Campaign, util: float, **more: Any) -> None:
-    record(campaign.folder.parent / "recordings", "0009-check", **{"util": util, "rate": util / 2, "seconds": 40, **more})
+    record(
+        campaign.folder.parent / "recordings",
+        "0009-check",
+        **{"util": util, "rate": util / 2, "seconds": 40, **more},
+    )
 
 
 def test_a_gain_that_is_there_is_kept_and_the_campaign_is_as_it_was(campaign: Campaign) -> None:

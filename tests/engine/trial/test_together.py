@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +30,7 @@ def test_the_baselines_of_before_and_now(adopted: Campaign) -> None:
     made = found(adopted)
     assert made.text is not None and made.text.startswith("GPU util 20.")
     assert " to 75." in made.text and "pp (95% CI +" in made.text
-    assert made.throughput is not None and made.throughput.startswith("10 to 40 steps/s: 4.")
+    assert made.throughput is not None and made.throughput.startswith("10 to 40")
     roles = [[name.partition("-")[2] for name in side] for side in (made.runs_before, made.runs_after)]
     assert roles == [["original"] * 2, ["baseline-workload"] * 2]
     assert made.paired and made.why is None and made.notes == ()
@@ -57,14 +56,11 @@ def at_other_times(campaign: Campaign) -> None:
     edit_record(campaign, lambda record: record.update(paired=None))
 
 
-def test_sides_that_were_not_run_in_turn_are_said_to_be_so(adopted: Campaign) -> None:
+def test_sides_that_were_not_run_in_turn_say_nothing(adopted: Campaign) -> None:
     at_other_times(adopted)
     made = found(adopted)
-    assert made.text is not None and not made.paired
-    assert {name.partition("-")[2] for name in made.runs_before} == {"baseline-workload"}
-    (note,) = made.notes
-    assert note.startswith("both sides were measured at different times, not in turn")
-    assert "gpudebug baseline workload runs them in turn, unless the checkout has an accepted patch" in note
+    assert (made.text, made.paired) == (None, False)
+    assert made.why == "both sides were not run in turn: gpudebug baseline workload runs them"
 
 
 def test_before_and_the_difference_make_after(adopted: Campaign) -> None:
@@ -82,10 +78,10 @@ def test_what_was_accepted_since_is_not_measured_yet(adopted: Campaign) -> None:
 
 
 def test_a_run_that_is_gone_makes_it_unknown(adopted: Campaign) -> None:
-    at_other_times(adopted)
-    shutil.rmtree(adopted.folder / "runs" / "0001-baseline-workload")
+    name = load(adopted.folder).baselines["workload"].runs[0]
+    (adopted.folder / "runs" / name / "evidence.json").write_text("{")
     why = found(adopted).why
-    assert why is not None and "runs/0001-baseline-workload" in why
+    assert why is not None and name in why
 
 
 def test_the_baseline_of_before_is_not_compared_with_itself(judged: Campaign) -> None:
@@ -93,20 +89,6 @@ def test_the_baseline_of_before_is_not_compared_with_itself(judged: Campaign) ->
     assert (
         together(loaded, first(loaded)).why == "the baseline of today is the one before the first acceptance"
     )
-
-
-@pytest.mark.parametrize("part", ["code", "command"])
-def test_what_else_changed_is_said(adopted: Campaign, part: str) -> None:
-    at_other_times(adopted)
-    if part == "code":
-        (adopted.folder / "train.py").write_text("# mine\n" + (adopted.folder / "train.py").read_text())
-        commit_all(adopted.folder)
-        said = "the checkout's own code has changed in between"
-    else:
-        adopted.config.write_text(adopted.config.read_text().replace("--work=0.2", "--work=0.2 --new=1"))
-        said = "the command in gpudebug.yaml has changed in between"
-    _, note = found(adopted).notes
-    assert note.startswith(said)
 
 
 def recorded_with_the_second(campaign: Campaign) -> None:
@@ -129,25 +111,10 @@ def test_a_contrast_without_what_was_accepted_since_is_none_of_both(judged: Camp
     assert both.paired and both.text is not None
 
 
-def test_the_same_of_sides_that_were_not_run_in_turn(judged: Campaign) -> None:
-    recorded_with_the_second(judged)
-    at_other_times(judged)
-    # A run of before the acceptance: times are kept to the second, and a recording is played back in one.
-    edit_record(judged, lambda record: record.update(start="2026-01-01T00:00:00+00:00"))
-    assert found(judged).why == NOT_YET
-    # Neither command nor code are as they were; the time of the acceptance tells.
-    judged.config.write_text(judged.config.read_text().replace("--work=0.2", "--work=0.2 --new=1"))
-    (judged.folder / "train.py").write_text("# mine\n" + (judged.folder / "train.py").read_text())
-    commit_all(judged.folder)
-    assert found(judged).why == NOT_YET
-
-
 def test_a_change_that_is_taken_back_is_in_no_contrast(adopted: Campaign) -> None:
     text = adopted.progress.read_text()
     adopted.progress.write_text(text.replace("- **Accepted**: 2\n", ""))
     assert [h.number for h in load(adopted.folder).recorded] == [2]
-    assert found(adopted).why == NOT_YET
-    at_other_times(adopted)
     assert found(adopted).why == NOT_YET
 
 

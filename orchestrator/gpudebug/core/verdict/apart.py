@@ -1,5 +1,4 @@
-"""Two groups of runs without a trial's thresholds: how far they are apart, and whether two figures of one gain
-contradict each other."""
+"""Two groups of runs without a trial's thresholds: how far apart they are, and whether two figures agree."""
 
 from __future__ import annotations
 
@@ -12,8 +11,9 @@ from gpudebug.core.verdict.gates import Criteria, TrialCase, TrialSetting, measu
 from gpudebug.core.verdict.machine import machine_apart
 from gpudebug.core.verdict.others import mean_share
 
-_SHARES_APART = 5.0
-"""Points by which what others took differs, if it is named."""
+_NAMED_FROM = 5.0
+"""Points by which two shares of time differ that are named."""
+_HELD = "a CPU quota held back {} of a core"
 
 
 def compared(
@@ -23,7 +23,7 @@ def compared(
     setting: TrialSetting,
     devices: str | None = None,
 ) -> TrialCase:
-    """`after` against `before`, as a trial would be measured. `devices` is the campaign's `criteria.devices`."""
+    """Measure `after` against `before` as a trial. `devices` is the campaign's `criteria.devices`."""
     criteria = Criteria(
         success=0.0,
         failure=0.0,
@@ -70,7 +70,13 @@ def unchanged(metric: Metric, estimate: Estimate) -> bool:
 def otherwise(then: Sequence[Evidence], now: Sequence[Evidence]) -> list[str]:
     """What was otherwise around runs of the same code, a phrase each: clocks, throttling, quota, others."""
     found = list(machine_apart(then, now))
-    before, after = mean_share(then), mean_share(now)
-    if before is not None and after is not None and abs(before - after) > _SHARES_APART:
-        found.append(f"others kept the runs from {before:.1f}% of their CPU time then, {after:.1f}% now")
+    for what, of in (("others kept the runs from {} of their CPU time", mean_share), (_HELD, _held)):
+        before, after = of(then), of(now)
+        if before is not None and after is not None and abs(before - after) > _NAMED_FROM:
+            found.append(f"{what.format(f'{before:.1f}%')} then, {after:.1f}% now")
     return found
+
+
+def _held(runs: Sequence[Evidence]) -> float | None:
+    known = [t for e in runs if (t := e.conditions.cpu_throttled) is not None]
+    return math.fsum(known) / len(known) if known else None

@@ -1,7 +1,7 @@
 """Which effects a trial can tell from noise, and how many runs an effect takes, before they are made.
 
-How well the runs of a trial show an effect depends on their order alone, not on what they show. All figures are
-on a scale on which effects add: percentage points, or logarithms for a rate.
+How well the runs of a trial show an effect depends on their order alone, not on what they show. All figures
+are on a scale on which effects add: percentage points, or logarithms for a rate.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Ahead:
         return max(success, failure + half) + _REACH * error
 
     def runs_for(self, effect: float) -> RunCounts | None:
-        """The fewest runs, the last of the baseline, after which an interval excludes, in four trials of five,
-        what lies `effect` away; None: out of reach."""
+        """The fewest runs, the last of the baseline, after which an interval excludes what lies `effect` away
+        in four trials of five; None: out of reach."""
         steps = list(planned(MOST_TRIALS))
         closed = [n + 1 for n, step in enumerate(steps) if step is NextRun.BASELINE]
 
@@ -78,7 +78,7 @@ class Ahead:
         return RunCounts(trial, closed[at] - trial)
 
     def _after(self, steps: Sequence[NextRun]) -> tuple[float, float]:
-        """Standard error of the effect and half its interval, after these runs right behind the baseline's."""
+        """Standard error of the effect and half its interval, after these runs behind the baseline's."""
         last = self.before[-1].place
         runs = [run._replace(value=0.0) for run in self.before]
         runs += [

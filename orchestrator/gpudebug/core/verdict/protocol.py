@@ -37,7 +37,7 @@ def next_step(verdict: Verdict, case: TrialCase) -> NextRun:
         return NextRun.DONE
     if "delta" in unknown and _stays_hidden(case, effect):
         return NextRun.DONE
-    return following(effect.trials, closed=effect.closed, since=order.now - max(order.before))
+    return following(effect.trials, case.most, closed=effect.closed, since=order.now - max(order.before))
 
 
 def _narrowed_by_runs(case: TrialCase, unknown: dict[str, str]) -> bool:

@@ -11,9 +11,7 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.run.prepare import stored_run
 from gpudebug.engine.trial import baseline
-from gpudebug.engine.trial.original import beside_baseline
 from gpudebug.engine.trial.sides import of_trial
-from gpudebug.engine.trial.together import disagreements
 from gpudebug.engine.trial.trial import answer_of
 
 WHY = "it was under way when this command was started"
@@ -41,7 +39,4 @@ def _tested(loaded: Loaded, number: int, verdict: dict[str, Any]) -> RecordedVer
 
 
 def _recorded(loaded: Loaded, role: str, runs: Collection[str]) -> RecordedBaseline:
-    found = [stored_run(loaded.workspace, name) for name in runs]
-    accepted = role == "workload" and loaded.accepted
-    notes = disagreements(loaded, beside_baseline(loaded), found) if accepted else ()
-    return baseline.answer(loaded, role, WHY, found, tuple(notes))
+    return baseline.answer(loaded, role, WHY, [stored_run(loaded.workspace, name) for name in runs])

@@ -50,7 +50,6 @@ from gpudebug.engine.trial.baseline_notes import disturbed, ended, left_out, wit
 from gpudebug.engine.trial.original import MOST_UNLIKE, ROLE, Originals, originals, recording_of, warm
 from gpudebug.engine.trial.reuse import newest, reusable, set_aside_in
 from gpudebug.engine.trial.sides import of_runs
-from gpudebug.engine.trial.together import disagreements, repeated, unsettled
 from gpudebug.engine.trial.unmodified import BaselineFailed, run_once
 
 
@@ -75,7 +74,6 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
     made = _sealed_already(cycle, role, bench, paired)
     recording = _SidesInTurn(cycle, bench, role, made, paired, originals(cycle, bench, paired))
     recording.complete(BASELINE_RUNS)
-    recording.settle(loaded.config.protocol.max_runs)
     runs = recording.runs
     without = recording.left_out()
     shown = (*disturbed(runs), *ended(runs), *recording.worth())
@@ -118,15 +116,6 @@ class _SidesInTurn:
             else:
                 self._run(wanted)
 
-    def settle(self, most: int) -> None:
-        """Run both sides again, up to `most` times each, while they leave open what the changes are worth."""
-        while self.beside is not None and self.beside.runs and len(self.runs) < most:
-            why = unsettled(self.cycle.loaded, self.beside.runs, self.runs)
-            if why is None or self.beside.ended is not None:
-                return
-            self._say(f"one more run of both sides: {why}")
-            self.complete(len(self.runs) + 1)
-
     def left_out(self) -> list[tuple[str, str]]:
         """The runs of this recording that count for nothing, with why."""
         loaded, entry = self.cycle.loaded, self.cycle.loaded.document.baseline(self.role)
@@ -139,14 +128,8 @@ class _SidesInTurn:
         return [(name, loaded.workspace.scrub(why)) for name, why in found]
 
     def worth(self) -> list[str]:
-        """What is to be said of the changes' worth: that it is not known, and where the same code ran at
-        another speed before."""
-        loaded, beside = self.cycle.loaded, self.beside
-        found = [] if beside is None else beside.runs
-        before = loaded.baselines[self.role].runs
-        again = repeated(loaded, before, self.runs, loaded.identities[self.role], "the baseline before")
-        lines = [again] if again is not None else []
-        lines += disagreements(loaded, found, self.runs) if self.role == "workload" else []
+        """What is to be said of the changes' worth: that it is not known."""
+        beside, lines = self.beside, list[str]()
         if beside is not None and beside.ended is not None:
             lines.append(f"what the accepted changes are worth together is not known: {beside.ended}")
         return lines

@@ -1,12 +1,11 @@
 """What the accepted changes are worth together: the workload with all of them against that without any.
 
-Both sides are run in turn when the baseline is recorded after an `accept`. Campaigns of older versions have
-the baseline of today and the one before the first acceptance, of different times: that is said.
+Both sides are run in turn when the baseline is recorded after an `accept`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,11 +18,9 @@ from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.level import HELD
 from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.verdict.apart import compared, contradict, otherwise, unchanged
+from gpudebug.core.verdict.apart import compared, contradict, otherwise
 from gpudebug.core.verdict.course import Shown, sides_of
 from gpudebug.core.verdict.gates import TrialCase, TrialSetting
-from gpudebug.core.verdict.turns import BASELINE_RUNS
-from gpudebug.core.words import counted
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded, MeasuredCode
 from gpudebug.engine.campaign.files import read_config
@@ -49,31 +46,28 @@ def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
     if not _after_the_trials(loaded):
         return gain(why=NOT_YET)
     try:
-        before, paired = beside_baseline(loaded), True
-        if not before:
-            before, paired = [stored_run(loaded.workspace, name) for name in then], False
+        before = beside_baseline(loaded)
         after = [stored_run(loaded.workspace, name) for name in now]
     except GpudebugError as e:
-        return gain(why=f"{e.file}: {e.message}", runs_before=then, runs_after=now)
-    if not (
-        _with_all_now(loaded, before, after) if paired else _nothing_accepted_since(loaded, before, after)
-    ):
+        return gain(why=f"{e.file}: {e.message}", runs_after=now)
+    if not before:
+        return gain(why=_not_in_turn(loaded), runs_after=now)
+    if not _with_all_now(loaded, before, after):
         return gain(why=NOT_YET)
     gain = partial(
         CombinedGain,
         metric=loaded.metric.name,
         runs_before=named(before),
         runs_after=named(after),
-        paired=paired,
+        paired=True,
     )
     other = list(dict.fromkeys(_other(loaded, before, after)))
     if other:
         return gain(why=f"the two sides were measured in different surroundings: {'; '.join(other)}")
-    found = contrast_of(loaded, before, after) if paired else apart(loaded, before, after)
+    found = contrast_of(loaded, before, after)
     if found.delta is None:
         return gain(why=f"a run lacks {loaded.metric.name}")
-    against = _contradiction(loaded, found) if paired else None
-    notes = _paired_notes(loaded, against, before, after) if paired else _notes(loaded, before, after)
+    against = _contradiction(loaded, found)
     sides = sides_of(found)
     return gain(
         delta=found.delta,
@@ -84,9 +78,18 @@ def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
         metric_after=sides.metric[1],
         text=_text(found, sides, found.delta),
         throughput=_throughput(found, sides),
-        agrees=None if _lone(loaded, found) is None or not paired else against is None,
-        notes=tuple(notes),
+        agrees=None if _lone(loaded, found) is None else against is None,
+        notes=() if against is None else (against,),
     )
+
+
+def _not_in_turn(loaded: Loaded) -> str:
+    """Why nothing was run beside the baseline, and what would be."""
+    there = in_command(loaded)
+    if not there:
+        return "both sides were not run in turn: gpudebug baseline workload runs them"
+    numbers_there = ", ".join(map(str, there))
+    return f"nothing runs without the change of hypothesis {numbers_there} any more: gpudebug.yaml has it"
 
 
 def _after_the_trials(loaded: Loaded) -> bool:
@@ -113,22 +116,6 @@ def _with_all_now(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence
     )
 
 
-def _nothing_accepted_since(
-    loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]
-) -> bool:
-    """Whether nothing was accepted, or taken back, since a baseline that was not run in turn was recorded.
-
-    A command or code of the user's that has changed in between is said beside the figure.
-    """
-    wanted, plain = loaded.identities["workload"], base_identity(loaded, 0)
-    then, now = before[0].record.identity, after[0].record
-    other = [key for key in ("command", "tree") if now.identity.get(key) != wanted[key]]
-    if any(then.get(key) == plain[key] for key in other):
-        return False
-    # Both times are host.now()'s, in UTC, and compare as text.
-    return not other or all(one.when <= now.start for one in (loaded.acceptances.entries or {}).values())
-
-
 def contrast_of(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> TrialCase:
     """Runs without and with the accepted changes, judged as a trial of all of them would be."""
     changes = tuple(change for step in loaded.stack for change in step.intervention.changes)
@@ -149,11 +136,6 @@ def apart(
     return compared(loaded.metric, evidence_of(before), evidence_of(after), setting, devices)
 
 
-def unsettled(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> str | None:
-    """Why more runs of both sides are needed; None if these say enough, or can say nothing."""
-    return _contradiction(loaded, contrast_of(loaded, before, after))
-
-
 def _lone(loaded: Loaded, found: TrialCase) -> tuple[int, Estimate] | None:
     """The only accepted hypothesis with what its trial measured; None if that is another figure."""
     if len(loaded.recorded) != 1:
@@ -172,42 +154,8 @@ def _contradiction(loaded: Loaded, found: TrialCase) -> str | None:
     if lone is None or found.delta is None or not contradict(found.metric, lone[1], found.delta):
         return None
     alone, here = (shown(found.metric, each) for each in (lone[1], found.delta))
-    return f"hypothesis {lone[0]} gained {alone} in its trial and {here} now: these contradict each other"
-
-
-def _paired_notes(
-    loaded: Loaded,
-    against: str | None,
-    before: Sequence[MeasuredRun],
-    after: Sequence[MeasuredRun],
-) -> Iterator[str]:
-    if against is not None:
-        more = f" after {counted(len(after), 'run')} a side" if len(after) > BASELINE_RUNS else ""
-        yield f"{against}{more}; both sides were run in turn each time, and the newer figure is shown"
-    yield from disagreements(loaded, before, after)
-
-
-def disagreements(
-    loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]
-) -> Iterator[str]:
-    """Where the same code ran at another speed in a trial than it does now, and what was otherwise.
-
-    `after` are runs with all that was accepted, as in the trial of the last one; `before` runs without any,
-    as in the baseline of the first one's trial.
-    """
-    accepted = loaded.accepted
-    if not accepted:
-        return
-    for part, number, now, steps in (
-        ("trial", accepted[-1].number, after, len(accepted) - 1),
-        ("baseline", accepted[0].number, before, 0),
-    ):
-        verdict = loaded.trials[number].verdict or {}
-        names = [r["name"] for r in verdict.get("runs", ()) if r["part"] == part]
-        where = f"the trial of hypothesis {number}" + (" as its baseline" if part == "baseline" else "")
-        text = repeated(loaded, names, now, base_identity(loaded, steps), where)
-        if text is not None:
-            yield text
+    both = f"hypothesis {lone[0]} gained {alone} in its trial and {here} now, in turn"
+    return f"{both}: these contradict each other"
 
 
 def base_identity(loaded: Loaded, count: int) -> dict[str, str]:
@@ -219,39 +167,13 @@ def base_identity(loaded: Loaded, count: int) -> dict[str, str]:
     return identity(loaded.workspace, plain, workload, code.digest)
 
 
-def repeated(
-    loaded: Loaded, names: Sequence[str], now: Sequence[MeasuredRun], base: dict[str, str], where: str
-) -> str | None:
-    """That runs of one code differ more than by chance; None if they do not, or were of another code."""
-    records = [loaded.records.get(name, {}) for name in names]
-    if not now or not names or any(r.get("identity") != base for r in records):
-        return None
-    try:
-        then = [stored_run(loaded.workspace, name) for name in names]
-    except GpudebugError:
-        return None
-    found = apart(loaded, then, now)
-    if found.delta is None or unchanged(found.metric, found.delta):
-        return None
-    figures = [numbers.figure(found.metric, value) for value in sides_of(found).metric]
-    return (
-        f"the same code showed {figures[0]} in {where} ({_names(names)}) and shows {figures[1]} now "
-        f"({_names(named(now))}), {shown(found.metric, found.delta)}; {differed(then, now)}"
-    )
-
-
 def differed(then: Sequence[MeasuredRun], now: Sequence[MeasuredRun]) -> str:
     """What was otherwise in the surroundings and around two groups of runs, in words."""
     around = [d for m in then for each in now for d in differences(recorded(m.record), recorded(each.record))]
     found = list(dict.fromkeys([*around, *otherwise(evidence_of(then), evidence_of(now))]))
     if not found:
-        return "nothing that runs record was otherwise: others' share, device, clock and packages were alike"
+        return "nothing that runs record was otherwise: load, device, clock and packages were alike"
     return f"what was otherwise: {'; '.join(found)}"
-
-
-def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def shown(metric: Metric, estimate: Estimate) -> str:
@@ -283,26 +205,3 @@ def _other(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[Measur
     set_ = frozenset(name for step in loaded.stack for name in step.intervention.names)
     now = [replace(recorded(m.record), meant=set_) for m in after]
     return [d for m in before for each in now for d in differences(recorded(m.record), each)]
-
-
-def _notes(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> list[str]:
-    """Of sides that were not run in turn: that, and what has changed beside what was accepted."""
-    there = in_command(loaded)
-    how = "gpudebug baseline workload runs them in turn"
-    if there:
-        how = (
-            f"nothing runs without the change of hypothesis {', '.join(map(str, there))} any more: "
-            "gpudebug.yaml has it"
-        )
-    elif loaded.code.patches:
-        how += ", unless the checkout has an accepted patch itself"
-    found = otherwise(evidence_of(before), evidence_of(after))
-    load = f" ({'; '.join(found)})" if found else ""
-    notes = [f"both sides were measured at different times, not in turn{load}: {how}"]
-    then = before[0].record.identity
-    if then.get("tree") != loaded.code.tree:
-        notes.append("the checkout's own code has changed in between: the combined figure includes that")
-    plain = read_config(loaded.workspace)
-    if then.get("command") != identity(loaded.workspace, plain, plain.workload, "")["command"]:
-        notes.append("the command in gpudebug.yaml has changed in between: the combined figure includes that")
-    return notes
