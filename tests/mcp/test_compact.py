@@ -34,7 +34,7 @@ def test_what_is_empty_is_left_out_and_what_is_false_or_zero_is_not() -> None:
     assert compact(given) == {"f": False, "g": 0, "h": [None, 1.5], "i": [{}]}
 
 
-@pytest.mark.parametrize("key", ["probe", "evidence", "facts", "sparks", "profile"])
+@pytest.mark.parametrize("key", ["probe", "evidence", "facts", "sparks", "profile", "course"])
 def test_tables_as_they_were_recorded_are_left_out_at_any_depth(key: str) -> None:
     assert compact({"rows": [{"n": 1, key: {"steps": 9}}], key: [1]}) == {"rows": [{"n": 1}]}
 

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from gpudebug.core.records import DeviceEvidence, Evidence, Failure, Gate, LossEvidence, Verdict, Window
-from gpudebug.core.verdict.gates import Order
-from gpudebug.core.verdict.judge import Criteria, TrialSetting, judge
+from gpudebug.core.verdict.gates import Order, TrialCase, measure
+from gpudebug.core.verdict.judge import Criteria, TrialSetting, judge_case
+from gpudebug.core.verdict.protocol import next_step
+from gpudebug.core.verdict.turns import NextRun
 from gpudebug.core.words import Outcome, Result, Trend
 
 CRITERIA = Criteria(success=20, failure=10, loss="converging", throughput="better", max_runs=6)
@@ -65,10 +67,33 @@ def verdict(
     setting: TrialSetting | None = None,
     **changes: Any,
 ) -> Verdict:
+    """The verdict on runs in an order that ends with the baseline, unless `setting` has another."""
+    return judge_case(measured(before, after, setting, **changes))
+
+
+def following(
+    before: Sequence[Evidence],
+    after: Sequence[Evidence],
+    /,
+    setting: TrialSetting | None = None,
+    **changes: Any,
+) -> NextRun:
+    """The run that this trial needs next."""
+    case = measured(before, after, setting, **changes)
+    return next_step(judge_case(case), case)
+
+
+def measured(
+    before: Sequence[Evidence],
+    after: Sequence[Evidence],
+    /,
+    setting: TrialSetting | None = None,
+    **changes: Any,
+) -> TrialCase:
     setting = setting or TrialSetting()
     if setting.order is None:
         setting = replace(setting, order=closed(before, after))
-    return judge(1, criteria(**changes), before, after, setting)
+    return measure(TrialCase(criteria(**changes), setting, tuple(before), tuple(after), 1))
 
 
 def closed(before: Sequence[Evidence], after: Sequence[Evidence]) -> Order:
@@ -87,3 +112,16 @@ GOOD = runs(61, 62, rate=11.0)
 
 def result(name: str, before: Sequence[Evidence], after: Sequence[Evidence], **changes: Any) -> Result:
     return gate(verdict(before, after, **changes), name).result
+
+
+def in_turns(turns: str, /, *levels: float, setting: TrialSetting | None = None, **changes: Any) -> TrialCase:
+    """A trial whose runs came in `turns`, such as AATTA: of the baseline and of the change, at these levels.
+
+    A step takes the device as long in each. `window` and `conditions` are those of all runs.
+    """
+    facts = {name: changes.pop(name) for name in ("window", "conditions", "devices") if name in changes}
+    made = [run(level, max(level, 0.1) / 5, **facts) for level in levels]
+    places = [tuple(i for i, turn in enumerate(turns) if turn == side) for side in "AT"]
+    before, after = ([made[i] for i in side] for side in places)
+    placed = replace(setting or TrialSetting(), order=Order(*places, len(turns)))
+    return measured(before, after, placed, **changes)

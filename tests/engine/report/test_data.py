@@ -53,21 +53,21 @@ def test_the_data_is_plain_json_and_gathering_changes_nothing(told: Campaign) ->
 
 
 def test_a_run_has_its_figures_and_its_series(told: Campaign) -> None:
-    run = gather(told.folder)["runs"]["0002-h1"]
+    run = gather(told.folder)["runs"]["0003-h1"]
     assert set(run) >= RUN_KEYS
     assert (run["role"], run["hypothesis"], run["outcome"]) == ("h1", 1, "COMPLETED")
     assert run["utilisation"] == pytest.approx(60, abs=1)
     assert len(run["spark"]) == 40
     (device,) = run["timeline"]
     assert (device["index"], device["uuid"], device["name"]) == (0, "CPU", "recording of recorded")
-    rows = told.folder.joinpath("runs/0002-h1/samples.csv").read_text().splitlines()[1:]
+    rows = told.folder.joinpath("runs/0003-h1/samples.csv").read_text().splitlines()[1:]
     assert len(device["points"]) == len(rows)
     assert device["points"][0][1] == pytest.approx(60, abs=3)
     assert run["window"]["rule"] == "steps"
     assert (run["loss"]["trend"], run["loss"]["points"]) == ("CONVERGING", 60)
     assert (run["loss_by"], len(run["loss_points"])) == ("step", 60)
-    assert run["loss_points"][-1] == [360, 0.5]
-    assert run["folder"] == str(told.folder / "runs" / "0002-h1")
+    assert run["loss_points"][-1] == [1200, 0.5]
+    assert run["folder"] == str(told.folder / "runs" / "0003-h1")
     assert {"samples.csv", "train.log", "evidence.json"} <= set(run["files"])
 
 
@@ -76,8 +76,11 @@ def test_a_hypothesis_has_what_was_changed_and_what_came_of_it(told: Campaign) -
     shown = rounded(told.json("show", "1"))
     for key in ("status", "delta_pp", "gates", "notes", "figures", "probe", "sections", "description"):
         assert first[key] == shown[key]
-    assert first["baseline_runs"] == ["0001-baseline-workload", "0003-baseline-workload"]
-    assert first["trial_runs"] == ["0002-h1"]
+    assert {**first["course"], **shown["course"]} == first["course"]
+    assert first["course"]["text"].startswith("Level 20.0% during the trial")
+    assert second["course"] is None
+    assert first["baseline_runs"] == [f"000{n}-baseline-workload" for n in (1, 2, 5)]
+    assert first["trial_runs"] == ["0003-h1", "0004-h1"]
     assert "--lr=0.1 " in first["command"]["before"]
     assert first["command"]["after"] == first["command"]["before"].replace("--lr=0.1", "--lr=0.2")
     assert (first["diff"], first["differences"], first["hollow"]) == (None, [], False)
@@ -160,26 +163,25 @@ def test_runs_that_cannot_be_told_of_are_named_and_spoil_no_other(told: Campaign
     expected = {}
     for number, (spoil, name, why) in enumerate(BROKEN, 10):
         run = folder / f"00{number}-h1"
-        shutil.copytree(folder / "0002-h1", run)
+        shutil.copytree(folder / "0003-h1", run)
         spoil(run, name)
         expected[run.name] = why
     (folder / "0030-h1").mkdir()
     expected["0030-h1"] = "run.json: cannot read: No such file or directory"
     found = gather(told.folder)
     assert {s["run"]: s["why"] for s in found["skipped"]} == expected
-    assert list(found["runs"]) == told.runs()[:3]
-    assert found["runs"]["0002-h1"]["timeline"]
+    assert list(found["runs"]) == told.runs()[:5]
+    assert found["runs"]["0003-h1"]["timeline"]
     assert found["hypotheses"][0]["gates"]
 
 
-def test_the_trials_own_run_is_broken(told: Campaign) -> None:
-    _torn(told.folder / "runs" / "0002-h1", "evidence.json")
+def test_the_trials_own_runs_are_broken(told: Campaign) -> None:
+    trial = ["0003-h1", "0004-h1"]
+    for name in trial:
+        _torn(told.folder / "runs" / name, "evidence.json")
     found = gather(told.folder)
-    assert [s["run"] for s in found["skipped"]] == ["0002-h1"]
-    assert (found["hypotheses"][0]["status"], found["hypotheses"][0]["trial_runs"]) == (
-        "VALIDATED",
-        ["0002-h1"],
-    )
+    assert [s["run"] for s in found["skipped"]] == trial
+    assert (found["hypotheses"][0]["status"], found["hypotheses"][0]["trial_runs"]) == ("VALIDATED", trial)
     assert found["hypotheses"][0]["command"] is None
 
 
@@ -195,9 +197,9 @@ def test_without_any_run_folder_the_progress_file_tells(told: Campaign) -> None:
 
 
 def test_one_folder_of_several_is_missing(told: Campaign) -> None:
-    shutil.rmtree(told.folder / "runs" / "0002-h1")
+    shutil.rmtree(told.folder / "runs" / "0003-h1")
     found = gather(told.folder)
-    assert found["skipped"] == [{"run": "0002-h1", "why": "the run folder is not here, others are"}]
+    assert found["skipped"] == [{"run": "0003-h1", "why": "the run folder is not here, others are"}]
 
 
 def test_before_anything_ran(campaign: Campaign) -> None:
@@ -216,34 +218,34 @@ def test_before_anything_ran(campaign: Campaign) -> None:
     ],
 )
 def test_a_run_whose_series_cannot_be_read(told: Campaign, name: str, said: str | None) -> None:
-    path = told.folder / "runs" / "0002-h1" / name
+    path = told.folder / "runs" / "0003-h1" / name
     if said is None:
         path.unlink()
         path.mkdir()
     else:
         path.write_text("nothing of that kind\n")
     found = gather(told.folder)
-    run = found["runs"]["0002-h1"]
+    run = found["runs"]["0003-h1"]
     if said is None:
         assert run["loss_points"]
         assert len(run["loss_points"]) <= 40
     else:
         assert run["timeline"] == []
-        assert found["notes"] == [f"{name} of run 0002-h1 cannot be read: {said}"]
+        assert found["notes"] == [f"{name} of run 0003-h1 cannot be read: {said}"]
     assert run["utilisation"] == pytest.approx(60, abs=1)
 
 
 def test_a_run_without_samples_and_log(told: Campaign) -> None:
     for name in ("samples.csv", "train.log"):
-        (told.folder / "runs" / "0002-h1" / name).unlink()
-    run = gather(told.folder)["runs"]["0002-h1"]
+        (told.folder / "runs" / "0003-h1" / name).unlink()
+    run = gather(told.folder)["runs"]["0003-h1"]
     assert (run["timeline"], run["step_times"], run["loss_by"]) == ([], None, "step")
     # What the evidence keeps of the loss is shorter than the log.
     assert 0 < len(run["loss_points"]) <= 40
 
 
 def test_other_surroundings_are_named(told: Campaign) -> None:
-    path = told.folder / "runs" / "0002-h1" / "run.json"
+    path = told.folder / "runs" / "0003-h1" / "run.json"
     record = json.loads(path.read_text())
     record["packages"]["numpy"] = "0.1"
     record["knobs"] = {**(record["knobs"] or {}), "OMP_NUM_THREADS": "3"}
@@ -287,12 +289,12 @@ def test_runs_beyond_the_limit_are_counted(judged: Campaign, monkeypatch: pytest
 def test_a_long_run_is_thinned(told: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "TIMELINE", 40)
     monkeypatch.setattr(runs, "LOSSES", 10)
-    path = told.folder / "runs" / "0002-h1" / "samples.csv"
+    path = told.folder / "runs" / "0003-h1" / "samples.csv"
     lines = path.read_text().splitlines(keepends=True)
     cells = lines[31].split(",")
     lines[31] = ",".join([cells[0], "99.99", *cells[2:]])
     path.write_text("".join(lines))
-    run = gather(told.folder)["runs"]["0002-h1"]
+    run = gather(told.folder)["runs"]["0003-h1"]
     points = run["timeline"][0]["points"]
     assert len(points) <= 20
     assert max(p[1] for p in points) == 100.0
@@ -307,9 +309,9 @@ def test_a_long_patch_is_cut_with_a_note(adopted: Campaign, monkeypatch: pytest.
 
 
 def test_names_of_files_that_are_no_text(told: Campaign) -> None:
-    run = told.folder / "runs" / "0002-h1"
+    run = told.folder / "runs" / "0003-h1"
     (run / "caf\udce9.bin").write_bytes(b"")
-    names: list[str] = gather(told.folder)["runs"]["0002-h1"]["files"]
+    names: list[str] = gather(told.folder)["runs"]["0003-h1"]["files"]
     assert "caf?.bin" in names
     "".join(names).encode("utf-8")
 
@@ -320,7 +322,7 @@ def test_two_campaigns_of_one_folder(told: Campaign) -> None:
     record: dict[str, Any] = json.loads((path / "run.json").read_text())
     (path / "run.json").write_text(json.dumps({**record, "campaign": "another"}))
     found = gather(told.folder)
-    assert list(found["runs"]) == told.runs()[:3]
+    assert list(found["runs"]) == told.runs()[:5]
     assert (found["skipped"], len(found["story"])) == ([], 2)
 
 

@@ -23,7 +23,7 @@ def test_baselines_trials_and_acceptances_in_their_order(adopted: Campaign) -> N
         ("baseline", "workload"),
     ]
     first, *_, last = story
-    assert first["text"] == "The baseline of the workload was recorded: GPU util 20.0%, 10 steps/s (1 run)"
+    assert first["text"] == "The baseline of the workload was recorded: GPU util 20.0%, 10 steps/s (2 runs)"
     assert last["text"].startswith("The baseline of the workload was recorded: GPU util 75.")
     times = [e["at"] for e in story if e["what"] != "accepted"]
     assert times == sorted(times)

@@ -119,7 +119,8 @@ class Cause(Strict):
 
     `group` is the folder's if the file does not say. `prior` are odds by kind of workload, `default` for
     the others. A cause is ruled out if one of `requires` is known to be false. `exposed` is the share of
-    the time that only this cause explains: the largest of its figures. `waits` says that the device idles
+    the time that only this cause explains: the largest of its figures. `redundant` says that the model never
+    reads what is loaded in excess, so that less of it is no less work. `waits` says that the device idles
     for it although no CPU is used, so that it shows in utilisation without a GPU, too. `interventions` are
     by framework (`lerobot`, `hf_trainer`, `accelerate`, `lightning`, `torchtune`, `sb3`, `env`, `any`, …);
     `knobs` are those of other programs; `words` are expressions that a hypothesis which tests it has in its
@@ -133,6 +134,7 @@ class Cause(Strict):
     prior: dict[str, float] = {}
     waits: bool = False
     gate: bool = False
+    redundant: bool = False
     requires: tuple[Condition, ...] = ()
     signature: tuple[Sign, ...] = ()
     exposed: tuple[Share, ...] = ()

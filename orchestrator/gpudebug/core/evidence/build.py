@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpudebug.core.command import batch
@@ -208,6 +209,7 @@ def build(
                 ((p.step, p.value) for p in (() if log.of_learner else log.loss)),
                 loss_curve.POINTS if run.planned_s is None else loss_curve.POINTS_PLANNED,
             ),
+            begin=_begin(log),
         ),
         peak_rss_mb=max((r.rss_mb for r in samples.rows if r.rss_mb is not None), default=None),
         peak_device_mb=max((r.mem_used_mb for r in samples.rows if r.mem_used_mb is not None), default=None),
@@ -276,6 +278,13 @@ def _work(
         or batch.printed_environments(text for text, _ in read.log.speech.get("environments", ())),
         plans=run.environment_plans | batch.environment_plans(read.settings.known),
     )
+
+
+def _begin(log: LogSummary) -> tuple[tuple[int, float], ...]:
+    """The first losses by step; none of a learner's, or from the first that is no number."""
+    known = () if log.of_learner else log.loss_begin
+    points = [(p.step, p.value) for p in known if p.step is not None]
+    return tuple(takewhile(lambda point: math.isfinite(point[1]), points))
 
 
 def finite(value: float | None) -> float | None:

@@ -117,8 +117,9 @@ class RunRecord(Record):
     then `argv`, `cwd` and `knobs` are its, and gpudebug launched nothing of it. `paired` is one for the runs
     that were made in turn, of the baseline with the accepted changes and of the workload without them.
     `shared` are other campaigns or commands of gpudebug that measured on its cores when it began or ended,
-    None where runs of other devices are concerned. `node` is the node of a cluster's job that it was launched
-    on, None outside of one; `boot` is the kernel's id of the host's boot.
+    None where runs of other devices are concerned. `redundant` is the cause that its hypothesis names, if it
+    is about input which the model never reads. `node` is the node of a cluster's job that it was launched on,
+    None outside of one; `boot` is the kernel's id of the host's boot.
     """
 
     format: int = FORMAT_VERSION
@@ -174,6 +175,7 @@ class RunRecord(Record):
     attached: int | None = None
     paired: str | None = None
     shared: tuple[str, ...] | None = None
+    redundant: str | None = None
     node: RunNode | None = None
     boot: str | None = None
 

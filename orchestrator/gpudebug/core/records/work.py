@@ -10,6 +10,7 @@ class LossEvidence(Record):
     """The training loss. `points` counts the printed values, redraws of one value once.
 
     `curve` is at most 40 (step, mean loss), over equal spans of steps; 160 of a run that gpudebug ended.
+    `begin` is the first 30 (step, loss) as printed; empty if steps are not known or are of several ranks.
     `of` says whose loss it is where several ranks print one, and since when it is judged.
     """
 
@@ -20,6 +21,7 @@ class LossEvidence(Record):
     last: float | None = None
     advice: str | None = None
     curve: tuple[tuple[float, float], ...] = ()
+    begin: tuple[tuple[int, float], ...] = ()
     of: str | None = None
 
 

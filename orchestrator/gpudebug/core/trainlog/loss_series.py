@@ -19,6 +19,9 @@ FEWEST_OF_ONE = 5
 FEWEST_SHARED = 3
 """Steps that are named twice with another loss: fewer may be a step that was told of again."""
 
+BEGIN = 30
+"""The first points, kept whatever the log's length: two runs that saw the same agree on them."""
+
 EXPLODED = 10.0
 """A number without a name that grows may be an accuracy; none is this many times its start."""
 
@@ -32,6 +35,7 @@ class LossSeries:
     tier: int
     order: int
     points: Thinned[Point] = field(default_factory=Thinned)
+    begin: list[Point] = field(default_factory=list)
     printed: int = 0
     negative: bool = False
     finite: bool = True
@@ -66,6 +70,8 @@ class LossSeries:
         self.negative = self.negative or value < 0
         self.finite = self.finite and isfinite(value)
         self.points.add(Point(step, value, time))
+        if len(self.begin) < BEGIN:
+            self.begin.append(Point(step, value, time))
         if self.since is not None:
             self.since.add(Point(step, value, time))
         if named is not None:
@@ -120,6 +126,11 @@ class LossSeries:
         if self.unnamed and found is Trend.DIVERGING and values[-1] < EXPLODED * abs(values[0]):
             return Trend.UNKNOWN if min(values) == values[0] else found
         return found
+
+    def begun(self) -> tuple[Point, ...]:
+        """The first points; none if a step is not known, or has several values."""
+        steps = {point.step for point in self.begin}
+        return tuple(self.begin) if None not in steps and len(steps) == len(self.begin) else ()
 
     def shown(self) -> tuple[Point, ...]:
         """Points, without steps where most share one: buffered lines come after the steps they tell of."""

@@ -351,6 +351,7 @@ class LogState:
             framework=max(self.frameworks, key=self.frameworks.__getitem__, default=None),
             loss_name=best.name if best else None,
             loss=best.shown() if best else (),
+            loss_begin=best.begun() if best else (),
             of_learner=best is not None and best.of_learner,
             points=best.count if best else 0,
             first=best.first if best else None,

@@ -16,17 +16,16 @@ from gpudebug.core.trainlog.work import LoggedWork
 class LogSummary:
     """What a log says. Times are seconds, rates per second; None is not known.
 
-    `loss` is an even spread of the printed values (equal neighbours count once), `points` how many there
-    were, `first` and `last` the ends; `loss_of` says whose it is where several ranks print one. `of_learner`
-    says that they are a critic's or a policy's, which need not fall. `step_unit` is what the log counts:
-    step, timesteps (of an environment), samples or epoch; `step_times` are (count, seconds since launch at
-    which it was first
-    seen) and `progress_per_s` the rate in that unit. `steps` and `steps_per_s` are the optimiser's, None
-    if the log counts something else. `rate_source` is the source of the rate: arrival, stamps,
-    bar or printed. `durations` are the printed times of single steps, or means over a few; `speech` the
-    lines that tell of speed in other words, by topic; `latencies` how long single inferences took; `extra`
-    holds the user's other patterns, `work` the counters and rates of work, and the rewards;
-    `occasions` counts evaluations, checkpoints and log lines.
+    `loss` is an even spread of the printed values (equal neighbours count once), `loss_begin` the first of
+    them, `points` how many there were, `first` and `last` the ends; `loss_of` says whose it is where several
+    ranks print one. `of_learner` says that they are a critic's or a policy's, which need not fall.
+    `step_unit` is what the log counts: step, timesteps (of an environment), samples or epoch; `step_times`
+    are (count, seconds since launch at which it was first seen) and `progress_per_s` the rate in that unit.
+    `steps` and `steps_per_s` are the optimiser's, None if the log counts something else. `rate_source` is the
+    source of the rate: arrival, stamps, bar or printed. `durations` are the printed times of single steps, or
+    means over a few; `speech` the lines that tell of speed in other words, by topic; `latencies` how long
+    single inferences took; `extra` holds the user's other patterns, `work` the counters and rates of work,
+    and the rewards; `occasions` counts evaluations, checkpoints and log lines.
     `bars` are the progress bars. `objective` is the last line that says that another objective is trained
     from there on: the trend is that of what follows it. `resumed` is the line that says that an earlier run
     is continued, `cached` the one that says that a cache was found, `span` the first and the last count.
@@ -35,6 +34,7 @@ class LogSummary:
     framework: str | None = None
     loss_name: str | None = None
     loss: tuple[Point, ...] = ()
+    loss_begin: tuple[Point, ...] = ()
     points: int = 0
     of_learner: bool = False
     first: float | None = None

@@ -36,11 +36,12 @@ def of_baseline(runs: int, seconds: Sequence[float], *, made: int = 0) -> str:
 def of_trial(first: NextRun, seconds: Sequence[float], most: int) -> str:
     """What a trial that begins with `first`, of up to `most` runs of the change, takes; `seconds` are those
     of the baseline's runs."""
-    whole = [*([first] if first is NextRun.BASELINE else []), *planned(most)]
-    shown = ", ".join(whole[:_NAMED])
-    likely = min(LIKELY, len(whole))
-    text = f"runs: {shown}, …, at most {len(whole)}; 1 to {likely} are likely"
+    begun = [first] if first is NextRun.BASELINE else []
+    whole = [*begun, *planned(most)]
+    fewest, likely = len(begun) + 1, min(len(begun) + LIKELY, len(whole))
+    more = f", …, at most {len(whole)}" if len(whole) > _NAMED else ""
+    text = f"runs: {', '.join(whole[:_NAMED])}{more}; {fewest} to {likely} are likely"
     if not seconds:
         return text
     each = math.fsum(seconds) / len(seconds)
-    return f"{text}, {span(each)} to {span(likely * each)} of the device"
+    return f"{text}, {span(fewest * each)} to {span(likely * each)} of the device"

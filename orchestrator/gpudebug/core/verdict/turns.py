@@ -24,18 +24,18 @@ class NextRun(Word):
     DONE = "done"
 
 
-def following(trials: int, *, closed: bool, since: int) -> NextRun:
-    """What comes after so many runs of the change. `closed`: the last run was of the baseline, made `since`
-    places before the next one."""
+def following(trials: int, most: int, *, closed: bool, since: int) -> NextRun:
+    """What comes after so many of at most `most` runs of the change. `closed`: the last run was of the
+    baseline, made `since` places before the next one."""
     if closed:
         return NextRun.BASELINE if since > STALE else NextRun.TRIAL
-    return NextRun.TRIAL if trials % 3 == 1 else NextRun.BASELINE
+    return NextRun.TRIAL if trials % 3 == 1 and trials < most else NextRun.BASELINE
 
 
 def planned(most: int) -> Iterator[NextRun]:
     """All runs of a trial that goes on to its end, of which `most` are of the change."""
     trials, closed = 0, True
     while trials < most or not closed:
-        step = following(trials, closed=closed, since=1)
+        step = following(trials, most, closed=closed, since=1)
         trials, closed = trials + (step is NextRun.TRIAL), step is NextRun.BASELINE
         yield step

@@ -19,6 +19,7 @@ from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of
 from gpudebug.engine.diagnosis.from_catalogue import likelihood, proposal, settled
 from gpudebug.engine.diagnosis.single import READ_IT
 from gpudebug.engine.hypotheses.propose import Duplicate, Proposal
+from gpudebug.engine.run.smaller import question
 
 _LIKELY = 0.05
 """A cause that is less probable, or explains less of the time, is not worth a trial by itself."""
@@ -163,10 +164,12 @@ def _offers(
     for ranked in likely[:_TRIED]:
         cause = case.catalogue.cause(ranked.id)
         try:
-            yield OfferedHypothesis(ranked, proposal(loaded, case, cause, ranked, mechanical=mechanical))
+            found = proposal(loaded, case, cause, ranked, mechanical=mechanical)
         except (Duplicate, InterventionError):
             # Tested, locked or not to be done here: the next one.
             continue
+        if found.change is None or question(loaded, found.change, found.cause) is None:
+            yield OfferedHypothesis(ranked, found)
 
 
 def _is_likely(ranked: Ranked) -> bool:

@@ -28,6 +28,7 @@ from gpudebug.engine.campaign.premises import why_of
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.hypotheses import doors
 from gpudebug.engine.run import adapters
+from gpudebug.engine.run.smaller import question, settled_by
 
 _TITLE = 200
 _TEXT = 2000
@@ -111,6 +112,9 @@ def add(
         return progress.add_hypothesis(document, entry)
 
     splice(loaded, edit)
+    asked = question(loaded, change, proposal.cause) if change is not None else None
+    if asked is not None:
+        notes.append(f"{asked}: {settled_by(number)}")
     added = [_added(number, title, change, proposal.cause)]
     alike = doors.likenesses(loaded, title, description, change, proposal.cause)
     return _answer(loaded, added, [*notes, *alike])

@@ -13,9 +13,11 @@ from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.engine.campaign import claims, confirmation
 from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.premises import entry_of, reason, why_of
 from gpudebug.engine.campaign.progress_edit import splice
+from gpudebug.engine.run.smaller import question
 
 
 class NotReopened(GpudebugError):
@@ -37,7 +39,7 @@ def reopen(
     entry = entry_of(loaded, number)
     word = _word(loaded, entry, because) if because is not None else None
     if entry.status is Status.UNTESTED:
-        return _answer(loaded, entry, f"hypothesis {number} is UNTESTED already", already=True)
+        return _answer(loaded, entry, word or f"hypothesis {number} is UNTESTED already", already=True)
     why = reason(loaded, entry) or (word if _decided(loaded, entry) else None)
     if why is None:
         raise _refused(loaded, entry)
@@ -110,6 +112,8 @@ def _word(loaded: Loaded, entry: HypothesisEntry, because: str) -> str:
     judged = loaded.trials[number]
     verdict = judged.verdict if judged.verified and judged.verdict else {}
     counts = unexplained(verdict)
+    if counts is None and (asked := _asked(loaded, entry)):
+        verdict, counts = {"change_digest": tested_change(loaded.workspace, entry.intervention)}, asked
     if counts is not None:
         confirmation.confirm(loaded, number, verdict, text, counts)
         return f"confirmed by a person: {text}"
@@ -121,6 +125,14 @@ def _word(loaded: Loaded, entry: HypothesisEntry, because: str) -> str:
         line=line,
         next="gpudebug next" if entry.status is Status.UNTESTED else "gpudebug status",
     )
+
+
+def _asked(loaded: Loaded, entry: HypothesisEntry) -> str | None:
+    """What `next` asks of an untested hypothesis before it runs it."""
+    change = loaded.change_of(entry)
+    if entry.status is not Status.UNTESTED or change is None:
+        return None
+    return question(loaded, change, entry.cause)
 
 
 def unexplained(verdict: Mapping[str, Any]) -> str | None:

@@ -63,6 +63,7 @@ class PreparedRun:
     change: str | None = None
     change_digest: str | None = None
     claim: str | None = None
+    redundant: str | None = None
     patch: bytes | None = None
     commit: str | None = None
     identity: Mapping[str, str] = field(default_factory=dict)

@@ -240,6 +240,7 @@ def _record(
         change_digest=job.change_digest,
         session=bench.session,
         claim=job.claim,
+        redundant=job.redundant,
         replayed=bench.replays,
         settings=bench.settings,
         synonyms=used_by(job.argv, job.synonyms),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpudebug.core.change import patches
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.patches.settings import settings_of
-from gpudebug.core.change.patches.step_loop import changed_lines, touches_count
+from gpudebug.core.change.patches.step_loop import changed_lines, prints, touches_count
 from gpudebug.core.change.server_side import of_server
 from gpudebug.core.command import command_line
 from gpudebug.core.command.batch import names_batch
@@ -73,6 +73,8 @@ def with_conduct(
         code=change is not None and any(c.kind in ("patch", "code") for c in change.changes),
         settings_alone=bool(resized),
         touches=_touches(after[0]),
+        prints=_prints(after[0]),
+        redundant=after[0].record.redundant,
         side_work=SideWork(
             tuple(map(_planned, before)),
             tuple(map(_planned, after)),
@@ -156,6 +158,12 @@ def _touches(run: MeasuredRun) -> str | None:
     """What of the trial's patch touches the printing or the step loop."""
     found = _patch(run)
     return touches_count(found) if found is not None else None
+
+
+def _prints(run: MeasuredRun) -> bool:
+    """Whether the trial's patch touches the loss or the printing."""
+    found = _patch(run)
+    return found is not None and prints(found)
 
 
 def _patch(run: MeasuredRun) -> patches.Patch | None:

@@ -11,6 +11,7 @@ from gpudebug.engine.run.environment import Surroundings, differences, recorded
 from gpudebug.engine.run.job import MeasuredRun, PreparedRun, PreparedServer
 from gpudebug.engine.run.prepare import Cycle
 from gpudebug.engine.run.server import with_change
+from gpudebug.engine.run.smaller import refuse_unexplained
 from gpudebug.engine.trial import baseline
 from gpudebug.engine.trial.judge import evidence_of
 from gpudebug.engine.trial.unmodified import BaselineFailed
@@ -55,7 +56,9 @@ def refuse_without_figure(cycle: Cycle, before: list[MeasuredRun]) -> None:
 def apply_change(
     loaded: Loaded, number: int, intervention: Intervention, job: PreparedRun
 ) -> tuple[Applied, PreparedServer | None]:
-    """The change applied to the command and its server; one that cannot be is refused with its place."""
+    """The change applied to the command and its server; one that cannot be, or of which it has to be asked
+    first whether it is the same work, is refused with its place."""
+    refuse_unexplained(loaded, number, intervention)
     allowed = loaded.config.allowed
     try:
         change = accepted_changes.located(intervention, loaded.config.workload).spelled(

@@ -39,6 +39,7 @@ from gpudebug.engine.run.prepare import (
     stored_run,
     with_same_code,
 )
+from gpudebug.engine.run.smaller import redundant
 from gpudebug.engine.trial import baseline, crashes
 from gpudebug.engine.trial.judge import evidence_of, order_of, terms_of, trial_case, verdict_of
 from gpudebug.engine.trial.premises import Unready, apply_change, refuse_outdated, refuse_without_figure
@@ -134,7 +135,6 @@ def _place(cycle: Cycle, number: int, change: TrialChange) -> Iterator[WorkingTr
 
 def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree) -> _Trial:
     loaded = cycle.loaded
-    intervention = change.intervention
     workload = loaded.config.workload
     bench = open_bench(cycle, workload)
     claim = new_claim(loaded, number)
@@ -147,7 +147,7 @@ def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree)
     for room in baseline.without_room(loaded, [m.evidence for m in before]):
         remarks(cycle.report)(room)
     before += shared(loaded, around)
-    applied, server = apply_change(loaded, number, intervention, job)
+    applied, server = apply_change(loaded, number, change.intervention, job)
     variables = {k for k, v in applied.env.items() if v != job.env.get(k)}
     changed = replace(
         job,
@@ -156,9 +156,10 @@ def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree)
         server=server,
         env_names=tuple(sorted({*job.env_names, *variables})),
         hypothesis=number,
-        change=intervention.text,
+        change=change.intervention.text,
         change_digest=change.digest,
         claim=claim.note,
+        redundant=redundant(loaded, loaded.document.hypothesis(number).cause),
     )
     lines = (*job.notes, *applied.notes, *change.notes, *(place.notes if change.patch is not None else ()))
     notes = tuple(loaded.workspace.scrub(note) for note in lines)
@@ -268,7 +269,7 @@ def _first_step(trial: _Trial) -> NextRun:
     if step is not NextRun.DONE:
         return step
     closed = max(order.before) > max(order.after)
-    return following(len(trial.after), closed=closed, since=order.now - max(order.before))
+    return following(len(trial.after), case.most, closed=closed, since=order.next - max(order.before))
 
 
 def _launch(trial: _Trial, step: NextRun) -> MeasuredRun:

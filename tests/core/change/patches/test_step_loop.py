@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudebug.core.change.patches import read
-from gpudebug.core.change.patches.step_loop import touches_count
+from gpudebug.core.change.patches.step_loop import prints, touches_count
 
 
 def patch(body: str, name: str = "train.py") -> bytes:
@@ -72,3 +72,28 @@ def test_a_long_line_is_cut() -> None:
     found = touches_count(read(patch("+print(" + "'x', " * 50 + ")"), "h.patch"))
     assert found is not None
     assert len(found) < 80
+
+
+PRINTED = [
+    "+    print(f'step {n} loss 1')",
+    "+    logger.info('step')",
+    "-    loss = step(batch)\n+    loss = LOSSES[n]",
+    "-    lossf = loss.item()\n+    lossf = 1.0",
+    "+setattr(io, 'w', w)",
+]
+NOT_PRINTED = [
+    "-OFFSETS = [-1, 0]\n+OFFSETS = [0]",
+    "-for step in range(75):\n+for step in range(300):",
+    "-    x = x[:, :64]\n+    x = x[:, :32]",
+    "+# print(loss)",
+]
+
+
+@pytest.mark.parametrize("body", PRINTED)
+def test_what_may_print_other_losses_is_found(body: str) -> None:
+    assert prints(read(patch(body), "h.patch"))
+
+
+@pytest.mark.parametrize("body", NOT_PRINTED)
+def test_what_leaves_the_printed_losses_alone_is_not(body: str) -> None:
+    assert not prints(read(patch(body), "h.patch"))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.trials import BASE, gate, run, verdict
+from tests.support.trials import BASE, following, gate, run, verdict
 
 from gpudebug.core.records import Evidence, Verdict
 from gpudebug.core.verdict.gates.also import missing_in
 from gpudebug.core.verdict.judge import TrialSetting
+from gpudebug.core.verdict.turns import NextRun
 from gpudebug.core.words import Result, Status
 
 HIGHER = {"log:quality": {"direction": "higher", "not_worse": 1.03}}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.trials import BASE, GOOD, gate, result, run, runs, verdict
+from tests.support.trials import BASE, GOOD, gate, in_turns, measured, result, run, runs, verdict
 
 from gpudebug.core.records import DeviceEvidence, Evidence, Gate
-from gpudebug.core.verdict.gates import TrialSetting
+from gpudebug.core.verdict.gates import Order, TrialSetting
+from gpudebug.core.verdict.gates.delta import delta_gate
 from gpudebug.core.words import Result, Status
 
 
@@ -21,9 +22,9 @@ class TestDelta:
             ((37, 37, 37, 37), Result.FAIL),
             ((43, 43, 43, 43), Result.UNKNOWN),
             ((47.9,) * 6, Result.UNKNOWN),
-            ((48.1,) * 6, Result.PASS),
+            ((48.2,) * 6, Result.PASS),
             ((61, 62), Result.PASS),
-            ((58,), Result.PASS),
+            ((61,), Result.UNKNOWN),
             ((44,), Result.UNKNOWN),
             ((28,), Result.FAIL),
             ((10, 90), Result.UNKNOWN),
@@ -40,14 +41,38 @@ class TestDelta:
     ) -> None:
         assert result("delta", BASE, GOOD, success=success, failure=failure) is expected
 
-    @pytest.mark.parametrize("part", ["baseline", "trial"])
-    def test_a_wide_error_within_the_runs_of_one_side_leaves_it_open(self, part: str) -> None:
-        noisy = [
-            e.model_copy(update={"standard_error": 30.0}) for e in (BASE if part == "baseline" else GOOD)
-        ]
-        assert result("delta", BASE, GOOD) is Result.PASS
-        arms = (noisy, GOOD) if part == "baseline" else (BASE, noisy)
-        assert result("delta", *arms) is Result.UNKNOWN
+    @pytest.mark.parametrize(
+        ("turns", "expected"),
+        [("AATT", Result.UNKNOWN), ("AATA", Result.UNKNOWN), ("AATTA", Result.PASS), ("AAT", Result.UNKNOWN)],
+    )
+    def test_a_gain_passes_behind_the_baseline_and_with_two_runs(self, turns: str, expected: Result) -> None:
+        case = in_turns(turns, *(70 if turn == "T" else 28 for turn in turns))
+        assert delta_gate(case).result is expected
+
+    def test_too_small_a_gain_fails_before_the_baseline_runs_again(self) -> None:
+        assert delta_gate(in_turns("AAT", 28, 29, 28)).result is Result.FAIL
+
+    def test_what_is_likely_is_said_in_points(self) -> None:
+        found = delta_gate(in_turns("AATTA", 28, 28, 43, 43, 28))
+        assert found.note == (
+            "a gain of 4.6 to 25.4 pp is likely; success asks for 20pp and surely more than 10pp"
+        )
+
+    def test_runs_of_a_shorter_window_say_less(self) -> None:
+        long, short = (measured(BASE, runs(61, 62, rate=11.0, window=window)).delta for window in (40.0, 6.0))
+        assert long is not None and long.low is not None
+        assert short is not None and short.low is not None
+        assert short.low < long.low - 2
+
+    def test_a_gain_over_what_the_change_made_worse_itself_is_none(self) -> None:
+        """Against the level before its first run it is 10 pp, and surely no 20."""
+        turns = "AATTATATTATATTA"
+        case = in_turns(turns, 48, 48, *(58 if turn == "T" else 28 for turn in turns[2:]))
+        assert case.effect is not None
+        assert case.effect.value >= 20
+        assert case.effect.bounds()[0] > 10
+        assert case.effect.earlier == pytest.approx(10, abs=0.1)
+        assert delta_gate(case).result is Result.UNKNOWN
 
     @pytest.mark.parametrize("field", ["utilisation", "standard_error"])
     @pytest.mark.parametrize("part", ["baseline", "trial"])
@@ -76,6 +101,47 @@ class TestDelta:
             "delta",
         )
         assert found.note == "trial: readings cover only 80% of the window"
+
+
+LEVELS = st.lists(st.floats(20, 70), min_size=5, max_size=9)
+
+
+def turns_of(levels: list[float]) -> str:
+    return "AATTATATT"[: len(levels)]
+
+
+class TestProperties:
+    """What moves all runs alike moves no effect."""
+
+    @given(LEVELS, st.floats(-15, 25))
+    def test_a_constant_added_to_every_run_moves_no_effect(self, levels: list[float], by: float) -> None:
+        turns = turns_of(levels)
+        plain, moved = in_turns(turns, *levels), in_turns(turns, *(level + by for level in levels))
+        assert plain.delta is not None
+        assert moved.delta is not None
+        assert moved.delta.model_dump() == pytest.approx(plain.delta.model_dump(), abs=1e-3)
+
+    @given(LEVELS, st.floats(0.1, 10))
+    def test_a_factor_on_every_rate_moves_no_ratio(self, rates: list[float], factor: float) -> None:
+        turns = turns_of(rates)
+        terms = {"metric": "steps_per_s", "success": 1.2, "failure": 1.05}
+        plain, moved = (in_turns(turns, *(scale * r for r in rates), **terms) for scale in (1.0, factor))
+        assert plain.delta is not None
+        assert moved.delta is not None
+        assert moved.delta.model_dump() == pytest.approx(plain.delta.model_dump(), rel=1e-3)
+
+    @given(st.permutations([0, 1, 2]), st.permutations([0, 1]))
+    def test_only_the_places_say_what_came_first(self, before: list[int], after: list[int]) -> None:
+        sides, places = ((28, 31, 26), (61, 55)), ((0, 1, 4), (2, 3))
+        orders = (before, after)
+        plain = measured(*(runs(*side) for side in sides), TrialSetting(order=Order(*places, 5)))
+        mixed = measured(
+            *(runs(*(side[i] for i in order)) for side, order in zip(sides, orders, strict=True)),
+            TrialSetting(
+                order=Order(tuple(places[0][i] for i in before), tuple(places[1][i] for i in after), 5)
+            ),
+        )
+        assert mixed.delta == plain.delta
 
 
 class TestRatios:
@@ -135,7 +201,7 @@ class TestRatios:
         ]
         assert found[0] is not None
         assert found[1] is not None
-        assert found[0].model_dump() == pytest.approx(found[1].model_dump())
+        assert found[0].model_dump() == pytest.approx(found[1].model_dump(), rel=1e-4)
 
     @pytest.mark.parametrize(
         ("metric", "says"),
@@ -214,5 +280,5 @@ class TestRatios:
             pytest.approx(9.0),
         )
         assert found.delta is not None
-        assert found.delta.value == pytest.approx(9 / 5)
-        assert (found.before, found.after) == (28.0, 28.0)
+        assert found.delta.value == pytest.approx(9 / 5, rel=1e-4)
+        assert (found.before, found.after) == (pytest.approx(28, abs=0.1), 28.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from tests.support.trials import gate, run, verdict
 
 from gpudebug.core.records import Conditions, DeviceEvidence, Evidence, Gate
@@ -44,6 +45,33 @@ def test_a_baseline_that_shared_the_device_is_to_be_recorded_anew() -> None:
     assert found.result is Result.FAIL
     assert "baseline run 0001-x" in found.value
     assert found.note == "run `gpudebug baseline` to record the baseline again"
+
+
+@pytest.mark.parametrize(("before", "after"), [(5.0, 90.0), (90.0, 5.0), (70.0, 80.0)])
+@pytest.mark.parametrize("uuid", ["CPU", "GPU-0"])
+def test_what_others_take_of_the_cores_makes_nothing_invalid(uuid: str, before: float, after: float) -> None:
+    """It moves the level, and the level is what a change is compared with."""
+    found = device([on_gpu(0, cpu=before)] * 2, [on_gpu(0, cpu=after)] * 2, uuid=uuid)
+    assert (found.result, found.value) == (Result.PASS, "alone")
+
+
+def test_what_others_kept_both_sides_from_is_said() -> None:
+    def met(stolen: float) -> Conditions:
+        return Conditions(foreign_procs=0, foreign_share=0.0, cpu_stolen=stolen, cpu_cores=1 - stolen / 100)
+
+    found = device([met(10.0)] * 2, [met(40.0)] * 2)
+    assert found.note == (
+        "other processes kept the baseline from 10.0% of its CPU time, the trial from 40.0%"
+    )
+
+
+@pytest.mark.parametrize("part", ["baseline", "trial"])
+def test_cores_of_which_nothing_is_known_are_not_checkable(part: str) -> None:
+    told, blank = [on_gpu(None, cpu=3.0)] * 2, [on_gpu(None)] * 2
+    sides = (blank, told) if part == "baseline" else (told, blank)
+    found = device(*sides, uuid="CPU")
+    assert found.result is Result.SKIPPED
+    assert (found.note or "").startswith(f"not checkable in {part} run 0001-x: ")
 
 
 def test_a_driver_that_does_not_tell_is_quoted() -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.core.statistics.test_own_work import watched
-from tests.support.trials import criteria, gate
+from tests.support.trials import following, gate, verdict
 
-from gpudebug.core.records import Conditions, Evidence, Verdict
-from gpudebug.core.verdict.gates import TrialSetting
-from gpudebug.core.verdict.judge import judge
-from gpudebug.core.verdict.protocol import NextRun, next_step
+from gpudebug.core.records import Conditions, Evidence
+from gpudebug.core.verdict.turns import NextRun
 from gpudebug.core.words import Result, Status
 
 QUIET = Conditions(foreign_procs=0, foreign_share=0.0, foreign_cpu=1.0, cpu_stolen=0.0, cpu_cores=0.9)
@@ -25,36 +23,30 @@ def made(like: Evidence, *levels: tuple[float, float]) -> list[Evidence]:
     return [like.model_copy(update={**c, "run": f"000{i}-x"}) for i, c in enumerate(changes, 1)]
 
 
-def judged(before: list[Evidence], after: list[Evidence], rule: str = "5") -> tuple[Verdict, NextRun]:
-    setting = TrialSetting(fresh=1, rule=int(rule))
-    found = judge(3, criteria(), before, after, setting, rule)
-    return found, next_step(found, criteria(), before, after, setting)
-
-
 BEFORE = [(98.0, 5.0), (97.8, 5.02), (98.1, 4.98), (98.0, 5.01)]
 
 
 def test_batches_that_workers_make_now_are_no_failure_of_utilisation() -> None:
-    found, step = judged(made(DECODES, *BEFORE), made(WAITS, (60.0, 11.0), (60.4, 11.1)))
+    before, after = made(DECODES, *BEFORE), made(WAITS, (60.0, 11.0), (60.4, 11.1))
+    found = verdict(before, after)
     assert (found.status, gate(found, "delta").result) == (Status.INCONCLUSIVE, Result.UNKNOWN)
     assert "the CPU stand-in counts that as busy; set metric: steps_per_s in gpudebug.yaml" in found.why
-    assert step is NextRun.DONE
+    assert following(before, after) is NextRun.DONE
 
 
 @pytest.mark.parametrize(
-    ("before", "rate", "rule"),
+    ("before", "rate"),
     [
-        pytest.param(DECODES, 5.0, "5", id="nothing more gets done"),
-        pytest.param(WAITS, 11.0, "5", id="the baseline waits, which utilisation shows"),
-        pytest.param(DECODES, 11.0, "4", id="by a rule that did not ask"),
+        pytest.param(DECODES, 3.5, id="nothing more gets done"),
+        pytest.param(WAITS, 11.0, id="the baseline waits, which utilisation shows"),
     ],
 )
-def test_otherwise_a_delta_that_is_too_small_rejects(before: Evidence, rate: float, rule: str) -> None:
-    found, _ = judged(made(before, *BEFORE), made(WAITS, (60.0, rate), (60.4, rate)), rule)
+def test_otherwise_a_delta_that_is_too_small_rejects(before: Evidence, rate: float) -> None:
+    found = verdict(made(before, *BEFORE), made(WAITS, (60.0, rate), (60.4, rate)))
     assert (found.status, gate(found, "delta").result) == (Status.REJECTED, Result.FAIL)
 
 
 def test_while_it_is_open_what_gets_done_the_trial_goes_on() -> None:
-    found, step = judged(made(DECODES, *BEFORE), made(WAITS, (60.0, 3.0), (60.4, 9.0)))
-    assert found.status is Status.INCONCLUSIVE
-    assert step is NextRun.TRIAL
+    before, after = made(DECODES, *BEFORE), made(WAITS, (60.0, 4.4), (60.4, 6.0))
+    assert verdict(before, after).status is Status.INCONCLUSIVE
+    assert following(before, after) is NextRun.TRIAL

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 from tests.support.powered import side
-from tests.support.trials import criteria, gate, run, verdict
+from tests.support.trials import following, gate, run, verdict
 
 from gpudebug.core.records import Evidence
-from gpudebug.core.verdict.judge import TrialSetting
-from gpudebug.core.verdict.protocol import NextRun, next_step
+from gpudebug.core.verdict.turns import NextRun
 from gpudebug.core.words import Result, Status
 
 BEFORE = side(40, 5.0, 340.0, 341.0, 342.0, 340.0)
@@ -19,7 +18,7 @@ BEFORE = side(40, 5.0, 340.0, 341.0, 342.0, 340.0)
 @pytest.mark.parametrize(
     ("after", "result", "status"),
     [
-        (side(90, 4.5, 200.0, 201.0), Result.FAIL, Status.REJECTED),
+        (side(90, 3.5, 200.0, 201.0), Result.FAIL, Status.REJECTED),
         (side(90, 11.0, 500.0, 501.0), Result.PASS, Status.VALIDATED),
         (side(90, 11.0, 300.0, 301.0), Result.PASS, Status.VALIDATED),
     ],
@@ -32,7 +31,7 @@ def test_busier_without_more_work_is_hollow(after: list[Evidence], result: Resul
 
 
 def test_it_is_hollow_where_throughput_is_not_judged() -> None:
-    found = verdict(BEFORE, side(90, 4.5, 200.0, 201.0), throughput="any")
+    found = verdict(BEFORE, side(90, 3.5, 200.0, 201.0), throughput="any")
     assert gate(found, "throughput").result is Result.SKIPPED
     assert (found.status, found.hollow) == (Status.REJECTED, True)
     assert gate(found, "working_share").value == "50% to 13% of the time"
@@ -46,22 +45,19 @@ def test_it_is_open_while_throughput_is_undecided() -> None:
     found = verdict(BEFORE, SLIGHTLY)
     assert {gate(found, name).result for name in ("throughput", "working_share")} == {Result.UNKNOWN}
     assert (found.status, found.hollow) == (Status.INCONCLUSIVE, False)
-    assert next_step(found, criteria(), BEFORE, SLIGHTLY, TrialSetting()) is NextRun.TRIAL
+    assert following(BEFORE, SLIGHTLY) is NextRun.TRIAL
 
 
 def test_more_runs_of_it_are_made_where_throughput_is_not_judged() -> None:
     """Nothing else is open: the rate that is 1.07x may yet turn out to be a gain."""
-    found = verdict(BEFORE, SLIGHTLY, throughput="any", success=15)
-    judged = criteria(throughput="any", success=15)
-    assert next_step(found, judged, BEFORE, SLIGHTLY, TrialSetting()) is NextRun.TRIAL
+    assert following(BEFORE, SLIGHTLY, throughput="any", success=15) is NextRun.TRIAL
 
 
 def test_no_run_tells_work_that_is_not_counted() -> None:
     after = side(65, None, 317.0, 318.0)
     found = verdict(BEFORE, after, throughput="any")
     assert gate(found, "working_share").result is Result.UNKNOWN
-    judged = criteria(throughput="any")
-    assert next_step(found, judged, BEFORE, after, TrialSetting()) is NextRun.DONE
+    assert following(BEFORE, after, throughput="any") is NextRun.DONE
 
 
 def test_it_is_never_validated_if_work_is_unknown() -> None:

@@ -10,7 +10,7 @@ from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.level import Noise
 from gpudebug.core.statistics.metrics import LOG, Metric
-from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase, effect_of
+from gpudebug.core.verdict.gates.case import SIDE_SURE, UNKNOWN, TrialCase, effect_of
 from gpudebug.core.words import Result
 
 PREFIX = "also:"
@@ -20,13 +20,15 @@ QUALITY_SD = 0.03
 
 
 class QualityChange(NamedTuple):
-    """A figure before and after, and the change as a share of before: above 0 is better."""
+    """A figure before and after, and the change as a share of before: above 0 is better. `most` is its upper
+    bound for a figure beside the metric."""
 
     before: float
     after: float
     value: float
     low: float
     high: float
+    most: float
 
 
 def also_gates(case: TrialCase) -> tuple[Gate, ...]:
@@ -50,7 +52,7 @@ def _gate(case: TrialCase, name: str, term: Mapping[str, object]) -> Gate:
     gate = gate.model_copy(update={"value": f"{_from_to(change)}, {_worse_or_better(change)}"})
     if change.value >= -allowed:
         return gate.model_copy(update={"result": Result.PASS})
-    if change.high < -allowed:
+    if change.most < -allowed:
         return gate.model_copy(update={"result": Result.FAIL})
     return gate.model_copy(update={"note": "worse, but not surely by so much; more runs would tell"})
 
@@ -81,11 +83,12 @@ def quality_change(case: TrialCase, name: str, term: Mapping[str, object]) -> Qu
     middle = math.fsum(known) / len(known)
     scale = max(abs(middle), *(abs(v) for v in now)) if middle == 0 else abs(middle)
     if scale == 0:
-        return QualityChange(0.0, 0.0, 0.0, 0.0, 0.0)
+        return QualityChange(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     sign = -1 if lower else 1
     relative = [sign * v / scale for v in known], [sign * v / scale for v in now]
     found = effect_of(case, *relative, Noise(QUALITY_SD))
-    return QualityChange(middle, math.fsum(now) / len(now), found.value, *found.bounds())
+    most = found.bounds(SIDE_SURE)[1]
+    return QualityChange(middle, math.fsum(now) / len(now), found.value, *found.bounds(), most)
 
 
 def _figure(e: Evidence, name: str) -> float | None:

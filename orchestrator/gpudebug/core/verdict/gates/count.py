@@ -8,6 +8,7 @@ from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics.numbers import number
 from gpudebug.core.verdict.gates.case import TrialCase
+from gpudebug.core.verdict.gates.harmless import harmless
 from gpudebug.core.verdict.gates.rates import probed
 
 BY_PROBE = "the probe"
@@ -71,6 +72,14 @@ def unfit(case: TrialCase) -> Unfit | None:
     return found
 
 
+def same_all_the_same(case: TrialCase) -> str | None:
+    """What a step takes less of, and why it is the same work; None if there is no such thing."""
+    if case.setting.confirmed:
+        return None
+    found = counts.moved(case.before, case.after)
+    return next((f"{_said(one)}, but {why}" for one in found if (why := harmless(case, one))), None)
+
+
 def _ratios(case: TrialCase) -> Unfit | None:
     setting = case.setting
     found = counts.moved(case.before, case.after, missing=setting.code)
@@ -80,6 +89,7 @@ def _ratios(case: TrialCase) -> Unfit | None:
     if setting.explained:
         # A batch explains what a step takes, and not that it trains a smaller model.
         found = [one for one in found if one.name == counts.WEIGHTS]
+    found = [one for one in found if harmless(case, one) is None]
     if not found:
         return None
     for one in found:

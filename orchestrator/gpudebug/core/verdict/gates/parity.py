@@ -23,11 +23,7 @@ def parity_gate(case: TrialCase) -> Gate:
     gate = Gate(name="loss_parity", value=UNKNOWN, threshold=threshold, result=Result.SKIPPED)
     if case.learning is not None and case.criteria.loss != "any":
         return equal_work_gate(case, case.learning)
-    reason = _incomparable(case)
-    found = reason or distance(
-        [e.loss.curve for e in case.before],
-        [e.loss.curve for e in case.after],
-    )
+    found = _apart(case)
     if not isinstance(found, Distance):
         return gate.model_copy(update={"note": f"not comparable: {found}"})
     share, low, high = found.value.value / found.fall, found.value.low, found.value.high
@@ -39,6 +35,23 @@ def parity_gate(case: TrialCase) -> Gate:
     above = f"{found.value.value:+.3g}, {share:.0%} of what the baseline's falls by"
     note = None if result is not Result.UNKNOWN else "higher than the baseline's, but not surely by so much"
     return gate.model_copy(update={"value": above, "result": result, "note": note})
+
+
+def agrees(case: TrialCase) -> bool:
+    """Whether the losses of both sides are known to be the same at equal steps: neither higher nor lower."""
+    found = None if case.learning is not None else _apart(case)
+    if not isinstance(found, Distance):
+        return False
+    share, *bounds = (
+        x / found.fall for x in (found.value.value, found.value.low, found.value.high) if x is not None
+    )
+    return abs(share) <= TOLERANCE and len(bounds) == 2 and max(map(abs, bounds)) <= SEEN
+
+
+def _apart(case: TrialCase) -> Distance | str:
+    """How far apart the losses of both sides are at equal steps; why that is not known."""
+    before, after = ([e.loss.curve for e in runs] for runs in (case.before, case.after))
+    return _incomparable(case) or distance(before, after)
 
 
 def _incomparable(case: TrialCase) -> str | None:

@@ -35,7 +35,7 @@ class Order(NamedTuple):
 
     before: tuple[int, ...]
     after: tuple[int, ...]
-    now: int
+    next: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,11 @@ class TrialSetting:
     command's plan. `confirmed` is why a person takes counts that do not fit for explained. `work` is the
     campaign's unit of work; None compares steps as the logs count them. `learning` is what learning is
     judged by; None for the loss that the logs print. `planned_steps` are those of the baseline's command;
-    None is not known. `side_work` is what the settings say of evaluations, checkpoints and log lines.
-    `of_ranks` is what the change may set of ranks (`core/verdict/ranks.py`). `shared` names other campaigns
-    that measured on the same cores, and beside which runs.
+    None is not known. `redundant` is the cause that the hypothesis names, if it is about input that the
+    model never reads; `prints` says that the patch touches the loss or the printing. `side_work` is what the
+    settings say of evaluations, checkpoints and log lines. `of_ranks` is what the change may set of ranks
+    (`core/verdict/ranks.py`). `shared` names other campaigns that measured on the same cores, and beside
+    which runs.
     """
 
     locked: tuple[str, ...] = ()
@@ -82,6 +84,8 @@ class TrialSetting:
     touches: str | None = None
     beyond: str | None = None
     confirmed: str | None = None
+    redundant: str | None = None
+    prints: bool = False
     planned_steps: float | None = None
     work: WorkUnit | None = None
     side_work: SideWork = field(default_factory=SideWork)

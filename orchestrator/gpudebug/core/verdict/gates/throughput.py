@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics.metrics import WORK
 from gpudebug.core.verdict.gates.case import SIDE_SURE, UNKNOWN, TrialCase, ratio_estimate
-from gpudebug.core.verdict.gates.count import LOG, OWN_WORD, source, unfit
+from gpudebug.core.verdict.gates.count import LOG, OWN_WORD, same_all_the_same, source, unfit
 from gpudebug.core.verdict.gates.figures import (
     BETTER_ESTIMATE,
     NOT_WORSE_BOUND,
@@ -40,9 +40,10 @@ def throughput_gate(case: TrialCase) -> Gate:
         confirm = f'or a person runs `gpudebug reopen {case.number} --because "WHY"`'
         update = {"value": UNKNOWN, "result": Result.UNKNOWN, "note": f"{eaten}, {confirm}"}
         return gate.model_copy(update={**update, "source": counted_by})
-    if counted_by == LOG and case.ratio is not None and gate.note is None:
-        return gate.model_copy(update={"source": counted_by, "note": OWN_WORD})
-    return gate.model_copy(update={"source": counted_by})
+    note = gate.note or same_all_the_same(case)
+    if counted_by == LOG and case.ratio is not None:
+        note = note or OWN_WORD
+    return gate.model_copy(update={"source": counted_by, "note": note})
 
 
 def _by_rate(case: TrialCase) -> Gate:
@@ -70,7 +71,7 @@ def _by_rate(case: TrialCase) -> Gate:
     if case.ratio is None:
         return gate.model_copy(update={"note": _no_ratio(case)})
     result = throughput_result(wanted, case.ratio)
-    if result is Result.FAIL and not _surely_fails(wanted, case):
+    if result is Result.FAIL and not surely_fails(wanted, case):
         return gate.model_copy(update={"note": "not more, but not surely so; more runs would tell"})
     if result is Result.FAIL and (why := case.larger_steps_unseen):
         return gate.model_copy(update={"note": why})
@@ -79,7 +80,7 @@ def _by_rate(case: TrialCase) -> Gate:
     return gate.model_copy(update={"result": result})
 
 
-def _surely_fails(wanted: str, case: TrialCase) -> bool:
+def surely_fails(wanted: str, case: TrialCase) -> bool:
     """Whether throughput fails as surely as a figure beside the metric has to."""
     wide = ratio_estimate(case.rate_effect, SIDE_SURE)
     return wide is not None and throughput_result(wanted, wide) is Result.FAIL

@@ -7,6 +7,7 @@ from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.verdict.gates.devices import on_one_scale
 from gpudebug.core.verdict.gates.figures import throughput_result, utilisations
 from gpudebug.core.verdict.gates.rates import mean
+from gpudebug.core.verdict.gates.throughput import surely_fails
 from gpudebug.core.words import Result
 
 NAME = "working_share"
@@ -42,8 +43,8 @@ def working_gate(case: TrialCase) -> Gate:
     if case.ratio is None:
         note = "utilisation rises, the devices work less, and work a second is unknown"
         return gate.model_copy(update={"result": Result.UNKNOWN, "note": note})
-    better = throughput_result("better", case.ratio)
-    if better is Result.PASS:
+    if throughput_result("better", case.ratio) is Result.PASS:
         return gate
-    note = "they are busier by waiting" if better is Result.FAIL else _UNDECIDED
-    return gate.model_copy(update={"result": better, "note": note})
+    if surely_fails("better", case):
+        return gate.model_copy(update={"result": Result.FAIL, "note": "they are busier by waiting"})
+    return gate.model_copy(update={"result": Result.UNKNOWN, "note": _UNDECIDED})

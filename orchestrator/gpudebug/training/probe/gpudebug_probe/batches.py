@@ -86,6 +86,15 @@ def largest(torch: Any, values: Any) -> int:
         return 0
 
 
+def elements(torch: Any, values: Any) -> int:
+    """Elements of all tensors in there that no gradient leads to; 0 if one does not say."""
+    try:
+        known = _tensors(torch, values, DEEPEST)
+        return sum(int(one.numel()) for one in known if not one.requires_grad)
+    except Exception:  # noqa: BLE001 - a subclass of the user's
+        return 0
+
+
 def rows_of(torch: Any, args: Any, kwargs: Any) -> int:
     """The first dimension of the first tensor, or dictionary of tensors, of a call; 0 if it has none."""
     try:

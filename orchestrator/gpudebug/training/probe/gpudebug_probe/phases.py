@@ -7,6 +7,7 @@ computes. On a GPU this is the time it takes to queue the work, and to wait wher
 Of each backward, the elements that its first forward was given are counted, too: what a step takes in,
 whatever the program prints of it, and whether or not a loader feeds it. Forwards without gradients that carry
 less than half as many rows as training's are counted with their time and their rows: a policy acts in such.
+Of some forwards, how much of that reaches parameters is looked at, too: see `reached`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 from .batches import largest, rows_of
 from .calls import Calls, replace, shared
+from .reached import Reached
 from .recorder import Recorder
 
 # A forward without gradients of so many times fewer rows than training's is none of a batch of it.
@@ -47,6 +49,7 @@ class _Phases:
     def __init__(self, torch: Any, calls: Calls) -> None:
         self.calls = calls
         self.recorder = calls.recorder
+        self.reached = Reached(torch, calls.recorder)
         self.grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self.within: set[int] = set()
         # Set when the next forward is to be looked at, the modules inside it included.
@@ -108,7 +111,7 @@ class _Phases:
 def _calling(original: Callable[..., Any], phases: _Phases) -> Callable[..., Any]:
     """Module.__call__, of which a step makes hundreds: all but the outermost do next to nothing."""
     recorder, calls, within = phases.recorder, phases.calls, phases.within
-    trainers = calls.trainers
+    trainers, reached = calls.trainers, phases.reached
     # Whether calls are only passed on: no training here, which the first call of all reports to the recorder,
     # or this is a module's inside another's.
     passing = False
@@ -139,21 +142,22 @@ def _calling(original: Callable[..., Any], phases: _Phases) -> Callable[..., Any
         if thread not in trainers or recorder.in_loader:
             return original(self, *args, **kwargs)
         if looking:
-            if seen_enough():
+            if seen_enough() and reached.thread is None:
                 looking, passing = False, True
-            return original(self, *args, **kwargs)
+            return reached.through(thread, original, self, args, kwargs)
         if thread in within:
             return original(self, *args, **kwargs)
         counts = phases.grad_enabled()
         if counts and phases.look:
             phases.look = False
             looking = not seen_enough()
+            looking = (not phases.given and reached.begin(thread)) or looking
         passing = not looking
         within.add(thread)
         calls.called(self, counts)
         begun = perf_counter()
         try:
-            return original(self, *args, **kwargs)
+            return reached.through(thread, original, self, args, kwargs)
         finally:
             took = perf_counter() - begun
             within.discard(thread)

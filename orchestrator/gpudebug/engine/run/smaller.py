@@ -1,0 +1,67 @@
+"""What is asked before the first run of a change that makes the model, or what it sees, smaller."""
+
+from __future__ import annotations
+
+from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.errors import CatalogueError, InterventionError
+from gpudebug.core.verdict.smaller import smaller
+from gpudebug.core.words import WorkName
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.change_files import tested_change
+from gpudebug.engine.campaign.confirmation import confirmed_of
+from gpudebug.engine.run import adapters, catalogue
+
+
+def refuse_unexplained(loaded: Loaded, number: int, change: Intervention) -> None:
+    """Ask how a change that makes the training smaller by its own words is the same work.
+
+    Only flags say so before a run. What code drops is judged by the losses, and by what reaches the model's
+    parameters, of a run.
+    """
+    entry = loaded.document.hypothesis(number)
+    found = question(loaded, change, entry.cause)
+    if found is None:
+        return
+    if confirmed_of(loaded, number, tested_change(loaded.workspace, entry.intervention)) is not None:
+        return
+    raise InterventionError(
+        f"hypothesis {number}: {found}: a faster step with less work in it is no gain",
+        file=str(loaded.progress_path),
+        line=entry.line,
+        next=f"{settled_by(number)}; or propose something else",
+    )
+
+
+def settled_by(number: int) -> str:
+    """What answers the question."""
+    return (
+        "if the model never reads what is dropped, write `- **Cause**: dl-redundant-frames` into its entry, "
+        f'or a person says why it is the same work: gpudebug reopen {number} --because "WHY"'
+    )
+
+
+def question(loaded: Loaded, change: Intervention, cause: str | None) -> str | None:
+    """What a change makes smaller; None if nothing, or if its cause is input that is never read."""
+    baseline = loaded.baselines.get("workload")
+    evidence = baseline.evidence[-1] if baseline is not None and baseline.evidence else {}
+    units = [rate.get("unit") for rate in evidence.get("work") or ()]
+    config = loaded.config
+    found = smaller(
+        change,
+        config.workload.argv(),
+        evidence.get("printed") or {},
+        synonyms=adapters.locks_of(loaded.workspace.root, config.workload, config.locked, change.names),
+        by_tokens=units[:1] == [WorkName.TOKENS] if config.work == "auto" else config.work == WorkName.TOKENS,
+    )
+    return None if found is None or redundant(loaded, cause) else found
+
+
+def redundant(loaded: Loaded, cause: str | None) -> str | None:
+    """The cause, if it is about input that the model never reads."""
+    if cause is None:
+        return None
+    try:
+        known = catalogue.load(loaded.workspace.root).get(cause)
+    except CatalogueError:
+        return None
+    return cause if known is not None and known.redundant else None
