@@ -136,8 +136,8 @@ def _again(
         return None
     if stored.rule != RULE:
         findings.unchecked.append(
-            f"{about}: recorded by an older rule ({stored.rule}; this gpudebug has rule {RULE}), not derived "
-            f"again; gpudebug reopen {stored.hypothesis} tests it by this one"
+            f"{about}, runs/{where.run}: recorded by an older rule ({stored.rule}; this gpudebug has rule {RULE}), "
+            "not derived again"
         )
         return None
     try:
