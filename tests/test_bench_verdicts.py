@@ -38,8 +38,7 @@ def rng() -> np.random.Generator:
 def exact() -> Library:
     """Runs that show their level and nothing else."""
     drawn = library(CALM.program, RUNS, 1)
-    runs = (replace(r, evidence=r.evidence.model_copy(update={"utilisation": r.level})) for r in drawn.runs)
-    return Library(drawn.levels, tuple(runs))
+    return Library(drawn.levels, tuple(replace(run, above=0.0) for run in drawn.runs))
 
 
 def values(scenario: Scenario, deltas: Sequence[float | None], *, special: bool = False) -> Floats:
@@ -72,7 +71,7 @@ def test_with_fixed_steps_a_busier_run_is_shorter() -> None:
 
 def test_a_run_shows_its_level_with_the_noise_within_it() -> None:
     drawn, draws, levels = library(CALM.program, RUNS, 1), rng(), np.linspace(10, 85, 200)
-    above = [(drawn.draw(level, draws).evidence.utilisation or 0.0) - level for level in levels]
+    above = [drawn.draw(level, draws).above for level in levels]
     assert np.mean(above) == pytest.approx(0, abs=1)
     assert np.std(above) == pytest.approx(3.2, abs=0.8)
 
@@ -116,7 +115,7 @@ def evidence_of(made: Made) -> Evidence:
     """As the product records it: of one core's time that the run wanted others took their share."""
     taken = made.others
     conditions = Conditions(cpu_stolen=taken, cpu_cores=None if taken is None else 1 - taken / 100)
-    return made.run.evidence.model_copy(update={"conditions": conditions})
+    return made.run.evidence.model_copy(update={"utilisation": made.value, "conditions": conditions})
 
 
 def decided_as_next_does(made: Sequence[Made], more: int) -> tuple[Status | None, Effect]:

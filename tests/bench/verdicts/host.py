@@ -84,10 +84,11 @@ class Host:
         s, rng, changed = self.scenario, self.rng, delta is not None
         level = BASELINE + (delta or 0.0) + self._moved(changed=changed) + s.sd * rng.standard_normal()
         self._poisoned |= changed and self._spoils
-        run = self.library.draw(float(np.clip(level, LOWEST, HIGHEST)), rng)
+        level = min(max(level, LOWEST), HIGHEST)
+        run = self.library.draw(level, rng)
         window = run.evidence.window
         assert window is not None
-        value, taken = run.evidence.utilisation or 0.0, self._there[self._made]
+        value, taken = level + run.above, self._there[self._made]
         if s.periodic:
             taken = (self._busy(window.end_s) - self._busy(window.start_s)) / window.duration_s
             value = max(value - s.periodic * taken, 0.0)

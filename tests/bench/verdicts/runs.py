@@ -28,16 +28,17 @@ STEPS_PER_BUSY_S = 4 / (BASELINE / 100)
 _DEVICE = "GPU-00000000-0000-0000-0000-000000000000"
 _AT_ONCE = 100
 _NEAR = 1.2
-"""How far from the wanted level, in pp, a run is taken from; its figure is moved by as much."""
+"""How far from the wanted level, in pp, a run is drawn; what it shows is moved by as much."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A completed run of `seconds` on the device at this true level."""
+    """A completed run of `seconds` on the device at this true level, which shows `above` more."""
 
     level: float
     seconds: float
     evidence: Evidence
+    above: float
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,9 @@ class Library:
     runs: tuple[Run, ...]
 
     def draw(self, level: float, rng: np.random.Generator) -> Run:
-        """One that shows what a run at this level would: the level between LOWEST and HIGHEST."""
+        """A run near this level, between LOWEST and HIGHEST."""
         low, high = np.searchsorted(self.levels, (level - _NEAR, level + _NEAR))
-        run = self.runs[rng.integers(low, high)]
-        seen = (run.evidence.utilisation or 0.0) + level - run.level
-        return Run(level, run.seconds, run.evidence.model_copy(update={"utilisation": seen}))
+        return self.runs[rng.integers(low, high)]
 
 
 @lru_cache
@@ -79,7 +78,8 @@ def _run(traces: Traces, i: int, level: float) -> Run:
     seconds = len(rows) * INTERVAL
     ended = EndedRun(name="0001", role="simulated", outcome=Outcome.COMPLETED, duration_s=seconds)
     log = _log(done, float(traces.start[i]), float(traces.end[i]))
-    return Run(level, seconds, evidence.build(ended, RunReadings(samples=SampleTable(rows), log=log)))
+    found = evidence.build(ended, RunReadings(samples=SampleTable(rows), log=log))
+    return Run(level, seconds, found, (found.utilisation or 0.0) - level)
 
 
 def _log(done: Floats, start: float, end: float) -> LogSummary:
