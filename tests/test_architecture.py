@@ -623,7 +623,6 @@ TESTED_ELSEWHERE = {
     "gpudebug.engine.run.outputs": "engine/tools/analyze/test_outputs.py",
     "gpudebug.engine.trial.baseline_notes": "engine/trial/test_baseline.py",
     "gpudebug.engine.trial.premises": "engine/trial/test_trial.py",
-    "gpudebug.engine.trial.spending": "core/verdict/test_spending.py",
     "gpudebug.engine.run.prepare": "engine/trial/test_trial.py",
     "gpudebug.engine.tools.analyze.samples": "engine/tools/analyze/test_analyze.py",
     "gpudebug.engine.verify.confirmation": "engine/campaign/test_confirmation.py",

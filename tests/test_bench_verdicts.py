@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -21,8 +22,9 @@ from gpudebug.core.records import Conditions, Evidence
 from gpudebug.core.statistics.level import Effect
 from gpudebug.core.verdict.gates import Criteria, TrialCase, TrialSetting, measure
 from gpudebug.core.verdict.judge import judge_case
-from gpudebug.core.verdict.protocol import NextRun, next_step
-from gpudebug.core.words import Status
+from gpudebug.core.verdict.protocol import next_step
+from gpudebug.core.verdict.turns import NextRun
+from gpudebug.core.words import VERDICTS, Status
 
 RUNS = 300
 CALM = Scenario(Program("ar"), sd=0.0)
@@ -154,13 +156,14 @@ def test_the_same_seed_gives_the_same_figures() -> None:
     assert 70 < first["device-s"] < 500
 
 
-def test_what_was_rejected_while_the_level_fell_is_decided_again_with_the_next_run() -> None:
+def test_a_rejected_that_the_next_run_of_the_baseline_contradicts_is_taken_up_again() -> None:
     plan = Plan("fell", Scenario(drift=-3.0))
-    kept, again = (
-        {t.status for t in simulate_plan(one, 100, RUNS, 1).trials}
-        for one in (plan, replace(plan, later=True))
-    )
-    assert again - kept == {Status.UNTESTED}
+    for one, expected in ((plan, True), (replace(plan, final=True), False)):
+        trials = simulate_plan(one, 100, RUNS, 1).trials
+        campaigns = [trials[i : i + campaign.CHANGES] for i in range(0, 100, campaign.CHANGES)]
+        pairs = [pair for one in campaigns for pair in pairwise(one)]
+        assert any(t.own[-1].start > after.own[0].start for t, after in pairs) is expected
+        assert {t.status for t in trials} <= VERDICTS
 
 
 def outcome(validated: int, of: int, status: Status = Status.VALIDATED) -> Outcome:

@@ -59,7 +59,7 @@ def _campaign(folder: Path, samples: int) -> Campaign:
     for number in range(1, HYPOTHESES + 1):
         record(recordings, f"{number + 1:04}-h{number}", util=20 + 10 * number, rate=20, seconds=seconds)
     speed = max(10.0, seconds / PLAYED_S)
-    campaign = make_replay_campaign(folder / "repo", recordings, speed=speed, runs=RUNS, max_runs=RUNS)
+    campaign = make_replay_campaign(folder / "repo", recordings, speed=speed, max_runs=RUNS)
     campaign.config.write_text(campaign.config.read_text().replace("timeout: 60s", "timeout: 24h"))
     for number in range(HYPOTHESES):
         campaign.propose(f"--set --work=0.{number + 3}", title=f"Change {number + 1}")

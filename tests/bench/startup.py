@@ -38,7 +38,7 @@ MANY_BOUND = 3.5
 
 def _campaign(folder: Path) -> Campaign:
     """A campaign with its baseline and a VALIDATED hypothesis."""
-    campaign = make_replay_campaign(folder / "campaign", make_recordings(folder / "recordings"), runs=1)
+    campaign = make_replay_campaign(folder / "campaign", make_recordings(folder / "recordings"))
     campaign.pin()
     campaign.run("next").expect(0)
     campaign.propose("--set --lr=0.2")

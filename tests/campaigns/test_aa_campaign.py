@@ -25,7 +25,7 @@ workload:
   command: {json.dumps(COMMAND)}
   env: {{OPENBLAS_NUM_THREADS: "1", OMP_NUM_THREADS: "1"}}
   timeout: 2m
-protocol: {{min_window: 5s, baseline_runs: 2, max_runs: 3}}
+protocol: {{max_runs: 3}}
 budget: {{hypotheses: TRIALS, device_time: 1h}}
 device: cpu:1
 """

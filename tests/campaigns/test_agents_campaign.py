@@ -34,7 +34,7 @@ workload:
   command: {json.dumps(COMMAND)}
   env: {json.dumps(ONE_THREAD)}
   timeout: 2m
-protocol: {{min_window: 5s, baseline_runs: 1, max_runs: 1}}
+protocol: {{max_runs: 2}}
 target: 30
 device: cpu:1
 """

@@ -20,8 +20,7 @@ def test_from_nothing_to_a_trial_without_anybody(tmp_path: Path) -> None:
         command=f"{sys.executable} slow.py --num_workers=0",
         files={"slow.py": PROGRAM.read_bytes()},
         config=CONFIG,
-        runs=1,
-        max_runs=1,
+        max_runs=2,
     )
     assert campaign.json("next")["action"] == "recorded_baseline"
     answer = campaign.json("next")

@@ -32,7 +32,7 @@ workload:
   timeout: 2m
 metric: steps_per_s
 criteria: {{success: 1.3x, failure: 1.1x}}
-protocol: {{min_window: 5s, baseline_runs: 2, max_runs: 4}}
+protocol: {{max_runs: 4}}
 budget: {{hypotheses: 40, device_time: 2h}}
 device: cpu:1
 """

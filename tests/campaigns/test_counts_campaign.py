@@ -27,7 +27,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     record(recordings, "0005-h1", util=60, rate=30, losses=resumed)
     record(recordings, "0006-h1", util=60, rate=30)
     campaign = make_replay_campaign(
-        folder / "repo", recordings, runs=2, config="budget: {hypotheses: 1, device_time: 2h}\n"
+        folder / "repo", recordings, config="budget: {hypotheses: 1, device_time: 2h}\n"
     )
     campaign.run("next").expect(1)
     campaign.json("next")

@@ -41,7 +41,6 @@ def make(folder: Path, count: int) -> Campaign:
         recordings,
         RECORDED_S / RUN_S,
         config=f"budget: {{hypotheses: {count}, device_time: 1000h}}\ntarget: 100\n",
-        runs=1,
         files={"data.txt": "kept\n", "old.txt": "kept\n"},
         progress="## Hypotheses\n\n" + "".join(entry(n) for n in range(1, count + 1)),
     ).pin()

@@ -18,9 +18,7 @@ import pytest
 from tests.support.campaigns import Campaign, copied, make_campaign, make_replay_campaign, record
 from tests.support.judged import gates, settled
 
-from gpudebug.core.records import Evidence
 from gpudebug.core.samples.row import COLUMNS
-from gpudebug.core.verdict.load import disturbed
 
 PROGRAM = Path(__file__).parent.parent / "support" / "gates_train.py"
 PACKAGE = {"src/pkg/__init__.py": "SPEED = 1\n", "src/pkg/model.py": "", "src/pkg/data.py": ""}
@@ -70,7 +68,6 @@ def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> Story:
         command=shlex.join(command),
         files={"scripts/train.py": PROGRAM.read_bytes(), **PACKAGE},
         config="locked: [--momentum]\n",
-        runs=1,
         max_runs=2,
     )
     story = Story(campaign, python, seconds)
@@ -185,19 +182,15 @@ def strangers() -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_busy_strangers_on_the_trainings_core_are_named_and_decide_nothing(
+def test_busy_strangers_on_the_trainings_core_are_named_and_validate_nothing(
     story: Story, strangers: None
 ) -> None:
     story.campaign.propose("--set --lr=0.06")
     answer, _ = story.next(5)
-    assert answer["verdict"] in ("INVALID", "INCONCLUSIVE"), answer
-    assert gates(answer)["device_to_itself"]["value"].startswith("other processes used ")
-    # The baseline is measured beside it, too, unless it met as many when it was recorded.
-    runs = story.campaign.runs()
-    recorded = Evidence.model_validate_json(
-        (story.campaign.folder / "runs" / runs[0] / "evidence.json").read_text()
-    )
-    assert any(run.endswith("-baseline-workload") for run in runs[2:]) or disturbed(recorded), answer
+    assert answer["verdict"] != "VALIDATED", answer
+    found = gates(answer)["device_to_itself"]
+    assert found["result"] != "fail"
+    assert found["note"].startswith("other processes kept the baseline from "), found
 
 
 def rewrite(run: Path, change: Callable[[int, dict[str, str]], dict[str, str]]) -> None:
@@ -242,7 +235,7 @@ def test_a_recorded_gpu_that_was_not_the_same(
     rewrite(quiet, lambda _, __: alone)
     rewrite(spoilt, lambda _, __: alone)
     rewrite(spoilt, change)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")
     campaign.propose("--set --lr=0.2")
     answer = campaign.json("next")

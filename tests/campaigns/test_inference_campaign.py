@@ -22,7 +22,6 @@ def make_inference(folder: Path, config: str = "", command: str = "infer.py") ->
         folder,
         command=f"{shlex.quote(sys.executable)} {command}",
         files={"infer.py": PROGRAM.read_bytes()},
-        runs=1,
         max_runs=3,
         config=f"metric: latency_p50\n{config}",
     )
@@ -88,7 +87,6 @@ def make_served(folder: Path, server: str = SERVED, config: str = "", requests: 
         folder,
         command=f"{python} ask.py --port={{port}} --requests={requests}",
         files={name: (SUPPORT / name).read_bytes() for name in ("serve.py", "ask.py")},
-        runs=1,
         max_runs=3,
         config=f"metric: latency_p50\n{server.format(python=python)}{config}",
     )

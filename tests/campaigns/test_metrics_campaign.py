@@ -24,7 +24,6 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
         tmp_path_factory.mktemp("measured") / "repo",
         command=f"{shlex.quote(sys.executable)} train.py --batch_size=8",
         files={"train.py": PROGRAM.read_bytes()},
-        runs=1,
         max_runs=2,
     )
     campaign.json("next")
@@ -73,7 +72,7 @@ def test_a_hypothesis_is_validated_by_its_own_metric(tmp_path: Path) -> None:
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     record(recordings, "0002-h1", util=50, rate=25)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1, config=STEPS + "target: 20\n")
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, config=STEPS + "target: 20\n")
     campaign.json("next")
     campaign.propose("--set --lr=0.2")
     answer = campaign.json("next")
@@ -186,7 +185,7 @@ def test_a_variable_that_names_the_batch_leaves_the_gain_open(tmp_path: Path) ->
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     record(recordings, "0002-h1", util=80, rate=20)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1, config="allow_env: [BATCH_SIZE]\n")
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, config="allow_env: [BATCH_SIZE]\n")
     campaign.json("next")
     campaign.propose("--env BATCH_SIZE=4")
     answer = campaign.json("next")

@@ -88,7 +88,7 @@ def test_a_folder_that_the_training_cannot_write_costs_it_nothing(tmp_path: Path
 
 def test_probe_false_is_said(tmp_path: Path) -> None:
     record(tmp_path / "recordings", "0001-baseline-workload", seconds=12)
-    made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1, config="probe: false\n")
+    made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", config="probe: false\n")
     answer = made.json("next")
     assert answer["probe"][0]["reason"] == "`probe: false` in gpudebug.yaml"
 
@@ -98,7 +98,7 @@ def test_a_campaign_shows_baseline_and_trial_from_inside(tmp_path: Path) -> None
     config = "criteria: {loss: any}\nmetric: steps_per_s\n"
     command = shlex.join([sys.executable, "train.py", "--steps=150", "--wait=0.6"])
     files = {"train.py": PROGRAM.read_text()}
-    made = make_campaign(tmp_path / "repo", command=command, runs=1, max_runs=1, config=config, files=files)
+    made = make_campaign(tmp_path / "repo", command=command, max_runs=2, config=config, files=files)
     commit_all(made.folder)
     baseline = made.json("next")
     assert baseline["probe"][0]["figures"]["data_wait_share"] == pytest.approx(0.6, abs=0.03)

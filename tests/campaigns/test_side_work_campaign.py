@@ -36,8 +36,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
         command=command,
         files={"train.py": PROGRAM.read_bytes(), "config/small.py": FILE},
         config=CONFIG,
-        runs=1,
-        max_runs=1,
+        max_runs=2,
     )
     config = campaign.config.read_text().replace("max_runs: 1}", "max_runs: 1, run_for: end}")
     campaign.config.write_text(config)

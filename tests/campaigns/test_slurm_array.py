@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import Campaign, make_replay_campaign, record, wait_for
+from tests.support.campaigns import RECORDED_S, Campaign, make_replay_campaign, record, wait_for
 from tests.support.endings import (
     ENDINGS,
     LIMIT,
@@ -35,9 +35,13 @@ def campaign_of(
     recordings = folder / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     for n in range(1, count + 1):
-        helps: dict[str, float] = {"util": 60, "rate": 30, "seconds": 12 * (trial or seconds) / seconds}
+        helps: dict[str, float] = {
+            "util": 60,
+            "rate": 30,
+            "seconds": RECORDED_S * (trial or seconds) / seconds,
+        }
         record(recordings, f"{n + 1:04d}-h{n}", **(helps if n % 2 else {"util": 20, "rate": 10}))
-    made = make_replay_campaign(folder / "repo", recordings, 12 / seconds, runs=1, config=runner).pin()
+    made = make_replay_campaign(folder / "repo", recordings, RECORDED_S / seconds, config=runner).pin()
     for n in range(count):
         made.propose(f"--set --lr=0.{n + 2}")
     return made

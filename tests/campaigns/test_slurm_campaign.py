@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.campaigns import make_replay_campaign, record, wait_for
+from tests.support.campaigns import RECORDED_S, make_replay_campaign, record, wait_for
 from tests.support.endings import ENDINGS, LIMIT, MOMENTS, RUN_S, by_its_limit, runs_of, sound, trial_s
 from tests.support.slurm import NODES, SlurmSystem, lacking, running
 
@@ -32,14 +32,14 @@ class Login:
         trial: float | None = None,
     ) -> None:
         recordings = folder / "recordings"
-        length = max(12.0, seconds)
+        length = max(RECORDED_S, seconds)
         of_trial = length * (trial or seconds) / seconds
         record(recordings, "0001-baseline-workload", util=20, rate=10, seconds=length)
         for number in (1, 2, 3):
             record(recordings, f"000{number + 1}-h{number}", util=60, rate=30, seconds=of_trial)
         self.slurm = slurm
         self.campaign = make_replay_campaign(
-            folder / "repo", recordings, length / seconds, runs=1, config=runner
+            folder / "repo", recordings, length / seconds, config=runner
         ).pin()
         self.files = store.Allocations(self.campaign.folder / "runs")
 

@@ -75,7 +75,6 @@ class OnTwoNodes:
         self.campaign = make_campaign(
             folder / "repo",
             device="nvml",
-            runs=1,
             command=f"{SPREAD} {PYTHON} train.py --duration={seconds}",
             config=_RUNNER.format(driver),
         ).pin()

@@ -54,7 +54,7 @@ def finish(campaign: Campaign, worktree: Path) -> None:
 
 @pytest.mark.slow
 def test_two_folders_of_one_repository(tmp_path: Path, recordings: Path) -> None:
-    one = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    one = make_replay_campaign(tmp_path / "repo", recordings)
     two = Campaign(one.folder / "sub")
     two.folder.mkdir()
     for name in ("train.py", "gpudebug.yaml", ".gitignore"):
@@ -79,7 +79,7 @@ def test_two_folders_of_one_repository(tmp_path: Path, recordings: Path) -> None
 
 @pytest.mark.slow
 def test_another_campaign_of_the_same_folder(tmp_path: Path, recordings: Path) -> None:
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     first = begin(campaign)
     text = campaign.config.read_text()
     # The next effort has a file of its own, as `init` would name it.
@@ -106,7 +106,7 @@ def test_who_shares_the_cores_is_in_run_json(tmp_path: Path, monkeypatch: pytest
         "since": "now",
         "command": "gpudebug next",
     }
-    one = make_campaign(tmp_path / "repo", device="auto", runs=1)
+    one = make_campaign(tmp_path / "repo", device="auto")
     env = {"CUDA_VISIBLE_DEVICES": "", hostlocks.VARIABLE: str(tmp_path / "locks")}
 
     def shared() -> object:

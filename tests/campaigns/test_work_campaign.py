@@ -54,7 +54,6 @@ def campaign(folder: Path, flags: str = "") -> Campaign:
         command=f"{shlex.quote(sys.executable)} train.py --step=3 {flags}".strip(),
         files={"train.py": PROGRAM.read_bytes()},
         config=SETTINGS,
-        runs=1,
         max_runs=2,
     )
 

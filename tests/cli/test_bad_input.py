@@ -180,7 +180,7 @@ CONFIG = {
     "alias bomb": Bad(in_config(BOMB), ("anchors and aliases",)),
     "unknown key": Bad(in_config("devise: cpu\n"), ("unknown key devise", "device")),
     "unknown nested key": Bad(
-        instead("min_window", "min_windows"), ("unknown key protocol.min_windows", "protocol.min_window")
+        instead("max_runs", "max_run"), ("unknown key protocol.max_run", "protocol.max_runs")
     ),
     "campaign leads out": Bad(instead("campaign: test", "campaign: ../x"), ("gpudebug.yaml:1", "campaign")),
     "progress leads out": Bad(in_config("progress: ../x.md\n"), ("progress",)),
@@ -196,7 +196,7 @@ CONFIG = {
     "deep": Bad(config_is(b"goal: " + b"[" * 5000 + b"\n"), ("gpudebug.yaml",)),
     "conflict markers": Bad(in_config("<<<<<<< HEAD\ngoal: a\n=======\n>>>>>>> b\n"), ("gpudebug.yaml:",)),
     "no command": Bad(config_is(b"campaign: test\n"), ("workload",)),
-    "impossible value": Bad(instead("min_window: 5s", "min_window: -5s"), ("min_window",)),
+    "impossible value": Bad(instead("max_runs: 3", "max_runs: -3"), ("max_runs",)),
     "impossible thresholds": Bad(in_config("criteria: {success: 5, failure: 10}\n"), ("criteria",)),
     "unknown device": Bad(instead("device: cpu:1", "device: tpu"), ("device",)),
     "unbalanced quotes": Bad(command_is("python train.py 'a"), ("gpudebug.yaml:", "quote")),

@@ -180,8 +180,8 @@ def test_debug_shows_the_traceback(campaign: Campaign, broken_package: dict[str,
 def replayed(tmp_path: Path) -> Campaign:
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload")
-    record(recordings, "0002-h1", util=60, rate=30)
-    return make_replay_campaign(tmp_path / "repo", recordings, 10, progress=ENTRY, runs=1)
+    record(recordings, "0003-h1", util=60, rate=30)
+    return make_replay_campaign(tmp_path / "repo", recordings, 33, progress=ENTRY)
 
 
 @pytest.mark.slow
@@ -241,11 +241,11 @@ def test_any_locale_will_do(campaign: Campaign, locale: dict[str, str]) -> None:
 def test_a_hostile_folder_holds_a_campaign(hostile: Path) -> None:
     recordings = hostile / "recordings"
     record(recordings, "0001-baseline-workload")
-    record(recordings, "0002-h1", util=60, rate=30)
+    record(recordings, "0003-h1", util=60, rate=30)
     if "\n" in hostile.name:
         campaign = make_campaign(hostile / "re po", progress=ENTRY)
     else:
-        campaign = make_replay_campaign(hostile / "re po", recordings, progress=ENTRY, runs=1)
+        campaign = make_replay_campaign(hostile / "re po", recordings, progress=ENTRY)
         assert campaign.json("next")["action"] == "recorded_baseline"
     gpudebug("/", "-C", str(campaign.folder), "status").expect(0)
     campaign.config.write_text("broken: [\n")
@@ -294,8 +294,8 @@ def test_streams_that_are_closed(campaign: Campaign, closed: str) -> None:
 def interruptible(tmp_path: Path) -> Iterator[Campaign]:
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload")
-    record(recordings, "0002-h1", seconds=600.0)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, progress=ENTRY, runs=1)
+    record(recordings, "0003-h1", seconds=2000.0)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, progress=ENTRY)
     campaign.json("next")
     yield campaign
     shutil.rmtree(tmp_path / "repo")
@@ -307,7 +307,7 @@ def test_ctrl_c_ends_the_run_and_frees_the_hypothesis(
 ) -> None:
     process = interruptible.start(*words)
     with killed_at_the_end(process):
-        wait_for((interruptible.folder / "runs" / "0002-h1" / "samples.csv").exists)
+        wait_for((interruptible.folder / "runs" / "0003-h1" / "samples.csv").exists)
         os.kill(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -316,9 +316,9 @@ def test_ctrl_c_ends_the_run_and_frees_the_hypothesis(
         assert json.loads(out)["error"]["code"] == "interrupted"
     else:
         assert out == b""
-        assert b"0002-h1 was interrupted; next: gpudebug next" in err
-    run = json.loads((interruptible.folder / "runs" / "0002-h1" / "run.json").read_text())
+        assert b"0003-h1 was interrupted; next: gpudebug next" in err
+    run = json.loads((interruptible.folder / "runs" / "0003-h1" / "run.json").read_text())
     assert run["outcome"] == "INTERRUPTED"
-    assert (interruptible.folder / "runs" / "0002-h1" / "manifest.json").exists()
+    assert (interruptible.folder / "runs" / "0003-h1" / "manifest.json").exists()
     assert interruptible.statuses() == ["UNTESTED"]
     assert interruptible.json("status")["next"]["action"] == "test"

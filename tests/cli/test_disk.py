@@ -56,7 +56,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     folder = tmp_path_factory.mktemp("original")
     record(folder / "recordings", "0001-baseline-workload")
     record(folder / "recordings", "0002-h1", util=60, rate=30)
-    made = make_replay_campaign(folder / "repo", folder / "recordings", progress=ENTRY, runs=1)
+    made = make_replay_campaign(folder / "repo", folder / "recordings", progress=ENTRY)
     made.json("next")
     return made
 

@@ -64,7 +64,7 @@ def _of_the_machine(key: str, value: Any, record: dict[str, Any]) -> Any:
 def answers(folder: Path) -> Iterator[tuple[str, Any]]:
     """What each command of a small campaign answers, from its baseline to its export, and an old one's."""
     recordings = make_recordings(folder / "recordings")
-    campaign = make_replay_campaign(folder / "new", recordings, runs=1)
+    campaign = make_replay_campaign(folder / "new", recordings)
     asked: list[str] = []
 
     def answer(*words: str, where: Path = campaign.folder) -> tuple[str, Any]:
@@ -133,7 +133,6 @@ def rarer_answers(folder: Path) -> Iterator[tuple[str, Any]]:
     campaign = make_replay_campaign(
         folder / "repository",
         recordings,
-        runs=1,
         command="python train.py --lr=0.1 --eval_every=10",
         config="reference: {command: python train.py --lr=0.1 --batch_size=64}\n",
     )

@@ -44,7 +44,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     """A campaign with its baseline."""
     folder = tmp_path_factory.mktemp("original")
     record(folder / "recordings", "0001-baseline-workload")
-    made = make_replay_campaign(folder / "repo", folder / "recordings", config="locked: [--lr]\n", runs=1)
+    made = make_replay_campaign(folder / "repo", folder / "recordings", config="locked: [--lr]\n")
     made.json("next")
     return made
 

@@ -28,7 +28,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     folder = tmp_path_factory.mktemp("reported")
     record(folder / "recordings", "0001-baseline-workload")
     record(folder / "recordings", "0002-h1", util=60, rate=30)
-    made = make_replay_campaign(folder / "repo", folder / "recordings", progress=ENTRIES, runs=1)
+    made = make_replay_campaign(folder / "repo", folder / "recordings", progress=ENTRIES)
     made.json("next")
     made.json("next")
     return made
@@ -54,8 +54,8 @@ def test_the_page_goes_into_runs_and_touches_nothing_else(campaign: Campaign) ->
     page = campaign.folder / "runs" / "report" / "report.html"
     assert answer["page"] == str(page)
     assert answer["bytes"] == page.stat().st_size < 10e6
-    assert (answer["png"], answer["markdown"], answer["skipped"]) == (None, None, [])
-    assert (answer["runs"], answer["next_command"]) == (3, "gpudebug next")
+    assert (answer["markdown"], answer["skipped"]) == (None, [])
+    assert (answer["runs"], answer["next_command"]) == (5, "gpudebug next")
     changed = {n for n, found in contents(campaign.folder).items() if before.get(n) != found}
     assert changed == {"runs/report", "runs/report/report.html"}
     data = embedded(page.read_text("utf-8"))
@@ -72,7 +72,7 @@ def test_markdown_is_all_that_is_printed_and_no_page_is_written(campaign: Campai
     assert done.out.startswith("## ")
     answer = campaign.json("report", "--markdown")
     assert answer["markdown"].rstrip("\n") + "\n" == done.out
-    assert (answer["page"], answer["png"], answer["files"]) == (None, None, [])
+    assert (answer["page"], answer["files"]) == (None, [])
     assert not (campaign.folder / "runs" / "report").exists()
 
 
@@ -86,21 +86,6 @@ def test_one_run_of_a_campaign_has_a_page_of_its_own(campaign: Campaign) -> None
     assert data["replayed"]
     assert "## 0001-baseline-workload" in campaign.run("report", "0001-baseline-workload", "--markdown").out
     assert campaign.json("verify")["ok"]
-    error = campaign.run("report", "0001-baseline-workload", "--png", "a.png").expect(2).err
-    assert "gpudebug analyze 0001-baseline-workload/samples.csv --charts a.png" in error
-
-
-@pytest.mark.slow
-def test_a_picture_comes_without_a_page_or_with_one(campaign: Campaign, tmp_path: Path) -> None:
-    answer = campaign.json("report", "--png", str(tmp_path / "F.png"))
-    assert (answer["page"], answer["png"]) == (None, str(tmp_path / "F.png"))
-    assert (tmp_path / "F.png").read_bytes().startswith(PNG)
-    assert not (campaign.folder / "runs" / "report").exists()
-    both = ("report", "--png", str(tmp_path / "G.png"), "-o", str(tmp_path / "X.html"), "--markdown")
-    answer = campaign.json(*both)
-    assert (answer["page"], answer["png"]) == (str(tmp_path / "X.html"), str(tmp_path / "G.png"))
-    assert answer["files"] == [answer["page"], answer["png"]]
-    assert answer["markdown"]
 
 
 def test_paths_are_as_seen_from_the_chosen_folder(campaign: Campaign, tmp_path: Path) -> None:
@@ -118,12 +103,12 @@ def test_before_anything_ran_it_says_what_to_do(original: Campaign, tmp_path: Pa
 
 
 def test_a_broken_run_is_named(campaign: Campaign) -> None:
-    run = campaign.folder / "runs" / "0003-h2"
-    shutil.copytree(campaign.folder / "runs" / "0002-h1", run)
+    run = campaign.folder / "runs" / "0009-h2"
+    shutil.copytree(campaign.folder / "runs" / "0003-h1", run)
     (run / "evidence.json").write_text("{")
     text = campaign.run("report").expect(0).out
-    assert "3 runs): open it in a browser\n" in text
-    assert "skipped run 0003-h2: evidence.json: not readable as JSON" in text
+    assert "5 runs): open it in a browser\n" in text
+    assert "skipped run 0009-h2: evidence.json: not readable as JSON" in text
 
 
 def test_what_cannot_be_written_is_one_line_and_nothing_is_left(campaign: Campaign, tmp_path: Path) -> None:
@@ -135,12 +120,10 @@ def test_what_cannot_be_written_is_one_line_and_nothing_is_left(campaign: Campai
     before = contents(outside), contents(campaign.folder)
     for words, says in (
         (("-o", str(outside / "file")), "is a file, not a folder"),
-        (("-o", "runs/0002-h1"), "is in the run folder 0002-h1"),
+        (("-o", "runs/0003-h1"), "is in the run folder 0003-h1"),
         (("-o", str(closed / "deeper")), "Permission denied"),
-        (("-o", str(outside / "new" / "X.html"), "--png", str(closed / "F.png")), "Permission denied"),
     ):
         one_line(campaign.run("report", *words, preexec_fn=drop_privileges), says)
-    one_line(campaign.run("report", "--png", "train.py"), "the picture is a PNG", status=2)
     assert (contents(outside), contents(campaign.folder)) == before
     error = campaign.run("report", "-o", str(outside / "file"), "--json").expect(1).json["error"]
     assert error["file"] == str(outside / "file" / "report.html")
@@ -168,7 +151,7 @@ def test_a_read_only_campaign_can_be_reported_elsewhere(
     mount(campaign.folder, "--bind", str(campaign.folder))
     subprocess.run(["mount", "-o", "remount,ro,bind", campaign.folder], check=True)
     one_line(campaign.run("report"), "Read-only file system", "writable")
-    assert campaign.json("report", "-o", str(tmp_path / "out"))["runs"] == 3
+    assert campaign.json("report", "-o", str(tmp_path / "out"))["runs"] == 5
 
 
 @pytest.mark.slow
@@ -181,4 +164,4 @@ def test_a_campaign_of_a_thousand_hypotheses(campaign: Campaign) -> None:
     data = embedded(Path(answer["page"]).read_text("utf-8"))
     assert len(data["hypotheses"]) == 1002
     assert all(h["verified"] for h in data["hypotheses"] if h["status"] == "VALIDATED")
-    assert data["hypotheses"][0]["trial_runs"] == ["0002-h1"]
+    assert data["hypotheses"][0]["trial_runs"] == ["0003-h1", "0004-h1"]

@@ -25,7 +25,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     record(folder / "recordings", "0001-baseline-workload", util=20, rate=10)
     record(folder / "recordings", "0002-h1", util=60, rate=30)
     files = {"data.py": "READERS = 1\n", "other.py": "x = 1\n"}
-    made = make_replay_campaign(folder / "repo", folder / "recordings", runs=1, files=files)
+    made = make_replay_campaign(folder / "repo", folder / "recordings", files=files)
     (made.folder / "other.py").write_text("x = 2\n")
     git(made.folder, "stash", "--quiet")
     (made.folder / "other.py").write_text("x = 3\n")

@@ -37,14 +37,14 @@ def recordings(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def campaign(tmp_path: Path, recordings: Path) -> Campaign:
-    return make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    return make_replay_campaign(tmp_path / "repo", recordings)
 
 
 @pytest.fixture(scope="session")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     folder = tmp_path_factory.mktemp("original")
     made = make_replay_campaign(
-        folder / "repo", make_recordings(folder / "recordings"), runs=1, files={"helper.py": "y = 1\n"}
+        folder / "repo", make_recordings(folder / "recordings"), files={"helper.py": "y = 1\n"}
     )
     made.json("next")
     return made
@@ -80,15 +80,13 @@ PATCHES = "hypotheses/patches"
 def original_judged(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     folder = tmp_path_factory.mktemp("judged")
     recordings = folder / "recordings"
-    for number in (1, 2, 3, 4):
-        record(recordings, f"000{number}-baseline-workload", util=20, rate=10)
-    record(recordings, "0009-baseline-workload", util=75, rate=40)
+    record(recordings, "0001-baseline-workload", util=20, rate=10)
     record(recordings, "0010-original", util=20, rate=10)
     record(recordings, "0005-h1", util=60, rate=30)
     record(recordings, "0006-h2", util=61, rate=30)
     record(recordings, "0007-h3", util=20, rate=10)
     record(recordings, "0008-h4", util=62, rate=31)
-    made = make_replay_campaign(folder / "repo", recordings, runs=1, files={"loader.py": LOADER})
+    made = make_replay_campaign(folder / "repo", recordings, files={"loader.py": LOADER})
     write_patch(made, f"{PATCHES}/workers.patch", {"loader.py": WORKERS})
     write_patch(made, f"{PATCHES}/twice.patch", {"loader.py": LOADER.replace("workers\n", "2 * workers\n")})
     proposed = {
@@ -104,6 +102,8 @@ def original_judged(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
         )
     for _ in range(5):
         made.json("next")
+    # From here on the baseline has what is accepted; how many runs the trials had of it is no matter.
+    record(recordings, "0009-baseline-workload", util=75, rate=40)
     return made
 
 

@@ -140,8 +140,7 @@ def _begun(folder: Path, recordings: Path) -> Campaign:
         recordings,
         SPEED,
         config=CONFIG,
-        runs=1,
-        max_runs=1,
+        max_runs=2,
         progress="## Notes\n\nKept as it is.\n\n## Hypotheses\n",
         files={"notes.txt": "kept\n", "staged.txt": "one\n"},
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 SETTINGS: Mapping[str, object] = {
     "metric": "steps_per_s",
     "criteria": {"success": "1.2x", "failure": "1.1x"},
-    "protocol": {"min_window": "5s", "baseline_runs": 3, "max_runs": 4},
+    "protocol": {"max_runs": 4},
     "device": "cpu:1",
 }
 

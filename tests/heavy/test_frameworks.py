@@ -23,7 +23,7 @@ TORCH = "torch==2.13.0"
 STEPS = 200
 READS = 3
 """What waiting.py reads of its tensors in every step; a framework reads more of its own."""
-SETTINGS = "device: cpu:1\nprotocol: {min_window: 5s, baseline_runs: 1, max_runs: 1}\n"
+SETTINGS = "device: cpu:1\nprotocol: {max_runs: 2}\n"
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 

@@ -26,7 +26,7 @@ FLAGS = (
     " --dataloader_num_workers=0"
 )
 # Two runs a baseline and one core are enough for a difference of this size.
-SETTINGS = "device: cpu:1\nprotocol: {min_window: 5s, baseline_runs: 2, max_runs: 3}\n"
+SETTINGS = "device: cpu:1\nprotocol: {max_runs: 3}\n"
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 

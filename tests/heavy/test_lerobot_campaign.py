@@ -25,7 +25,7 @@ lerobot-train --policy.type=act --dataset.repo_id=local/arm --dataset.root=data/
 SETTINGS = """\
 metric: steps_per_s
 criteria: {success: 1.2x, failure: 1.1x}
-protocol: {min_window: 5s, baseline_runs: 2, max_runs: 3}
+protocol: {max_runs: 3}
 device: cpu:1
 """
 

@@ -22,6 +22,7 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp_types import INVALID_PARAMS, CallToolResult, TextContent, TextResourceContents
 from tests.support.campaigns import (
     GPUDEBUG,
+    RECORDED_S,
     Campaign,
     environment,
     killed_at_the_end,
@@ -46,11 +47,11 @@ IDEA: dict[str, Any] = {
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> Campaign:
-    """Recordings of 12 s, played in one."""
+    """Recordings that are played in a second each."""
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     record(recordings, "0002-h1", util=60, rate=30)
-    return make_replay_campaign(tmp_path / "repo", recordings, speed=12, runs=1).pin()
+    return make_replay_campaign(tmp_path / "repo", recordings, speed=RECORDED_S).pin()
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def slow(tmp_path: Path) -> Campaign:
     """A baseline that takes far longer than any test waits."""
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload", seconds=120)
-    return make_replay_campaign(tmp_path / "repo", recordings, speed=1, runs=1).pin()
+    return make_replay_campaign(tmp_path / "repo", recordings, speed=1).pin()
 
 
 @asynccontextmanager

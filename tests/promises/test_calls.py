@@ -29,7 +29,7 @@ def campaign(tmp_path: Path) -> Campaign:
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     record(recordings, "0002-h1", util=60, rate=30)
     record(recordings, "0003-h2", util=60, rate=30)
-    return make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    return make_replay_campaign(tmp_path / "repo", recordings)
 
 
 def below(campaign: Campaign, script: str, **env: str | None) -> subprocess.CompletedProcess[str]:
@@ -87,7 +87,7 @@ def test_a_session_samples_the_workload_once_its_baseline_is_there(tmp_path: Pat
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     command = f"{shlex.quote(sys.executable)} train.py --steps=3 --work=0.01"
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1, command=command)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, command=command)
     words = ("sample", "--device", "cpu:1", "--json")
     refused = campaign.run(*words, env=SESSION)
     assert refused.status == 125 and "gpudebug settings --accept" in refused.json["error"]["next"]

@@ -35,7 +35,7 @@ CONFIG = """\
 campaign: test
 goal: Keep the device busy.
 workload: {{command: "{python} train.py --lr=0.1", timeout: 60s}}
-protocol: {{min_window: 1s, baseline_runs: 1, max_runs: 1}}
+protocol: {{max_runs: 2}}
 criteria: {{success: 10, failure: 5, loss: any, throughput: any}}
 device: cpu:1
 """
@@ -70,16 +70,16 @@ def test_code_swapped_for_a_moment_while_a_run_starts(tmp_path: Path, program: s
     whole = path.read_bytes()
     process = campaign.start("next")
     with killed_at_the_end(process):
-        wait_for((campaign.folder / "runs" / "0002-h1").exists)
+        wait_for((campaign.folder / "runs" / "0003-h1").exists)
         path.write_bytes(whole + b"# swapped\n")
-        started(campaign, "0002-h1")
+        started(campaign, "0003-h1")
         path.write_bytes(whole)
         held.unlink()
         _, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    said = f"{program} was written while run 0002-h1 was under way, so it does not count"
+    said = f"{program} was written while run 0003-h1 was under way, so it does not count"
     assert said in err.decode().splitlines()[-1]
-    assert record_of(campaign, "0002-h1")["set_aside"] == said
+    assert record_of(campaign, "0003-h1")["set_aside"] == said
     assert campaign.statuses() == ["UNTESTED"]
     assert campaign.json("verify")["ok"]
 
@@ -96,14 +96,14 @@ def test_a_tracked_file_that_every_run_rewrites_and_notes_spoil_nothing(tmp_path
     campaign.propose("--set --lr=0.2")
     process = campaign.start("next", "--json")
     with killed_at_the_end(process):
-        started(campaign, "0002-h1")
+        started(campaign, "0003-h1")
         for name in ("hypotheses/notes.md", "AGENTS.md", "progress/more.md"):
             (campaign.folder / name).write_text("b\n")
         out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     gates = {gate["name"]: gate["result"] for gate in json.loads(out)["gates"]}
     assert gates["environment_parity"] == "pass", out
-    assert record_of(campaign, "0002-h1")["rewritten"] == ["metrics.json"]
+    assert record_of(campaign, "0003-h1")["rewritten"] == ["metrics.json"]
     assert campaign.json("verify")["ok"]
 
 
@@ -195,8 +195,8 @@ def test_a_module_that_a_patch_adds_is_counted(made: Campaign, tmp_path: Path) -
     campaign.json("propose", "--title", "More", "--method", "It.", "--patch", "hypotheses/patches/x.patch")
     answer = campaign.json("next")
     assert {g["name"]: g["result"] for g in answer["gates"]}["environment_parity"] == "pass", answer
-    assert [*record_of(campaign, "0002-h1")["uncounted"]] == ["_version.py"]
-    evidence = json.loads((campaign.folder / "runs/0002-h1/evidence.json").read_text())
+    assert [*record_of(campaign, "0003-h1")["uncounted"]] == ["_version.py"]
+    evidence = json.loads((campaign.folder / "runs/0003-h1/evidence.json").read_text())
     assert "more/new.py" in evidence["loaded"]["files"]
 
 

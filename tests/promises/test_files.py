@@ -36,7 +36,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     folder = tmp_path_factory.mktemp("original")
     record(folder / "recordings", "0001-baseline-workload", util=20, rate=10)
     record(folder / "recordings", "0002-h1", util=60, rate=30)
-    made = make_replay_campaign(folder / "repo", folder / "recordings", runs=1)
+    made = make_replay_campaign(folder / "repo", folder / "recordings")
     made.json("next")
     made.propose("--set --lr=0.2")
     made.json("next")
@@ -132,7 +132,6 @@ def test_no_link_of_a_clone_leads_a_write_into_gits_folder(tmp_path: Path, name:
     [
         ("report", "-o", "out/F.html"),
         ("export", "-o", "out/F"),
-        ("show", "1", "--plot", "out/F.png"),
         ("sample", "--device=cpu:1", "-o", "out/F.csv", "--", "true"),
     ],
     ids=lambda words: words[0],

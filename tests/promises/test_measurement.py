@@ -55,7 +55,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
         tmp_path_factory.mktemp("measurement") / "repo",
         command=shlex.join([*TRAIN, "--seconds=7.5"]),
         files={"train.py": PROGRAM.read_bytes(), "loader.py": "workers = 1\n"},
-        runs=1,
         max_runs=2,
     )
     campaign.json("next")

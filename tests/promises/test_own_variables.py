@@ -24,7 +24,7 @@ def test_a_callers_variables_do_not_reach_a_run_and_pinned_ones_do(
     tmp_path: Path, pinned: str | None
 ) -> None:
     command = f"{sys.executable} train.py"
-    made = make_campaign(tmp_path / "repo", command=command, runs=1, files={"train.py": PROGRAM})
+    made = make_campaign(tmp_path / "repo", command=command, files={"train.py": PROGRAM})
     if pinned is not None:
         text = made.config.read_text()
         made.config.write_text(text.replace("  timeout:", "  env: {GPUDEBUG_PROBE: '0'}\n  timeout:"))

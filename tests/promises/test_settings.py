@@ -61,7 +61,7 @@ def forged(folder: Path) -> Path:
 @pytest.fixture
 def measured(tmp_path: Path) -> Campaign:
     """A campaign on the CPU whose settings a person has pinned."""
-    return make_campaign(tmp_path / "repo", runs=1).pin()
+    return make_campaign(tmp_path / "repo").pin()
 
 
 @pytest.mark.parametrize("verb", ["next", "baseline"])
@@ -90,7 +90,7 @@ def test_a_session_cannot_use_recordings_while_a_person_with_a_baseline_is_away(
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    made = make_campaign(tmp_path_factory.mktemp("cpu") / "repo", runs=1, config="criteria: {loss: any}\n")
+    made = make_campaign(tmp_path_factory.mktemp("cpu") / "repo", config="criteria: {loss: any}\n")
     made.json("baseline")
     return made
 
@@ -103,7 +103,6 @@ def recorded_on_cpu(original: Campaign, tmp_path: Path) -> Campaign:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("min_window: 5s", "min_window: 1s", "protocol.min_window is 1, pinned is 5 (weaker)"),
         ("max_runs: 3", "max_runs: 9", "protocol.max_runs is 9, pinned is 3 (weaker)"),
         (
             "device:",
@@ -132,7 +131,7 @@ def test_a_session_under_other_settings_is_refused_with_the_line(
 
 
 def test_a_session_in_a_campaign_that_no_person_pinned_is_refused(tmp_path: Path) -> None:
-    campaign = make_campaign(tmp_path / "repo", runs=1)
+    campaign = make_campaign(tmp_path / "repo")
     done = campaign.run("next", env=SESSION).expect(1)
     assert "no person has pinned the settings of this campaign yet" in done.err
     assert "a person runs: gpudebug settings --accept" in done.err
@@ -182,7 +181,7 @@ def test_a_link_in_the_place_of_the_pin_is_no_pin(measured: Campaign) -> None:
 
 
 def test_what_only_reads_never_pins(tmp_path: Path) -> None:
-    campaign = make_campaign(tmp_path / "repo", runs=1)
+    campaign = make_campaign(tmp_path / "repo")
     for verb in ("status", "verify", "settings", "diagnose"):
         campaign.run(verb)
     assert not pin_of(campaign).exists()
@@ -216,7 +215,7 @@ class Judged:
         record(recordings, "0001-baseline-workload", util=20, rate=10)
         record(recordings, "0002-h1", util=29, rate=30)
         return make_replay_campaign(
-            folder / "repo", recordings, runs=1, config="target: 25\ncriteria: {success: 20, failure: 10}\n"
+            folder / "repo", recordings, config="target: 25\ncriteria: {success: 20, failure: 10}\n"
         )
 
 
@@ -277,7 +276,7 @@ def test_an_acceptance_from_before_the_bar_was_raised_is_not_handed_over_unsaid(
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     record(recordings, "0002-baseline-workload", util=20, rate=10)
     record(recordings, "0003-h1", util=50, rate=30)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("baseline")
     campaign.propose("--set --lr=0.2")
     assert campaign.json("next")["verdict"] == "VALIDATED"
@@ -356,7 +355,7 @@ def measured_python(campaign: Campaign) -> str:
 def test_a_recording_never_passes_for_a_device(tmp_path: Path) -> None:
     """Runs that a person made on recordings in a campaign of another device are no evidence of it."""
     forged(tmp_path / "repo" / "hypotheses" / "rec")
-    campaign = make_campaign(tmp_path / "repo", runs=1, config="target: 50\n").pin()
+    campaign = make_campaign(tmp_path / "repo", config="target: 50\n").pin()
     campaign.propose("--set --lr=0.2")
     with edited(campaign, "device: cpu:1", "device: replay:hypotheses/rec@60x"):
         campaign.run("settings", "--accept").expect(0)

@@ -69,7 +69,6 @@ def test_a_training_that_blows_up_its_samples_blocks_no_campaign(tmp_path: Path)
         tmp_path / "repo",
         command=f"{sys.executable} bad.py",
         files={"bad.py": TRUNCATES},
-        runs=1,
     )
     for _ in range(2):
         done = limited(campaign.folder, "next", "--json")
@@ -239,8 +238,8 @@ def test_secrets_that_are_words_of_our_own_change_no_record(tmp_path: Path) -> N
     recorded = tmp_path / "recorded"
     for number, label in enumerate(("baseline-workload", "baseline-workload", "h1"), 1):
         trial = label == "h1"
-        record(recorded, f"{number:04d}-{label}", seconds=8, util=70 if trial else 20, seed=number)
-    campaign = make_replay_campaign(tmp_path / "my-folder", recorded, speed=30)
+        record(recorded, f"{number:04d}-{label}", util=70 if trial else 20, seed=number)
+    campaign = make_replay_campaign(tmp_path / "my-folder", recorded)
     env = {
         "DB_PASSWORD": "workload",
         "API_TOKEN": "COMPLETED",

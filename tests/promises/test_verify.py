@@ -329,7 +329,7 @@ def test_a_campaign_of_0_1_0_is_accepted_until_a_person_records_it(sound: OldCam
 def test_an_expected_figure_is_on_the_report(tmp_path: Path) -> None:
     record(tmp_path / "recordings", "0001-baseline-workload", util=20, rate=10)
     expected = "expected: {throughput: {default: [5, 50]}}\n"
-    made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1, config=expected)
+    made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", config=expected)
     made.json("next")
     answer = made.json("report")
     page = Path(answer["files"][0]).read_text()

@@ -189,7 +189,7 @@ needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is 
 def probed_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     folder = tmp_path_factory.mktemp("work")
     campaign = make_campaign(
-        folder / "repo", command=f"{sys.executable} train.py", files={"train.py": TORCH}, runs=1, max_runs=2
+        folder / "repo", command=f"{sys.executable} train.py", files={"train.py": TORCH}, max_runs=2
     )
     campaign.json("next", env={"OMP_NUM_THREADS": "1"})
     return campaign

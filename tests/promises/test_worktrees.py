@@ -37,7 +37,7 @@ def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     record(recordings, "0002-h1", util=60, rate=30)
     made = make_replay_campaign(
-        folder / "repo", recordings, runs=1, files={"helper.py": "y = 1\n", "sub/deep.py": "z = 1\n"}
+        folder / "repo", recordings, files={"helper.py": "y = 1\n", "sub/deep.py": "z = 1\n"}
     )
     made.json("next")
     return made

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.batch import Batch
-from tests.support.campaigns import Campaign, make_replay_campaign, record
+from tests.support.campaigns import RECORDED_S, Campaign, make_replay_campaign, record
 
 from gpudebug.edges import store
 
@@ -36,7 +36,7 @@ class Login:
             )
         self.env = {"PATH": f"{cluster.bin}:{os.environ['PATH']}"}
         self.campaign: Campaign = make_replay_campaign(
-            folder / "repo", recordings, 12 / seconds, runs=1, config=f"{RUNNER}target: {target}\n"
+            folder / "repo", recordings, RECORDED_S / seconds, config=f"{RUNNER}target: {target}\n"
         ).pin()
         for n in range(count):
             self.campaign.propose(f"--set --lr=0.{n + 2}")

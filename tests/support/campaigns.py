@@ -28,7 +28,9 @@ from tests.support import forkserver
 GPUDEBUG = (sys.executable, "-m", "gpudebug")
 TRAINER = Path(__file__).with_name("trainer.py")
 PROGRESS = "progress/test.md"
-SPEED = 60
+SPEED = 200
+RECORDED_S = 40.0
+"""How long a recording is: its window is longer than the 30 s from which a run counts in full."""
 # Variables of the machine that runs the tests must not decide what they see.
 _FOREIGN = (
     "GPUDEBUG_",
@@ -50,7 +52,7 @@ goal: Keep the device busy.
 workload:
   command: {command}
   timeout: 60s
-protocol: {{min_window: 5s, baseline_runs: {runs}, max_runs: {max_runs}}}
+protocol: {{max_runs: {max_runs}}}
 device: {device}
 """
 
@@ -151,7 +153,7 @@ def record(
     *,
     util: float = 20.0,
     rate: float = 10.0,
-    seconds: float = 12.0,
+    seconds: float = RECORDED_S,
     losses: Callable[[float], float | str] = lambda share: 2.0 - 1.5 * share,
     log: str | None = None,
     exit_status: int | None = 0,
@@ -290,13 +292,12 @@ def make_campaign(
     device: str = "cpu:1",
     config: str = "",
     progress: str | bytes | None = None,
-    runs: int = 2,
     max_runs: int = 3,
     files: Mapping[str, str | bytes] | None = None,
 ) -> Campaign:
     """A committed repository with a training program, a config (`config` is appended) and a progress file."""
     command = command or f"{shlex.quote(sys.executable)} train.py --lr=0.1 --work=0.2"
-    settings = _CONFIG.format(command=json.dumps(command), runs=runs, max_runs=max_runs, device=device)
+    settings = _CONFIG.format(command=json.dumps(command), max_runs=max_runs, device=device)
     content: dict[str, str | bytes] = {
         "train.py": TRAINER.read_bytes(),
         "gpudebug.yaml": settings + config,

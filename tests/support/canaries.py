@@ -130,7 +130,6 @@ def plant(folder: Path) -> Planted:
     campaign = make_replay_campaign(
         folder / "repo",
         recordings,
-        runs=1,
         command=f"{train} {flags}",
         config=f"reference:\n  command: {json.dumps(f'{train} {REFERENCE_FLAG[0]}={REFERENCE_FLAG[1]}')}\n"
         f"guidelines: never use {IN_GUIDELINES}\ncontext: [notes/{IN_CONTEXT}.md]\n",

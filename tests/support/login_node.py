@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.batch import Batch
-from tests.support.campaigns import make_replay_campaign, record, wait_for
+from tests.support.campaigns import RECORDED_S, make_replay_campaign, record, wait_for
 
 from gpudebug.edges import store
 from gpudebug.edges.clusters import answers
@@ -31,7 +31,7 @@ class LoginNode:
             record(recordings, name, util=20, rate=10)
         self.cluster = Batch(folder / "cluster")
         self.campaign = make_replay_campaign(
-            folder / "repo", recordings, 12 / seconds, runs=1, config=RUNNER
+            folder / "repo", recordings, RECORDED_S / seconds, config=RUNNER
         ).pin()
         runs = self.campaign.folder / "runs"
         self.files, self.detached = store.Allocations(runs), store.Detached(runs)

@@ -103,6 +103,7 @@ def hypothesis(number: int, **changed: Any) -> dict[str, Any]:
                 "note": "few",
             },
         ],
+        "course": course(f"{number + 3:04}-h{number}"),
         "figures": {"gpu util before": "30.0%", "gpu util after": "63.6%"},
         "probe": [
             {"part": part, "runs": [], "figures": {"data_wait_share": share}, "reason": None}
@@ -121,6 +122,27 @@ def hypothesis(number: int, **changed: Any) -> dict[str, Any]:
     }
 
 
+def course(trial: str, **changed: Any) -> dict[str, Any]:
+    """The picture of its verdict: a run of the change between two of the baseline."""
+    runs = [(BASELINE[0], "baseline", 29.0), (trial, "trial", 63.6), (BASELINE[1], "baseline", 31.0)]
+    bars = {"failure": 40.0, "success": 50.0}
+    level = {"level": 30.0, "low": 25.0, "high": 35.0, **bars}
+    return {
+        "metric": "gpu_util",
+        "unit": "%",
+        "lower": False,
+        "failure": 10.0,
+        "success": 20.0,
+        "points": [
+            {"run": run, "part": part, "place": place, "value": value, **level}
+            for place, (run, part, value) in enumerate(runs)
+        ],
+        "effect": {"text": "+33.6pp", "before": 30.0, "after": 63.6, "low": 61.2, "high": 66.0, **bars},
+        "text": "Level 30.0% during the trial, 63.6% with the change (95% CI 61.2 to 66).",
+        **changed,
+    }
+
+
 def _section(share: float, mean_s: float) -> dict[str, float]:
     return {"share": share, "mean_s": mean_s}
 
@@ -130,7 +152,7 @@ def untested(number: int, **changed: Any) -> dict[str, Any]:
     nothing = {
         "status": "UNTESTED",
         "verified": None,
-        **dict.fromkeys(("why", "delta_pp", "delta_ci", "throughput_ratio", "diff", "command")),
+        **dict.fromkeys(("why", "delta_pp", "delta_ci", "throughput_ratio", "diff", "command", "course")),
         **{key: [] for key in ("runs", "notes", "gates", "probe", "sections", "differences", "trial_runs")},
         "baseline_runs": [],
         "figures": {},

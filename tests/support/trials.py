@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpudebug.core.records import DeviceEvidence, Evidence, Failure, Gate, LossEvidence, Verdict, Window
+from gpudebug.core.verdict.gates import Order
 from gpudebug.core.verdict.judge import Criteria, TrialSetting, judge
 from gpudebug.core.words import Outcome, Result, Trend
 
-CRITERIA = Criteria(success=20, failure=10, loss="converging", throughput="better", min_window=30, max_runs=6)
+CRITERIA = Criteria(success=20, failure=10, loss="converging", throughput="better", max_runs=6)
 
 
 def criteria(**changes: Any) -> Criteria:
@@ -63,7 +65,16 @@ def verdict(
     setting: TrialSetting | None = None,
     **changes: Any,
 ) -> Verdict:
-    return judge(1, criteria(**changes), before, after, setting or TrialSetting())
+    setting = setting or TrialSetting()
+    if setting.order is None:
+        setting = replace(setting, order=closed(before, after))
+    return judge(1, criteria(**changes), before, after, setting)
+
+
+def closed(before: Sequence[Evidence], after: Sequence[Evidence]) -> Order:
+    """The runs as a trial makes them that ends here: the baseline's last one comes after the trial's."""
+    first, last = len(before) - 1, len(before) + len(after) - 1
+    return Order((*range(first), last), tuple(range(first, last)), last + 1)
 
 
 def gate(found: Verdict, name: str) -> Gate:

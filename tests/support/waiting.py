@@ -45,7 +45,7 @@ def make_waiting_campaign(folder: Path, **more: Any) -> Campaign:
     record(recordings, "0002-h1", util=70, rate=35, losses=waits)
     for number in (2, 3, 4):
         record(recordings, f"{number + 1:04}-h{number}", util=20, rate=10, losses=waits)
-    return make_replay_campaign(folder / "repo", recordings, runs=1, command=COMMAND, **more)
+    return make_replay_campaign(folder / "repo", recordings, command=COMMAND, **more)
 
 
 def add_cause(campaign: Campaign, text: str = CAUSE, name: str = "too-little-work") -> None:

@@ -112,7 +112,7 @@ def test_notes_that_were_printed_on_the_way_are_not_new(monkeypatch: pytest.Monk
 def test_a_command_prints_what_it_is_about_to_spend_once(tmp_path: Path) -> None:
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload")
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, 40, runs=2).pin()
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, 130).pin()
     done = campaign.run("next").expect(0)
     assert (done.out + done.err).count("1 more run of about") == 1
     assert "1 more run of about" in done.err

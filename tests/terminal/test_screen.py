@@ -181,7 +181,7 @@ def make_watched(folder: Path, seconds: float = 60.0) -> Campaign:
     ]
     facts = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**facts, "devices": devices}))
-    return make_replay_campaign(folder / "repo", folder / "recordings", speed=1, runs=1)
+    return make_replay_campaign(folder / "repo", folder / "recordings", speed=1)
 
 
 def test_a_pipe_is_told_that_nothing_is_under_way(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def reopen(
 ) -> None:
     """Test a hypothesis again; keep its result.
 
-    If it is undecided, its premises or its baseline changed, its trial was disturbed, or a person says why.
+    If it is undecided, its premises changed, or a person says why.
     """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of

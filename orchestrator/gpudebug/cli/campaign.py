@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from gpudebug.cli.options import Directory, Force, Hypothesis, Json, TorchProfile, app, choose, chosen, print_
+from gpudebug.cli.options import Directory, Hypothesis, Json, TorchProfile, app, choose, chosen, print_
 from gpudebug.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -128,27 +128,16 @@ def settings(
     print_(engine(folder, accept, session_of()), acceptance.settings)
 
 
-@app.command(epilog="Example: gpudebug show 3\n\nExample: gpudebug show 3 --plot h3.png")
+@app.command(epilog="Example: gpudebug show 3")
 def show(
     hypothesis: Hypothesis,
-    plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="F.png", help="Also draw it before and after its change."),
-    ] = None,
-    force: Force = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
     """Show one hypothesis with its evidence, gates and files."""
     folder = choose(directory, json)
-    from gpudebug.terminal.show import show as render
-
-    if plot is not None:
-        from gpudebug.engine.report.pictures import show_with_picture
-
-        print_(show_with_picture(folder, hypothesis, folder / plot, force=force), render)
-        return
     from gpudebug.engine.status.answer import show as engine
+    from gpudebug.terminal.show import show as render
 
     print_(engine(folder, hypothesis), render)
 
@@ -182,9 +171,6 @@ def propose(
         str | None,
         typer.Option(metavar="ID", help="Take what is not given from the catalogue's entry."),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Add a flag that the program does not have; for a person.")
-    ] = False,
     none: Annotated[
         str | None,
         typer.Option(
@@ -221,12 +207,11 @@ def propose(
             description=description,
             method=method,
             session=session_of(),
-            force=force,
         )
         print_(answer, render)
         return
     change: dict[str, Any] = {"set_": set_ or (), "unset": unset or (), "env": env or (), "patch": patch}
-    more = {**texts, **change, "code": code, "compound": compound, "session": session_of(), "force": force}
+    more = {**texts, **change, "code": code, "compound": compound, "session": session_of()}
     if from_catalogue is not None:
         from gpudebug.engine.diagnosis.from_catalogue import propose_from_catalogue
 
@@ -257,6 +242,10 @@ def next_(
     whole: Annotated[
         bool, typer.Option("--whole", help="Repeat what this session's last page had already.")
     ] = False,
+    more: Annotated[
+        int | None,
+        typer.Option("--more", min=1, metavar="H", help="Go on with H, which ended INCONCLUSIVE."),
+    ] = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -276,6 +265,10 @@ def next_(
         from gpudebug.engine.brief.shown import forget
 
         forget(folder, session_of())
+    if more is not None:
+        from gpudebug.engine.hypotheses.reopen import more as go_on
+
+        go_on(folder, more, session_of())
     with LiveLine() as live:
         answer = next_here(folder, live, session_of(), detach=detach)
     print_(answer, lambda shown: render(without_repeats(shown, live.new_notes)))
@@ -319,7 +312,7 @@ def baseline(
     if run is not None and import_ is None:
         raise UsageError("--run goes with --import", next="add --import SAMPLES.csv")
     if runs is not None and not aa:
-        raise UsageError("--runs goes with --aa", next="set protocol.baseline_runs in gpudebug.yaml")
+        raise UsageError("--runs goes with --aa", next="add --aa")
     if aa and (role == "reference" or import_ is not None):
         raise UsageError("--aa runs the workload itself", next="gpudebug baseline --aa")
     if torch_profile is not None and (aa or import_ is not None):

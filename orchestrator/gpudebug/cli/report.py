@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from gpudebug.cli.options import Directory, Force, Json, app, choose, print_
-from gpudebug.core.errors import UsageError
 
 
 @app.command(
-    epilog="Example: gpudebug report\n\nExample: gpudebug report -o report.html --png campaign.png\n\n"
+    epilog="Example: gpudebug report\n\nExample: gpudebug report -o report.html\n\n"
     "Example: gpudebug report gpudebug-why-1\n\nExample: gpudebug report --markdown"
 )
 def report(
@@ -23,10 +22,6 @@ def report(
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="DIR|F.html", help="Where; default: runs/report."),
-    ] = None,
-    png: Annotated[
-        Path | None,
-        typer.Option("--png", metavar="F.png", help="Draw the campaign as a picture; -o adds the page."),
     ] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print a summary for a pull request instead.")
@@ -46,14 +41,10 @@ def report(
     from gpudebug.terminal.live import LiveLine
     from gpudebug.terminal.report import report as render
 
-    if run is not None and png is not None:
-        raise UsageError(
-            "--png draws a campaign", next=f"gpudebug analyze {run}/samples.csv --charts {png.name}"
-        )
     page = output and folder / output
     with LiveLine() as live:
         if run is not None:
             answer = report_run(folder, run, page, markdown, live.doing, force=force)
         else:
-            answer = engine(folder, page, png and folder / png, markdown, live.doing, force=force)
+            answer = engine(folder, page, markdown, live.doing, force=force)
     print_(answer, render)

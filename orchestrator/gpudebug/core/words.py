@@ -16,8 +16,7 @@ class Word(str, Enum):
 
 
 class Outcome(Word):
-    """How a run ended. ENDED_BY_PLAN: by gpudebug, once its planned window was full. ENDED_EARLY: by
-    gpudebug, with `early_stop`, once its answer was certain."""
+    """How a run ended. ENDED_BY_PLAN: by gpudebug, once its planned window was full."""
 
     COMPLETED = "COMPLETED"
     CRASHED = "CRASHED"
@@ -27,7 +26,6 @@ class Outcome(Word):
     INTERRUPTED = "INTERRUPTED"
     DEVICE_LOST = "DEVICE_LOST"
     SAMPLER_LOST = "SAMPLER_LOST"
-    ENDED_EARLY = "ENDED_EARLY"
     ENDED_BY_PLAN = "ENDED_BY_PLAN"
 
 

@@ -45,6 +45,10 @@ function median(values) {
   return sorted.length ? sorted[sorted.length >> 1] : null;
 }
 
+function hypothesisOf(number) {
+  return reportData().hypotheses.find((h) => String(h.number) === number);
+}
+
 // The runs of both sides; the newest of each side is drawn bold.
 function sidesOf(of) {
   const data = reportData();
@@ -58,7 +62,7 @@ function sidesOf(of) {
       strong("reference", "before", reference ? reference.runs : []),
     ];
   }
-  const found = data.hypotheses.find((h) => String(h.number) === of);
+  const found = hypothesisOf(of);
   return [strong("baseline", "before", found.baseline_runs), strong("trial", "accent", found.trial_runs)];
 }
 
@@ -194,7 +198,60 @@ function stepBars(run, look, colours, scale, unit) {
   };
 }
 
-const MAKERS = { timeline, loss, steps: stepTimes };
+// Runs of both parts on the level of the unchanged program; the thresholds follow the level.
+function course(sides, colours, of) {
+  const { points, effect, metric, unit, lower, failure, success } = hypothesisOf(of).course;
+  const during = effect ? [...points, { ...effect, run: "effect", level: effect.before }] : points;
+  const part = (name) => points.filter((p) => p.part === name);
+  const line = (name, rows, key, style) => ({
+    type: "scatter", mode: "lines", name,
+    x: rows.map((p) => escaped(p.run.split("-")[0])),
+    y: rows.map((p) => p[key]),
+    text: rows.map((p) => escaped(p.run)),
+    hovertemplate: "%{y:.4~g}",
+    ...style,
+  });
+  const edge = (key, style) =>
+    line("95 % band of the level", points, key, { line: { width: 0, color: colours.before }, ...style });
+  const marks = (tone, symbol) => ({
+    mode: "markers", marker: { color: colours[tone], size: 9, symbol }, hovertemplate: "%{y:.4~g}, run %{text}",
+  });
+  const dashed = (dash) => ({ line: { color: colours.soft, width: 1, dash } });
+  const by = (value) => value + (metric === "gpu_util" ? "pp" : "x");
+  const traces = [
+    edge("low", { showlegend: false }),
+    edge("high", { fill: "tonexty", fillcolor: colours.before.replace("rgb(", "rgba(").replace(")", ", 0.2)") }),
+    line("level", during, "level", { line: { color: colours.before, width: 1.8 } }),
+    line("failure, " + by(failure), during, "failure", dashed("dot")),
+    line("success, " + by(success), during, "success", dashed("dash")),
+    line("unchanged", part("baseline"), "value", marks("before", "circle")),
+    line("with the change", part("trial"), "value", marks("accent", "diamond")),
+  ];
+  return {
+    traces: effect ? [...traces, effectTrace(effect, colours)] : traces,
+    layout: {
+      xaxis: { type: "category", title: { text: "run" }, unifiedhovertitle: { text: "%{x}" } },
+      yaxis: {
+        type: metric === "gpu_util" ? "linear" : "log",
+        title: { text: escaped(metric + (unit ? ", " + unit : "") + (lower ? " (less is better)" : "")) },
+      },
+    },
+  };
+}
+
+function effectTrace(effect, colours) {
+  return {
+    type: "scatter", mode: "markers", name: "level and effect",
+    x: ["effect"],
+    y: [effect.after],
+    error_y: { symmetric: false, array: [effect.high - effect.after], arrayminus: [effect.after - effect.low], color: colours.accent },
+    marker: { color: colours.accent, size: 9, symbol: "diamond-open" },
+    text: [escaped(effect.text)],
+    hovertemplate: "%{y:.4~g}, effect %{text}",
+  };
+}
+
+const MAKERS = { timeline, loss, steps: stepTimes, course };
 
 function axis(own, colours) {
   return {
@@ -226,7 +283,7 @@ function layoutOf(own, traces, colours, width) {
     xaxis: axis(own.xaxis, colours),
     yaxis: axis(own.yaxis, colours),
     legend: {
-      orientation: "h", x: 0, y: 0, yref: "container", yanchor: "bottom",
+      orientation: "h", traceorder: "normal", x: 0, y: 0, yref: "container", yanchor: "bottom",
       entrywidth: entry, entrywidthmode: "pixels", font: { size: 11 }, maxheight: LEGEND_ROWS * LEGEND_ROW,
     },
     hoverlabel: { bgcolor: colours.card, bordercolor: colours.soft, font: { color: colours.text }, namelength: -1 },
@@ -250,7 +307,7 @@ function silence(element) {
 
 function draw(element) {
   const colours = palette();
-  const { traces, layout } = MAKERS[element.dataset.plot](sidesOf(element.dataset.of), colours);
+  const { traces, layout } = MAKERS[element.dataset.plot](sidesOf(element.dataset.of), colours, element.dataset.of);
   drawn.add(element);
   return Plotly.react(element, traces, layoutOf(layout, traces, colours, element.clientWidth), CONFIG).then(() => {
     silence(element);

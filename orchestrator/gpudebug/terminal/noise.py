@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpudebug.core.answers.noise import DetectableFigure, Resolution
 from gpudebug.core.answers.status import ExpectedFigure, FlagSweep, SweepValue
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.level import POINTS
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.words import counted
 from gpudebug.terminal.colours import coloured
@@ -150,7 +151,9 @@ def aa(answer: RecordedAA) -> str:
     if answer.resolution:
         lines += resolution(answer.resolution)
         taken = ", ".join(f"{_sd(f, f.sd)} of {f.figure}" for f in answer.resolution.figures if f.sd)
-        lines.append(f"The verdict rule assumes a noise of {taken} (its prior counts as 4 runs).")
+        lines.append(
+            f"The verdict rule assumes a noise of {taken} (its prior counts as {POINTS.runs:g} runs)."
+        )
     lines.append(f"Verdict  {coloured(str(answer.verdict))}: {answer.why}")
     if answer.verdict == "VALIDATED":
         lines.append("  This is a false verdict: do not trust this campaign's verdicts on this machine.")

@@ -15,8 +15,6 @@ def report(answer: ReportAnswer) -> str:
     if answer.page is not None and answer.bytes is not None:
         size = f"{answer.bytes / 1e6:.1f} MB"
         lines.append(f"wrote {answer.page} ({size}, {_count(answer.runs, 'run')}): open it in a browser")
-    if answer.png is not None:
-        lines.append(f"wrote {answer.png}")
     skipped = answer.skipped
     lines += [f"skipped run {s.run}: {s.why}" for s in skipped[:_NAMED]]
     if len(skipped) > _NAMED:

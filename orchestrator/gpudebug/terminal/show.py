@@ -8,6 +8,8 @@ from typing import Any
 from gpudebug.core.answers.show import ShowAnswer
 from gpudebug.core.evidence.together import notes
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.course import MOST, drawing
+from gpudebug.core.words import counted
 from gpudebug.terminal.colours import coloured
 from gpudebug.terminal.devices import summary, table
 from gpudebug.terminal.fit import labelled, screen
@@ -17,6 +19,8 @@ from gpudebug.terminal.sample import window_text
 from gpudebug.terminal.stacks import places
 
 Facts = Mapping[str, Any]
+_WIDEST = 80
+"""Columns of the picture of a verdict."""
 
 
 def show(answer: ShowAnswer) -> str:
@@ -49,7 +53,18 @@ def show(answer: ShowAnswer) -> str:
     lines += places(next((s for e in reversed(answer.evidence) if (s := e.get("stacks"))), None))
     lines += inside(answer.probe, [""]) + _sections(answer) + _profile(answer.profile)
     lines += ["", "Files:", *(f"  {f}" for f in answer.files)]
-    return "\n".join(lines)
+    return "\n".join(lines + _picture(answer))
+
+
+def _picture(answer: ShowAnswer) -> list[str]:
+    """Draw the verdict last: it is what a terminal shows when all has been printed."""
+    if answer.course is None:
+        return []
+    count, metric = len(answer.course.points), answer.course.metric
+    *rows, legend = drawing(answer.course, min(screen().columns, _WIDEST))
+    last = f"the last {MOST} of " if count > MOST else ""
+    heading = f"The verdict, {metric} of {last}{counted(count, 'run')} in their order:"
+    return ["", *labelled("", heading), *rows, *labelled("", legend)]
 
 
 def _verified(answer: ShowAnswer) -> str:

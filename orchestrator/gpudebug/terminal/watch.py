@@ -303,10 +303,4 @@ def _size(count: int) -> str:
 
 
 def _of_outcome(outcome: str | None) -> str:
-    return (
-        ""
-        if outcome is None
-        else "green"
-        if outcome in ("COMPLETED", "ENDED_EARLY", "ENDED_BY_PLAN")
-        else "bold red"
-    )
+    return "" if outcome is None else "green" if outcome in ("COMPLETED", "ENDED_BY_PLAN") else "bold red"

@@ -30,7 +30,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     plans = [plan for group in GROUPS for plan in group.plans if options.row in plan.title]
     found = dict(zip([p.title for p in plans], _simulated(plans, options), strict=True))
     text, missed = table(found)
-    print(f"{text}\n\nTrials of a row at 0, 10, 15, 20, 25 and 30 pp: {counts(found)} or more.")
+    print(f"{text}\n")
+    for what, special in (("a row", False), ("a row about one trial of each campaign", True)):
+        if outcomes := [found[p.title] for p in plans if p.scenario.special is special]:
+            print(f"Trials of {what}, by their true gain: {counts(outcomes)} or more.")
     print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
     for line in missed:
         print(f"missed: {line}", file=sys.stderr)

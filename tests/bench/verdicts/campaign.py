@@ -10,11 +10,11 @@ import numpy as np
 from tests.bench.verdicts.host import Host, Made, Scenario
 from tests.bench.verdicts.runs import library
 
-from gpudebug.core.statistics.level import POINTS, Effect, Seen, follow, places
-from gpudebug.core.verdict.gates.case import SHORT
+from gpudebug.core.statistics.level import POINTS, SHORT, Effect, Seen, follow, places
 from gpudebug.core.verdict.gates.delta import is_gain, is_too_small
 from gpudebug.core.verdict.gates.setting import Order
-from gpudebug.core.verdict.protocol import BASELINE_RUNS, NextRun, first_run, following, is_over
+from gpudebug.core.verdict.protocol import first_run, is_over
+from gpudebug.core.verdict.turns import BASELINE_RUNS, NextRun, following
 from gpudebug.core.words import Status
 
 CHANGES = 10
@@ -27,28 +27,30 @@ SPECIAL = {0: 0.5, 10: 0.2, 15: 0.03, 20: 0.03, 25: 0.2, 30: 0.04}
 
 @dataclass(frozen=True)
 class Plan:
-    """What to simulate: campaigns of a scenario until about `trials` changes are tested.
+    """What to simulate: campaigns of ten changes.
 
-    A trial that ended in a status of `again` is taken up again, `tries` times in all. With `later` a REJECTED
-    is decided again when the next run of the baseline arrives.
+    A trial that ended in a status of `again` is made again, `tries` times in all. One that was REJECTED goes on
+    if the baseline's next run contradicts that, unless it is `final`.
     """
 
     title: str
     scenario: Scenario
     tries: int = 1
     again: frozenset[Status] = frozenset()
-    later: bool = False
+    final: bool = False
 
 
-@dataclass(slots=True)
+@dataclass
 class Trial:
-    """How the trial of one change ended, its cost in seconds of the device, and whether its interval held
-    the true effect `delta`."""
+    """The trial of one change: its own runs, their cost and that of the baseline's beside them in seconds of
+    the device, and whether its last interval held the true effect `delta`."""
 
     delta: int
-    status: Status
-    seconds: float
-    held: bool
+    status: Status = Status.UNTESTED
+    seconds: float = 0.0
+    held: bool = False
+    ended: int = 0
+    own: list[Made] = field(default_factory=list)
 
 
 @dataclass
@@ -99,8 +101,10 @@ def simulate_plan(plan: Plan, trials: int, runs: int, seed: int, decide: Decide 
         if plan.scenario.special:
             special = int(rng.integers(1, 7))
             outcome.trials.append([campaign.test(special=n == special) for n in range(special + 1)][-1])
-        else:
-            outcome.trials += [campaign.test(special=False) for _ in range(CHANGES)]
+            continue
+        for _ in range(CHANGES):
+            outcome.trials.append(campaign.test(special=False))
+            campaign.test_again()
     outcome.baseline = float(np.mean(firsts)) / CHANGES
     return outcome
 
@@ -111,41 +115,60 @@ class _Campaign:
     def __init__(self, plan: Plan, host: Host, decide: Decide) -> None:
         self.plan, self.host, self.decide = plan, host, decide
         self.record = [host.run(None) for _ in range(BASELINE_RUNS)]
-        self.rejected: list[tuple[list[Made], Trial]] = []
+        self._rejected: list[tuple[Trial, list[Made]]] = []
+        self._offered: list[Trial] = []
 
     def test(self, *, special: bool) -> Trial:
-        """One change, until it has its verdict."""
+        """Test one change until it has its verdict, and as often again as the plan says."""
         shares = SPECIAL if special else SHARES
-        delta = int(self.host.rng.choice(list(shares), p=list(shares.values())))
+        trial = Trial(int(self.host.rng.choice(list(shares), p=list(shares.values()))))
         self.host.begin(special=special)
-        own = list(self.record)
-        spent, more, tries = 0.0, 0, 1
-        step = first_run(ordered(own, self.host.now))
-        while True:
-            spent += self._run(step, own, delta)
-            if not any(run.changed for run in own):
-                step = NextRun.TRIAL
-                continue
-            status, effect = self.decide(own, more)
-            if status is not None and (status not in self.plan.again or tries >= self.plan.tries):
-                break
-            tries += status is not None
-            more += status is Status.INCONCLUSIVE
-            order = ordered(own)
-            step = following(effect.trials, closed=effect.closed, since=order.now - max(order.before))
-        low, high = effect.bounds()
-        trial = Trial(delta, status, spent, low <= delta <= high)
-        if self.plan.later and status is Status.REJECTED:
-            self.rejected.append((own, trial))
+        self._go_on(trial)
+        for _ in range(self.plan.tries - 1):
+            if trial.status in self.plan.again:
+                self._go_on(trial)
         return trial
 
-    def _run(self, step: NextRun, own: list[Made], delta: int) -> float:
-        made = self.host.run(delta if step is NextRun.TRIAL else None)
-        own.append(made)
-        if step is NextRun.BASELINE:
-            self.record.append(made)
-            for runs, trial in self.rejected:
-                if self.decide([*runs, made], 0)[0] is not Status.REJECTED:
-                    trial.status = Status.UNTESTED
-            self.rejected = []
-        return made.seconds
+    def test_again(self) -> None:
+        """Go on with what was REJECTED and is offered again, with the runs that it has."""
+        while self._offered:
+            self._go_on(self._offered.pop(0))
+
+    def _go_on(self, trial: Trial) -> None:
+        """Make one run of the change or more, until the runs decide."""
+        step = self._next(trial) if trial.own else first_run(ordered(self.record, self.host.now))
+        status = None
+        while status is None:
+            made = self.host.run(trial.delta if step is NextRun.TRIAL else None)
+            trial.seconds += made.seconds
+            if step is NextRun.TRIAL:
+                trial.own.append(made)
+            else:
+                self._record(made)
+            if not trial.own:
+                step = NextRun.TRIAL
+                continue
+            status, effect = self.decide(self._runs(trial), trial.ended)
+            step = self._next(trial)
+        low, high = effect.bounds()
+        trial.status, trial.held = status, low <= trial.delta <= high
+        trial.ended += status is Status.INCONCLUSIVE
+        if status is Status.REJECTED and not self.plan.final:
+            self._rejected.append((trial, self._runs(trial)))
+
+    def _runs(self, trial: Trial) -> list[Made]:
+        return sorted([*self.record, *trial.own], key=lambda run: run.start)
+
+    def _next(self, trial: Trial) -> NextRun:
+        last = self.record[-1].start > trial.own[-1].start
+        order = ordered(self._runs(trial), self.host.now)
+        return following(len(trial.own), closed=last, since=order.now - order.before[-1])
+
+    def _record(self, made: Made) -> None:
+        """A run of the baseline, and what was REJECTED before it decided again."""
+        self.record.append(made)
+        for trial, runs in self._rejected:
+            if self.decide([*runs, made], trial.ended)[0] is not Status.REJECTED:
+                trial.status = Status.UNTESTED
+                self._offered.append(trial)
+        self._rejected = []

@@ -95,8 +95,8 @@ GROUPS = (
         "beside these",
         (
             Plan("one run in 20 is 15 pp low", Scenario(outliers=True)),
-            Plan("a REJECTED decided again", Scenario(), later=True),
-            Plan("the same, a step of -12 pp", Scenario(step=-12.0), later=True),
+            Plan("a REJECTED is final", Scenario(), final=True),
+            Plan("the same, a step of -12 pp", Scenario(step=-12.0), final=True),
             Plan("--more, up to 5 times", Scenario(), tries=6, again=_CONTINUED),
             Plan("the same, noise 5", Scenario(sd=5.0), tries=6, again=_CONTINUED),
             Plan("one change proposed 5 times", Scenario(), tries=5, again=_ANEW),

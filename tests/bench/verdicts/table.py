@@ -86,7 +86,7 @@ def _bound(column: str, bounds: Bounds) -> str:
     return f"{'>=' if column in AT_LEAST else '<='} {bounds[column]:g}"
 
 
-def counts(found: Mapping[str, Outcome]) -> str:
-    """How many trials a row has at least, by true effect."""
-    few = [min(sum(t.delta == d for t in o.trials) for o in found.values()) for d in SHARES]
+def counts(outcomes: Sequence[Outcome]) -> str:
+    """How many trials each of them has at least, by true effect."""
+    few = [min(sum(t.delta == d for t in o.trials) for o in outcomes) for d in SHARES]
     return " / ".join(f"{n:,}" for n in few)

@@ -22,7 +22,7 @@ def test_what_was_written_is_read() -> None:
         ORDER,
         HypothesisOrder("w", "b", (), "m", unweighed="why"),
         HypothesisOrder("w", "b", (), "m", offer="x"),
-        HypothesisOrder("w", "b", (), "m", {1: 0.0, 2: 0.0}, 20.0, looked={1: 3.5, 2: None}),
+        HypothesisOrder("w", "b", (), "m", {1: 0.0, 2: 0.0}, 20.0),
     ):
         assert order_in(json.loads(json.dumps(order.as_json()))) == order
 
@@ -60,16 +60,6 @@ def test_the_share_of_the_time_decides_where_it_is_recorded() -> None:
     assert action.why.endswith("expected gain per second of 3 untested (36.0% of the time for 20.0 s)")
     without = order_in({**json.loads(json.dumps(order.as_json())), "shares": [1]})
     assert decide(ordered(campaign(), without)).hypothesis == 2
-
-
-def test_what_looks_showed_is_kept_and_nonsense_in_its_place_is_none() -> None:
-    order = HypothesisOrder(
-        "w", "b", (), "m", {1: 0.0, 2: 0.1, 3: 0.0}, 20.0, looked={1: None, 2: 2.0, 3: -1.0}
-    )
-    assert decide(ordered(campaign(), order)).hypothesis == 2
-    found = order_in({**json.loads(json.dumps(order.as_json())), "looked": [1]})
-    assert found is not None
-    assert found.looked is None
 
 
 def test_without_an_order_the_file_decides_and_the_command_is_named() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -21,23 +23,28 @@ POSITIVE = st.floats(1e-3, 1e6)
 SIDE = st.lists(POSITIVE, min_size=1, max_size=5)
 
 
-def rates(*values: float) -> list[ComparedRun]:
-    return [run(rate=v, wall=600 / v) for v in values]
+def begun(turn: int, in_b: bool = False) -> dict[str, str]:
+    """The start of a run of either side: A B A B, a minute each."""
+    return {"start": f"2026-01-01T00:{2 * turn + in_b:02}:00+00:00"}
 
 
-def walls(*values: float | None) -> list[ComparedRun]:
-    return [run(rate=None, wall=v) for v in values]
+def rates(*values: float, in_b: bool = False) -> list[ComparedRun]:
+    return [run(rate=v, wall=600 / v, facts=begun(i, in_b)) for i, v in enumerate(values)]
+
+
+def walls(*values: float | None, in_b: bool = False) -> list[ComparedRun]:
+    return [run(rate=None, wall=v, facts=begun(i, in_b)) for i, v in enumerate(values)]
 
 
 def latencies(*values: float) -> list[ComparedRun]:
-    return [run(rate=None, latency=v) for v in values]
+    return [run(rate=None, latency=v, facts=begun(i)) for i, v in enumerate(values)]
 
 
 ANSWERS = {
     "throughput, faster": (rates(10, 10.1), rates(13, 13.1), Name.THROUGHPUT, SpeedAnswer.FASTER, 1.30),
     "throughput, slower": (rates(13, 13.1), rates(10, 10.1), Name.THROUGHPUT, SpeedAnswer.SLOWER, 0.77),
     "throughput, the same": (rates(10, 10.1), rates(10, 10.1), Name.THROUGHPUT, SpeedAnswer.CANNOT_TELL, 1.0),
-    "too noisy": (rates(5, 15), rates(8, 20), Name.THROUGHPUT, SpeedAnswer.CANNOT_TELL, 1.46),
+    "too noisy": (rates(5, 15), rates(8, 20), Name.THROUGHPUT, SpeedAnswer.CANNOT_TELL, 1.40),
     "one run each, far apart": (rates(10), rates(20), Name.THROUGHPUT, SpeedAnswer.FASTER, 2.0),
     "one run each, near": (rates(10), rates(11), Name.THROUGHPUT, SpeedAnswer.CANNOT_TELL, 1.1),
     "wall time, faster": (walls(10, 10.1), walls(5, 5.1), Name.WALL_TIME, SpeedAnswer.FASTER, 1.99),
@@ -102,18 +109,63 @@ MIRROR = {
 @given(a=SIDE, b=SIDE)
 def test_the_other_way_round_is_the_reciprocal(a: list[float], b: list[float]) -> None:
     for make in (walls, rates):
-        there, back = faster.compare(make(*a), make(*b)), faster.compare(make(*b), make(*a))
+        one, other = make(*a), make(*b, in_b=True)
+        there, back = faster.compare(one, other), faster.compare(other, one)
         assert there.ratio.value * back.ratio.value == pytest.approx(1)
         assert there.answer is MIRROR[back.answer]
 
 
 @given(a=SIDE, b=SIDE, unit=st.floats(0.01, 100))
 def test_the_unit_of_a_rate_does_not_matter(a: list[float], b: list[float], unit: float) -> None:
-    plain = faster.compare(rates(*a), rates(*b)).ratio
-    scaled = faster.compare(rates(*(v * unit for v in a)), rates(*(v * unit for v in b))).ratio
+    def ratio(unit: float) -> Estimate:
+        sides = ([run(rate=v * unit, facts=begun(i)) for i, v in enumerate(side)] for side in (a, b))
+        return faster.compare(*sides).ratio
+
+    plain, scaled = ratio(1.0), ratio(unit)
     assert (plain.value, plain.low, plain.high) == pytest.approx((scaled.value, scaled.low, scaled.high))
     assert plain.low is not None and plain.high is not None
     assert 0 <= plain.low <= plain.value <= plain.high
+
+
+@pytest.mark.parametrize("make", [rates, walls])
+@pytest.mark.parametrize("noise", [0.03, 0.10])
+def test_two_runs_a_side_in_turn_tell_half_as_fast_again_and_nothing_of_the_same(
+    make: Callable[..., list[ComparedRun]], noise: float
+) -> None:
+    rng = random.Random(7)
+
+    def answer(speed: float) -> SpeedAnswer:
+        a, b = ([10 * speed**side * math.exp(rng.gauss(0, noise)) for _ in "12"] for side in (0, 1))
+        return faster.compare(make(*a), make(*b, in_b=True)).answer
+
+    same = [answer(1.0) for _ in range(200)]
+    assert sum(one is not SpeedAnswer.CANNOT_TELL for one in same) <= 0.05 * len(same)
+    other = SpeedAnswer.FASTER if make is rates else SpeedAnswer.SLOWER
+    told = [answer(1.5) is other for _ in range(200)]
+    assert sum(told) >= (0.99 if noise < 0.05 else 0.7) * len(told)
+
+
+def test_runs_in_turn_tell_more_than_runs_of_other_days() -> None:
+    def width(*starts: str) -> float:
+        a, b = (run(rate=rate, facts={"start": start}) for rate, start in zip((10.0, 10.0), starts))
+        found = faster.compare([a], [b]).ratio
+        assert found.low is not None and found.high is not None
+        return math.log(found.high / found.low)
+
+    turn = width("2026-01-01T00:00:00+00:00", "2026-01-01T00:01:00+00:00")
+    day, month = (
+        width("2026-01-01T00:00:00+00:00", f"{later}T00:00:00+00:00")
+        for later in ("2026-01-02", "2026-02-02")
+    )
+    assert turn < 0.9 * day and day == month
+
+
+def test_a_short_window_tells_less() -> None:
+    def answer(window: float) -> SpeedAnswer:
+        a, b = ([run(rate=rate, window=window, facts=begun(i)) for i in range(2)] for rate in (10.0, 13.5))
+        return faster.compare(a, b).answer
+
+    assert (answer(30.0), answer(5.0)) == (SpeedAnswer.FASTER, SpeedAnswer.CANNOT_TELL)
 
 
 def test_milliseconds_are_within_what_starting_a_program_takes() -> None:

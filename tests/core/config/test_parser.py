@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.places import DATA
 
 from gpudebug.core import config
-from gpudebug.core.config import Config, Ratio
+from gpudebug.core.config import Config, Ratio, pins
 from gpudebug.core.errors import ConfigError
 
 EXAMPLE = r"""
@@ -40,7 +40,7 @@ criteria:
 target: 80
 log: {loss: 'l1_loss:(?P<value>[\d.e+-]+)', step: 'step:(?P<value>\d+)'}
 locked: [--batch_size, --policy.chunk_size]
-protocol: {interval: 0.2s, warmup: auto, min_window: 30s, baseline_runs: 4, max_runs: 6, early_stop: false}
+protocol: {interval: 0.2s, warmup: auto, max_runs: 6}
 budget: {hypotheses: 20, device_time: 2h}
 device: auto
 probe: true
@@ -107,11 +107,8 @@ def test_what_is_left_out_has_its_default() -> None:
     assert found.protocol.model_dump() == {
         "interval": 0.2,
         "warmup": None,
-        "min_window": 30,
-        "baseline_runs": 4,
-        "max_runs": 6,
+        "max_runs": 8,
         "run_for": None,
-        "early_stop": False,
     }
     assert found.budget.model_dump() == {"hypotheses": 20, "device_time": 7200}
     assert (found.device, found.probe, found.auto_propose) == ("auto", True, False)
@@ -212,7 +209,7 @@ def test_ratios_are_kept() -> None:
             SMALL + "protocol:\n  max_runs: 1_000\n",
             3,
             "protocol.max_runs: expected a whole number",
-            "max_runs: 6",
+            "max_runs: 8",
         ),
         (SMALL + "protocol: {interval: 1ms}\n", 2, "0.02s", "interval: 0.2s"),
         (SMALL + "protocol: 5\n", 2, "protocol: expected a mapping, found '5'", "protocol: {interval"),
@@ -305,6 +302,39 @@ def test_the_first_of_several_mistakes_is_named_and_the_others_counted() -> None
     with pytest.raises(ConfigError, match=r"unknown key aa \(and 2 more\)") as caught:
         load("aa: 1\n" + SMALL + "probe: 5\nbb: 2\n")
     assert caught.value.line == 1
+
+
+OLD = """\
+workload: {command: python train.py}
+protocol:
+  min_window: 30s
+  baseline_runs: 4
+  max_runs: 6
+  early_stop: true
+"""
+
+
+def test_settings_of_older_versions_are_refused_at_once_with_what_replaced_each() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(OLD)
+    parts = caught.value.message.split("; ")
+    told = [part for part in parts if " is gone: " in part]
+    assert [part.partition(":")[0] for part in told] == [f"{key} is gone" for key in pins.GONE]
+    for line, (key, instead) in zip((3, 4, 6), pins.GONE.items(), strict=True):
+        assert f"{key} is gone: {instead} (line {line})" in caught.value.message
+    assert (caught.value.line, caught.value.next) == (3, "delete these keys: line 3, 4, 6")
+    kept = "".join(line for line in OLD.splitlines(keepends=True) if "30s" not in line)
+    kept = kept.replace("  baseline_runs: 4\n", "").replace("  early_stop: true\n", "")
+    assert load(kept).protocol.max_runs == 6
+
+
+@pytest.mark.parametrize("key", pins.GONE)
+def test_one_setting_of_an_older_version_is_refused_alone(key: str) -> None:
+    name = key.removeprefix("protocol.")
+    with pytest.raises(ConfigError) as caught:
+        load(SMALL + f"protocol:\n  max_runs: 6\n  {name}: 5\n")
+    assert caught.value.message == f"{key} is gone: {pins.GONE[key]}"
+    assert (caught.value.line, caught.value.next) == (4, "delete this key")
 
 
 def test_the_seeds_command_survives_the_file(tmp_path: Path) -> None:

@@ -53,10 +53,7 @@ def test_every_ordered_setting_says_which_way_is_weaker() -> None:
         ("criteria.devices", "least", "working", None),
         ("target", 80.0, 60.0, 90.0),
         ("locked", ["--batch_size"], [], ["--batch_size", "--lr"]),
-        ("protocol.min_window", 30.0, 5.0, 60.0),
-        ("protocol.baseline_runs", 4, 1, 5),
         ("protocol.max_runs", 6, 9, 3),
-        ("protocol.early_stop", False, True, None),
         ("budget.hypotheses", 20, 99, 5),
         ("budget.device_time", 7200.0, 9000.0, 60.0),
         ("probe", True, False, None),
@@ -110,7 +107,7 @@ def test_terms_are_weaker_by_what_they_keep() -> None:
         "direction": "higher",
         "locked": ["--lr"],
         "criteria": {"success": 20.0, "failure": 10.0, "loss": "converging", "throughput": "better"},
-        "protocol": {"min_window": 30.0, "max_runs": 6, "warmup": None},
+        "protocol": {"interval": 0.2, "max_runs": 6, "warmup": None},
     }
     assert pins.weaker_terms(terms, bar) == ()
     lower = {**terms, "criteria": {**terms["criteria"], "success": 1}, "locked": []}  # type: ignore[dict-item]

@@ -41,6 +41,30 @@ def test_steps_without_a_long_enough_window_are_no_training_unseen() -> None:
     assert found.text == f"training steps were seen, but {short}: look for longer, or at a quieter host"
 
 
+@pytest.mark.parametrize(
+    ("outcome", "advice", "for_s"),
+    [
+        (Outcome.ENDED_BY_PLAN, "look for longer", 300),
+        (Outcome.COMPLETED, "the command ended by itself: give it more steps", None),
+    ],
+)
+@pytest.mark.parametrize("window", [None, 6.0])
+def test_too_few_steps_are_too_short_a_look(
+    outcome: Outcome, advice: str, for_s: int | None, window: float | None
+) -> None:
+    few = run(50.0, window=window, rate=None, steps=3, first_step_s=50.3, outcome=outcome, duration_s=52.0)
+    found = problem_of(a_record(), few)
+    assert is_blind(few)
+    assert found is not None
+    assert found.for_s == for_s
+    assert found.text.startswith("too short: 3 steps were seen, the first at 50.3 s, and a cause needs 10")
+    assert found.text.endswith(advice)
+
+
+def test_a_failure_is_told_before_the_count_of_its_steps() -> None:
+    assert text(**failed("ValueError: no"), steps=3, progress_per_s=1.0).endswith("ValueError: no")
+
+
 def test_a_command_that_ends_soon() -> None:
     assert text(outcome=Outcome.COMPLETED).startswith("the command ended by itself after 2.0 s")
 

@@ -286,6 +286,14 @@ def test_steps_of_a_live_log_bound_the_window() -> None:
     assert found.steps_per_s == pytest.approx(10, rel=0.03)
 
 
+def test_a_device_that_computed_in_one_burst_is_almost_idle_and_not_unknown() -> None:
+    found = build(samples(sampled(phases((1, 100.0), (23, 0.0)), 23)))
+    assert found.utilisation == pytest.approx(100 / 23)
+    unread = build(samples(sampled(phases((1, 100.0), (23, 0.0)), 23, skip=lambda t: 3 < t < 20)))
+    assert unread.utilisation is None
+    assert "of the window" in (unread.devices[0].reason or "")
+
+
 class TestProbe:
     TRAINING = training(begins=2, step_s=0.1, steps=300, per_step={"data_s": 0.06, "samples_n": 8})
 
@@ -304,6 +312,14 @@ class TestProbe:
         assert found.probe is not None
         assert found.probe.data_wait_share == pytest.approx(0.6)
         assert found.probe_reason is None
+
+    def test_a_start_up_is_no_window_of_the_few_steps_behind_it(self) -> None:
+        """The device computes from 3 s on."""
+        assert self.built("").window is not None
+        found = self.built(training(begins=31, step_s=0.25, steps=2))
+        assert found.window is None
+        assert found.first_step_s is not None and found.first_step_s > 31
+        assert f"(the first step came at {found.first_step_s:.1f} s)" in (found.window_reason or "")
 
     def test_the_logs_steps_stay_the_unit_and_are_checked(self) -> None:
         found = self.built(self.TRAINING, steps_log(steady_steps(2, 32, 40)))

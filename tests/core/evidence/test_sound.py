@@ -105,7 +105,7 @@ def test_a_run_whose_record_is_of_another_type_is_none(key: str, value: Any) -> 
 
 
 def test_every_key_of_evidence_is_looked_at() -> None:
-    others = {"devices", "spark", "rise", "work", "work_notes", "learning", "learning_notes", "ranks"}
+    others = {"devices", "spark", "work", "work_notes", "learning", "learning_notes", "ranks"}
     assert sound.NUMBERS | sound.TEXTS | sound.OBJECTS | others == set(Evidence.model_fields)
 
 

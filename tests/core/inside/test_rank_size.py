@@ -68,15 +68,6 @@ def test_the_others_have_no_lines_in_a_large_job() -> None:
     assert size < 64 * 1200 + MOST_LINED * 5 * 250
 
 
-def test_who_comes_last_to_collectives_keeps_its_lines() -> None:
-    """On GPUs its host need not wait less than others'."""
-    whole = [one.model_copy(update={"late_s": 0.02 if one.rank == 40 else -0.02}) for one in job(64, None)]
-    late = whole[40].model_copy(update={"wait_share": 0.5})
-    found = compact([*whole[:40], late, *whole[41:]])
-    assert found[40].lines
-    assert sum(bool(one.lines) for one in found) == MOST_LINED
-
-
 def test_what_is_unknown_stays_so() -> None:
     (one,) = compact([rank(0, wait_share=None, samples=None, own_s=None, lines=(line(1, 0.5),))])
     assert (one.wait_share, one.own_s, one.lines) == (None, None, ())

@@ -168,30 +168,6 @@ def test_a_rank_names_its_device_as_the_samples_do(kind: str) -> None:
     assert (other.uuid, other.gpu_index) == (BARE, None)
 
 
-def called(number: int, late_s: float) -> str:
-    """Collectives in each of its steps, as the flight recorder has them; launched at second 5000."""
-    rows = [
-        ["0", step, "gloo:all_reduce", round(1e6 * (5000 + 2.05 + 0.1 * step + late_s)), 64, None]
-        for step in range(290)
-    ]
-    return line("collectives", 10 + number, 31.0, now=5_031_000_000, rows=rows)
-
-
-@pytest.mark.parametrize("boot", ["a", "b"])
-def test_how_late_a_rank_comes_to_collectives(boot: str) -> None:
-    """By the clock of one host: another one's may be apart by as much."""
-    text = process(0, boot="a") + process(1, boot=boot) + called(0, 0.0) + called(1, 0.03)
-    one, two = ranks(text)
-    if boot == "b":
-        assert (one.late_s, two.late_s, two.late_steps) == (None, None, None)
-        return
-    assert (one.late_s, two.late_s) == pytest.approx((-0.03, 0.03), abs=1e-4)
-    # Of the window alone, from 10 to 30 s.
-    assert two.late_steps == pytest.approx(200, abs=2)
-    (alone, _) = ranks(process(0) + process(1) + called(0, 0.0))
-    assert alone.late_s is None
-
-
 def test_a_thread_that_was_hardly_seen_has_no_shares() -> None:
     (one, _) = ranks(process(0) + process(1) + seen(0, ("other", "job/f.py:f", 0.5, 0.0)))
     assert (one.wait_share, one.lines, one.own_s) == (None, (), None)

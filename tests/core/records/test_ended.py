@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from gpudebug.core.records import DeviceInfo, Failure, Lengthened, PlannedEnd, RunRecord, ServerRun
+from gpudebug.core.records import DeviceInfo, Failure, PlannedEnd, RunRecord, ServerRun
 
 FIRST = {
     "name": "0001-h1",
@@ -20,7 +20,7 @@ FIRST = {
 
 def test_a_run_of_a_version_that_knew_none_of_them_is_read() -> None:
     found = RunRecord.model_validate(FIRST)
-    assert (found.server, found.planned, found.lengthened, found.failure) == (None, None, None, None)
+    assert (found.server, found.planned, found.failure) == (None, None, None)
     assert found.devices == ()
 
 
@@ -32,19 +32,12 @@ def test_a_run_of_a_version_that_knew_none_of_them_is_read() -> None:
             ServerRun(command="serve --port={port}", argv=("serve", "--port=8000"), cwd="/repo", ready_s=1.5),
         ),
         ("planned", PlannedEnd(at_s=42.5, log_bytes=9000, window_s=30.0)),
-        ("lengthened", Lengthened(flag="--steps", value=200, factor=4)),
         ("failure", Failure(kind="import", lines=("ModuleNotFoundError: x",))),
     ],
 )
-def test_each_part_comes_back_from_json_as_it_was(
-    key: str, part: ServerRun | PlannedEnd | Lengthened | Failure
-) -> None:
+def test_each_part_comes_back_from_json_as_it_was(key: str, part: ServerRun | PlannedEnd | Failure) -> None:
     record = RunRecord.model_validate({**FIRST, key: part})
     assert getattr(RunRecord.model_validate_json(record.model_dump_json()), key) == part
-
-
-def test_a_lengthened_run_is_shown_by_the_flag_that_it_was_given() -> None:
-    assert Lengthened(flag="--steps", value=200, factor=4).text == "--steps=800"
 
 
 def test_a_server_that_was_never_ready_has_no_time_and_no_end() -> None:

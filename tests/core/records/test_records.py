@@ -115,7 +115,7 @@ SETS = frozenset(
         "restated",
         "batch_flags",
         "logged",
-        *("rise", "work", "work_notes", "step_flags", "learning", "learning_notes", "ranks"),
+        *("work", "work_notes", "step_flags", "learning", "learning_notes", "ranks"),
     ]
 )
 

@@ -14,7 +14,14 @@ from tests.support.places import DATA
 from tests.support.readings import GPU, phases, row, sampled, steady_steps, steps_log
 
 from gpudebug.core.records import Window
-from gpudebug.core.samples.window import Stretch, arrivals, find_window, step_bounds, stretches
+from gpudebug.core.samples.window import (
+    Stretch,
+    arrivals,
+    find_window,
+    first_step,
+    step_bounds,
+    stretches,
+)
 from gpudebug.core.trainlog import LogReader, LogSummary
 
 NO_LOG = LogSummary()
@@ -223,6 +230,116 @@ class TestProbe:
         assert "3.0 s after warm-up" in (why or "")
 
 
+BUSY_START = {GPU: stretches(sampled(lambda t: 40 + 20 * math.sin(7 * t) if t < 60 else 0.0, 64), GPU)}
+BURST = {GPU: stretches(sampled(phases((1, 100.0), (23, 0.0)), 23), GPU)}
+
+
+class TestFirstStep:
+    """What was read before the first step is start-up, whichever rule finds the window."""
+
+    @pytest.mark.parametrize(
+        ("log", "probed", "warmup", "rule"),
+        [
+            (NO_LOG, None, None, "mser5"),
+            (NO_LOG, None, 8.0, "fixed"),
+            (NO_LOG, (20.0, 60.0), None, "probe"),
+            (steps_log(steady_steps(20, 60, 5)), None, None, "steps"),
+        ],
+    )
+    def test_no_rule_begins_before_it(
+        self,
+        log: LogSummary,
+        probed: tuple[float, float] | None,
+        warmup: float | None,
+        rule: str,
+    ) -> None:
+        before, _ = find_window(BUSY_START, log, warmup, probed)
+        assert before is not None and before.start_s < 40
+        found, _ = find_window(BUSY_START, log, warmup, probed, first=40.3)
+        assert found is not None
+        assert (found.rule, found.start_s) == (rule, pytest.approx(40.3, abs=0.3))
+        assert found.start_s >= 40.3
+        assert found.end_s == pytest.approx(60, abs=0.3)
+
+    def test_a_start_up_that_looks_steady_is_no_window(self) -> None:
+        series = {GPU: stretches(sampled(phases((50, 20.0), (51, 5.0)), 51), GPU)}
+        assert find_window(series, NO_LOG, None)[0] is not None
+        found, reason = find_window(series, NO_LOG, None, first=50.3)
+        assert found is None
+        assert reason == (
+            "the window is too short: 0.7 s after warm-up (the first step came at 50.3 s), "
+            "at least 5 s needed"
+        )
+
+    def test_a_step_after_the_last_reading_leaves_nothing(self) -> None:
+        found, reason = find_window(BUSY_START, NO_LOG, None, first=70.0)
+        assert found is None
+        assert "too short: 0.0 s" in (reason or "")
+
+    @pytest.mark.parametrize(
+        ("log", "seen"),
+        [
+            (NO_LOG, None),
+            (steps_log([(1, 50.3)]), 50.3),
+            (steps_log([(0, 50.3), (1, 50.5)]), 50.3),
+            (steps_log([(1, 50.3), (2, 50.5)]), 50.3),
+            (steps_log([(10, 50.0), (20, 52.0)]), 48.2),
+            (steps_log([(100_010, 50.0), (100_020, 52.0)]), 48.2),
+            (steps_log([(n, 20.0 + 20 * ((n - 1) // 120)) for n in range(1, 601)]), 1 / 6),
+            (steps_log([(200, 25.0)]), None),
+            (steps_log([(n, 30.0) for n in range(1, 201)]), None),
+            (steps_log([(n, 29.8 if n < 100 else 30.0) for n in range(1, 201)]), None),
+            (steps_log([(1, 2.0)] + [(n, 30.0) for n in range(2, 201)]), 2.0),
+            (steps_log([(1, 38.0)], unit="epoch"), None),
+            (steps_log([(1, 20.0), (2, 38.0)], unit="epoch"), 2.0),
+        ],
+        ids=[
+            *("no log", "one step", "counted from 0", "two steps", "every tenth", "from a checkpoint"),
+            *("blocks", "one line", "one burst", "a burst over two ticks", "first line, then a burst"),
+            *("one epoch", "epochs"),
+        ],
+    )
+    def test_the_log_shows_it_unless_its_lines_came_late(self, log: LogSummary, seen: float | None) -> None:
+        assert first_step(log, None) == (None if seen is None else pytest.approx(seen, abs=0.01))
+
+    def test_it_is_the_first_that_either_saw(self) -> None:
+        assert first_step(steps_log([(1, 50.3), (2, 50.5)]), 12.0) == 12.0
+        assert first_step(steps_log([(1, 5.0), (2, 5.5)]), 12.0) == 5.0
+        assert first_step(NO_LOG, 12.0) == 12.0
+
+
+class TestAlmostIdle:
+    """A burst is neither all of a run nor its warm-up."""
+
+    @pytest.mark.parametrize(
+        ("probed", "first", "start"),
+        [(None, None, 0.0), ((0.6, 0.9), 0.4, 0.4), (None, 2.0, 2.0)],
+        ids=["no step", "steps of the burst", "a step behind it"],
+    )
+    def test_what_followed_a_burst_counts(
+        self, probed: tuple[float, float] | None, first: float | None, start: float
+    ) -> None:
+        found, reason = find_window(BURST, NO_LOG, None, probed, first=first)
+        assert found is not None, reason
+        assert (found.start_s, found.end_s) == (start, 23.0)
+
+    def test_a_burst_in_the_warm_up_is_cut(self) -> None:
+        found, _ = find_window(BURST, NO_LOG, 8.0)
+        assert found is not None
+        assert (found.start_s, found.end_s) == (8.0, 23.0)
+
+    def test_a_run_that_goes_on_may_only_be_starting(self) -> None:
+        found, reason = find_window(BURST, NO_LOG, None, over=False)
+        assert found is None
+        assert "too short: 1.0 s" in (reason or "")
+
+    def test_a_short_training_with_a_slow_end_stays_too_short(self) -> None:
+        rows = sampled(phases((10, 0.0), (13, 60.0), (20, 0.0)), 20)
+        found, reason = find_window({GPU: stretches(rows, GPU)}, NO_LOG, None)
+        assert found is None
+        assert "too short: 3.0 s" in (reason or "")
+
+
 class TestReadings:
     @pytest.mark.parametrize("start", [0, 3, 12, 20, 24])
     @pytest.mark.parametrize("save", [0, 2, 5])
@@ -306,9 +423,13 @@ def test_no_reading_is_no_window() -> None:
     st.lists(st.tuples(st.floats(0.01, 3), st.floats(0, 100)), max_size=80),
     st.lists(st.tuples(st.integers(0, 50), st.floats(0, 100)), max_size=30),
     st.none() | st.floats(0, 50),
+    st.none() | st.floats(0, 50),
 )
 def test_a_window_lies_within_the_readings_and_is_long_enough(
-    gaps: list[tuple[float, float]], steps: list[tuple[int, float]], warmup: float | None
+    gaps: list[tuple[float, float]],
+    steps: list[tuple[int, float]],
+    warmup: float | None,
+    probed: float | None,
 ) -> None:
     elapsed, rows = 0.0, []
     for gap, value in gaps:
@@ -317,10 +438,11 @@ def test_a_window_lies_within_the_readings_and_is_long_enough(
     numbers = sorted(n for n, _ in steps)
     times = sorted(t for _, t in steps)
     log = steps_log(list(zip(numbers, times, strict=True)))
-    found, reason = find_window({GPU: stretches(rows, GPU)}, log, warmup)
+    first = first_step(log, probed)
+    found, reason = find_window({GPU: stretches(rows, GPU)}, log, warmup, first=first)
     assert (found is None) is (reason is not None)
     if found is not None:
-        assert 0 <= found.start_s < found.end_s <= round(elapsed, 3)
+        assert round(first or 0.0, 3) <= found.start_s < found.end_s <= round(elapsed, 3)
         assert found.duration_s >= 4.999
         assert found.samples >= 1
 

@@ -118,7 +118,7 @@ def as_json(found: Verdict) -> dict[str, Any]:
 def test_a_result_is_derived_from_the_verdict_alone() -> None:
     found = as_json(verdict(runs(27.4, 27.4, rate=6.1), runs(61, 61, rate=13.4)))
     assert numbers.result_fields(found) == {
-        "gpu util before": "27.4%",
+        "gpu util before": "27.4% (level during the trial, 2 runs)",
         "gpu util after": "61.0%",
         "improvement": numbers.points(found["delta"]),
         "training": "SUCCESS",
@@ -143,7 +143,10 @@ def test_another_metric_has_a_line_of_its_own() -> None:
     assert fields["metric"] == "latency_p50 12.3 to 9.41 ms"
     assert fields["improvement"] == numbers.factor(found["delta"])
     assert fields["improvement"].startswith("1.31x (95% CI 1.")
-    assert (fields["gpu util before"], fields["gpu util after"]) == ("28.0%", "28.0%")
+    assert (fields["gpu util before"], fields["gpu util after"]) == (
+        "28.0% (level during the trial, 4 runs)",
+        "28.0%",
+    )
     assert numbers.same_figures(found, fields)
     assert not numbers.same_figures(found, {**fields, "metric": "latency_p50 12.3 to 9.40 ms"})
 
@@ -266,48 +269,3 @@ def test_shrunk_keeps_the_range_and_the_order(values: list[float], count: int) -
 def test_shrunk_takes_means_of_equal_parts() -> None:
     assert numbers.shrunk([0, 10, 20, 30], 2) == [5, 25]
     assert numbers.shrunk([1, 2], 40) == [1, 2]
-
-
-def of_metric(before: float, after: float, value: float) -> dict[str, Any]:
-    return {
-        "metric": "steps_per_s",
-        "metric_before": before,
-        "metric_after": after,
-        "before": None,
-        "after": None,
-        "delta": {"value": value, "low": None, "high": None},
-    }
-
-
-@pytest.mark.parametrize(
-    ("verdict", "text"),
-    [
-        (of_metric(24.7, 167.0, 9.39), "9.39x; by pairs of runs, before and after alone give 6.76x"),
-        (of_metric(10.0, 13.0, 1.31), "1.31x"),
-        (of_metric(0.2, 0.1, 2.0), "2.00x"),  # A time.
-        (of_metric(0.2, 0.1, 3.0), "3.00x; by pairs of runs, before and after alone give 2.00x"),
-        (of_metric(0.0, 13.0, 1.31), "1.31x"),
-        ({"before": 27.4, "after": 61.0, "delta": {"value": 33.6}}, "+33.6pp"),
-        (
-            {"before": 27.4, "after": 61.0, "delta": {"value": 30.1}},
-            "+30.1pp; by pairs of runs, before and after alone give +33.6pp",
-        ),
-        ({"before": 27.4, "after": None, "delta": None}, "unknown"),
-    ],
-)
-def test_an_improvement_that_before_and_after_do_not_give_says_so(verdict: dict[str, Any], text: str) -> None:
-    assert numbers.improvement_of_pairs(verdict) == text
-
-
-@pytest.mark.parametrize("said", ["9.39x; by pairs of runs, before and after alone give 6.76x", "9.39x"])
-def test_an_entry_of_an_older_version_says_the_figure_alone(said: str) -> None:
-    verdict = {
-        **of_metric(24.7, 167.0, 9.39),
-        "training": "SUCCESS",
-        "loss": "CONVERGING",
-        "throughput_before": None,
-        "throughput_after": None,
-    }
-    entry = {**numbers.result_fields(verdict), "improvement": said}
-    assert numbers.same_figures(verdict, entry)
-    assert not numbers.same_figures(verdict, {**entry, "improvement": said.replace("9.39", "9.93")})

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from tests.support.trials import CRITERIA, gate, run, verdict
+from tests.support.trials import gate, run, verdict
 
 from gpudebug.core.records import Conditions, DeviceEvidence, Evidence, LossEvidence, Spread
-from gpudebug.core.verdict.judge import TrialSetting, judge
+from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.verdict.took_effect import ChangeEffect
 from gpudebug.core.words import Outcome, Result, Status, Trend
 
@@ -99,18 +99,15 @@ def test_of_two_the_earlier_decides(first: int, second: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "other_work", "rule", "why"),
+    ("broken", "other_work", "why"),
     [
-        ("device_to_itself", True, "5", "environment differs: run 0003-h1: it goes on"),
-        ("device_to_itself", False, "5", "the device was shared: 1 other process"),
-        ("device_to_itself", True, "4", "the device was shared: 1 other process"),
-        ("change_in_effect", True, "5", "the change was not in effect: lr: 1"),
-        ("machinery", True, "5", "DEVICE_LOST: the machinery failed"),
+        ("device_to_itself", True, "environment differs: run 0003-h1: it goes on"),
+        ("device_to_itself", False, "the device was shared: 1 other process"),
+        ("change_in_effect", True, "the change was not in effect: lr: 1"),
+        ("machinery", True, "DEVICE_LOST: the machinery failed"),
     ],
 )
-def test_a_run_that_resumed_is_named_before_a_load(
-    broken: str, other_work: bool, rule: str, why: str
-) -> None:
+def test_a_run_that_resumed_is_named_before_a_load(broken: str, other_work: bool, why: str) -> None:
     """A baseline that is recorded again would not keep the next run from resuming."""
     setting = TrialSetting(
         effect=ChangeEffect(Result.FAIL if broken == "change_in_effect" else Result.PASS, "lr: 1"),
@@ -118,7 +115,7 @@ def test_a_run_that_resumed_is_named_before_a_load(
         other_work=other_work,
     )
     before, after = [one(28, 5)] * 4, [one(61, 11, frozenset({broken}))]
-    found = judge(1, CRITERIA, before, after, setting, rule)
+    found = verdict(before, after, setting)
     assert (found.status, found.why[: len(why)]) == (Status.INVALID, why)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.trials import BASE, CRITERIA, GOOD, gate, run
+from tests.support.trials import BASE, GOOD, gate, run, verdict
 
 from gpudebug.core.records import Conditions, DeviceEvidence, Evidence, Spread
-from gpudebug.core.verdict.judge import TrialSetting, judge
 from gpudebug.core.verdict.machine import devices_apart, machine_apart
 from gpudebug.core.words import Result, Status
 
@@ -75,16 +74,10 @@ def test_runs_of_earlier_versions_are_compared_by_their_worst_device() -> None:
     assert machine_apart(met[0], new) == ("clocks of 1410 and 1000 MHz",)
 
 
-@pytest.mark.parametrize("rule", ["3", "4", "5"])
-def test_one_slow_card_in_one_arm_is_no_verdict_from_rule_5_on(rule: str) -> None:
-    slow = eight(5, gpu(5, 900, gpu_idle=0.0))
-    found = judge(1, CRITERIA, EIGHT, slow, TrialSetting(), rule)
-    parity = gate(found, "environment_parity")
-    if rule == "5":
-        assert (found.status, parity.result) == (Status.INVALID, Result.FAIL)
-        assert found.why == "environment differs: clocks of GPU 5 1410 and 900 MHz"
-    else:
-        assert parity.result is Result.PASS
+def test_one_slow_card_in_one_arm_is_no_verdict() -> None:
+    found = verdict(EIGHT, eight(5, gpu(5, 900, gpu_idle=0.0)))
+    assert (found.status, gate(found, "environment_parity").result) == (Status.INVALID, Result.FAIL)
+    assert found.why == "environment differs: clocks of GPU 5 1410 and 900 MHz"
 
 
 def test_without_figures_of_clocks_nothing_differs() -> None:
@@ -94,15 +87,14 @@ def test_without_figures_of_clocks_nothing_differs() -> None:
 def test_a_neighbour_on_one_of_several_devices_is_named_by_it() -> None:
     met: dict[str, Any] = {"foreign_procs": 1, "foreign_share": 0.5, "foreign_on": 6}
     shared = [e.model_copy(update={"conditions": Conditions(**met)}) for e in eight(0, gpu(0))]
-    for rule, where in (("5", "GPU 6"), ("4", "the device")):
-        value = gate(judge(1, CRITERIA, EIGHT, shared, TrialSetting(), rule), "device_to_itself").value
-        assert value.startswith(f"1 other process on {where} in trial run ")
+    value = gate(verdict(EIGHT, shared), "device_to_itself").value
+    assert value.startswith("1 other process on GPU 6 in trial run ")
 
 
 def test_a_neighbour_on_a_part_of_a_gpu_is_named_by_that_part() -> None:
     met: dict[str, Any] = {"foreign_procs": 1, "foreign_share": 0.5, "foreign_on": 0, "foreign_uuid": "MIG-b"}
     shared = [e.model_copy(update={"conditions": Conditions(**met)}) for e in eight(0, gpu(0))]
-    value = gate(judge(1, CRITERIA, EIGHT, shared, TrialSetting()), "device_to_itself").value
+    value = gate(verdict(EIGHT, shared), "device_to_itself").value
     assert value.startswith("1 other process on GPU 0 (MIG-b) in trial run ")
 
 

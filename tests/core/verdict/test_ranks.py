@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from tests.support.rank_lines import rank
-from tests.support.trials import BASE, GOOD, crashed, criteria, gate, verdict
+from tests.support.trials import BASE, GOOD, crashed, gate, verdict
 
 from gpudebug.core.records import Evidence, ProbeEvidence, RankEvidence
-from gpudebug.core.verdict.judge import TrialSetting, judge
+from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.verdict.ranks import (
     CORES,
     COUNT,
@@ -216,14 +216,6 @@ def test_what_flags_set_of_ranks(words: list[str], what: set[str]) -> None:
 )
 def test_what_code_sets_of_ranks(line: str, what: set[str]) -> None:
     assert set_by_code([line]) == what
-
-
-def test_rules_before_the_fifth_do_not_ask() -> None:
-
-    after = side(GOOD, but(2, node="node2"))
-    for rule in ("3", "4"):
-        found = judge(1, criteria(), FOUR, after, TrialSetting(), rule)
-        assert gate(found, "environment_parity").result is Result.PASS
 
 
 def test_a_job_of_64_ranks_has_a_short_line() -> None:

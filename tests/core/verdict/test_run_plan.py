@@ -8,7 +8,7 @@ import pytest
 from tests.support.trials import run
 
 from gpudebug.core.records import LatencyEvidence, LearningSeries, LossEvidence, Window
-from gpudebug.core.verdict.run_plan import RunPlan, as_recorded, next_look, time_left, with_early_stop
+from gpudebug.core.verdict.run_plan import RunPlan, as_recorded, next_look, time_left
 from gpudebug.core.words import Trend
 
 PLAN = RunPlan(30.0)
@@ -131,13 +131,4 @@ def ended(outcome: str, trend: str = "CONVERGING", points: int = 40) -> dict[str
 def test_a_run_is_ended_as_those_of_the_baseline_were(
     wanted: float | str | None, recorded: list[dict[str, Any]], plan: RunPlan | None
 ) -> None:
-    assert as_recorded(wanted, 5.0, recorded, learns=True) == plan
-
-
-def test_early_stop_ends_a_baselines_run_once_its_window_is_full_and_leaves_a_trial_its_time() -> None:
-    assert with_early_stop(5.0, trial=False, learns=True) == RunPlan(30.0)
-    assert with_early_stop(40.0, trial=True, learns=True) == RunPlan(80.0, may_complete=True)
-
-
-def test_a_long_min_window_is_planned_for_every_run() -> None:
-    assert as_recorded(None, 120.0, [], learns=False) == RunPlan(120.0, may_complete=True, learns=False)
+    assert as_recorded(wanted, recorded, learns=True) == plan

@@ -29,7 +29,7 @@ FEWER: dict[str, Any] = {"last_count": 5, "duration_s": 12.0}
         ({"resumed": "Loading snapshot"}, True, "it goes on where an earlier run ended (Loading snapshot)"),
         ({"first_count": 36}, False, "it begins at epoch 36, and 0001-x at epoch 1"),
         (FEWER, False, "it ended at epoch 5, and 0001-x at epoch 40"),
-        ({**FEWER, "outcome": Outcome.ENDED_EARLY}, False, None),
+        ({**FEWER, "outcome": Outcome.ENDED_BY_PLAN}, False, None),
         (FEWER, True, None),
         # A clock ended both: this one had less of its cores.
         ({"last_count": 5, "progress_per_s": 0.1, "duration_s": 59.0}, False, None),
@@ -152,7 +152,7 @@ def probed(steps: int) -> ProbeEvidence:
         ),
         ({"probe": probed(180)}, None),
         ({"duration_s": 60.0}, None),
-        ({"outcome": Outcome.ENDED_EARLY}, None),
+        ({"outcome": Outcome.ENDED_BY_PLAN}, None),
     ],
 )
 def test_a_run_whose_log_counts_nothing(figures: dict[str, Any], why: str | None) -> None:

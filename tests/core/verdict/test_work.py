@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.trials import criteria, gate, run, verdict
+from tests.support.trials import gate, run, verdict
 
 from gpudebug.core.records import Evidence, ProbeEvidence, Verdict, WorkRate, WorkUnit
-from gpudebug.core.verdict.judge import TrialSetting, judge
+from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.verdict.work import choose, rates, text
 from gpudebug.core.words import Result, Status
 
@@ -132,12 +132,6 @@ def test_without_a_unit_steps_are_compared_as_before() -> None:
     found = judged([counting(500, 20)] * 4, [counting(1100, 5.5)] * 3, None)
     assert found.throughput_unit == "step"
     assert gate(found, "throughput").value.startswith("0.2")
-
-
-def test_an_older_rule_knows_no_unit_of_work() -> None:
-    sides = [counting(500, 20)] * 4, [counting(1100, 5.5)] * 3
-    found = judge(1, criteria(), *sides, TrialSetting(work=ENV), "4")
-    assert found.throughput_unit == "step"
 
 
 def test_steps_of_another_rollout_length_are_not_compared() -> None:

@@ -176,7 +176,7 @@ def test_ctrl_c_ends_agent_and_loop_and_another_loop_is_refused_before(recorded:
 def test_a_run_in_the_background_outlives_its_session(tmp_path: Path) -> None:
     record(tmp_path / "recordings", "0001-baseline-workload")
     record(tmp_path / "recordings", "0002-h1", util=60, rate=30, seconds=90)
-    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings")
     looped = Looped(campaign, [["propose", "--set --lr=0.2"], ["next", "--detach"]])
     done = looped.run("--hypotheses", "1", "--json").expect(4)
     assert [(s["verdict"], s["hypothesis"]) for s in done.json["sessions"]] == [("VALIDATED", 1)]

@@ -53,7 +53,7 @@ def original_story(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     record(recordings, "0004-h2", util=20, rate=10)
     record(recordings, "0005-h3", log=LOG, seconds=3, exit_status=1)
     files = {"notes.md": "Notes.\n", "plans/a b.md": "Plans.\n"}
-    made = make_replay_campaign(folder / "repo", recordings, runs=1, config=CONFIG, files=files)
+    made = make_replay_campaign(folder / "repo", recordings, config=CONFIG, files=files)
     made.propose("--set --lr=0.2", "The loader waits")
     made.propose("--set --lr=0.3", f'End the quotes" and {INJECTED}')
     made.propose("--set --lr=0.4", "It crashes")

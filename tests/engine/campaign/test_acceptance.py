@@ -58,7 +58,7 @@ def test_analyze_uses_what_lies_beside(recorded: Campaign) -> None:
 
 
 def test_an_imported_gpu_is_not_compared_with_the_stand_in(tmp_path: Path) -> None:
-    campaign = make_campaign(tmp_path / "repo", runs=1)
+    campaign = make_campaign(tmp_path / "repo")
     rows = "".join(f"{i / 2},{30 + i % 2},10,2048,81920\n" for i in range(1, 60))
     (tmp_path / "gpu.csv").write_text("elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb\n" + rows)
     campaign.json("baseline", "--import", str(tmp_path / "gpu.csv"))
@@ -78,7 +78,7 @@ def test_a_device_that_cannot_tell_is_refused_before_the_first_run(tmp_path: Pat
 
 def test_a_lost_gpu_is_not_the_commands_fault(tmp_path: Path) -> None:
     env = nvml.standin(tmp_path, "count=1 lost_at=1.5\ngpu 0 util=40")
-    campaign = make_campaign(tmp_path / "repo", device="nvml", runs=1)
+    campaign = make_campaign(tmp_path / "repo", device="nvml")
     done = campaign.run("next", env=env).expect(1)
     assert "DEVICE_LOST" in done.err
     assert "the machinery failed" in done.err
@@ -87,14 +87,14 @@ def test_a_lost_gpu_is_not_the_commands_fault(tmp_path: Path) -> None:
 
 def test_a_trial_is_not_started_against_a_baseline_without_a_figure(tmp_path: Path) -> None:
     recordings = tmp_path / "recordings"
-    record(recordings, "0001-baseline-workload", seconds=3.0)
+    record(recordings, "0001-baseline-workload", seconds=1.0)
     record(recordings, "0002-h1")
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")
     campaign.propose("--set --lr=0.2")
     done = campaign.run("next").expect(1)
     assert "no figure to compare with" in done.err
-    assert campaign.runs() == ["0001-baseline-workload"]
+    assert campaign.runs() == ["0001-baseline-workload", "0002-baseline-workload"]
     assert campaign.statuses() == ["UNTESTED"]
 
 
@@ -113,8 +113,8 @@ def test_hand_written_figures_are_marked_in_the_brief(campaign: Campaign) -> Non
 
 def test_status_says_what_is_under_way(tmp_path: Path, recordings: Path) -> None:
     shutil.rmtree(recordings / "0001-baseline-workload")
-    record(recordings, "0001-baseline-workload", seconds=240.0)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    record(recordings, "0001-baseline-workload", seconds=800.0)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     process = campaign.start("next")
     with killed_at_the_end(process):
         wait_for((campaign.folder / "runs" / "0001-baseline-workload" / "samples.csv").exists)
@@ -129,13 +129,13 @@ def test_an_agents_time_out_ends_it_as_ctrl_c_does(
     tmp_path: Path, recordings: Path, number: signal.Signals
 ) -> None:
     shutil.rmtree(recordings / "0004-h1")
-    record(recordings, "0004-h1", seconds=2400.0)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    record(recordings, "0004-h1", seconds=4000.0)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")
     campaign.propose("--set --lr=0.2")
     process = campaign.start("next")
     with killed_at_the_end(process):
-        wait_for((campaign.folder / "runs" / "0002-h1" / "samples.csv").exists)
+        wait_for((campaign.folder / "runs" / "0003-h1" / "samples.csv").exists)
         process.send_signal(number)
         process.communicate(timeout=60)
     assert process.returncode == 130
@@ -168,7 +168,7 @@ def test_unknown_is_null_in_json(recorded: Campaign) -> None:
 
 def test_code_in_a_submodule_counts(tmp_path: Path, recordings: Path) -> None:
     make_repository(tmp_path / "lib", {"m.py": "x = 1\n"})
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     git(
         campaign.folder,
         "-c",
@@ -186,7 +186,7 @@ def test_code_in_a_submodule_counts(tmp_path: Path, recordings: Path) -> None:
 
 
 def test_committing_what_init_wrote_changes_nothing(tmp_path: Path, recordings: Path) -> None:
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")
     (campaign.folder / ".gitignore").write_text("runs/\nnotes/\n")
     commit_all(campaign.folder)
@@ -197,7 +197,6 @@ def test_a_training_may_write_folders_into_its_run_folder(tmp_path: Path, record
     campaign = make_campaign(
         tmp_path / "repo",
         command="sh -c 'mkdir -p {run_dir}/ckpt && echo x > {run_dir}/ckpt/w.pt && sleep 0.2'",
-        runs=1,
     )
     campaign.json("next")
     manifest = json.loads((campaign.folder / "runs" / "0001-baseline-workload" / "manifest.json").read_text())

@@ -38,7 +38,7 @@ def original_code(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     record(recordings, "0002-h1", util=60, rate=30)
     record(recordings, "0003-h2", util=20, rate=10)
     record(recordings, "0004-h3", util=20, rate=10)
-    made = make_replay_campaign(folder / "repo", recordings, runs=1, files={"data.py": "READERS = 1\n"})
+    made = make_replay_campaign(folder / "repo", recordings, files={"data.py": "READERS = 1\n"})
     made.json("next")
     made.propose("--code", TITLE)
     return made

@@ -99,7 +99,7 @@ def test_a_stale_baseline_is_recorded_again_and_says_why(
     answer = recorded.json("next")
     assert (answer["action"], answer["role"]) == ("recorded_baseline", "workload")
     assert what in answer["why"]
-    assert recorded.runs() == ["0001-baseline-workload", "0002-baseline-workload"]
+    assert recorded.runs() == [f"000{number}-baseline-workload" for number in (1, 2, 3, 4)]
     assert recorded.json("status")["next"]["action"] == "propose"
 
 
@@ -114,7 +114,7 @@ def test_a_baseline_outlives_what_does_not_concern_it(
 def test_numbers_written_by_hand_are_unverified_and_never_compared_against(
     tmp_path: Path, recordings: Path
 ) -> None:
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1, progress=BY_HAND)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, progress=BY_HAND)
     status = campaign.json("status")
     assert status["baselines"]["workload"]["verified"] is False
     assert status["baselines"]["workload"]["gpu_util"] is None
@@ -176,7 +176,7 @@ def git_state(campaign: Campaign) -> dict[Path, bytes]:
 
 
 def test_a_dirty_tree_is_measured_and_never_touched(tmp_path: Path, recordings: Path) -> None:
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     (campaign.folder / "train.py").write_text("print('work in progress')\n")
     (campaign.folder / "notes.txt").write_text("mine\n")
     before = git_state(campaign)

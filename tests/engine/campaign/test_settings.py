@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,21 @@ def test_settings_are_printed_with_what_differs(campaign: Campaign) -> None:
     told = campaign.json("settings")
     assert told["changed"] == [{"key": "protocol.max_runs", "value": 2, "pinned": 3, "weaker": False}]
     assert "not what is pinned: protocol.max_runs is 2" in " ".join(campaign.run("status").out.split())
+
+
+def test_a_file_of_an_older_version_is_mended_by_what_accept_says(campaign: Campaign) -> None:
+    """What was pinned by the older version binds nothing that is gone."""
+    text = campaign.config.read_text()
+    campaign.pin()
+    file = load(campaign.folder).settings.file
+    gone = {"protocol.min_window": 5.0, "protocol.baseline_runs": 2, "protocol.early_stop": True}
+    pinned = json.loads(file.read_text())
+    file.write_text(json.dumps({**pinned, "settings": {**pinned["settings"], **gone}}))
+    keys = "min_window: 5s, baseline_runs: 2, early_stop: true, "
+    campaign.config.write_text(text.replace("protocol: {", f"protocol: {{{keys}"))
+    error = campaign.run("settings", "--accept").expect(1).err
+    for key in gone:
+        assert f"{key} is gone: " in error
+    assert "next: delete these keys: line 6" in error
+    campaign.config.write_text(text)
+    assert campaign.json("settings")["changed"] == []

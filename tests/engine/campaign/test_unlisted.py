@@ -15,7 +15,7 @@ from gpudebug.engine.campaign.load import load
 from gpudebug.engine.hypotheses.accept import accept
 from gpudebug.engine.hypotheses.reopen import reopen
 
-FIRST = "0003-baseline-workload"
+FIRST = "0003-h1"
 UNTESTED = "- **Status**: UNTESTED\n"
 
 
@@ -25,15 +25,15 @@ def as_session(number: int) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, str]:
-    """Rejected, set back by hand, and VALIDATED in the second test: with the entry as it was before both."""
+    """Crashed, set back by hand, and VALIDATED in the second test: with the entry as it was before both."""
     folder = tmp_path_factory.mktemp("repeated")
     recordings = folder / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
-    record(recordings, "0002-h1", util=20.5, rate=10.2)
+    record(recordings, "0002-h1", log="ValueError: bad shape\n", seconds=3, exit_status=1)
     record(recordings, "0003-h1", util=62, rate=30)
     record(recordings, "0004-baseline-workload", util=20, rate=10)
     config = "target: 60\nbudget: {hypotheses: 3}\n"
-    made = make_replay_campaign(folder / "repo", recordings, runs=1, config=config)
+    made = make_replay_campaign(folder / "repo", recordings, config=config)
     made.json("baseline")
     made.propose("--set --lr=0.2")
     text = made.text
@@ -118,7 +118,7 @@ def test_another_campaign_in_the_same_runs_is_its_own_business(repeated: Campaig
     [
         ("- **Status**: REJECTED\n", "- **Status**: REJECTED\n- **Speedup**: 9x\n"),
         ("- **Status**: REJECTED\n", "- **Status**: INCONCLUSIVE\n"),
-        (f"  - Runs: runs/0002-h1, runs/{FIRST}\n", ""),
+        (f"  - Runs: runs/{FIRST}\n", ""),
     ],
     ids=["a bullet", "another status", "no runs"],
 )

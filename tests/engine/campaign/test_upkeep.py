@@ -16,7 +16,7 @@ from gpudebug.engine.campaign.worktrees import folder, worktree_for
 @pytest.fixture
 def campaign(tmp_path: Path) -> Campaign:
     record(tmp_path / "recordings", "0001-baseline-workload", util=20, rate=10)
-    made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1)
+    made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings")
     made.json("next")
     made.add("### Hypothesis 1: By code\n- **Intervention**: --code\n- **Status**: REJECTED\n\n")
     return made

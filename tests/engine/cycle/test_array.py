@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from tests.support.arrays import Login
@@ -17,7 +14,7 @@ from tests.support.campaigns import Done, wait_for
 from gpudebug.core.campaign.decide import Campaign as Facts
 from gpudebug.core.campaign.decide import HypothesisState
 from gpudebug.core.config import SlurmSettings
-from gpudebug.core.errors import ConfigError, ProgressError, StoreError
+from gpudebug.core.errors import ProgressError, StoreError
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.edges.clusters.slurm import SlurmCluster
@@ -172,18 +169,6 @@ def test_what_cannot_end_in_time_is_left_to_the_next_command(
     assert "hypotheses 1 are still being sealed; gpudebug wait takes them in" in said
     login.wait()
     assert login.campaign.statuses() == ["UNTESTED", "UNTESTED"]
-
-
-@pytest.mark.parametrize(
-    ("runs", "reference", "fits"), [(97, None, True), (99, None, False), (50, "x", False)]
-)
-def test_more_runs_than_an_element_has_room_for_are_refused(
-    tmp_path: Path, runs: int, reference: str | None, fits: bool
-) -> None:
-    config = SimpleNamespace(protocol=SimpleNamespace(baseline_runs=runs), reference=reference)
-    loaded: Any = SimpleNamespace(config=config, workspace=store.Workspace(tmp_path))
-    with nullcontext() if fits else pytest.raises(ConfigError, match="has room for 99 runs"):
-        array._refuse_too_long(loaded)
 
 
 @pytest.mark.parametrize(

@@ -21,17 +21,16 @@ def accepted(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     """A flag that made 60 % of 20 % is accepted and was measured in turn."""
     folder = tmp_path_factory.mktemp("check")
     recordings = folder / "recordings"
-    for number, role, util in ((1, "baseline-workload", 20), (2, "baseline-workload", 20), (4, "h1", 60)):
-        record(recordings, f"{number:04}-{role}", util=util, rate=util / 2)
-    record(recordings, "0005-original", util=20, rate=10)
-    record(recordings, "0006-baseline-workload", util=60, rate=30)
+    for number, role, util in ((1, "baseline-workload", 20), (4, "h1", 60), (5, "original", 20)):
+        record(recordings, f"{number:04}-{role}", util=util, rate=util / 2, seconds=40)
     # Relative, so that a copy of both has recordings of its own.
-    made = make_replay_campaign(folder / "repo", Path("../recordings"), runs=1)
+    made = make_replay_campaign(folder / "repo", Path("../recordings"))
     made.run("check").expect(1)
     made.propose("--set --lr=0.2")
     made.json("next")
     made.json("next")
     made.json("accept", "1")
+    record(recordings, "0006-baseline-workload", util=60, rate=30, seconds=40)
     made.json("next")
     return made
 
@@ -46,7 +45,7 @@ def campaign(accepted: Campaign, tmp_path: Path) -> Campaign:
 
 
 def runs_at(campaign: Campaign, util: float, **more: Any) -> None:
-    record(campaign.folder.parent / "recordings", "0009-check", **{"util": util, "rate": util / 2, **more})
+    record(campaign.folder.parent / "recordings", "0009-check", **{"util": util, "rate": util / 2, "seconds": 40, **more})
 
 
 def test_a_gain_that_is_there_is_kept_and_the_campaign_is_as_it_was(campaign: Campaign) -> None:

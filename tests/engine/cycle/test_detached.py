@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.support.campaigns import (
+    RECORDED_S,
     Campaign,
     environment,
     make_replay_campaign,
@@ -44,7 +45,7 @@ class Story:
         recordings = folder / "recordings"
         record(recordings, "0001-baseline-workload", util=20, rate=10)
         record(recordings, "0002-h1", util=60, rate=30)
-        self.campaign = make_replay_campaign(folder / "repo", recordings, 12 / seconds, runs=1).pin()
+        self.campaign = make_replay_campaign(folder / "repo", recordings, RECORDED_S / seconds).pin()
         self.files = store.Detached(self.campaign.folder / "runs")
 
     def start(self, session: str | None = None) -> dict[str, Any]:

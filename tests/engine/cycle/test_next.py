@@ -25,7 +25,7 @@ CHANGES = ("--set --lr=0.2", "--set --lr=0.3", "--set --lr=0.4", "--set --lr=0.5
 @pytest.mark.slow
 def test_the_whole_story(tmp_path: Path, recordings: Path) -> None:
     reference = "reference: {command: 'python3 other.py'}\ntarget: 95\n"
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, config=reference, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, config=reference)
     told = [campaign.json("next"), campaign.json("next")]
     assert [(a["action"], a["role"]) for a in told] == [
         ("recorded_baseline", "workload"),
@@ -100,13 +100,13 @@ def test_a_used_up_budget_stops_with_status_4(campaign: Campaign, budget: str, w
 
 def test_a_second_next_is_told_who_runs_and_since_when(tmp_path: Path, recordings: Path) -> None:
     record(recordings, "0008-h1", seconds=600.0)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, 20, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, 20)
     campaign.json("next")
     campaign.propose(CHANGES[0])
     (recordings / "0004-h1").rename(recordings / "0004-other")
     first = campaign.start("next")
     with killed_at_the_end(first):
-        wait_for((campaign.folder / "runs" / "0002-h1" / "samples.csv").exists)
+        wait_for((campaign.folder / "runs" / "0003-h1" / "samples.csv").exists)
         running = campaign.json("status")
         assert running["running"]
         assert running["hypotheses"][0]["status"] == "TESTING"
@@ -129,13 +129,13 @@ def test_baseline_records_what_is_asked_for_whether_valid_or_not(campaign: Campa
     first = campaign.json("baseline", "workload")
     assert [b["role"] for b in first["baselines"]] == ["workload"]
     campaign.json("baseline")
-    assert campaign.runs() == ["0001-baseline-workload", "0002-baseline-workload"]
-    assert "runs/0002-baseline-workload" in campaign.text
-    assert "runs/0001-baseline-workload" not in campaign.text
+    assert campaign.runs() == [f"000{number}-baseline-workload" for number in (1, 2, 3, 4)]
+    assert "runs/0003-baseline-workload, runs/0004-baseline-workload" in campaign.text
+    assert "runs/0002-baseline-workload" not in campaign.text
 
 
 def test_one_next_records_all_runs_of_a_baseline(tmp_path: Path, recordings: Path) -> None:
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=3)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")
     assert campaign.runs() == [f"000{n}-baseline-workload" for n in (1, 2, 3)]
     for name in campaign.runs():

@@ -48,7 +48,7 @@ PROBE = "the probe's figures from inside the training"
 def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     folder = tmp_path_factory.mktemp("diagnose")
     record(folder / "recordings", "0001-baseline-workload", util=25, rate=10, log=LOG)
-    made = make_replay_campaign(folder / "repo", folder / "recordings", runs=1, progress=PROGRESS)
+    made = make_replay_campaign(folder / "repo", folder / "recordings", progress=PROGRESS)
     made.json("baseline", "workload")
     return made
 
@@ -96,7 +96,7 @@ def test_a_rejection_lowers_what_it_tested(original: Campaign, tmp_path: Path) -
 
 
 def test_without_a_baseline_nothing_is_guessed(tmp_path: Path) -> None:
-    made = make_replay_campaign(tmp_path / "repo", tmp_path, runs=1, progress=PROGRESS)
+    made = make_replay_campaign(tmp_path / "repo", tmp_path, progress=PROGRESS)
     loaded = load(made.folder)
     case = diagnosing.case_of(loaded)
     assert dict(case.facts.signals) == {}
@@ -150,7 +150,7 @@ def test_samples_and_log_outside_a_campaign_say_what_they_cannot_tell(
 def test_of_a_run_that_failed_before_its_training_no_cause_is_named(tmp_path: Path) -> None:
     log = "Traceback (most recent call last):\ntorch.cuda.OutOfMemoryError: CUDA out of memory.\n"
     record(tmp_path / "recordings", "0001-baseline-workload", log=log, seconds=3, exit_status=1)
-    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings")
     campaign.run("next").expect(1)
     answer = campaign.json("diagnose", "0001-baseline-workload")
     assert answer["causes"] == []

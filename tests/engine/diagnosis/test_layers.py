@@ -82,7 +82,6 @@ def replayed_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     campaign = make_replay_campaign(
         folder / "repo",
         recordings,
-        runs=1,
         command=f"{COMMAND} --eval_every=10 --batch_size=8",
         config="locked: [--batch_size]\nreference: {command: python train.py --lr=0.1 --batch_size=64}\n",
     )
@@ -227,7 +226,7 @@ def test_the_option_is_read_strictly(recorded: Campaign, words: tuple[str, ...],
 def test_a_real_training_on_one_batch(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     campaign = make_campaign(
-        tmp_path / "repo", command=f"{sys.executable} fit.py", files={"fit.py": TRAINING}, runs=1
+        tmp_path / "repo", command=f"{sys.executable} fit.py", files={"fit.py": TRAINING}
     )
     campaign.json("baseline")
     kept = run_json(campaign, "0001-baseline-workload", "evidence.json")["probe"]["facts"]

@@ -85,3 +85,48 @@ def test_ctrl_c_ends_it_and_what_was_seen_is_kept(tmp_path: Path) -> None:
         process.communicate(timeout=60)
     assert process.returncode == 130
     assert (tmp_path / "gpudebug-why-1" / "manifest.json").exists()
+
+
+# Computes before its first step, as a slow start does, and ends soon after it.
+LATE = """\
+import time
+begun = time.monotonic()
+while time.monotonic() < begun + 7:
+    sum(range(2000))
+for step in range(1, 5):
+    time.sleep(0.2)
+    print(f"step {step} loss {1 / step:.4f}", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_slow_start_is_not_taken_for_the_training(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LATE)
+    found = gpudebug(tmp_path, "why", "--device=cpu:1", "--json", "--", "python", "train.py").json
+    assert (found["window"], found["causes"]) == (None, [])
+    assert found["abstains"].startswith("too short: 4 steps were seen, the first at ")
+    assert found["abstains"].endswith("give it more steps")
+    again = gpudebug(tmp_path, "diagnose", found["folder"]).out
+    assert "No cause is named: too short: 4 steps were seen" in again.replace("\n", " ")
+
+
+# Makes all of its steps at once, and then waits for something else.
+BURST = """\
+import time
+for step in range(1, 31):
+    end = time.process_time() + 0.005
+    while time.process_time() < end:
+        pass
+    print(f"step {step} loss {1 / step:.4f}", flush=True)
+time.sleep(12)
+"""
+
+
+@pytest.mark.slow
+def test_a_device_that_idles_after_a_burst_has_a_figure(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(BURST)
+    words = ("sample", "-o", "seen.csv", "--device=cpu:1", "--json", "--", "python", "train.py")
+    found = gpudebug(tmp_path, *words).expect(0).json
+    (device,) = found["devices"]
+    assert device["gpu_util"] is not None, found["reason"]
+    assert device["gpu_util"]["mean"] < 15

@@ -8,7 +8,6 @@ import pytest
 from tests.support.campaigns import Campaign, make_campaign
 
 from gpudebug.core.errors import InterventionError, UsageError
-from gpudebug.engine.campaign.session import NotAPerson
 from gpudebug.engine.hypotheses.propose import Duplicate, propose, propose_sweep
 
 WHOLE = """
@@ -65,19 +64,6 @@ def test_a_flag_that_nothing_knows_is_named_with_the_nearest(made: Campaign) -> 
     assert note.endswith("; the nearest is --num-workers")
     [other] = notes(made, "--prefetch_factor=4", title="Another", description="It is.", method="It does.")
     assert "nearest" not in other
-
-
-def test_it_is_refused_where_the_parser_was_read_as_a_whole(tmp_path: Path) -> None:
-    made = make_campaign(tmp_path / "r", files={"train.py": WHOLE})
-    with pytest.raises(InterventionError, match="the program has no --num_wrkers") as raised:
-        notes(made, "--num_wrkers=4")
-    assert raised.value.next == "the nearest is --num-workers"
-    with pytest.raises(InterventionError, match="the program has no --wrk"):
-        propose_sweep(made.folder, "--wrk=1,2", **WORDS)
-    with pytest.raises(NotAPerson, match="--force is for a person"):
-        notes(made, "--num_wrkers=4", force=True, session="a")
-    [note] = notes(made, "--num_wrkers=4", force=True)
-    assert "the nearest is --num-workers" in note
 
 
 def test_a_locked_flag_is_known_under_its_other_names(made: Campaign) -> None:

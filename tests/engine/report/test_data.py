@@ -327,7 +327,7 @@ def test_two_campaigns_of_one_folder(told: Campaign) -> None:
 @pytest.mark.slow
 def test_a_reference_and_its_gap(tmp_path: Path, recordings: Path) -> None:
     campaign = make_replay_campaign(
-        tmp_path / "repo", recordings, config="reference: {command: 'python3 other.py'}\n", runs=1
+        tmp_path / "repo", recordings, config="reference: {command: 'python3 other.py'}\n"
     )
     campaign.json("next")
     campaign.json("next")

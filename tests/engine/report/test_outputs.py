@@ -10,7 +10,7 @@ from tests.support.campaigns import Campaign
 
 from gpudebug.core.errors import StoreError, UsageError
 from gpudebug.edges.store import Workspace
-from gpudebug.engine.report.outputs import check, check_picture, page_at, write
+from gpudebug.engine.report.outputs import check, page_at, write
 
 
 @pytest.fixture
@@ -84,9 +84,3 @@ def test_a_folder_that_is_a_file_or_closed(workspace: Workspace, tmp_path: Path)
     refused(workspace, tmp_path / "file" / "deeper" / "report.html", "file is a file, not a folder")
     os.mkfifo(tmp_path / "fifo.html")
     refused(workspace, tmp_path / "fifo.html", "not a regular file")
-
-
-def test_a_picture_is_named_as_one() -> None:
-    check_picture(Path("a/F.PNG"), "--png")
-    with pytest.raises(UsageError, match=r"--png train\.py: the picture is a PNG"):
-        check_picture(Path("train.py"), "--png")

@@ -77,6 +77,7 @@ def spoilt() -> dict[str, Any]:
         1,
         **words,
         gates=gates,
+        course=reports.course(HOSTILE, text=HOSTILE, metric=HOSTILE),
         notes=[HOSTILE],
         diff=f"+{HOSTILE}",
         command={"before": "train", "after": f"train {HOSTILE}"},
@@ -229,7 +230,7 @@ def test_what_is_unknown_is_never_a_number() -> None:
         ("window", "utilisation", "steps_per_s", "progress_per_s", "step_times", "duration_s")
     )
     lost = {"name": None, "trend": "UNKNOWN", "first": None, "last": None, "points": 0}
-    found = reports.data(runs(), [reports.hypothesis(1)])
+    found = reports.data(runs(), [reports.hypothesis(1, course=None)])
     for one in found["runs"].values():
         one.update(bare, spark=[], timeline=[], loss_points=[], loss=lost, outcome="CRASHED", files=[])
         one["failure"] = {"kind": "oom_gpu", "lines": []}
@@ -269,6 +270,13 @@ def test_the_card_of_what_is_not_accepted_yet_names_the_largest_effect() -> None
     assert "VALIDATED, not accepted +33.6pp hypothesis 2" in text
     assert "Workload at the start 30.0% gpu_util VALIDATED" in text
     assert "Target none target in gpudebug.yaml sets one" in text
+
+
+def test_a_verdict_has_its_picture_in_words_too() -> None:
+    one, older = reports.hypothesis(1), reports.hypothesis(2, course=None)
+    read = made(reports.data(runs(), [one, older]))
+    assert one["course"]["text"] in read.text
+    assert [e["data-of"] for e in read.having("div") if e.get("data-plot") == "course"] == ["1"]
 
 
 @pytest.fixture(scope="module")
@@ -320,10 +328,26 @@ def drawn(browser: Browser, plot: str, *names: str) -> bool:
 def test_a_page_draws_its_plots_and_asks_nobody(browser: Browser, tmp_path: Path) -> None:
     browser.open(written(tmp_path, reports.data(tmp_path / "runs", [reports.hypothesis(1)])))
     of = shown(browser, "h1")
-    for kind in ("timeline", "loss", "steps"):
+    for kind in ("course", "timeline", "loss", "steps"):
         browser.until(lambda kind=kind: drawn(browser, f"{of} [data-plot={kind}]", "accent", "before"))
     assert browser.complaints() == []
     assert browser.fetched() == []
+
+
+@slow
+def test_the_picture_of_a_verdict_names_its_runs(browser: Browser, tmp_path: Path) -> None:
+    from selenium.webdriver import ActionChains
+
+    browser.open(written(tmp_path, reports.data(tmp_path / "runs", [reports.hypothesis(1)])))
+    plot = f"{shown(browser, 'h1')} [data-plot=course]"
+    place = browser.driver.find_element("css selector", f"{plot} .nsewdrag")
+    # Of four columns (three runs and the effect) the trial's is the second.
+    for right, told in ((-0.15, "63.6, run 0004-h1"), (0.45, "63.6, effect +33.6pp")):
+        where = int(right * place.size["width"])
+        ActionChains(browser.driver, 50).move_to_element_with_offset(place, where, 5).pause(0.3).perform()
+        layer = "document.querySelector(arguments[0] + ' .hoverlayer').textContent"
+        browser.wait(f"{layer}.includes(arguments[1])", plot, told)
+    assert browser.complaints() == []
 
 
 @slow
@@ -457,6 +481,7 @@ def test_a_screen_reader_meets_names(browser: Browser, tmp_path: Path) -> None:
     roles = {role for role, _ in found}
     assert {"main", "navigation", "banner", "contentinfo", "region", "table", "columnheader"} <= roles
     assert ("group", "Loss, interactive plot; the table below has its figures") in found
+    assert ("group", "The verdict, interactive plot; the text above has its figures") in found
 
 
 @slow

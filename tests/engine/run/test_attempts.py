@@ -124,7 +124,7 @@ JOB_OF = {"SLURM_JOB_ID": "12", "SLURM_JOB_NODELIST": "n0", "SLURMD_NODENAME": "
 def test_a_step_that_the_cluster_could_not_start_is_void_and_at_last_the_machinerys(tmp_path: Path) -> None:
     """Never the command's own crash, however often."""
     campaign = make_campaign(
-        tmp_path / "repo", command=f"sh -c 'echo \"{AWAY}\" >&2; exit 1'", config="", runs=1
+        tmp_path / "repo", command=f"sh -c 'echo \"{AWAY}\" >&2; exit 1'", config=""
     ).pin()
     for _ in range(2):
         done = campaign.run("next", "--json", env=JOB_OF).expect(130)

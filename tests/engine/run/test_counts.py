@@ -63,7 +63,7 @@ def test_an_altered_run_is_lost_unless_a_person_or_the_device_ended_it() -> None
     how = {"samples.csv": "x"}
     said = "samples.csv was altered during the run: x"
     assert ending(launched(), {}) == launched()
-    for outcome in (Outcome.COMPLETED, Outcome.CRASHED, Outcome.ENDED_EARLY, Outcome.TIMED_OUT):
+    for outcome in (Outcome.COMPLETED, Outcome.CRASHED, Outcome.ENDED_BY_PLAN, Outcome.TIMED_OUT):
         ended = ending(launched(outcome=outcome), how)
         assert (ended.outcome, ended.reason) == (Outcome.SAMPLER_LOST, said)
     stopped = ending(launched(outcome=Outcome.INTERRUPTED, reason="interrupted from the keyboard"), how)
@@ -79,7 +79,7 @@ HEADER = b"elapsed,gpu_util\n"
     [
         (Outcome.COMPLETED, HEADER, False, True),
         (Outcome.ENDED_BY_PLAN, HEADER, False, True),
-        (Outcome.ENDED_EARLY, None, False, True),
+        (Outcome.ENDED_BY_PLAN, None, False, True),
         (Outcome.COMPLETED, HEADER + b"0.0,\n", False, True),
         (Outcome.COMPLETED, HEADER + b"0.0,\n0.2,5\n", False, False),
         (Outcome.COMPLETED, HEADER + b"0.0,\n", True, False),

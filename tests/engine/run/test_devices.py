@@ -27,7 +27,7 @@ def judged(folder: Path) -> str:
     record(recordings, "0001-baseline-workload", gpus=eight(30.0))
     slow = {**SLOW, "util": 90.0}
     record(recordings, "0002-h1", gpus=eight(90.0, slow), rate=30)
-    campaign = make_replay_campaign(folder / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(folder / "repo", recordings)
     campaign.propose("--set --lr=0.2")
     campaign.json("next")
     campaign.json("next")

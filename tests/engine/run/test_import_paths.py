@@ -333,8 +333,7 @@ def test_a_campaign_whose_environment_has_the_checkout_installed(tmp_path: Path)
     made = make_campaign(
         folder,
         command=f"{shlex.quote(str(home / 'bin' / 'python'))} scripts/train.py --duration=6",
-        runs=1,
-        max_runs=1,
+        max_runs=2,
         files={
             "src/pkg/__init__.py": "",
             "src/pkg/util.py": UTIL,

@@ -21,7 +21,6 @@ def test_command_source_and_what_is_printed(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SOURCE)
     known = known_flags(tmp_path, workload("python train.py --lr=1"), ["amp"])
     assert {"--lr", "--workers", "-j", "amp"} <= set(known.names)
-    assert known.whole
     assert of_catalogue(tmp_path, workload("python train.py --lr=1")) == ()
 
 
@@ -29,10 +28,9 @@ def test_a_framework_may_know_more_than_a_source(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("from transformers import Trainer\n" + SOURCE)
     known = known_flags(tmp_path, workload("python train.py --output_dir=o --max_steps=1"))
     assert known.has("--max_steps")
-    assert not known.whole
     assert "--dataloader_num_workers" in of_catalogue(tmp_path, workload("python train.py --output_dir=o"))
 
 
 def test_a_command_alone(tmp_path: Path) -> None:
     known = known_flags(tmp_path, workload("my-train --lr=1"))
-    assert (known.names, known.whole) == (("--lr",), False)
+    assert known.names == ("--lr",)

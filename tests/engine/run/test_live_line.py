@@ -1,20 +1,17 @@
-"""A run as it goes on: stalls, looks, and one that ends once its answer is certain."""
+"""A run as it goes on: the live line, stalls, and how little following its log costs."""
 
 from __future__ import annotations
 
-import json
-from itertools import pairwise
 from pathlib import Path
 from time import thread_time
 
 import pytest
-from tests.support.campaigns import make_replay_campaign, record
 from tests.support.probe_lines import beat, start
 
 from gpudebug.core.trainlog import LogReader
 from gpudebug.edges.launcher import Tick
 from gpudebug.engine.run.files import Files
-from gpudebug.engine.run.live_line import LOOK_S, Live, Watch, last_utilisation
+from gpudebug.engine.run.live_line import Live, Watch, last_utilisation
 
 
 def watch(folder: Path, told: list[Live], **more: object) -> Watch:
@@ -84,54 +81,11 @@ def test_a_log_that_tells_steps_rarely_is_no_stall_while_the_training_goes_on(tm
     assert told[-1].step == 1000
 
 
-def test_looks_grow_rarer_and_the_first_certain_one_ends_the_run(tmp_path: Path) -> None:
-    asked: list[float] = []
-
-    def look(elapsed: float) -> bool:
-        asked.append(elapsed)
-        return elapsed > 1000
-
-    seen = watch(tmp_path, [], look=look)
-    second, reason = 0, None
-    while reason is None:
-        second += 1
-        reason = seen.observe(Tick(float(second), 0, None))
-    assert reason == "ENDED_EARLY its answer is certain"
-    gaps = [b - a for a, b in pairwise(asked)]
-    assert asked[0] == LOOK_S
-    assert gaps == sorted(gaps)
-    assert len(asked) < 40
-    assert second < 1200
-
-
 def test_the_last_rows_of_the_samples_tell_the_utilisation(tmp_path: Path) -> None:
     path = tmp_path / "samples.csv"
     assert last_utilisation(path) is None
     path.write_text("elapsed,gpu_util,gpu_index\n0.2,40,0\n0.2,60,1\n0.4,50,0\n0.4,70,1\n0.6,9")
     assert last_utilisation(path) == 60.0
-
-
-@pytest.mark.slow
-def test_with_early_stop_a_certain_run_ends_and_says_that_its_completion_was_not_tested(
-    tmp_path: Path,
-) -> None:
-    recordings = tmp_path / "recordings"
-    for number in (1, 2, 3):
-        record(recordings, f"000{number}-baseline-workload", util=20)
-    record(recordings, "0004-h1", util=20, seconds=900.0, lines=900)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, 20, runs=3)
-    text = campaign.config.read_text()
-    campaign.config.write_text(text.replace("protocol: {", "protocol: {early_stop: true, "))
-    campaign.json("next")
-    campaign.propose("--set --lr=0.2")
-    answer = campaign.json("next")
-    assert answer["verdict"] == "REJECTED"
-    outcome = answer["gates"][0]
-    assert (outcome["name"], outcome["value"], outcome["result"]) == ("outcome", "ENDED_EARLY", "skipped")
-    run = json.loads((campaign.folder / "runs" / "0004-h1" / "run.json").read_text())
-    assert (run["outcome"], run["reason"]) == ("ENDED_EARLY", "its answer is certain")
-    assert "Training: ENDED_EARLY - not run to its end" in campaign.text
-    assert campaign.json("verify")["ok"] is True
 
 
 def test_following_a_flood_of_bars_costs_the_training_next_to_nothing(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def campaign(tmp_path: Path) -> Campaign:
         '    add("--api_key")\n    add("--output_dir")\n    return parser.parse_args()',
     )
     program = program.replace("the planted crash", f"no access with {HF}")
-    made = make_campaign(tmp_path / "repo", command=command, runs=1, files={"train.py": program})
+    made = make_campaign(tmp_path / "repo", command=command, files={"train.py": program})
     text = made.config.read_text().replace(
         "  timeout", f"  env: {{MY_TOKEN: {PLANTED['config']}}}\n  timeout"
     )
@@ -105,7 +105,7 @@ def test_who_computes_on_the_gpu_already_is_said_and_recorded(tmp_path: Path) ->
     (tmp_path / "pids").write_text("4000001\n")
     env = nvml.standin(tmp_path, f"gpu 0 util=40 procs={tmp_path / 'pids'}")
     command = f"{shlex.quote(sys.executable)} train.py --duration=1 --write={{run_dir}}/config.yaml"
-    made = make_campaign(tmp_path / "repo", device="nvml", runs=1, command=command)
+    made = make_campaign(tmp_path / "repo", device="nvml", command=command)
     done = made.run("next", env=env).expect(0)
     said = f"1 other process on NVIDIA Stand-in 100 ({nvml.uuid(0)}), PID 4000001: its figures are not"
     assert f"gpudebug: {said}" in done.err

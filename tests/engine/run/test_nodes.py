@@ -37,7 +37,7 @@ COMMAND = f"{shlex.quote(sys.executable)} train.py --duration=6"
 
 
 def baseline(tmp_path: Path, two: TwoNodes) -> tuple[Campaign, Path]:
-    campaign = make_campaign(tmp_path / "repo", device="nvml", runs=1, command=COMMAND)
+    campaign = make_campaign(tmp_path / "repo", device="nvml", command=COMMAND)
     campaign.run("baseline", env=two.env).expect(0)
     return campaign, campaign.folder / "runs" / "0001-baseline-workload"
 

@@ -65,7 +65,7 @@ workload:
   timeout: 120s
 metric: steps_per_s
 criteria: {{success: 1.5x, failure: 1.1x}}
-protocol: {{min_window: 5s, baseline_runs: 1, max_runs: 2{run_for}}}
+protocol: {{max_runs: 2{run_for}}}
 device: cpu:1
 """
 
@@ -116,7 +116,7 @@ def test_a_training_that_ignores_the_interrupt_is_terminated_and_counts(tmp_path
 
 def test_by_default_a_training_without_an_end_is_ended(tmp_path: Path) -> None:
     found = campaign(tmp_path / "repo", run_for="")
-    plan = planned.plan_of(load(found.folder), "workload", trial=False)
+    plan = planned.plan_of(load(found.folder), "workload")
     assert plan == RunPlan(30.0, may_complete=True)
 
 

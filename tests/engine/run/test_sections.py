@@ -112,8 +112,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
         tmp_path_factory.mktemp("sections") / "repo",
         command=f"{shlex.quote(sys.executable)} train.py --wait=0.03",
         files={"train.py": PROGRAM},
-        runs=1,
-        max_runs=1,
+        max_runs=2,
         config="metric: section:data_loading\ncriteria: {success: 1.5x, failure: 1.1x, throughput: any}\n",
     )
     made.json("next")

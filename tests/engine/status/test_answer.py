@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import Campaign, contents, make_replay_campaign
+from tests.support.campaigns import Campaign, contents, make_replay_campaign, record
 from tests.support.processes import drop_privileges
 
 from gpudebug.core.answers.show import UnreadRun
@@ -52,11 +52,64 @@ def test_text_and_json_say_the_same(told: Campaign) -> None:
 def test_show_names_files_that_are_there(told: Campaign) -> None:
     answer = told.json("show", "1")
     assert all(Path(f).exists() for f in answer["files"])
-    assert str(told.folder / "runs" / "0002-h1") in answer["files"]
+    assert str(told.folder / "runs" / "0003-h1") in answer["files"]
     assert answer["evidence"][0]["utilisation"] == pytest.approx(60, abs=1)
     text = told.run("show", "1").expect(0).out
     for gate in answer["gates"]:
         assert gate["name"] in text
+
+
+def test_show_ends_with_the_picture_of_the_verdict(told: Campaign) -> None:
+    course = told.json("show", "1")["course"]
+    runs = [point["run"] for point in course["points"]]
+    assert runs == [name for name in told.runs() if (told.folder / "runs" / name / "evidence.json").exists()]
+    assert course["points"][0]["level"] == pytest.approx(20, abs=1)
+    assert course["effect"]["after"] == pytest.approx(60, abs=1)
+    ascii_only = {"LC_ALL": "C", "COLUMNS": "120"}
+    *_, last = told.run("show", "1", env=ascii_only).expect(0).out.rstrip().split("\n\n")
+    assert last.isascii() and max(map(len, last.split("\n"))) <= 80
+    heading, _, *rows, legend = last.split("\n")
+    assert heading == f"The verdict, gpu_util of {len(runs)} runs in their order:"
+    assert [row.split()[0] for row in rows] == [*(name[:4] for name in runs), "effect"]
+    assert [row.split()[1] for row in rows] == [*("AT"["-h" in name] for name in runs), "+39.9pp"]
+    assert legend.startswith("A unchanged, T changed;")
+
+
+def test_without_a_verdict_there_is_no_picture(told: Campaign) -> None:
+    assert told.json("show", "2")["course"] is None
+    assert "The verdict" not in told.run("show", "2").expect(0).out
+    # What no run backs is drawn as little as it is shown as a delta.
+    told.progress.write_text(told.text.replace("+39.9pp", "+59.9pp"))
+    assert told.json("show", "1")["course"] is None
+
+
+def test_entry_status_and_show_have_the_same_figures(tmp_path: Path) -> None:
+    """Of runs that differ: a mean of all is neither the level during the trial nor what the ratio is of."""
+    folder = tmp_path / "recordings"
+    for number, (name, util, rate) in enumerate(
+        [(f"baseline-{n}", 20 + n, 9.0 + n) for n in range(4)]
+        + [(f"h1-{n}", 58 + n, 30 - n) for n in range(9)]
+    ):
+        record(folder, f"{number + 1:04}-{name.rsplit('-', 1)[0]}", util=util, rate=rate)
+    campaign = make_replay_campaign(tmp_path / "repo", folder)
+    campaign.json("next")
+    campaign.propose("--set --lr=0.2")
+    campaign.json("next")
+    (row,) = campaign.json("status")["hypotheses"]
+    answer = campaign.json("show", "1")
+    figures = answer["figures"]
+    before, after = (float(x) for x in re.findall(r"[\d.]+", figures["throughput"])[:2])
+    assert after / before == pytest.approx(row["throughput_ratio"], rel=0.01)
+    ratio = f"{row['throughput_ratio']:.2f}x"
+    assert answer["throughput_ratio"] == row["throughput_ratio"]
+    assert next(g["value"] for g in answer["gates"] if g["name"] == "throughput").startswith(ratio)
+    assert re.search(rf"^ +[+-][\d.]+pp .* {ratio} ", campaign.run("status").expect(0).out, flags=re.M)
+    before, after = (float(figures[f"gpu util {side}"].split("%")[0]) for side in ("before", "after"))
+    assert before + row["delta_pp"] == pytest.approx(after, abs=0.15)
+    assert figures["improvement"].startswith(f"{row['delta_pp']:+.1f}pp")
+    assert (answer["course"]["effect"]["before"], answer["course"]["effect"]["after"]) == pytest.approx(
+        (before, after), abs=0.06
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,13 +119,14 @@ def test_show_names_files_that_are_there(told: Campaign) -> None:
 def test_show_names_a_run_whose_evidence_cannot_be_read(
     told: Campaign, content: str | None, why: str
 ) -> None:
-    for name in ("0001-baseline-workload", "0002-h1"):
+    trials = ("0003-h1", "0004-h1")
+    for name in ("0001-baseline-workload", *trials):
         path = told.folder / "runs" / name / "evidence.json"
         path.unlink() if content is None else path.write_text(content)
     answer = show(told.folder, 1)
-    assert ([e["run"] for e in answer.evidence], answer.probe) == (["0003-baseline-workload"], ())
-    assert answer.skipped == [UnreadRun(run="0002-h1", why=why)]
-    assert f"\nRun 0002-h1: unreadable evidence: {why}\n" in render.show(answer)
+    assert ([e["run"] for e in answer.evidence], answer.probe) == (["0005-baseline-workload"], ())
+    assert answer.skipped == [UnreadRun(run=name, why=why) for name in trials]
+    assert f"\nRun 0003-h1: unreadable evidence: {why}\n" in render.show(answer)
 
 
 def test_a_run_folder_that_nobody_may_look_into_is_named(told: Campaign) -> None:
@@ -87,14 +141,14 @@ def test_a_run_folder_that_nobody_may_look_into_is_named(told: Campaign) -> None
     finally:
         for folder in closed:
             folder.chmod(0o755)
-    assert "Run 0002-h1: unreadable evidence: cannot read: Permission denied" in shown.expect(0).out
+    assert "Run 0003-h1: unreadable evidence: cannot read: Permission denied" in shown.expect(0).out
     assert "run 0001-baseline-workload cannot be read" in watched.expect(0).out
-    assert "0003-baseline-workload/run.json: cannot read: Permission denied" in watched.out
-    assert "run 0002-h1: runs/0002-h1/manifest.json cannot read: Permission denied" in verified.expect(0).out
+    assert "0005-baseline-workload/run.json: cannot read: Permission denied" in watched.out
+    assert "run 0003-h1: runs/0003-h1/manifest.json cannot read: Permission denied" in verified.expect(0).out
 
 
 def test_a_file_in_the_seeds_own_format_is_read(tmp_path: Path, recordings: Path) -> None:
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, progress=UNUSUAL, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, progress=UNUSUAL)
     answer = campaign.json("status")
     assert [(h["number"], h["status"]) for h in answer["hypotheses"]] == [(2, "UNTESTED"), (5, "VALIDATED")]
     assert answer["hypotheses"][1]["verified"] is False
@@ -103,7 +157,7 @@ def test_a_file_in_the_seeds_own_format_is_read(tmp_path: Path, recordings: Path
 
 def test_the_target_is_the_references_less_failure(tmp_path: Path, recordings: Path) -> None:
     config = "reference: {command: 'python3 other.py'}\n"
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, config=config, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, config=config)
     assert campaign.json("status")["target"] == 80
     campaign.json("next")
     campaign.json("next")

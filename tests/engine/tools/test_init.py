@@ -65,7 +65,7 @@ def test_seed_like_commands_survive_word_for_word(folder: Path) -> None:
 def test_defaults_are_printed_and_nothing_is_written(folder: Path) -> None:
     before = contents(folder)
     text = gpudebug(folder, "init", "--print-defaults").expect(0).out
-    assert "min_window: 30s" in text
+    assert "max_runs: 8" in text
     assert contents(folder) == before
     (folder / "gpudebug.yaml").write_text(text)
     gpudebug(folder, "status").expect(0)

@@ -25,14 +25,14 @@ LONG = 2400.0
 """Seconds of a recording that does not end by itself while a test lasts."""
 
 
-def make(folder: Path, *aa: float, last: float = 12.0, **more: Any) -> Campaign:
-    """A campaign with a baseline of one run and A/A runs to come; the last but one takes `last` seconds."""
+def make(folder: Path, *aa: float, last: float = 40.0, **more: Any) -> Campaign:
+    """A campaign with A/A runs to come; the last but one takes `last` seconds."""
     recordings = folder / "recordings"
-    record(recordings, "0001-baseline-workload", util=20, rate=10)
+    record(recordings, "0001-baseline-workload", util=20, rate=10, seconds=40)
     for i, util in enumerate(aa):
-        seconds = last if i == len(aa) - 2 else 12.0
+        seconds = last if i == len(aa) - 2 else 40.0
         record(recordings, f"{i + 2:04}-aa", util=util, **{"rate": 10 + 0.1 * i, "seconds": seconds, **more})
-    return make_replay_campaign(folder / "repo", recordings, runs=1)
+    return make_replay_campaign(folder / "repo", recordings)
 
 
 @pytest.fixture(scope="session")
@@ -49,19 +49,19 @@ def done(first: tuple[Campaign, Any], tmp_path: Path) -> Campaign:
 
 def test_the_baseline_comes_first_and_the_noise_is_told(first: tuple[Campaign, Any]) -> None:
     campaign, answer = first
-    assert [r["role"] for r in records(campaign)] == ["baseline-workload", "aa", "aa"]
+    assert [r["role"] for r in records(campaign)] == [*["baseline-workload"] * 2, "aa", "aa"]
     assert answer["notes"] == ["the baseline was recorded first: not recorded yet"]
-    assert answer["baseline_runs"] == ["0001-baseline-workload"]
-    assert answer["runs"] == ["0002-aa", "0003-aa"]
+    assert answer["baseline_runs"] == ["0001-baseline-workload", "0002-baseline-workload"]
+    assert answer["runs"] == ["0003-aa", "0004-aa"]
     assert (answer["action"], answer["verdict"]) == ("recorded_aa", "REJECTED")
     low, high = answer["delta_ci"]
     assert low < answer["delta_pp"] < high
     assert answer["delta_pp"] == pytest.approx(0.0, abs=0.5)
     assert answer["throughput_ci"][0] < answer["throughput_ratio"] < answer["throughput_ci"][1]
     util, rate = answer["resolution"]["figures"]
-    assert (util["runs"], rate["runs"]) == (3, 3)
-    # The A/A runs alone have a peer: 20.5 and 19.5.
-    assert util["own_sd"] == pytest.approx(0.7, abs=0.2)
+    assert (util["runs"], rate["runs"]) == (4, 4)
+    # 20, 20, 20.5 and 19.5.
+    assert util["own_sd"] == pytest.approx(0.5, abs=0.2)
     assert 0 < util["told"] < util["passed"]
     assert rate["told"] > 1
 
@@ -76,7 +76,7 @@ def test_it_is_neither_baseline_nor_trial(done: Campaign) -> None:
     status = done.json("status")
     assert "aa" not in done.text
     assert status["baselines"]["workload"]["valid"]
-    assert status["baselines"]["workload"]["runs"] == ["0001-baseline-workload"]
+    assert status["baselines"]["workload"]["runs"] == ["0001-baseline-workload", "0002-baseline-workload"]
     assert status["next"]["action"] == "propose"
     assert status["budget"]["hypotheses_used"] == 0
     held = sum(r["duration_s"] for r in records(done))
@@ -87,15 +87,15 @@ def test_it_is_neither_baseline_nor_trial(done: Campaign) -> None:
 
 def test_more_runs_are_added_and_the_text_says_what_they_tell(done: Campaign) -> None:
     said = done.run("baseline", "--aa").expect(0).out
-    assert "A/A of workload: 3 runs against the 1 of the baseline, with nothing changed" in said
+    assert "A/A of workload: 3 runs against the 2 of the baseline, with nothing changed" in said
     assert re.search(r"^Found    gpu_util [+-]0\.\dpp \(95% CI ", said, flags=re.M)
-    assert re.search(r"^Noise    0\.\dpp of gpu_util, .*\(4 runs, 3 of them A/A\)$", said, flags=re.M)
+    assert re.search(r"^Noise    0\.\dpp of gpu_util, .*\(5 runs, 3 of them A/A\)$", said, flags=re.M)
     assert re.search(
-        r"^Detectable effect \(80 % power\): \d\.\dpp of gpu_util, 1\.\d\dx of throughput", said, flags=re.M
+        r"^Detectable effect \(80 % power\): \d+\.\dpp of gpu_util, 1\.\d\dx of throughput", said, flags=re.M
     )
     assert re.search(r"^Verdict  REJECTED: ", said, flags=re.M)
     assert "a false verdict" not in said
-    assert done.runs()[-1] == "0004-aa"
+    assert done.runs()[-1] == "0005-aa"
 
 
 def test_other_code_wants_a_baseline_and_an_aa_of_its_own(done: Campaign) -> None:
@@ -104,14 +104,15 @@ def test_other_code_wants_a_baseline_and_an_aa_of_its_own(done: Campaign) -> Non
     assert done.json("status")["resolution"] is None
     answer = done.json("baseline", "--aa")
     assert answer["notes"] == ["the baseline was recorded first: tree changed since it was recorded"]
-    assert answer["baseline_runs"] == ["0004-baseline-workload"]
-    assert answer["runs"] == ["0005-aa"]
-    assert answer["resolution"]["aa_runs"] == 1
+    assert answer["baseline_runs"] == ["0005-baseline-workload", "0006-baseline-workload"]
+    assert answer["runs"] == ["0007-aa", "0008-aa", "0009-aa"]
+    assert answer["resolution"]["aa_runs"] == 3
 
 
 def test_a_difference_that_is_none_is_called_false(tmp_path: Path) -> None:
     campaign = make(tmp_path, 70.0, 70.4, rate=35)
-    said = campaign.run("baseline", "--aa", "--runs", "2").expect(0).out
+    record(tmp_path / "recordings", "0009-aa", util=20, rate=10, seconds=40)
+    said = campaign.run("baseline", "--aa").expect(0).out
     assert "Verdict  VALIDATED" in said
     assert "This is a false verdict: do not trust this campaign's verdicts on this machine." in said
 
@@ -130,7 +131,7 @@ def test_one_that_fails_is_said_and_not_counted(tmp_path: Path) -> None:
 def original_slow(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     """A campaign with a baseline and one A/A run; the second takes long, the third does not."""
     campaign = make(tmp_path_factory.mktemp("slow"), 20.5, 19.5, 20.1, last=LONG)
-    campaign.json("baseline", "--aa")
+    campaign.json("baseline", "--aa", "--runs", "1")
     return campaign
 
 
@@ -139,8 +140,8 @@ def test_cut_off_in_the_middle(original_slow: Campaign, tmp_path: Path, number: 
     campaign = copied(original_slow, tmp_path / "repo")
     process = campaign.start("baseline", "--aa", "--runs", "2")
     with killed_at_the_end(process):
-        wait_for((campaign.folder / "runs" / "0003-aa" / "samples.csv").exists)
-        assert "run 0003-aa is under way" in campaign.json("status")["next"]["why"]
+        wait_for((campaign.folder / "runs" / "0004-aa" / "samples.csv").exists)
+        assert "run 0004-aa is under way" in campaign.json("status")["next"]["why"]
         os.kill(process.pid, number)
         process.communicate(timeout=60)
     assert process.returncode == (130 if number is signal.SIGINT else -9)
@@ -149,9 +150,9 @@ def test_cut_off_in_the_middle(original_slow: Campaign, tmp_path: Path, number: 
     status = campaign.json("status")
     assert status["next"]["action"] == "propose"
     assert status["resolution"]["aa_runs"] == 1
-    assert (records(campaign)[2]["role"], records(campaign)[2]["outcome"]) == ("aa", "INTERRUPTED")
+    assert (records(campaign)[3]["role"], records(campaign)[3]["outcome"]) == ("aa", "INTERRUPTED")
     # One of two is there already.
-    assert campaign.json("baseline", "--aa", "--runs", "2")["runs"] == ["0002-aa", "0004-aa"]
+    assert campaign.json("baseline", "--aa", "--runs", "2")["runs"] == ["0003-aa", "0005-aa"]
 
 
 def test_an_imported_baseline_has_no_like(tmp_path: Path) -> None:
@@ -181,12 +182,12 @@ def test_what_does_not_go_together(done: Campaign, words: tuple[str, ...], said:
 
 
 def test_a_run_without_a_window_makes_no_figure(tmp_path: Path) -> None:
-    campaign = make(tmp_path, 20.0, seconds=3.0)
+    campaign = make(tmp_path, 20.0, seconds=1.0)
     answer = campaign.json("baseline", "--aa")
     assert (answer["verdict"], answer["difference"], answer["delta_ci"]) == ("INCONCLUSIVE", None, None)
     util = answer["resolution"]["figures"][0]
-    assert (util["runs"], util["own_sd"]) == (1, None)
-    assert any("min_window" in line for line in answer["advice"])
+    assert util["runs"] == 2
+    assert any("steady window" in line for line in answer["advice"])
 
 
 def test_a_session_measures_the_base_whatever_lies_in_the_checkout(done: Campaign) -> None:

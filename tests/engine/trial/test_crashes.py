@@ -27,7 +27,7 @@ def campaign_of(folder: Path, *outcomes: bool) -> Campaign:
     for n, well in enumerate(outcomes, 2):
         ending: dict[str, Any] = {} if well else {"log": LOG, "seconds": 3, "exit_status": 1}
         record(recordings, f"{n:04}-h1", util=60, rate=30, **ending)
-    made = make_replay_campaign(folder / "repo", recordings, runs=1, files={"data.py": "READERS = 1\n"})
+    made = make_replay_campaign(folder / "repo", recordings, files={"data.py": "READERS = 1\n"})
     made.json("next")
     return made
 
@@ -156,7 +156,7 @@ def test_a_loss_that_code_makes_nan_is_mended_once_too(tmp_path: Path) -> None:
         record(
             recordings, f"{number:04}-h1", util=60, rate=30, losses=lambda share: "nan" if share > 0.3 else 2
         )
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1, files={"data.py": "READERS = 1\n"})
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, files={"data.py": "READERS = 1\n"})
     campaign.json("next")
     campaign.propose("--code", TITLE)
     worktree = write(campaign, "READERS = 3\n")

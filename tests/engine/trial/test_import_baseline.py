@@ -20,7 +20,7 @@ LOG = "".join(f"step {i}/200 loss {2 - i / 150:.4f}\n" for i in range(1, 201))
 def campaign(tmp_path: Path) -> Campaign:
     record(tmp_path / "recordings", "0001-baseline-workload")
     record(tmp_path / "recordings", "0002-h1", util=60, rate=30)
-    made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", runs=1)
+    made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings")
     made.pin()
     (made.folder / "seed.csv").write_text(HEADER + ROWS)
     (made.folder / "train.log").write_text(LOG)

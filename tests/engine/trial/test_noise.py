@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from typing import Any
@@ -16,22 +17,23 @@ def configured(campaign: Campaign, text: str) -> Any:
     return campaign.json("status")["resolution"]
 
 
-def test_one_run_shows_no_spread_of_its_own(recorded: Campaign) -> None:
+def test_what_two_runs_show(recorded: Campaign) -> None:
     found = configured(recorded, "")
     runs = {key: found[key] for key in ("baseline_runs", "fresh_runs", "aa_runs")}
-    assert runs == {"baseline_runs": 1, "fresh_runs": 0, "aa_runs": 0}
+    assert runs == {"baseline_runs": 2, "fresh_runs": 0, "aa_runs": 0}
     assert found["limited"] is False
     util, rate = found["figures"]
-    assert (util["figure"], util["unit"], util["own_sd"], util["goal"]) == ("gpu_util", "pp", None, 20)
-    assert (rate["figure"], rate["unit"], rate["own_sd"], rate["goal"]) == ("throughput", "x", None, 1.05)
-    # What is assumed before any run has a peer.
-    assert util["sd"] == pytest.approx(4.0)
-    assert rate["sd"] == pytest.approx(0.05)
+    assert (util["figure"], util["unit"], util["goal"]) == ("gpu_util", "pp", 20)
+    assert (rate["figure"], rate["unit"], rate["goal"]) == ("throughput", "x", 1.05)
+    # Six runs' worth of what is assumed, and one run with a peer.
+    assert util["sd"] == pytest.approx(math.sqrt((6 * 4.5**2 + util["own_sd"] ** 2) / 7))
+    assert rate["sd"] == pytest.approx(math.sqrt((6 * 0.1**2 + rate["own_sd"] ** 2) / 7))
     assert 20 < util["passed"] < 30
     assert util["goal_runs"]["total"] == util["goal_runs"]["trial"] + util["goal_runs"]["baseline"]
     assert util["goal_runs"]["total"] < rate["goal_runs"]["total"]
     text = " ".join(recorded.run("status").expect(0).out.split())
-    assert "Noise 4.0pp of gpu_util (assumed), 5.0% of throughput (assumed) from run to run (1 run)" in text
+    noise = f"Noise {util['own_sd']:.1f}pp of gpu_util, {100 * rate['own_sd']:.1f}% of throughput"
+    assert f"{noise} from run to run (2 runs)" in text
     assert f"power): {util['told']:.1f}pp of gpu_util, {rate['told']:.2f}x of throughput" in text
 
 
@@ -54,7 +56,7 @@ def test_the_device_time_that_is_left_limits_it(recorded: Campaign) -> None:
     before = configured(recorded, "")
     run = recorded.folder / "runs" / recorded.runs()[0] / "run.json"
     held = json.loads(run.read_text())["duration_s"]
-    found = configured(recorded, f"budget: {{device_time: {held * 3.5:.3f}s}}\n")
+    found = configured(recorded, f"budget: {{device_time: {held * 4.5:.3f}s}}\n")
     assert (found["left"], found["limited"]) == (2, True)
     assert found["figures"][0]["told"] > before["figures"][0]["told"]
     # What an effect takes is asked whatever it costs.
@@ -74,9 +76,9 @@ def test_the_baselines_runs_beside_trials_count(told: Campaign) -> None:
     records = [json.loads((told.folder / "runs" / name / "run.json").read_text()) for name in told.runs()]
     beside = [r for r in records if r["role"] == "baseline-workload" and r["hypothesis"] is not None]
     found = told.json("status")["resolution"]
-    assert (found["baseline_runs"], found["fresh_runs"]) == (1, len(beside))
+    assert (found["baseline_runs"], found["fresh_runs"]) == (2, len(beside))
     assert len(beside) > 0
-    assert found["figures"][0]["runs"] == 1 + len(beside)
+    assert found["figures"][0]["runs"] == 2 + len(beside)
 
 
 def test_without_a_baseline_nothing_is_known(campaign: Campaign) -> None:

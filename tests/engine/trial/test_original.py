@@ -23,7 +23,7 @@ def make(folder: Path, *, now: float, original: float | None, runs: int = 1, **m
     record(recordings, "0009-baseline-workload", util=now, rate=now / 2)
     if original is not None:
         record(recordings, "0005-original", **{"util": original, "rate": original / 2, **more})
-    made = make_replay_campaign(folder / "repo", recordings, runs=runs)
+    made = make_replay_campaign(folder / "repo", recordings)
     made.propose("--set --lr=0.2")
     made.json("next")
     made.json("next")
@@ -81,7 +81,7 @@ def test_a_baseline_that_is_recorded_again_is_held_against_the_one_before(tmp_pa
     record(recordings, "0001-baseline-workload", util=60, rate=30)
     record(recordings, "0002-baseline-workload", util=61, rate=30)
     record(recordings, "0003-baseline-workload", util=33, rate=16)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     assert not [n for n in campaign.json("next")["notes"] if "same code" in n]
     assert not [n for n in campaign.json("baseline")["notes"] if "same code" in n]
     (note,) = [n for n in campaign.json("baseline")["notes"] if "same code" in n]

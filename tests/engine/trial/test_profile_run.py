@@ -64,7 +64,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     record(recordings, "0002-profile-workload", util=20, rate=10)
     record(recordings, "0003-profile-workload", util=20, rate=10, seconds=LONG)
-    campaign = make_replay_campaign(folder / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(folder / "repo", recordings)
     campaign.json("baseline")
     return campaign
 

@@ -33,9 +33,9 @@ def kill_when(campaign: Campaign, condition: object) -> None:
 def slow(tmp_path: Path, recordings: Path) -> Campaign:
     """A campaign with a baseline and an untested hypothesis; only its first run takes long."""
     shutil.rmtree(recordings / "0004-h1")
-    record(recordings, "0004-h1", seconds=1800.0)
+    record(recordings, "0004-h1", seconds=6000.0)
     record(recordings, "0005-h1", util=60, rate=30)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")
     campaign.propose(CHANGE)
     return campaign
@@ -158,8 +158,8 @@ def test_somebody_elses_folder_is_left_alone(recorded: Campaign, name: str) -> N
 
 def test_a_killed_baseline_keeps_its_finished_runs(tmp_path: Path, recordings: Path) -> None:
     shutil.rmtree(recordings / "0002-baseline-workload")
-    record(recordings, "0002-baseline-workload", seconds=1800.0)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=2)
+    record(recordings, "0002-baseline-workload", seconds=6000.0)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     kill_when(campaign, (campaign.folder / "runs" / "0002-baseline-workload" / "samples.csv").exists)
     assert campaign.json("next")["run"] == "0002-baseline-workload"
     record(recordings, "0008-baseline-workload")

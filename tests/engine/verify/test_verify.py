@@ -145,7 +145,7 @@ def test_other_criteria_than_those_of_the_test_are_told(told: Campaign) -> None:
 
 
 def test_an_imported_baseline_follows_from_what_was_imported(tmp_path: Path, recordings: Path) -> None:
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     run = recordings / "0001-baseline-workload"
     campaign.json("baseline", "--import", str(run / "samples.csv"), "--log", str(run / "train.log"))
     found = answer(campaign)
@@ -158,7 +158,7 @@ def test_a_secret_that_only_the_test_knew_is_no_difference_and_is_not_shown(tmp_
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload", util=20)
     record(recordings, "0002-h1", log=LEAK, seconds=3, exit_status=1)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, runs=1)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")
     campaign.propose("--set --lr=0.2")
     campaign.json("next", env={"MY_API_KEY": SECRET})

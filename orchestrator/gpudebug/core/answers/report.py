@@ -17,7 +17,7 @@ class SkippedRun:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportAnswer(Answer):
-    """`page`, its size in `bytes`, the picture `png` and the text `markdown`: null if not asked for.
+    """`page`, its size in `bytes` and the text `markdown`: null if not asked for.
 
     `runs` and `hypotheses` count what they show. `campaign` is null of a run without one.
     """
@@ -25,7 +25,6 @@ class ReportAnswer(Answer):
     campaign: str | None
     page: str | None
     bytes: int | None
-    png: str | None
     markdown: str | None
     runs: int
     hypotheses: int

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpudebug.core.answers.answer import Answer, omitted
+from gpudebug.core.answers.answer import Answer
+from gpudebug.core.answers.course import VerdictCourse
 from gpudebug.core.answers.gates import GateRow
 from gpudebug.core.answers.probe import ProbeSide, SectionRow
 from gpudebug.core.answers.sample import RunDevices
@@ -27,8 +28,8 @@ class ShowAnswer(HypothesisRow, Answer):
 
     `line` is that of the progress file. `figures` are the texts of the Result there, `evidence` is the
     evidence.json of each run that has one, as it was read, and `profile` the newest torch profile of the
-    workload as its run recorded it. `probe` and `sections` are of baseline and trial. `plot` is the picture
-    that was written. `devices` are those of runs that have several.
+    workload as its run recorded it. `probe` and `sections` are of baseline and trial. `devices` are those of
+    runs that have several. `course` is the picture behind the verdict, None if there is none.
     """
 
     description: str
@@ -43,5 +44,5 @@ class ShowAnswer(HypothesisRow, Answer):
     sections: Sequence[SectionRow]
     profile: Mapping[str, Any] | None
     files: Sequence[str]
-    plot: str | None = omitted()
     devices: Sequence[RunDevices] = ()
+    course: VerdictCourse | None = None

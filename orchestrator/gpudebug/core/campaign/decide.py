@@ -72,7 +72,7 @@ class HypothesisState:
     the gain that its test is expected to bring a device-second (pp, or relative), `cost_s` the seconds of
     the device that the test takes, `share` the share of the time (0 to 1) that its fix is expected to bring,
     which orders what waits as it orders the causes; None: not known. `problem`: its change cannot be tested
-    as it is written. `looked` is the gain that a short look at it showed. `counts` is False for a verdict by
+    as it is written. `counts` is False for a verdict by
     weaker terms than the pinned ones, or on recordings: it solves nothing.
     """
 
@@ -86,7 +86,6 @@ class HypothesisState:
     worth: float | None = None
     share: float | None = None
     cost_s: float | None = None
-    looked: float | None = None
     problem: bool = False
     counts: bool = True
 
@@ -252,14 +251,9 @@ def _most_wanted(c: Campaign, mechanical: bool) -> HypothesisState | None:
 
 
 def wanted(h: HypothesisState) -> tuple[int, float]:
-    """Unknown worth goes behind what promises something and before what promises nothing; a problem last.
-
-    A look that showed no gain still says which of them showed least of a loss.
-    """
+    """Unknown worth goes behind what promises something and before what promises nothing; a problem last."""
     if h.problem:
         return (-1, 0.0)
-    if h.looked is not None and h.looked <= 0:
-        return (0, h.looked)
     promised = h.worth if h.share is None else h.share
     if promised is None:
         return (1, 0.0)
@@ -290,10 +284,6 @@ def _promise(c: Campaign, h: HypothesisState) -> str:
         return ""
     if c.unweighed is not None:
         return f", the first in the file: {c.unweighed}"
-    if h.looked is not None:
-        seen = gain(c.metric, h.looked) if h.looked > 0 else "no gain"
-        looked = sum(other.looked is not None for other in waiting(c, h.mechanical))
-        return f", the best of {looked} untested by a short look each ({seen} there, no verdict)"
     if h.worth is None or h.worth <= 0:
         return ""
     spent = f" for {duration(h.cost_s)}" if h.cost_s else ""

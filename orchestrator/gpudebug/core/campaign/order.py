@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from gpudebug.core.campaign.decide import Campaign
-from gpudebug.core.campaign.screening import with_looks
 from gpudebug.core.words import Status
 
 UNKNOWN = "no order is recorded yet: gpudebug diagnose"
@@ -22,8 +20,7 @@ class HypothesisOrder:
     `when` is a time in UTC, `by` the command that recorded it, `baseline` the runs of the workload's baseline
     that it was made from. `worths` is the expected gain a device-second in the unit of `metric`; None if no
     choice had to be made, and then `unweighed` may say why it could not be. `cost_s` is what one trial takes.
-    `looked` is the gain that a short look at each showed, None where the look failed. `shares` are of the
-    time, what each is expected to bring; None in records of 0.1.0 and without a choice.
+    `shares` are of the time, what each is expected to bring; None in records of 0.1.0 and without a choice.
     """
 
     when: str
@@ -34,7 +31,6 @@ class HypothesisOrder:
     cost_s: float | None = None
     unweighed: str | None = None
     offer: str | None = None
-    looked: Mapping[int, float | None] | None = None
     shares: Mapping[int, float] | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -58,19 +54,12 @@ def order_in(data: object) -> HypothesisOrder | None:
     texts = (data.get("unweighed"), data.get("offer"))
     if not all(text is None or isinstance(text, str) for text in texts):
         return None
-    rest = (known, cost, *texts, _looks(data.get("looked")), _shares(data.get("shares")))
+    rest = (known, cost, *texts, _shares(data.get("shares")))
     return HypothesisOrder(data["when"], data["by"], tuple(baseline), data["metric"], *rest)
 
 
-def _looks(data: object) -> dict[int, float | None] | None:
-    """What looks showed; None if that is not what gpudebug writes, since it orders and decides nothing."""
-    if not isinstance(data, dict):
-        return None
-    return {int(k): v for k, v in data.items() if k.isdecimal() and (v is None or _number(v))}
-
-
 def _shares(data: object) -> dict[int, float] | None:
-    """As looks: what is not what gpudebug writes orders nothing."""
+    """None if that is not what gpudebug writes, since it orders and decides nothing."""
     if not isinstance(data, dict):
         return None
     return {int(k): float(v) for k, v in data.items() if k.isdecimal() and _number(v)}
@@ -94,5 +83,4 @@ def ordered(campaign: Campaign, order: HypothesisOrder | None) -> Campaign:
         else h
         for h in campaign.hypotheses
     )
-    known = replace(campaign, hypotheses=hypotheses, unweighed=order.unweighed)
-    return with_looks(known, {k: -math.inf if v is None else v for k, v in (order.looked or {}).items()})
+    return replace(campaign, hypotheses=hypotheses, unweighed=order.unweighed)

@@ -247,13 +247,13 @@ _ROLLOUT = frozenset({"n_steps", "num_steps", "nsteps"})
 def length_option(argv: Sequence[str], known: Known) -> Option | None:
     """The option that says how long to train, as `steps_option`, also one of a group: `--training.steps`.
 
-    Where several might, the one that counts timesteps or frames; else None, for none is known to. Epochs if
-    no steps are set: those of a program with environments are passes over one rollout.
+    Where several might, the one that counts timesteps or frames, if it counts most; else None, for none is
+    known to. Epochs if no steps are set: those of a program with environments are passes over one rollout.
     """
     whole = [o for o in command_line.program_options(argv) if _whole(o.value)]
     found = [o for o in whole if _LENGTH.fullmatch(_last(o))]
     spent = [o for o in found if _last(o).endswith(("timesteps", "frames"))]
-    if len(spent) == 1:
+    if len(spent) == 1 and all(int(spent[0].value or 0) >= int(o.value or 0) for o in found):
         return spent[0]
     option = steps_option(argv, known)
     if option is not None:

@@ -14,10 +14,9 @@ _NEAR = 0.6
 
 @dataclass(frozen=True)
 class KnownFlags:
-    """Options by name, as they are written where they were found. `whole`: the program takes no others."""
+    """Options by name, as they are written where they were found."""
 
     names: tuple[str, ...] = ()
-    whole: bool = False
 
     def has(self, name: str) -> bool:
         """By the name, with `-` for `_`, by its last dotted part, or, as argparse does, by its beginning."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from gpudebug.core.command import batch
 from gpudebug.core.compare import checklist, timed_sections
@@ -16,16 +17,18 @@ from gpudebug.core.compare.checklist import Checklist
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Estimate, Evidence, RunRecord, WorkUnit
-from gpudebug.core.statistics import contrast, intervals
+from gpudebug.core.statistics.intervals import CONFIDENCE
+from gpudebug.core.statistics.level import HELD, RATIOS, Noise, Seen, follow, places, relative_variance
 from gpudebug.core.trainlog.latency import LEAST_FOR_WARMUP, Latency
-from gpudebug.core.verdict import work
+from gpudebug.core.verdict import others, work
+from gpudebug.core.verdict.gates.case import ratio_estimate
 from gpudebug.core.verdict.gates.rates import alike, probed, rate_of
 from gpudebug.core.verdict.unlike import unlike_notes
 from gpudebug.core.words import Word, WorkName
 
-# The logarithm of a wall time, or of a step rate without a steady window. Start-up, the page cache and
-# the sampler's grid are in it: it is taken to spread from run to run twice as much as a steady rate.
-WHOLE_RUN_PRIOR = intervals.Prior(sd=2 * intervals.RATE_PRIOR.sd, weight=intervals.RATE_PRIOR.weight)
+WHOLE_RUN = RATIOS._replace(sd=1.5 * RATIOS.sd)
+"""Of a wall time, or a rate without a steady window: start-up, the page cache and the sampler's grid are in
+it. Twice as much would leave 1.5x open after two runs a side."""
 
 # A rate over a whole run is believed where at least this much of what it counts fits into the run.
 LEAST_STEPS = 2
@@ -155,7 +158,7 @@ def compare(
         else timed_sections.rates(*([r.evidence for r in s] for s in (a, b)))
     )
     if timed is not None:
-        ratio = contrast.ratio(timed.a, timed.b, prior=WHOLE_RUN_PRIOR)
+        ratio = _ratio(a, b, timed.a, timed.b, whole=True)
         throughput = SpeedFigure(Name.THROUGHPUT, f"calls of {timed.section!r}", ratio, whole=True)
     own = unit is not None and unit.unit in (WorkName.ENVIRONMENT_STEPS, WorkName.TOKENS)
     latency, wall_time = _latency(a, b), _wall_time(a, b, other or own or _other_step(a, b) is not None)
@@ -236,10 +239,39 @@ def _throughput(
     if any(r.rate_in(other_batch, by) is None for r in (*a, *b)):
         return SpeedFigure(Name.THROUGHPUT, why=f"a run is too short to count its {unit.unit}")
     whole = not all(r.evidence.window for r in (*a, *b))
-    prior = WHOLE_RUN_PRIOR if whole else intervals.RATE_PRIOR
-    return SpeedFigure(
-        Name.THROUGHPUT, unit.unit, contrast.ratio(rates.before, rates.after, prior=prior), whole
-    )
+    ratio = _ratio(a, b, rates.before, rates.after, whole=whole)
+    return SpeedFigure(Name.THROUGHPUT, unit.unit, ratio, whole)
+
+
+def _ratio(
+    a: Sequence[ComparedRun],
+    b: Sequence[ComparedRun],
+    of_a: Sequence[float],
+    of_b: Sequence[float],
+    *,
+    whole: bool,
+    noise: Noise = WHOLE_RUN,
+) -> Estimate:
+    """B's speed over A's by one figure of each run: A is the level, and B what is added to it.
+
+    `noise` is that of `whole` runs; a steady figure has less, and more in a short window.
+    """
+    sides = ((a, of_a, False), (b, of_b, True))
+    runs = [(r, math.log(v), in_b) for side, values, in_b in sides for r, v in zip(side, values, strict=True)]
+    runs.sort(key=lambda one: (one[0].record.start, one[0].record.name))
+    starts = [datetime.fromisoformat(r.record.start).timestamp() for r, _, _ in runs]
+    at = places(starts, [r.wall_time or 0.0 for r, _, _ in runs], HELD)
+    seen = [
+        Seen(place, in_b, value, others.share(r.evidence), relative_variance(None if whole else _window(r)))
+        for place, (r, value, in_b) in zip(at, runs, strict=True)
+    ]
+    found = ratio_estimate(follow(seen, noise if whole else RATIOS), CONFIDENCE)
+    assert found is not None
+    return found
+
+
+def _window(run: ComparedRun) -> float | None:
+    return run.evidence.window.duration_s if run.evidence.window else None
 
 
 def _alike(runs: Sequence[ComparedRun], others: Sequence[ComparedRun]) -> list[ComparedRun]:
@@ -281,8 +313,7 @@ def _throughput_of_steps(
     if units[0] in ("step", "samples") and (knob := _other_step(a, b)):
         return SpeedFigure(Name.THROUGHPUT, why=f"{knob} differs: a step of A is not the work of one of B")
     whole = not all(r.evidence.window for r in (*a, *b))
-    ratio = contrast.ratio(sides[0], sides[1], prior=WHOLE_RUN_PRIOR if whole else intervals.RATE_PRIOR)
-    return SpeedFigure(Name.THROUGHPUT, units[0], ratio, whole)
+    return SpeedFigure(Name.THROUGHPUT, units[0], _ratio(a, b, sides[0], sides[1], whole=whole), whole)
 
 
 def _plural(unit: str) -> str:
@@ -292,12 +323,12 @@ def _plural(unit: str) -> str:
 def _latency(a: Sequence[ComparedRun], b: Sequence[ComparedRun]) -> SpeedFigure:
     sides: list[tuple[float, ...]] = []
     for name, runs in (("A", a), ("B", b)):
-        known = tuple(r.latency.mean for r in runs if r.latency is not None)
+        known = tuple(1 / r.latency.mean for r in runs if r.latency is not None)
         if len(known) < len(runs):
             return SpeedFigure(Name.LATENCY, why=f"{name} prints no latency")
         sides.append(known)
     whole = any(_latency_warmup(r) != "cut" for r in (*a, *b))
-    return SpeedFigure(Name.LATENCY, "s", contrast.ratio(sides[1], sides[0]), whole)
+    return SpeedFigure(Name.LATENCY, "s", _ratio(a, b, sides[0], sides[1], whole=whole), whole)
 
 
 def _wall_time(a: Sequence[ComparedRun], b: Sequence[ComparedRun], other_batch: bool) -> SpeedFigure:
@@ -306,8 +337,7 @@ def _wall_time(a: Sequence[ComparedRun], b: Sequence[ComparedRun], other_batch: 
         return SpeedFigure(Name.WALL_TIME, why=f"run {strange[0]} has no duration: did its clock jump?")
     unit = "s"
     first, second = ([r.wall_time or 0.0 for r in runs] for runs in (a, b))
-    jitter = LAUNCH_JITTER_S / min(*first, *second)
-    prior = replace(WHOLE_RUN_PRIOR, sd=math.hypot(WHOLE_RUN_PRIOR.sd, jitter))
+    noise = WHOLE_RUN._replace(sd=math.hypot(WHOLE_RUN.sd, LAUNCH_JITTER_S / min(*first, *second)))
     if not other_batch and _unequal_work(a, b):
         unit = "s/step"
         first, second = (
@@ -316,7 +346,8 @@ def _wall_time(a: Sequence[ComparedRun], b: Sequence[ComparedRun], other_batch: 
         )
     elif ended := [r.record.name for r in (*a, *b) if r.record.planned is not None]:
         return SpeedFigure(Name.WALL_TIME, why=f"gpudebug ended run {ended[0]}, and its steps are not known")
-    return SpeedFigure(Name.WALL_TIME, unit, contrast.ratio(second, first, prior=prior), whole=True)
+    speeds = ([1 / v for v in values] for values in (first, second))
+    return SpeedFigure(Name.WALL_TIME, unit, _ratio(a, b, *speeds, whole=True, noise=noise), whole=True)
 
 
 def _unequal_work(a: Sequence[ComparedRun], b: Sequence[ComparedRun]) -> bool:

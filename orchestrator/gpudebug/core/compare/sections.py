@@ -16,13 +16,16 @@ from gpudebug.core.answers.sections import (
     SectionsComparison,
     SideSection,
 )
-from gpudebug.core.compare.faster import WHOLE_RUN_PRIOR, SpeedAnswer, judge
+from gpudebug.core.compare.faster import WHOLE_RUN, SpeedAnswer, judge
 from gpudebug.core.inside.sections.cost import profiled_s, share
 from gpudebug.core.inside.sections.hints import hint
 from gpudebug.core.inside.sections.many_reports import merge
 from gpudebug.core.inside.sections.report import Report
 from gpudebug.core.records import Estimate
-from gpudebug.core.statistics import contrast, intervals, numbers
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.intervals import CONFIDENCE
+from gpudebug.core.statistics.level import RATIOS, Noise, Seen, follow
+from gpudebug.core.verdict.gates.case import ratio_estimate
 
 THROUGHPUT = "throughput"
 # Fewer iterations than this tell little beside start-up and noise.
@@ -72,13 +75,18 @@ def _ratio(
     if all(rates):
         # What follows left-out iterations is a steady rate; else start-up is in it.
         steady = all(r.warmup for r in (*a, *b))
-        prior = intervals.RATE_PRIOR if steady else WHOLE_RUN_PRIOR
-        return THROUGHPUT, contrast.ratio(rates[0], rates[1], prior=prior)
+        return THROUGHPUT, _of_runs(rates[0], rates[1], RATIOS if steady else WHOLE_RUN)
     name = _main(*merged)
     times = [_per_run(side, lambda r: _mean_of(r, name)) for side in (a, b)]
     if name is None or not all(times):
         return None, None
-    return name, contrast.ratio(times[1], times[0], prior=intervals.RATE_PRIOR)
+    return name, _of_runs([1 / s for s in times[0]], [1 / s for s in times[1]], RATIOS)
+
+
+def _of_runs(a: Sequence[float], b: Sequence[float], noise: Noise) -> Estimate | None:
+    """B's speed over A's. Reports do not say when they were made: those of A count as the earlier ones."""
+    seen = [Seen(place, place >= len(a), math.log(value)) for place, value in enumerate((*a, *b))]
+    return ratio_estimate(follow(seen, noise), CONFIDENCE)
 
 
 def _per_run(reports: Sequence[Report], figure: Callable[[Report], float | None]) -> list[float]:

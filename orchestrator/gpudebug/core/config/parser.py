@@ -61,7 +61,7 @@ def _refuse_gone(problems: Sequence[YamlProblem], document: Document) -> None:
     lines = [document.line(p.path, key=True) for p in gone]
     whole = "; ".join(f"{p.message} (line {line})" for line, p in sorted(zip(lines, gone, strict=True)))
     numbers = ", ".join(map(str, sorted(set(lines))))
-    raise ConfigError(whole, file=document.file, line=min(lines), next=f"delete them: line {numbers}")
+    raise ConfigError(whole, file=document.file, line=min(lines), next=f"delete these keys: line {numbers}")
 
 
 def cluster_defaults(text: str, file: str) -> Mapping[str, Any]:
@@ -152,8 +152,7 @@ def _from_pydantic(detail: ErrorDetails, document: Document) -> YamlProblem:
     path: Path = detail["loc"]
     name = ".".join(str(part) for part in path)
     if name in pins.GONE:
-        line = document.line(path, key=True)
-        return YamlProblem(path, f"{name} is gone: {pins.GONE[name]}", f"delete line {line}", key=True)
+        return YamlProblem(path, f"{name} is gone: {pins.GONE[name]}", "delete this key", key=True)
     if detail["type"] == "extra_forbidden":
         message, next = _unknown_key(path)
         return YamlProblem(path, message, next, key=True)

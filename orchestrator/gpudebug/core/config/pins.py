@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from gpudebug.core.config import Config
+from gpudebug.core.config.schema import Config
 from gpudebug.core.text.digests import short_digest
 from gpudebug.core.words import Word
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.odds import SMALL, Scored
-from gpudebug.core.words import counted
 
 LIKELY = 0.15
 """Below it the first cause is no better than a guess among those that come behind it."""
-FEW_STEPS = 10
-"""Iterations of which no share is worth believing (knowledge of the field: profiles of fewer are empty)."""
 _SUPPORT = 0.5
 _TELLING = (
     *("data_wait_share", "log_data_share", "stacks_s", "trace_busy_share", "layer_cached_batch_ratio"),
@@ -24,13 +20,12 @@ def why(facts: DiagnosisFacts, ranked: Sequence[tuple[Scored, float]]) -> str | 
     """One line; None if the first of `ranked`, each with its probability, is worth testing."""
     if not facts.runs and not facts.signals:
         return "no run of the workload has evidence yet: record its baseline"
+    if "steps" in facts.absent:
+        return facts.absent["steps"]
     telling = [name for name in _TELLING if name in facts.signals]
     if not telling and not facts.sections:
         reasons = "; ".join(dict.fromkeys(facts.absent.values()))
         return f"the evidence is thin: {reasons or 'nothing shows where the time goes'}"
-    steps = number(facts.signals.get("probe_steps"))
-    if "device" in facts.absent and steps is not None and steps < FEW_STEPS:
-        return f"the runs are too short: {counted(round(steps), 'iteration')}; {facts.absent['device']}"
     likely = [(s, p) for s, p in ranked if is_likely(s)]
     if not likely:
         return "nothing in the catalogue explains idling here: no cause with a sign takes 5% of the time"

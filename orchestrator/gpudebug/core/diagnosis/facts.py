@@ -8,7 +8,7 @@ from typing import Any
 from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.command import command_line
 from gpudebug.core.command.synonyms import Synonyms, long_name
-from gpudebug.core.diagnosis import context, kinds, ofattached, ofdevices, ofprobe, ofstacks, ranks
+from gpudebug.core.diagnosis import context, few_steps, kinds, ofattached, ofdevices, ofprobe, ofstacks, ranks
 from gpudebug.core.diagnosis.layers import signals as layer_signals
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.ofprobe import mean, number
@@ -217,6 +217,8 @@ def _absent(evidence: Sequence[Record], stacks: StacksEvidence | None) -> dict[s
         reasons = [e.get("window_reason") for e in evidence]
         reasons += [d.get("reason") for e in evidence for d in e.get("devices") or ()]
         absent["device"] = next((str(r) for r in reasons if r), "no device was read")
+    if few := few_steps.too_few(evidence):
+        absent["steps"] = f"{few}: make the runs longer"
     return absent
 
 

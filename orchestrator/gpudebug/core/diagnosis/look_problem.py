@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from gpudebug.core.diagnosis import few_steps
 from gpudebug.core.inside.stacks.shares import share
 from gpudebug.core.records import Evidence, RunRecord
 from gpudebug.core.statistics import numbers
@@ -39,12 +40,15 @@ def problem_of(record: RunRecord, evidence: Evidence, log_end: str = "") -> Look
     """
     if evidence.window is None or evidence.outcome is Outcome.CRASHED:
         return _unseen(record, evidence, log_end)
-    return None if _steps(evidence) else _no_step(evidence)
+    return _few(evidence) or (None if _steps(evidence) else _no_step(evidence))
 
 
 def is_blind(evidence: Evidence) -> bool:
-    """Whether no cause can rest on it: it has no steady window, failed before a step, or still starts."""
+    """Whether no cause can rest on it: it has no steady window, failed before a step, still starts, or made
+    too few steps."""
     if evidence.window is None or (evidence.outcome is Outcome.CRASHED and not _went_on(evidence)):
+        return True
+    if _few(evidence):
         return True
     return evidence.probe is not None and not _steps(evidence)
 
@@ -84,6 +88,8 @@ def _unseen(record: RunRecord, evidence: Evidence, log_end: str) -> LookProblem:
             f"the command ended after {took} and left {behind} ended: start the "
             "training in the foreground (no `&`, nohup or daemon; `wait` at the end of a script)"
         )
+    if evidence.outcome is not Outcome.CRASHED and (few := _few(evidence)):
+        return few
     if evidence.outcome is Outcome.COMPLETED:
         return LookProblem(
             f"the command ended by itself after {took}: a look needs 5 s of steady training behind the "
@@ -104,10 +110,24 @@ def _asks(text: str) -> str:
     return lines[-1][:_LONGEST] if lines else ""
 
 
+def _few(evidence: Evidence) -> LookProblem | None:
+    found = few_steps.too_few_in(evidence)
+    if found is None:
+        return None
+    if evidence.outcome is Outcome.COMPLETED:
+        return LookProblem(f"{found}; the command ended by itself: give it more steps")
+    return LookProblem(f"{found}: look for longer", for_s=_longer(evidence))
+
+
+def _longer(evidence: Evidence) -> int:
+    return max(_STARTING_S, round(2 * (evidence.duration_s or 0.0)))
+
+
 def _no_step(evidence: Evidence) -> LookProblem:
     took = numbers.duration(evidence.duration_s or 0.0)
-    longer = max(_STARTING_S, round(2 * (evidence.duration_s or 0.0)))
-    if evidence.window_reason and evidence.probe and evidence.probe.steps:
+    longer = _longer(evidence)
+    stepped = evidence.first_step_s is not None or (evidence.probe and evidence.probe.steps)
+    if evidence.window_reason and stepped:
         return LookProblem(
             f"training steps were seen, but {evidence.window_reason}: look for longer, or at a quieter host",
             for_s=longer,

@@ -21,8 +21,8 @@ class DiagnosisFacts:
     `-`). `kind` is one of the catalogue's kinds of workload. `reference` are the facts of the workload that
     is known to be good. `runs` names where they come from, `run_s` the seconds that one run takes,
     `steps_per_s` the optimizer's, `absent` says of each missing source (`probe`, `log`, `device`, `stacks`,
-    `layer_quiet` and its like for a layer test that was made) why it did not. `ranks` is
-    what the processes of a training on several devices show.
+    `steps` if there are too few, `layer_quiet` and its like for a layer test that was made) why it did not.
+    `ranks` is what the processes of a training on several devices show.
     """
 
     signals: Mapping[str, SignalValue] = field(default_factory=dict)

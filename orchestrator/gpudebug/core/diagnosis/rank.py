@@ -32,7 +32,8 @@ def diagnose(
 
     `tested` are judged trials. What others do on the host slows every part of a step alike: it takes nothing
     from the probability of the workload's own causes, and stands behind them if one of these is likely. Of a
-    device that is `full`, at its target or above, throughput alone is offered.
+    device that is `full`, at its target or above, throughput alone is offered. Runs with too few steps
+    show none.
     """
     scored = [one for cause in causes if not (one := score(cause, facts, tested)).ruled_out]
     total = NONE_ODDS + math.fsum(s.odds for s in scored)
@@ -46,13 +47,14 @@ def diagnose(
     ordered = [s for s, _ in ranked]
     abstains = abstention.why(facts, [(s, r.probability) for s, r in ranked])
     likely = [s.cause for s, r in ranked if abstention.is_likely(s) and r.probability >= abstention.LIKELY]
+    few = "steps" in facts.absent
     return Diagnosis(
-        causes=tuple(r for _, r in ranked),
+        causes=() if few else tuple(r for _, r in ranked),
         gates=tuple(r for s, r in ranked if s.cause.gate and s.definite),
         missing=missing_evidence.missing(facts, ordered),
         abstains=abstains,
         kind=facts.kind,
-        unexplained=_unexplained([] if abstains else likely, facts, full),
+        unexplained=None if few else _unexplained([] if abstains else likely, facts, full),
     )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -27,17 +26,12 @@ LEAST_GAP = 0.1
 """Of the time: what the others wait less than that for one rank is not worth a fix (1.11x at best)."""
 ERRORS = 3.0
 """Standard errors of the difference of two shares of looks: less is chance (1 of 700 differences)."""
-LATE_ERRORS = 4.0
-"""Standard errors of a mean over few steps: two ranks that come alike exceed 4 of 20 steps once in 1,200."""
 TOGETHER = 1 / 3
 """Of the gap: a second rank that is as near to the last one arrives with it."""
 MOST_OF_IT = 0.5
 """Of the gap: what takes less of it is not why."""
 IN_STEP = 1.1
 """Ranks whose step rates differ by more do not wait for each other in each step."""
-FLIGHT = "with TORCH_FR_BUFFER_SIZE=2000 in workload.env the run shows who comes last"
-EACH_STEP = 0.9
-"""Blocking reads a step from which on a host waits for its device in each."""
 UNEVEN = 1.1
 FEWER = 0.75
 UNSEEN = "no host waits longer than another, and hosts do not show what devices wait for each other"
@@ -163,8 +157,6 @@ def judged(ranks: Sequence[RankEvidence], world: int) -> tuple[StragglerRank | N
             f"the ranks do not step together: {min(rates):.3g} to {max(rates):.3g} steps/s in the same time"
         )
     on_devices = [one for one in seen if one.device != "cpu"]
-    if on_devices and (found := _by_arrival(seen)):
-        return found, None
     if unlike := _unlike(on_devices):
         return None, unlike
     last, *others = sorted(seen, key=_waits)
@@ -176,22 +168,6 @@ def judged(ranks: Sequence[RankEvidence], world: int) -> tuple[StragglerRank | N
             f"ranks {last.rank} and {others[0].rank} both arrive late: the others wait {_percent(gap)} longer"
         )
     return _named(last, others, gap), None
-
-
-def _by_arrival(seen: Sequence[RankEvidence]) -> StragglerRank | None:
-    """The rank whose host comes to collectives after all others, where PyTorch's flight recorder shows it.
-
-    Hosts that read from their devices in each step do not run ahead of them: who calls a collective late
-    there lets it begin late. Others may be late on the host and early on the device.
-    """
-    if any(one.late_s is None or (one.reads_per_step or 0.0) < EACH_STEP for one in seen):
-        return None
-    *others, last = sorted(seen, key=lambda one: one.late_s or 0.0)
-    late, rate = last.late_s or 0.0, last.steps_per_s or 0.0
-    if late * rate < LEAST_GAP or late < LATE_ERRORS * (last.late_error_s or 0.0):
-        return None
-    found = _named(last, others, min(1.0, late * rate))
-    return replace(found, for_=(*found.for_, f"comes to collectives {1e3 * late:.3g} ms after all others"))
 
 
 def _waits(one: RankEvidence) -> float:
@@ -210,11 +186,9 @@ def _unlike(on_devices: Sequence[RankEvidence]) -> str | None:
     (least, seldom), (most, often) = min(blocks), max(blocks)
     if most - least < LEAST_GAP:
         return None
-    known = all(one.late_s is not None for one in on_devices)
     return (
         f"rank {often} blocks {_percent(most)} of the time in reads and copies and rank {seldom} "
         f"{_percent(least)}: it may wait there for its own device as well as for others"
-        + ("" if known else f"; {FLIGHT}")
     )
 
 

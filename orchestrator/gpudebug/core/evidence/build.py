@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpudebug.core.command import batch
@@ -34,11 +33,11 @@ from gpudebug.core.samples.joined import joined
 from gpudebug.core.samples.table import SampleTable
 from gpudebug.core.samples.window import (
     MIN_RUN_WINDOW_S,
-    RISE_S,
     Device,
     Stretch,
     arrivals,
     find_window,
+    first_step,
     is_short,
     stretches,
 )
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from gpudebug.core.trainlog import LogSummary
 
 SPARK = 40
-LONGEST_RISE_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +58,8 @@ class EndedRun:
     says by a figure's name why it could not be read, `least_window_s` how short its window may be if not
     `MIN_RUN_WINDOW_S`, `batch_flags` are the command's flags that set its batch, `step_flags` others that set
     what a step takes, `environment_plans` how many steps of the environment it plans, `cpu_quota` is how many
-    cores it was given. `trimmed` is as `find_window` has it. `unsampled` says why a node was not sampled.
+    cores it was given. `trimmed` and `over` are as `find_window` has them. `unsampled` says why a node was
+    not sampled.
     """
 
     name: str
@@ -81,6 +80,7 @@ class EndedRun:
     cpu_quota: float | None = None
     trimmed: bool = True
     unsampled: Mapping[str, str] = field(default_factory=dict)
+    over: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,8 +129,21 @@ def build(
     main = read.told.main if read.told else None
     steady = probe.steady(main) if main else None
     least = run.least_window_s if run.least_window_s is not None else MIN_RUN_WINDOW_S
+    first = first_step(log, probe.first_step(main) if main else None)
     window, window_reason = (
-        (None, doubt) if doubt else find_window(series, log, warmup, steady, trimmed=run.trimmed, least=least)
+        (None, doubt)
+        if doubt
+        else find_window(
+            series,
+            log,
+            warmup,
+            steady,
+            # A run that is not trimmed is read as 0.1.0 read it.
+            first=first if run.trimmed else None,
+            trimmed=run.trimmed,
+            least=least,
+            over=run.over and run.trimmed,
+        )
     )
     inside = probe.evidence_of(read.told, window)
     per_device = (
@@ -173,6 +186,7 @@ def build(
         standard_error=max(errors) if complete and errors else None,
         steps=log.steps if log.steps is not None else (inside.steps or None if inside else None),
         total_steps=log.total_steps,
+        first_step_s=first,
         steps_per_s=rate.steps_per_s,
         steps_by=rate.steps_by,
         step_unit=log.step_unit,
@@ -217,7 +231,6 @@ def build(
         probe_reason=read.probe_reason if inside is None else None,
         stacks=stacks.stacks_evidence(read.watched, window, _first_rank(read), scrub),
         spark=_spark(series),
-        rise=_rise(series, window) if window else (),
         work=known_work,
         work_notes=work_notes,
         step_flags=dict(run.step_flags),
@@ -316,19 +329,6 @@ def _measured_rate(log: LogSummary, window: Window | None) -> float | None:
     least = (window.duration_s if is_short(window) else MIN_RUN_WINDOW_S) / 2
     (start, before), (end, after) = inside[0], inside[-1]
     return (after - before) / (end - start) if end - start >= least else None
-
-
-def _rise(series: Mapping[Device, Sequence[Stretch]], window: Window) -> tuple[float, ...]:
-    """Means of the utilisation of all devices from the window's start to each multiple of `RISE_S`."""
-    bins = int(min(window.duration_s, LONGEST_RISE_S) / RISE_S)
-    busy, seen = [0.0] * bins, [0.0] * bins
-    for stretch in (s for readings in series.values() for s in readings):
-        into = max(0.0, stretch.end - stretch.width / 2 - window.start_s)
-        if (at := int(into / RISE_S)) < bins and (width := stretch.overlap(window)):
-            busy[at] += stretch.value * width
-            seen[at] += width
-    sums = zip(accumulate(busy), accumulate(seen), strict=True)
-    return tuple(round(total / width, 1) for total, width in sums if width)
 
 
 def _spark(series: Mapping[Device, Sequence[Stretch]]) -> tuple[float, ...]:

@@ -37,6 +37,7 @@ NUMBERS = frozenset(
             "peak_rss_mb",
             "first_count",
             "last_count",
+            "first_step_s",
         ),
         "peak_device_mb",
         "joules_per_step",
@@ -136,7 +137,6 @@ def evidence(data: Any) -> bool:
         and all(isinstance(data.get(key), (dict, type(None))) for key in OBJECTS)
         and _rows(data.get("devices", []), "uuid")
         and isinstance(data.get("spark", []), list)
-        and isinstance(data.get("rise", []), list)
         and _rows(data.get("work", []), "unit", "source")
         and all(_number(each.get("per_s")) for each in data.get("work", []))
         and _texts(data.get("work_notes", []))

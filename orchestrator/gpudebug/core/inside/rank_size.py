@@ -15,16 +15,12 @@ _DIGITS = 5
 
 
 def compact(ranks: Sequence[RankEvidence]) -> tuple[RankEvidence, ...]:
-    """The same ranks with short figures, and lines of the `MOST_LINED` that wait least for others alone,
-    of which one is who comes to collectives after all others.
+    """The same ranks with short figures, and lines of the `MOST_LINED` that wait least for others alone.
 
     What the others spend in a line that is kept stands in it, since theirs may not be kept.
     """
     watched = [one for one in ranks if one.wait_share is not None and one.samples]
-    latest = [one for one in watched if one.late_s is not None and one.late_s > 0]
-    lined = (
-        latest[:1] + sorted(watched, key=lambda one: one.wait_share or 0.0)[: MOST_LINED - len(latest[:1])]
-    )
+    lined = sorted(watched, key=lambda one: one.wait_share or 0.0)[:MOST_LINED]
     return tuple(_short(one, _beside(one, watched) if one in lined else ()) for one in ranks)
 
 

@@ -10,12 +10,10 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from statistics import median
 from typing import Any
 
 from gpudebug.core.command import loader_settings
 from gpudebug.core.inside.probe import ProbeRecord, TrainingProcess, steady
-from gpudebug.core.inside.probe.flight import lateness
 from gpudebug.core.inside.probe.spans import ProcessSpan, percentile
 from gpudebug.core.inside.rank_names import bare_uuid
 from gpudebug.core.inside.rank_size import compact
@@ -84,28 +82,7 @@ def rank_evidence(
         _rank(one, _stacks(one, watched, within if one.aside else common or within, scrub), within, known)
         for one, within in bounds
     ]
-    return compact([one.model_copy(update=late) for one, late in zip(found, _late(bounds), strict=True)])
-
-
-def _late(
-    bounds: Sequence[tuple[TrainingProcess, tuple[float, float] | None]],
-) -> list[dict[str, float]]:
-    """How late each rank comes to collectives; nothing if one told none, or has another host's clock, by
-    which it may seem earlier or later than it is."""
-    unknown: list[dict[str, float]] = [{} for _ in bounds]
-    spans, steps = [], []
-    for one, within in bounds:
-        if one.aside or one.moved_s or one.wall_s is None or within is None:
-            return unknown
-        spans.append((one.wall_s + within[0], one.wall_s + within[1]))
-        span = ProcessSpan(one, *within)
-        steps += [span.seconds / span.steps] if span.steps else []
-    found = lateness([one.calls for one, _ in bounds], spans, median(steps)) if steps else None
-    return (
-        unknown
-        if found is None
-        else [{"late_steps": one.steps, "late_s": one.mean_s, "late_error_s": one.error_s} for one in found]
-    )
+    return compact(found)
 
 
 def _common(

@@ -110,10 +110,9 @@ class RunRecord(Record):
     `set_aside` says why the run counts for nothing, whatever its evidence. `session` is the caller's, `claim`
     the one that the hypothesis was under. `replayed` says that a recording was played back, `settings` is the
     digest of the pinned settings that were in force. `synonyms` are the command's options that have several
-    names. None: not known. `planned` says where gpudebug ended the run, None of a run that ended otherwise,
-    `trimmed`: its window
-    has neither the device's rise to its level nor what follows the last step; those of 0.1.0 have both.
-    `least_window_s` is how short its window may be, to be pooled with those of other runs; None: 5 s.
+    names. None: not known. `planned` says where gpudebug ended the run, None of a run that ended otherwise.
+    `trimmed`: its window has neither the device's rise to its level nor what follows the last step; those of
+    0.1.0 have both. `least_window_s` is how short its window may be, to be looked at alone; None: 5 s.
     `own_limit_mb` is as `Failure` has it. `attached` is the process that was looked at while it ran already:
     then `argv`, `cwd` and `knobs` are its, and gpudebug launched nothing of it. `paired` is one for the runs
     that were made in turn, of the baseline with the accepted changes and of the workload without them.
@@ -183,15 +182,15 @@ class Evidence(Record):
     """evidence.json: every fact of one run that a verdict may use.
 
     `utilisation` is the mean over the run's devices in percent; `standard_error` that of the mean
-    within this run, widened for autocorrelation. `spark` is at most 40 means in time order, `rise` those of
-    the first 5, 10, 15, … s of the window, up to 60 s.
+    within this run, widened for autocorrelation. `spark` is at most 40 means in time order.
     `progress_per_s` counts what the log counts, `step_unit`: steps of the optimiser, timesteps of an
-    environment, samples or epochs; `steps`, of the `total_steps` that it plans, and `steps_per_s` are
-    the optimiser's. `steps_by` says what `steps_per_s` comes from: the `arrival` of the log's lines, else the
-    `probe`, else as `printed`; `samples_by` what `samples_per_s` does: the `probe`, `counted` by the log, the
-    step rate times the `batch` that was printed or that the command's `flags` say, or `printed`. Times of
-    steps are the `probe`'s, else as `printed`, as `step_time_by` says; `logged` are the means of the user's
-    own patterns, `batch_size` is as printed, else as the training process saw it, `batch_flags` are the
+    environment, samples or epochs; `steps`, of the `total_steps` that it plans, and `steps_per_s` are the
+    optimiser's, `first_step_s` is when the first one had ended. `steps_by` says what `steps_per_s` comes
+    from: the `arrival` of the log's lines, else the `probe`, else as `printed`; `samples_by` what
+    `samples_per_s` does: the `probe`, `counted` by the log, the step rate times the `batch` that was printed
+    or that the command's `flags` say, or `printed`. Times of steps are the `probe`'s, else as `printed`, as
+    `step_time_by` says; `logged` are the means of the user's own patterns, `batch_size` is as printed, else
+    as the training process saw it, `batch_flags` are the
     command's flags that set it. `latency` is of all latencies, whatever the window; None in evidence before
     0.2.0, whose `latency_p50_s` is of the window's. `printed` is the configuration that the program printed
     before it trained, dotted names, of what it gave several values the last word; `restated` are such values
@@ -228,6 +227,7 @@ class Evidence(Record):
     standard_error: float | None = None
     steps: int | None = None
     total_steps: int | None = None
+    first_step_s: float | None = None
     steps_per_s: float | None = None
     steps_by: str | None = None
     step_unit: str | None = None
@@ -266,7 +266,6 @@ class Evidence(Record):
     stacks: StacksEvidence | None = None
     trace: dict[str, object] | None = None
     spark: tuple[float, ...] = ()
-    rise: tuple[float, ...] = ()
     work: tuple[WorkRate, ...] = ()
     work_notes: tuple[str, ...] = ()
     step_flags: dict[str, str] = {}

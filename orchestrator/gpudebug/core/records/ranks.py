@@ -34,8 +34,6 @@ class RankEvidence(Record):
     write checkpoints and log; `forward_share`, `backward_share` (on a CPU what it ran) and `optimizer_share`
     compute; `other_share` is the rest. Together they are 1. `starved_share` of them it was ready and others
     had the CPUs. `read_share` (blocking reads) and `copy_share` are of its steps, as the probe timed them.
-    `late_s` is how long after the last of the others it comes to a collective, below 0 if it is not the last
-    one: the mean over `late_steps` steps, with its standard error, where PyTorch's flight recorder is on.
     `own_s` is what a step takes without the waits for others: data, host work and computing before and after
     its collectives, of ranks on a CPU alone. `cores` is what it may use, `affinity` which ones (`0-3,8`),
     `cpu_cores` what it used. `loader` are the settings of the loaders that feed its training, of each the
@@ -79,9 +77,6 @@ class RankEvidence(Record):
     read_share: float | None = None
     copy_share: float | None = None
     reads_per_step: float | None = None
-    late_steps: int | None = None
-    late_s: float | None = None
-    late_error_s: float | None = None
     inputs_per_step: float | None = None
     samples_per_s: float | None = None
     loader_workers: int | None = None

@@ -30,8 +30,6 @@ LEAST_POOLED_S = 1.0
 LEAST_POOLED_TICKS = 5
 # Start and end are rounded to milliseconds.
 _ROUNDED_S = 0.01
-# `Evidence.rise` has a mean for each of these many seconds of the window.
-RISE_S = 5.0
 # Others' use of the cores that a run may use, in percent, above which its training likely waits for one.
 SHARED = 50.0
 # Warm-up ends at this optimizer step, or at this share of all steps, whichever is later.
@@ -44,6 +42,8 @@ LONGEST_READING_PERIODS = 3.0
 # A device is idle at this many percent, or at this share of its busiest readings.
 IDLE = 1.0
 IDLE_SHARE = 0.05
+# A device is almost idle if its mean is at most this share of its busiest reading.
+ALMOST_IDLE = 0.1
 # A tail is at most this share of the run, and less than half as busy as what it follows.
 TAIL_SHARE = 0.25
 TAIL_LEVEL = 0.5
@@ -115,42 +115,84 @@ def find_window(
     warmup: float | None,
     probed: tuple[float, float] | None = None,
     *,
+    first: float | None = None,
     trimmed: bool = True,
     least: float = MIN_RUN_WINDOW_S,
+    over: bool = True,
 ) -> tuple[Window | None, str | None]:
     """The steady window, or None with the reason.
 
     Steps known: from the first time at or after step max(10, 5 % of all), to the last step's time. Where the
     log does not print them, `probed` are these two as the training process reported them.
     Else from the devices' mean: an idle start and end are cut, then MSER-5 cuts the warm-up, and from
-    the end a tail of at most a quarter. A fixed `warmup` counts from launch and replaces the start.
+    the end a tail of at most a quarter. A fixed `warmup` counts from launch and replaces the start. What was
+    read before the `first` step (as `first_step` has it) counts for none of these.
     With `trimmed` two more parts are left out, of a short run the larger share: the start of these steps in
     which the device was not yet as busy as later, and lines that print the last step again. The window ends
     with a reading, so that none is shared with what comes after it. It is at least `least` seconds long; one
     that only the devices' mean shows at least `MIN_RUN_WINDOW_S`: fewer readings do not show its start.
+    Where that leaves too little of a run that is `over`, and the device was almost idle, all of it counts:
+    what it computed in one burst is neither its warm-up nor all that it did.
     """
-    longest: Sequence[Stretch] = max(series.values(), key=len, default=[])
-    if not longest:
+    if not any(series.values()):
         return None, "no device reading"
+    since = max(first or 0.0, warmup or 0.0)
+    devices = [[s for s in readings if s.end > since] for readings in series.values()]
+    longest = max(devices, key=len)
     rule, bounds = "steps", step_bounds(log, again=not trimmed)
     if bounds is None:
         rule, bounds = "probe", probed
     if bounds is None:
-        rule, bounds = SETTLED, _settled(list(series.values()), longest)
+        rule, bounds = SETTLED, _settled(devices, longest) if longest else (since, since)
     start, end = bounds
     if warmup is not None:
-        start, rule = warmup, "fixed"
+        start, rule = since, "fixed"
     elif trimmed and rule != SETTLED:
-        start = _after_ramp(list(series.values()), longest, start, end)
+        start = _after_ramp(devices, longest, start, end)
+    start = max(start, since)
     end = max((s.end for s in longest if s.end <= end + 1e-9), default=0.0)
     if rule == SETTLED:
         least = max(least, MIN_RUN_WINDOW_S)
     if end - start < least:
-        # Rounded down: 4.99 s must not read as the 5.0 s that would have been enough.
-        left = f"{math.floor(10 * max(end - start, 0)) / 10:.1f} s after warm-up"
-        return None, f"the window is too short: {left}, at least {least:g} s needed"
-    count = sum(1 for readings in series.values() for s in readings if start < s.end <= end)
+        idle = _almost_idle(devices, longest, since) if over and longest else None
+        if idle is None:
+            return None, _too_short(end - start, least, first)
+        rule, (start, end) = SETTLED, idle
+    count = sum(1 for readings in devices for s in readings if start < s.end <= end)
     return Window(start_s=round(start, 3), end_s=round(end, 3), samples=count, rule=rule), None
+
+
+def _too_short(left: float, least: float, first: float | None) -> str:
+    # Rounded down: 4.99 s must not read as the 5.0 s that would have been enough.
+    after = f"{math.floor(10 * max(left, 0)) / 10:.1f} s after warm-up"
+    began = f" (the first step came at {first:.1f} s)" if first is not None else ""
+    return f"the window is too short: {after}{began}, at least {least:g} s needed"
+
+
+def first_step(log: LogSummary, probed: float | None) -> float | None:
+    """When the first step had ended that the log shows or that was `probed`, in seconds since launch.
+
+    None if neither shows it. The log's later lines say how long before its first line that was.
+    """
+    return min((t for t in (_first_printed(log), probed) if t is not None), default=None)
+
+
+def _first_printed(log: LogSummary) -> float | None:
+    """By the log alone; None if a single line came, or all at once as a buffer was flushed."""
+    times = arrivals(log)
+    if not times:
+        return None
+    (time, done), (last, _) = times[0], times[-1]
+    alone = sum(1 for _, t in log.step_times if t == time) == 1
+    # What is no step, an epoch, begins long before its end.
+    one = 1 if log.step_unit in (None, "step") else 0
+    if len(times) < 2:
+        return time if alone and done <= one else None
+    if not alone and len(times) < BUFFERED_TIMES and last - time < MIN_RUN_WINDOW_S:
+        return None
+    after, more = times[1]
+    before = max(0, done - _steps_before(log) - one)
+    return max(0.0, time - before * (after - time) / max(1, more - done))
 
 
 def arrivals(log: LogSummary) -> list[tuple[float, int]]:
@@ -199,6 +241,19 @@ def _settled(devices: Sequence[Sequence[Stretch]], longest: Sequence[Stretch]) -
     first += intervals.mser5(values[first:stop])
     stop -= _tail(values[first:stop])
     return longest[first].end - longest[first].width, longest[stop - 1].end
+
+
+def _almost_idle(
+    devices: Sequence[Sequence[Stretch]], longest: Sequence[Stretch], since: float
+) -> tuple[float, float] | None:
+    """From `since`, 0 for the first busy reading, to the last one, if the device hardly computed in it."""
+    values = _means(devices, longest)
+    high = max(IDLE, *values)
+    busy = [(s, value) for s, value in zip(longest, values, strict=True) if value > IDLE]
+    began = next((s for s, value in busy if value > IDLE_SHARE * high), longest[0])
+    start, end = since or began.end - began.width, longest[-1].end
+    computed = math.fsum(s.width * value / high for s, value in busy)
+    return (start, end) if end - start >= max(MIN_RUN_WINDOW_S, computed / ALMOST_IDLE) else None
 
 
 def _after_ramp(

@@ -1,9 +1,9 @@
 """The level of an unchanged program, which wanders, and what a change adds to it.
 
-Each run shows the level, plus the change's effect if the change is in it, plus what others' share of its time
-costs, plus noise. One Kalman filter over the runs in their order (Durbin and Koopman, *Time Series Analysis by
-State Space Methods*, chapters 2 and 4) says effect and error; values are on a scale on which differences add
-up: percentage points, or logarithms of ratios.
+Each run shows the level, plus the change's effect if the change is in it, plus what others' share of its
+time costs, plus noise. One Kalman filter over the runs in their order (Durbin and Koopman, *Time Series
+Analysis by State Space Methods*, chapters 2 and 4) says effect and error; values are on a scale on which
+differences add up: percentage points, or logarithms of ratios.
 """
 
 from __future__ import annotations
@@ -22,9 +22,14 @@ SHARE = 1 / 4.5
 """What a percent of others' share may cost: sd of its prior, in units of the assumed noise."""
 LONG_S = 30.0
 """A run whose window is shorter varies more: what varies within it is averaged over less."""
+SHORT = 1.1
+"""Runs that vary by so much more than long ones count as short."""
 WITHIN = 3.2 / 4.5
 """What varies within a run of `LONG_S`, in units of the noise that is assumed at first."""
-_UNKNOWN = 1e6
+HELD = 10
+"""Places after which the level of one program on one host has wandered as far as it does, if the runs before
+a pause are not to be forgotten."""
+_UNKNOWN = 1e8
 _FIRST = 1e3
 """A prediction of this variance is none: the run was the first of its kind, and no surprise."""
 
@@ -114,7 +119,7 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
     """
     shares = [run.others for run in runs]
     shared = None not in shares
-    state = [0.0, 0.0, 0.0]
+    state = [runs[0].value, 0.0, 0.0]
     spread = [[_UNKNOWN, 0.0, 0.0], [0.0, _UNKNOWN, 0.0], [0.0, 0.0, SHARE**2 * (1 if shared else 0)]]
     squares, freedom, last = noise.runs * noise.sd**2, noise.runs, runs[0].place
     before: tuple[float, float, float] | None = None
@@ -159,9 +164,9 @@ def _product(a: Sequence[float], b: Sequence[float]) -> float:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-def places(starts: Sequence[float], durations: Sequence[float]) -> tuple[int, ...]:
+def places(starts: Sequence[float], durations: Sequence[float], most: int = 10_000) -> tuple[int, ...]:
     """The places of runs that began at these seconds and took so many: one each, and as many more as usual
-    runs would have fitted into the pauses between. A clock that went back makes no pause.
+    runs would have fitted into the pauses between, `most` into one. A clock that went back makes no pause.
 
     There may be one start more than durations: that of a run to come.
     """
@@ -170,6 +175,6 @@ def places(starts: Sequence[float], durations: Sequence[float]) -> tuple[int, ..
     found = [0] if starts else []
     for place in range(1, len(starts)):
         pause = starts[place] - starts[place - 1] - durations[place - 1]
-        missed = int(min(pause / usual, 10_000)) if usual > 0 and pause > 0 else 0
+        missed = int(min(pause / usual, most)) if usual > 0 and pause > 0 else 0
         found.append(found[-1] + 1 + missed)
     return tuple(found)

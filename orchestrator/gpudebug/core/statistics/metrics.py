@@ -85,14 +85,6 @@ class Metric:
         """Whether it is a percentile of latencies, which are evidence without a utilisation window."""
         return self.name.startswith(LATENCY)
 
-    def observed(self, evidence: Any) -> int:
-        """How many latencies one run printed, those of its warm-up included; 0 for every other metric.
-
-        How few are left of them shows in the error.
-        """
-        found = evidence.latency if self.latency else None
-        return found.count + found.warmup if found is not None and found.count is not None else 0
-
     def error(self, evidence: Any) -> float:
         """Standard error of a percentile of latencies within one run, on the scale of `scale`; else 0."""
         found = evidence.latency if self.latency else None

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from gpudebug.core.answers.gates import GateRow
 from gpudebug.core.statistics.metrics import GPU_UTIL, WORK, Metric
+from gpudebug.core.words import Trend, counted
 
 UNKNOWN = "unknown"
-BY_PAIRS = "; by pairs of runs, before and after alone give "
-"""Between the improvement of an entry and what its two means give, where these differ."""
-
-ROUNDED_PP, ROUNDED = 0.15, 0.02
-"""By how much three rounded figures may fail to add up: points of utilisation, a share of a ratio."""
-
 # Longer than any text of ours in a progress file; a program's error line may be of any length.
 LONGEST = 1000
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -139,32 +133,6 @@ def improvement(verdict: Mapping[str, Any]) -> str:
     return points(verdict["delta"]) if _of_utilisation(verdict) else factor(verdict["delta"])
 
 
-def improvement_of_pairs(verdict: Mapping[str, Any]) -> str:
-    """The delta of a verdict, with what before and after alone give if that is another figure.
-
-    A delta is of runs beside each other, before and after are the means of all: they need not add up.
-    """
-    text, delta = improvement(verdict), verdict["delta"]
-    if delta is None:
-        return text
-    value, alone = delta["value"], _of_means(verdict, delta["value"])
-    if alone is None or abs(alone - value) <= (ROUNDED_PP if _of_utilisation(verdict) else ROUNDED * value):
-        return text
-    return text + BY_PAIRS + (points if _of_utilisation(verdict) else factor)({"value": alone})
-
-
-def _of_means(verdict: Mapping[str, Any], value: float) -> float | None:
-    """The improvement from the means before and after alone; None if one is not known."""
-    if _of_utilisation(verdict):
-        before, after = verdict["before"], verdict["after"]
-        return None if before is None or after is None else float(after - before)
-    before, after = verdict.get("metric_before"), verdict.get("metric_after")
-    if before is None or after is None or min(before, after, value) <= 0:
-        return None
-    # Of a figure of which less is better it is the other way round; a verdict does not say which it is.
-    return float(min(after / before, before / after, key=lambda ratio: abs(math.log(ratio / value))))
-
-
 def _of_utilisation(verdict: Mapping[str, Any]) -> bool:
     return bool(verdict.get("metric", GPU_UTIL) == GPU_UTIL)
 
@@ -224,16 +192,27 @@ def result_fields(verdict: Mapping[str, Any]) -> dict[str, str]:
     """
     own = {} if _of_utilisation(verdict) else {"metric": metric_change(verdict)}
     return {
-        "gpu util before": percent(verdict["before"]),
+        "gpu util before": _level(verdict),
         "gpu util after": percent(verdict["after"]),
         **own,
-        "improvement": improvement_of_pairs(verdict),
+        "improvement": improvement(verdict),
         "training": str(verdict["training"]),
-        "loss": str(verdict["loss"]),
+        "loss": _AS_THE_SEED.get(str(verdict["loss"]), str(verdict["loss"])),
         "throughput": throughput_change(
             verdict["throughput_before"], verdict["throughput_after"], verdict.get("throughput_unit")
         ),
     }
+
+
+_AS_THE_SEED = {str(Trend.NAN): "NaN"}
+"""Words of the entry's format that differ from those of records."""
+
+
+def _level(verdict: Mapping[str, Any]) -> str:
+    """`27.4% (level during the trial, 3 runs)`: what the unchanged program shows then, by all its runs."""
+    text, course = percent(verdict["before"]), verdict.get("course") or ()
+    count = sum(point["part"] == "baseline" for point in course)
+    return f"{text} (level during the trial, {counted(count, 'run')})" if count else text
 
 
 def result_notes(verdict: Mapping[str, Any]) -> str:
@@ -243,10 +222,7 @@ def result_notes(verdict: Mapping[str, Any]) -> str:
 
 def same_figures(verdict: Mapping[str, Any], result: Mapping[str, str]) -> bool:
     """Whether an entry's figures are those of the verdict (verify derives the verdict again, too)."""
-    return all(
-        any(_same_text(said, result.get(key, "")) for said in (text, text.partition(BY_PAIRS)[0]))
-        for key, text in result_fields(verdict).items()
-    )
+    return all(_same_text(text, result.get(key, "")) for key, text in result_fields(verdict).items())
 
 
 def _same_text(derived: str, written: str) -> bool:

@@ -1,35 +1,19 @@
-"""Which run a trial needs next, from nothing but what was measured so far.
-
-A trial runs T T A T A, T T A T A: runs of the change (T) and of the baseline (A). It is the order, and no
-random wait, that keeps what comes and goes beside the runs from meeting one side alone.
-"""
+"""Which run a trial needs next, from nothing but what was measured so far."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from gpudebug.core.records import Verdict
 from gpudebug.core.statistics.level import Effect
 from gpudebug.core.verdict.gates import UNKNOWN, Order, TrialCase, stand_in
 from gpudebug.core.verdict.gates.also import PREFIX
-from gpudebug.core.words import Result, Status, Word
+from gpudebug.core.verdict.gates.delta import hides, is_too_small
+from gpudebug.core.verdict.turns import BASELINE_RUNS, STALE, NextRun, following
+from gpudebug.core.words import Result, Status
 
-BASELINE_RUNS = 2
-"""Runs with which a record of the baseline begins."""
-STALE = 3
-"""Runs after which the level is not believed any more: a run of the baseline is made first."""
 HOPELESS = 1.645
 """Standard deviations by which the estimate would have to move: less than 5 % of the cases do."""
 # Gates that more runs may decide; where work a second is known, that of working shares, too.
 _NARROWED = frozenset({"loss_parity", "throughput", "work_conserved"})
-
-
-class NextRun(Word):
-    """What a trial needs: one more run of it, one of the baseline beside it, or nothing."""
-
-    TRIAL = "trial"
-    BASELINE = "baseline"
-    DONE = "done"
 
 
 def first_run(order: Order) -> NextRun:
@@ -37,23 +21,6 @@ def first_run(order: Order) -> NextRun:
     if len(order.before) < BASELINE_RUNS or order.now - order.before[-1] > STALE:
         return NextRun.BASELINE
     return NextRun.TRIAL
-
-
-def following(trials: int, *, closed: bool, since: int) -> NextRun:
-    """What comes after so many runs of the change. `closed`: the last run was of the baseline, made `since`
-    places before the next one."""
-    if closed:
-        return NextRun.BASELINE if since > STALE else NextRun.TRIAL
-    return NextRun.TRIAL if trials % 3 == 1 else NextRun.BASELINE
-
-
-def planned(most: int) -> Iterator[NextRun]:
-    """All runs of a trial that goes on to its end, of which `most` are of the change."""
-    trials, closed = 0, True
-    while trials < most or not closed:
-        step = following(trials, closed=closed, since=1)
-        trials, closed = trials + (step is NextRun.TRIAL), step is NextRun.BASELINE
-        yield step
 
 
 def next_step(verdict: Verdict, case: TrialCase) -> NextRun:
@@ -67,6 +34,8 @@ def next_step(verdict: Verdict, case: TrialCase) -> NextRun:
     order, effect = case.setting.order, case.effect
     unknown = {g.name: g.value for g in verdict.gates if g.result is Result.UNKNOWN}
     if not _narrowed_by_runs(case, unknown) or (effect.closed and _is_over(case, effect, unknown)):
+        return NextRun.DONE
+    if "delta" in unknown and _stays_hidden(case, effect):
         return NextRun.DONE
     return following(effect.trials, closed=effect.closed, since=order.now - max(order.before))
 
@@ -83,12 +52,17 @@ def _narrowed_by_runs(case: TrialCase, unknown: dict[str, str]) -> bool:
 def _is_over(case: TrialCase, effect: Effect, unknown: dict[str, str]) -> bool:
     if effect.trials >= case.most:
         return True
-    if "delta" not in unknown:
+    if "delta" not in unknown or stand_in.hides_delta(case):
         return False
-    if stand_in.hides_delta(case):
-        # No run would decide the delta; what got done may still show that there was nothing to hide.
-        return stand_in.is_faster(case)
     return is_over(effect, *case.thresholds, case.most)
+
+
+def _stays_hidden(case: TrialCase, effect: Effect) -> bool:
+    """Whether the delta is too small, and no run would show whether that hides a gain. On the CPU stand-in
+    what got done may show that there was nothing to hide, until it shows a gain."""
+    if not is_too_small(effect, *case.thresholds) or hides(case) is None:
+        return False
+    return stand_in.is_faster(case) or not stand_in.hides_delta(case)
 
 
 def is_over(effect: Effect, success: float, failure: float, most: int) -> bool:

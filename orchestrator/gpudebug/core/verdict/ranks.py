@@ -14,7 +14,7 @@ COUNT, DEVICE, CORES, THREADS = "count", "device", "cores", "threads"
 """What a change may set of ranks: such a difference is the trial's own doing."""
 _REBORN = "run `gpudebug baseline` to record the baseline again"
 _LISTED = 5
-_WHOLE = frozenset({Outcome.COMPLETED, Outcome.ENDED_BY_PLAN, Outcome.ENDED_EARLY})
+_WHOLE = frozenset({Outcome.COMPLETED, Outcome.ENDED_BY_PLAN})
 _FLAG = {
     COUNT: r"nprocs?|nproc_per_node|num_processes|world_?size|n?nodes|num_?machines|n?gpus?|devices|ntasks|np"
     r"|workers_per_node",

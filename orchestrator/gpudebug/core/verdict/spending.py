@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpudebug.core.verdict.protocol import NextRun, planned
+from gpudebug.core.verdict.turns import NextRun, planned
 from gpudebug.core.words import counted
 
 LIKELY = 5

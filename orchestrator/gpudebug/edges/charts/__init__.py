@@ -1,4 +1,4 @@
-"""Pictures of campaigns and of what `analyze` finds, as PNG bytes. Needs matplotlib, the extra `charts`."""
+"""Pictures of what `analyze` finds, as PNG bytes. Needs matplotlib, the extra `charts`."""
 
 from __future__ import annotations
 
@@ -43,17 +43,3 @@ def samples(answer: dict[str, Any]) -> bytes:
     from gpudebug.edges.charts import curves
 
     return curves.samples(answer)
-
-
-def campaign_picture(data: dict[str, Any]) -> bytes:
-    """A campaign at one glance, of its report's data."""
-    from gpudebug.edges.charts import campaign
-
-    return campaign.campaign(data)
-
-
-def hypothesis_picture(data: dict[str, Any], number: int) -> bytes:
-    """One hypothesis at one glance: its utilisation before and after, loss, times of steps and gates."""
-    from gpudebug.edges.charts import hypothesis
-
-    return hypothesis.hypothesis(data, number)

@@ -129,7 +129,7 @@ class Workspace:
                 raise StoreError(
                     f"{BLOCK - 1} runs are in it already, and more do not fit into an element of an array",
                     file=str(self.runs),
-                    next="lower protocol.baseline_runs or protocol.max_runs, then gpudebug submit",
+                    next="lower protocol.max_runs, then gpudebug submit",
                 )
             return max(number, first)
         while os.path.lexists(self.elements / f"{number - number % BLOCK:04d}"):

@@ -24,6 +24,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.statistics.numbers import UNKNOWN, figure, percent, same_figures
 from gpudebug.core.text.digests import short_digest
+from gpudebug.core.verdict.turns import BASELINE_RUNS
 from gpudebug.core.words import VERDICTS, Status, ended_as_planned
 from gpudebug.edges import git, host, launcher, store
 from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of, as_submitted, recorded
@@ -82,10 +83,9 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     }
     listed = {b.role: b.runs for b in document.baselines}
     identities = as_on_nodes(identities, records, config, listed)
-    least = config.protocol.baseline_runs
     baselines = {
         role: replace(
-            _baseline(workspace, document, role, identities[role], records, least),
+            _baseline(workspace, document, role, identities[role], records),
             devices=config.criteria.devices,
         )
         for role in identities
@@ -232,7 +232,6 @@ def _baseline(
     role: str,
     wanted: Mapping[str, str],
     records: Mapping[str, Mapping[str, Any]],
-    least: int,
 ) -> CampaignBaseline:
     entry = next((b for b in document.baselines if b.role == role), None)
     if entry is None:
@@ -253,7 +252,7 @@ def _baseline(
                 role, f"run {name} is not a completed run of it", entry.runs, unverified=True
             )
         evidence.append(found)
-    if left_out := _left_out(entry, records, least):
+    if left_out := _left_out(entry, records):
         return CampaignBaseline(
             role, f"its recording has {', '.join(left_out)} too", entry.runs, unverified=True
         )
@@ -266,11 +265,9 @@ def _baseline(
     return replace(valid, unverified=not _bears_out(valid, entry) or bool(in_baseline(document, entry)))
 
 
-def _left_out(
-    entry: progress.BaselineEntry, records: Mapping[str, Mapping[str, Any]], least: int
-) -> list[str]:
-    """Completed runs like those of a baseline that its entry leaves out: any if it has fewer than `least`,
-    else those between its first and its last. Two recordings stand in no entry together."""
+def _left_out(entry: progress.BaselineEntry, records: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Completed runs like those of a baseline that its entry leaves out: any if it has fewer than
+    `BASELINE_RUNS`, else those between its first and its last. No entry lists two recordings."""
     one = records[entry.runs[0]]
     if str(one.get("reason") or "").startswith("imported"):
         return []
@@ -284,7 +281,7 @@ def _left_out(
         # Two allocations make two recordings.
         and allocation_of_run(r) == allocation_of_run(one)
     ]
-    if len(entry.runs) >= least:
+    if len(entry.runs) >= BASELINE_RUNS:
         listed = sorted(map(store.run_number, entry.runs))
         alike = [name for name in alike if listed[0] < store.run_number(name) < listed[-1]]
     return [f"runs/{name}" for name in alike if name not in entry.runs]

@@ -86,9 +86,7 @@ def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:
     if against:
         return "; ".join(against)
     since = changed(loaded, entry)
-    if since:
-        return f"{' and '.join(since)} changed since it was measured"
-    return None
+    return f"{' and '.join(since)} changed since it was measured" if since else None
 
 
 def _mendable(loaded: Loaded, entry: HypothesisEntry) -> list[str]:

@@ -14,7 +14,7 @@ from gpudebug.core.answers.next import SubmitAnswer
 from gpudebug.core.campaign.decide import Campaign, over, waiting, wanted
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.cluster.jobs import Cluster
-from gpudebug.core.errors import ClusterError, ConfigError, GpudebugError
+from gpudebug.core.errors import ClusterError, GpudebugError
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign import claims, worktrees
@@ -97,7 +97,6 @@ def submit_array(directory: Path, cluster: Cluster, report: Report) -> SubmitAns
             remarks(report)(line)
         if len(numbers) < 2:
             return _tested_already(loaded)
-        _refuse_too_long(loaded)
         for note in worktrees.remember(loaded):
             remarks(report)(note)
         # Each element makes a worktree of it; what cannot be kept is told before anything is asked for.
@@ -120,18 +119,6 @@ def submit_array(directory: Path, cluster: Cluster, report: Report) -> SubmitAns
         why=f"array {job} tests hypotheses {listed(numbers)}, each in a job of its own, {at_once} at once",
         next_command=_FOLLOW,
     )
-
-
-def _refuse_too_long(loaded: Loaded) -> None:
-    """ConfigError if the runs of a test do not fit into an element, whatever comes of them."""
-    config = loaded.config
-    baselines = config.protocol.baseline_runs * (1 if config.reference is None else 2)
-    if baselines + 1 >= store.BLOCK:
-        raise ConfigError(
-            f"an element of an array has room for {store.BLOCK - 1} runs, and its baselines take {baselines}",
-            file=str(loaded.workspace.config),
-            next="lower protocol.baseline_runs, or runner.slurm.parallel to 1",
-        )
 
 
 def _tested_already(loaded: Loaded) -> SubmitAnswer | None:

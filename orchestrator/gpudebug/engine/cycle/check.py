@@ -10,9 +10,9 @@ from gpudebug.core.answers.check import CANNOT_TELL, KEPT, REGRESSED, CheckAnswe
 from gpudebug.core.answers.hypotheses import CombinedGain
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Estimate
-from gpudebug.core.statistics import numbers
-from gpudebug.core.verdict.combined import Combined
-from gpudebug.core.verdict.repeat import unchanged, worse
+from gpudebug.core.verdict.apart import unchanged, worse
+from gpudebug.core.verdict.gates import TrialCase
+from gpudebug.core.verdict.turns import BASELINE_RUNS
 from gpudebug.core.words import counted
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.campaign import Loaded
@@ -22,7 +22,7 @@ from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_be
 from gpudebug.engine.status.summary import record
 from gpudebug.engine.trial import recover
 from gpudebug.engine.trial.original import CHECK, Originals, named, other_side, there_already
-from gpudebug.engine.trial.together import NOT_YET, apart, contrast_of, differed, together
+from gpudebug.engine.trial.together import NOT_YET, apart, contrast_of, differed, shown, together
 from gpudebug.engine.trial.unmodified import run_once
 
 COMMAND = "gpudebug check"
@@ -68,8 +68,8 @@ class _Measured:
 
 
 def check(directory: Path, report: Report) -> CheckAnswer:
-    """Measure the accepted state again; as often as a baseline, and up to `max_runs` times a side where that
-    would be a regression or leaves the load unlike. For a person and CI: no budget bounds it.
+    """Measure the accepted state again, twice; up to `max_runs` times a side if that would be a regression.
+    For a person and CI: no budget bounds it.
 
     Raises NothingToCheck if nothing is accepted, or its runs are not here; BaselineFailed if the accepted
     state does not complete any more.
@@ -80,12 +80,11 @@ def check(directory: Path, report: Report) -> CheckAnswer:
         expected = _expected(loaded)
         there = there_already(loaded)
         measured = _begin(cycle, without=not there)
-        protocol = loaded.config.protocol
-        remarks(report)(f"check: {_announced(protocol.baseline_runs, paired=not there)}")
-        count = protocol.baseline_runs
+        count, most = BASELINE_RUNS, loaded.config.protocol.max_runs
+        remarks(report)(f"check: {_announced(count, paired=not there)}")
         measured.complete(count)
         answer = _answer(loaded, measured, expected, there)
-        while answer.result != KEPT and measured.beside is not None and count < protocol.max_runs:
+        while answer.result != KEPT and measured.beside is not None and count < most:
             count += 1
             remarks(report)(f"check: one more run of both sides: {answer.why}")
             measured.complete(count)
@@ -153,43 +152,37 @@ def _answer(loaded: Loaded, measured: _Measured, expected: _Expected, there: Seq
         campaign=loaded.config.campaign,
         result=result,
         why=why,
-        text=_shown(found, found.delta) if found.delta is not None else None,
+        text=shown(found.metric, found.delta) if found.delta is not None else None,
         delta=found.delta,
         expected=expected.estimate if paired else None,
         of=expected.of if paired else "the recorded baseline",
         paired=paired,
         runs_before=named(before),
         runs_after=named(measured.made),
-        notes=(*notes, *([f"{found.load}: the figure includes that"] if found.load else ())),
+        notes=tuple(notes),
         files=tuple(str(m.folder.path) for m in measured.made),
     )
 
 
-def _judged(found: Combined, expected: _Expected) -> tuple[str, str]:
+def _judged(found: TrialCase, expected: _Expected) -> tuple[str, str]:
     if found.delta is None:
         return CANNOT_TELL, f"a run lacks {found.metric.name}"
-    today, then = (_shown(found, each) for each in (found.delta, expected.estimate))
+    today, then = (shown(found.metric, each) for each in (found.delta, expected.estimate))
     if worse(found.metric, found.delta, expected.estimate):
-        if found.load is not None:
-            return CANNOT_TELL, f"the gain is {today}, it was {then}, and {found.load}"
         return REGRESSED, f"the gain is {today}, it was {then}: less, beyond both intervals"
     return KEPT, f"the gain is {today}, it was {then}"
 
 
 def _against_recorded(
-    found: Combined, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]
+    found: TrialCase, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]
 ) -> tuple[str, str]:
-    """Today's speed against that of the recorded baseline: another load or machine tells nothing."""
+    """Today's speed against that of the recorded baseline: another machine shows nothing."""
     if found.delta is None:
         return CANNOT_TELL, f"a run lacks {found.metric.name}"
-    text, level = _shown(found, found.delta), 0.0 if found.metric.points else 1.0
+    text, level = shown(found.metric, found.delta), 0.0 if found.metric.points else 1.0
     if unchanged(found.metric, found.delta) or found.delta.value > level:
         return KEPT, f"against the recorded baseline: {text}"
     other = differed(before, after)
     if other.startswith("what was otherwise"):
         return CANNOT_TELL, f"against the recorded baseline: {text}; {other}"
     return REGRESSED, f"against the recorded baseline: {text}, beyond its interval; {other}"
-
-
-def _shown(found: Combined, estimate: Estimate) -> str:
-    return (numbers.points if found.metric.points else numbers.factor)(estimate.model_dump())

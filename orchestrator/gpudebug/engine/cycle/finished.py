@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudebug.core.answers.next import SessionDone
-from gpudebug.core.campaign.decide import ActionKind, decide
+from gpudebug.core.campaign.decide import ActionKind, Claimed, decide
 from gpudebug.engine.campaign import claims
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.cycle.tell import nothing_told, session_told
@@ -12,6 +12,9 @@ from gpudebug.engine.cycle.tell import nothing_told, session_told
 def finished(loaded: Loaded) -> SessionDone | None:
     """The answer to a session that has had its hypothesis, or has none to propose; None before, and for a
     person."""
+    if any(loaded.claimed(h) is Claimed.MINE for h in loaded.document.hypotheses):
+        # Its hypothesis goes on: `next --more`.
+        return None
     had = claims.had(loaded)
     if had is None:
         return _proposes_nothing(loaded)

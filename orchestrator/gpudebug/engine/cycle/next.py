@@ -18,13 +18,13 @@ from gpudebug.engine.cycle.array_wait import under_way
 from gpudebug.engine.cycle.finished import finished
 from gpudebug.engine.cycle.request import ask, mend
 from gpudebug.engine.cycle.taken_in import take_in_ended
-from gpudebug.engine.diagnosis.screen import screened
 from gpudebug.engine.diagnosis.weights import weighed
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign
 from gpudebug.engine.status.summary import record
 from gpudebug.engine.trial import baseline, recover, trial
 from gpudebug.engine.trial.crashes import CodeCrashed
+from gpudebug.engine.trial.offered_again import offer_again
 from gpudebug.engine.trial.premises import BaselineOutdated, Unready
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _claimed_cycle(directory: Path, report: Report, session: str | None) -> Next
         if done is not None:
             return done
         claims.tidy(cycle.loaded)
-        tidied = (*_of_arrays(cycle), *upkeep.tidy(cycle.loaded))
+        tidied = (*_of_arrays(cycle), *upkeep.tidy(cycle.loaded), *offer_again(cycle.loaded))
         if tidied:
             cycle.loaded = cycle.again().loaded
         answer = _one_thing(cycle)
@@ -95,7 +95,7 @@ def _one_thing(cycle: Cycle) -> NextAnswer:
 
     A hypothesis that cannot be tested leaves its turn to another; its error is raised if none is left.
     """
-    campaign, unready = screened(cycle, weighed(cycle.loaded)), list[Unready]()
+    campaign, unready = weighed(cycle.loaded), list[Unready]()
     added: str | None = None
     while True:
         action = decide(campaign)

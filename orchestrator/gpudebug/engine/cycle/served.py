@@ -173,8 +173,8 @@ class _Served:
             ClusterError(
                 f"{count} allocations in a row ended before a test did; each has a baseline of its own first",
                 file=str(self.workspace.config),
-                next="give them more time (runner.slurm.time), a partition that does not preempt, or fewer "
-                "and shorter runs (protocol.baseline_runs)",
+                next="give them more time (runner.slurm.time), a partition that does not preempt, or "
+                "shorter runs (protocol.run_for)",
             )
         )
 

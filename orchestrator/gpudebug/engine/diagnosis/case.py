@@ -18,6 +18,7 @@ from gpudebug.core.diagnosis.optional_code import decided
 from gpudebug.core.diagnosis.rank import diagnose, shown
 from gpudebug.core.diagnosis.tested_causes import StatedHypothesis, causes_of
 from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.verdict.turns import BASELINE_RUNS
 from gpudebug.core.words import SignalValue, Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import stored_record, workload_of
@@ -195,5 +196,5 @@ def _said(loaded: Loaded, entry: HypothesisEntry) -> StatedHypothesis:
 
 def _cost(loaded: Loaded, known: DiagnosisFacts) -> float | None:
     """As many runs as the baseline has."""
-    runs = len(loaded.baselines["workload"].runs) or loaded.config.protocol.baseline_runs
+    runs = len(loaded.baselines["workload"].runs) or BASELINE_RUNS
     return None if known.run_s is None else known.run_s * runs

@@ -43,7 +43,6 @@ def propose_from_catalogue(
     code: bool = False,
     compound: bool = False,
     session: str | None = None,
-    force: bool = False,
 ) -> ProposeAnswer:
     """`propose --from-catalogue ID`: append the hypothesis that tests this cause; what is given goes first.
 
@@ -69,7 +68,7 @@ def propose_from_catalogue(
         method=method or made.method,
     )
 
-    return add(loaded, made, force=force) if own else add_once(loaded, made)
+    return add(loaded, made) if own else add_once(loaded, made)
 
 
 def add_once(loaded: Loaded, proposal: Proposal) -> ProposeAnswer:

@@ -33,15 +33,11 @@ def results(loaded: Loaded) -> dict[str, LayerResult]:
     return {layer: _result(loaded, layer, before, names) for layer, names in runs.items()}
 
 
-def like_baseline(loaded: Loaded, roles: Collection[str], *, failed: bool = False) -> list[str]:
-    """The runs of these roles of the command and code, and where, the valid baseline was recorded, in order;
-    with `failed` also those that did not end as planned. None if no baseline is valid.
+def like_baseline(loaded: Loaded, roles: Collection[str]) -> list[str]:
+    """The runs of these roles of the command and code, and where, the valid baseline was recorded, in order.
+    None if no baseline is valid.
     """
-    made = [
-        name
-        for name, r in loaded.records.items()
-        if r.get("role") in roles and _counts(loaded, name, failed=failed)
-    ]
+    made = [name for name, r in loaded.records.items() if r.get("role") in roles and _counts(loaded, name)]
     baseline = loaded.baselines["workload"]
     if not made or baseline.why is not None or not baseline.runs:
         return []
@@ -66,12 +62,12 @@ def changed(record: dict[str, Any]) -> str:
     return str(record.get("change") or BY_PROBE)
 
 
-def _counts(loaded: Loaded, name: str, *, failed: bool) -> bool:
+def _counts(loaded: Loaded, name: str) -> bool:
     record, run = loaded.records[name], loaded.workspace.run(name)
     return (
         record.get("campaign") == loaded.config.campaign
         and record.get("identity") == loaded.identities["workload"]
-        and (failed or ended_as_planned(record.get("outcome")))
+        and ended_as_planned(record.get("outcome"))
         and not record.get("set_aside")
         and run.sealed
         and run.intact("run.json", "evidence.json")

@@ -28,7 +28,7 @@ _TELLS = 0.01
 _TRIED = 10
 """Causes that are looked at for a way to test them."""
 
-_AFTER = {Status.VALIDATED: "accept", Status.INCONCLUSIVE: "reopen", Status.INVALID: "reopen"}
+_AFTER = {Status.VALIDATED: "accept", Status.INCONCLUSIVE: "next --more", Status.INVALID: "reopen"}
 
 
 @dataclass(frozen=True)

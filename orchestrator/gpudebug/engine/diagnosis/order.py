@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -41,11 +40,6 @@ def _order(loaded: Loaded, by: str) -> HypothesisOrder:
     weighing = campaign is not loaded.campaign
     worths = {h.number: h.worth for h in campaign.hypotheses if h.worth is not None} if weighing else None
     shares = {h.number: h.share for h in campaign.hypotheses if h.share is not None}
-    looked = {
-        h.number: h.looked if math.isfinite(h.looked) else None
-        for h in campaign.hypotheses
-        if h.looked is not None
-    }
     cost = next((h.cost_s for h in campaign.hypotheses if h.cost_s is not None), None)
     proposes = decide.decide(campaign).kind is ActionKind.PROPOSE
     return HypothesisOrder(
@@ -57,6 +51,5 @@ def _order(loaded: Loaded, by: str) -> HypothesisOrder:
         cost_s=cost,
         unweighed=campaign.unweighed,
         offer=outlook(loaded).text if proposes else None,
-        looked=looked or None,
         shares=shares or None,
     )

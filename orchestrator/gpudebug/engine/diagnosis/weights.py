@@ -6,11 +6,9 @@ from dataclasses import replace
 
 from gpudebug.core.campaign import decide
 from gpudebug.core.campaign.decide import ActionKind
-from gpudebug.core.campaign.screening import with_looks
 from gpudebug.core.errors import CatalogueError
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.diagnosis.looks import gains
 
 
 def weighed(loaded: Loaded, campaign: decide.Campaign | None = None) -> decide.Campaign:
@@ -29,7 +27,7 @@ def weighed(loaded: Loaded, campaign: decide.Campaign | None = None) -> decide.C
     except CatalogueError as e:
         return replace(campaign, unweighed=f"the catalogue cannot be read: {e}")
     worths, shares = worth_of(loaded, case), shares_of(loaded, case)
-    known = replace(
+    return replace(
         campaign,
         hypotheses=tuple(
             replace(h, worth=worths.get(h.number), share=shares.get(h.number), cost_s=case.cost_s)
@@ -38,7 +36,6 @@ def weighed(loaded: Loaded, campaign: decide.Campaign | None = None) -> decide.C
             for h in campaign.hypotheses
         ),
     )
-    return with_looks(known, gains(loaded))
 
 
 def proposes(loaded: Loaded) -> bool:

@@ -13,7 +13,6 @@ from gpudebug.core.command.synonyms import Synonyms, folded, long_name
 from gpudebug.core.errors import CatalogueError, InterventionError, UsageError
 from gpudebug.core.text import titles
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.campaign.session import NotAPerson
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.known_flags import known_flags, of_catalogue
 
@@ -40,30 +39,14 @@ def missing_words(words: Mapping[str, str], *, strict: bool) -> list[str]:
     return [f"{said}: say so with {options}, or take both from the catalogue with --from-catalogue ID"]
 
 
-def unknown_flags(loaded: Loaded, change: Intervention | None, *, force: bool) -> list[str]:
-    """A note on each flag of a change that nothing is known to have, with the nearest that is.
-
-    InterventionError if the program's parser was read as a whole and `force` is not given, by a person.
-    """
-    if force and loaded.session is not None:
-        raise NotAPerson(
-            f"--force is for a person, and this is session {loaded.session}",
-            next="propose a flag that the program has",
-        )
+def unknown_flags(loaded: Loaded, change: Intervention | None) -> list[str]:
+    """A note on each flag of a change that nothing is known to have, with the nearest that is."""
     if change is None:
         return []
-    known = _known(loaded, change)
-    found = list(unknown(change, known))
-    if found and known.whole and not force:
-        name, near = found[0]
-        raise InterventionError(
-            f"the program has no {name}: its source defines every option that it takes",
-            next=f"the nearest is {near}" if near else "gpudebug propose --code, if the code must change",
-        )
     return [
         f"{name} is on no command line, in no source and in no configuration that gpudebug read"
         + (f"; the nearest is {near}" if near else "")
-        for name, near in found
+        for name, near in unknown(change, _known(loaded, change))
     ]
 
 
@@ -74,7 +57,7 @@ def _known(loaded: Loaded, change: Intervention) -> KnownFlags:
     if not any(unknown(change, known)):
         return known
     try:
-        return KnownFlags((*known.names, *of_catalogue(root, workload)), known.whole)
+        return KnownFlags((*known.names, *of_catalogue(root, workload)))
     except CatalogueError:
         return known
 

@@ -65,13 +65,11 @@ def propose(
     cause: str | None = None,
     session: str | None = None,
     strict: bool = False,
-    force: bool = False,
 ) -> ProposeAnswer:
     """Append one hypothesis. Refused: a locked knob, several changes unmarked, what was tested before.
 
     `cause` is the id of the catalogue's root cause that it tests: what is not given of its words is the
-    catalogue's. `strict` refuses what has no description or method; `force` adds a flag that the program
-    does not have.
+    catalogue's. `strict` refuses what has no description or method.
     """
     if not progress.harmless(title, limit=_TITLE):
         raise UsageError("a hypothesis needs a title", next="add --title 'What idles the GPU'")
@@ -83,7 +81,7 @@ def propose(
         known = _cause(loaded, cause)
         description, method = description or described(known), method or tried(known)
     notes = doors.missing_words({"description": description, "method": method}, strict=strict)
-    return add(loaded, Proposal(title, description, method, change, cause), force=force, notes=notes)
+    return add(loaded, Proposal(title, description, method, change, cause), notes=notes)
 
 
 def add(
@@ -91,17 +89,15 @@ def add(
     proposal: Proposal,
     recheck: Callable[[progress.ProgressFile], None] = lambda document: None,
     *,
-    force: bool = False,
     notes: Sequence[str] = (),
 ) -> ProposeAnswer:
-    """Append a hypothesis to the progress file. Refused as `refuse` says, and for a flag that the program
-    does not have unless with `force`.
+    """Append a hypothesis to the progress file. Refused as `refuse` says.
 
     `recheck` may refuse it at the moment of the write, by the file as it is then: two may propose at once.
     """
     change, spelled = in_words_of(loaded, proposal.change)
     refuse(loaded, change)
-    notes = [*notes, *spelled, *doors.unknown_flags(loaded, change, force=force)]
+    notes = [*notes, *spelled, *doors.unknown_flags(loaded, change)]
     title, description, method = (_said(loaded, text) for text in proposal[:3])
     number = 0
 
@@ -159,7 +155,6 @@ def propose_sweep(
     method: str = "",
     session: str | None = None,
     strict: bool = False,
-    force: bool = False,
 ) -> ProposeAnswer:
     """Append one hypothesis for each value of `--sweep TEXT`, all in one splice or none.
 
@@ -169,7 +164,7 @@ def propose_sweep(
     loaded = load(directory, session)
     missing = doors.missing_words({"description": description, "method": method}, strict=strict)
     asked, spelled = _sweep(loaded, text)
-    spelled = [*missing, *spelled, *doors.unknown_flags(loaded, asked.changes[0][1], force=force)]
+    spelled = [*missing, *spelled, *doors.unknown_flags(loaded, asked.changes[0][1])]
     title, description, method = (_said(loaded, text) for text in (title, description, method))
     workload = loaded.config.workload
     argv, env = workload.argv(), training_environment(workload)
@@ -315,6 +310,8 @@ def _standing(loaded: Loaded, entry: progress.HypothesisEntry) -> tuple[str, str
     if entry.status in (Status.UNTESTED, Status.TESTING):
         return entry.status.value, _ANOTHER
     verdict = f"{entry.status}: {why_of(loaded, entry)}"
+    if entry.status is Status.INCONCLUSIVE and loaded.trials[entry.number].verified:
+        return verdict, "gpudebug next --more {}"
     if premises.reason(loaded, entry) is not None:
         return verdict, "gpudebug reopen {}"
     return verdict, "gpudebug accept {}" if entry.status is Status.VALIDATED else _ANOTHER

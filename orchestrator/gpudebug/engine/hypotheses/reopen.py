@@ -11,7 +11,7 @@ from gpudebug.core.answers.hypotheses import ReopenAnswer
 from gpudebug.core.errors import BusyError, GpudebugError, ProgressError, UsageError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import VERDICTS, Status
-from gpudebug.engine.campaign import confirmation
+from gpudebug.engine.campaign import claims, confirmation
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.premises import entry_of, reason, why_of
@@ -57,6 +57,37 @@ def reopen(
     if word is not None and word not in why:
         why += f"; {word}"
     return _answer(loaded, entry, why, already=False)
+
+
+def more(directory: Path, number: int, session: str | None = None) -> str:
+    """Let the next test of an INCONCLUSIVE hypothesis go on from all its runs, with as many again.
+
+    A session may have its own hypothesis go on, and no other one. What goes on, in a line. Raises NotReopened
+    with the reason if it may not.
+    """
+    loaded = load(directory, session)
+    entry = entry_of(loaded, number)
+    file, line = str(loaded.progress_path), entry.status_line or entry.line
+    if entry.status is not Status.INCONCLUSIVE or not loaded.trials[number].verified:
+        raise NotReopened(
+            f"hypothesis {number} is {entry.status}, and --more goes on with one that runs left INCONCLUSIVE",
+            file=file,
+            line=line,
+            next=f"gpudebug show {number}",
+        )
+    made = {loaded.records[name].get("session") for name in entry.runs if name in loaded.records}
+    if session is not None and session not in made:
+        whose = next((f"session {one}" for one in sorted(filter(None, made))), "a person")
+        raise NotReopened(
+            f"hypothesis {number} was tested by {whose}, and this is session {session}: it goes on with "
+            "its own hypothesis alone",
+            file=file,
+            line=line,
+            next=f"a person runs: gpudebug next --more {number}",
+        )
+    splice(loaded, lambda document: progress.reopen(document, number))
+    claims.take(load(directory, session), number)
+    return f"hypothesis {number} goes on from its {len(entry.runs)} runs"
 
 
 def _decided(loaded: Loaded, entry: HypothesisEntry) -> bool:

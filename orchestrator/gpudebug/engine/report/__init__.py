@@ -1,4 +1,4 @@
-"""`gpudebug report`: a campaign, or one run, as a self-contained page, a picture, or Markdown."""
+"""`gpudebug report`: a campaign, or one run, as a self-contained page, or Markdown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.answers.report import ReportAnswer, SkippedRun
-from gpudebug.edges import charts, store
+from gpudebug.edges import store
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.report import outputs
 from gpudebug.engine.report.data import gather
@@ -17,48 +17,39 @@ from gpudebug.engine.report.headline import command
 def report(
     directory: Path,
     output: Path | None = None,
-    png: Path | None = None,
     markdown: bool = False,
     doing: Callable[[str], None] = lambda text: None,
     *,
     force: bool = False,
 ) -> ReportAnswer:
-    """Write the page to `output` (a folder, or F.html; by default runs/report) and the picture to `png`.
+    """Write the page to `output` (a folder, or F.html; by default runs/report).
 
-    If a picture or Markdown is asked for, the page is written only with an `output`.
+    If Markdown is asked for, the page is written only with an `output`.
 
     `force` replaces files that gpudebug did not write. Before anything is gathered: StoreError if a file
-    cannot or may not be written, GpudebugError if matplotlib lacks for the picture.
+    cannot or may not be written.
     """
     workspace = find(directory)
-    page = outputs.page_at(_usual(workspace), output) if output or not (png or markdown) else None
-    if png is not None:
-        outputs.check_picture(png, "--png")
-        charts.check()
-    for path in (page, png):
-        if path is not None:
-            outputs.check(workspace, path, force=force)
+    page = outputs.page_at(_usual(workspace), output) if output or not markdown else None
+    if page is not None:
+        outputs.check(workspace, page, force=force)
     data = gather(directory, doing)
     doing("drawing")
-    files = []
+    content = _page(data, page.parent) if page is not None else b""
     if page is not None:
-        files.append((page, _page(data, page.parent)))
-    if png is not None:
-        files.append((png, charts.campaign_picture(data)))
+        outputs.write([(page, content)], force=force)
     text = _markdown(data) if markdown else None
-    outputs.write(files, force=force)
     return ReportAnswer(
         campaign=data["status"]["campaign"],
         page=str(page) if page is not None else None,
-        bytes=len(files[0][1]) if page is not None else None,
-        png=str(png) if png is not None else None,
+        bytes=len(content) if page is not None else None,
         markdown=text,
         runs=len(data["runs"]),
         hypotheses=len(data["hypotheses"]),
         skipped=tuple(SkippedRun(run=s["run"], why=s["why"]) for s in data["skipped"]),
         notes=tuple(data["notes"]),
         next_command=command(data),
-        files=tuple(str(path) for path, _ in files),
+        files=(str(page),) if page is not None else (),
     )
 
 
@@ -94,7 +85,6 @@ def report_run(
         campaign=data["campaign"],
         page=str(page) if page is not None else None,
         bytes=len(content) if page is not None else None,
-        png=None,
         markdown=look.summary_of_run(data) if markdown else None,
         runs=1,
         hypotheses=0,

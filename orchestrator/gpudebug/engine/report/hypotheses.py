@@ -15,6 +15,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.samples import conditions
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.course import course, sentence
 from gpudebug.core.verdict.machine import devices_apart
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
@@ -65,6 +66,7 @@ def shown(
 _NO_DETAILS: Mapping[str, Any] = {
     "notes": [],
     "gates": [],
+    "course": None,
     "figures": {},
     "probe": [],
     "sections": [],
@@ -85,6 +87,7 @@ def _details(
     return {
         "notes": [*notes, *cut],
         "gates": plain(numbers.gates(verdict["gates"])) if verdict else [],
+        "course": _course(verdict if loaded.trials[entry.number].verified else None),
         "figures": dict(entry.result),
         **_inside(loaded, entry, before, after),
         "diff": diff,
@@ -92,6 +95,12 @@ def _details(
         "differences": _differences(loaded, entry, before, after),
         "baseline_runs": list(names[0]),
     }
+
+
+def _course(verdict: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The picture of a verdict, with its figures as a sentence."""
+    found = course(verdict)
+    return {**plain(found), "text": sentence(found)} if found is not None else None
 
 
 def sides_of(loaded: Loaded, entry: HypothesisEntry) -> tuple[Sequence[str], Sequence[str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpudebug.core.errors import UsageError
 from gpudebug.edges import store
-from gpudebug.engine.run.outputs import Ours, is_page, is_picture, refuse
+from gpudebug.engine.run.outputs import is_page, refuse
 
 PAGE = "report.html"
 _PAGES = (".html", ".htm")
@@ -28,21 +28,10 @@ def page_at(usual: Path, output: Path | None, name: str = PAGE) -> Path:
     return (output or usual) / name
 
 
-def check_picture(path: Path, option: str) -> None:
-    """UsageError: a name that ends otherwise may be that of a file that is not a picture."""
-    if path.suffix.lower() != ".png":
-        problem = f"{option} {path.name}: the picture is a PNG"
-        raise UsageError(problem, next=f"name it {path.stem or 'F'}.png")
-
-
-def ours_of(path: Path) -> Ours:
-    return is_picture if path.suffix.lower() == ".png" else is_page
-
-
 def check(workspace: store.Workspace, path: Path, *, force: bool = False) -> None:
     """StoreError if `path` cannot be written, or may not be: see `refuse`; or a link leads it out of the
     repository, other than runs/ itself."""
-    refuse(path, ours_of(path), force=force)
+    refuse(path, is_page, force=force)
     place = Path(os.path.normpath(path.absolute()))
     inside = workspace.root
     if workspace.runs.is_symlink() and place.is_relative_to(workspace.runs):
@@ -56,4 +45,4 @@ def write(files: Sequence[tuple[Path, bytes]], *, force: bool = False) -> None:
     """Every file at once, its folder made if it is missing."""
     for path, content in files:
         store.make_folder(path.parent)
-        store.put_file(path, content, partial(refuse, path, ours_of(path), force=force))
+        store.put_file(path, content, partial(refuse, path, is_page, force=force))

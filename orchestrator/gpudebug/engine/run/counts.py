@@ -31,7 +31,7 @@ _EMPTIED = " (does the program empty its output, as `> /dev/stderr` does? write 
 # The user's wish and a lost device matter more than what a job did to its files.
 _KEPT = frozenset({Outcome.INTERRUPTED, Outcome.DEVICE_LOST})
 # What counts by its readings; how another run failed is known without one.
-_READ = frozenset({Outcome.COMPLETED, Outcome.ENDED_EARLY, Outcome.ENDED_BY_PLAN})
+_READ = frozenset({Outcome.COMPLETED, Outcome.ENDED_BY_PLAN})
 
 
 @dataclass(frozen=True)

@@ -153,6 +153,7 @@ def read_evidence(
             cpu_quota=cpu_quota,
             trimmed=trimmed,
             unsampled=unsampled or {},
+            over=followed is None,
         ),
         RunReadings(
             samples=samples,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,11 +42,11 @@ class AttachedJob:
 class PreparedRun:
     """What to run: the command as the user wrote it, applied changes included, `{run}` not yet replaced.
 
-    With `certain` the run is looked at while it goes on, and ended early once that says so; with `plan` once
-    its planned window is full, without one it ends by itself. `least_window` how short its window may be, `torch_profile` what PyTorch's profiler
-    records, `layer` which layer the probe replaces. `base_env` is its unchanged environment, `code` its tree.
-    With `attached` it runs already: `argv`, `cwd` and `env` are what it was started with. The files of
-    the run are looked at every `poll` seconds.
+    With `plan` the run is ended once its planned window is full, without one it ends by itself.
+    `least_window` says how short its window may be, `torch_profile` what PyTorch's profiler records, `layer`
+    which layer the probe replaces. `base_env` is its unchanged environment, `code` its tree. With `attached`
+    it runs already: `argv`, `cwd` and `env` are what it was started with. The files of the run are looked at
+    every `poll` seconds.
     """
 
     label: str
@@ -70,7 +70,6 @@ class PreparedRun:
     base_env: Mapping[str, str] | None = None
     code: git.Checkout | None = None
     notes: tuple[str, ...] = ()
-    certain: Callable[[MeasuredRun], bool] | None = None
     plan: RunPlan | None = None
     least_window: float | None = None
     torch_profile: TorchProfile | None = None

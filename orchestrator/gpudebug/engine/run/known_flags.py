@@ -21,8 +21,7 @@ def known_flags(root: Path, workload: Workload, printed: Iterable[str] = ()) -> 
     own = [f for f in program.options.values() if not f.variable] if program else []
     sourced = [name for flag in own for name in (flag.name, *flag.others)]
     theirs = [f"--{name}" for name in _of_framework(framework)] if framework else []
-    whole = program is not None and program.whole and framework is None
-    return KnownFlags((*written, *sourced, *printed, *theirs), whole=whole)
+    return KnownFlags((*written, *sourced, *printed, *theirs))
 
 
 def idle_locks(root: Path, config: Config) -> list[str]:

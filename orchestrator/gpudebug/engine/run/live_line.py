@@ -1,4 +1,4 @@
-"""A run as it goes on: the live line, stalls, whether its answer is certain or it has shown enough."""
+"""A run as it goes on: the live line, stalls, whether it has shown enough."""
 
 from __future__ import annotations
 
@@ -12,16 +12,12 @@ from time import thread_time
 from typing import Protocol
 
 from gpudebug.core.inside.probe.live import LiveSteps
-from gpudebug.core.records import Evidence
 from gpudebug.core.trainlog import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher
 from gpudebug.edges.store import jobfiles
 from gpudebug.engine.run.files import Files
 
-LOOK_S = 10.0
-"""Looks at a run's evidence are this far apart, or `LOOK_SHARE` of its time: each reads its samples again."""
-LOOK_SHARE = 0.1
 GAPS = 3
 """A training whose steps only the probe reports has not stalled before this many of the usual times between
 its lines."""
@@ -57,7 +53,6 @@ class Live:
 
 
 Report = Callable[[Live], None]
-Certain = Callable[[Evidence], bool]
 
 
 @dataclass(frozen=True)
@@ -79,12 +74,12 @@ class RunEnd(Protocol):
 
 
 class Watch:
-    """Follows a growing log for the live line, for stalls and for looks at the evidence so far.
+    """Follows a growing log for the live line, for stalls and for the planned end.
 
     The training process's reports of its steps count too. A flood is followed at its tail only, as far as
     `LIVE_SHARE` pays for.
-    `stall_timeout` is seconds; `look` is asked, with the seconds since launch, whether the run's answer is
-    certain, `ending` whether its plan is fulfilled: not while the training saves or evaluates.
+    `stall_timeout` is seconds; `ending` is asked whether the run's plan is fulfilled: not while the training
+    saves or evaluates.
     """
 
     def __init__(
@@ -94,7 +89,6 @@ class Watch:
         reader: LogReader,
         report: Report,
         stall_timeout: float | None,
-        look: Callable[[float], bool] | None = None,
         ending: RunEnd | None = None,
     ) -> None:
         self.files = files
@@ -102,10 +96,8 @@ class Watch:
         self.reader = reader
         self.report = report
         self.stall_timeout = stall_timeout
-        self.look = look
         self.ending = ending
         self.gaps: deque[float] = deque(maxlen=_GAPS_KEPT)
-        self.next_look = LOOK_S
         self.read_to = 0
         self.paid_s, self.paid_at, self.cost_s = _SAVED_S, 0.0, _COST_S
         self.step: int | None = None
@@ -140,8 +132,6 @@ class Watch:
             return None
         if self._stalled(tick.elapsed):
             return "STALLED"
-        if self._certain(tick.elapsed):
-            return "ENDED_EARLY its answer is certain"
         return self._planned_end(tick)
 
     def _planned_end(self, tick: launcher.Tick) -> str | None:
@@ -165,12 +155,6 @@ class Watch:
         by_log = self.reader.step is not None
         limit = self.stall_timeout if by_log else max(self.stall_timeout, GAPS * self.inside.gap)
         return elapsed - self.progress_at > limit
-
-    def _certain(self, elapsed: float) -> bool:
-        if self.look is None or elapsed < self.next_look:
-            return False
-        self.next_look = elapsed + max(LOOK_S, LOOK_SHARE * elapsed)
-        return self.look(elapsed)
 
     def _follow(self, tick: launcher.Tick) -> None:
         if tick.log_bytes <= self.read_to:

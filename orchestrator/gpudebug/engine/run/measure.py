@@ -30,7 +30,7 @@ from gpudebug.engine.run.extras import collect
 from gpudebug.engine.run.files import Files, files_of
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.launch import launch_spec, node_order, probed
-from gpudebug.engine.run.live_line import Certain, Live, SoFar, Watch
+from gpudebug.engine.run.live_line import Live, SoFar, Watch
 from gpudebug.engine.run.planned import LEAST_S, ending_of
 
 
@@ -59,10 +59,8 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
         ours[counts.PATCH] = job.patch
     for remark in (*job.notes, *remarks_on(record)):
         bench.report(Live(folder.name, 0.0, None, None, None, None, None, remark))
-    certain = job.certain
-    look = (lambda evidence: certain(MeasuredRun(folder, record, evidence, job.patch))) if certain else None
     try:
-        ran = run_files(bench, job, replace(files_of(folder), ours=ours), folder.name, str(folder.path), look)
+        ran = run_files(bench, job, replace(files_of(folder), ours=ours), folder.name, str(folder.path))
     except (DeviceError, LaunchError):
         # Nothing was started, so there is nothing to keep.
         bench.workspace.discard(folder)
@@ -134,13 +132,10 @@ class Ran:
     beside: nodes.NodeSamplers | None = None
 
 
-def run_files(
-    bench: Bench, job: PreparedRun, files: Files, name: str, marker: str, certain: Certain | None = None
-) -> Ran:
+def run_files(bench: Bench, job: PreparedRun, files: Files, name: str, marker: str) -> Ran:
     """Launch `job` with its output and samples going to `files`; what came of it.
 
-    Where `certain` says so of the evidence so far, the run is ended early. A file that the job altered is
-    not read.
+    A file that the job altered is not read.
     """
     assert files.job is not None
     run_dir = files.job if files.folder is not None else files.samples.parent
@@ -163,22 +158,19 @@ def run_files(
     )
     follow = LogReader(dict(bench.patterns), perf_counter)
 
-    def so_far(elapsed: float, outcome: Outcome, least: float | None) -> Evidence:
+    def so_far(elapsed: float) -> Evidence:
         return read(
             files.underway(),
             ended=SoFar(elapsed),
-            outcome=outcome,
+            outcome=Outcome.ENDED_BY_PLAN,
             followed=follow.summary(),
-            least_window=least,
+            least_window=LEAST_S,
         )
-
-    def look(elapsed: float) -> bool:
-        return certain is not None and certain(so_far(elapsed, Outcome.ENDED_EARLY, job.least_window))
 
     # A recording that is played back has its own end.
     plan = None if bench.replays else job.plan
-    ending = ending_of(plan, lambda t: so_far(t, Outcome.ENDED_BY_PLAN, LEAST_S), argv)
-    watch = Watch(files, name, follow, bench.report, job.stall_timeout, look if certain else None, ending)
+    ending = ending_of(plan, so_far, argv)
+    watch = Watch(files, name, follow, bench.report, job.stall_timeout, ending)
     files = replace(files, served=job.server is not None)
     if bench.others is not None and job.attached is None:
         files = replace(files, nodes=tuple(bench.others.devices))

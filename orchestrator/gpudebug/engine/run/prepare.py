@@ -11,11 +11,12 @@ from pathlib import Path
 
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.cluster.traps import traps
+from gpudebug.core.command.command_line import Option
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError
 from gpudebug.core.evidence.rewritten import recorded, spoiling
 from gpudebug.core.records import DeviceInfo, Evidence, RunRecord
-from gpudebug.core.samples.window import MIN_RUN_WINDOW_S, least_pooled
+from gpudebug.core.samples.window import least_pooled
 from gpudebug.edges import clusters, git, host, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign import acceptance, settings
@@ -354,27 +355,32 @@ def fresh_folder_advice(argv: Sequence[str]) -> str:
     )
 
 
-def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun], min_window: float) -> str:
-    """What would make the windows of as many runs as these sum up to `min_window` seconds.
+def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun], seconds: float) -> str:
+    """What would make the window of each of these runs so many `seconds` long; the shortest decides.
 
-    `argv` is the command in gpudebug.yaml. The run with the shortest window decides: each needs its share.
+    `argv` is the command in gpudebug.yaml.
     """
     if any(not m.record.devices for m in runs):
         return "record the baseline by running it: gpudebug baseline"
-    needed = max(min_window / len(runs), MIN_RUN_WINDOW_S)
     shortest = min(runs, key=window_of)
     option = frameworks.length_option(argv, adapters.known())
-    rate = _rate_of(int(option.value), shortest.evidence) if option is not None and option.value else None
+    rate = _rate_of(option, shortest.evidence) if option is not None and option.value else None
     if rate is None or option is None:
-        return "train for more steps a run, or lower protocol.min_window in gpudebug.yaml"
-    missing = max(needed - window_of(shortest), 0.0)
+        return "train for more steps a run"
+    missing = max(seconds - window_of(shortest), 0.0)
     steps = int(option.value or 0) + math.ceil(1.1 * rate * missing)
     return f"{option.name}={steps} in gpudebug.yaml would suffice"
 
 
-def _rate_of(length: int, e: Evidence) -> float | None:
-    """How much a second of what `length` counts: steps if the run made as many, else by its duration."""
-    if e.steps_per_s and (not e.steps or length / 2 <= e.steps <= 2 * length):
+def _rate_of(option: Option, e: Evidence) -> float | None:
+    """How much a second of what an option counts, epochs or something that the run counted as often; None if
+    it counted nothing like it: `--frames=2` may be anything."""
+    length = int(option.value or 0)
+    made = [count for count in (e.steps, e.total_steps, e.last_count) if count]
+    alike = any(length / 2 <= count <= 2 * length for count in made)
+    if made and not alike and not option.name.endswith("epochs"):
+        return None
+    if e.steps_per_s and e.steps and length / 2 <= e.steps <= 2 * length:
         return e.steps_per_s
     return length / e.duration_s if e.duration_s else None
 

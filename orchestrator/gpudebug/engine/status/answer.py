@@ -352,6 +352,7 @@ def _expected(loaded: Loaded) -> list[ExpectedFigure]:
 
 def show(directory: Path, number: int) -> ShowAnswer:
     """`show H`: one hypothesis with its evidence, gates and files."""
+    from gpudebug.core.statistics.course import course
     from gpudebug.engine.campaign.premises import entry_of
     from gpudebug.engine.run.devices import run_devices
     from gpudebug.engine.run.traces import newest_profile
@@ -364,6 +365,7 @@ def show(directory: Path, number: int) -> ShowAnswer:
     evidence, lacking = readable(loaded, entry.runs)
     probe, sections = of_trial(loaded, number, entry.runs, trial.verdict)
     row = _hypothesis(loaded, entry, listing.made(loaded).get(number, ()))
+    verdict = trial.verdict if trial.verified else None
     return ShowAnswer(
         **vars(row),
         description=scrub(entry.description),
@@ -379,4 +381,5 @@ def show(directory: Path, number: int) -> ShowAnswer:
         profile=newest_profile(loaded),
         files=[*(str(f.path) for f in folders if f.path.exists()), str(loaded.progress_path)],
         devices=run_devices(evidence),
+        course=course(verdict),
     )

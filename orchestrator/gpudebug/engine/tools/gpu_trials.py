@@ -37,7 +37,7 @@ workload:
   command: {python} train.py --wait=0.016 --seconds={seconds:g}
   env: {{CUDA_VISIBLE_DEVICES: {uuid}}}
   timeout: 2m
-protocol: {{min_window: 5s, baseline_runs: 2, max_runs: 2}}
+protocol: {{max_runs: 2}}
 device: nvml
 """
 _TRAIN = """\

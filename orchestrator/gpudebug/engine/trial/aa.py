@@ -8,6 +8,7 @@ from gpudebug.core.answers.next import RecordedAA
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Estimate, Verdict
 from gpudebug.core.statistics import numbers
+from gpudebug.core.verdict.turns import NextRun, planned
 from gpudebug.core.words import AS_PLANNED
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.around import surroundings_of
@@ -21,6 +22,8 @@ from gpudebug.engine.trial.reuse import newest, reusable
 from gpudebug.engine.trial.unmodified import run_once
 
 COMMAND = "gpudebug baseline --aa"
+RUNS = 3
+"""Of the shortest trial that could be VALIDATED: two of the change, and one of the baseline behind them."""
 
 
 class Imported(GpudebugError):
@@ -34,20 +37,23 @@ def record_aa(
 ) -> RecordedAA:
     """Run the workload against its baseline and say what the noise is; a missing baseline comes first.
 
-    `runs` defaults to as many as a baseline has. Fewer than that, left by an A/A that was cut off, are
-    completed to it; otherwise as many are added. The verdict is what the campaign's rule makes of it. Raises
-    Imported if the baseline was imported, and what recording a baseline raises.
+    `runs` defaults to those of the shortest trial. Fewer than that, left by an A/A that was cut off, are
+    completed to it; otherwise as many are added. The verdict is what the campaign's rule makes of them in a
+    trial's order. Raises Imported if the baseline was imported, and what recording a baseline raises.
     """
     with claimed_campaign(directory, report, COMMAND, session) as claimed:
         cycle, notes = _with_baseline(recover.recovered(claimed))
         bench, job = _bench(cycle)
-        wanted = runs or cycle.loaded.config.protocol.baseline_runs
-        after = _already(cycle, bench, job)
-        missing = wanted - len(after) if len(after) < wanted else wanted
-        after += [run_once(cycle.place, bench, "workload", job) for _ in range(missing)]
+        wanted = runs or RUNS
+        made = _already(cycle, bench, job)
+        missing = wanted - len(made) if len(made) < wanted else wanted
+        made += [run_once(cycle.place, bench, "workload", job) for _ in range(missing)]
         before = _baseline_runs(cycle)
-        verdict = judge_runs(0, terms_of(cycle.loaded.config, before), before, after)
-        return _answer(cycle.again().loaded, verdict, before, after, (*notes, *bench.notes))
+        steps = list(zip(planned(len(made)), made, strict=False))
+        after = [m for step, m in steps if step is NextRun.TRIAL]
+        beside = [m for step, m in steps if step is NextRun.BASELINE]
+        verdict = judge_runs(0, terms_of(cycle.loaded.config, before), [*before, *beside], after)
+        return _answer(cycle.again().loaded, verdict, before, made, (*notes, *bench.notes))
 
 
 def _with_baseline(cycle: Cycle) -> tuple[Cycle, tuple[str, ...]]:
@@ -103,7 +109,7 @@ def _answer(
     loaded: Loaded,
     verdict: Verdict,
     before: list[MeasuredRun],
-    after: list[MeasuredRun],
+    made: list[MeasuredRun],
     notes: tuple[str, ...],
 ) -> RecordedAA:
     data = verdict.model_dump(mode="json")
@@ -122,10 +128,10 @@ def _answer(
         throughput_ci=_bounds(verdict.throughput_ratio),
         resolution=noise.floor(loaded),
         baseline_runs=tuple(m.folder.name for m in before),
-        runs=tuple(m.folder.name for m in after),
-        advice=tuple(baseline.advice(loaded, "workload", after)),
+        runs=tuple(m.folder.name for m in made),
+        advice=tuple(baseline.advice(loaded, "workload", made)),
         notes=notes,
-        files=tuple(str(m.folder.path) for m in after),
+        files=tuple(str(m.folder.path) for m in made),
     )
 
 

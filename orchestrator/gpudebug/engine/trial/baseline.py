@@ -26,7 +26,7 @@ from gpudebug.core.verdict.gates.also import missing_in
 from gpudebug.core.verdict.gates.devices import judged_mean, judged_text
 from gpudebug.core.verdict.gates.inference import NO_LOSS, infers
 from gpudebug.core.verdict.judge import training_text, worst_trend
-from gpudebug.core.verdict.protocol import BASELINE_RUNS
+from gpudebug.core.verdict.turns import BASELINE_RUNS
 from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.verdict.work import AUTO, choose, rate, text
 from gpudebug.core.words import counted

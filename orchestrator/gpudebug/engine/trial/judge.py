@@ -123,9 +123,14 @@ def verdict_of(
 ) -> Verdict:
     """The verdict on a case of these runs; the arguments are those of `judge_runs`."""
     verdict = judge_case(case)
+    within = f"{after[0].record.cwd.rstrip('/')}/"
+    notes = (*verdict.notes, *map(_crash_text, crashes))
     return verdict.model_copy(
         update={
-            "notes": (*verdict.notes, *map(_crash_text, crashes), *remarks),
+            # Where a worktree lies says nothing to the readers of an entry.
+            "why": verdict.why.replace(within, ""),
+            "training": verdict.training.replace(within, ""),
+            "notes": (*(note.replace(within, "") for note in notes), *remarks),
             "remarks": tuple(remarks),
             "terms": terms,
             "change_digest": after[0].record.change_digest,
@@ -144,12 +149,19 @@ def verdict_of(
     )
 
 
-def order_of(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun], now: float | None = None) -> Order:
-    """The places of these runs, by when they began; `now` (seconds of the epoch) is that of the next one,
-    None: right after the last."""
+def order_of(
+    before: Sequence[MeasuredRun],
+    after: Sequence[MeasuredRun],
+    now: float | None = None,
+    most: int = 10_000,
+) -> Order:
+    """The places of these runs, by when they began, `most` in one pause; `now` (seconds of the epoch) is that
+    of the next one, None: right after the last. Between runs that are played back no time passes."""
     made = sorted([*before, *after], key=lambda m: store.run_number(m.folder.name))
     starts = [datetime.fromisoformat(m.record.start).timestamp() for m in made]
-    found = places([*starts, starts[-1] if now is None else now], [m.record.duration_s or 0.0 for m in made])
+    starts.append(starts[-1] if now is None else now)
+    most = 0 if any(m.record.replayed for m in made) else most
+    found = places(starts, [m.record.duration_s or 0.0 for m in made], most)
     at = {m.folder.name: place for m, place in zip(made, found, strict=False)}
     return Order(tuple(at[m.folder.name] for m in before), tuple(at[m.folder.name] for m in after), found[-1])
 

@@ -1,4 +1,4 @@
-"""The noise floor of a campaign: the spread between its runs of one unchanged command.
+"""The noise floor of a campaign: how runs of one unchanged command vary around their level.
 
 `status` asks for it, so nothing here imports the records' classes.
 """
@@ -6,14 +6,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
 
 from gpudebug.core.answers.noise import DetectableFigure, GoalRuns, Resolution
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.statistics import intervals, resolution
-from gpudebug.core.statistics.contrast import most_fresh
+from gpudebug.core.statistics.level import (
+    HELD,
+    POINTS,
+    RATIOS,
+    SHORT,
+    Seen,
+    follow,
+    places,
+    relative_variance,
+)
 from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.statistics.resolution import Noise, Plan
+from gpudebug.core.verdict.detectable import Ahead, own_sd
+from gpudebug.core.verdict.turns import NextRun, planned
 from gpudebug.core.words import ended_as_planned
 from gpudebug.edges.store import run_number
 from gpudebug.engine.campaign.allocations import allocation_of_run
@@ -39,11 +51,27 @@ def _since(loaded: Loaded, role: str) -> list[str]:
         if (record.get("role"), record.get("campaign")) == (role, loaded.config.campaign)
         and ended_as_planned(record.get("outcome"))
         and record.get("identity") == loaded.identities["workload"]
-        and not record.get("lengthened")
         and run_number(name) > newest
         and allocation_of_run(record) in places
         and loaded.workspace.run(name).sealed
     ]
+
+
+class _Run(NamedTuple):
+    """An unchanged run in its place; `aa` of an A/A, which is no part of a trial's baseline."""
+
+    place: int
+    facts: Facts
+    aa: bool
+    variance: float
+
+
+class _Plan(NamedTuple):
+    """The runs of a trial as far as device time allows; `seconds` is what one takes, if that is known."""
+
+    steps: list[NextRun]
+    variance: float
+    seconds: float | None
 
 
 def floor(loaded: Loaded) -> Resolution | None:
@@ -52,42 +80,60 @@ def floor(loaded: Loaded) -> Resolution | None:
     baseline = loaded.baselines["workload"]
     if baseline.why is not None or not baseline.evidence:
         return None
-    aa = _since(loaded, AA)
+    aa = _evidence(loaded, _since(loaded, AA))
     # Without a hypothesis, they are of a recording that was cut off.
     made = _since(loaded, "baseline-workload")
     beside = [name for name in made if loaded.records[name].get("hypothesis") is not None]
     fresh = [e for e in _evidence(loaded, beside) if not (e.get("conditions") or {}).get("foreign_procs")]
-    groups = _judged(loaded, [baseline.evidence, fresh, _evidence(loaded, aa)])
-    seconds = _seconds(loaded, (*baseline.runs, *beside, *aa))
-    config = loaded.config
-    recorded, max_runs = len(baseline.evidence), config.protocol.max_runs
-    plan = Plan(recorded, max_runs, _left(loaded, seconds), len(fresh))
-    metric = loaded.metric
-    criteria = [metric.threshold(float(v)) for v in (config.criteria.success, config.criteria.failure)]
-    figures = (
-        _metric(metric, groups, plan, criteria[0], criteria[1], seconds),
-        _throughput(groups, plan, seconds),
-    )
+    runs = _in_order(loaded, [*baseline.evidence, *fresh], aa)
+    seconds, config, metric = _seconds(loaded, runs), loaded.config, loaded.metric
+    variance = math.fsum(run.variance for run in runs) / len(runs)
+    wanted = list(planned(config.protocol.max_runs * (2 if variance > SHORT else 1)))
+    left = _left(loaded, seconds)
+    plan = _Plan(list(islice(wanted, left)), variance, seconds)
+    goal, failure = (metric.threshold(float(v)) for v in (config.criteria.success, config.criteria.failure))
     return Resolution(
-        baseline_runs=recorded,
+        baseline_runs=len(baseline.evidence),
         fresh_runs=len(fresh),
         aa_runs=len(aa),
-        max_runs=max_runs,
-        left=plan.left,
-        limited=plan.left is not None and plan.left < _most(plan),
-        figures=figures,
+        max_runs=config.protocol.max_runs,
+        left=left,
+        limited=left is not None and left < len(wanted),
+        figures=(
+            _figure(metric, _values(runs, _scaled(metric)), plan, goal, failure),
+            _figure(Metric("throughput"), _values(runs, _rate(runs)), plan, math.log(GAIN), None),
+        ),
     )
 
 
-def _judged(loaded: Loaded, groups: Sequence[Sequence[Facts]]) -> list[list[Facts]]:
-    """The groups with the utilisation that the campaign is judged by, all on one scale."""
-    found = iter(judged(loaded.config.criteria.devices, [e for group in groups for e in group]))
-    return [[next(found) for _ in group] for group in groups]
+def _in_order(loaded: Loaded, before: Sequence[Facts], aa: Sequence[Facts]) -> list[_Run]:
+    """All of them, oldest first, with the utilisation that the campaign is judged by."""
+    found = judged(loaded.config.criteria.devices, [*before, *aa])
+    marked = [(e, place >= len(before)) for place, e in enumerate(found)]
+    marked.sort(key=lambda one: run_number(str(one[0]["run"])))
+    records = [loaded.records[str(e["run"])] for e, _ in marked]
+    starts = [datetime.fromisoformat(str(r["start"])).timestamp() for r in records]
+    at = places(starts, [float(r.get("duration_s") or 0.0) for r in records], HELD)
+    return [_Run(place, e, aa, _variance(e)) for place, (e, aa) in zip(at, marked, strict=True)]
 
 
-def _most(plan: Plan) -> int:
-    """How many runs a trial may want at most."""
-    return plan.max_runs + max(0, most_fresh(plan.max_runs, plan.recorded) - plan.fresh)
+def _variance(evidence: Facts) -> float:
+    window = evidence.get("window")
+    return relative_variance(window["end_s"] - window["start_s"] if window else None)
+
+
+def _values(runs: Sequence[_Run], value: Callable[[Facts], float | None]) -> list[tuple[_Run, Seen]]:
+    """The runs that have the figure, as what the level is followed by."""
+    known = [(run, found) for run in runs if (found := value(run.facts)) is not None]
+    return [(run, Seen(run.place, False, found, None, run.variance)) for run, found in known]
+
+
+def _scaled(metric: Metric) -> Callable[[Facts], float | None]:
+    def value(evidence: Facts) -> float | None:
+        found = metric.recorded(evidence)
+        return None if found is None else metric.scale(found)
+
+    return value
 
 
 def _evidence(loaded: Loaded, names: Sequence[str]) -> list[Facts]:
@@ -101,9 +147,9 @@ def _evidence(loaded: Loaded, names: Sequence[str]) -> list[Facts]:
     return found
 
 
-def _seconds(loaded: Loaded, names: Sequence[str]) -> float | None:
+def _seconds(loaded: Loaded, runs: Sequence[_Run]) -> float | None:
     """How long one run takes, on average; None if no record has it."""
-    known = [s for name in names if (s := loaded.records[name].get("duration_s"))]
+    known = [s for run in runs if (s := loaded.records[str(run.facts["run"])].get("duration_s"))]
     return sum(known) / len(known) if known else None
 
 
@@ -114,75 +160,51 @@ def _left(loaded: Loaded, seconds: float | None) -> int | None:
     return max(0, int((c.device_time_budget - c.device_time) / seconds))
 
 
-def _metric(
-    metric: Metric,
-    groups: Sequence[Sequence[Facts]],
-    plan: Plan,
-    success: float,
-    failure: float,
-    seconds: float | None,
-) -> DetectableFigure:
-    values = [[metric.scale(v) for e in g if (v := metric.recorded(e)) is not None] for g in groups]
-    prior = intervals.UTILISATION_PRIOR if metric.points else intervals.RATE_PRIOR
-    found = resolution.noise(values, prior, _typical_error(groups) if metric.points else 0.0)
-    passed = resolution.smallest_passed(found, plan, success, failure) if found else None
-    return _figure(metric, found, plan, seconds, goal=success, away=success - failure, passed=passed)
-
-
-def _throughput(groups: Sequence[Sequence[Facts]], plan: Plan, seconds: float | None) -> DetectableFigure:
-    metric = Metric("throughput")
-    found = resolution.noise(_rates(groups), intervals.RATE_PRIOR)
-    return _figure(metric, found, plan, seconds, goal=math.log(GAIN), away=math.log(GAIN), passed=None)
-
-
 def _figure(
-    metric: Metric,
-    found: Noise | None,
-    plan: Plan,
-    seconds: float | None,
-    *,
-    goal: float,
-    away: float,
-    passed: float | None,
+    metric: Metric, values: Sequence[tuple[_Run, Seen]], plan: _Plan, goal: float, failure: float | None
 ) -> DetectableFigure:
-    """`goal` and `passed` on the metric's scale; `away` from the goal is what it must differ from."""
-    detectable = resolution.detectable_effect(found, plan) if found else None
+    """`goal` is what is to be confirmed, on the metric's scale: above `failure`, above 0 without one."""
+    assumed = POINTS if metric.points else RATIOS
+    noise = follow([seen for _, seen in values], assumed) if values else None
+    before = [seen for run, seen in values if not run.aa]
+    ahead = Ahead(before, noise.noise, assumed, plan.variance) if noise and before else None
+    away = goal - (failure or 0.0)
+    told = ahead.detectable_effect(plan.steps) if ahead else None
+    passed = ahead.smallest_passed(plan.steps, goal, failure) if ahead and failure is not None else None
     return DetectableFigure(
         figure=metric.name,
         unit="pp" if metric.points else "x",
-        sd=found.sd if found else None,
-        own_sd=found.own_sd if found else None,
-        runs=found.runs if found else 0,
-        told=None if detectable is None else metric.improvement(detectable),
+        sd=noise.noise if noise else None,
+        own_sd=own_sd(noise, assumed) if noise else None,
+        runs=len(values),
+        told=None if told is None else metric.improvement(told),
         passed=None if passed is None else metric.improvement(passed),
         goal=metric.improvement(goal),
-        goal_runs=_goal_runs(found, plan, away, seconds) if found and away > 0 else None,
+        goal_runs=_goal_runs(ahead, away, plan.seconds) if ahead and away > 0 else None,
     )
 
 
-def _goal_runs(found: Noise, plan: Plan, away: float, seconds: float | None) -> GoalRuns | None:
+def _goal_runs(ahead: Ahead, away: float, seconds: float | None) -> GoalRuns | None:
     """The fewest runs for an effect; None: more than any trial would make."""
-    runs = resolution.runs_for(found, plan, away)
+    runs = ahead.runs_for(away)
     if runs is None:
         return None
     time = None if seconds is None else round(runs.total * seconds, 1)
     return GoalRuns(total=runs.total, trial=runs.trial, baseline=runs.baseline, device_time_s=time)
 
 
-def _typical_error(groups: Sequence[Sequence[Facts]]) -> float:
-    """Root mean square of the runs' own standard errors, in pp."""
-    errors = [float(e["standard_error"]) for g in groups for e in g if e.get("standard_error") is not None]
-    return math.sqrt(math.fsum(e * e for e in errors) / len(errors)) if errors else 0.0
+def _rate(runs: Sequence[_Run]) -> Callable[[Facts], float | None]:
+    """The logarithm of what a log counts a second; of no run if not all count the same."""
+    alike = len({found[0] for run in runs if (found := _counted(run.facts))}) == 1
+
+    def value(evidence: Facts) -> float | None:
+        found = _counted(evidence)
+        return math.log(found[1]) if found and alike else None
+
+    return value
 
 
-def _rates(groups: Sequence[Sequence[Facts]]) -> list[list[float]]:
-    """Logarithms of what the logs count a second; none if not all count the same."""
-    rates = [[_rate(e) for e in g] for g in groups]
-    units = {rate[0] for group in rates for rate in group if rate}
-    return [[math.log(rate[1]) for rate in group if rate] for group in rates] if len(units) == 1 else []
-
-
-def _rate(evidence: Facts) -> tuple[str, float] | None:
+def _counted(evidence: Facts) -> tuple[str, float] | None:
     unit = evidence.get("step_unit") or "step"
     rate = evidence.get("progress_per_s") or (evidence.get("steps_per_s") if unit == "step" else None)
     return (unit, float(rate)) if rate else None

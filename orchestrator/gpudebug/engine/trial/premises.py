@@ -44,8 +44,9 @@ def refuse_without_figure(cycle: Cycle, before: list[MeasuredRun]) -> None:
     if any(metric.value(m.evidence) is not None for m in before):
         return
     lines = baseline.advice(cycle.loaded, "workload", before)
+    figure = baseline.metric_text(metric, list(evidence_of(before)))
     raise BaselineFailed(
-        f"the baseline has no figure to compare with: {baseline.metric_text(metric, list(evidence_of(before)))}",
+        f"the baseline has no figure to compare with: {figure}",
         file=str(cycle.loaded.progress_path),
         next="; ".join([*lines, "then gpudebug baseline"]),
     )

@@ -43,12 +43,16 @@ def shared(loaded: Loaded, surroundings: Surroundings) -> list[MeasuredRun]:
     They serve every later trial as well. One that was not alone on its device, or whose figures cannot be
     read, serves none: if its trial ended without an answer, the later ones need not.
     """
-    newer_than = newest(loaded.baselines["workload"].runs)
-    identity = loaded.identities["workload"]
-    others = alike(loaded, "baseline-workload", identity, newer_than)
-    found = _read(loaded, [n for n, r in others if r.get("hypothesis") is not None], surroundings)
+    found = _read(loaded, baseline_beside(loaded), surroundings)
     metric = loaded.metric
     return [m for m in found if not m.evidence.conditions.foreign_procs and has_metric(metric, m.evidence)]
+
+
+def baseline_beside(loaded: Loaded) -> list[str]:
+    """The names of the baseline's sealed runs that were made beside trials since it was recorded."""
+    newer_than = newest(loaded.baselines["workload"].runs)
+    found = alike(loaded, "baseline-workload", loaded.identities["workload"], newer_than)
+    return [name for name, record in found if record.get("hypothesis") is not None]
 
 
 def of_change(

@@ -17,9 +17,12 @@ from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import numbers
-from gpudebug.core.verdict.combined import Combined, combined
-from gpudebug.core.verdict.gates import TrialSetting
-from gpudebug.core.verdict.repeat import contradict, otherwise, unchanged
+from gpudebug.core.statistics.level import HELD
+from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.verdict.apart import compared, contradict, otherwise, unchanged
+from gpudebug.core.verdict.course import Shown, sides_of
+from gpudebug.core.verdict.gates import TrialCase, TrialSetting
+from gpudebug.core.verdict.turns import BASELINE_RUNS
 from gpudebug.core.words import counted
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded, MeasuredCode
@@ -29,7 +32,7 @@ from gpudebug.engine.run.environment import differences, recorded
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
 from gpudebug.engine.trial.conduct import with_conduct
-from gpudebug.engine.trial.judge import evidence_of, work_of
+from gpudebug.engine.trial.judge import evidence_of, order_of, work_of
 from gpudebug.engine.trial.original import beside_baseline, in_command, named
 
 NOT_YET = "what was accepted is not measured together yet: gpudebug next does that"
@@ -70,16 +73,17 @@ def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
     if found.delta is None:
         return gain(why=f"a run lacks {loaded.metric.name}")
     against = _contradiction(loaded, found) if paired else None
-    notes = _paired_notes(loaded, found, against, before, after) if paired else _notes(loaded, before, after)
+    notes = _paired_notes(loaded, against, before, after) if paired else _notes(loaded, before, after)
+    sides = sides_of(found)
     return gain(
         delta=found.delta,
         throughput_ratio=found.ratio,
-        before=found.before,
-        after=found.after,
-        metric_before=found.metric_before,
-        metric_after=found.metric_after,
-        text=_text(found, found.delta),
-        throughput=_throughput(found),
+        before=sides.utilisation[0],
+        after=sides.utilisation[1],
+        metric_before=sides.metric[0],
+        metric_after=sides.metric[1],
+        text=_text(found, sides, found.delta),
+        throughput=_throughput(found, sides),
         agrees=None if _lone(loaded, found) is None or not paired else against is None,
         notes=tuple(notes),
     )
@@ -125,32 +129,32 @@ def _nothing_accepted_since(
     return not other or all(one.when <= now.start for one in (loaded.acceptances.entries or {}).values())
 
 
-def contrast_of(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> Combined:
+def contrast_of(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> TrialCase:
     """Runs without and with the accepted changes, judged as a trial of all of them would be."""
     changes = tuple(change for step in loaded.stack for change in step.intervention.changes)
     setting = TrialSetting(changes=len(changes), compound=True, work=work_of(before, loaded.config.work))
     setting = with_conduct(setting, Intervention(changes, compound=True), (), before, after)
-    return combined(loaded.metric, evidence_of(before), evidence_of(after), setting, _devices(loaded))
+    return apart(loaded, before, after, setting)
 
 
-def apart(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> Combined:
-    """Two groups of runs that were made at different times, by what the campaign is judged by."""
-    return combined(loaded.metric, evidence_of(before), evidence_of(after), devices=_devices(loaded))
-
-
-def _devices(loaded: Loaded) -> str | None:
-    return loaded.config.criteria.devices
+def apart(
+    loaded: Loaded,
+    before: Sequence[MeasuredRun],
+    after: Sequence[MeasuredRun],
+    setting: TrialSetting | None = None,
+) -> TrialCase:
+    """Two groups of runs, in the order in which they were made, by what the campaign is judged by."""
+    setting = replace(setting or TrialSetting(), order=order_of(before, after, most=HELD))
+    devices = loaded.config.criteria.devices
+    return compared(loaded.metric, evidence_of(before), evidence_of(after), setting, devices)
 
 
 def unsettled(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> str | None:
-    """Why more runs of both sides are needed; None if these tell enough, or can tell nothing."""
-    found = contrast_of(loaded, before, after)
-    if found.delta is None:
-        return None
-    return _contradiction(loaded, found) or found.load
+    """Why more runs of both sides are needed; None if these say enough, or can say nothing."""
+    return _contradiction(loaded, contrast_of(loaded, before, after))
 
 
-def _lone(loaded: Loaded, found: Combined) -> tuple[int, Estimate] | None:
+def _lone(loaded: Loaded, found: TrialCase) -> tuple[int, Estimate] | None:
     """The only accepted hypothesis with what its trial measured; None if that is another figure."""
     if len(loaded.recorded) != 1:
         return None
@@ -162,31 +166,24 @@ def _lone(loaded: Loaded, found: Combined) -> tuple[int, Estimate] | None:
     return number, Estimate.model_validate(delta)
 
 
-def _contradiction(loaded: Loaded, found: Combined) -> str | None:
+def _contradiction(loaded: Loaded, found: TrialCase) -> str | None:
     """That the one accepted change gained something else in its trial; None if both agree."""
     lone = _lone(loaded, found)
     if lone is None or found.delta is None or not contradict(found.metric, lone[1], found.delta):
         return None
-    alone, here = (_estimate_text(found, each) for each in (lone[1], found.delta))
+    alone, here = (shown(found.metric, each) for each in (lone[1], found.delta))
     return f"hypothesis {lone[0]} gained {alone} in its trial and {here} now: these contradict each other"
 
 
 def _paired_notes(
     loaded: Loaded,
-    found: Combined,
     against: str | None,
     before: Sequence[MeasuredRun],
     after: Sequence[MeasuredRun],
 ) -> Iterator[str]:
     if against is not None:
-        more = (
-            f" after {counted(len(after), 'run')} a side"
-            if len(after) > loaded.config.protocol.baseline_runs
-            else ""
-        )
+        more = f" after {counted(len(after), 'run')} a side" if len(after) > BASELINE_RUNS else ""
         yield f"{against}{more}; both sides were run in turn each time, and the newer figure is shown"
-    if found.load is not None:
-        yield f"{found.load}: the figure includes that"
     yield from disagreements(loaded, before, after)
 
 
@@ -227,7 +224,7 @@ def repeated(
 ) -> str | None:
     """That runs of one code differ more than by chance; None if they do not, or were of another code."""
     records = [loaded.records.get(name, {}) for name in names]
-    if not now or not names or any(r.get("identity") != base or r.get("lengthened") for r in records):
+    if not now or not names or any(r.get("identity") != base for r in records):
         return None
     try:
         then = [stored_run(loaded.workspace, name) for name in names]
@@ -236,13 +233,10 @@ def repeated(
     found = apart(loaded, then, now)
     if found.delta is None or unchanged(found.metric, found.delta):
         return None
-    figures = [numbers.figure(found.metric, value) for value in (found.metric_before, found.metric_after)]
-    if found.metric.points:
-        figures = [numbers.percent(found.before), numbers.percent(found.after)]
-    difference = _estimate_text(found, found.delta)
+    figures = [numbers.figure(found.metric, value) for value in sides_of(found).metric]
     return (
-        f"the same code showed {figures[0]} in {where} ({_shown(names)}) and shows {figures[1]} now "
-        f"({_shown(named(now))}), {difference}; {differed(then, now)}"
+        f"the same code showed {figures[0]} in {where} ({_names(names)}) and shows {figures[1]} now "
+        f"({_names(named(now))}), {shown(found.metric, found.delta)}; {differed(then, now)}"
     )
 
 
@@ -251,38 +245,36 @@ def differed(then: Sequence[MeasuredRun], now: Sequence[MeasuredRun]) -> str:
     around = [d for m in then for each in now for d in differences(recorded(m.record), recorded(each.record))]
     found = list(dict.fromkeys([*around, *otherwise(evidence_of(then), evidence_of(now))]))
     if not found:
-        return "nothing that runs record was otherwise: load, device, clock and packages were alike"
+        return "nothing that runs record was otherwise: others' share, device, clock and packages were alike"
     return f"what was otherwise: {'; '.join(found)}"
 
 
-def _shown(names: Sequence[str]) -> str:
+def _names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"
 
 
-def _estimate_text(found: Combined, estimate: Estimate) -> str:
-    return (numbers.points if found.metric.points else numbers.factor)(estimate.model_dump())
+def shown(metric: Metric, estimate: Estimate) -> str:
+    """A gain with its interval, in the campaign's metric."""
+    return (numbers.points if metric.points else numbers.factor)(estimate.model_dump())
 
 
-def _text(found: Combined, delta: Estimate) -> str:
+def _text(found: TrialCase, sides: Shown, delta: Estimate) -> str:
     """`GPU util 20.0% to 60.0%: +40.0pp (95% CI …)`, in the campaign's metric."""
     if found.metric.points:
-        change = f"GPU util {numbers.percent(found.before)} to {numbers.percent(found.after)}"
-        return f"{change}: {numbers.points(delta.model_dump())}"
-    values = {
-        "metric": found.metric.name,
-        "metric_before": found.metric_before,
-        "metric_after": found.metric_after,
-        "throughput_unit": found.unit,
-    }
-    return f"{numbers.metric_change(values)}: {numbers.factor(delta.model_dump())}"
+        change = "GPU util {} to {}".format(*map(numbers.percent, sides.utilisation))
+    else:
+        before, after = sides.metric
+        values = {"metric": found.metric.name, "metric_before": before, "metric_after": after}
+        change = numbers.metric_change({**values, "throughput_unit": found.rates.unit})
+    return f"{change}: {shown(found.metric, delta)}"
 
 
-def _throughput(found: Combined) -> str | None:
+def _throughput(found: TrialCase, sides: Shown) -> str | None:
     """`10 to 30 steps/s: 3.00x (95% CI …)`; None if no ratio is known."""
     if found.ratio is None:
         return None
-    change = numbers.throughput_change(found.throughput_before, found.throughput_after, found.unit)
+    change = numbers.throughput_change(*sides.throughput, found.rates.unit)
     return f"{change}: {numbers.factor(found.ratio.model_dump())}"
 
 

@@ -16,7 +16,8 @@ from gpudebug.core.records import Terms, Verdict
 from gpudebug.core.statistics import numbers
 from gpudebug.core.verdict import spending
 from gpudebug.core.verdict.gates import TrialCase
-from gpudebug.core.verdict.protocol import NextRun, first_run, following, next_step
+from gpudebug.core.verdict.protocol import first_run, next_step
+from gpudebug.core.verdict.turns import NextRun, following
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.change_files import NoSuchPatch

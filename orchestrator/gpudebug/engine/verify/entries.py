@@ -13,7 +13,7 @@ from gpudebug.core.progress.shapes import figured, fold, measured
 from gpudebug.core.records import Verdict
 from gpudebug.core.redaction.alike import alike, reworded
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
-from gpudebug.core.statistics.numbers import BY_PAIRS, UNKNOWN
+from gpudebug.core.statistics.numbers import UNKNOWN
 from gpudebug.core.statistics.work_units import AUTO
 from gpudebug.core.words import AS_PLANNED, Outcome
 from gpudebug.edges import templates
@@ -87,7 +87,7 @@ def _says(field: str, expected: str, found: str) -> bool:
     for text in (found, plain(found)) if field == "notes" else (found,):
         if field == "notes" and text.startswith(expected):
             return not figured(fold(text[len(expected) :]))
-        if alike(expected, text) or (field == "improvement" and alike(expected.partition(BY_PAIRS)[0], text)):
+        if alike(expected, text):
             return True  # Older entries say no more than the figure.
     return False
 

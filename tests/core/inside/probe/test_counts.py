@@ -94,4 +94,4 @@ def test_of_a_run_without_arrival_times_the_whole_counts_are_held_together() -> 
     inside = ProbeEvidence(pid=1, steps=75, steps_per_s=5.0)
     told = run(28, 5.0, steps_by="probe", steps=300, probe=inside)
     assert ratios(told)["log"].value == 4
-    assert "log" not in ratios(told.model_copy(update={"outcome": Outcome.ENDED_EARLY}))
+    assert "log" not in ratios(told.model_copy(update={"outcome": Outcome.ENDED_BY_PLAN}))

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.support.probe_lines import T0, line, training
+from tests.support.probe_lines import T0, training
 from tests.support.stack_lines import told
 
 from gpudebug.core.inside.probe import read_probe
@@ -78,19 +78,6 @@ def test_what_was_seen_of_another_nodes_rank_is_of_the_same_time() -> None:
     ranks = rank_evidence(read_probe(text), read_stacks(text), whole)
     assert [one.data_share for one in ranks] == pytest.approx([0.4, 0.4])
     assert [one.samples for one in ranks] == [400, 400]
-
-
-def test_calls_of_two_nodes_are_not_told_apart_by_their_wall_clocks() -> None:
-    def calls(late_s: float, ahead: float) -> str:
-        at = [round(1e6 * (5000 + 2.05 + 0.1 * step + late_s)) for step in range(290)]
-        rows = [["0", step, "gloo:all_reduce", when, 64, None] for step, when in enumerate(at)]
-        return line("collectives", 7, 31.0 + ahead, now=5_031_000_000, rows=rows)
-
-    text = joined(
-        rank(0, "n0") + calls(0.0, 0.0), {"n1": rank(1, "n1", ahead=AHEAD_S) + calls(0.03, AHEAD_S)}
-    )
-    whole = Window(start_s=10.0, end_s=30.0, duration_s=20.0, samples=100, rule="given")
-    assert [one.late_s for one in rank_evidence(read_probe(text), None, whole)] == [None, None]
 
 
 def test_the_first_record_is_kept_to_the_byte_and_torn_lines_are_left_out() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.trials import BASE, criteria, gate, run, verdict
+from tests.support.trials import BASE, gate, run, verdict
 
 from gpudebug.core.records import Evidence, Verdict
 from gpudebug.core.verdict.gates.also import missing_in
 from gpudebug.core.verdict.judge import TrialSetting
-from gpudebug.core.verdict.protocol import NextRun, next_step
 from gpudebug.core.words import Result, Status
 
 HIGHER = {"log:quality": {"direction": "higher", "not_worse": 1.03}}
@@ -72,9 +71,9 @@ def test_what_is_not_printed_is_unknown(part: str) -> None:
 
 
 def test_an_open_figure_asks_for_another_run() -> None:
-    before, after = side(28, 0.9, 0.9), side(61, 0.84)
-    found = judged(before, after, HIGHER)
-    assert next_step(found, criteria(also=HIGHER), before, after, TrialSetting()) is NextRun.TRIAL
+    found = judged(side(28, 0.9, 0.9), side(61, 0.85, 0.85), HIGHER)
+    assert [g.name for g in found.gates if g.result is Result.UNKNOWN] == ["also:log:quality"]
+    assert following(side(28, 0.9, 0.9), side(61, 0.85, 0.85), also=HIGHER) is NextRun.TRIAL
 
 
 def test_without_the_setting_there_is_no_gate() -> None:

@@ -9,7 +9,6 @@ from tests.support.trials import gate, runs, verdict
 
 from gpudebug.core.records import Evidence, ProbeEvidence
 from gpudebug.core.verdict.gates import TrialSetting
-from gpudebug.core.verdict.judge import RULE, judge
 from gpudebug.core.words import Result, Status
 
 CODE = TrialSetting(code=True)
@@ -216,12 +215,3 @@ class TestWithoutProbe:
         trial = side(61, 62, log=5.0, inside=probe(samples_per_s=None), **more)
         setting = TrialSetting(code=True, touches="train.py: print('batch size: 160')")
         assert verdict(before, trial, setting).status is not Status.VALIDATED
-
-
-def test_an_earlier_rule_judges_as_it_did() -> None:
-    from tests.support.trials import CRITERIA
-
-    found = judge(1, CRITERIA, BEFORE, after(22.0, 5.5), CODE, "3")
-    assert (found.rule, found.status) == ("3", Status.VALIDATED)
-    assert (gate(found, "throughput").source, gate(found, "throughput").note) == (None, None)
-    assert judge(1, CRITERIA, BEFORE, after(22.0, 5.5), CODE).rule == RULE

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.trials import BASE, GOOD, criteria, gate, result, run, runs, verdict
+from tests.support.trials import BASE, GOOD, gate, result, run, runs, verdict
 
 from gpudebug.core.records import DeviceEvidence, Evidence, Gate
-from gpudebug.core.verdict.gates import TrialSetting, short_window, window_total
+from gpudebug.core.verdict.gates import TrialSetting
 from gpudebug.core.words import Result, Status
 
 
@@ -64,31 +64,6 @@ class TestDelta:
         assert found.note == (
             "trial: the window is too short: 1.2 s after warm-up, at least 5 s needed; --steps=900"
         )
-
-    def test_windows_that_sum_up_to_too_little_name_what_is_missing_and_what_would_suffice(self) -> None:
-        after = runs(61, 62, rate=11.0, window=6.0)
-        found = gate(verdict(BASE, after, TrialSetting(window_advice="--steps=900")), "delta")
-        assert found.result is Result.UNKNOWN
-        assert found.note == (
-            "the trial's windows sum up to 12.0 s over 2 runs, 18.0 s short of min_window (30 s); --steps=900"
-        )
-
-    @pytest.mark.parametrize(
-        ("before", "after", "part"),
-        [
-            ([40], [40], None),
-            ([10, 10, 10], [29.9], "trial"),
-            ([10, 10], [40], "baseline"),
-            ([10] * 3, [30], None),
-        ],
-    )
-    def test_the_sum_over_runs_counts(
-        self, before: list[float], after: list[float], part: str | None
-    ) -> None:
-        arms = [[run(window=w) for w in arm] for arm in (before, after)]
-        said = short_window(criteria(), *arms)
-        assert said is None if part is None else f"the {part}'s windows" in (said or "")
-        assert window_total(arms[0]) == pytest.approx(sum(before))
 
     def test_a_reason_that_is_no_short_window_gets_no_advice_on_windows(self) -> None:
         after = run(None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
 from tests.support.trials import gate, run, verdict
 
 from gpudebug.core.records import Conditions, DeviceEvidence, Evidence, Gate
@@ -45,39 +44,6 @@ def test_a_baseline_that_shared_the_device_is_to_be_recorded_anew() -> None:
     assert found.result is Result.FAIL
     assert "baseline run 0001-x" in found.value
     assert found.note == "run `gpudebug baseline` to record the baseline again"
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "result", "said"),
-    [
-        (3.0, 4.0, Result.PASS, None),
-        (5.0, 45.0, Result.PASS, None),
-        (5.0, 80.0, Result.FAIL, "other processes used 5% of the cores in the baseline, 80% in the trial"),
-        (80.0, 5.0, Result.FAIL, "other processes used 80% of the cores in the baseline, 5% in the trial"),
-        (70.0, 80.0, Result.PASS, "equal, but noisy"),
-        (None, 80.0, Result.SKIPPED, "not checkable in baseline run 0001-x"),
-        (3.0, None, Result.SKIPPED, "not checkable in trial run 0001-x"),
-    ],
-)
-def test_cores_that_others_kept_busy_on_one_side_only(
-    before: float | None, after: float | None, result: Result, said: str | None
-) -> None:
-    found = device([on_gpu(None, cpu=before)] * 2, [on_gpu(None, cpu=after)] * 2, uuid="CPU")
-    assert found.result is result
-    assert (said or "alone") in f"{found.value} {found.note}"
-
-
-def test_a_baseline_that_was_disturbed_is_to_be_recorded_anew() -> None:
-    busy, quiet = side(28, 5, on_gpu(0, cpu=80.0)), side(61, 11, on_gpu(0, cpu=5.0))
-    assert verdict(busy, quiet).why.endswith(
-        "5% in the trial; run `gpudebug baseline` to record the baseline again"
-    )
-    assert verdict(quiet, busy).why.endswith("80% in the trial")
-
-
-def test_busy_cores_count_for_a_gpu_too() -> None:
-    found = device([on_gpu(0, cpu=5.0)] * 2, [on_gpu(0, cpu=90.0)] * 2)
-    assert found.result is Result.FAIL
 
 
 def test_a_driver_that_does_not_tell_is_quoted() -> None:

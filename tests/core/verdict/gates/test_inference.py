@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.trials import criteria, gate, run, verdict
+from tests.support.trials import gate, run, verdict
 
 from gpudebug.core.records import Evidence, LatencyEvidence, LossEvidence, ProbeEvidence
-from gpudebug.core.verdict.gates import TrialSetting
 from gpudebug.core.verdict.gates.inference import NO_LOSS, infers
-from gpudebug.core.verdict.judge import judge
 from gpudebug.core.words import Result
 
 
@@ -40,9 +38,3 @@ def test_one_that_infers_is_not() -> None:
     terms = {"metric": "latency_p50", "direction": "lower", "success": 1.2, "failure": 1.1}
     found = gate(verdict([inferring()], [inferring()], **terms), "loss")
     assert (found.result, found.note) == (Result.SKIPPED, NO_LOSS)
-
-
-def test_older_rules_ask_for_the_loss_as_before() -> None:
-    terms = criteria(metric="latency_p50", direction="lower", success=1.2, failure=1.1)
-    found = judge(1, terms, [inferring()], [inferring()], TrialSetting(), "4")
-    assert gate(found, "loss").result is Result.UNKNOWN

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import pytest
-from tests.support.trials import criteria, gate, run, verdict
+from tests.support.trials import gate, run, verdict
 
 from gpudebug.core.records import Evidence, Gate, LossEvidence
 from gpudebug.core.statistics.loss_curve import curve
-from gpudebug.core.verdict.judge import TrialSetting, judge
+from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.words import Result, Status, Trend
 
 
@@ -81,8 +81,3 @@ def test_one_run_a_side_shows_no_loss_that_is_a_little_higher(above: float, resu
     """17 % of the fall, where an interval of two runs reaches to twice that: not surely, and not harmless."""
     found = verdict(BASE[:1], [trained(61, 11, above=above)])
     assert gate(found, "loss_parity").result is result
-
-
-def test_an_older_rule_takes_what_is_not_surely_higher_for_harmless() -> None:
-    found = judge(1, criteria(), BASE[:1], [trained(61, 11, above=0.25)], TrialSetting(rule=4), "4")
-    assert gate(found, "loss_parity").result is Result.PASS

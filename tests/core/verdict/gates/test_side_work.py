@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.trials import BASE, CRITERIA, gate, run, runs, verdict
+from tests.support.trials import BASE, gate, run, runs, verdict
 
 from gpudebug.core.records import Evidence, LossEvidence, ProbeEvidence
 from gpudebug.core.verdict.gates import TrialSetting
-from gpudebug.core.verdict.judge import judge
 from gpudebug.core.verdict.planned_work import SideWork
 from gpudebug.core.words import Outcome, Result, Status, Trend
 
@@ -25,7 +24,7 @@ def better(occasions: dict[str, int] | None, **more: Any) -> list[Evidence]:
 
 
 BEFORE = [e.model_copy(update={"occasions": told(11)}) for e in BASE]
-CUT = {"outcome": Outcome.ENDED_EARLY}
+CUT = {"outcome": Outcome.ENDED_BY_PLAN}
 # What the trial's log shows, how its runs end, by its settings, what the change is about -> the gate
 TABLE: list[tuple[dict[str, int] | None, dict[str, Any], dict[str, int], set[str], Result, str]] = [
     (told(3), {}, {}, set(), PASS, "evaluations 11, then 3; checkpoints 3, then 3; log lines 50, then 50"),
@@ -189,9 +188,3 @@ def test_steps_without_losses_are_no_log_lines_where_losses_were_printed() -> No
     for points, result in ((2, PASS), (0, FAIL)):
         found = verdict(before, [run(61.0, 11.0, **logged(points))] * 2)
         assert gate(found, "side_work").result is result
-
-
-def test_earlier_rules_do_not_ask() -> None:
-    found = judge(1, CRITERIA, BEFORE, better(told(0)), TrialSetting(), rule="4")
-    assert "side_work" not in {g.name for g in found.gates}
-    assert not found.hollow

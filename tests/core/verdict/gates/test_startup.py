@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.trials import CRITERIA, gate, run, verdict
+from tests.support.trials import gate, run, verdict
 
 from gpudebug.core.records import Conditions, Evidence, ProbeEvidence
 from gpudebug.core.verdict.gates import TrialSetting
-from gpudebug.core.verdict.judge import judge
 from gpudebug.core.words import Outcome, Result, Status
 
 PLANNED = TrialSetting(planned_steps=400)
@@ -55,11 +54,6 @@ def test_a_wait_that_is_moved_before_the_first_step_is_none_saved(
     if status is Status.INCONCLUSIVE:
         assert "s longer, and the steps of the planned length save 44 s" in found.why
         assert gate(found, "throughput").result is Result.UNKNOWN
-
-
-def test_older_verdicts_are_judged_as_they_were() -> None:
-    found = judge(1, CRITERIA, BEFORE, side(61, 11.0, 48.0, times=2), PLANNED, "4")
-    assert "start-up" not in (gate(found, "throughput").note or "")
 
 
 def test_without_a_probe_nobody_knows_when_start_up_ended() -> None:

@@ -9,7 +9,7 @@ from tests.support.powered import side
 from tests.support.trials import criteria, gate, run, verdict
 
 from gpudebug.core.records import Evidence
-from gpudebug.core.verdict.judge import TrialSetting, judge
+from gpudebug.core.verdict.judge import TrialSetting
 from gpudebug.core.verdict.protocol import NextRun, next_step
 from gpudebug.core.words import Result, Status
 
@@ -76,8 +76,3 @@ def test_it_is_skipped_where_power_is_missing(lacking: dict[str, Any]) -> None:
     found = gate(verdict(BEFORE, after), "working_share")
     assert found.result is Result.SKIPPED
     assert found.note is not None
-
-
-def test_earlier_rules_do_not_ask_it() -> None:
-    found = judge(1, criteria(), BEFORE, side(90, 11.0, 500.0), TrialSetting(), rule="4")
-    assert "working_share" not in [g.name for g in found.gates]

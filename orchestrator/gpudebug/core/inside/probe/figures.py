@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpudebug.core.inside.probe.processes import ProbeRecord, TrainingProcess
-from gpudebug.core.inside.probe.spans import ProcessSpan, middle, percentile, steady
+from gpudebug.core.inside.probe.spans import ProcessSpan, first_step, middle, percentile, steady
 from gpudebug.core.records import ProbedCopies, ProbedForwards, ProbeEvidence, ProbeRank, Window
 
 MB = 2.0**20
@@ -32,7 +32,7 @@ def evidence_of(record: ProbeRecord | None, window: Window | None) -> ProbeEvide
         world_size=main.world_size,
         torch=main.torch,
         steps=main.steps,
-        first_step_s=_first_step(main),
+        first_step_s=first_step(main),
         last_step_s=main.beats[-1].t if main.beats else None,
         samples_per_s=_sum([peer.samples_per_s for peer in peers]),
         **(_figures(span) if span else {}),
@@ -147,14 +147,6 @@ def _acts(span: ProcessSpan) -> ProbedForwards | None:
     if not count or rows is None or seconds is None:
         return None
     return ProbedForwards(count=round(count), rows=rows, seconds=seconds)
-
-
-def _first_step(process: TrainingProcess) -> float | None:
-    """When the first iteration had ended, as near as its first beat shows."""
-    if not process.beats:
-        return None
-    first = process.beats[0]
-    return first.t if first.steps == 1 else process.start_s + (first.t - process.start_s) / first.steps
 
 
 def _last_count(process: TrainingProcess, counter: str) -> int | None:

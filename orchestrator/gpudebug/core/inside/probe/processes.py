@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from gpudebug.core.inside.probe.flight import MOST_CALLS, CollectiveCall, CollectiveKey, calls
 from gpudebug.core.records import ReadSite
 from gpudebug.core.text.json_lines import parse
 
@@ -89,9 +88,6 @@ class TrainingProcess:
     omp: str | None = None
     slurm_cpus: str | None = None
     host: str | None = None
-    # By collective; `wall_s` is the time since the epoch at the launch, by this process's clocks.
-    calls: dict[CollectiveKey, CollectiveCall] = field(default_factory=dict)
-    wall_s: float | None = None
 
     @property
     def key(self) -> ProcessKey:
@@ -106,16 +102,8 @@ class TrainingProcess:
             self.facts = _plain(line["facts"])
         elif kind == "sites" and isinstance(line.get("sites"), list):
             self.sites = tuple(site for entry in line["sites"] if (site := _site(entry)))[:MOST_SITES]
-        elif kind == "collectives":
-            self._called(line)
         elif kind == "off" and self.off is None:
             self.off = _why(line)
-
-    def _called(self, line: Mapping[str, Any]) -> None:
-        moment, now = finite(line.get("t")), finite(line.get("now"))
-        if moment is not None and now is not None and len(self.calls) < MOST_CALLS:
-            self.calls.update(calls(line))
-            self.wall_s = now / 1e6 - (moment - self.t0)
 
     def _beat(self, line: Mapping[str, Any], *, last: bool) -> None:
         moment, steps = finite(line.get("t")), _count(line.get("steps"))

@@ -37,6 +37,14 @@ def steady(process: TrainingProcess) -> tuple[float, float] | None:
     return (start.t, last.t) if start.t < last.t else None
 
 
+def first_step(process: TrainingProcess) -> float | None:
+    """When the first iteration had ended, as near as its first beat shows."""
+    if not process.beats:
+        return None
+    first = process.beats[0]
+    return first.t if first.steps == 1 else process.start_s + (first.t - process.start_s) / first.steps
+
+
 class ProcessSpan:
     """A process between `start_s` and `end_s`, cut to what its beats know."""
 

@@ -11,7 +11,16 @@ from gpudebug.core.command import batch
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Estimate, Evidence, LearningUnit, WorkUnit
 from gpudebug.core.statistics.intervals import SURE
-from gpudebug.core.statistics.level import POINTS, RATIOS, Effect, Noise, Seen, follow, relative_variance
+from gpudebug.core.statistics.level import (
+    POINTS,
+    RATIOS,
+    SHORT,
+    Effect,
+    Noise,
+    Seen,
+    follow,
+    relative_variance,
+)
 from gpudebug.core.statistics.metrics import WORK, Metric
 from gpudebug.core.verdict import others
 from gpudebug.core.verdict import work as work_units
@@ -152,10 +161,6 @@ class TrialCase:
         runs = (*self.before, *self.after)
         by_steps = all(e.step_unit in (None, "step") for e in runs)
         return by_steps and (self.setting.batch or batch.differs(runs))
-
-
-SHORT = 1.1
-"""Runs that vary by so much more than long ones count as short."""
 
 
 def measure(case: TrialCase) -> TrialCase:

@@ -24,7 +24,6 @@ WATCHERS = (
     "phases",
     "stacks",
     "state",
-    "flight",
     "torchprofile",
 )
 

@@ -1,0 +1,72 @@
+"""A REJECTED that the next run of the baseline contradicts: decided again at no cost, and offered again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpudebug.core import progress
+from gpudebug.core.errors import GpudebugError
+from gpudebug.core.records import Terms, Verdict
+from gpudebug.core.verdict.judge import RULE
+from gpudebug.core.words import Result, Status
+from gpudebug.edges.store import run_number
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.progress_edit import splice
+from gpudebug.engine.run.job import MeasuredRun
+from gpudebug.engine.run.prepare import stored_run
+from gpudebug.engine.trial.judge import judge_runs
+from gpudebug.engine.trial.reuse import baseline_beside
+
+
+def offer_again(loaded: Loaded) -> list[str]:
+    """Make each hypothesis UNTESTED again whose REJECTED does not hold with the baseline's next run; a line
+    on each. Its runs stay in the record of its change."""
+    lines = []
+    for entry in loaded.document.hypotheses:
+        if entry.status is not Status.REJECTED or not loaded.trials[entry.number].verified:
+            continue
+        stored = _by_delta(loaded.trials[entry.number].verdict)
+        now = _with_the_next(loaded, stored) if stored is not None else None
+        if now is None or now.status is Status.REJECTED:
+            continue
+        number = entry.number
+        splice(loaded, lambda document, number=number: progress.reopen(document, number))  # type: ignore[misc]
+        lines.append(
+            f"hypothesis {number} was REJECTED, and the baseline's next run contradicts that ({now.why}): it "
+            "is offered again, with the runs that it has"
+        )
+    return lines
+
+
+def _by_delta(verdict: Mapping[str, Any] | None) -> Verdict | None:
+    """A verdict of this rule that the delta alone rejects."""
+    if verdict is None or verdict.get("rule") != RULE:
+        return None
+    failing = [g["name"] for g in verdict["gates"] if g["result"] == Result.FAIL]
+    return Verdict.model_validate(verdict) if failing == ["delta"] else None
+
+
+def _with_the_next(loaded: Loaded, stored: Verdict) -> Verdict | None:
+    """The verdict with the first run of the baseline that was made after it; None without one."""
+    last = max(run_number(used.name) for used in stored.runs)
+    later = [name for name in baseline_beside(loaded) if run_number(name) > last]
+    if not later:
+        return None
+    try:
+        before, after = (_read(loaded, stored, part) for part in ("baseline", "trial"))
+        before.append(stored_run(loaded.workspace, later[0]))
+        return judge_runs(
+            stored.hypothesis,
+            stored.terms or Terms(criteria={}, protocol={}),
+            before,
+            after,
+            confirmed=stored.confirmed,
+            more=stored.more,
+        )
+    except (GpudebugError, ValueError):  # What cannot be read is a matter of `verify`.
+        return None
+
+
+def _read(loaded: Loaded, stored: Verdict, part: str) -> list[MeasuredRun]:
+    return [stored_run(loaded.workspace, used.name) for used in stored.runs if used.part == part]
