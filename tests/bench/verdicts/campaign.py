@@ -29,8 +29,8 @@ SPECIAL = {0: 0.5, 10: 0.2, 15: 0.03, 20: 0.03, 25: 0.2, 30: 0.04}
 class Plan:
     """What to simulate: campaigns of ten changes.
 
-    A trial that ended in a status of `again` is made again, `tries` times in all. One that was REJECTED goes on
-    if the baseline's next run contradicts that, unless it is `final`.
+    A trial that ended in a status of `again` goes on, `tries` times in all; so does one that was REJECTED if
+    the baseline's next run contradicts that, unless it is `final`.
     """
 
     title: str

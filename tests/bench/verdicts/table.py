@@ -15,12 +15,13 @@ COLUMNS = {
     "R25": "REJECTED at 25 pp, %",
     SECONDS: SECONDS,
     "held": "interval holds, %",
+    "trials": "trials",
 }
 MIX = {0: 0.70, 10: 0.15, 25: 0.15}
 """Changes of each true effect that a campaign meets, by which the cost is averaged."""
 
 
-_DIGITS = {"0": 2, "R25": 2, SECONDS: 0}
+_DIGITS = {"0": 2, "R25": 2, SECONDS: 0, "trials": 0}
 
 
 def figures(outcome: Outcome) -> dict[str, float]:
@@ -36,6 +37,7 @@ def figures(outcome: Outcome) -> dict[str, float]:
         "R25": share(25, Status.REJECTED),
         SECONDS: sum(part * seconds[d] for d, part in MIX.items()) + outcome.baseline,
         "held": 100 * _mean([float(t.held) for t in outcome.trials]),
+        "trials": float(len(outcome.trials)),
     }
 
 
@@ -77,16 +79,10 @@ def bounds_of(group: Group) -> list[list[str]]:
 def _shown(column: str, value: float) -> str:
     if math.isnan(value):
         return "-"
-    return f"{value:.{_DIGITS.get(column, 1)}f}"
+    return f"{value:,.{_DIGITS.get(column, 1)}f}"
 
 
 def _bound(column: str, bounds: Bounds) -> str:
     if column not in bounds:
         return ""
     return f"{'>=' if column in AT_LEAST else '<='} {bounds[column]:g}"
-
-
-def counts(outcomes: Sequence[Outcome]) -> str:
-    """How many trials each of them has at least, by true effect."""
-    few = [min(sum(t.delta == d for t in o.trials) for o in outcomes) for d in SHARES]
-    return " / ".join(f"{n:,}" for n in few)
