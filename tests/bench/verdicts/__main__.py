@@ -21,7 +21,7 @@ from tests.bench.verdicts.table import table
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.verdicts", description=__doc__)
     parser.add_argument("--trials", type=int, default=12_000, help="of a quiet row; half in others")
-    parser.add_argument("--runs", type=int, default=2_000, help="simulated runs to draw from, a program")
+    parser.add_argument("--runs", type=int, default=3_000, help="simulated runs to draw from, a program")
     parser.add_argument("--row", default="", help="only rows whose name contains this, such as 'drift'")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)

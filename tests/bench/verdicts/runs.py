@@ -56,9 +56,13 @@ class Library:
 
 @lru_cache
 def library(program: Program, size: int, seed: int) -> Library:
-    """`size` runs, evenly over all levels, without the few of low levels whose window is too short."""
+    """`size` runs over all levels, without the few of low levels whose window is too short.
+
+    Most are where most are drawn: what those near a level show on average should be that level.
+    """
     rng = np.random.default_rng([seed, size])
-    levels = LOWEST + (HIGHEST - LOWEST) * (np.arange(size) + rng.uniform(size=size)) / size
+    evenly = (np.arange(size) + rng.uniform(size=size)) / size
+    levels = np.interp(evenly, (0.0, 0.05, 0.9, 1.0), (LOWEST, 15.0, 65.0, HIGHEST))
     runs: list[Run] = []
     for first in range(0, size, _AT_ONCE):
         part = levels[first : first + _AT_ONCE]
