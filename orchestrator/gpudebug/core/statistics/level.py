@@ -135,9 +135,9 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
             gains.append(run.value - before[0] - before[1] * others)
             own += run.variance
         seen = (1.0, 1.0 if run.changed else 0.0, others)
-        gain = [math.fsum(a * b for a, b in zip(row, seen, strict=True)) for row in spread]
-        size = run.variance + math.fsum(a * b for a, b in zip(seen, gain, strict=True))
-        surprise = run.value - math.fsum(a * b for a, b in zip(seen, state, strict=True))
+        gain = [_product(row, seen) for row in spread]
+        size = run.variance + _product(seen, gain)
+        surprise = run.value - _product(seen, state)
         if size < _FIRST:
             squares += surprise**2 / size
             freedom += 1
@@ -158,6 +158,10 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
         earlier_spread=math.sqrt(own / count**2 + before[2]) if before else math.inf,
         stands=tuple(stands),
     )
+
+
+def _product(a: Sequence[float], b: Sequence[float]) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def places(starts: Sequence[float], durations: Sequence[float], most: int = 10_000) -> tuple[int, ...]:
