@@ -136,8 +136,8 @@ def _again(
         return None
     if stored.rule != RULE:
         findings.unchecked.append(
-            f"{about}, runs/{where.run}: recorded by an older rule ({stored.rule}; this gpudebug has rule {RULE}), "
-            "not derived again"
+            f"{about}, runs/{where.run}: recorded by an older rule ({stored.rule}; this gpudebug has rule "
+            f"{RULE}), not derived again"
         )
         return None
     try:
