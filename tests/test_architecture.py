@@ -588,6 +588,8 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.work": "core/verdict/test_work.py",
     "gpudebug.core.answers.status": "cli/test_golden.py",
     "gpudebug.core.catalogue.model": "core/catalogue/test_parser.py",
+    "gpudebug.core.compare.compared_run": "core/compare/test_faster.py",
+    "gpudebug.core.verdict.turns": "core/verdict/test_protocol.py",
     "gpudebug.core.change.flag_edits": "core/command/test_launchers.py",
     "gpudebug.core.command.wrappers": "core/command/test_launchers.py",
     "gpudebug.core.diagnosis.layer_flags": "core/diagnosis/test_layers.py",

@@ -188,7 +188,7 @@ def replayed(tmp_path: Path) -> Campaign:
 def test_a_terminal_has_colours_and_a_line_that_lives(replayed: Campaign) -> None:
     status, said = run_in_terminal(replayed.folder, "next")
     assert status == 0
-    assert re.search(r"0001-baseline-workload .* step \d+/120 .*loss [\d.]+ .*util \d+", said)
+    assert re.search(r"0001-baseline-workload .* step \d+/400 .*loss [\d.]+ .*util \d+", said)
     assert said.count("0001-baseline-workload") > 1
     assert "\x1b[2K" in said
     assert "recorded" in said.rpartition("\x1b")[2]
@@ -204,9 +204,10 @@ def test_in_a_pipe_the_run_says_where_it_is_on_standard_error(replayed: Campaign
     done = replayed.pin().run("next", "--json").expect(0)
     lines = done.err.splitlines()
     # Before a run starts, what is about to be spent.
-    assert lines[0].startswith("gpudebug: baseline workload: 1 run of the unchanged workload")
-    (line,) = (line for line in lines if not line.startswith("gpudebug: "))
-    assert re.match(r"0001-baseline-workload  \d+\.\d s  ", line)
+    assert lines[0].startswith("gpudebug: baseline workload: 2 runs of the unchanged workload")
+    first, second = (line for line in lines if not line.startswith("gpudebug: "))
+    assert re.match(r"0001-baseline-workload  \d+\.\d s  ", first)
+    assert re.match(r"0002-baseline-workload  \d+\.\d s  ", second)
     assert done.json["action"] == "recorded_baseline"
 
 

@@ -168,7 +168,7 @@ def test_what_may_not_be_written_is_named(campaign: Campaign, place: Callable[[C
     finally:
         path.chmod(mode)
     assert campaign.text == before
-    assert len(campaign.runs()) == 1
+    assert len(campaign.runs()) == 2
 
 
 def test_a_limit_on_the_size_of_files_is_a_full_disk(campaign: Campaign) -> None:

@@ -31,6 +31,8 @@ _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _BYTES = 60
 # Of a run under way: null until it is known.
 _SO_FAR = ("step", "steps", "left_s", "elapsed_s", "gpu_util", "loss")
+# Of a test under way: null until its first run has ended.
+_SPENT = ("cost_s", "ended", "age_s")
 
 
 def masked(value: Any) -> Any:
@@ -56,7 +58,8 @@ def _of_the_machine(key: str, value: Any, record: dict[str, Any]) -> Any:
         return [*value[0]]
     if key == "same" or (key == "notes" and isinstance(value, list)):
         return f"<{type(value).__name__}>"
-    if "runs_done" in record and key in _SO_FAR:
+    so_far = _SO_FAR if "runs_done" in record else _SPENT if record.get("status") == "TESTING" else ()
+    if key in so_far:
         return "<figure so far>"
     return masked(value)
 
@@ -100,7 +103,7 @@ def answers(folder: Path) -> Iterator[tuple[str, Any]]:
     runs = [str(campaign.folder / "runs" / name) for name in campaign.runs()]
     yield answer("analyze", f"{runs[0]}/samples.csv")
     yield answer("analyze", f"{runs[0]}/train.log")
-    yield answer("compare", runs[0], runs[1])
+    yield answer("compare", runs[0], next(run for run in runs if run.endswith("-h1")))
     started = make_repository(folder / "started", {"train.py": "print('step 1 loss 2.0')"})
     yield answer("init", "--command", "python train.py", where=started)
     old = restore(folder / "old")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import contents, git
-from tests.support.old_campaign import OldCampaign, answered, exported, restore
+from tests.support.old_campaign import OldCampaign, answered, exported, restore, restore_as_it_was
 
+from gpudebug.core.verdict.judge import RULE
 from gpudebug.engine.hypotheses.export import export
 
 
@@ -17,15 +18,34 @@ def old(tmp_path: Path) -> OldCampaign:
     return restore(tmp_path / "campaign")
 
 
+def test_its_settings_that_are_gone_are_named_with_their_line(tmp_path: Path) -> None:
+    old = restore_as_it_was(tmp_path / "campaign")
+    before = contents(old.folder)
+    for words in (("status",), ("next",), ("verify",)):
+        (line,) = old.run(*words).expect(1).err.splitlines()
+        assert line.startswith(f"gpudebug: {old.config}:14: ")
+        assert line.endswith("; next: delete these keys: line 14")
+        assert "protocol.min_window is gone: " in line and "protocol.baseline_runs is gone: " in line
+    assert {name: what for name, what in contents(old.folder).items() if name in before} == before
+
+
 def test_it_comes_with_its_history_its_references_and_its_runs(old: OldCampaign) -> None:
     assert "refs/gpudebug/campaign-f01d79cf/base" in git(old.folder, "for-each-ref")
     assert len(old.runs()) == 10
 
 
-def test_all_of_it_follows_from_its_evidence(old: OldCampaign) -> None:
+def test_its_verdicts_are_named_as_of_an_older_rule_and_all_else_follows_from_its_evidence(
+    old: OldCampaign,
+) -> None:
     before = contents(old.folder)
     found = old.json("verify")
-    assert (found["ok"], found["problems"], found["absent"], found["unchecked"]) == (True, [], [], [])
+    assert (found["ok"], found["problems"], found["absent"]) == (None, [], [])
+    judged = ((1, "0004-baseline-workload"), (2, "0008-h2"), (2, "0005-h2"), (3, "0010-h3"))
+    assert found["unchecked"] == [
+        f"hypothesis {number}, runs/{run}: recorded by an older rule (3; this gpudebug has rule {RULE}), "
+        "not derived again"
+        for number, run in judged
+    ]
     assert (found["checked"]["baselines"], found["checked"]["hypotheses"]) == (["workload"], [1, 2, 3])
     assert contents(old.folder) == before
 
@@ -87,7 +107,8 @@ def test_with_its_own_interpreter_it_exports_what_it_did(
         "gpudebug.edges.host.interpreter_identity", lambda path: record["identity"]["interpreter"]
     )
     found = export(old.folder)
-    assert found.combined.text == "GPU util 20.0% to 56.3%: +36.4pp (95% CI +29.8 to +42.9)"
+    # 0.1.0 did not run both sides in turn, and what the host did in between is in neither of them.
+    assert found.combined.text is None and "both sides were not run in turn" in (found.combined.why or "")
     patch = old.folder / "runs" / "export" / found.patches[0]
     assert patch.read_bytes().split(b"\n---\n")[1] == exported().split(b"\n---\n")[1]
 
@@ -103,5 +124,5 @@ def test_a_person_pins_it_and_goes_on_with_what_was_accepted(old: OldCampaign) -
     assert "pinned the settings of gpudebug.yaml" in done.err
     status = old.json("status")
     assert [h["number"] for h in status["hypotheses"] if h["accepted"]] == [1]
-    assert old.json("verify")["ok"] is True
+    assert old.json("verify")["problems"] == []
     assert old.json("settings")["differences"] == []

@@ -10,7 +10,7 @@ from typing import Any
 from tests.support.trials import run as evidence
 
 from gpudebug.core.catalogue import frameworks
-from gpudebug.core.compare.faster import ComparedRun
+from gpudebug.core.compare.compared_run import ComparedRun
 from gpudebug.core.records import DeviceEvidence, DeviceInfo, RunRecord
 from gpudebug.core.trainlog.latency import Latency
 from gpudebug.edges.store import RunFolder, Workspace

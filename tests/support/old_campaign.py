@@ -21,6 +21,14 @@ class OldCampaign(Campaign):
 
 
 def restore(folder: Path) -> OldCampaign:
+    """The recorded repository in `folder`, without the settings that are gone, as gpudebug asks for it."""
+    old = restore_as_it_was(folder)
+    text = old.config.read_text(encoding="utf-8")
+    old.config.write_text(text.replace("min_window: 5s, baseline_runs: 2, ", ""), encoding="utf-8")
+    return old
+
+
+def restore_as_it_was(folder: Path) -> OldCampaign:
     """The recorded repository in `folder`, with its runs, its history and its references."""
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(_RECORDED / "campaign.tar.gz") as archive:

@@ -14,7 +14,8 @@ from tests.support.comparisons import run
 
 from gpudebug.core.answers.compare import RateSpread
 from gpudebug.core.compare import faster, sides
-from gpudebug.core.compare.faster import ComparedRun, Name, SpeedAnswer, judge
+from gpudebug.core.compare.compared_run import ComparedRun
+from gpudebug.core.compare.faster import Name, SpeedAnswer, judge
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Estimate, ProbeEvidence
 from gpudebug.core.trainlog.latency import Latency

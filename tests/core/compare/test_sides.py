@@ -8,7 +8,7 @@ from tests.support.comparisons import CPU, run
 from gpudebug.core.answers.answer import plain
 from gpudebug.core.answers.compare import CompareSide, RateSpread, WallTimes
 from gpudebug.core.compare import sides
-from gpudebug.core.compare.faster import ComparedRun
+from gpudebug.core.compare.compared_run import ComparedRun
 from gpudebug.core.records import DeviceEvidence, ProbeEvidence
 from gpudebug.core.trainlog.latency import Latency
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.support.comparisons import run
 
-from gpudebug.core.compare.faster import ComparedRun, SpeedAnswer, compare
+from gpudebug.core.compare.compared_run import ComparedRun
+from gpudebug.core.compare.faster import SpeedAnswer, compare
 from gpudebug.core.compare.timed_sections import rates
 from gpudebug.core.records import SectionFigures, SectionsEvidence
 

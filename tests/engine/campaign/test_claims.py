@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.support.campaigns import (
     GPUDEBUG,
+    SPEED,
     Campaign,
     contents,
     copied,
@@ -304,7 +305,7 @@ def test_a_comment_is_no_change(code: Campaign) -> None:
 
 def test_a_claim_to_implement_is_given_back_while_another_run_goes_on(code: Campaign) -> None:
     begin(code)
-    code.config.write_text(code.config.read_text().replace("@60x", "@8x"))
+    code.config.write_text(code.config.read_text().replace(f"@{SPEED}x", "@20x"))
     code.pin()
     assert code.json("next", "--detach", **session("b"))["action"] == "running"
     code.run("release", "1").expect(0)

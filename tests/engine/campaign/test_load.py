@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import (
     PROGRESS,
+    SPEED,
     Campaign,
     commit_all,
     make_replay_campaign,
@@ -58,7 +59,7 @@ STALE = {
     "a deleted file": (lambda c: (c.folder / "helper.py").unlink(), "tree"),
     "the command": (rewrite("gpudebug.yaml", "--work=0.2", "--work=0.3"), "command"),
     "a variable": (rewrite("gpudebug.yaml", "  timeout: 60s", "  timeout: 60s\n  env: {A: b}"), "command"),
-    "the device": (rewrite("gpudebug.yaml", "@60x", "@61x"), "device"),
+    "the device": (rewrite("gpudebug.yaml", f"@{SPEED}x", "@61x"), "device"),
 }
 
 

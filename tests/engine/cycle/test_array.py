@@ -40,7 +40,7 @@ def test_each_hypothesis_is_tested_in_a_job_of_its_own(tmp_path: Path, cluster: 
     assert login.campaign.statuses() == ["VALIDATED", "REJECTED", "VALIDATED"]
     runs = login.campaign.runs()
     assert {f"0{n}01-baseline-workload" for n in (1, 2, 3)} <= {*runs}
-    assert {f"0{n}02-h{n}" for n in (1, 2, 3)} <= {*runs}
+    assert {f"0{n}03-h{n}" for n in (1, 2, 3)} <= {*runs}
     assert login.json("verify")["problems"] == []
     assert not login.elements.notes()
     records = [dict(store.Workspace(login.campaign.folder).run(name).read("run.json")) for name in runs]
@@ -84,7 +84,7 @@ def test_a_crash_that_nobody_answered_is_not_submitted_again(tmp_path: Path, clu
         return login.campaign.run("submit", *words, env=login.env).expect(0)
 
     printed = asked("--dry-run")
-    assert "hypothesis 1 is left out: its code crashed in run 0102-h1 (exception)" in printed.err
+    assert "hypothesis 1 is left out: its code crashed in run 0103-h1 (exception)" in printed.err
     assert "mend hypotheses/patches/2.patch, or gpudebug next" in printed.err
     assert "#SBATCH --array=3-4%2\n" in printed.out
     # What was mended is tested, and a second crash of it would be its verdict.
@@ -202,9 +202,9 @@ def test_hypotheses_beyond_the_budget_wait() -> None:
         replace(waiting, number=2, status=Status.TESTING),
         replace(waiting, number=3, mechanical=False),
         replace(waiting, number=4, problem=True),
-        replace(waiting, number=5, worth=1.0),
-        replace(waiting, number=6, worth=3.0),
-        replace(waiting, number=7, worth=2.0),
+        replace(waiting, number=5, share=1.0),
+        replace(waiting, number=6, share=3.0),
+        replace(waiting, number=7, share=2.0),
     )
     facts = Facts((), hypotheses, hypothesis_budget=4)
     assert ready(facts) == (6, 7)

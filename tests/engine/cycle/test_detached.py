@@ -32,6 +32,7 @@ from gpudebug.engine.run.live_line import Live
 from gpudebug.engine.status.status import status as status_of
 
 A, B = {"GPUDEBUG_SESSION": "a"}, {"GPUDEBUG_SESSION": "b"}
+BASELINE = ["0001-baseline-workload", "0002-baseline-workload"]
 
 
 def silent(_: Live) -> None:
@@ -94,7 +95,7 @@ def test_the_commands_of_an_agent_whose_tools_give_up(short: Story) -> None:
     assert said["session"] == "a" and said["next_command"] == "gpudebug wait --for 9m"
     assert short.campaign.json("wait", "--for", "1m", env=A)["action"] == "recorded_baseline"
     assert short.campaign.json("wait", env=A)["action"] == "idle"
-    assert short.runs() == ["0001-baseline-workload"]
+    assert short.runs() == BASELINE
 
 
 def test_a_session_that_had_its_verdict_is_told_it_again(recorded: Campaign) -> None:
@@ -111,7 +112,7 @@ def test_next_and_status_tell_how_far_it_is(long: Story) -> None:
     wait_for(lambda: (long.start()["step"] or 0) > 2)
     status = status_of(campaign.folder)
     assert status.running and status.progress.run == "0001-baseline-workload"
-    assert status.progress.steps == 120 and status.progress.gpu_util == pytest.approx(20, abs=2)
+    assert status.progress.steps == 400 and status.progress.gpu_util == pytest.approx(20, abs=2)
     assert "Progress 0001-baseline-workload, step" in campaign.run("status").out
     waited = campaign.run("wait", "--for", "100ms", "--json").expect(0)
     assert waited.json["action"] == "running" and waited.json["left_s"] > 0
@@ -196,7 +197,7 @@ def test_a_killed_warden_costs_its_run_only(short: Story) -> None:
     )
     warden.kill()
     assert short.wait()["action"] == "recorded_baseline"
-    assert short.runs() == ["0001-baseline-workload", "0002-baseline-workload"]
+    assert short.runs() == [*BASELINE, "0003-baseline-workload"]
 
 
 def test_of_two_at_once_one_runs_and_the_other_attaches(long: Story) -> None:
@@ -216,7 +217,7 @@ def test_a_retry_in_the_foreground_attaches(short: Story) -> None:
     retry = short.campaign.run("next", "--json", env=A).expect(0)
     answer = first.communicate(timeout=60)[0]
     assert b"recorded_baseline" in answer and retry.json["action"] == "recorded_baseline"
-    assert short.runs() == ["0001-baseline-workload"]
+    assert short.runs() == BASELINE
 
 
 def test_a_run_that_is_stopped_leaves_nothing(long: Story) -> None:

@@ -92,7 +92,7 @@ def test_a_used_up_budget_stops_with_status_4(campaign: Campaign, budget: str, w
     campaign.propose(CHANGES[0])
     campaign.propose(CHANGES[1])
     while (done := campaign.run("next", "--json")).status == 0:
-        assert len(campaign.runs()) < 4
+        assert len(campaign.runs()) < 6
     assert done.status == 4
     assert why in done.json["why"]
     assert "UNTESTED" in campaign.statuses()
@@ -137,7 +137,7 @@ def test_baseline_records_what_is_asked_for_whether_valid_or_not(campaign: Campa
 def test_one_next_records_all_runs_of_a_baseline(tmp_path: Path, recordings: Path) -> None:
     campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")
-    assert campaign.runs() == [f"000{n}-baseline-workload" for n in (1, 2, 3)]
+    assert campaign.runs() == [f"000{n}-baseline-workload" for n in (1, 2)]
     for name in campaign.runs():
         manifest = json.loads((campaign.folder / "runs" / name / "manifest.json").read_text())
         assert set(manifest["files"]) >= {"run.json", "samples.csv", "train.log", "evidence.json"}

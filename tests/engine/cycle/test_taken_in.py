@@ -151,10 +151,10 @@ def test_a_verdict_that_was_changed_after_its_seal_is_not_entered(left: Campaign
 
 def test_a_name_that_is_taken_keeps_no_run_out(left: Campaign) -> None:
     runs = left.folder / "runs"
-    (runs / "0102-h1").mkdir()
-    (runs / "0102-h1" / "mine").write_text("x")
+    (runs / "0103-h1").mkdir()
+    (runs / "0103-h1" / "mine").write_text("x")
     assert "what had the name of its run is" in _taken(left)
-    (aside,) = runs.glob(".0102-h1.*")
+    (aside,) = runs.glob(".0103-h1.*")
     assert (aside / "mine").read_text() == "x"
     assert left.statuses() == ["VALIDATED", "REJECTED"]
     assert left.json("verify")["problems"] == []

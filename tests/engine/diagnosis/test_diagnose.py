@@ -40,6 +40,7 @@ PROGRESS = """\
 - **Intervention**: --set --work=0.4
 - **Status**: UNTESTED
 """
+BASELINE = ("0001-baseline-workload", "0002-baseline-workload")
 CONTRACT = {"id", "probability", "ceiling_pp", "for", "against", "hypothesis"}
 PROBE = "the probe's figures from inside the training"
 
@@ -53,18 +54,18 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     return made
 
 
-def test_a_baseline_gives_facts_causes_and_the_worth_of_what_waits(original: Campaign) -> None:
+def test_a_baseline_gives_facts_causes_and_what_each_waiting_one_brings(original: Campaign) -> None:
     loaded = load(original.folder)
     case = diagnosing.case_of(loaded)
     assert case.facts.signals["log_data_share"] == pytest.approx(0.75)
-    assert case.facts.runs == ("0001-baseline-workload",)
+    assert case.facts.runs == BASELINE
     assert case.cost_s == pytest.approx(case.facts.run_s or 0.0)
     assert case.diagnosis.causes[0].id.startswith("dl-")
     assert "dl-no-workers" in case.matches[2]
     assert case.matches[3] == {"dl-no-workers": 1.0}
-    worths = diagnosing.worth_of(loaded, case)
-    assert worths[3] > worths[1]
-    assert worths[2] > worths[1]
+    brings = diagnosing.shares_of(loaded, case)
+    assert brings[3] > brings[1]
+    assert brings[2] > brings[1]
     assert diagnosing.case_of(loaded) is case
 
 
@@ -72,10 +73,11 @@ def test_what_the_programs_source_uses_tells_its_kind(original: Campaign, tmp_pa
     other = copied(original, tmp_path / "repo")
     assert diagnosing.facts(load(other.folder)).kind == "other"
     (other.folder / "train.py").write_text("import gymnasium\nenv = gymnasium.make('Pong')\n")
-    run = store.RunFolder(other.folder / "runs" / "0001-baseline-workload", str)
-    record = {**run.read("run.json"), "identity": load(other.folder).identities["workload"]}
-    (run.path / "run.json").write_text(json.dumps(record))
-    run.seal()
+    for name in BASELINE:
+        run = store.RunFolder(other.folder / "runs" / name, str)
+        record = {**run.read("run.json"), "identity": load(other.folder).identities["workload"]}
+        (run.path / "run.json").write_text(json.dumps(record))
+        run.seal()
     assert diagnosing.facts(load(other.folder)).kind == "rl"
 
 
@@ -92,7 +94,7 @@ def test_a_rejection_lowers_what_it_tested(original: Campaign, tmp_path: Path) -
         for case in (before, after)
     ]
     assert chances[1] < 0.8 * chances[0]
-    assert 2 not in diagnosing.worth_of(load(other.folder), after)
+    assert 2 not in diagnosing.shares_of(load(other.folder), after)
 
 
 def test_without_a_baseline_nothing_is_guessed(tmp_path: Path) -> None:
@@ -102,13 +104,13 @@ def test_without_a_baseline_nothing_is_guessed(tmp_path: Path) -> None:
     assert dict(case.facts.signals) == {}
     assert case.facts.absent == {"baseline": "not recorded yet"}
     assert case.diagnosis.abstains == "no run of the workload has evidence yet: record its baseline"
-    assert diagnosing.worth_of(loaded, case) == {}
+    assert diagnosing.shares_of(loaded, case) == {}
 
 
 def test_the_campaigns_baseline_is_diagnosed(original: Campaign) -> None:
     found = original.json("diagnose")
     assert set(found["causes"][0]) >= CONTRACT
-    assert found["runs"] == ["0001-baseline-workload"]
+    assert tuple(found["runs"]) == BASELINE
     assert found["facts"]["log_data_share"] == pytest.approx(0.75)
     workers = next(c for c in found["causes"] if c["id"] == "dl-no-workers")
     assert workers["for"] == ["the log's data time is 75% of a step"]
@@ -223,11 +225,11 @@ def test_what_a_run_lacks_is_named(
         ("progress", 2, "progress is not a run folder or a samples CSV"),
         ("gpudebug.yaml", 2, "gpudebug.yaml is not a run folder or a samples CSV"),
         ("../..", 2, "../.. is not a run folder or a samples CSV"),
-        ("0002-h9", 1, "the run was not finished"),
+        ("0003-h9", 1, "the run was not finished"),
     ],
 )
 def test_what_is_no_run_is_refused(original: Campaign, name: str, status: int, said: str) -> None:
-    cut = original.folder / "runs" / "0002-h9"
+    cut = original.folder / "runs" / "0003-h9"
     cut.mkdir(exist_ok=True)
     (cut / "run.json").write_text("{}")
     with pytest.raises(GpudebugError) as refused:
@@ -243,7 +245,7 @@ def test_no_campaign_and_no_run(tmp_path: Path) -> None:
 
 def test_the_text_names_causes_facts_ceiling_and_test(original: Campaign) -> None:
     text = original.run("diagnose").expect(0).out
-    assert text.startswith("Diagnosis of test (1 run): ")
+    assert text.startswith("Diagnosis of test (2 runs): ")
     assert "for      the log's data time is 75% of a step" in text
     assert "ceiling  +75.0pp, to 100.0%; 4.00x steps/s" in text
     assert "hypothesis 3: Something else entirely" in text

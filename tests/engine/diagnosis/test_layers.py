@@ -67,6 +67,9 @@ def quietly(*_: object) -> None:
     """Takes no notice of a run under way."""
 
 
+BASELINE = ["0001-baseline-workload", "0002-baseline-workload"]
+
+
 def run_json(campaign: Campaign, name: str, file: str = "run.json") -> Any:
     return json.loads((campaign.folder / "runs" / name / file).read_text())
 
@@ -77,7 +80,7 @@ def replayed_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     folder = tmp_path_factory.mktemp("layers")
     recordings = folder / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
-    record(recordings, "0002-layer-quiet", util=26, rate=13)
+    record(recordings, "0003-layer-quiet", util=26, rate=13)
     record(recordings, "0003-layer-double-batch", util=20, rate=10, seconds=LONG)
     campaign = make_replay_campaign(
         folder / "repo",
@@ -112,20 +115,20 @@ def test_a_locked_batch_is_noted_by_whatever_name(flag: str, locked: str, noted:
 @pytest.mark.slow
 def test_a_layer_test_is_a_sealed_run_of_its_own(quieted: tuple[Campaign, Any]) -> None:
     campaign, answer = quieted
-    assert campaign.runs() == ["0001-baseline-workload", "0002-layer-quiet"]
+    assert campaign.runs() == [*BASELINE, "0003-layer-quiet"]
     assert (answer["action"], answer["layer"], answer["run"]) == (
         "recorded_layer",
         "quiet",
-        "0002-layer-quiet",
+        "0003-layer-quiet",
     )
     assert answer["changed"] == f"--set {NEVER}"
     assert answer["ratio"] == pytest.approx(1.3, rel=0.1)
     assert "goes into these" in answer["means"]
-    kept = run_json(campaign, "0002-layer-quiet")
+    kept = run_json(campaign, "0003-layer-quiet")
     assert (kept["role"], kept["outcome"], kept["hypothesis"]) == ("layer-quiet", "COMPLETED", None)
     assert kept["change"] == f"--set {NEVER}"
     assert NEVER in kept["argv"]
-    assert (campaign.folder / "runs" / "0002-layer-quiet" / "manifest.json").exists()
+    assert (campaign.folder / "runs" / "0003-layer-quiet" / "manifest.json").exists()
 
 
 @pytest.mark.slow
@@ -136,10 +139,10 @@ def test_it_is_no_hypothesis_and_its_time_counts(
     assert campaign.text == replayed_once.text
     status = campaign.json("status")
     assert status["hypotheses"] == []
-    assert status["baselines"]["workload"]["runs"] == ["0001-baseline-workload"]
+    assert status["baselines"]["workload"]["runs"] == BASELINE
     held = [run_json(campaign, name)["duration_s"] for name in campaign.runs()]
     assert status["budget"]["device_time_used_s"] == pytest.approx(sum(held), abs=0.1)
-    assert answer["device_time_s"] == held[1]
+    assert answer["device_time_s"] == held[2]
     campaign.run("verify").expect(0)
 
 
@@ -148,7 +151,7 @@ def test_a_diagnosis_finds_it_again(quieted: tuple[Campaign, Any]) -> None:
     campaign, answer = quieted
     told = campaign.json("diagnose")
     assert told["facts"]["layer_quiet_ratio"] == pytest.approx(answer["ratio"])
-    assert told["layers"]["quiet"]["runs"] == ["0002-layer-quiet"]
+    assert told["layers"]["quiet"]["runs"] == ["0003-layer-quiet"]
     assert told["difference"]["lines"][0].startswith("program: ")
     flags = {f["name"]: (f["workload"], f["reference"]) for f in told["difference"]["flags"]}
     assert flags == {"work": ("0.2", None), "eval_every": ("10", None), "batch_size": ("8", "64")}
@@ -170,13 +173,13 @@ def test_one_that_is_cut_off_is_none(replayed_once: Campaign, tmp_path: Path) ->
     campaign = copied(replayed_once, tmp_path / "repo")
     process = campaign.start("diagnose", "--layer", "double-batch")
     with killed_at_the_end(process):
-        wait_for((campaign.folder / "runs" / "0002-layer-double-batch" / "samples.csv").exists)
-        assert "run 0002-layer-double-batch is under way" in campaign.json("status")["next"]["why"]
+        wait_for((campaign.folder / "runs" / "0003-layer-double-batch" / "samples.csv").exists)
+        assert "run 0003-layer-double-batch is under way" in campaign.json("status")["next"]["why"]
         os.kill(process.pid, signal.SIGKILL)
         process.communicate(timeout=60)
     recovered = campaign.json("next")
-    assert (recovered["action"], recovered["run"]) == ("recovered", "0002-layer-double-batch")
-    assert run_json(campaign, "0002-layer-double-batch")["outcome"] == "INTERRUPTED"
+    assert (recovered["action"], recovered["run"]) == ("recovered", "0003-layer-double-batch")
+    assert run_json(campaign, "0003-layer-double-batch")["outcome"] == "INTERRUPTED"
     assert results(load(campaign.folder)) == {}
     assert campaign.text == replayed_once.text
 

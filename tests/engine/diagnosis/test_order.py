@@ -26,7 +26,7 @@ def add(campaign: Campaign, title: str, change: str) -> None:
 def test_next_records_what_follows_a_baseline(waiting: Campaign) -> None:
     told = status(waiting.folder)
     assert told.order.by == "gpudebug next"
-    assert list(told.order.baseline) == ["0001-baseline-workload"]
+    assert list(told.order.baseline) == ["0001-baseline-workload", "0002-baseline-workload"]
     assert 0 <= told.order.age_s < 600
     assert "the catalogue's best fit is dl-no-workers, " in told.next.why
     out = command(waiting.folder, "status").out

@@ -89,7 +89,6 @@ def test_a_locked_flag_is_known_under_its_other_names(made: Campaign) -> None:
 def test_the_same_in_other_words_is_a_duplicate(made: Campaign, one: str, other: str) -> None:
     made.progress.parent.mkdir(exist_ok=True)
     written = f"- **Intervention**: --set {one}\n- **Status**: REJECTED\n"
-    written = f"- **Intervention**: --set {one}\n- **Status**: REJECTED\n"
     made.add(f"## Hypotheses\n\n### Hypothesis 1: By hand\n{written}")
     with pytest.raises(Duplicate, match="the same change is hypothesis 1 already"):
         notes(made, other)

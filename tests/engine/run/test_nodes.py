@@ -75,7 +75,7 @@ def test_the_gpus_of_the_other_node_are_sampled_and_named_by_node(tmp_path: Path
     # A node that is silent later is still one of the run's, and its device unknown.
     through(two, "exit 1")
     campaign.run("baseline", env=two.env).expect(0)
-    later = folder.with_name("0002-baseline-workload")
+    later = folder.with_name("0003-baseline-workload")
     assert [d["uuid"] for d in read(later, "run.json")["devices"]] == [FIRST, OTHER]
     assert read(later, "run.json")["node"]["unsampled"] == {"n1": "its sampler did not answer"}
     assert read(later, "evidence.json")["utilisation"] is None

@@ -140,7 +140,7 @@ def test_a_campaign_is_judged_by_a_section(measured: Campaign) -> None:
     assert 0.7 < rows["forward"]["ratio"] < 1.4
     assert "speed of trial over baseline" in measured.run("show", "1").expect(0).out
     assert measured.json("verify")["ok"]
-    runs = measured.runs()[:2]
+    runs = measured.runs()[1:3]
     compared = measured.json("compare", *runs)
     assert compared["sections"][0]["name"] == "training_step"
     assert "sections, mean a call" in measured.run("compare", *runs).expect(0).out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -37,9 +38,10 @@ def test_a_workload_that_fails_is_said_and_nothing_is_entered(tmp_path: Path) ->
 
 def test_what_the_entry_says_is_what_was_measured(campaign: Campaign) -> None:
     answer = campaign.json("next")
-    evidence = json.loads((campaign.folder / "runs" / "0001-baseline-workload" / "evidence.json").read_text())
-    assert answer["gpu_util"] == evidence["utilisation"]
-    assert f"- **GPU util**: {evidence['utilisation']:.1f}% (95% CI " in campaign.text
+    evidence = [json.loads(path.read_text()) for path in campaign.folder.glob("runs/*/evidence.json")]
+    mean = statistics.mean(e["utilisation"] for e in evidence)
+    assert len(evidence) == 2 and answer["gpu_util"] == pytest.approx(mean)
+    assert f"- **GPU util**: {mean:.1f}% (95% CI " in campaign.text
     assert "- **Throughput**: 10 steps/s" in campaign.text
     assert "- **Training**: SUCCESS" in campaign.text
     assert "- **Loss**: CONVERGING" in campaign.text
@@ -91,7 +93,7 @@ def test_a_first_run_with_a_cold_page_cache_is_left_out_and_made_up_for(tmp_path
 
 
 def test_a_baseline_that_leaves_runs_of_its_recording_out_is_not_valid(tmp_path: Path) -> None:
-    for number, util in enumerate((42, 14, 42), 1):
+    for number, util in enumerate((42, 14), 1):
         record(tmp_path / "recordings", f"000{number}-baseline-workload", util=util, rate=10)
     campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings")
     campaign.json("baseline")
@@ -101,9 +103,7 @@ def test_a_baseline_that_leaves_runs_of_its_recording_out_is_not_valid(tmp_path:
         re.sub(r"- \*\*Runs\*\*: .*", "- **Runs**: runs/0002-baseline-workload", text)
     )
     status = campaign.json("status", env={"GPUDEBUG_SESSION": "a"})
-    assert status["baselines"]["workload"]["why"] == (
-        "its recording has runs/0001-baseline-workload, runs/0003-baseline-workload too"
-    )
+    assert status["baselines"]["workload"]["why"] == ("its recording has runs/0001-baseline-workload too")
     assert status["next"]["action"] == "record_baseline"
 
 
@@ -195,7 +195,7 @@ def test_a_workload_that_always_resumes_stops_with_what_helps(tmp_path: Path) ->
     campaign = make_replay_campaign(tmp_path / "repo", recordings)
     line = campaign.run("next").expect(1).err.splitlines()[-1]
     assert "runs of the workload are not alike" in line
-    assert "it ended at step 64, and 0001-baseline-workload at step 120" in line
+    assert "it ended at step 64, and 0001-baseline-workload at step 400" in line
     assert "{run}" in line
     assert not campaign.progress.exists()
     # What was left out serves no later recording.
@@ -215,7 +215,7 @@ def test_a_trial_that_resumes_is_not_judged(tmp_path: Path) -> None:
     campaign.propose("--set --work=0.1")
     answer = campaign.json("next")
     assert answer["verdict"] == "INVALID"
-    assert "run 0003-h1: it goes on where an earlier run ended" in answer["why"]
+    assert "run 0004-h1: it goes on where an earlier run ended" in answer["why"]
     assert "give each run a folder of its own" in answer["why"]
     campaign.run("verify").expect(0)
 
@@ -258,11 +258,11 @@ def test_gpus_that_are_alike_have_a_mean_that_says_enough(tmp_path: Path) -> Non
 
 def test_that_learning_cannot_be_judged_is_said_before_more_runs_are_made(tmp_path: Path) -> None:
     recordings = tmp_path / "recordings"
-    for number in (1, 2, 3):
+    for number in (1, 2):
         log = "".join(f"step {step}/120\n" for step in range(1, 121))
         record(recordings, f"000{number}-baseline-workload", log=log)
     campaign = make_replay_campaign(tmp_path / "repo", recordings)
     said = campaign.run("next", "--json").expect(0).err.splitlines()
     unjudged = next(i for i, line in enumerate(said) if "learning cannot be judged: print a loss" in line)
     assert "criteria: {loss: any}" in said[unjudged]
-    assert unjudged < next(i for i, line in enumerate(said) if "2 more runs" in line)
+    assert unjudged < next(i for i, line in enumerate(said) if "1 more run" in line)

@@ -24,7 +24,7 @@ def campaign_of(folder: Path, *outcomes: bool) -> Campaign:
     """A campaign with its baseline, whose trial's runs crash (False) or not, in this order."""
     recordings = folder / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
-    for n, well in enumerate(outcomes, 2):
+    for n, well in enumerate(outcomes, 3):
         ending: dict[str, Any] = {} if well else {"log": LOG, "seconds": 3, "exit_status": 1}
         record(recordings, f"{n:04}-h1", util=60, rate=30, **ending)
     made = make_replay_campaign(folder / "repo", recordings, files={"data.py": "READERS = 1\n"})
@@ -66,20 +66,20 @@ def test_the_first_crash_is_to_be_mended_and_the_second_is_the_verdict(twice: Ca
     claim = next(line for line in twice.text.splitlines() if "TESTING" in line)
     answer = twice.json("next", status=5, **session("a"))
     assert (answer["action"], answer["hypothesis"], answer["worktree"]) == ("implement", 1, str(worktree))
-    assert "crashed in run 0002-h1 (exception): ValueError: readers must be even" in answer["why"]
+    assert "crashed in run 0003-h1 (exception): ValueError: readers must be even" in answer["why"]
     assert "failure class exception" in answer["brief"]
     assert "ValueError: readers must be even" in answer["brief"]
-    assert "Mend the crash of 0002-h1" in answer["brief"]
+    assert "Mend the crash of 0003-h1" in answer["brief"]
     assert claim in twice.text.splitlines()
     assert (worktree / "data.py").read_text() == "READERS = 3\n"
-    assert not (twice.folder / "runs" / "0002-h1" / "verdict.json").exists()
+    assert not (twice.folder / "runs" / "0003-h1" / "verdict.json").exists()
     (worktree / "data.py").write_text("READERS = 5\n")
     answer = twice.json("next", **session("a"))
     assert (answer["verdict"], answer["why"][:32]) == ("REJECTED", "outcome: CRASHED (exception): Va")
-    assert "Runs: runs/0002-h1, runs/0003-h1" in twice.text
-    parts = [(r["name"], r["part"]) for r in verdict_in(twice, "0003-h1")["runs"]]
-    assert parts[-2:] == [("0002-h1", "crash"), ("0003-h1", "trial")]
-    assert "the change crashed in run 0002-h1 (exception) before" in answer["notes"]
+    assert "Runs: runs/0003-h1, runs/0004-h1" in twice.text
+    parts = [(r["name"], r["part"]) for r in verdict_in(twice, "0004-h1")["runs"]]
+    assert parts[-2:] == [("0003-h1", "crash"), ("0004-h1", "trial")]
+    assert "the change crashed in run 0003-h1 (exception) before" in answer["notes"]
     assert twice.json("verify")["ok"] is True
     assert twice.json("next", status=7, **session("a"))["session_done"] is True
 
@@ -89,7 +89,7 @@ def test_what_was_mended_gets_its_verdict(mended: Campaign) -> None:
     mended.json("next", status=5, **session("a"))
     (worktree / "data.py").write_text("READERS = 8\n")
     assert mended.json("next", **session("a"))["verdict"] == "VALIDATED"
-    assert "runs/0002-h1, runs/0003-h1" in mended.text
+    assert "runs/0003-h1, runs/0004-h1" in mended.text
     verdict = verdict_in(mended, mended.runs()[-1])
     assert [r["part"] for r in verdict["runs"]].count("crash") == 1
     patch = mended.json("show", "1")["intervention"].removeprefix("--patch ")
@@ -106,7 +106,7 @@ def test_another_session_does_not_begin_at_nought(twice: Campaign) -> None:
     (worktree / "data.py").write_text("READERS = 7\n")
     answer = twice.json("next", **session("b"))
     assert answer["verdict"] == "REJECTED"
-    assert "Runs: runs/0002-h1, runs/0003-h1" in twice.text
+    assert "Runs: runs/0003-h1, runs/0004-h1" in twice.text
     assert twice.json("verify")["ok"] is True
 
 
@@ -121,8 +121,8 @@ def test_a_kill_before_the_answer_asks_all_the_same(twice: Campaign) -> None:
     assert recovered["action"] == "recovered"
     answer = twice.json("next", status=5, **session("b"))
     assert (answer["action"], answer["hypothesis"]) == ("implement", 1)
-    assert "crashed in run 0002-h1" in answer["why"]
-    assert len(twice.runs()) == 2
+    assert "crashed in run 0003-h1" in answer["why"]
+    assert len(twice.runs()) == 3
     assert twice.json("next", **session("b"))["verdict"] == "REJECTED"
 
 
@@ -152,7 +152,7 @@ def test_a_flag_that_crashes_is_rejected_at_once(tmp_path: Path) -> None:
 def test_a_loss_that_code_makes_nan_is_mended_once_too(tmp_path: Path) -> None:
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
-    for number in (2, 3):
+    for number in (3, 4):
         record(
             recordings, f"{number:04}-h1", util=60, rate=30, losses=lambda share: "nan" if share > 0.3 else 2
         )
@@ -161,10 +161,10 @@ def test_a_loss_that_code_makes_nan_is_mended_once_too(tmp_path: Path) -> None:
     campaign.propose("--code", TITLE)
     worktree = write(campaign, "READERS = 3\n")
     answer = campaign.json("next", status=5, **session("a"))
-    assert answer["why"] == "hypothesis 1 is still yours: its code made the loss NaN in run 0002-h1"
-    assert "Mend what makes the loss NaN, see the log of 0002-h1" in answer["brief"]
+    assert answer["why"] == "hypothesis 1 is still yours: its code made the loss NaN in run 0003-h1"
+    assert "Mend what makes the loss NaN, see the log of 0003-h1" in answer["brief"]
     (worktree / "data.py").write_text("READERS = 5\n")
     answer = campaign.json("next", **session("a"))
     assert (answer["verdict"], answer["why"]) == ("REJECTED", "loss: NAN")
-    assert "the change made the loss NaN in run 0002-h1 before" in answer["notes"]
+    assert "the change made the loss NaN in run 0003-h1 before" in answer["notes"]
     assert campaign.json("verify")["ok"] is True

@@ -53,23 +53,23 @@ def test_killed_between_testing_and_the_run_folder(recorded: Campaign) -> None:
 
 
 def test_killed_while_the_training_runs(slow: Campaign) -> None:
-    run = slow.folder / "runs" / "0002-h1"
+    run = slow.folder / "runs" / "0003-h1"
     kill_when(slow, lambda: (run / "train.log").exists() and (run / "train.log").stat().st_size > 0)
     assert slow.statuses() == ["TESTING"]
     assert slow.json("status")["next"]["action"] == "recover"
     answer = slow.json("next")
-    assert (answer["action"], answer["run"], answer["hypothesis"]) == ("recovered", "0002-h1", 1)
+    assert (answer["action"], answer["run"], answer["hypothesis"]) == ("recovered", "0003-h1", 1)
     assert json.loads((run / "run.json").read_text())["outcome"] == "INTERRUPTED"
     assert (run / "manifest.json").exists()
     assert slow.statuses() == ["UNTESTED"]
     tested = slow.json("next")
     assert (tested["action"], tested["verdict"]) == ("tested", "VALIDATED")
-    assert slow.runs() == ["0001-baseline-workload", "0002-h1", "0003-h1", "0004-baseline-workload"]
-    assert "runs/0002-h1" not in slow.text
+    assert slow.runs()[2:] == ["0003-h1", "0004-h1", "0005-h1", "0006-baseline-workload"]
+    assert "runs/0003-h1" not in slow.text
 
 
 def test_the_file_may_be_edited_between_the_kill_and_the_recovery(slow: Campaign) -> None:
-    kill_when(slow, (slow.folder / "runs" / "0002-h1" / "samples.csv").exists)
+    kill_when(slow, (slow.folder / "runs" / "0003-h1" / "samples.csv").exists)
     text = slow.text.replace("The loader waits", "The loader waits, I think").replace(
         "TESTING", "testing now"
     )
@@ -82,7 +82,7 @@ def test_the_file_may_be_edited_between_the_kill_and_the_recovery(slow: Campaign
 
 
 def test_a_hypothesis_deleted_between_the_kill_and_the_recovery_does_not_stop_it(slow: Campaign) -> None:
-    kill_when(slow, (slow.folder / "runs" / "0002-h1" / "samples.csv").exists)
+    kill_when(slow, (slow.folder / "runs" / "0003-h1" / "samples.csv").exists)
     slow.progress.write_text(slow.text.partition("### Hypothesis 1")[0])
     assert slow.json("next")["action"] == "recovered"
     assert slow.json("next", status=5)["action"] == "propose"
@@ -100,12 +100,12 @@ def judged(told: Campaign) -> Campaign:
 def test_a_judged_run_without_its_entry_is_adopted_exactly_once(judged: Campaign) -> None:
     assert judged.json("status")["next"]["action"] == "recover"
     answer = judged.json("next")
-    assert (answer["action"], answer["run"]) == ("recovered", "0003-baseline-workload")
+    assert (answer["action"], answer["run"]) == ("recovered", "0005-baseline-workload")
     assert judged.text == judged.after  # type: ignore[attr-defined]
     assert judged.json("status")["hypotheses"][0]["verified"] is True
     assert judged.json("next")["hypothesis"] == 2
-    assert judged.runs() == ["0001-baseline-workload", "0002-h1", "0003-baseline-workload", "0004-h2"]
-    assert judged.text.count("runs/0002-h1") == 1
+    assert judged.runs()[2:] == ["0003-h1", "0004-h1", "0005-baseline-workload", "0006-h2"]
+    assert judged.text.count("runs/0003-h1") == 1
 
 
 def test_an_adopted_result_enters_a_file_that_was_edited(judged: Campaign) -> None:
@@ -127,16 +127,16 @@ def test_a_judged_run_of_a_deleted_hypothesis_is_left_alone(judged: Campaign) ->
 
 def test_killed_before_run_json_was_written(recorded: Campaign) -> None:
     """Nothing was launched then; the folder is none of a run, and its number is not used again."""
-    (recorded.folder / "runs" / "0002-h1").mkdir()
+    (recorded.folder / "runs" / "0003-h1").mkdir()
     assert recorded.json("next", status=5)["action"] == "propose"
     recorded.propose("--set --lr=0.2")
     assert recorded.json("next")["action"] == "tested"
-    assert "0003-h1" in recorded.runs()
+    assert "0004-h1" in recorded.runs()
 
 
-@pytest.mark.parametrize("torn", [b"", b'{"name": "0002-h1", ', b"\xff\xfe", b"[]", b'{"name": 3}'])
+@pytest.mark.parametrize("torn", [b"", b'{"name": "0003-h1", ', b"\xff\xfe", b"[]", b'{"name": 3}'])
 def test_a_torn_run_json_is_no_obstacle(recorded: Campaign, torn: bytes) -> None:
-    run = recorded.folder / "runs" / "0002-h1"
+    run = recorded.folder / "runs" / "0003-h1"
     run.mkdir()
     (run / "run.json").write_bytes(torn)
     for _ in range(3):
@@ -179,7 +179,7 @@ def test_a_killed_sample_is_recovered_too(campaign: Campaign) -> None:
 
 
 def test_what_a_killed_gpudebug_and_its_warden_left_is_ended(slow: Campaign) -> None:
-    run = slow.folder / "runs" / "0002-h1"
+    run = slow.folder / "runs" / "0003-h1"
     process = slow.start("next")
     with killed_at_the_end(process):
         wait_for(lambda: (run / "train.log").exists() and (run / "train.log").stat().st_size > 0)

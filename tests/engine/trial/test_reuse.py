@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
+from typing import Any
 
-import pytest
-from tests.support.campaigns import Campaign, make_replay_campaign
+from tests.support.campaigns import Campaign
 
 from gpudebug.engine.trial.reuse import newest
 
@@ -30,6 +29,18 @@ def forget_verdict(campaign: Campaign, name: str) -> None:
     (campaign.folder / "runs" / name / "verdict.json").unlink()
 
 
+def used_by(campaign: Campaign, name: str) -> list[dict[str, Any]]:
+    """The runs that the verdict in this run's folder was judged by."""
+    found: list[dict[str, Any]] = json.loads((campaign.folder / "runs" / name / "verdict.json").read_text())[
+        "runs"
+    ]
+    return found
+
+
+def parts(campaign: Campaign, name: str, part: str) -> list[str]:
+    return [r["name"] for r in used_by(campaign, name) if r["part"] == part]
+
+
 def test_the_newest_of_no_runs_is_0() -> None:
     assert newest([]) == 0
     assert newest(["0009-h1", "10000-h1"]) == 10000
@@ -40,97 +51,94 @@ def test_asking_for_a_baseline_again_measures_again(recorded: Campaign) -> None:
     for _ in range(3):
         recorded.run("baseline", "workload").expect(0)
         seen.append(baseline_runs(recorded))
-    assert seen == [[f"000{n}-baseline-workload"] for n in (1, 2, 3, 4)]
+    assert seen == [[f"000{n}-baseline-workload", f"000{n + 1}-baseline-workload"] for n in (1, 3, 5, 7)]
 
 
-@pytest.mark.slow
-def test_a_judged_trial_lends_no_run_to_a_later_one(tmp_path: Path, recordings: Path) -> None:
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, config="criteria: {success: 20}\n")
-    campaign.json("next")
-    campaign.propose("--set --lr=0.2")
-    for _ in range(2):
-        campaign.json("next")
-        used = campaign.json("show", "1")["runs"]
-        untest(campaign)
-    campaign.json("next")
-    again = campaign.json("show", "1")["runs"]
-    assert len(used) > 1
-    assert not set(used) & set(again)
+def test_a_change_that_is_tested_again_goes_on_from_all_its_runs(recorded: Campaign) -> None:
+    recorded.propose("--set --lr=0.2")
+    recorded.json("next")
+    used = recorded.json("show", "1")["runs"]
+    assert used == ["0003-h1", "0004-h1", "0005-baseline-workload"]
+    untest(recorded)
+    recorded.json("next")
+    assert parts(recorded, "0007-baseline-workload", "trial") == ["0003-h1", "0004-h1", "0006-h1"]
 
 
-def test_a_cut_off_trial_goes_on_from_its_sealed_run(recorded: Campaign) -> None:
+def test_a_cut_off_trial_goes_on_from_its_sealed_runs(recorded: Campaign) -> None:
     recorded.propose("--set --lr=0.2")
     recorded.json("next")
     untest(recorded)
-    forget_verdict(recorded, "0003-baseline-workload")
+    forget_verdict(recorded, "0005-baseline-workload")
     recorded.json("next")
-    # Both runs of the trial that was cut off count; what is sealed takes no verdict, so one more run does.
-    assert recorded.json("show", "1")["runs"] == ["0002-h1", "0003-baseline-workload", "0004-h1"]
+    # What is sealed takes no verdict, so the trial goes on until the next run that may decide.
+    last = "0007-baseline-workload"
+    assert recorded.runs()[-1] == last
+    assert parts(recorded, last, "trial") == ["0003-h1", "0004-h1", "0006-h1"]
+    assert parts(recorded, last, "baseline")[2:] == ["0005-baseline-workload", last]
 
 
 def test_runs_from_other_surroundings_are_left_out(recorded: Campaign) -> None:
     recorded.propose("--set --lr=0.2")
     recorded.json("next")
     untest(recorded)
-    forget_verdict(recorded, "0003-baseline-workload")
-    path = recorded.folder / "runs" / "0002-h1" / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "host": "another"}))
+    forget_verdict(recorded, "0005-baseline-workload")
+    for name in ("0003-h1", "0005-baseline-workload"):
+        path = recorded.folder / "runs" / name / "run.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "host": "another"}))
     recorded.json("next")
-    assert recorded.json("show", "1")["runs"] == ["0004-h1", "0005-baseline-workload"]
+    last = recorded.runs()[-1]
+    assert parts(recorded, last, "trial")[0] == "0004-h1"
+    assert parts(recorded, last, "baseline") == ["0001-baseline-workload", "0002-baseline-workload", last]
 
 
-def test_a_fresh_baseline_serves_the_next_trials(recorded: Campaign) -> None:
+def test_a_baselines_run_beside_a_trial_serves_the_next_trials(recorded: Campaign) -> None:
     recorded.propose("--set --lr=0.2")
     recorded.propose("--set --lr=0.3", "Another")
     recorded.json("next")
     recorded.json("next")
-    assert recorded.json("show", "2")["runs"] == ["0004-h2"]
-    folder = recorded.folder / "runs" / "0004-h2"
-    used = json.loads((folder / "verdict.json").read_text())["runs"]
-    assert [(r["name"], r["fresh"]) for r in used if r["part"] == "baseline"] == [
-        ("0001-baseline-workload", False),
-        ("0003-baseline-workload", False),
+    assert recorded.json("show", "2")["runs"] == ["0006-h2"]
+    used = used_by(recorded, "0006-h2")
+    assert [(r["name"][:4], r["fresh"]) for r in used if r["part"] == "baseline"] == [
+        ("0001", False),
+        ("0002", False),
+        ("0005", False),
     ]
-    folder = recorded.folder / "runs" / "0003-baseline-workload"
-    used = json.loads((folder / "verdict.json").read_text())["runs"]
-    assert [r["name"] for r in used if r["fresh"]] == ["0003-baseline-workload"]
+    used = used_by(recorded, "0005-baseline-workload")
+    assert [r["name"] for r in used if r["fresh"]] == ["0005-baseline-workload"]
 
 
-def test_a_baseline_recorded_anew_leaves_earlier_fresh_runs_behind(recorded: Campaign) -> None:
+def test_a_baseline_recorded_anew_leaves_earlier_runs_of_it_behind(recorded: Campaign) -> None:
     recorded.propose("--set --lr=0.2")
     recorded.json("next")
     recorded.run("baseline", "workload").expect(0)
     recorded.propose("--set --lr=0.3", "Another")
     recorded.json("next")
-    folder = recorded.folder / "runs" / recorded.runs()[-1]
-    used = [r["name"] for r in json.loads((folder / "verdict.json").read_text())["runs"]]
-    assert "0003-baseline-workload" not in used
-    assert "0004-baseline-workload" in used
+    anew = ["0006-baseline-workload", "0007-baseline-workload"]
+    assert recorded.runs()[5:] == [*anew, "0008-h2"]
+    assert parts(recorded, "0008-h2", "baseline") == anew
 
 
 def test_a_run_that_was_set_aside_serves_nobody(recorded: Campaign) -> None:
     recorded.propose("--set --lr=0.2")
     recorded.json("next")
-    for name in ("0002-h1", "0003-baseline-workload"):
+    for name in ("0003-h1", "0004-h1", "0005-baseline-workload"):
         path = recorded.folder / "runs" / name / "run.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "set_aside": "the device was shared"}))
-    forget_verdict(recorded, "0003-baseline-workload")
+    forget_verdict(recorded, "0005-baseline-workload")
     untest(recorded)
     recorded.json("next")
-    assert recorded.json("show", "1")["runs"] == ["0004-h1", "0005-baseline-workload"]
-    folder = recorded.folder / "runs" / "0005-baseline-workload"
-    used = [r["name"] for r in json.loads((folder / "verdict.json").read_text())["runs"]]
-    assert "0003-baseline-workload" not in used
+    used = [r["name"] for r in used_by(recorded, recorded.runs()[-1])]
+    assert len(used) > 2
+    assert not {"0003-h1", "0004-h1", "0005-baseline-workload"} & set(used)
 
 
-def test_a_fresh_baseline_whose_figures_cannot_be_read_serves_no_later_trial(recorded: Campaign) -> None:
+def test_a_baselines_run_whose_figures_cannot_be_read_serves_no_later_trial(recorded: Campaign) -> None:
     recorded.propose("--set --lr=0.2")
     recorded.propose("--set --lr=0.3", "Another")
     recorded.json("next")
-    path = recorded.folder / "runs" / "0003-baseline-workload" / "evidence.json"
+    path = recorded.folder / "runs" / "0005-baseline-workload" / "evidence.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "utilisation": None}))
     recorded.json("next")
-    folder = recorded.folder / "runs" / recorded.runs()[-1]
-    used = [r["name"] for r in json.loads((folder / "verdict.json").read_text())["runs"]]
-    assert "0003-baseline-workload" not in used
-    assert len(used) > 1
+    used = [r["name"] for r in used_by(recorded, recorded.runs()[-1])]
+    assert "0005-baseline-workload" not in used
+    assert used[:2] == ["0001-baseline-workload", "0002-baseline-workload"]

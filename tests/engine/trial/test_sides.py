@@ -63,7 +63,7 @@ def test_runs_whose_folder_is_gone_are_left_out(inside: Campaign) -> None:
 
 
 def test_of_evidence_at_hand(inside: Campaign) -> None:
-    (name,) = [run for run in inside.runs() if run.endswith("-h1")]
+    name = next(run for run in inside.runs() if run.endswith("-h1"))
     record = json.loads((inside.folder / "runs" / name / "evidence.json").read_text())
     assert shares([of_runs("trial", [Evidence.model_validate(record)])]) == [("trial", 0.1)]
 

@@ -25,7 +25,7 @@ CHANGE = "--set --lr=0.2"
 def ready_once(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     folder = tmp_path_factory.mktemp("ready")
     record(folder / "recordings", "0001-baseline-workload", util=20, rate=10)
-    record(folder / "recordings", "0004-h1", util=60, rate=30, seconds=400.0)
+    record(folder / "recordings", "0003-h1", util=60, rate=30, seconds=400.0)
     campaign = make_replay_campaign(folder / "repo", folder / "recordings")
     campaign.json("next")
     campaign.propose(CHANGE)
@@ -38,7 +38,7 @@ def ready(ready_once: Campaign, tmp_path: Path) -> Campaign:
     return copied(ready_once, tmp_path / "repo")
 
 
-def running(campaign: Campaign, name: str = "0002-h1") -> bool:
+def running(campaign: Campaign, name: str = "0003-h1") -> bool:
     return (campaign.folder / "runs" / name / "samples.csv").exists()
 
 
@@ -104,16 +104,16 @@ def kill_the_training(campaign: Campaign, pid: int, name: str) -> None:
 def test_a_training_that_is_killed_from_outside_is_invalid_and_tried_once_more(ready: Campaign) -> None:
     process = ready.start("next", "--json")
     with killed_at_the_end(process):
-        kill_the_training(ready, process.pid, "0002-h1")
+        kill_the_training(ready, process.pid, "0003-h1")
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     answer = json.loads(out)
     assert answer["verdict"] == "VALIDATED"
-    assert ready.runs() == ["0001-baseline-workload", "0002-h1", "0003-h1", "0004-baseline-workload"]
-    assert "runs/0002-h1" not in ready.text
+    assert ready.runs()[2:] == ["0003-h1", "0004-h1", "0005-h1", "0006-baseline-workload"]
+    assert "runs/0003-h1" not in ready.text
     # It is named wherever the verdict is.
     (named,) = [
-        note for note in answer["notes"] if note.startswith("run 0002-h1 is set aside: CRASHED (signal)")
+        note for note in answer["notes"] if note.startswith("run 0003-h1 is set aside: CRASHED (signal)")
     ]
     assert named in ready.text and named in ready.json("show", "1")["notes"]
     assert ready.json("verify")["ok"] is True
@@ -122,8 +122,8 @@ def test_a_training_that_is_killed_from_outside_is_invalid_and_tried_once_more(r
 def test_killed_twice_it_is_invalid(ready: Campaign) -> None:
     process = ready.start("next", "--json")
     with killed_at_the_end(process):
-        kill_the_training(ready, process.pid, "0002-h1")
         kill_the_training(ready, process.pid, "0003-h1")
+        kill_the_training(ready, process.pid, "0004-h1")
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert json.loads(out)["verdict"] == "INVALID"
@@ -135,10 +135,10 @@ def test_too_short_a_window_is_inconclusive_and_says_what_would_suffice(
     tmp_path: Path, recordings: Path
 ) -> None:
     campaign = make_replay_campaign(
-        tmp_path / "repo", recordings, max_runs=2, command="python3 train.py --lr=0.1 --steps=120"
+        tmp_path / "repo", recordings, max_runs=2, command="python3 train.py --lr=0.1 --steps=400"
     )
     shutil.rmtree(recordings / "0004-h1")
-    record(recordings, "0004-h1", util=60, rate=30, seconds=1.0)
+    record(recordings, "0004-h1", util=60, rate=400, seconds=1.0)
     campaign.json("next")
     campaign.propose(CHANGE)
     answer = campaign.json("next")
@@ -152,7 +152,7 @@ def test_the_result_of_a_run_that_crashes_names_the_error(tmp_path: Path) -> Non
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload")
     log = "step 1/10 loss 2.0\nTraceback (most recent call last):\nRuntimeError: CUDA out of memory. Tried\n"
-    record(recordings, "0002-h1", log=log, seconds=3, exit_status=1)
+    record(recordings, "0003-h1", log=log, seconds=3, exit_status=1)
     campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")
     campaign.propose(CHANGE)
@@ -164,7 +164,7 @@ def test_the_result_of_a_run_that_crashes_names_the_error(tmp_path: Path) -> Non
 
 def test_an_intervention_in_force_reaches_the_command(ready: Campaign) -> None:
     ready.json("next")
-    run = json.loads((ready.folder / "runs" / "0002-h1" / "run.json").read_text())
+    run = json.loads((ready.folder / "runs" / "0003-h1" / "run.json").read_text())
     baseline = json.loads((ready.folder / "runs" / "0001-baseline-workload" / "run.json").read_text())
     assert "--lr=0.1" in baseline["argv"]
     assert "--lr=0.2" in run["argv"]
@@ -193,7 +193,7 @@ def test_a_verdict_is_not_adopted_by_another_hypothesis_of_its_number(ready: Cam
     ready.propose("--set --lr=0.777", "Something else")
     answer = ready.json("next")
     assert (answer["action"], answer["verdict"]) == ("tested", "VALIDATED")
-    assert ready.json("show", "1")["runs"] == ["0004-h1", "0005-baseline-workload"]
+    assert ready.json("show", "1")["runs"] == ["0006-h1", "0007-h1", "0008-baseline-workload"]
 
 
 def test_code_that_changes_under_a_run_spoils_it(ready: Campaign) -> None:
@@ -204,7 +204,7 @@ def test_code_that_changes_under_a_run_spoils_it(ready: Campaign) -> None:
             f.write("# edited\n")
         _, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "train.py changed while run 0002-h1 was under way" in err.decode().splitlines()[-1]
+    assert "train.py changed while run 0003-h1 was under way" in err.decode().splitlines()[-1]
     assert ready.statuses() == ["UNTESTED"]
     assert ready.json("next")["action"] == "recorded_baseline"
 

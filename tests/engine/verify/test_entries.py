@@ -59,15 +59,15 @@ def test_the_runs_of_another_hypothesis_prove_nothing(told: Campaign) -> None:
     line = next(text for text in reversed(told.text.splitlines()) if "- Runs: " in text)
     substitute(told.progress, "Status**: UNTESTED", f"Status**: VALIDATED\n- **Result**: fine\n{line}")
     found = problems(told)
-    assert "runs/0002-h1, of hypothesis 1" in [p.found for p in found]
+    assert "runs/0003-h1, of hypothesis 1" in [p.found for p in found]
     assert "the verdict is on another hypothesis" in [p.why for p in found]
     assert ("intervention", "--set --lr=0.2", "--set --lr=0.3") in [p[1:4] for p in found]
 
 
 def test_a_trials_run_is_no_run_of_a_baseline(told: Campaign) -> None:
-    substitute(told.progress, "**Runs**: runs/0001-baseline-workload", "**Runs**: runs/0002-h1")
+    substitute(told.progress, "**Runs**: runs/0001-baseline-workload", "**Runs**: runs/0003-h1")
     [wrong] = [p for p in problems(told) if p.field == "runs"]
     assert (wrong.expected, wrong.found) == (
         "completed runs of baseline-workload",
-        "runs/0002-h1: h1, COMPLETED",
+        "runs/0003-h1: h1, COMPLETED",
     )

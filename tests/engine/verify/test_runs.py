@@ -13,7 +13,7 @@ from tests.support.campaigns import PROGRESS, Campaign
 from tests.support.tampering import reseal, rewrite, substitute
 from tests.support.verifying import Said, answer, problems
 
-RUN = "runs/0002-h1"
+RUN = "runs/0003-h1"
 Alter = Callable[[Path], object]
 
 

@@ -88,7 +88,7 @@ def test_a_clone_without_runs_lacks_evidence_and_is_not_tampered_with(told: Camp
     assert {run for a in found["absent"] for run in a["runs"]} <= set(listed)
     assert found["checked"] == {"baselines": [], "hypotheses": [], "runs": [], "files": 0}
     out = told.run("verify").expect(0).out
-    assert "evidence absent: hypothesis 1: runs/0002-h1" in out
+    assert "evidence absent: hypothesis 1: runs/0003-h1" in out
     assert out.splitlines()[-1].startswith("UNKNOWN: ")
 
 
@@ -157,14 +157,14 @@ def test_an_imported_baseline_follows_from_what_was_imported(tmp_path: Path, rec
 def test_a_secret_that_only_the_test_knew_is_no_difference_and_is_not_shown(tmp_path: Path) -> None:
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload", util=20)
-    record(recordings, "0002-h1", log=LEAK, seconds=3, exit_status=1)
+    record(recordings, "0003-h1", log=LEAK, seconds=3, exit_status=1)
     campaign = make_replay_campaign(tmp_path / "repo", recordings)
     campaign.json("next")
     campaign.propose("--set --lr=0.2")
     campaign.json("next", env={"MY_API_KEY": SECRET})
     assert "[redacted]" in campaign.text
     assert answer(campaign).ok is True
-    run = campaign.folder / "runs" / "0002-h1"
+    run = campaign.folder / "runs" / "0003-h1"
     substitute(run / "evidence.json", "ValueError: login", "ValueError: logout")
     reseal(run)
     found = campaign.json("verify", status=1, env={"MY_API_KEY": SECRET})
@@ -186,7 +186,7 @@ NOT_CHECKED: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "a verdict by another rule": (
         "last",
         lambda run: rewrite(run / "verdict.json", rule="0"),
-        "judged by rule 0",
+        "recorded by an older rule (0; ",
     ),
     "a verdict without terms": (
         "last",
@@ -200,8 +200,7 @@ NOT_CHECKED: dict[str, tuple[str, Callable[[Path], None], str]] = {
 def test_what_another_gpudebug_wrote_is_said_and_not_called_tampered(
     told: Campaign, which: str, alter: Callable[[Path], None], said: str
 ) -> None:
-    runs = [r for r in told.runs() if r != "0001-baseline-workload"]
-    run = told.folder / "runs" / (runs[0] if which == "first" else runs[-1])
+    run = told.folder / "runs" / ("0003-h1" if which == "first" else told.runs()[-1])
     alter(run)
     reseal(run)
     found = answer(told)

@@ -7,22 +7,23 @@ The first that is sound decides. A ratio is always B's speed over A's: above 1 m
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gpudebug.core.command import batch
 from gpudebug.core.compare import checklist, timed_sections
 from gpudebug.core.compare.checklist import Checklist
+from gpudebug.core.compare.compared_run import ComparedRun
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe import counts
-from gpudebug.core.records import Estimate, Evidence, RunRecord, WorkUnit
+from gpudebug.core.records import Estimate, WorkUnit
 from gpudebug.core.statistics.intervals import CONFIDENCE
 from gpudebug.core.statistics.level import HELD, RATIOS, Noise, Seen, follow, places, relative_variance
-from gpudebug.core.trainlog.latency import LEAST_FOR_WARMUP, Latency
+from gpudebug.core.trainlog.latency import LEAST_FOR_WARMUP
 from gpudebug.core.verdict import others, work
 from gpudebug.core.verdict.gates.case import ratio_estimate
-from gpudebug.core.verdict.gates.rates import alike, probed, rate_of
+from gpudebug.core.verdict.gates.rates import alike, probed
 from gpudebug.core.verdict.unlike import unlike_notes
 from gpudebug.core.words import Word, WorkName
 
@@ -30,8 +31,6 @@ WHOLE_RUN = RATIOS._replace(sd=1.5 * RATIOS.sd)
 """Of a wall time, or a rate without a steady window: start-up, the page cache and the sampler's grid are in
 it. Twice as much would leave 1.5x open after two runs a side."""
 
-# A rate over a whole run is believed where at least this much of what it counts fits into the run.
-LEAST_STEPS = 2
 # Seconds by which two equal programs differ in starting and ending, measured on a busy machine.
 LAUNCH_JITTER_S = 0.01
 
@@ -50,59 +49,6 @@ class Name(Word):
     THROUGHPUT = "throughput"
     LATENCY = "latency"
     WALL_TIME = "wall_time"
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedRun:
-    """One completed run. `variables` are those that its command sets, None if only names are known;
-    `asked` is how many steps it asks for."""
-
-    record: RunRecord
-    evidence: Evidence
-    latency: Latency | None = None
-    variables: Mapping[str, str] | None = None
-    asked: int | None = None
-
-    @property
-    def wall_time(self) -> float | None:
-        """Seconds from launch to its end, by gpudebug or itself; None if a clock gave an impossible time."""
-        if self.record.planned is not None:
-            return self.record.planned.at_s
-        found = self.record.duration_s if self.record.duration_s is not None else self.evidence.duration_s
-        return found if found is not None and 0 < found < math.inf else None
-
-    @property
-    def rate(self) -> tuple[str, float] | None:
-        """What its log counts and how much of it a second.
-
-        None if it says nothing, or what cannot be: a number in other output was taken for a rate.
-        """
-        found = rate_of(self.evidence)
-        if found is None or not 0 < found[1] < math.inf:
-            return None
-        made = found[1] * (self.wall_time or math.inf)
-        return found if self.evidence.window or made >= LEAST_STEPS else None
-
-    def rate_in(self, samples: bool, unit: WorkUnit | None = None) -> tuple[str, float] | None:
-        """As `rate`; in samples where these are asked for and known, or in a unit of work."""
-        if unit is not None:
-            return self._work(unit)
-        known = self.evidence.samples_per_s
-        if samples and known and self.rate and self.rate[0] == "step":
-            return "samples", known
-        return self.rate
-
-    def _work(self, unit: WorkUnit) -> tuple[str, float] | None:
-        found = work.rate(self.evidence, unit.unit, unit.source)
-        made = (found or 0.0) * (self.wall_time or math.inf)
-        if found is None or not (self.evidence.window or made >= LEAST_STEPS):
-            return None
-        return unit.unit, found
-
-    @property
-    def steps(self) -> int | None:
-        """Steps of the optimiser that it made, else those that its command asks for."""
-        return (self.evidence.steps if self.rate else None) or self.asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from gpudebug.core.answers.compare import CompareSide, Latencies, RateSpread, WallTimes
 from gpudebug.core.answers.work import WorkFigure
-from gpudebug.core.compare.faster import ComparedRun, counts_work
+from gpudebug.core.compare.compared_run import ComparedRun
+from gpudebug.core.compare.faster import counts_work
 from gpudebug.core.inside.probe import together
 from gpudebug.core.records import WorkUnit
 from gpudebug.core.statistics.across import across

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from gpudebug.core.change import permits
@@ -97,19 +98,15 @@ def positive(value: Any) -> float:
     return result
 
 
-def several(value: object) -> int:
-    """A count of at least two."""
-    found = count(value)
-    if found < 2:
-        raise ValueError(f"expected 2 or more, as one run shows no noise, found {shown(value)}")
-    return found
-
-
-def count(value: Any) -> int:
-    """A whole number from 1 to 1000."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1000:
-        raise _expected("a whole number from 1 to 1000", value)
+def count(value: Any, least: int = 1) -> int:
+    """A whole number from `least` to 1000."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1000:
+        raise _expected(f"a whole number from {least} to 1000", value)
     return int(value)
+
+
+several = partial(count, least=2)
+"""One run shows no noise."""
 
 
 def duration(value: Any) -> float:

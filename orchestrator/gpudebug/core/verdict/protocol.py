@@ -18,7 +18,7 @@ _NARROWED = frozenset({"loss_parity", "throughput", "work_conserved"})
 
 def first_run(order: Order) -> NextRun:
     """What a trial begins with: the baseline, if it has fewer than two runs or its last one is long ago."""
-    if len(order.before) < BASELINE_RUNS or order.now - order.before[-1] > STALE:
+    if len(order.before) < BASELINE_RUNS or order.next - order.before[-1] > STALE:
         return NextRun.BASELINE
     return NextRun.TRIAL
 
@@ -37,7 +37,7 @@ def next_step(verdict: Verdict, case: TrialCase) -> NextRun:
         return NextRun.DONE
     if "delta" in unknown and _stays_hidden(case, effect):
         return NextRun.DONE
-    return following(effect.trials, case.most, closed=effect.closed, since=order.now - max(order.before))
+    return following(effect.trials, case.most, closed=effect.closed, since=order.next - max(order.before))
 
 
 def _narrowed_by_runs(case: TrialCase, unknown: dict[str, str]) -> bool:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from gpudebug.core.answers.compare import CompareAnswer, CompareSide, SpeedRatio
 from gpudebug.core.compare import faster, planning
-from gpudebug.core.compare.faster import ComparedRun, SpeedFigure
+from gpudebug.core.compare.compared_run import ComparedRun
+from gpudebug.core.compare.faster import SpeedFigure
 from gpudebug.core.compare.sides import side as shown_side
 from gpudebug.core.config.parser import counted_in, run_for_in
 from gpudebug.core.config.schema import split_command

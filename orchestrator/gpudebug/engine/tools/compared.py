@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpudebug.core.catalogue import frameworks
-from gpudebug.core.compare.faster import ComparedRun
+from gpudebug.core.compare.compared_run import ComparedRun
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Evidence, RunRecord
 from gpudebug.core.trainlog.latency import Latency, LatencyReader

@@ -58,7 +58,7 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
 
     A first run that met a cold page cache, or filled a cache of the program's, is left out and made up for:
     later runs find it warm. Where changes are accepted, the workload without them is run in turn: what they
-    are worth together is measured now, with more runs of both if these leave it open.
+    are worth together is measured now.
     """
     loaded = cycle.loaded
     workload = workload_of(loaded.config, role)

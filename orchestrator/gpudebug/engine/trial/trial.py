@@ -269,7 +269,7 @@ def _first_step(trial: _Trial) -> NextRun:
     if step is not NextRun.DONE:
         return step
     closed = max(order.before) > max(order.after)
-    return following(len(trial.after), case.most, closed=closed, since=order.now - max(order.before))
+    return following(len(trial.after), case.most, closed=closed, since=order.next - max(order.before))
 
 
 def _launch(trial: _Trial, step: NextRun) -> MeasuredRun:

@@ -30,8 +30,7 @@ def check_verdict(
     """Return the verdict that an entry must show: as it follows now, else as it is stored. None without one.
 
     An older version's must have the same figures, in its own words; one of an older rule is shown as it is.
-    `names` are the runs that a Result of it
-    names, `at` is the problem if none of them holds a verdict.
+    `names` are the runs that a Result of it names, `at` is the problem if none of them holds a verdict.
     """
     findings, workspace = shown.findings, shown.written.workspace
     folder = next((f for f in map(workspace.run, reversed(names)) if f.has(_NAME)), None)
@@ -137,8 +136,8 @@ def _again(
         return None
     if stored.rule != RULE:
         findings.unchecked.append(
-            f"{about}: recorded by an older rule ({stored.rule}; this gpudebug has rule {RULE}), not derived "
-            f"again; gpudebug reopen {stored.hypothesis} tests it by this one"
+            f"{about}, runs/{where.run}: recorded by an older rule ({stored.rule}; this gpudebug has rule "
+            f"{RULE}), not derived again"
         )
         return None
     try:

@@ -213,7 +213,7 @@ def effect_of(case: TrialCase, before: Sequence[float], after: Sequence[float], 
     )
 
 
-class Placed(NamedTuple):
+class PlacedRun(NamedTuple):
     """A run of either side in its place."""
 
     place: int
@@ -221,13 +221,13 @@ class Placed(NamedTuple):
     evidence: Evidence
 
 
-def in_order(case: TrialCase) -> list[Placed]:
+def in_order(case: TrialCase) -> list[PlacedRun]:
     """All runs, oldest first."""
     first, last = len(case.before), len(case.before) + len(case.after)
     order = case.setting.order or Order(tuple(range(first)), tuple(range(first, last)), last)
     sides = (order.before, case.before, False), (order.after, case.after, True)
     found = [
-        Placed(place, changed, e)
+        PlacedRun(place, changed, e)
         for places, runs, changed in sides
         for place, e in zip(places, runs, strict=True)
     ]

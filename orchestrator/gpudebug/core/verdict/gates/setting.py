@@ -35,7 +35,7 @@ class Order(NamedTuple):
 
     before: tuple[int, ...]
     after: tuple[int, ...]
-    now: int
+    next: int
 
 
 @dataclass(frozen=True, slots=True)
