@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from gpudebug.core.records import Evidence
-from gpudebug.core.verdict import others
 from tests.field.cases import SETTINGS, Case, Change
 from tests.field.programs import Place, patch_of, set_up
 from tests.support.campaigns import commit_all
+
+from gpudebug.core.records import Evidence
+from gpudebug.core.verdict import others
 
 _MOST_CYCLES = 6
 _LIMIT_S = 3600.0
