@@ -162,7 +162,9 @@ class _Campaign:
     def _next(self, trial: Trial) -> NextRun:
         last = self.record[-1].start > trial.own[-1].start
         order = ordered(self._runs(trial), self.host.now)
-        return following(len(trial.own), closed=last, since=order.now - order.before[-1])
+        return following(
+            len(trial.own), MAX_RUNS * 2 * (1 + trial.ended), closed=last, since=order.next - order.before[-1]
+        )
 
     def _record(self, made: Made) -> None:
         """A run of the baseline, and what was REJECTED before it decided again."""
