@@ -1,5 +1,4 @@
-"""The kinds of value that gpudebug.yaml knows: each reader takes what YAML gave and returns the value,
-or raises ValueError with what was expected and an example."""
+"""The kinds of value that gpudebug.yaml knows: a reader takes what YAML gave, ValueError says what it wants."""
 
 from __future__ import annotations
 
