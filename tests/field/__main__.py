@@ -43,7 +43,9 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.field", description=__doc__)
     parser.add_argument("names", nargs="*", help="the cases; all of them by default")
-    parser.add_argument("--stranger", action="store_true", help="a process takes one core all the while")
+    beside = {"dest": "stranger", "action": "store_const", "default": ""}
+    parser.add_argument("--stranger", const="1/1", help="a process takes one core all the while", **beside)
+    parser.add_argument("--comes-and-goes", const="40/90", help="it does for 40 s of each 90", **beside)
     parser.add_argument("--out", type=Path, default=Path("field"), help="where results are kept")
     parser.add_argument("--sources", type=Path, default=Path("sources"), help="the clones of repositories")
     parser.add_argument("--python", type=Path, default=Path("python"), help="has the programs' packages")
@@ -66,7 +68,7 @@ class _Record(dict[str, Any]):
 
 
 def _kept(case: Case, place: Place, kind: str, measure: Callable[[_Record], None]) -> None:
-    name = f"{case.name}{kind}{'-stranger' if place.stranger else ''}"
+    name = f"{case.name}{kind}{place.beside}"
     record = _Record(place.out / f"{name}.json")
     if record.get("done"):
         return
@@ -82,7 +84,7 @@ def _kept(case: Case, place: Place, kind: str, measure: Callable[[_Record], None
 
 
 def _fix(case: Case, place: Place, record: _Record, repeats: int) -> None:
-    folder = place.out / "work" / f"{case.name}{'-stranger' if place.stranger else ''}"
+    folder = place.out / "work" / f"{case.name}{place.beside}"
     if repeats and "truth" not in record:
         record.keep(truth=truth(case, place, repeats))
         print(f"  truth {record['truth']['ratio']}, load {record['truth']['load']}", flush=True)
@@ -109,7 +111,7 @@ def _many(
     case: Case, place: Place, record: _Record, kind: str, changes: list[Change], settings: dict[str, object]
 ) -> None:
     """Changes one after the other in one campaign; those that have a verdict already are not tested again."""
-    folder = place.out / "work" / f"{case.name}-{kind}{'-stranger' if place.stranger else ''}"
+    folder = place.out / "work" / f"{case.name}-{kind}{place.beside}"
     if not changes:
         return
     gpudebug = begin(case, place, folder, settings)

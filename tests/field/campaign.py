@@ -15,6 +15,9 @@ from tests.field.cases import SETTINGS, Case, Change
 from tests.field.programs import Place, patch_of, set_up
 from tests.support.campaigns import commit_all
 
+from gpudebug.core.records import Evidence
+from gpudebug.core.verdict import others
+
 _MOST_CYCLES = 6
 _LIMIT_S = 3600.0
 # What a change that does nothing is rejected for is that it gains nothing; these say that it did harm.
@@ -124,7 +127,21 @@ def _verdict_of(folder: Path, hypothesis: int) -> dict[str, Any]:
         "gates": {g["name"]: f"{g['result']}: {g['value']}" for g in verdict["gates"]},
         "work": verdict.get("work"),
         **{key: verdict[key] for key in kept},
-        "runs": [run["name"] + (" fresh" if run["fresh"] else "") for run in verdict["runs"]],
+        "runs": [run["name"] for run in verdict["runs"]],
+        "course": [{**point, **_met(folder, point["run"])} for point in verdict["course"]],
+    }
+
+
+def _met(folder: Path, run: str) -> dict[str, Any]:
+    """What others took of a run, in two ways: of the time that it wanted, and of the cores."""
+    evidence = Evidence.model_validate_json((folder / "runs" / run / "evidence.json").read_text())
+    window = evidence.window
+    return {
+        "kept_from": others.share(evidence),
+        "foreign_cpu": evidence.conditions.foreign_cpu,
+        "foreign_demand": evidence.conditions.foreign_demand,
+        "window_s": round(window.duration_s, 1) if window else None,
+        "duration_s": evidence.duration_s,
     }
 
 

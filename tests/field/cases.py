@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 SETTINGS: Mapping[str, object] = {
     "metric": "steps_per_s",
     "criteria": {"success": "1.2x", "failure": "1.1x"},
-    "protocol": {"max_runs": 4},
     "device": "cpu:1",
 }
 

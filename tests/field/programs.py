@@ -21,19 +21,34 @@ HERE = Path(__file__).parent
 _IGNORED = (
     "runs/\n__pycache__/\nout*/\noutput/\nlogs/\ncache/\nlightning_logs/\ncheckpoints/\n*.jpg\n*ubyte\n"
 )
-# Ends with the one who started it, even if that one is killed.
-_STRANGER = "import os\nstarter = os.getppid()\nwhile os.getppid() == starter:\n    sum(range(1000000))\n"
+# Computes for ON seconds of each OF; ends with the one who started it, even if that one is killed.
+_STRANGER = """
+import os, sys, time
+on, of = map(float, sys.argv[1:])
+starter, began = os.getppid(), time.monotonic()
+while os.getppid() == starter:
+    if (time.monotonic() - began) % of < on:
+        sum(range(1000000))
+    else:
+        time.sleep(0.2)
+"""
 _LIMIT_S = 900.0
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where results go and clones lie, the programs' Python, and if a stranger computes."""
+    """Where results go and clones lie, the programs' Python, and for how many seconds of how many a stranger
+    computes, as `1/1` or `40/90`; empty if none does."""
 
     out: Path
     sources: Path
     python: Path
-    stranger: bool = False
+    stranger: str = ""
+
+    @property
+    def beside(self) -> str:
+        """The stranger, at the end of a name."""
+        return f"-stranger-{self.stranger.replace('/', '-')}" if self.stranger else ""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -124,7 +139,7 @@ def truth(case: Case, place: Place, repeats: int) -> dict[str, object]:
                 seconds.setdefault(f"{side} {length}", []).append(took)
         load.append(os.getloadavg()[0])
     ratios = [
-        _ratio(case, {k: [t[i] for t in v] for k, v in seconds.items()}, place.stranger) for i in (0, 1)
+        _ratio(case, {k: [t[i] for t in v] for k, v in seconds.items()}, bool(place.stranger)) for i in (0, 1)
     ]
     return {"ratio": ratios[0], "cpu_ratio": ratios[1], "seconds": seconds, "load": load}
 
@@ -171,12 +186,12 @@ def patch_of(change: Change, folder: Path, length: int) -> Path:
 
 
 @contextlib.contextmanager
-def stranger(wanted: bool) -> Iterator[None]:
-    """A process that computes all the while, if wanted: one core's worth."""
-    if not wanted:
+def stranger(turns: str) -> Iterator[None]:
+    """A process that computes on one core for the seconds that `Place.stranger` says."""
+    if not turns:
         yield
         return
-    process = subprocess.Popen([sys.executable, "-c", _STRANGER])
+    process = subprocess.Popen([sys.executable, "-c", _STRANGER, *turns.split("/")])
     try:
         yield
     finally:

@@ -74,7 +74,7 @@ def _cells(record: Mapping[str, Any]) -> list[str]:
     return [
         record["name"],
         record["version"],
-        "a stranger on one core" if record["stranger"] else "nobody",
+        _beside(record["stranger"]),
         str(fix.get("throughput_unit") or "unknown"),
         str(record["end"]["learning"] or "unknown"),
         "not measured" if truth is None else f"{truth:.2f}",
@@ -84,6 +84,13 @@ def _cells(record: Mapping[str, Any]) -> list[str]:
         str(record["end"]["device_s"]),
         str(record["wall_s"]),
     ]
+
+
+def _beside(stranger: str) -> str:
+    on, _, of = stranger.partition("/")
+    if not of:
+        return "nobody"
+    return "a stranger on one core" + (f" for {on} s of each {of}" if on != of else "")
 
 
 def _row(cells: Iterable[str]) -> str:

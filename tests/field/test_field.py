@@ -37,7 +37,7 @@ def test_a_row_says_whether_the_interval_holds_the_truth() -> None:
     record = {
         "name": "x",
         "version": "x 1",
-        "stranger": False,
+        "stranger": "40/90",
         "fix": fix,
         "end": {"device_s": 9, "learning": "loss"},
         "wall_s": 10,
@@ -45,6 +45,7 @@ def test_a_row_says_whether_the_interval_holds_the_truth() -> None:
     rows = {
         ratio: report.table([{**record, "truth": {"ratio": ratio}}]).splitlines()[-1] for ratio in (2.1, 2.3)
     }
+    assert "| a stranger on one core for 40 s of each 90 |" in rows[2.1]
     assert "| 2.10 | VALIDATED | 2.00 (1.80 to 2.20) | yes |" in rows[2.1]
     assert "| 2.30 | VALIDATED | 2.00 (1.80 to 2.20) | no |" in rows[2.3]
     assert "| not measured | VALIDATED | 2.00 (1.80 to 2.20) | unknown |" in report.table([record])

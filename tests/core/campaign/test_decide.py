@@ -42,8 +42,7 @@ def h(
     verified: bool = True,
     claimed: Claimed | None = None,
     written: bool = False,
-    worth: float | None = None,
-    cost_s: float | None = None,
+    share: float | None = None,
 ) -> HypothesisState:
     verified = verified and status in VERDICTS
     return HypothesisState(
@@ -54,8 +53,7 @@ def h(
         after=after,
         claimed=claimed,
         written=written,
-        worth=worth,
-        cost_s=cost_s,
+        share=share,
     )
 
 
@@ -159,35 +157,35 @@ HISTORIES: list[tuple[str, Campaign, ActionKind, dict[str, object]]] = [
     # What promises most a second of the device, as far as that is known.
     (
         "worth most",
-        campaign(h(1, worth=0.1), h(2, worth=0.3), h(3, worth=0.2)),
+        campaign(h(1, share=0.1), h(2, share=0.3), h(3, share=0.2)),
         ActionKind.TEST,
         {"hypothesis": 2},
     ),
-    ("of one worth", campaign(h(5, worth=0.1), h(2, worth=0.1)), ActionKind.TEST, {"hypothesis": 5}),
-    ("unknown behind promising", campaign(h(1), h(2, worth=1e-9)), ActionKind.TEST, {"hypothesis": 2}),
-    ("unknown before worthless", campaign(h(1, worth=0.0), h(2)), ActionKind.TEST, {"hypothesis": 2}),
-    ("worthless ones", campaign(h(3, worth=-1.0), h(2, worth=0.0)), ActionKind.TEST, {"hypothesis": 3}),
+    ("of one worth", campaign(h(5, share=0.1), h(2, share=0.1)), ActionKind.TEST, {"hypothesis": 5}),
+    ("unknown behind promising", campaign(h(1), h(2, share=1e-9)), ActionKind.TEST, {"hypothesis": 2}),
+    ("unknown before worthless", campaign(h(1, share=0.0), h(2)), ActionKind.TEST, {"hypothesis": 2}),
+    ("worthless ones", campaign(h(3, share=-1.0), h(2, share=0.0)), ActionKind.TEST, {"hypothesis": 3}),
     (
         "of those to write",
-        campaign(h(1, code=True), h(2, code=True, worth=1)),
+        campaign(h(1, code=True), h(2, code=True, share=1)),
         ActionKind.IMPLEMENT,
         {"hypothesis": 2},
     ),
     (
         "without anybody, for little",
-        campaign(h(1, code=True, worth=9), h(2, worth=0)),
+        campaign(h(1, code=True, share=9), h(2, share=0)),
         ActionKind.TEST,
         {"hypothesis": 2},
     ),
     (
         "mine is worth nothing",
-        campaign(h(1, worth=9), replace(MINE, written=True, worth=0)),
+        campaign(h(1, share=9), replace(MINE, written=True, share=0)),
         ActionKind.TEST,
         {"hypothesis": 2},
     ),
     (
         "tested ones are worth nothing",
-        campaign(h(1, Status.REJECTED, worth=9), h(2)),
+        campaign(h(1, Status.REJECTED, share=9), h(2)),
         ActionKind.TEST,
         {"hypothesis": 2},
     ),
@@ -437,20 +435,20 @@ def test_another_metric_solves_by_its_own_figure(
         (campaign(h(3, Status.TESTING)), ["hypothesis 3", "TESTING"]),
         (campaign(h(3, code=True)), ["hypothesis 3", "no change"]),
         (
-            campaign(h(1, worth=0.1), h(2, worth=0.35, cost_s=35.0), h(3), h(4, Status.REJECTED)),
-            ["hypothesis 2, the best expected gain per second of 3 untested (12.2pp for 35.0 s)"],
+            campaign(h(1, share=0.1), h(2, share=0.35), h(3), h(4, Status.REJECTED)),
+            ["hypothesis 2, the best expected gain of 3 untested (35.0% of the time)"],
         ),
         (
             campaign(h(1), h(2), unweighed="my.yaml:3: unknown key"),
             ["hypothesis 1, the first in the file: my.yaml:3: unknown key"],
         ),
         (
-            campaign(h(1, worth=0.01, cost_s=20.0), h(2), metric=Metric("steps_per_s")),
-            ["hypothesis 1, the best expected gain per second of 2 untested (20% for 20.0 s)"],
+            campaign(h(1, share=0.2), h(2), metric=Metric("steps_per_s")),
+            ["hypothesis 1, the best expected gain of 2 untested (20.0% of the time)"],
         ),
         (
-            campaign(h(1, code=True), h(2, code=True, worth=0.5)),
-            ["no change to test yet, the best expected gain per second of 2 untested (0.5 a device-second)"],
+            campaign(h(1, code=True), h(2, code=True, share=0.5)),
+            ["no change to test yet, the best expected gain of 2 untested (50.0% of the time)"],
         ),
     ],
 )
@@ -461,10 +459,10 @@ def test_why_says_what_it_rests_on(state: Campaign, words: list[str]) -> None:
 @pytest.mark.parametrize(
     "state",
     [
-        campaign(h(1, worth=0.5, cost_s=9)),
+        campaign(h(1, share=0.5)),
         campaign(h(1), h(2)),
-        campaign(h(1, worth=0.0), h(2, worth=0.0)),
-        campaign(h(1, worth=0.5), h(2, code=True, worth=0.6)),
+        campaign(h(1, share=0.0), h(2, share=0.0)),
+        campaign(h(1, share=0.5), h(2, code=True, share=0.6)),
     ],
     ids=["the only one", "unknown", "worthless", "the only one of its kind"],
 )
@@ -489,8 +487,7 @@ HYPOTHESES = st.builds(
     st.booleans(),
     st.booleans(),
     maybe(st.floats(0, 100)),
-    worth=maybe(st.floats(-1, 1)),
-    cost_s=maybe(st.floats(0, 100)),
+    share=maybe(st.floats(-1, 1)),
 )
 RUNS = st.builds(RunState, st.text(min_size=1, max_size=8), st.booleans(), st.none() | st.integers(1, 99))
 CAMPAIGNS = st.builds(
@@ -559,8 +556,8 @@ def test_only_an_untested_hypothesis_is_tested(state: Campaign) -> None:
         chosen = next(x for x in state.hypotheses if x.number == action.hypothesis)
         assert chosen.status is Status.UNTESTED
         assert chosen.mechanical is (action.kind is ActionKind.TEST)
-        known = [x.worth or 0.0 for x in waiting(state, chosen.mechanical)]
-        assert (chosen.worth or 0.0) == max(known) or max(known) <= 0
+        known = [x.share or 0.0 for x in waiting(state, chosen.mechanical)]
+        assert (chosen.share or 0.0) == max(known) or max(known) <= 0
 
 
 @given(CAMPAIGNS)

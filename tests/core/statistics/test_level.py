@@ -135,6 +135,16 @@ def test_a_share_that_explains_the_values_is_believed() -> None:
     assert half.value == without.value
 
 
+def test_the_level_beside_others_is_known_though_not_the_one_without_them() -> None:
+    alike = seen("AATTA", [10, 11, 40, 41, 10], others=[70.0] * 5)
+    alone = seen("AATTA", [10, 11, 40, 41, 10])
+    shared, plain = follow(alike, POINTS), follow(alone, POINTS)
+    assert [s.spread for s in shared.stands[1:]] == pytest.approx(
+        [s.spread for s in plain.stands[1:]], rel=1e-3
+    )
+    assert shared.earlier_spread == pytest.approx(plain.earlier_spread, rel=1e-3)
+
+
 def test_a_share_that_only_the_change_met_leaves_it_open() -> None:
     order, others = "AATTA", [0.0, 0.0, 30.0, 30.0, 0.0]
     found = follow(seen(order, [50.0, 50.0, 20.0, 20.0, 50.0], others=others), POINTS)

@@ -202,9 +202,9 @@ def test_hypotheses_beyond_the_budget_wait() -> None:
         replace(waiting, number=2, status=Status.TESTING),
         replace(waiting, number=3, mechanical=False),
         replace(waiting, number=4, problem=True),
-        replace(waiting, number=5, worth=1.0),
-        replace(waiting, number=6, worth=3.0),
-        replace(waiting, number=7, worth=2.0),
+        replace(waiting, number=5, share=1.0),
+        replace(waiting, number=6, share=3.0),
+        replace(waiting, number=7, share=2.0),
     )
     facts = Facts((), hypotheses, hypothesis_budget=4)
     assert ready(facts) == (6, 7)

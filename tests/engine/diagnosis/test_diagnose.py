@@ -54,7 +54,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     return made
 
 
-def test_a_baseline_gives_facts_causes_and_the_worth_of_what_waits(original: Campaign) -> None:
+def test_a_baseline_gives_facts_causes_and_what_each_waiting_one_brings(original: Campaign) -> None:
     loaded = load(original.folder)
     case = diagnosing.case_of(loaded)
     assert case.facts.signals["log_data_share"] == pytest.approx(0.75)
@@ -63,9 +63,9 @@ def test_a_baseline_gives_facts_causes_and_the_worth_of_what_waits(original: Cam
     assert case.diagnosis.causes[0].id.startswith("dl-")
     assert "dl-no-workers" in case.matches[2]
     assert case.matches[3] == {"dl-no-workers": 1.0}
-    worths = diagnosing.worth_of(loaded, case)
-    assert worths[3] > worths[1]
-    assert worths[2] > worths[1]
+    brings = diagnosing.shares_of(loaded, case)
+    assert brings[3] > brings[1]
+    assert brings[2] > brings[1]
     assert diagnosing.case_of(loaded) is case
 
 
@@ -94,7 +94,7 @@ def test_a_rejection_lowers_what_it_tested(original: Campaign, tmp_path: Path) -
         for case in (before, after)
     ]
     assert chances[1] < 0.8 * chances[0]
-    assert 2 not in diagnosing.worth_of(load(other.folder), after)
+    assert 2 not in diagnosing.shares_of(load(other.folder), after)
 
 
 def test_without_a_baseline_nothing_is_guessed(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_without_a_baseline_nothing_is_guessed(tmp_path: Path) -> None:
     assert dict(case.facts.signals) == {}
     assert case.facts.absent == {"baseline": "not recorded yet"}
     assert case.diagnosis.abstains == "no run of the workload has evidence yet: record its baseline"
-    assert diagnosing.worth_of(loaded, case) == {}
+    assert diagnosing.shares_of(loaded, case) == {}
 
 
 def test_the_campaigns_baseline_is_diagnosed(original: Campaign) -> None:

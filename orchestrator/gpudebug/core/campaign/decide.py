@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpudebug.core.statistics.metrics import UTILISATION, Metric
-from gpudebug.core.statistics.numbers import duration, figure, gain
+from gpudebug.core.statistics.numbers import figure
 from gpudebug.core.words import VERDICTS, Status, Word, counted
 
 DEFAULT_TARGET = 80.0
@@ -68,10 +68,9 @@ class HypothesisState:
 
     `mechanical` says that gpudebug can make the change by itself, `written` that the code was written
     that was missing; `claimed` whose claim it is under, None if no claim holds; `verified` that a
-    verdict has its runs; `after` is the trial's figure of the campaign's metric. `worth` is
-    the gain that its test is expected to bring a device-second (pp, or relative), `cost_s` the seconds of
-    the device that the test takes, `share` the share of the time (0 to 1) that its fix is expected to bring,
-    which orders what waits as it orders the causes; None: not known. `problem`: its change cannot be tested
+    verdict has its runs; `after` is the trial's figure of the campaign's metric. `share` is
+    that of the time (0 to 1) that its fix is expected to bring, which orders what waits as it orders the
+    causes; None: not known. `problem`: its change cannot be tested
     as it is written. `counts` is False for a verdict by
     weaker terms than the pinned ones, or on recordings: it solves nothing.
     """
@@ -83,9 +82,7 @@ class HypothesisState:
     after: float | None = None
     claimed: Claimed | None = None
     written: bool = False
-    worth: float | None = None
     share: float | None = None
-    cost_s: float | None = None
     problem: bool = False
     counts: bool = True
 
@@ -251,13 +248,12 @@ def _most_wanted(c: Campaign, mechanical: bool) -> HypothesisState | None:
 
 
 def wanted(h: HypothesisState) -> tuple[int, float]:
-    """Unknown worth goes behind what promises something and before what promises nothing; a problem last."""
+    """An unknown share goes behind what promises something, before what promises nothing; a problem last."""
     if h.problem:
         return (-1, 0.0)
-    promised = h.worth if h.share is None else h.share
-    if promised is None:
+    if h.share is None:
         return (1, 0.0)
-    return (2, promised) if promised > 0 else (0, 0.0)
+    return (2, h.share) if h.share > 0 else (0, 0.0)
 
 
 def _test(c: Campaign) -> Action | None:
@@ -278,19 +274,15 @@ def _implement(c: Campaign) -> Action | None:
 
 
 def _promise(c: Campaign, h: HypothesisState) -> str:
-    """Say why this one of several: the expected gain of its test, and the device time that it takes."""
+    """Say why this one of several."""
     among = len(waiting(c, h.mechanical))
     if among < 2:
         return ""
     if c.unweighed is not None:
         return f", the first in the file: {c.unweighed}"
-    if h.worth is None or h.worth <= 0:
+    if h.share is None or h.share <= 0:
         return ""
-    spent = f" for {duration(h.cost_s)}" if h.cost_s else ""
-    if h.share is not None:
-        return f", the best expected gain per second of {among} untested ({h.share:.1%} of the time{spent})"
-    expected = gain(c.metric, h.worth * h.cost_s) if h.cost_s else f"{h.worth:.2g} a device-second"
-    return f", the best expected gain per second of {among} untested ({expected}{spent})"
+    return f", the best expected gain of {among} untested ({h.share:.1%} of the time)"
 
 
 def _nothing_left(c: Campaign) -> Action | None:

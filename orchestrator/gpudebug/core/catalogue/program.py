@@ -10,7 +10,6 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from gpudebug.core.catalogue.own_flags import Default, OwnFlag, called, constant, own_flags, parsed
-from gpudebug.core.catalogue.touches import touches
 from gpudebug.core.command import command_line
 from gpudebug.core.command.synonyms import Synonyms, merged
 
@@ -23,7 +22,6 @@ class Program:
     variables of its own by folded name. `calls` are the arguments of each call of such a name: the number,
     text or truth that is there; `options_of` the option whose value does: workers for `args.workers`;
     `computed` are those whose value the source does not say, `**` for arguments that it does not name.
-    `touched` are the names of functions and classes that each option decides on.
     """
 
     path: str
@@ -32,7 +30,6 @@ class Program:
     calls: Mapping[str, Mapping[str, Default]] = field(default_factory=dict)
     options_of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     computed: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    touched: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def synonyms(self) -> Synonyms:
@@ -81,8 +78,7 @@ def look(path: str, sources: Sequence[str]) -> Program:
                 values, options_ = calls.setdefault(name, {}), options_of.setdefault(name, {})
                 unknown = {a.arg or "**" for a in node.keywords if not _note(a, values, options_, constants)}
                 computed[name] = computed.get(name, frozenset()) | unknown
-    trees = [tree for source in sources if (tree := parsed(source)) is not None]
-    return Program(path, frozenset(uses), options, calls, options_of, computed, touches(trees, options))
+    return Program(path, frozenset(uses), options, calls, options_of, computed)
 
 
 def _note(

@@ -9,16 +9,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Cause, Knob
-from gpudebug.core.catalogue.touches import meets
 from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.diagnosis.figures import equal, number, truth
 from gpudebug.core.diagnosis.model import DiagnosisFacts
-from gpudebug.core.diagnosis.optional_code import options_of
 from gpudebug.core.inside.stacks.patterns import pattern
 from gpudebug.core.words import SignalValue
 
 NAMED, BY_FLAG, BY_KNOB = 1.0, 0.95, 0.85
-BY_TOUCH = 0.8
 BY_TITLE, BY_NAME, BY_TEXT = 0.7, 0.5, 0.35
 """How well a hypothesis tests a cause: the chance that its change would remove it."""
 _UNSURE = 0.8
@@ -64,16 +61,14 @@ def causes_of(
     facts: DiagnosisFacts,
     standing: Mapping[str, SignalValue] | None = None,
     shown: Mapping[str, str] | None = None,
-    touched: Mapping[str, frozenset[str]] | None = None,
 ) -> dict[str, float]:
     """The causes that the hypothesis tests, by id, with how well (0 to 1).
 
     The cause that its author named is the one, unless the catalogue has none of that id. `standing` are
     values that the program has where neither its command nor what it printed says one: its own defaults;
     `shown` is the code that each cause shows in, as `ranking.shown` tells it: a hypothesis that speaks of the
-    same things is about it. `touched` are the names of functions and classes that each option of the program
-    decides on: a change of one that decides on the code that a cause shows in tests that. A change into the
-    wrong direction tests nothing, whatever the words say.
+    same things is about it. A change into the wrong direction tests nothing, whatever the
+    words say.
     """
     known = list(causes)
     named = hypothesis.cause
@@ -88,11 +83,7 @@ def causes_of(
             by_change[cause.id] = weight
         elif weight is not None:
             against.add(cause.id)
-    places = shown or {}
-    for id in _of_touched(hypothesis.change, places, touched or {}):
-        if id not in against:
-            by_change[id] = max(BY_TOUCH, by_change.get(id, 0.0))
-    spoken = {**_of_code(hypothesis, places), **_of_words(hypothesis, known)}
+    spoken = {**_of_code(hypothesis, shown or {}), **_of_words(hypothesis, known)}
     by_words = {k: v for k, v in spoken.items() if k not in against}
     if by_change:
         by_words = {k: v if k in by_change else v * _OTHER for k, v in by_words.items()}
@@ -256,19 +247,6 @@ def _of_code(hypothesis: StatedHypothesis, shown: Mapping[str, str]) -> dict[str
     spoken = _parts(f"{hypothesis.title} {_spoken(hypothesis.change)}")
     shared = {id: len(spoken & _parts(code)) for id, code in shown.items()}
     return {id: min(BY_NAME, BY_TEXT * count) for id, count in shared.items() if count}
-
-
-def _of_touched(
-    change: Intervention | None, shown: Mapping[str, str], touched: Mapping[str, frozenset[str]]
-) -> list[str]:
-    """The causes that show in code which an option of the change decides on."""
-    options = options_of(change)
-    functions = {id: [line.partition(" ")[0] for line in code.splitlines()] for id, code in shown.items()}
-    return [
-        id
-        for id, names in functions.items()
-        if any(meets(name, touched, option) for name in names for option in options)
-    ]
 
 
 # What causes and their code say is compared with every hypothesis of a file.

@@ -67,7 +67,8 @@ def relative_variance(seconds: float | None, error: float = 0.0) -> float:
 
 
 class Stand(NamedTuple):
-    """The level as it is known after a run, with its standard error in units of noise."""
+    """The level as it is known after a run, beside what others took of it, with its standard error in units
+    of noise."""
 
     place: int
     value: float
@@ -122,8 +123,9 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
     state = [runs[0].value, 0.0, 0.0]
     spread = [[_UNKNOWN, 0.0, 0.0], [0.0, _UNKNOWN, 0.0], [0.0, 0.0, SHARE**2 * (1 if shared else 0)]]
     squares, freedom, last = noise.runs * noise.sd**2, noise.runs, runs[0].place
-    before: tuple[float, float, float] | None = None
+    before: tuple[list[float], list[list[float]]] | None = None
     gains: list[float] = []
+    met: list[float] = []
     own = 0.0
     stands: list[Stand] = []
     for run in runs:
@@ -131,13 +133,14 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
         spread[0][0] += WANDER * max(0, run.place - last)
         last = run.place
         if run.changed:
-            before = before or (state[0], state[2], spread[0][0])
-            gains.append(run.value - before[0] - before[1] * others)
+            before = before or (list(state), [list(row) for row in spread])
+            gains.append(run.value - before[0][0] - before[0][2] * others)
+            met.append(others)
             own += run.variance
         seen = (1.0, 1.0 if run.changed else 0.0, others)
-        gain = [math.fsum(a * b for a, b in zip(row, seen, strict=True)) for row in spread]
-        size = run.variance + math.fsum(a * b for a, b in zip(seen, gain, strict=True))
-        surprise = run.value - math.fsum(a * b for a, b in zip(seen, state, strict=True))
+        gain = [_product(row, seen) for row in spread]
+        size = run.variance + _product(seen, gain)
+        surprise = run.value - _product(seen, state)
         if size < _FIRST:
             squares += surprise**2 / size
             freedom += 1
@@ -145,7 +148,7 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
             state[i] += gain[i] * surprise / size
             for j in range(3):
                 spread[i][j] -= gain[i] * gain[j] / size
-        stands.append(Stand(run.place, state[0] + state[2] * others, math.sqrt(max(spread[0][0], 0.0))))
+        stands.append(Stand(run.place, state[0] + state[2] * others, math.sqrt(_beside(spread, others))))
     count = len(gains)
     return Effect(
         value=state[1] if count else 0.0,
@@ -155,9 +158,20 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
         trials=count,
         closed=not runs[-1].changed,
         earlier=math.fsum(gains) / count if count else 0.0,
-        earlier_spread=math.sqrt(own / count**2 + before[2]) if before else math.inf,
+        earlier_spread=(
+            math.sqrt(own / count**2 + _beside(before[1], math.fsum(met) / count)) if before else math.inf
+        ),
         stands=tuple(stands),
     )
+
+
+def _product(a: Sequence[float], b: Sequence[float]) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def _beside(spread: Sequence[Sequence[float]], others: float) -> float:
+    """The variance of the level as a run shows it beside others that take so much."""
+    return max(spread[0][0] + 2 * others * spread[0][2] + others**2 * spread[2][2], 0.0)
 
 
 def places(starts: Sequence[float], durations: Sequence[float], most: int = 10_000) -> tuple[int, ...]:

@@ -1,22 +1,21 @@
-"""A campaign's facts, its diagnosis, and what testing each hypothesis is worth. Reads only."""
+"""A campaign's facts, its diagnosis, and what each hypothesis is expected to bring. Reads only."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.config import expectations
-from gpudebug.core.diagnosis import worth as worths
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts
-from gpudebug.core.diagnosis.optional_code import decided
 from gpudebug.core.diagnosis.rank import diagnose, shown
 from gpudebug.core.diagnosis.tested_causes import StatedHypothesis, causes_of
+from gpudebug.core.diagnosis.worth import shares
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.verdict.turns import BASELINE_RUNS
 from gpudebug.core.words import SignalValue, Status
@@ -34,15 +33,13 @@ _WEIGHED = 1000
 @dataclass(frozen=True)
 class DiagnosisCase:
     """A diagnosis with what it rests on. `matches` are the causes that each hypothesis tests, by number, with
-    how well (0 to 1); `cost_s` is the device time of one trial, None if no run records it; `touched` what
-    each of the program's options decides on."""
+    how well (0 to 1); `cost_s` is the device time of one trial, None if no run records it."""
 
     facts: DiagnosisFacts
     catalogue: Catalogue
     matches: Mapping[int, Mapping[str, float]]
     diagnosis: Diagnosis
     cost_s: float | None = None
-    touched: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 class _Matches(Mapping[int, Mapping[str, float]]):
@@ -83,16 +80,14 @@ def _case(loaded: Loaded) -> DiagnosisCase:
     known = facts(loaded)
     causes = catalogue.load(loaded.workspace.root)
     program = adapters.program_of(loaded.workspace.root, loaded.config.workload)
-    defaults, touched = _defaults(program), program.touched if program else {}
+    defaults = _defaults(program)
     entries = {h.number: h for h in loaded.document.hypotheses}
     code = shown(causes.causes, known)
-    matches = _Matches(
-        entries, lambda h: causes_of(_said(loaded, h), causes.causes, known, defaults, code, touched)
-    )
+    matches = _Matches(entries, lambda h: causes_of(_said(loaded, h), causes.causes, known, defaults, code))
     tested = powers.tested(loaded, causes, lambda entry: matches.get(entry.number, {}))
     full = is_full(number(known.signals.get("gpu_util")), loaded.baselines["workload"].evidence, loaded)
     diagnosis = diagnose(causes.causes, known, tested, full=full)
-    return DiagnosisCase(known, causes, matches, diagnosis, _cost(loaded, known), touched)
+    return DiagnosisCase(known, causes, matches, diagnosis, _cost(loaded, known))
 
 
 def waiting(loaded: Loaded) -> list[HypothesisEntry]:
@@ -102,29 +97,9 @@ def waiting(loaded: Loaded) -> list[HypothesisEntry]:
 
 def shares_of(loaded: Loaded, case: DiagnosisCase) -> dict[int, float]:
     """The share of the time that each hypothesis that waits is expected to bring; {} without a baseline."""
-    return {} if case.cost_s is None else worths.shares(case.diagnosis, *_waiting_in(loaded, case))
-
-
-def _waiting_in(
-    loaded: Loaded, case: DiagnosisCase
-) -> tuple[dict[int, Mapping[str, float]], dict[int, float]]:
-    """Of what waits: the causes that each one tests, and the share of the time that it decides on."""
-    entries = waiting(loaded)
-    inside = {h.number: decided(loaded.change_of(h), case.facts, case.touched) for h in entries}
-    return {h.number: case.matches[h.number] for h in entries}, inside
-
-
-def worth_of(loaded: Loaded, case: DiagnosisCase) -> dict[int, float]:
-    """Expected gain a device-second of the hypotheses that wait, by number; {} without a baseline.
-
-    In points of utilisation if the campaign is judged by it, else relative.
-    """
     if case.cost_s is None:
         return {}
-    matches, inside = _waiting_in(loaded, case)
-    return worths.worth(
-        case.diagnosis, matches, cost_s=case.cost_s, points=loaded.metric.points, decided=inside
-    )
+    return shares(case.diagnosis, {h.number: case.matches[h.number] for h in waiting(loaded)})
 
 
 def facts(loaded: Loaded) -> DiagnosisFacts:

@@ -29,7 +29,7 @@ def recorded_order(loaded: Loaded) -> HypothesisOrder | None:
     found = order_in(store.get_order(loaded.workspace))
     if found is None or found.metric != loaded.config.metric:
         return None
-    return found if found.worths or found.unweighed or found.offer else None
+    return found if found.shares or found.unweighed or found.offer else None
 
 
 def _order(loaded: Loaded, by: str) -> HypothesisOrder:
@@ -38,18 +38,14 @@ def _order(loaded: Loaded, by: str) -> HypothesisOrder:
 
     campaign = weighed(loaded)
     weighing = campaign is not loaded.campaign
-    worths = {h.number: h.worth for h in campaign.hypotheses if h.worth is not None} if weighing else None
     shares = {h.number: h.share for h in campaign.hypotheses if h.share is not None}
-    cost = next((h.cost_s for h in campaign.hypotheses if h.cost_s is not None), None)
     proposes = decide.decide(campaign).kind is ActionKind.PROPOSE
     return HypothesisOrder(
         when=now(),
         by=by,
         baseline=loaded.baselines["workload"].runs,
         metric=loaded.config.metric,
-        worths=worths if campaign.unweighed is None else None,
-        cost_s=cost,
         unweighed=campaign.unweighed,
         offer=outlook(loaded).text if proposes else None,
-        shares=shares or None,
+        shares=shares if weighing and campaign.unweighed is None else None,
     )

@@ -1,4 +1,4 @@
-"""What testing each waiting hypothesis is worth, if there is a choice to make."""
+"""What each waiting hypothesis is expected to bring, if there is a choice to make."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpudebug.engine.campaign.campaign import Loaded
 
 
 def weighed(loaded: Loaded, campaign: decide.Campaign | None = None) -> decide.Campaign:
-    """The campaign with the worth of its untested hypotheses, where several wait for one decision.
+    """The campaign with the expected share of its untested hypotheses, where several wait for one decision.
 
     Elsewhere it stays as it is: neither catalogue nor evidence is looked at. A catalogue that cannot be read
     does not stop tests; the campaign notes it. `campaign` is by default the one that was read.
@@ -20,19 +20,17 @@ def weighed(loaded: Loaded, campaign: decide.Campaign | None = None) -> decide.C
     campaign = campaign or loaded.campaign
     if not _to_choose(campaign):
         return campaign
-    from gpudebug.engine.diagnosis.case import case_of, shares_of, worth_of
+    from gpudebug.engine.diagnosis.case import case_of, shares_of
 
     try:
         case = case_of(loaded)
     except CatalogueError as e:
         return replace(campaign, unweighed=f"the catalogue cannot be read: {e}")
-    worths, shares = worth_of(loaded, case), shares_of(loaded, case)
+    shares = shares_of(loaded, case)
     return replace(
         campaign,
         hypotheses=tuple(
-            replace(h, worth=worths.get(h.number), share=shares.get(h.number), cost_s=case.cost_s)
-            if h.status is Status.UNTESTED
-            else h
+            replace(h, share=shares.get(h.number)) if h.status is Status.UNTESTED else h
             for h in campaign.hypotheses
         ),
     )

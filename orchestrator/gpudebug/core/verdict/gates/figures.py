@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from gpudebug.core.records import Estimate, Evidence
@@ -18,11 +17,6 @@ NOT_WORSE_BOUND = 0.97
 
 def idle(runs: Sequence[Evidence]) -> bool:
     return any(u < IDLE for u in utilisations(runs))
-
-
-def typical_error(runs: Sequence[Evidence]) -> float:
-    """Root mean square of the runs' own standard errors, in pp."""
-    return math.sqrt(math.fsum((e.standard_error or 0.0) ** 2 for e in runs) / len(runs))
 
 
 def has_figure(e: Evidence) -> bool:
