@@ -1,4 +1,4 @@
-"""The kinds of value that gpudebug.yaml knows: a reader takes what YAML gave, ValueError says what it wants."""
+"""The kinds of value that gpudebug.yaml knows; each reader refuses another, and says what it expects."""
 
 from __future__ import annotations
 
