@@ -66,8 +66,7 @@ def trace(answer: TraceAnswer) -> str:
         _idle(answer),
         _steps(answer),
         _host(answer),
-        _gap_sizes(answer),
-        _queue(answer),
+        _longest(answer),
         _copies(answer),
         _syncs(answer),
         _communication(answer),
@@ -183,38 +182,10 @@ def _host(answer: TraceAnswer) -> Iterator[str]:
         yield "  no data loader in the trace"
 
 
-def _gap_sizes(answer: TraceAnswer) -> Iterator[str]:
-    gaps = answer.gaps
-    if not gaps or not gaps["count"]:
-        return
-    yield "Gaps by size"
-    for row in gaps["by_size"]:
-        if row["count"]:
-            upper = f"to {_us(row['to_us'])}" if row["to_us"] is not None else f"over {_us(row['from_us'])}"
-            yield f"  {upper:<12} {row['count']:>9,} gaps {_s(row['seconds']):>9}"
-    longest = gaps["longest"][0]
-    yield (
-        f"  the longest: {_s(longest['seconds'])} at {longest['start_s']:.3f} s, "
-        f"host: {cause(longest['cause'])}"
-    )
-
-
-def _queue(answer: TraceAnswer) -> Iterator[str]:
-    for device in answer.devices:
-        queue, launches = device["queue"], device["launches"]
-        if queue and launches:
-            yield (
-                f"Launch queue of device {device['device']}: {numbers.number(queue['mean'])} deep (mean), "
-                f"{queue['p50']} median, {queue['max']:,} most"
-            )
-            yield (
-                f"  empty {_share(queue['share_empty'])} of the time, "
-                f"2 or less {_share(queue['share_low'])} of it"
-            )
-            yield (
-                f"  {launches['count']:,} launches, {_us(launches['mean_call_us'])} a call, "
-                f"{_us(launches['p50_delay_us'])} (median) from call to start"
-            )
+def _longest(answer: TraceAnswer) -> Iterator[str]:
+    if answer.gaps and answer.gaps["longest"]:
+        gap = answer.gaps["longest"][0]
+        yield f"Longest gap: {_s(gap['seconds'])} at {gap['start_s']:.3f} s, host: {cause(gap['cause'])}"
 
 
 def _copies(answer: TraceAnswer) -> Iterator[str]:

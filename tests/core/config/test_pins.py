@@ -132,9 +132,3 @@ def test_terms_of_nothing_are_not_compared() -> None:
 def test_the_digest_does_not_depend_on_the_order_of_keys() -> None:
     assert pins.digest({"a": 1, "b": 2}) == pins.digest({"b": 2, "a": 1})
     assert pins.digest({"a": 1}) != pins.digest({"a": 2})
-
-
-def test_the_table_can_be_printed() -> None:
-    lines = pins.as_markdown().splitlines()
-    assert len(lines) == len(TABLE) + 2
-    assert "| `criteria.success` | ordered | lower is weaker |" in lines

@@ -8,13 +8,12 @@ from tests.support import traces
 from tests.support.traces import device, host, launched
 
 from gpudebug.core.trace.arrays import Recording, Track
-from gpudebug.core.trace.events import Event
 from gpudebug.core.trace.reader import TraceReader
 
 
 def recorded(*events: dict[str, Any]) -> Recording:
     recording = Recording()
-    for batch in TraceReader([traces.text(events)], Event).batches():
+    for batch in TraceReader([traces.text(events)]).batches():
         recording.feed(batch)
     recording.finish()
     return recording

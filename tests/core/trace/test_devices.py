@@ -15,7 +15,6 @@ from gpudebug.core.trace import spans as trace_spans
 from gpudebug.core.trace import summarise
 from gpudebug.core.trace.arrays import Recording
 from gpudebug.core.trace.devices import TraceDevice, devices
-from gpudebug.core.trace.events import Event
 from gpudebug.core.trace.reader import TraceReader
 
 COPY = "Memcpy HtoD (Pinned -> Device)"
@@ -32,7 +31,7 @@ works = st.lists(
 
 def recorded(events: Iterable[dict[str, Any]]) -> Recording:
     recording = Recording()
-    for batch in TraceReader([traces.text(events)], Event).batches():
+    for batch in TraceReader([traces.text(events)]).batches():
         recording.feed(batch)
     recording.finish()
     return recording

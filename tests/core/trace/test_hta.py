@@ -20,7 +20,6 @@ from tests.support.places import SUPPORT
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.trace.arrays import Recording
 from gpudebug.core.trace.devices import TraceDevice, devices, streams, times
-from gpudebug.core.trace.events import Event
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.reader import TraceReader
 from gpudebug.core.trace.tables import copies, kernels
@@ -73,7 +72,7 @@ def compare(path: Path, theirs: dict[str, Any]) -> Iterator[tuple[str, float, fl
     """(name, our value, theirs, absolute tolerance) of each value that both define."""
     recording = Recording()
     try:
-        for batch in TraceReader([path.read_bytes()], Event).batches():
+        for batch in TraceReader([path.read_bytes()]).batches():
             recording.feed(batch)
     except GpudebugError:
         return

@@ -23,8 +23,8 @@ def cut(data: bytes, size: int) -> Iterator[bytes]:
     return (data[at : at + size] for at in range(0, len(data), size))
 
 
-def read(data: bytes, batch: int = 1 << 20, size: int = 1 << 16) -> tuple[list[Event], TraceReader[Event]]:
-    reader = TraceReader(cut(data, size), Event, batch)
+def read(data: bytes, batch: int = 1 << 20, size: int = 1 << 16) -> tuple[list[Event], TraceReader]:
+    reader = TraceReader(cut(data, size), batch)
     return [event for events in reader.batches() for event in events], reader
 
 

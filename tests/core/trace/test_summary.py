@@ -16,7 +16,7 @@ from tests.support.traces import device, host
 
 from gpudebug.core.answers.analyze import TraceAnswer
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.trace import NO_DEVICE, busy_shares, summarise
+from gpudebug.core.trace import NO_DEVICE, summarise
 from gpudebug.terminal.trace import trace
 
 RECORDED = DATA / "trace_cpu.json.gz"
@@ -64,14 +64,6 @@ def test_the_model_of_a_training_is_told_as_it_was_made() -> None:
     }
     assert answer["notes"] == []
     assert all(map(math.isfinite, numbers(answer)))
-
-
-@pytest.mark.parametrize("layout", ["lines", "one", "pretty"])
-def test_the_busy_share_alone_is_the_same(layout: str) -> None:
-    data = traces.text(EVENTS, layout)
-    answer = summarise([data]).as_dict()
-    assert busy_shares([data]) == {0: pytest.approx(answer["busy_share"], rel=1e-6)}
-    assert busy_shares([gzip.compress(data)]) == busy_shares([data])
 
 
 def test_the_order_of_the_events_changes_nothing() -> None:

@@ -119,21 +119,13 @@ def test_memory_is_bounded(make: Any) -> None:
 
 def test_live_properties_follow_the_log() -> None:
     reader = LogReader()
-    assert (reader.step, reader.total_steps, reader.loss, reader.last_step_time, reader.steps_seen) == (
-        None,
-    ) * 4 + (0,)
+    assert (reader.step, reader.total_steps, reader.loss) == (None, None, None)
     reader.feed(b"step 1/100 loss 2.5\nstep 2/100 lo", 3.0)
-    assert (reader.step, reader.total_steps, reader.loss, reader.last_step_time, reader.steps_seen) == (
-        1,
-        100,
-        2.5,
-        3.0,
-        1,
-    )
+    assert (reader.step, reader.total_steps, reader.loss) == (1, 100, 2.5)
     reader.feed(b"ss 2.25\nnothing new\n", 9.0)
-    assert (reader.step, reader.loss, reader.last_step_time, reader.steps_seen) == (2, 2.25, 9.0, 2)
+    assert (reader.step, reader.loss) == (2, 2.25)
     reader.feed(b"still nothing\nstep 2/100 loss 2.25\n", 60.0)
-    assert reader.last_step_time == 9.0
+    assert reader.summary().step_times == ((1, 3.0), (2, 9.0))
 
 
 def test_a_line_without_its_end_counts_in_the_summary() -> None:
@@ -192,10 +184,10 @@ def test_a_setting_that_a_program_prints_is_no_step_that_it_reached() -> None:
     for line in (" 'steps': 100000,\n", "cfg.steps=100000 (100K)\n", "dataset.num_frames=5000 (5K)\n"):
         reader.feed(line.encode(), 1.0)
         assert reader.step is None
-        assert reader.last_step_time is None
     for number, step in ((2.0, 10), (3.0, 20)):
         reader.feed(f"step:{step} smpl:80 ep:1 loss:0.5\n".encode(), number)
-        assert (reader.step, reader.last_step_time) == (step, number)
+        assert reader.step == step
+        assert reader.summary().step_times[-1] == (step, number)
 
 
 def test_a_first_step_counts_beside_its_loss_in_a_bar_or_once_it_goes_on() -> None:

@@ -95,9 +95,10 @@ def test_the_training_bar_leads_not_that_of_validation_or_download() -> None:
     for n in range(0, 101, 10):
         reader.feed(f"\rDownloading: 10%|# | {n * 9}/900 [00:01<00:01, 9.5it/s]\n".encode())
     for n in range(0, 61, 20):
-        reader.feed(f"\rEpoch 0: 10%|# | {n}/60 [00:01<00:01, 9.5it/s, loss=0.{n}1]\n".encode())
+        reader.feed(f"\rEpoch 0: 10%|# | {n}/60 [00:01<00:01, 9.5it/s, loss=0.{n}1]\n".encode(), float(n))
         reader.feed(b"".join(b"\rValidation: 1%%|# | %d/99 [00:01<00:01, 9it/s]\n" % i for i in range(99)))
-    assert (reader.step, reader.total_steps, reader.steps_seen) == (60, 60, 4)
+    assert (reader.step, reader.total_steps) == (60, 60)
+    assert reader.summary().step_times == tuple((n, float(n)) for n in range(0, 61, 20))
 
 
 def test_a_bar_of_environment_steps_gives_way_to_updates() -> None:

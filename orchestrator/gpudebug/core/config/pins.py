@@ -323,9 +323,3 @@ def shown(settings: Mapping[str, Any]) -> Sequence[str]:
     """A line for each pinned setting, in the table's order."""
     keys = [*TABLE, *sorted(settings.keys() - TABLE.keys())]
     return [f"{key}: {_shown(settings[key])}" for key in keys if key in settings]
-
-
-def as_markdown() -> str:
-    """The table for the security page."""
-    rows = [f"| `{key}` | {rule.kind} | {rule.text} |" for key, rule in TABLE.items()]
-    return "\n".join(["| setting | class | meaning |", "|---|---|---|", *rows]) + "\n"

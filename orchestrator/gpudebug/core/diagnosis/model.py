@@ -31,7 +31,6 @@ class DiagnosisFacts:
     flags: Mapping[str, str | bool] = field(default_factory=dict)
     printed: Mapping[str, str] = field(default_factory=dict)
     framework: str | None = None
-    framework_version: str | None = None
     kind: str = "other"
     reference: DiagnosisFacts | None = None
     runs: tuple[str, ...] = ()

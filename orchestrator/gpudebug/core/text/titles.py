@@ -59,11 +59,6 @@ def most_alike(title: str, others: Iterable[tuple[int, str]]) -> int | None:
     return best[1] if best[0] >= ALIKE else None
 
 
-def likeness(one: str, other: str) -> float:
-    """0 for no word in common, 1 for the same words in any order, case, number and tense."""
-    return _likeness(_words(one), _words(other))
-
-
 def _likeness(one: list[str], other: list[str]) -> float:
     """The larger of two shares: of words in common (Jaccard), and of letters in the words put in order."""
     if not one or not other:

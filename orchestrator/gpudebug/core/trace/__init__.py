@@ -2,7 +2,7 @@
 
 from gpudebug.core.trace.nsys import NsysExport, ProcessEvents, pid_of
 from gpudebug.core.trace.ranks import RankTrace, compare_ranks
-from gpudebug.core.trace.summary import NO_DEVICE, TraceSummary, busy_shares, summarise, summarise_events
+from gpudebug.core.trace.summary import NO_DEVICE, TraceSummary, summarise, summarise_events
 
 __all__ = [
     "NO_DEVICE",
@@ -10,7 +10,6 @@ __all__ = [
     "ProcessEvents",
     "RankTrace",
     "TraceSummary",
-    "busy_shares",
     "compare_ranks",
     "pid_of",
     "summarise",

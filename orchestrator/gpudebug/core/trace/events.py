@@ -32,15 +32,6 @@ class Event(msgspec.Struct, gc=False):
     args: Args | None = None
 
 
-class BusyEvent(msgspec.Struct, gc=False):
-    """All that the busy share needs of an event."""
-
-    cat: str = ""
-    ts: float = 0.0
-    dur: float | None = None
-    pid: int | str | None = None
-
-
 class EventKind(IntEnum):
     """What an event is. The first three run on the device."""
 

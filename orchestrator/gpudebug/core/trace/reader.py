@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 
 from gpudebug.core.errors import GpudebugError
+from gpudebug.core.trace.events import Event
 from gpudebug.core.trace.inflate import Inflate
 from gpudebug.core.trace.structure import objects
-
-T = TypeVar("T")
 
 # Text of one decode: larger ones are slower and take more memory.
 BATCH = 1 << 20
@@ -30,30 +29,29 @@ _BOM = b"\xef\xbb\xbf"
 _NEXT = "give a trace of torch.profiler (export_chrome_trace), as JSON or JSON in gzip"
 
 
-class TraceReader(Generic[T]):
-    """Reads `{"traceEvents": [...], ...}` or `[...]`, each event as a `kind` (a msgspec Struct).
+class TraceReader:
+    """Reads `{"traceEvents": [...], ...}` or `[...]`, each event as an `Event`.
 
     After the iteration over `batches`: `metadata` holds what else is in the object, `truncated` says
-    that the text ends before the trace does, `unreadable` counts events that are no `kind`.
+    that the text ends before the trace does, `unreadable` counts things that are no event.
     Raises GpudebugError if the text is no trace.
     """
 
-    def __init__(self, chunks: Iterable[bytes], kind: type[T], batch: int = BATCH) -> None:
+    def __init__(self, chunks: Iterable[bytes], batch: int = BATCH) -> None:
         self.metadata: dict[str, Any] = {}
         self.truncated = False
         self.unreadable = 0
         self.notes: list[str] = []
         self._inflate = Inflate(chunks)
         self._chunks = iter(self._inflate)
-        self._decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]
-        self._lax = kind
+        self._decode = msgspec.json.Decoder(list[Event]).decode
         self._batch = batch
         self._buffer = bytearray()
         self._over = False
         self._bare = False
         self._guessing = True
 
-    def batches(self) -> Iterator[list[T]]:
+    def batches(self) -> Iterator[list[Event]]:
         """All events in the order of the text."""
         self._open()
         wanted = self._batch
@@ -126,7 +124,7 @@ class TraceReader(Generic[T]):
         self.metadata.update({key: value for key, value in fields.items() if key != "traceEvents"})
         return True
 
-    def _guessed(self) -> list[T] | None:
+    def _guessed(self) -> list[Event] | None:
         """Events up to what looks like the last boundary; a decode that succeeds proves that it is one."""
         boundary = self._boundary()
         if boundary is None:
@@ -154,7 +152,7 @@ class TraceReader(Generic[T]):
         with memoryview(self._buffer) as view:
             return b"".join((b"[", bytes(view[:end]).lstrip(b", \t\r\n"), b"]"))
 
-    def _scanned(self) -> tuple[list[T], int | None]:
+    def _scanned(self) -> tuple[list[Event], int | None]:
         ends, end = objects(self._buffer)
         if not ends:
             return [], end
@@ -168,7 +166,7 @@ class TraceReader(Generic[T]):
         del self._buffer[: ends[-1]]
         return events, None if end is None else end - ends[-1]
 
-    def _one_by_one(self, ends: list[int]) -> Iterator[T]:
+    def _one_by_one(self, ends: list[int]) -> Iterator[Event]:
         """The events of a batch in which at least one is broken."""
         start = 0
         for end in ends:
@@ -180,12 +178,12 @@ class TraceReader(Generic[T]):
             else:
                 yield event
 
-    def _one(self, text: bytes) -> T | None:
+    def _one(self, text: bytes) -> Event | None:
         """One event; not-a-number is read as null, numbers in quotes as numbers, broken UTF-8 as U+FFFD."""
         whole = text.decode("utf-8", "replace").encode()
         for candidate in (text, whole, _NO_NUMBER.sub(b":null", whole)):
             try:
-                return msgspec.json.decode(candidate, type=self._lax, strict=False)
+                return msgspec.json.decode(candidate, type=Event, strict=False)
             except _BROKEN:
                 continue
         return None

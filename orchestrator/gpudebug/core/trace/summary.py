@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,14 +10,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.trace.arrays import FARTHEST, LONGEST, Recording
+from gpudebug.core.trace.arrays import Recording
 from gpudebug.core.trace.devices import TraceDevice, devices, launched_before, streams, times
-from gpudebug.core.trace.events import CATEGORIES, DEVICE, BusyEvent, Event, EventKind
+from gpudebug.core.trace.events import Event, EventKind
 from gpudebug.core.trace.gaps import Idle
 from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.ranks import Collectives, collectives
 from gpudebug.core.trace.reader import TraceReader
-from gpudebug.core.trace.spans import Cover, Floats, Union, blocks, merged, total
+from gpudebug.core.trace.spans import Cover, merged, total
 from gpudebug.core.trace.steps import steps
 from gpudebug.core.trace.tables import copies, kernels, operators, syncs
 
@@ -56,49 +55,13 @@ class TraceSummary:
         return self.answer
 
 
-def busy_shares(chunks: Iterable[bytes]) -> dict[int | str, float | None]:
-    """The busy share of each device (by the process id of its events) and nothing else, fast.
-
-    The share of the time from a device's first event to its last end in which any kernel, copy or fill ran.
-    Raises GpudebugError if the bytes are no trace.
-    """
-    reader = TraceReader(chunks, BusyEvent)
-    found: dict[int | str | None, tuple[array[float], array[float]]] = {}
-    on_device = frozenset(name for name, kind in CATEGORIES.items() if kind <= DEVICE)
-    for events in reader.batches():
-        for event in events:
-            if (
-                event.cat in on_device
-                and event.dur is not None
-                and 0 <= event.dur < LONGEST
-                and abs(event.ts) < FARTHEST
-            ):
-                mine = found.get(event.pid)
-                if mine is None:
-                    mine = found[event.pid] = (array("d"), array("d"))
-                mine[0].append(event.ts)
-                mine[1].append(event.ts + event.dur)
-    shares: dict[int | str, float | None] = {}
-    for pid, (start, end) in found.items():
-        shares["unknown" if pid is None else pid] = _busy_share(np.frombuffer(start), np.frombuffer(end))
-    return shares
-
-
-def _busy_share(start: Floats, end: Floats) -> float | None:
-    order, busy = np.argsort(start, kind="stable"), Union()
-    for part in blocks(len(order)):
-        busy.add(start[order[part]], end[order[part]])
-    span = float(end.max() - start.min())
-    return busy.total / span if span > 0 else None
-
-
 def summarise(chunks: Iterable[bytes]) -> TraceSummary:
     """Read a trace, JSON or gzip in chunks of any size, and say what it holds.
 
     Times in the answer are seconds, those named `_us` microseconds; shares are 0 to 1. What the trace
     cannot tell is None. Raises GpudebugError if the bytes are no trace or hold no event.
     """
-    return summarise_events(TraceReader(chunks, Event))
+    return summarise_events(TraceReader(chunks))
 
 
 def summarise_events(reader: EventSource) -> TraceSummary:

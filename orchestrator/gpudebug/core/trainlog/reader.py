@@ -53,18 +53,6 @@ class LogReader:
         """The median of the latencies printed last, in seconds."""
         return self._state.latencies.recent
 
-    @property
-    def last_step_time(self) -> float | None:
-        """When the last new step was seen, in seconds since launch; None without times."""
-        leader = self._state.steps.leader
-        return leader.time if leader and leader.counts and self._state.arrivals else None
-
-    @property
-    def steps_seen(self) -> int:
-        """How many distinct steps were seen."""
-        leader = self._state.steps.leader
-        return leader.seen if leader else 0
-
     def summary(self, exit_status: int | None = None, signal: int | None = None) -> LogSummary:
         """What the log says up to now, the unfinished line included; reading may go on afterwards.
 

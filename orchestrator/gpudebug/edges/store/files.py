@@ -294,11 +294,6 @@ def opened_folder(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
-def sync_folder(folder: Path) -> None:
-    with opened_folder(folder) as fd:
-        temporary.confirm(fd)
-
-
 def remove_file(path: Path) -> None:
     """Remove a file of gpudebug's own, if it is there: no folder, and a link itself."""
     with (

@@ -144,14 +144,12 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> DiagnosisFacts:
     argv = workload.argv()
     found = adapters.of(loaded.workspace.root, workload)
     known, program = found.framework, found.program
-    packages = dict(baseline.records[0].get("packages") or {}) if baseline.records else {}
     return facts_of(
         baseline.evidence,
         baseline.records,
         argv,
         framework=known.name if known else None,
         framework_kind=known.kind if known else None,
-        framework_version=adapters.version_of(known, packages) if known else None,
         names=(*program.uses, *program.options) if program else (),
         judged_by=loaded.config.criteria.devices if loaded.metric.points else None,
         **more,

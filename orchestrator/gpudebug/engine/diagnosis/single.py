@@ -79,7 +79,6 @@ def single_run(evidence: Record, record: Record, root: Path | None) -> SingleRun
         [record],
         argv,
         framework=known.framework.name if known.framework else None,
-        framework_version=version,
         framework_kind=known.framework.kind if known.framework else None,
         names=(*program.uses, *program.options) if program else (),
         trace=evidence.get("trace"),

@@ -123,17 +123,6 @@ class Recorder:
         """Add to a counter."""
         self.counters[name] = self.counters.get(name, 0) + amount
 
-    def add_site(self, file: str, line: int, kind: str, device: str, seconds: float) -> None:
-        """Count one call at this place; of very many places the rest is counted together."""
-        key = (file, line, kind, device)
-        entry = self.sites.get(key)
-        if entry is None:
-            if len(self.sites) >= MOST_SITES:
-                key = OTHER_SITES
-            entry = self.sites.setdefault(key, [0, 0.0])
-        entry[0] += 1
-        entry[1] += seconds
-
     def tell(self, kind: str, **entries: Any) -> None:
         """Write a line of another kind; it must not be one of many."""
         self._write([self._record.line(kind, **entries)], last=True)
