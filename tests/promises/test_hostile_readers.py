@@ -103,7 +103,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "samples": _samples,
     "samples with a head": lambda text: _samples(HEADER + text),
     "log": _log,
-    "printed": printed_settings.read_printed,
+    "printed": printed_settings.printed_settings,
     "saved json": lambda text: printed_settings.read_saved("args.json", text),
     "saved yaml": lambda text: printed_settings.read_saved("hparams.yaml", text),
     "probe": probe.read_probe,

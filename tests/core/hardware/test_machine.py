@@ -7,12 +7,12 @@ import json
 import pytest
 from tests.support import gpu_recordings as made
 from tests.support import nvml
+from tests.support.gpu_bundles import parsed_machine
 
 from gpudebug.core.hardware.machine import (
     Gpu,
     Machine,
     is_raised,
-    parsed_machine,
     pseudonyms,
     records_alone,
     renamed,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.trainlog.printed_settings import LONGEST, MOST, read_printed, read_saved
+from gpudebug.core.trainlog.printed_settings import LONGEST, MOST, printed_settings, read_saved
 
 LEROBOT = """\
 INFO 2025-06-10 12:00:00 ts/train.py:111 {'batch_size': 8,
@@ -109,12 +109,12 @@ TEXTS: dict[str, tuple[str, dict[str, str]]] = {
 
 @pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS)
 def test_what_is_printed(text: str, expected: dict[str, str]) -> None:
-    assert read_printed(text) == expected
+    assert printed_settings(text).known == expected
 
 
 def test_secrets_are_left_out() -> None:
     text = "Namespace(lr=0.1, hub_token='hf_abcdefghijklmnopqrstuvwxyz', api_key='0123456789abcdef')"
-    assert read_printed(text) == {"lr": "0.1"}
+    assert printed_settings(text).known == {"lr": "0.1"}
 
 
 @given(
@@ -126,7 +126,7 @@ def test_secrets_are_left_out() -> None:
     )
 )
 def test_any_dictionary_comes_back(config: dict[str, object]) -> None:
-    found = read_printed(f"config {config!r}\n")
+    found = printed_settings(f"config {config!r}\n").known
     expected = {name: str(value) for name, value in config.items()}
     assert found.items() <= expected.items()
     # Names that sound secret are left out.
@@ -137,7 +137,7 @@ def test_any_dictionary_comes_back(config: dict[str, object]) -> None:
 
 @given(st.text(max_size=2000))
 def test_any_text_is_read(text: str) -> None:
-    assert len(read_printed(text)) <= MOST
+    assert len(printed_settings(text).known) <= MOST
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_any_text_is_read(text: str) -> None:
 )
 def test_hostile_text_takes_no_time(text: str) -> None:
     began = time.process_time()
-    read_printed(text)
+    printed_settings(text)
     assert time.process_time() - began < 5
 
 
@@ -168,4 +168,4 @@ def test_what_is_saved(name: str, text: str, expected: dict[str, str]) -> None:
 
 def test_the_source_that_a_traceback_quotes_is_no_configuration() -> None:
     log = "width: 4\nTraceback (most recent call last):\n    self.dtype = np.dtype(dtype)\nTypeError: no\n"
-    assert read_printed(log) == {"width": "4"}
+    assert printed_settings(log).known == {"width": "4"}

@@ -7,12 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from gpudebug.edges.devices import proctree
-from gpudebug.edges.devices.proctree import ProcessTree
+from gpudebug.edges.devices.proctree import VARIABLE, ProcessTree, marked
 
 Start = Callable[..., subprocess.Popen[bytes]]
 
@@ -200,3 +201,45 @@ def test_traffic_that_may_not_be_read_is_unknown_with_its_reason(start: Start) -
     assert (reading.read_mb_s, reading.write_mb_s) == (None, None)
     assert "Permission denied" in tree.missing["read_mb_s"]
     assert reading.cpu_util is not None
+
+
+WAIT = "import subprocess, sys\nprint(flush=True)\nsys.stdin.read()"
+
+
+@contextmanager
+def process(**variables: str) -> Iterator[int]:
+    started = subprocess.Popen(
+        [sys.executable, "-c", WAIT],
+        env={**os.environ, **variables},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert started.stdout is not None
+    started.stdout.readline()
+    try:
+        yield started.pid
+    finally:
+        started.communicate()
+
+
+def test_the_mark_is_the_whole_of_a_variable(tmp_path: Path) -> None:
+    mark = str(tmp_path)
+    with (
+        process(**{VARIABLE: mark}) as step,
+        process(**{VARIABLE: f"{mark}-2"}),
+        process(X=f"{VARIABLE}={mark}"),
+    ):
+        assert marked(mark, ()) == [step]
+        assert marked(mark, {step}) == []
+
+
+def test_a_step_that_carries_the_mark_is_in_the_tree_until_it_ends(tmp_path: Path) -> None:
+    mark = str(tmp_path)
+    with process() as root:
+        trees = ProcessTree(root), ProcessTree(root, marker=mark)
+        with process(**{VARIABLE: mark}) as step:
+            for tree in trees:
+                tree.read()
+            assert [list(tree.members) for tree in trees] == [[], [step]]
+        trees[1].read()
+        assert trees[1].members == {}

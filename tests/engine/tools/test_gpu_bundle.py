@@ -10,20 +10,16 @@ from pathlib import Path
 
 import pytest
 from tests.support import gpu_recordings as made
+from tests.support.gpu_bundles import members, read_bundle
 from tests.support.places import DATA
 
 from gpudebug.core.answers.doctor import DoctorCheck
 from gpudebug.core.errors import StoreError
 from gpudebug.core.hardware.table import checks_of
-from gpudebug.engine.tools.gpu_bundle import NAME, RunTexts, place_in, read_bundle, write_bundle
+from gpudebug.engine.tools.gpu_bundle import NAME, RunTexts, place_in, write_bundle
 
 BUNDLES = sorted((DATA / "gpu_bundles").glob("*.tar.gz"))
 CHECKS = (DoctorCheck("load", "failed", "cannot read /home/anna/x", "see `ls -l /dev/nvidia*`"),)
-
-
-def members(path: Path) -> dict[str, str]:
-    with tarfile.open(path) as archive:
-        return {m.name: (archive.extractfile(m) or pytest.fail(m.name)).read().decode() for m in archive}
 
 
 @pytest.mark.parametrize("path", BUNDLES, ids=lambda path: path.name)
@@ -104,18 +100,3 @@ def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is there already"):
         write_bundle(tmp_path / NAME, made.machine(), RunTexts(), ())
     assert (tmp_path / NAME).read_text() == "mine"
-
-
-@pytest.mark.parametrize("data", [b"", b"no archive", b"\x1f\x8b\x08\x00"])
-def test_what_is_no_bundle_is_refused(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / NAME).write_bytes(data)
-    with pytest.raises(StoreError, match="is no bundle"):
-        read_bundle(tmp_path / NAME)
-
-
-def test_an_archive_of_other_files_is_no_bundle(tmp_path: Path) -> None:
-    (tmp_path / "x").write_text("x")
-    with tarfile.open(tmp_path / NAME, "w:gz") as archive:
-        archive.add(tmp_path / "x", "x")
-    with pytest.raises(StoreError, match="is no bundle"):
-        read_bundle(tmp_path / NAME)

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from tests.support import cuda, nvml
 from tests.support.campaigns import gpudebug
+from tests.support.gpu_bundles import read_bundle
 from tests.support.gpu_doctor import diagnosed
 
 from gpudebug.core.errors import InterruptedRun
 from gpudebug.core.hardware.table import checks_of
 from gpudebug.core.words import Outcome
 from gpudebug.engine.tools import gpu_doctor
-from gpudebug.engine.tools.gpu_bundle import NAME, read_bundle
+from gpudebug.engine.tools.gpu_bundle import NAME
 
 # What only a busy host decides: how punctual the sampler was.
 BY_LOAD = {"sampling"}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gpudebug.core.catalogue.model import Cause
 from gpudebug.core.diagnosis import abstention, code_lines, missing_evidence
-from gpudebug.core.diagnosis.ceilings import ceiling
 from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked, Tested, UnexplainedWait
 from gpudebug.core.diagnosis.odds import Scored, WeighedSign, score
@@ -22,6 +21,8 @@ LEAST = 0.01
 """Less of the time than this is not told from none."""
 UNKNOWN_SHARE = 0.1
 """Of the time, of a cause whose share is unknown."""
+MOST_EXPOSED = 0.95
+"""Beyond it a ratio says nothing: no step is without work."""
 _FACTS = 3
 
 
@@ -127,6 +128,31 @@ def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float, full: boo
         speaks_against=tuple(dict.fromkeys(contra.values()))[:1],
         line=code_lines.line_of(cause, scored.signs, facts),
     )
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """Points of utilisation, utilisation after it (percent), throughput as a ratio and in steps a second."""
+
+    pp: float | None = None
+    util: float | None = None
+    ratio: float | None = None
+    steps_per_s: float | None = None
+
+
+def ceiling(exposed: float | None, util: float | None, rate: float | None, *, shows: bool) -> Ceiling:
+    """Without a share `exposed` of the time the same work takes 1 - `exposed` of it: utilisation becomes
+    G / (1 - c), throughput 1 / (1 - c) of what it was (knowledge of DS-Analyzer's kind, arXiv 2007.06775).
+
+    `util` is percent, `rate` steps a second. `shows` says that utilisation can show the cause at all.
+    """
+    if exposed is None:
+        return Ceiling()
+    left = 1.0 - min(MOST_EXPOSED, max(0.0, exposed))
+    after = min(100.0, util / left) if shows and util is not None else None
+    # Two roundings may make it less than it was.
+    gained = max(0.0, after - util) if after is not None and util is not None else None
+    return Ceiling(gained, after, 1.0 / left, rate / left if rate is not None else None)
 
 
 def _idles(scored: Scored, facts: DiagnosisFacts) -> bool:

@@ -135,16 +135,3 @@ def written_machine(machine: Machine, more: Mapping[str, str]) -> str:
     """The machine as JSON, with versions and whatever else says nothing of host or person."""
     document = {**machine._asdict(), "gpus": [asdict(gpu) for gpu in machine.gpus], **more}
     return json.dumps(document, indent=1) + "\n"
-
-
-def parsed_machine(text: str) -> Machine:
-    """Parse what `written_machine` wrote. ValueError, KeyError or TypeError if it did not."""
-    read: dict[str, Any] = json.loads(text)
-    gpus: Sequence[Mapping[str, Any]] = read["gpus"]
-    return Machine(
-        tuple(Gpu(**gpu) for gpu in gpus),
-        read["cuda"],
-        tuple(read["cuda_uuids"]),
-        read["outcome"],
-        read["reason"],
-    )

@@ -68,13 +68,8 @@ _LOSS = re.compile(r"loss[\"']?\s{0,8}[:=]?\s{0,8}[-+]?\d", re.I)
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d.]*(?:e[-+]?\d+)?\b", re.I)
 
 
-def read_printed(text: str) -> dict[str, str]:
-    """Reads the program's configuration from the beginning of a log, up to where it trains."""
-    return dict(printed_settings(text).known)
-
-
 def printed_settings(text: str) -> Settings:
-    """As `read_printed`, with the settings that were given several values."""
+    """Read the program's configuration from the beginning of a log, up to where it trains."""
     text = _before_training(_COLOUR.sub("", text).replace(_MARK, " "))
     found = _FoundSettings()
     structures: list[object] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,6 @@ from gpudebug.core.samples.row import HostReading
 from gpudebug.edges.devices.cores import OthersLoad
 from gpudebug.edges.devices.openlogs import OpenLogs
 from gpudebug.edges.devices.queueing import CoreQueue, Queueing
-from gpudebug.edges.devices.steps import marked
 
 MB = 2**20
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -23,6 +22,9 @@ PF_FORKNOEXEC = 0x40
 
 # CPU time per process is counted in steps of 10 ms: a rate over less than this would be noise.
 SHORTEST_S = 0.1
+
+# What `srun` asks for is started by the scheduler's daemon: no child of ours, but with the run's mark here.
+VARIABLE = "GPUDEBUG_RUN"
 
 
 class ProcessStat(NamedTuple):
@@ -131,6 +133,21 @@ def moved_bytes(pid: int) -> tuple[int, int] | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return int(fields[b"read_bytes"]), int(fields[b"write_bytes"])
+
+
+def marked(marker: str, known: Collection[int]) -> list[int]:
+    """PIDs, but for those that are `known`, of processes with this mark; of other users none can be read."""
+    entry = b"\0" + os.fsencode(f"{VARIABLE}={marker}") + b"\0"
+    pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    return [pid for pid in pids if pid not in known and entry in b"\0" + _environ(pid)]
+
+
+def _environ(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 class ProcessTree:

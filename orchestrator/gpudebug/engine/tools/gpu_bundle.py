@@ -18,7 +18,6 @@ from gpudebug.core.answers.doctor import DoctorCheck
 from gpudebug.core.errors import StoreError
 from gpudebug.core.hardware.machine import (
     Machine,
-    parsed_machine,
     pseudonyms,
     records_alone,
     renamed,
@@ -38,8 +37,6 @@ FILES = ("samples.csv", "train.log", "sampler.json")
 """The files of a run that its checks are derived from, in the order of `RunTexts`."""
 _TOP = "gpudebug-gpu"
 _MACHINE, _CHECKS = "machine.json", "checks.json"
-# A recording of eight GPUs takes some megabytes; what is larger is none of ours.
-_LARGEST = 1 << 28
 _KEPT = (
     "format",
     "source",
@@ -104,22 +101,6 @@ def write_bundle(path: Path, machine: Machine, recorded: RunTexts, checks: Seque
     data = _packed({name: renamed(text, uuids).encode() for name, text in files.items()})
     store.make_folder(path.parent)
     store.put_file(path, data, check=lambda: refuse_existing(path))
-
-
-def read_bundle(path: Path) -> tuple[Machine, GpuRecording]:
-    """The machine and the recording of a bundle. StoreError if it is none."""
-    try:
-        with tarfile.open(path, "r:gz") as archive:
-            files = {m.name: f.read(_LARGEST).decode() for m in archive if (f := archive.extractfile(m))}
-        run = f"{_TOP}/{RUN}"
-        recorded = RunTexts(
-            *(files[f"{run}/{name}"] for name in ("samples.csv", "train.log", "sampler.json"))
-        )
-        return parsed_machine(files[f"{_TOP}/{_MACHINE}"]), recorded.parsed()
-    except (OSError, tarfile.TarError, KeyError, ValueError, TypeError, EOFError) as e:
-        raise StoreError(
-            f"is no bundle of doctor --gpu: {e}", file=str(path), next="name another file"
-        ) from None
 
 
 def _names() -> tuple[str, ...]:

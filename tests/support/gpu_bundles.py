@@ -1,0 +1,30 @@
+"""The bundle of `doctor --gpu`, read back: what a table of checks can be derived from again."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+from gpudebug.core.hardware.machine import Gpu, Machine
+from gpudebug.core.hardware.recording import GpuRecording
+from gpudebug.engine.tools.gpu_bundle import FILES, RUN, RunTexts
+
+
+def parsed_machine(text: str) -> Machine:
+    """Parse what `written_machine` wrote."""
+    read = json.loads(text)
+    gpus = tuple(Gpu(**gpu) for gpu in read["gpus"])
+    return Machine(gpus, read["cuda"], tuple(read["cuda_uuids"]), read["outcome"], read["reason"])
+
+
+def members(path: Path) -> dict[str, str]:
+    """The text of each file."""
+    with tarfile.open(path) as archive:
+        return {m.name: file.read().decode() for m in archive if (file := archive.extractfile(m))}
+
+
+def read_bundle(path: Path) -> tuple[Machine, GpuRecording]:
+    files = members(path)
+    recorded = RunTexts(*(files[f"gpudebug-gpu/{RUN}/{name}"] for name in FILES))
+    return parsed_machine(files["gpudebug-gpu/machine.json"]), recorded.parsed()
