@@ -670,7 +670,6 @@ OF_A_ROOM = {
     "core/trainlog/test_recorded.py": "real logs",
     "core/catalogue/test_side_work_offers.py": "the shipped causes on commands of real programs",
     "core/verdict/test_composition.py": "all gates together",
-    "core/verdict/test_drift.py": "intervals and protocol on hosts that drift",
     "cli/test_bad_input.py": "bad input at the command line",
     "cli/test_golden.py": "the answers of every command",
     "cli/test_disk.py": "disks that are full or read-only",

@@ -1,38 +1,62 @@
-"""The simulator behind the table of verdicts: its traces, its counts, and the command that prints it."""
+"""The simulator behind the table of verdicts: its runs, its hosts, its decisions, and what it prints."""
 
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from gpudebug.core.statistics.contrast import contrast
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.bench.verdicts.campaign import EARLY, SHIPPED, Plan, simulate_plan
-from tests.bench.verdicts.cells import Cell, wilson
-from tests.bench.verdicts.rules import RULES
-from tests.bench.verdicts.runs import pool
-from tests.bench.verdicts.tables import COLUMNS, headline
-from tests.bench.verdicts.traces import BASELINE, Scenario, simulate
-from tests.bench.verdicts.trials import decide_trial, prior_times
+from tests.bench.verdicts import campaign
+from tests.bench.verdicts.__main__ import main
+from tests.bench.verdicts.campaign import MAX_RUNS, Outcome, Plan, Trial, decided, ordered, simulate_plan
+from tests.bench.verdicts.host import CORES, Host, Made, Scenario
+from tests.bench.verdicts.rows import GROUPS
+from tests.bench.verdicts.runs import Library, library
+from tests.bench.verdicts.table import figures, table
+from tests.bench.verdicts.traces import BASELINE, Floats, Program, simulate
 
-from gpudebug.core.words import Status
+from gpudebug.core.records import Conditions, Evidence
+from gpudebug.core.statistics.level import Effect
+from gpudebug.core.verdict.gates import Criteria, TrialCase, TrialSetting, measure
+from gpudebug.core.verdict.judge import judge_case
+from gpudebug.core.verdict.protocol import next_step
+from gpudebug.core.verdict.turns import NextRun
+from gpudebug.core.words import VERDICTS, Status
 
-ROOT = Path(__file__).parents[1]
+RUNS = 300
+CALM = Scenario(Program("ar"), sd=0.0)
+CRITERIA = Criteria(
+    success=campaign.SUCCESS, failure=campaign.FAILURE, loss="any", throughput="better", max_runs=MAX_RUNS
+)
 
 
 def rng() -> np.random.Generator:
     return np.random.default_rng(3)
 
 
+def exact() -> Library:
+    """Runs that show their level and nothing else."""
+    drawn = library(CALM.program, RUNS, 1)
+    return Library(drawn.levels, tuple(replace(run, above=0.0) for run in drawn.runs))
+
+
+def values(scenario: Scenario, deltas: Sequence[float | None], *, special: bool = False) -> Floats:
+    """What a campaign's runs show above the baseline's level, of 40 hosts: shape (hosts, runs)."""
+    draws, shown = rng(), []
+    for _ in range(40):
+        host = Host(scenario, exact(), draws)
+        host.begin(special=special)
+        shown.append([host.run(delta).value - BASELINE for delta in deltas])
+    return np.array(shown)
+
+
 @pytest.mark.parametrize("model", ["ar", "steps"])
 @pytest.mark.parametrize("level", [28.0, 53.0])
 def test_traces_have_the_level_and_the_start_up_that_they_are_for(model: str, level: float) -> None:
-    traces = simulate(Scenario(model, 2.0), level, 60, rng())
+    traces = simulate(Program(model), np.full(60, level), rng())
     times = 0.5 * np.arange(1, traces.utilisation.shape[1] + 1)
     settled = (times > traces.start[:, None] + 20) & (times < traces.end[:, None])
     assert np.nanmean(traces.utilisation[settled]) == pytest.approx(level, abs=1.5)
@@ -42,96 +66,148 @@ def test_traces_have_the_level_and_the_start_up_that_they_are_for(model: str, le
 
 
 def test_with_fixed_steps_a_busier_run_is_shorter() -> None:
-    slow, fast = (simulate(Scenario("ar", 0.0, fixed_steps=True), level, 20, rng()) for level in (28, 56))
-    slowest, fastest = ((t.end - t.start).mean() for t in (slow, fast))
-    assert fastest == pytest.approx(slowest / 2, rel=0.1)
+    traces = simulate(Program("ar", fixed_steps=True), np.array([28.0, 56.0]), rng())
+    slow, fast = traces.end - traces.start
+    assert fast == pytest.approx(slow / 2, rel=0.01)
 
 
-def test_strangers_make_a_device_busier_and_a_training_slower() -> None:
-    alone, shared = (
-        simulate(Scenario("ar", 0.0, tenants=tenants), BASELINE, 60, rng()) for tenants in (False, True)
+def test_a_run_shows_its_level_with_the_noise_within_it() -> None:
+    drawn, draws, levels = library(CALM.program, RUNS, 1), rng(), np.linspace(10, 85, 200)
+    above = [drawn.draw(level, draws).above for level in levels]
+    assert np.mean(above) == pytest.approx(0, abs=1)
+    assert np.std(above) == pytest.approx(3.2, abs=0.8)
+
+
+def test_a_change_and_its_host_move_what_runs_show() -> None:
+    assert values(CALM, [None, 25.0]) == pytest.approx(np.tile([0, 25], (40, 1)))
+    assert values(replace(CALM, drift=5.0), [None] * 4) == pytest.approx(np.tile([0, 5, 10, 15], (40, 1)))
+    assert values(replace(CALM, sd=5.0), [None] * 9).std() == pytest.approx(5, abs=0.5)
+    stepped = values(replace(CALM, step=12.0), [None] * 40)
+    assert stepped[:, [0, 39]] == pytest.approx(np.tile([0, 12], (40, 1)))
+    assert np.ptp(stepped.mean(axis=1)) > 1
+    visited = values(replace(CALM, stays=3.0), [None] * 40)
+    assert set(visited.round(6).flat) == {0, -8}
+    assert visited.mean() == pytest.approx(-0.3 * 8, abs=0.5)
+    assert np.abs(np.diff(visited)).mean() / 8 == pytest.approx(2 * 0.3 / 3, abs=0.04)
+    low = values(replace(CALM, outliers=True), [None] * 40)
+    assert low.mean() == pytest.approx(-0.05 * 15, abs=0.2)
+
+
+def test_only_the_special_trial_has_a_step_inside_and_leaves_something_behind() -> None:
+    turns, still = [None, 0.0, None, 0.0], np.zeros((40, 4))
+    poisoned, inside = replace(CALM, poison=-20.0), replace(CALM, inside=12.0)
+    assert values(poisoned, turns, special=True) == pytest.approx(np.tile([0, 0, -20, 0], (40, 1)))
+    assert values(inside, turns, special=True)[:, 2:] == pytest.approx(still[:, 2:] + 12)
+    assert values(poisoned, turns) == pytest.approx(still)
+    assert values(inside, turns) == pytest.approx(still)
+
+
+def test_what_a_neighbour_takes_is_what_runs_record_of_it() -> None:
+    draws, periodic = rng(), replace(CALM, periodic=20.0, recorded=True)
+    runs = [Host(periodic, exact(), draws).run(None) for _ in range(200)]
+    others = np.array([run.others for run in runs], float)
+    fell = BASELINE - np.array([run.value for run in runs])
+    assert fell.mean() == pytest.approx(20 * 40 / 90, abs=0.5)
+    assert others.mean() == pytest.approx(100 / CORES * 40 / 90, abs=1)
+    assert np.corrcoef(others, fell)[0, 1] > 0.5
+    assert Host(CALM, exact(), draws).run(None).others is None
+
+
+def evidence_of(made: Made) -> Evidence:
+    """As the product records it: of one core's time that the run wanted others took their share."""
+    taken = made.others
+    conditions = Conditions(cpu_stolen=taken, cpu_cores=None if taken is None else 1 - taken / 100)
+    return made.run.evidence.model_copy(update={"utilisation": made.value, "conditions": conditions})
+
+
+def decided_as_next_does(made: Sequence[Made], more: int) -> tuple[Status | None, Effect]:
+    """`decided`, beside the whole judge on the evidence of the same runs."""
+    status, effect = decided(made, more)
+    sides = [tuple(evidence_of(run) for run in made if run.changed is side) for side in (False, True)]
+    case = measure(TrialCase(CRITERIA, TrialSetting(order=ordered(made), more=more), sides[0], sides[1], 1))
+    verdict = judge_case(case)
+    done = next_step(verdict, case) is NextRun.DONE
+    assert (verdict.status if done else None) is status, verdict.why
+    assert case.effect == effect
+    return status, effect
+
+
+@pytest.mark.parametrize(
+    ("scenario", "tries"),
+    [
+        (Scenario(), 1),
+        (Scenario(sd=5.0), 3),
+        (Scenario(stays=2.0, recorded=True), 1),
+        (Scenario(Program(training=20.0)), 1),
+    ],
+    ids=["quiet", "continued", "share recorded", "short runs"],
+)
+def test_trials_are_decided_as_next_decides_them(scenario: Scenario, tries: int) -> None:
+    plan = Plan("cross-check", scenario, tries=tries, again=frozenset({Status.INCONCLUSIVE}))
+    found = simulate_plan(plan, 40, RUNS, 2, decided_as_next_does)
+    assert {t.status for t in found.trials} == {Status.VALIDATED, Status.REJECTED, Status.INCONCLUSIVE}
+
+
+def test_the_same_seed_gives_the_same_figures() -> None:
+    plan = Plan("small", Scenario())
+    first, again, other = (figures(simulate_plan(plan, 60, RUNS, seed)) for seed in (1, 1, 2))
+    assert first == again != other
+    assert first["0"] < first["25"]
+    assert 70 < first["device-s"] < 500
+
+
+def test_a_rejected_that_the_next_run_of_the_baseline_contradicts_is_taken_up_again() -> None:
+    plan = Plan("fell", Scenario(drift=-3.0))
+    for one, expected in ((plan, True), (replace(plan, final=True), False)):
+        trials = simulate_plan(one, 100, RUNS, 1).trials
+        campaigns = [trials[i : i + campaign.CHANGES] for i in range(0, 100, campaign.CHANGES)]
+        pairs = [pair for one in campaigns for pair in pairwise(one)]
+        assert any(t.own[-1].start > after.own[0].start for t, after in pairs) is expected
+        assert {t.status for t in trials} <= VERDICTS
+
+
+def outcome(validated: int, of: int, status: Status = Status.VALIDATED) -> Outcome:
+    """Of each true effect so many trials, of which some ended so."""
+    trials = [
+        Trial(delta, status if i < validated else Status.INCONCLUSIVE, 100.0, held=True)
+        for delta in campaign.SHARES
+        for i in range(of)
+    ]
+    return Outcome(trials, baseline=15.0)
+
+
+def test_a_bound_that_is_missed_is_marked_and_named() -> None:
+    found = {"ar, noise 2": outcome(50, 100), "steps, noise 3.5": outcome(0, 100, Status.REJECTED)}
+    text, missed = table(found)
+    row, must = text.splitlines()[2:4]
+    assert row == f"| ar, noise 2 | 50.00 ! |{5 * ' 50.0 ! |'} 0.00 | 115 | 100.0 | 600 |"
+    assert must == "| must, quiet | <= 0.05 | <= 2 | <= 35 | >= 55 | >= 95 | >= 99.5 | <= 0.5 |  |  |  |"
+    assert "ar, noise 2: VALIDATED at 0 pp, % 50.00, must be <= 0.05" in missed
+    assert "steps, noise 3.5: VALIDATED at 25 pp, % 0.0, must be >= 95" in missed
+    assert not any("at 0 pp" in line or "device-s" in line for line in missed if line.startswith("steps"))
+
+
+def test_what_was_not_tried_misses_nothing() -> None:
+    nothing = figures(Outcome())
+    assert {c for c, value in nothing.items() if not math.isnan(value)} == {"trials"}
+    assert table({"ar, noise 2": Outcome()})[1] == []
+
+
+def test_each_row_has_a_name_of_its_own() -> None:
+    titles = [plan.title for group in GROUPS for plan in group.plans]
+    assert len(titles) == len(set(titles))
+
+
+def test_the_command_says_what_is_missed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--trials=60", f"--runs={RUNS}", "--jobs=1", "--row=drift"]
+    main(words)
+    rows = [line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines() if "|" in line]
+    assert rows[2:] == ["drift of +0.6 pp a run", "drift of -0.6 pp a run", "must, drift", "goal, drift"]
+    monkeypatch.setattr(campaign, "is_gain", lambda effect, *_: True)
+    assert main(words) == 1
+    assert (
+        "missed: drift of +0.6 pp a run: VALIDATED at 10 pp, % 100.0, must be <= 2.5"
+        in capsys.readouterr().err
     )
-    assert np.nanmean(shared.utilisation) > np.nanmean(alone.utilisation) + 2
-    assert shared.busy.mean() < alone.busy.mean()
-
-
-@given(st.integers(0, 400), st.integers(1, 400))
-def test_an_interval_of_a_share_holds_it(count: int, more: int) -> None:
-    low, high = wilson(count, count + more)
-    assert 0 <= low <= count / (count + more) <= high <= 1
-
-
-def test_cells_add_up() -> None:
-    both = Cell(10, 1, 2, 100.0, 5.0, 2.0) + Cell(30, 0, 30, 200.0, 1.0, 1.0)
-    assert (both.trials, both.validated, both.rejected) == (40, 1, 32)
-    assert (both.seconds, both.delta, both.runs) == (175.0, 2.0, 1.25)
-
-
-def test_a_trial_is_decided_as_next_decides_it() -> None:
-    still, gain = (
-        pool(Scenario("ar", 1.0), level, 8, rng(), steps_known=True, looks=True) for level in (28, 68)
-    )
-    recorded = [r.evidence for r in still.runs[:4]]
-    fresh, trial = iter(still.runs[4:]), iter(gain.runs)
-    done = decide_trial(recorded, fresh.__next__, trial.__next__)
-    assert (done.status, done.runs, len(done.fresh)) == (Status.VALIDATED, 1, 1)
-    assert done.delta == pytest.approx(40, abs=6)
-    again = iter(still.runs[4:])
-    nothing = decide_trial(recorded, fresh.__next__, again.__next__)
-    assert (nothing.status, nothing.fresh) == (Status.REJECTED, ())
-    early = decide_trial(recorded, fresh.__next__, iter(still.runs[4:]).__next__, early_stop=True)
-    assert early.status is Status.REJECTED
-    assert early.seconds < nothing.seconds
-
-
-def test_a_wrong_prior_is_wrong_for_the_shipped_protocol_and_only_meanwhile() -> None:
-    def width() -> float:
-        return contrast([28.0] * 4, [48.0]).half_width
-
-    plain = width()
-    with prior_times(2.0):
-        assert width() > 1.5 * plain
-    assert width() == plain
-
-
-def test_a_plan_gives_counts_of_every_rule_and_the_same_ones_again() -> None:
-    counts = {0: 30, 25: 30}
-    plan = Plan("small", Scenario("ar", 3.5), counts, runs=24, seed=5)
-    found = simulate_plan(plan)
-    assert found.cells == simulate_plan(plan).cells
-    assert found.cells.keys() == {SHIPPED, EARLY, *RULES}
-    for by_delta in found.cells.values():
-        for delta, cell in by_delta.items():
-            assert delta in counts
-            assert cell.validated + cell.rejected <= cell.trials
-            assert cell.seconds > 20
-    assert found.cells[SHIPPED][0].validated == 0
-    assert found.cells[EARLY][0].seconds < found.cells[SHIPPED][0].seconds
-    assert 0 < found.sessions < 1
-
-
-def test_what_is_missed_is_named() -> None:
-    plan = Plan("small", Scenario("steps", 3.5), {0: 20}, runs=10, seed=1)
-    found = simulate_plan(Plan("small", Scenario("ar", 2.0), {0: 20}, runs=10, seed=1))
-    found.plan = plan
-    found.cells[SHIPPED] = {column.delta: Cell(100, 50, 50, 100.0) for column in COLUMNS}
-    text, missed = headline([found])
-    assert "| gpudebug | 50.0 (40.4-59.6) ! |" in text
-    assert any(line.startswith("gpudebug: VALIDATED at 0 pp 50.0") for line in missed)
-    assert not any(math.isnan(c.seconds) for c in found.cells[SHIPPED].values())
-
-
-def test_the_command_prints_its_table_and_says_what_is_missed() -> None:
-    words = ["--quick", "--trials=20", "--runs=12", "--jobs=1", "--scenario=steps sd 3.5"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.bench.verdicts", *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode in (0, 1), done.stderr
-    assert (done.returncode == 1) is ("missed: " in done.stderr)
-    rows = [line.split("|")[1].strip() for line in done.stdout.splitlines() if line.startswith("|")]
-    assert rows[2:9] == [SHIPPED, EARLY, *RULES, "must"]

@@ -67,6 +67,7 @@ def _of_the_machine(key: str, value: Any, record: dict[str, Any]) -> Any:
 def answers(folder: Path) -> Iterator[tuple[str, Any]]:
     """What each command of a small campaign answers, from its baseline to its export, and an old one's."""
     recordings = make_recordings(folder / "recordings")
+    record(recordings, "0010-original", util=20, rate=10)
     campaign = make_replay_campaign(folder / "new", recordings)
     asked: list[str] = []
 

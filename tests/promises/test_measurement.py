@@ -160,7 +160,9 @@ def test_the_change_that_is_judged_is_the_one_that_was_applied(
     assert answer["verdict"] == "INVALID"
     assert campaign.statuses() == ["INVALID"]
     assert "SAMPLER_LOST: change.patch was altered during the run" in campaign.text
-    for name in campaign.runs()[1:]:
+    trials = [name for name in campaign.runs() if name.endswith("-h1")]
+    assert len(trials) == 2
+    for name in trials:
         run = campaign.folder / "runs" / name
         assert (run / "change.patch").read_text() == patch
         record = json.loads((run / "run.json").read_text())
@@ -255,7 +257,7 @@ def test_a_module_of_a_patch_runs_in_its_trial_alone(
     done = campaign.run("next", "--json", env={"SECONDS": "1", "PYTHONPATH": str(campaign.folder)})
     assert "Traceback" not in done.err
     assert not witness.exists()
-    assert "0002-h1" in campaign.runs()
+    assert any(name.endswith("-h1") for name in campaign.runs())
 
 
 def test_looking_starts_nothing_of_the_repositorys(tmp_path: Path, victim: Path) -> None:

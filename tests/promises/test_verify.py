@@ -250,12 +250,12 @@ def test_what_no_evidence_says_is_named_with_its_line(
 @pytest.mark.parametrize(("old", "new"), HARMLESS.values(), ids=HARMLESS)
 def test_what_people_write_beside_it_is_theirs(sound: OldCampaign, old: str, new: str) -> None:
     substitute(sound.progress, old, new)
-    assert (answer(sound).ok, problems(sound)) == (True, [])
+    assert problems(sound) == []
 
 
 def test_other_line_endings_say_the_same(sound: OldCampaign) -> None:
     sound.progress.write_bytes(sound.progress.read_bytes().replace(b"\n", b"\r\n"))
-    assert answer(sound).ok is True
+    assert problems(sound) == []
 
 
 def test_status_marks_what_verify_names(sound: OldCampaign) -> None:
@@ -294,7 +294,7 @@ def test_an_accepted_line_written_by_hand_changes_nothing(recorded: OldCampaign)
     assert "accept 1" in recorded.run("export").expect(1).err
     assert accept(recorded.folder, 1).already is False
     assert [step.hypothesis for step in load(recorded.folder).stack] == [1]
-    assert answer(recorded).ok is True
+    assert problems(recorded) == []
 
 
 def test_a_session_takes_nothing_back_by_deleting_the_line(recorded: OldCampaign) -> None:
@@ -317,7 +317,7 @@ def test_a_record_that_is_torn_accepts_nothing_and_is_named(recorded: OldCampaig
         assert load(recorded.folder).stack == ()
         assert {"accepted.json", "accepted"} <= {p.field for p in answer(recorded).problems}
     assert accept(recorded.folder, 1).already is False
-    assert answer(recorded).ok is True
+    assert problems(recorded) == []
 
 
 def test_a_campaign_of_0_1_0_is_accepted_until_a_person_records_it(sound: OldCampaign) -> None:

@@ -77,12 +77,12 @@ def test_a_change_of_what_is_printed_proves_no_speed_without_a_probe(tmp_path: P
 
 
 def test_steps_beyond_what_the_command_plans_prove_no_speed(tmp_path: Path) -> None:
-    """Whatever the change touches: 120 steps are planned, and 480 are printed."""
-    command = "python train.py --steps=120"
+    """Whatever the change touches: 400 steps are planned, and 1600 are printed."""
+    command = "python train.py --steps=400"
     campaign = played(tmp_path, command=command, trial={"rate": 40.0})
     answer = tried(campaign, {"loader.py": CACHED})
     assert answer["verdict"] == "INCONCLUSIVE", answer
-    assert gate(answer)["unexplained"].endswith("printed 480 steps, and its command plans 120 steps")
+    assert gate(answer)["unexplained"].endswith("printed 1600 steps, and its command plans 400 steps")
 
 
 def test_a_change_of_the_loader_is_validated_and_called_the_programs_own_word(tmp_path: Path) -> None:

@@ -142,6 +142,7 @@ def a_gain(start: float | None, now: float | None, *accepted: Any, **more: Any) 
         "gap_to": "reference",
         "gap_text": "unknown" if now is None else f"{90.0 - now:.1f}pp below the reference",
         "gained": None if start is None or now is None else now - start,
+        "gained_why": None,
         "gained_text": f"{(now or 0) - (start or 0):+.1f}pp",
         "gained_notes": [],
         "start_text": f"{start}%",

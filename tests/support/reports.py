@@ -240,6 +240,7 @@ def gain(**changed: Any) -> dict[str, Any]:
         "gap": 58.0,
         "gap_to": "reference",
         "gap_text": "58.0pp below the reference",
+        "gained_why": None,
         "gained_notes": [],
         **changed,
     }

@@ -139,7 +139,8 @@ def multiply(campaign: Campaign, count: int) -> None:
     end = text.find("\n### ", start)
     entry = text[start : end if end > 0 else len(text)].rstrip()
     runs = campaign.folder / "runs"
-    (run,), (verdict,) = runs.glob("*-h1"), runs.glob("*/verdict.json")
+    run = min(runs.glob("*-h1"))
+    (verdict,) = runs.glob("*/verdict.json")
     entry = re.sub(r"  - Runs: .*", f"  - Runs: runs/{run.name}", entry)
     for number in range(101, 101 + count):
         name = f"{number + 1000:04d}-h{number}"

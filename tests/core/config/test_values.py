@@ -159,6 +159,7 @@ def test_a_ratio_is_told_from_points() -> None:
         ("cpu:0.5", DeviceChoice("cpu", cores=0.5)),
         ("replay:runs/0001-x", DeviceChoice("replay", path="runs/0001-x")),
         ("replay:runs/0001-x@4x", DeviceChoice("replay", path="runs/0001-x", speed=4)),
+        ("replay:a@66.6667x", DeviceChoice("replay", path="a", speed=66.6667)),
         ("replay:a@b", DeviceChoice("replay", path="a@b")),
     ],
 )

@@ -59,7 +59,7 @@ def test_a_baseline_gives_facts_causes_and_what_each_waiting_one_brings(original
     case = diagnosing.case_of(loaded)
     assert case.facts.signals["log_data_share"] == pytest.approx(0.75)
     assert case.facts.runs == BASELINE
-    assert case.cost_s == pytest.approx(case.facts.run_s or 0.0)
+    assert case.cost_s == pytest.approx(2 * (case.facts.run_s or 0.0))
     assert case.diagnosis.causes[0].id.startswith("dl-")
     assert "dl-no-workers" in case.matches[2]
     assert case.matches[3] == {"dl-no-workers": 1.0}

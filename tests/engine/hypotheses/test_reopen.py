@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
-from tests.support.campaigns import Campaign, contents
+from tests.support.campaigns import Campaign, contents, make_replay_campaign, record
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.engine.hypotheses.reopen import reopen
@@ -83,3 +84,33 @@ def test_an_earlier_result_is_not_adopted_for_the_new_trial(adopted: Campaign) -
     recovered = adopted.json("next")
     assert recovered["action"] == "recovered"
     assert adopted.statuses() == ["VALIDATED", "VALIDATED", "UNTESTED", "VALIDATED"]
+
+
+def test_an_open_test_goes_on_from_all_its_runs(tmp_path: Path) -> None:
+    """Of the session that made it, and of a person; a decided one does not."""
+    recordings = tmp_path / "recordings"
+    record(recordings, "0001-baseline-workload")
+    record(recordings, "0002-h1", util=36.0, rate=18)
+    campaign = make_replay_campaign(tmp_path / "repo", recordings, max_runs=2)
+    campaign.json("next")
+    campaign.propose("--set --lr=0.2")
+    mine, another = {"GPUDEBUG_SESSION": "a1"}, {"GPUDEBUG_SESSION": "b2"}
+    assert campaign.json("next", env=mine)["verdict"] == "INCONCLUSIVE"
+    before, first = campaign.text, campaign.json("show", "1")["runs"]
+    refused = campaign.run("next", "--more", "1", env=another).expect(1)
+    assert "hypothesis 1 was tested by session a1, and this is session b2" in refused.err
+    assert "next: a person runs: gpudebug next --more 1" in refused.err
+    assert campaign.text == before
+
+    assert campaign.json("next", "--more", "1", env=mine)["hypothesis"] == 1
+    runs = campaign.json("show", "1")["runs"]
+    assert runs[: len(first)] == first
+    assert [name[5:] for name in runs].count("h1") > 2
+    assert campaign.json("verify")["ok"] is True
+
+
+def test_a_decided_test_does_not_go_on(judged: Campaign) -> None:
+    before = judged.text
+    refused = judged.run("next", "--more", "1").expect(1)
+    assert "hypothesis 1 is VALIDATED, and --more goes on with one that runs left INCONCLUSIVE" in refused.err
+    assert judged.text == before

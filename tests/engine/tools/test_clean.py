@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from tests.support.campaigns import Campaign
 from tests.support.deep import deep_folders
 
 from gpudebug.core.answers.setup import CleanAnswer, KeptPath, LeftPath
@@ -30,6 +31,13 @@ def test_the_text_names_each_thing_and_what_was_kept() -> None:
     kept = KeptPath(path="/x", why="is not what gpudebug made there")
     said = clean(replace(nothing, action="cleaned", removed=("/y",), kept=(kept,)))
     assert said == "removed /y\nkept /x: is not what gpudebug made there"
+
+
+def test_what_accepted_changes_are_worth_together_rests_on_evidence(adopted: Campaign) -> None:
+    together = adopted.json("export")["combined"]
+    kinds = {Path(left["path"]).name: left["kind"] for left in adopted.json("clean")["left"]}
+    assert together["runs_before"] and together["text"]
+    assert {kinds[run] for run in (*together["runs_before"], *together["runs_after"])} == {"evidence"}
 
 
 def test_folders_of_any_depth_have_a_size(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run, window_advice
 from gpudebug.engine.trial.judge import judge_runs
 
+PPO = "ppo.py --num-envs 4 --num-steps 128"
+
 
 def test_the_stored_verdict_comes_out_again_whatever_the_config_says_now(told: Campaign) -> None:
     told.config.write_text(told.config.read_text() + "criteria: {success: 99, failure: 98}\n")
@@ -33,13 +35,10 @@ def test_the_stored_verdict_comes_out_again_whatever_the_config_says_now(told: C
     [
         # 20 s are missing, at 5 steps/s and a tenth more.
         ("train.py --steps=200", {"steps": 200}, "--steps=310"),
-        # The run made 50 updates: how fast the flag's own unit goes by shows in the run's 100 s.
-        (
-            "ppo.py --num-envs 4 --num-steps 128 --total-timesteps 20000",
-            {"steps": 50},
-            "--total-timesteps=24401",
-        ),
-        ("ppo.py --num-envs 4 --num-steps 128", {}, "train for more steps a run"),
+        # The run made 50 updates, and counted what the flag does: how fast that goes by shows in its 100 s.
+        (f"{PPO} --total-timesteps 20000", {"steps": 50, "last_count": 20000}, "--total-timesteps=24401"),
+        (f"{PPO} --total-timesteps 20000", {"steps": 50}, "train for more steps a run"),
+        (PPO, {}, "train for more steps a run"),
     ],
 )
 def test_what_would_make_windows_long_enough(command: str, changes: dict[str, int], advice: str) -> None:

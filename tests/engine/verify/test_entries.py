@@ -59,7 +59,7 @@ def test_the_runs_of_another_hypothesis_prove_nothing(told: Campaign) -> None:
     line = next(text for text in reversed(told.text.splitlines()) if "- Runs: " in text)
     substitute(told.progress, "Status**: UNTESTED", f"Status**: VALIDATED\n- **Result**: fine\n{line}")
     found = problems(told)
-    assert "runs/0003-h1, of hypothesis 1" in [p.found for p in found]
+    assert "runs/0004-h1, of hypothesis 1" in [p.found for p in found]
     assert "the verdict is on another hypothesis" in [p.why for p in found]
     assert ("intervention", "--set --lr=0.2", "--set --lr=0.3") in [p[1:4] for p in found]
 

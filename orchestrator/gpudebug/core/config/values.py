@@ -1,5 +1,4 @@
-"""The kinds of value that gpudebug.yaml knows: each reader takes what YAML gave and returns the value,
-or raises ValueError with what was expected and an example."""
+"""The kinds of value that gpudebug.yaml knows: a reader takes what YAML gave, ValueError says what it wants."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ _NAMED_METRIC = r"(section|log):[^\x00-\x1f\x7f]{1,100}"
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f]"
 _RATIO = r"([0-9]{1,6}(?:\.[0-9]{1,9})?) ?x"
 _POINTS = r"([0-9]{1,6}(?:\.[0-9]{1,9})?) ?pp"
-_DEVICE = r"cpu:([0-9]{1,4}(?:\.[0-9]{1,3})?)|replay:(.+?)(?:@([0-9]{1,4}(?:\.[0-9]{1,3})?)x)?"
+_DEVICE = r"cpu:([0-9]{1,4}(?:\.[0-9]{1,3})?)|replay:(.+?)(?:@([0-9]{1,4}(?:\.[0-9]+)?)x)?"
 
 
 class Ratio(float):

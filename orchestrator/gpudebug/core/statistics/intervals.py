@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -164,6 +165,7 @@ def normal_quantile(p: float) -> float:
     return x
 
 
+@lru_cache
 def t_quantile(p: float, df: float) -> float:
     """Upper quantile of Student's t for `p` in (0.5, 1) and any df >= 1 (Hill 1970, CACM algorithm 396)."""
     tail = 2 * (1 - p)

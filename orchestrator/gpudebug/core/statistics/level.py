@@ -145,9 +145,9 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
             met.append(others)
             own += run.variance
         seen = (1.0, 1.0 if run.changed else 0.0, others)
-        gain = [math.fsum(a * b for a, b in zip(row, seen, strict=True)) for row in spread]
-        size = run.variance + math.fsum(a * b for a, b in zip(seen, gain, strict=True))
-        surprise = run.value - math.fsum(a * b for a, b in zip(seen, state, strict=True))
+        gain = [_product(row, seen) for row in spread]
+        size = run.variance + _product(seen, gain)
+        surprise = run.value - _product(seen, state)
         if size < _FIRST:
             squares += surprise**2 / size
             freedom += 1
@@ -170,6 +170,10 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
         ),
         stands=tuple(stands),
     )
+
+
+def _product(a: Sequence[float], b: Sequence[float]) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def _beside(spread: Sequence[Sequence[float]], others: float) -> float:

@@ -116,7 +116,8 @@ def _together(gain: Mapping[str, Any]) -> str:
         return "Together: not measured yet; `gpudebug next` measures it."
     change = f"{gain['metric']} {gain['start_text']} to {gain['now_text']}"
     notes = "".join(f"\n\nNote: {inline(note, 600)}." for note in gain.get("gained_notes") or ())
-    return f"Together, as measured: {inline(change)}: **{inline(gain['gained_text'])}**.{notes}"
+    why = f": {inline(gain['gained_why'], 600)}" if gain["gained_why"] else ""
+    return f"Together, as measured: {inline(change)}: **{inline(gain['gained_text'])}**{why}.{notes}"
 
 
 def _environment(data: Data) -> Iterator[tuple[str, str]]:

@@ -129,6 +129,9 @@ def _left(loaded: Loaded) -> Iterator[Left]:
         named |= {
             str(used["name"]) for used in stored_record(workspace.run(name), "verdict.json").get("runs", ())
         }
+    # What accepted changes are worth together follows from the runs that were made in turn with them.
+    paired = {loaded.records.get(name, {}).get("paired") for name in named} - {None}
+    named |= {name for name, record in loaded.records.items() if record.get("paired") in paired}
     for name in workspace.run_names():
         run = workspace.run(name)
         # A folder whose own record names another run, or none, is not proven to be one.

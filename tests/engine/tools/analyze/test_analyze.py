@@ -44,7 +44,7 @@ def test_a_training_log(folder: Path) -> None:
     }
     assert answer["kind"] == "training_log"
     assert set(answer["loss"]) >= {"name", "trend", "points", "first", "last"}
-    assert (answer["loss"]["trend"], answer["steps"]) == ("CONVERGING", 120)
+    assert (answer["loss"]["trend"], answer["steps"]) == ("CONVERGING", 400)
     assert answer["failure"] is None
     assert "CONVERGING" in gpudebug(folder, "analyze", "odd name.txt").expect(0).out
 

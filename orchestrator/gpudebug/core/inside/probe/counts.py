@@ -263,8 +263,8 @@ def beyond_plan(before: Side, after: Side) -> str | None:
 
     Steps beyond those that are planned, unless the baseline's log counts so, too.
     """
-    old = [_reached(*run) for run in before]
-    for one in filter(None, (_reached(*run) for run in after)):
+    old = [_of_plan(*run) for run in before]
+    for one in filter(None, (_of_plan(*run) for run in after)):
         same = [other.share for other in old if other is not None and other.kind == one.kind]
         most = max([1.0, *same])
         if one.share > most * APART_COUNTED:
@@ -272,7 +272,7 @@ def beyond_plan(before: Side, after: Side) -> str | None:
     return None
 
 
-class _Reached(NamedTuple):
+class _OfPlan(NamedTuple):
     run: str
     kind: str
     plan: int
@@ -283,8 +283,8 @@ class _Reached(NamedTuple):
         return self.steps / self.plan
 
 
-def _reached(argv: Sequence[str], e: Evidence) -> _Reached | None:
+def _of_plan(argv: Sequence[str], e: Evidence) -> _OfPlan | None:
     plan = planned(argv)
     if plan is None or e.step_unit != "step" or not e.steps:
         return None
-    return _Reached(e.run, plan[0], plan[1], e.steps)
+    return _OfPlan(e.run, plan[0], plan[1], e.steps)
