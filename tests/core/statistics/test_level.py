@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gpudebug.core.statistics.intervals import t_quantile
 from gpudebug.core.statistics.level import (
     POINTS,
-    SHARE,
+    RATIOS,
     WANDER,
     Effect,
     Noise,
@@ -43,7 +43,7 @@ def solved(runs: Sequence[Seen]) -> tuple[np.ndarray, np.ndarray, float]:
     design = np.array([[1.0, r.changed, (r.others or 0.0) if shared else 0.0] for r in runs])
     weight = np.linalg.inv(covariance)
     # A prior on the share alone: level and effect are unknown.
-    prior = np.diag([0.0, 0.0, 1 / SHARE**2])
+    prior = np.diag([0.0, 0.0, POINTS.sd**2])
     spread = np.linalg.inv(design.T @ weight @ design + prior)
     values = np.array([r.value for r in runs])
     found = spread @ design.T @ weight @ values
@@ -133,6 +133,19 @@ def test_a_share_that_explains_the_values_is_believed() -> None:
     lacking = [*others[:-1], None]
     half = follow([r._replace(others=o) for r, o in zip(seen(order, values), lacking, strict=True)], POINTS)
     assert half.value == without.value
+
+
+def test_a_rate_goes_by_what_others_leave() -> None:
+    """A doubled rate; a process that is left 50, 25 or 10 % of its time gets as much done in it."""
+    others = [50.0, 75.0, 90.0, 75.0, 50.0]
+    left = [1 - share / 100 for share in others]
+    values = [
+        math.log(part * (2 if letter == "T" else 1)) for part, letter in zip(left, "AATTA", strict=True)
+    ]
+    found = follow(seen("AATTA", values, others=others), RATIOS)
+    assert math.exp(found.value) == pytest.approx(2.0, rel=0.1)
+    assert found.noise < RATIOS.sd
+    assert math.isfinite(follow(seen("AATTA", values, others=[100.0] * 5), RATIOS).value)
 
 
 def test_the_level_beside_others_is_known_though_not_the_one_without_them() -> None:

@@ -18,8 +18,6 @@ from gpudebug.core.statistics.intervals import SURE, t_quantile
 
 WANDER = 0.1
 """Variance by which the level may move from one place to the next, in units of a run's noise squared."""
-SHARE = 1 / 4.5
-"""What a percent of others' share may cost: sd of its prior, in units of the assumed noise."""
 LONG_S = 30.0
 """A run whose window is shorter varies more: what varies within it is averaged over less."""
 SHORT = 1.1
@@ -29,21 +27,29 @@ WITHIN = 3.2 / 4.5
 HELD = 10
 """Places after which the level of one program on one host has wandered as far as it does, if the runs before
 a pause are not to be forgotten."""
+_MOST = 99.0
 _UNKNOWN = 1e8
 _FIRST = 1e3
 """A prediction of this variance is none: the run was the first of its kind, and no surprise."""
 
 
 class Noise(NamedTuple):
-    """The run-to-run noise that is assumed at first, and how many runs that is worth."""
+    """The run-to-run noise that is assumed at first, and how many runs that is worth. `relative`: values are
+    logarithms, or shares of a figure."""
 
     sd: float
     runs: float = 6.0
+    relative: bool = False
+
+    def taken(self, others: float) -> float:
+        """What others who take so many percent of a run's time take of its value if it goes by that time
+        alone, in the unit of `sd`: as many points, and of a rate what makes it that of what is left."""
+        return -math.log1p(-min(others, _MOST) / 100) if self.relative else others
 
 
 POINTS = Noise(4.5)
 """Utilisation, in points: repeated runs of one training command on one host differ by 2 to 5."""
-RATIOS = Noise(0.10)
+RATIOS = Noise(0.10, relative=True)
 """The logarithm of a rate."""
 
 
@@ -116,12 +122,13 @@ class Effect:
 def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
     """Filter the runs, oldest first; at least one. The share counts only if every run recorded it.
 
-    Without a changed run the effect is 0 with an endless spread.
+    What a share costs is unknown but for its size: about what is taken (`Noise.taken`), as a standard
+    deviation. Without a changed run the effect is 0 with an endless spread.
     """
     shares = [run.others for run in runs]
     shared = None not in shares
     state = [runs[0].value, 0.0, 0.0]
-    spread = [[_UNKNOWN, 0.0, 0.0], [0.0, _UNKNOWN, 0.0], [0.0, 0.0, SHARE**2 * (1 if shared else 0)]]
+    spread = [[_UNKNOWN, 0.0, 0.0], [0.0, _UNKNOWN, 0.0], [0.0, 0.0, (1 if shared else 0) / noise.sd**2]]
     squares, freedom, last = noise.runs * noise.sd**2, noise.runs, runs[0].place
     before: tuple[list[float], list[list[float]]] | None = None
     gains: list[float] = []
@@ -129,7 +136,7 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
     own = 0.0
     stands: list[Stand] = []
     for run in runs:
-        others = (run.others or 0.0) if shared else 0.0
+        others = noise.taken(run.others or 0.0) if shared else 0.0
         spread[0][0] += WANDER * max(0, run.place - last)
         last = run.place
         if run.changed:

@@ -86,7 +86,7 @@ def quality_change(case: TrialCase, name: str, term: Mapping[str, object]) -> Qu
         return QualityChange(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     sign = -1 if lower else 1
     relative = [sign * v / scale for v in known], [sign * v / scale for v in now]
-    found = effect_of(case, *relative, Noise(QUALITY_SD))
+    found = effect_of(case, *relative, Noise(QUALITY_SD, relative=True))
     most = found.bounds(SIDE_SURE)[1]
     return QualityChange(middle, math.fsum(now) / len(now), found.value, *found.bounds(), most)
 
