@@ -29,7 +29,7 @@ def test_what_promises_most_is_tested_first(waiting: Campaign) -> None:
     found = status(waiting.folder).next
     assert (found.action, found.hypothesis) == ("test", 2)
     assert "hypothesis 2, the best expected gain " in found.why
-    assert found.why.count(" per second of 3 untested (") == 1
+    assert found.why.count(" of 3 untested (") == 1
     states = weighed(load(waiting.folder)).hypotheses
     assert max(states, key=lambda h: h.share or 0).number == 2
 

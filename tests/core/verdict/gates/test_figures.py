@@ -32,8 +32,3 @@ def test_steps_of_the_log_are_not_compared_with_those_of_the_probe() -> None:
 def test_a_device_below_its_resolution_is_idle() -> None:
     assert figures.idle(runs(30, 0.9))
     assert not figures.idle(runs(30, 1.0))
-
-
-def test_the_typical_error_is_a_root_mean_square() -> None:
-    assert figures.typical_error([run(standard_error=3.0), run(standard_error=4.0)]) == 12.5**0.5
-    assert figures.typical_error([run(standard_error=None), run(standard_error=2.0)]) == 2.0**0.5
