@@ -72,7 +72,7 @@ def test_the_runs_of_a_side_are_counted_alike(counted: Campaign) -> None:
     assert f", {len(base['runs'])} runs)" in counted.text
     assert base["gpu_util_text"].endswith(f", {len(base['runs'])} runs)")
     row = next(h for h in status["hypotheses"] if h["number"] == 1)
-    assert row["runs"] == shown["runs"] == ["0006-h1", "0007-baseline-workload"]
+    assert row["runs"] == shown["runs"] == ["0006-h1", "0007-h1", "0008-baseline-workload"]
     assert "- Runs: " + ", ".join(f"runs/{name}" for name in row["runs"]) in counted.text
     # What counts for nothing is named, with why, and is in no count.
     for name in ("0003-baseline-workload", "0005-h1"):

@@ -24,7 +24,7 @@ workload:
   command: {json.dumps(f"{shlex.quote(sys.executable)} train.py --duration=8")}
   env: {{OMP_NUM_THREADS: "1"}}
   timeout: 2m
-protocol: {{min_window: 5s, baseline_runs: 2, max_runs: 3}}
+protocol: {{max_runs: 4}}
 device: cpu:1
 """
 SESSION = {"GPUDEBUG_SESSION": "agent-1"}

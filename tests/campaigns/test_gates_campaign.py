@@ -211,11 +211,6 @@ def rewrite(run: Path, change: Callable[[int, dict[str, str]], dict[str, str]]) 
             "INVALID",
             "the device was shared: 1 other process on the device in trial run 000",
         ),
-        (
-            lambda _, __: {"foreign_cpu": "85"},
-            "INVALID",
-            "the device was shared: other processes used 5% of the cores in the baseline, 85% in the trial",
-        ),
         (lambda _, __: {"sm_clock_mhz": "900"}, "INVALID", "environment differs: clocks of 1410 and 900 MHz"),
         (
             lambda number, row: {"elapsed": "0.5"} if number == 40 else {},
@@ -223,7 +218,7 @@ def rewrite(run: Path, change: Callable[[int, dict[str, str]], dict[str, str]]) 
             "delta is unknown (unknown): trial: the clock of samples.csv went back by 7.5 s at 8.0 s",
         ),
     ],
-    ids=["foreign process", "busy cores", "clocks", "clock that jumped"],
+    ids=["foreign process", "clocks", "clock that jumped"],
 )
 def test_a_recorded_gpu_that_was_not_the_same(
     tmp_path: Path, change: Callable[[int, dict[str, str]], dict[str, str]], verdict: str, why: str

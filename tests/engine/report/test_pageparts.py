@@ -32,7 +32,8 @@ def test_links_are_relative_and_quoted(target: str, names: tuple[str, ...], href
 
 def test_a_sparkline_stays_in_its_box() -> None:
     assert pageparts.line([0, 50, 250, None, -3]) == "M0 100L25 50L50 0L100 100"
-    assert pageparts.line([None]) == pageparts.line([]) == ""
+    assert pageparts.area([100, 100]) == "M0 0L100 0V100H0Z"
+    assert pageparts.line([None]) == pageparts.area([]) == ""
 
 
 def test_effects_share_a_scale() -> None:

@@ -93,6 +93,9 @@ _SPOILT = (
     ("environment_parity", "environment differs"),
 )
 
+# Gates whose failure means that the gain is none.
+_HOLLOW = ("throughput", "work_conserved", "working_share")
+
 
 def _compose(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
     """Status, why, hollow: the first rule that matches decides."""
@@ -106,14 +109,12 @@ def _compose(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bool]
     if (spoilt := _why_spoilt(case, by_name)) is not None:
         return Status.INVALID, spoilt, False
     against = unfit(case) if by_name["throughput"].unexplained else None
-    further = [g.name for g in gates if g.name.startswith(PREFIX)]
     # At equal steps that no optimizer made, a loss says nothing.
     forged = against is not None and against.invalid
     learning = ("loss",) if forged else ("loss", "loss_parity")
-    for name in ("outcome", *learning, *further, "locked_knobs", "one_variable"):
+    for name in ("outcome", *learning, "locked_knobs", "one_variable"):
         if by_name[name].result is Result.FAIL:
-            shown = name if name in further else name.replace("_", " ")
-            return Status.REJECTED, f"{shown}: {by_name[name].value}", False
+            return Status.REJECTED, f"{name.replace('_', ' ')}: {by_name[name].value}", False
     delta = by_name["delta"]
     if delta.result is Result.FAIL:
         return Status.REJECTED, f"delta: {delta.value}", False
@@ -124,11 +125,13 @@ def _compose(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bool]
         why = f"the log prints steps that no optimizer made: {by_name['throughput'].note}"
         return Status.INVALID, why, False
     if delta.result is Result.PASS:
-        for name in ("throughput", "work_conserved", "working_share"):
-            if by_name[name].result is Result.FAIL:
-                rose = "utilisation rose" if case.metric.points else f"{case.metric.name} is better"
-                why = f"hollow: {rose}, {name.replace('_', ' ')} {by_name[name].value}"
-                return Status.REJECTED, why, True
+        beside = (*(by_name[name] for name in _HOLLOW), *(g for g in gates if g.name.startswith(PREFIX)))
+        worse = next((g for g in beside if g.result is Result.FAIL), None)
+        if worse is not None and worse.name in _HOLLOW:
+            rose = "utilisation rose" if case.metric.points else f"{case.metric.name} is better"
+            return Status.REJECTED, f"hollow: {rose}, {worse.name.replace('_', ' ')} {worse.value}", True
+        if worse is not None:
+            return Status.REJECTED, f"{worse.name}: {worse.value}", False
     unknown = next((g for g in gates if g.result is Result.UNKNOWN), None)
     if unknown is None:
         return Status.VALIDATED, f"delta {delta.value}, all gates pass", False

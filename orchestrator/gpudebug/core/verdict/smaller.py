@@ -33,17 +33,19 @@ def smaller(
     *,
     synonyms: Synonyms = (),
     by_tokens: bool = False,
+    unread: bool = False,
 ) -> str | None:
     """Which flag makes the model, or its input, smaller than the command has it, and from what to what.
 
     The old value is that of the command, else the one that the program printed; None if it is not known.
-    With `by_tokens` what a shorter sequence gets done is counted, and it is no question.
+    With `by_tokens` what a shorter sequence gets done is counted, and it is no question; nor is, with
+    `unread`, a smaller picture or fewer of them: the losses will say whether the model reads what is dropped.
     """
     for part in change.changes:
         if part.kind != "set" or part.of_server or not part.value:
             continue
         names = [_folded(name) for name in names_of(part.name, synonyms)]
-        if not any(_sizes(name, by_tokens) for name in names):
+        if not any(_sizes(name, by_tokens, unread) for name in names):
             continue
         old = _old(names, argv, printed)
         new = _number(part.value)
@@ -52,10 +54,10 @@ def smaller(
     return None
 
 
-def _sizes(name: str, by_tokens: bool) -> bool:
+def _sizes(name: str, by_tokens: bool, unread: bool) -> bool:
     if _LENGTH.fullmatch(name):
         return not by_tokens
-    return bool(_OF_INPUT.fullmatch(name) or _OF_MODEL.fullmatch(name))
+    return bool(_OF_MODEL.fullmatch(name) or (_OF_INPUT.fullmatch(name) and not unread))
 
 
 def _old(names: Sequence[str], argv: Sequence[str], printed: Mapping[str, str]) -> float | None:

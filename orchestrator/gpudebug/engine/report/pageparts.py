@@ -40,6 +40,12 @@ def line(values: Sequence[float | None], top: float = 100.0) -> str:
     return "M" + "L".join(points) if points else ""
 
 
+def area(values: Sequence[float | None], top: float = 100.0) -> str:
+    """The same down to the ground."""
+    drawn = line(values, top)
+    return f"{drawn}V{SPARK}H0Z" if drawn else ""
+
+
 def _height(value: float, top: float) -> float:
     return SPARK * (1 - min(1.0, max(0.0, value / top)))
 

@@ -41,19 +41,19 @@ def settled_by(number: int) -> str:
 
 
 def question(loaded: Loaded, change: Intervention, cause: str | None) -> str | None:
-    """What a change makes smaller; None if nothing, or if its cause is input that is never read."""
+    """What a change makes smaller; None if nothing, or if it is input and by the cause never read."""
     baseline = loaded.baselines.get("workload")
     evidence = baseline.evidence[-1] if baseline is not None and baseline.evidence else {}
     units = [rate.get("unit") for rate in evidence.get("work") or ()]
     config = loaded.config
-    found = smaller(
+    return smaller(
         change,
         config.workload.argv(),
         evidence.get("printed") or {},
         synonyms=adapters.locks_of(loaded.workspace.root, config.workload, config.locked, change.names),
         by_tokens=units[:1] == [WorkName.TOKENS] if config.work == "auto" else config.work == WorkName.TOKENS,
+        unread=redundant(loaded, cause) is not None,
     )
-    return None if found is None or redundant(loaded, cause) else found
 
 
 def redundant(loaded: Loaded, cause: str | None) -> str | None:

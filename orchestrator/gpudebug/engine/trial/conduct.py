@@ -74,7 +74,7 @@ def with_conduct(
         settings_alone=bool(resized),
         touches=_touches(after[0]),
         prints=_prints(after[0]),
-        redundant=after[0].record.redundant,
+        redundant=after[-1].record.redundant,
         side_work=SideWork(
             tuple(map(_planned, before)),
             tuple(map(_planned, after)),

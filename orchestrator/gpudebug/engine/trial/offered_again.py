@@ -8,6 +8,7 @@ from typing import Any
 from gpudebug.core import progress
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Terms, Verdict
+from gpudebug.core.verdict.gates import UNKNOWN
 from gpudebug.core.verdict.judge import RULE
 from gpudebug.core.words import Result, Status
 from gpudebug.edges.store import run_number
@@ -16,7 +17,7 @@ from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
 from gpudebug.engine.trial.judge import judge_runs
-from gpudebug.engine.trial.reuse import baseline_beside
+from gpudebug.engine.trial.reuse import baseline_beside, void
 
 
 def offer_again(loaded: Loaded) -> list[str]:
@@ -26,9 +27,9 @@ def offer_again(loaded: Loaded) -> list[str]:
     for entry in loaded.document.hypotheses:
         if entry.status is not Status.REJECTED or not loaded.trials[entry.number].verified:
             continue
-        stored = _by_delta(loaded.trials[entry.number].verdict)
+        stored = _by_delta(loaded, loaded.trials[entry.number].verdict)
         now = _with_the_next(loaded, stored) if stored is not None else None
-        if now is None or now.status is Status.REJECTED:
+        if now is None or not _is_open(now):
             continue
         number = entry.number
         splice(loaded, lambda document, number=number: progress.reopen(document, number))  # type: ignore[misc]
@@ -39,23 +40,34 @@ def offer_again(loaded: Loaded) -> list[str]:
     return lines
 
 
-def _by_delta(verdict: Mapping[str, Any] | None) -> Verdict | None:
-    """A verdict of this rule that the delta alone rejects."""
+def _by_delta(loaded: Loaded, verdict: Mapping[str, Any] | None) -> Verdict | None:
+    """A verdict of this rule, and of the baseline's record of now, that the delta alone rejects."""
     if verdict is None or verdict.get("rule") != RULE:
+        return None
+    if not {used["name"] for used in verdict["runs"]}.issuperset(loaded.baselines["workload"].runs):
         return None
     failing = [g["name"] for g in verdict["gates"] if g["result"] == Result.FAIL]
     return Verdict.model_validate(verdict) if failing == ["delta"] else None
+
+
+def _is_open(now: Verdict) -> bool:
+    """Whether the delta is known, and rejects no longer."""
+    delta = next(gate for gate in now.gates if gate.name == "delta")
+    known = delta.value != UNKNOWN and delta.result is not Result.FAIL
+    return known and now.status not in (Status.REJECTED, Status.INVALID)
 
 
 def _with_the_next(loaded: Loaded, stored: Verdict) -> Verdict | None:
     """The verdict with the first run of the baseline that was made after it; None without one."""
     last = max(run_number(used.name) for used in stored.runs)
     later = [name for name in baseline_beside(loaded) if run_number(name) > last]
-    if not later:
-        return None
     try:
+        runs = (stored_run(loaded.workspace, name) for name in later)
+        following = next((m for m in runs if void(loaded.metric, m) is None), None)
+        if following is None:
+            return None
         before, after = (_read(loaded, stored, part) for part in ("baseline", "trial"))
-        before.append(stored_run(loaded.workspace, later[0]))
+        before.append(following)
         return judge_runs(
             stored.hypothesis,
             stored.terms or Terms(criteria={}, protocol={}),

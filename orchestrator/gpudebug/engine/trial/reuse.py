@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from gpudebug.core.campaign.allocation import afresh
+from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict.gates.figures import has_metric
 from gpudebug.core.verdict.judge import is_infrastructure
 from gpudebug.core.words import AS_PLANNED, Status
@@ -44,8 +45,14 @@ def shared(loaded: Loaded, surroundings: Surroundings) -> list[MeasuredRun]:
     read, serves none: if its trial ended without an answer, the later ones need not.
     """
     found = _read(loaded, baseline_beside(loaded), surroundings)
-    metric = loaded.metric
-    return [m for m in found if not m.evidence.conditions.foreign_procs and has_metric(metric, m.evidence)]
+    return [m for m in found if void(loaded.metric, m) is None]
+
+
+def void(metric: Metric, run: MeasuredRun) -> str | None:
+    """Why a run of the baseline says nothing of the level; None if it does."""
+    if run.evidence.conditions.foreign_procs:
+        return "another process computed on the device"
+    return None if has_metric(metric, run.evidence) else f"it has no {metric.name}"
 
 
 def baseline_beside(loaded: Loaded) -> list[str]:
@@ -77,16 +84,16 @@ def of_change(
         if record.get("change_digest") == digest and record.get("settings") in (None, loaded.settings.digest)
     ]
     kept: list[str] = []
-    own: list[str] = []
+    own = sorted(names, key=run_number)
     ended = 0
-    for name in sorted(names, key=run_number):
-        own.append(name)
-        status = (stored_verdict(loaded.workspace.run(name)) or {}).get("status")
-        if status is None:
+    for judged in sorted(loaded.judged, key=run_number):
+        verdict = stored_verdict(loaded.workspace.run(judged)) or {}
+        if not any(used["name"] in own for used in verdict.get("runs") or ()):
             continue
-        ended += status == Status.INCONCLUSIVE
-        kept += own if status != Status.INVALID else ()
-        own = []
+        closed = [name for name in own if run_number(name) <= run_number(judged)]
+        ended += verdict["status"] == Status.INCONCLUSIVE
+        kept += closed if verdict["status"] != Status.INVALID else ()
+        own = own[len(closed) :]
     found = _read(loaded, [*kept, *own], surroundings)
     runs = [m for m in found if m.evidence.outcome in AS_PLANNED and not m.evidence.conditions.foreign_procs]
     return runs, ended if runs else 0

@@ -44,7 +44,7 @@ from gpudebug.engine.trial import baseline, crashes
 from gpudebug.engine.trial.judge import evidence_of, order_of, terms_of, trial_case, verdict_of
 from gpudebug.engine.trial.premises import Unready, apply_change, refuse_outdated, refuse_without_figure
 from gpudebug.engine.trial.result import record_result
-from gpudebug.engine.trial.reuse import left_out_of, left_out_text, newest, of_change, shared
+from gpudebug.engine.trial.reuse import left_out_of, left_out_text, newest, of_change, shared, void
 from gpudebug.engine.trial.sides import of_runs
 from gpudebug.engine.trial.unmodified import by_the_user, interrupted, launch
 
@@ -197,8 +197,14 @@ def _run_until_decided(trial: _Trial) -> Verdict:
         side = trial.before if step is NextRun.BASELINE else trial.after
         side.append(measured)
         if not trial.after:
-            trial.bench.workspace.seal(measured.folder)
-            step = NextRun.TRIAL
+            why = void(trial.cycle.loaded.metric, measured)
+            if why is None:
+                trial.bench.workspace.seal(measured.folder)
+            else:
+                trial.spoilt.append(side.pop())
+                _leave_out(trial, measured, why)
+            if why is None or len(trial.spoilt) > 1:
+                step = NextRun.TRIAL
             continue
         case = _case(trial)
         verdict = _judged(trial, case)
@@ -265,6 +271,7 @@ def _first_step(trial: _Trial) -> NextRun:
     if not trial.after:
         return first_run(order)
     case = _case(trial)
+    case = replace(case, setting=replace(case.setting, order=order))
     step = next_step(_judged(trial, case), case)
     if step is not NextRun.DONE:
         return step

@@ -8,7 +8,7 @@ from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics.numbers import number
 from gpudebug.core.verdict.gates.case import TrialCase
-from gpudebug.core.verdict.gates.harmless import harmless
+from gpudebug.core.verdict.gates.harmless import harmless, unread
 from gpudebug.core.verdict.gates.rates import probed
 
 BY_PROBE = "the probe"
@@ -67,6 +67,8 @@ def unfit(case: TrialCase) -> Unfit | None:
     if found is None and before != after:
         sides = ("baseline", "trial") if before else ("trial", "baseline")
         found = Unfit("the probe counted the steps of the {}, and not those of the {}".format(*sides))
+    if found is None and setting.redundant and not (setting.code or before or unread(case)):
+        found = Unfit(f"the losses do not show that what is dropped is never read ({setting.redundant})")
     if found is None and setting.touches and not is_probed(case):
         found = Unfit(f"no probe counts what got done, and the change touches what does ({setting.touches})")
     return found

@@ -43,6 +43,11 @@ def harmless(case: TrialCase, moved: counts.Moved) -> str | None:
     return None
 
 
+def unread(case: TrialCase) -> bool:
+    """Whether the losses show that what a flag drops is never read."""
+    return agrees(case) or same([e.loss.begin for e in (*case.before, *case.after)]) is True
+
+
 Reach = tuple[float, float]
 """Elements that the model is given, and those that reach a parameter."""
 
