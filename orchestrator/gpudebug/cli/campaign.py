@@ -265,12 +265,8 @@ def next_(
         from gpudebug.engine.brief.shown import forget
 
         forget(folder, session_of())
-    if more is not None:
-        from gpudebug.engine.hypotheses.reopen import more as go_on
-
-        go_on(folder, more, session_of())
     with LiveLine() as live:
-        answer = next_here(folder, live, session_of(), detach=detach)
+        answer = next_here(folder, live, session_of(), detach=detach, more=more)
     print_(answer, lambda shown: render(without_repeats(shown, live.new_notes)))
     raise typer.Exit(exit_status(answer))
 

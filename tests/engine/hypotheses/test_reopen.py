@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import Campaign, contents, make_replay_campaign, record
 
-from gpudebug.core.errors import GpudebugError
+from gpudebug.core.errors import GpudebugError, StoreError
+from gpudebug.edges import store
+from gpudebug.engine.campaign import progress_edit
+from gpudebug.engine.cycle.next import go_on
 from gpudebug.engine.hypotheses.reopen import reopen
+from gpudebug.engine.run.prepare import claim_of
 
 ENTRY = "\n### Hypothesis 7: By hand\n- **Intervention**: --set --work=0.9\n- **Status**: {}\n"
 
@@ -86,16 +90,30 @@ def test_an_earlier_result_is_not_adopted_for_the_new_trial(adopted: Campaign) -
     assert adopted.statuses() == ["VALIDATED", "VALIDATED", "UNTESTED", "VALIDATED"]
 
 
-def test_an_open_test_goes_on_from_all_its_runs(tmp_path: Path) -> None:
-    """Of the session that made it, and of a person; a decided one does not."""
+MINE = {"GPUDEBUG_SESSION": "a1"}
+
+
+@pytest.fixture
+def undecided(tmp_path: Path) -> Campaign:
+    """A campaign whose one hypothesis the runs of session a1 left INCONCLUSIVE."""
     recordings = tmp_path / "recordings"
     record(recordings, "0001-baseline-workload")
     record(recordings, "0002-h1", util=36.0, rate=18)
     campaign = make_replay_campaign(tmp_path / "repo", recordings, max_runs=2)
     campaign.json("next")
     campaign.propose("--set --lr=0.2")
-    mine, another = {"GPUDEBUG_SESSION": "a1"}, {"GPUDEBUG_SESSION": "b2"}
-    assert campaign.json("next", env=mine)["verdict"] == "INCONCLUSIVE"
+    assert campaign.json("next", env=MINE)["verdict"] == "INCONCLUSIVE"
+    return campaign
+
+
+def _budget(campaign: Campaign, text: str) -> None:
+    campaign.config.write_text(f"{campaign.config.read_text()}budget: {text}\n")
+    campaign.run("settings", "--accept").expect(0)
+
+
+def test_an_open_test_goes_on_from_all_its_runs(undecided: Campaign) -> None:
+    """Of the session that made it, and of a person; a decided one does not."""
+    campaign, mine, another = undecided, MINE, {"GPUDEBUG_SESSION": "b2"}
     before, first = campaign.text, campaign.json("show", "1")["runs"]
     refused = campaign.run("next", "--more", "1", env=another).expect(1)
     assert "hypothesis 1 was tested by session a1, and this is session b2" in refused.err
@@ -114,3 +132,52 @@ def test_a_decided_test_does_not_go_on(judged: Campaign) -> None:
     refused = judged.run("next", "--more", "1").expect(1)
     assert "hypothesis 1 is VALIDATED, and --more goes on with one that runs left INCONCLUSIVE" in refused.err
     assert judged.text == before
+
+
+@pytest.mark.parametrize("env", [{}, MINE])
+def test_out_of_budget_an_open_test_stays_as_it_is(undecided: Campaign, env: dict[str, str]) -> None:
+    _budget(undecided, "{device_time: 0.1s}")
+    before = contents(undecided.folder / "progress"), undecided.runs()
+    for _ in range(2):
+        assert "out of budget" in undecided.json("next", "--more", "1", env=env, status=4)["why"]
+        assert (contents(undecided.folder / "progress"), undecided.runs()) == before
+
+
+def test_it_does_not_count_against_the_hypotheses_it_is_one_of(undecided: Campaign) -> None:
+    _budget(undecided, "{hypotheses: 1}")
+    assert undecided.json("next", "--more", "1")["hypothesis"] == 1
+
+
+def test_while_another_command_runs_an_open_test_stays_as_it_is(undecided: Campaign) -> None:
+    before = undecided.text
+    with claim_of(store.Workspace(undecided.folder), "gpudebug baseline"):
+        assert "gpudebug baseline" in undecided.run("next", "--more", "1", env=MINE).expect(6).err
+    assert undecided.text == before
+
+
+def test_what_its_own_session_is_testing_goes_on(undecided: Campaign) -> None:
+    """As after a kill between the claim and the first run."""
+    assert go_on(undecided.folder, lambda _: None, "a1", 1) is None
+    assert "- **Status**: TESTING - session a1, since 2" in undecided.text
+    taken = undecided.text
+    refused = undecided.run("next", "--more", "1", env={"GPUDEBUG_SESSION": "b2"}).expect(1)
+    assert "hypothesis 1 is TESTING, and --more goes on" in refused.err
+    assert undecided.text == taken
+    assert undecided.json("next", "--more", "1", env=MINE)["hypothesis"] == 1
+    assert undecided.json("verify")["ok"] is True
+
+
+def test_what_cannot_be_saved_leaves_it_undecided(
+    undecided: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The entry is written once: no other session finds it UNTESTED in between."""
+
+    def full(*_: object, **__: object) -> None:
+        raise StoreError("no space left", file="progress.md", next="make room")
+
+    before = undecided.text
+    with monkeypatch.context() as patched, pytest.raises(StoreError):
+        patched.setattr(progress_edit.store, "replace_file", full)
+        go_on(undecided.folder, lambda _: None, "a1", 1)
+    assert undecided.text == before
+    assert undecided.json("next", "--more", "1", env=MINE)["hypothesis"] == 1

@@ -81,6 +81,17 @@ def test_the_baselines_runs_beside_trials_count(told: Campaign) -> None:
     assert found["figures"][0]["runs"] == 2 + len(beside)
 
 
+def test_a_run_folder_that_was_renamed_counts_under_its_new_name(told: Campaign) -> None:
+    before = told.json("status")["resolution"]
+    runs = told.folder / "runs"
+    records = {name: json.loads((runs / name / "run.json").read_text()) for name in told.runs()}
+    name = next(
+        n for n, r in records.items() if r["role"] == "baseline-workload" and r["hypothesis"] is not None
+    )
+    (runs / name).rename(runs / f"1{name[1:]}")
+    assert told.json("status")["resolution"]["fresh_runs"] == before["fresh_runs"]
+
+
 def test_without_a_baseline_nothing_is_known(campaign: Campaign) -> None:
     assert configured(campaign, "") is None
     assert "Noise" not in campaign.run("status").out

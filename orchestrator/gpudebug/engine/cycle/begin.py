@@ -15,7 +15,7 @@ from gpudebug.edges.host import now
 from gpudebug.engine.campaign.runner import RunsElsewhere
 from gpudebug.engine.cycle import detached
 from gpudebug.engine.cycle.allocation import Allocation, allocation_of
-from gpudebug.engine.cycle.next import next_cycle
+from gpudebug.engine.cycle.next import go_on, next_cycle
 from gpudebug.engine.cycle.record_baseline import record_baseline
 from gpudebug.engine.cycle.retold import AllocationLost
 from gpudebug.engine.cycle.stop import end
@@ -28,20 +28,28 @@ ATTEMPTS = 3
 
 
 def next_here(
-    directory: Path, report: Report, session: str | None = None, *, detach: bool = False
+    directory: Path,
+    report: Report,
+    session: str | None = None,
+    *,
+    detach: bool = False,
+    more: int | None = None,
 ) -> NextAnswer:
     """`gpudebug next`: on this host as `next_cycle`, or `detached.start` with `detach`.
 
-    With a cluster everything that needs no device is done here, and the rest in the allocation.
+    With a cluster everything that needs no device is done here, and the rest in the allocation. Hypothesis
+    `more`, which ended INCONCLUSIVE, goes on.
     """
     there = allocation_of(directory, report)
+    answer = go_on(directory, report, session, more) if more is not None else None
     if there is None:
-        return (detached.start if detach else next_cycle)(directory, report, session)
-    known = detached.attach(directory, report, session, block=not detach)
-    if known is not None:
-        return known
-    request = _request("next", session)
-    answer = _made(lambda: next_cycle(directory, report, session), there, request, detach=detach)
+        return answer or (detached.start if detach else next_cycle)(directory, report, session)
+    if answer is None:
+        known = detached.attach(directory, report, session, block=not detach)
+        if known is not None:
+            return known
+        request = _request("next", session)
+        answer = _made(lambda: next_cycle(directory, report, session), there, request, detach=detach)
     if answer.action == ActionKind.STOP.value and not isinstance(answer, SessionDone):
         try:
             end(directory, None, report)

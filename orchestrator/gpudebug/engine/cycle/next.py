@@ -19,6 +19,7 @@ from gpudebug.engine.cycle.finished import finished
 from gpudebug.engine.cycle.request import ask, mend
 from gpudebug.engine.cycle.taken_in import take_in_ended
 from gpudebug.engine.diagnosis.weights import weighed
+from gpudebug.engine.hypotheses.reopen import goes_on, more
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign
 from gpudebug.engine.status.summary import record
@@ -53,6 +54,15 @@ def next_cycle(directory: Path, report: Report, session: str | None = None) -> N
         if found is None:
             raise
         return found
+
+
+def go_on(directory: Path, report: Report, session: str | None, number: int) -> NextAnswer | None:
+    """Claim INCONCLUSIVE hypothesis `number` for more runs; the answer instead if the campaign is over."""
+    if goes_on(load(directory, session), number):
+        return None
+    with claimed_campaign(directory, report, "gpudebug next", session) as cycle:
+        action = more(cycle.loaded, number)
+        return ask(cycle, action) if action is not None and action.kind is ActionKind.STOP else None
 
 
 def _claimed_cycle(directory: Path, report: Report, session: str | None) -> NextAnswer:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gpudebug.core import progress
 from gpudebug.core.answers.hypotheses import ReopenAnswer
+from gpudebug.core.campaign.decide import Action, decide, over
 from gpudebug.core.errors import BusyError, GpudebugError, ProgressError, UsageError
 from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.progress import claims as progress_claims
 from gpudebug.core.words import VERDICTS, Status
+from gpudebug.edges.store import leases
 from gpudebug.engine.campaign import claims, confirmation
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.change_files import tested_change
@@ -43,32 +47,39 @@ def reopen(
     why = reason(loaded, entry) or (word if _decided(loaded, entry) else None)
     if why is None:
         raise _refused(loaded, entry)
-
-    def edit(document: progress.ProgressFile) -> bytes:
-        now = document.hypothesis(number)
-        if (now.status, now.runs, now.accepted) != (entry.status, entry.runs, entry.accepted):
-            raise ProgressError(
-                f"hypothesis {number} was changed in the meantime; it is not reopened",
-                file=document.file,
-                line=now.line,
-                next=f"gpudebug show {number}",
-            )
-        return progress.reopen(document, number)
-
-    splice(loaded, edit)
+    splice(loaded, lambda document: _reopened(document, entry))
     if word is not None and word not in why:
         why += f"; {word}"
     return _answer(loaded, entry, why, already=False)
 
 
-def more(directory: Path, number: int, session: str | None = None) -> str:
-    """Let the next test of an INCONCLUSIVE hypothesis go on from all its runs, with as many again.
+def _reopened(document: progress.ProgressFile, entry: HypothesisEntry) -> bytes:
+    """The file with `entry` reopened. ProgressError if it was edited since it was read."""
+    now = document.hypothesis(entry.number)
+    if (now.status, now.runs, now.accepted) != (entry.status, entry.runs, entry.accepted):
+        raise ProgressError(
+            f"hypothesis {entry.number} was changed in the meantime; it is not reopened",
+            file=document.file,
+            line=now.line,
+            next=f"gpudebug show {entry.number}",
+        )
+    return progress.reopen(document, entry.number)
 
-    A session may have its own hypothesis go on, and no other one. What goes on, in a line. Raises NotReopened
-    with the reason if it may not.
+
+def goes_on(loaded: Loaded, number: int) -> bool:
+    """Whether the caller is testing this hypothesis already."""
+    held = progress_claims.on(entry_of(loaded, number))
+    return held is not None and held.session == loaded.session
+
+
+def more(loaded: Loaded, number: int) -> Action | None:
+    """Claim an INCONCLUSIVE hypothesis for a test that goes on from all its runs, with as many again.
+
+    For a caller that holds the campaign. If the campaign is over, what `next` decides instead, and nothing is
+    written. A session may have its own hypothesis go on, and no other one. Raises NotReopened with the
+    reason if it may not.
     """
-    loaded = load(directory, session)
-    entry = entry_of(loaded, number)
+    session, entry = loaded.session, entry_of(loaded, number)
     file, line = str(loaded.progress_path), entry.status_line or entry.line
     if entry.status is not Status.INCONCLUSIVE or not loaded.trials[number].verified:
         raise NotReopened(
@@ -87,9 +98,21 @@ def more(directory: Path, number: int, session: str | None = None) -> str:
             line=line,
             next=f"a person runs: gpudebug next --more {number}",
         )
-    splice(loaded, lambda document: progress.reopen(document, number))
-    claims.take(load(directory, session), number)
-    return f"hypothesis {number} goes on from its {len(entry.runs)} runs"
+    # Reopened, it does not count as tested.
+    others = tuple(h for h in loaded.campaign.hypotheses if h.number != number)
+    campaign = replace(loaded.campaign, hypotheses=others)
+    if over(campaign) is not None:
+        return decide(campaign)
+    claim = claims.new_claim(loaded, number)
+
+    def edit(document: progress.ProgressFile) -> bytes:
+        reopened = progress.parse(_reopened(document, entry), document.file)
+        return progress.set_testing(reopened, number, claim.note)
+
+    # The lease first: TESTING without one is taken for a test that was cut off.
+    leases.take(loaded.workspace.leases, number, claim.session, claim.since)
+    splice(loaded, edit)
+    return None
 
 
 def _decided(loaded: Loaded, entry: HypothesisEntry) -> bool:

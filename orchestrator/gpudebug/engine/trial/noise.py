@@ -85,7 +85,8 @@ def floor(loaded: Loaded) -> Resolution | None:
     made = _since(loaded, "baseline-workload")
     beside = [name for name in made if loaded.records[name].get("hypothesis") is not None]
     fresh = [e for e in _evidence(loaded, beside) if not (e.get("conditions") or {}).get("foreign_procs")]
-    runs = _in_order(loaded, [*baseline.evidence, *fresh], aa)
+    recorded = [{**e, "run": name} for name, e in zip(baseline.runs, baseline.evidence, strict=True)]
+    runs = _in_order(loaded, [*recorded, *fresh], aa)
     seconds, config, metric = _seconds(loaded, runs), loaded.config, loaded.metric
     variance = math.fsum(run.variance for run in runs) / len(runs)
     wanted = list(planned(config.protocol.max_runs * (2 if variance > SHORT else 1)))
@@ -137,11 +138,11 @@ def _scaled(metric: Metric) -> Callable[[Facts], float | None]:
 
 
 def _evidence(loaded: Loaded, names: Sequence[str]) -> list[Facts]:
-    """evidence.json of those runs that have a readable one."""
+    """evidence.json of those runs that have a readable one, under the names of their folders."""
     found: list[Facts] = []
     for name in names:
         try:
-            found.append(dict(record_of(loaded.workspace.run(name), "evidence.json")))
+            found.append({**record_of(loaded.workspace.run(name), "evidence.json"), "run": name})
         except (GpudebugError, TypeError, ValueError):
             continue
     return found
