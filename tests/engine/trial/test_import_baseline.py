@@ -49,7 +49,8 @@ def test_a_seed_run_becomes_the_baseline(campaign: Campaign) -> None:
     campaign.propose("--set --lr=0.2")
     tested = campaign.json("next")
     assert tested["action"] == "tested"
-    assert float(tested["figures"]["gpu util before"].rstrip("%")) == pytest.approx(16, abs=0.5)
+    # Between the imported 16 % and the 20 % of the run that was made beside the trial.
+    assert 16 < float(tested["figures"]["gpu util before"].partition("%")[0]) < 20
     assert tested["verdict"] in ("VALIDATED", "INCONCLUSIVE")
 
 

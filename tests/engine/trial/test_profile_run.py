@@ -119,21 +119,21 @@ def test_show_tells_of_the_newest(profiled: tuple[Campaign, Any], tmp_path: Path
 def test_without_a_training_there_is_no_trace_and_a_cut_off_run_is_none(replayed: Campaign) -> None:
     before = replayed.text
     failed = replayed.run("baseline", "--torch-profile", "default").expect(1)
-    assert "run 0002-profile-workload completed and has no trace" in failed.err
+    assert "run 0003-profile-workload completed and has no trace" in failed.err
     process = replayed.start("baseline", "--torch-profile", "default")
     with killed_at_the_end(process):
-        wait_for((replayed.folder / "runs" / "0003-profile-workload" / "samples.csv").exists)
-        assert "run 0003-profile-workload is under way" in replayed.json("status")["next"]["why"]
+        wait_for((replayed.folder / "runs" / "0004-profile-workload" / "samples.csv").exists)
+        assert "run 0004-profile-workload is under way" in replayed.json("status")["next"]["why"]
         os.kill(process.pid, signal.SIGKILL)
         process.communicate(timeout=60)
     recovered = replayed.json("next")
-    assert (recovered["action"], recovered["run"]) == ("recovered", "0003-profile-workload")
-    assert run_json(replayed, "0003-profile-workload")["outcome"] == "INTERRUPTED"
+    assert (recovered["action"], recovered["run"]) == ("recovered", "0004-profile-workload")
+    assert run_json(replayed, "0004-profile-workload")["outcome"] == "INTERRUPTED"
 
     status = replayed.json("status")
     assert status["baselines"]["workload"]["valid"]
     assert status["next"]["action"] == "propose"
-    assert status["resolution"]["figures"][0]["runs"] == 1
+    assert status["resolution"]["figures"][0]["runs"] == 2
     assert replayed.text == before
     replayed.run("verify").expect(0)
 
@@ -149,7 +149,7 @@ def test_without_a_training_there_is_no_trace_and_a_cut_off_run_is_none(replayed
 )
 def test_what_cannot_be_profiled(replayed: Campaign, words: tuple[str, ...], status: int, said: str) -> None:
     assert said in replayed.run("baseline", *words).expect(status).err
-    assert replayed.runs() == ["0001-baseline-workload"]
+    assert replayed.runs() == ["0001-baseline-workload", "0002-baseline-workload"]
 
 
 def test_a_training_that_is_to_be_left_alone_is(tmp_path: Path) -> None:
