@@ -19,7 +19,7 @@ def campaign(tmp_path: Path) -> Campaign:
     for number in (3, 4):
         for label in ("h1", "h2"):
             record(recordings, f"{number:04d}-{label}", util=75, rate=25, seed=number)
-    command = "python train.py --image_size=224 --lr=0.1"
+    command = "python train.py --image_size=224 --hidden_size=512 --lr=0.1"
     files = {"train.py": "pass\n"}
     found = make_replay_campaign(tmp_path / "repo", recordings, files=files, command=command)
     found.json("next")
@@ -43,15 +43,30 @@ def test_next_asks_before_the_first_run_and_spends_nothing(campaign: Campaign) -
     assert (tested["action"], tested["hypothesis"]) == ("tested", 2)
 
 
-def test_a_cause_that_is_named_answers_it(campaign: Campaign) -> None:
-    campaign.propose("--set --image_size=112")
+def name_the_cause(campaign: Campaign) -> None:
     text = campaign.text
     campaign.progress.write_text(
         text.replace("- **Status**: UNTESTED", "- **Cause**: dl-redundant-frames\n- **Status**: UNTESTED")
     )
-    assert campaign.json("next")["action"] == "tested"
+
+
+def test_a_cause_that_is_named_answers_it_and_the_losses_have_to_show_it(campaign: Campaign) -> None:
+    campaign.propose("--set --image_size=112")
+    name_the_cause(campaign)
+    tested = campaign.json("next")
+    assert (tested["action"], tested["verdict"]) == ("tested", "INCONCLUSIVE")
+    assert "the losses do not show that what is dropped is never read" in tested["why"]
     run = json.loads((campaign.folder / "runs" / "0003-h1" / "run.json").read_text())
     assert run["redundant"] == "dl-redundant-frames"
+
+
+def test_a_smaller_model_is_no_input(campaign: Campaign) -> None:
+    runs = campaign.runs()
+    campaign.propose("--set --hidden_size=128")
+    name_the_cause(campaign)
+    said = campaign.run("next").expect(1).err
+    assert "--hidden_size goes from 512 to 128" in said and "Cause" not in said
+    assert campaign.runs() == runs
 
 
 def test_so_does_a_person_and_no_session(campaign: Campaign) -> None:

@@ -112,9 +112,8 @@ def add(
         return progress.add_hypothesis(document, entry)
 
     splice(loaded, edit)
-    asked = question(loaded, change, proposal.cause) if change is not None else None
-    if asked is not None:
-        notes.append(f"{asked}: {settled_by(number)}")
+    if change is not None and (asked := question(loaded, change, proposal.cause)):
+        notes.append(f"{asked}: {settled_by(loaded, number, change)}")
     added = [_added(number, title, change, proposal.cause)]
     alike = doors.likenesses(loaded, title, description, change, proposal.cause)
     return _answer(loaded, added, [*notes, *alike])

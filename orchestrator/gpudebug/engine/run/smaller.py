@@ -11,6 +11,8 @@ from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.confirmation import confirmed_of
 from gpudebug.engine.run import adapters, catalogue
 
+_CAUSE = "dl-redundant-frames"
+
 
 def refuse_unexplained(loaded: Loaded, number: int, change: Intervention) -> None:
     """Ask how a change that makes the training smaller by its own words is the same work.
@@ -28,15 +30,17 @@ def refuse_unexplained(loaded: Loaded, number: int, change: Intervention) -> Non
         f"hypothesis {number}: {found}: a faster step with less work in it is no gain",
         file=str(loaded.progress_path),
         line=entry.line,
-        next=f"{settled_by(number)}; or propose something else",
+        next=f"{settled_by(loaded, number, change)}; or propose something else",
     )
 
 
-def settled_by(number: int) -> str:
-    """What answers the question."""
+def settled_by(loaded: Loaded, number: int, change: Intervention) -> str:
+    """What answers the question: a person, and of input a cause too."""
+    person = f'a person says why it is the same work: gpudebug reopen {number} --because "WHY"'
+    if question(loaded, change, _CAUSE) is not None:
+        return person
     return (
-        "if the model never reads what is dropped, write `- **Cause**: dl-redundant-frames` into its entry, "
-        f'or a person says why it is the same work: gpudebug reopen {number} --because "WHY"'
+        f"if the model never reads what is dropped, write `- **Cause**: {_CAUSE}` into its entry, or {person}"
     )
 
 
