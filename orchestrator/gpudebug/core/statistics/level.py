@@ -87,8 +87,8 @@ class Effect:
     `freedom`; `trials` counts the runs with the change, `closed` says that one without it came last.
 
     `earlier` is the mean of the changed runs less the level before the first of them, `earlier_spread` its
-    standard error: a trial that leaves something behind makes its own baseline worse. `stands` are the level
-    after each run.
+    standard error: a trial that leaves something behind makes its own baseline worse. `plain` is what
+    the values say alone, where what others took explains a part. `stands` are the level after each run.
     """
 
     value: float
@@ -99,6 +99,7 @@ class Effect:
     closed: bool
     earlier: float
     earlier_spread: float
+    plain: Effect | None
     stands: tuple[Stand, ...]
 
     @property
@@ -168,6 +169,7 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
         earlier_spread=(
             math.sqrt(own / count**2 + _beside(before[1], math.fsum(met) / count)) if before else math.inf
         ),
+        plain=follow([run._replace(others=None) for run in runs], noise) if shared else None,
         stands=tuple(stands),
     )
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.trials import BASE, GOOD, gate, in_turns, measured, result, run, runs, verdict
 
 from gpudebug.core.records import DeviceEvidence, Evidence, Gate
+from gpudebug.core.statistics.level import RATIOS, Seen, follow
 from gpudebug.core.verdict.gates import Order, TrialSetting
-from gpudebug.core.verdict.gates.delta import delta_gate
+from gpudebug.core.verdict.gates.delta import delta_gate, is_gain
 from gpudebug.core.words import Result, Status
 
 
@@ -282,3 +285,17 @@ class TestRatios:
         assert found.delta is not None
         assert found.delta.value == pytest.approx(9 / 5, rel=1e-4)
         assert (found.before, found.after) == (pytest.approx(28, abs=0.1), 28.0)
+
+
+def test_a_change_that_only_waits_more_itself_is_no_gain() -> None:
+    """Its runs are kept from more of their time, which would explain a gain that no value shows."""
+    others = [30.0, 40.0, 60.0, 65.0, 35.0]
+    values = [math.log(1 - share / 100) for share in (30, 40, 30, 40, 35)]
+    runs = [
+        Seen(place, place in (2, 3), value, share)
+        for place, (value, share) in enumerate(zip(values, others, strict=True))
+    ]
+    found = follow(runs, RATIOS)
+    assert found.value > math.log(1.2)
+    assert not is_gain(found, math.log(1.2), 0.0)
+    assert is_gain(follow([run._replace(value=3 * run.changed) for run in runs], RATIOS), 0.2, 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.intervals import CONFIDENCE
 from gpudebug.core.statistics.level import Effect
 from gpudebug.core.statistics.metrics import JOULES
 from gpudebug.core.verdict import others
@@ -34,20 +35,32 @@ def delta_gate(case: TrialCase) -> Gate:
     if is_too_small(case.effect, *case.thresholds):
         hidden = hides(case)
         return gate.model_copy(update={"note": hidden} if hidden else {"result": Result.FAIL})
+    if case.effect.value >= case.thresholds[0] and not _is_shown(case.effect.plain, case.thresholds[0]):
+        note = "the gain rests on what others took of the runs' time, which the change itself may have raised"
+        return gate.model_copy(update={"note": note})
     likely = bounds_text(case.metric, case.delta)
     note = f"a gain of {likely} is likely; success asks for {success} and surely more than {failure}"
     return gate.model_copy(update={"note": note})
 
 
 def is_gain(effect: Effect, success: float, failure: float) -> bool:
-    """Whether the effect passes, as things are."""
+    """Whether the effect passes, as things are.
+
+    A change that makes its own processes wait for cores raises what others take of their time: that may keep
+    it from being rejected, and makes no gain. So the values alone have to show one.
+    """
     return (
         effect.closed
         and effect.trials >= LEAST_TRIALS
         and effect.value >= success
         and effect.bounds()[0] > failure
         and not effect.earlier_below(success, CONTRADICTED)
+        and _is_shown(effect.plain, success)
     )
+
+
+def _is_shown(plain: Effect | None, success: float) -> bool:
+    return plain is None or (plain.value >= success and plain.bounds(CONFIDENCE)[0] > 0)
 
 
 def is_too_small(effect: Effect, success: float, failure: float) -> bool:
