@@ -17,12 +17,14 @@ _GITIGNORE = "runs/\n__pycache__/\n"
 
 @dataclass(frozen=True, slots=True)
 class DemoHypothesis:
-    """A hypothesis as `gpudebug propose` takes it; `intervention` is in the syntax of its flags."""
+    """A hypothesis as `gpudebug propose` takes it; `intervention` is in the syntax of its flags, `cause` the
+    catalogue's."""
 
     title: str
     description: str
     method: str
     intervention: str
+    cause: str | None = None
 
 
 HYPOTHESES: tuple[DemoHypothesis, ...] = (
@@ -61,6 +63,7 @@ HYPOTHESES: tuple[DemoHypothesis, ...] = (
         ),
         method="Set --prefetch=8: eight reads are under way ahead of the model, in the same order.",
         intervention="--set --prefetch=8",
+        cause="dl-storage",
     ),
 )
 

@@ -36,6 +36,7 @@ def demo(report: Report, tell: Tell, text_of: Callable[[NextAnswer], str]) -> De
             title=h.title,
             description=h.description,
             method=h.method,
+            cause=h.cause,
             **options_of(h.intervention),
         )
     answers = []
