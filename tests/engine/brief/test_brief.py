@@ -251,7 +251,7 @@ def test_five_and_five_hundred_hypotheses_fit(known: Loaded) -> None:
     print(f"\nbrief: 5 hypotheses {len(small)} characters, 500 hypotheses {len(large)}")
     assert len(small) < len(large)
     tried = sections(large)[TRIED].strip().splitlines()
-    assert tried[0].startswith("- h500 ") and tried[1].startswith("  gpu_util 20.0% (")
+    assert tried[0].startswith("- h500 ") and tried[1].startswith("  gpu_util 20.0% to ")
     assert sum(line.startswith("- h") for line in tried) > 8
     assert tried[-1].startswith("- 4") and " VALIDATED (h" in tried[-1] and " REJECTED (h" in tried[-1]
 

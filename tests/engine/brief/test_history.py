@@ -29,7 +29,7 @@ def test_a_verified_verdict_is_told_with_its_figures(known: Loaded) -> None:
     assert (told.number, told.mark) == (1, "VALIDATED")
     assert told.first == 'h1 VALIDATED "The loader waits", `--set --lr=0.2`'
     figures, why = told.details
-    level = r"gpu_util 20\.0% \(level during the trial, 3 runs\)"
+    level = r"gpu_util 20\.0%"
     assert re.match(rf"{level} to (59|60)\.\d%: \+\d+\.\dpp \(95% CI ", figures)
     ending = r"; throughput 10 to 30 steps/s \((2\.9|3\.0)\dx\); training SUCCESS, loss CONVERGING"
     assert re.search(rf"{ending}$", figures)

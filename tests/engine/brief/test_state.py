@@ -48,7 +48,7 @@ def test_ones_own_hypothesis_is_not_among_the_others(known: Loaded) -> None:
 
 def test_where_a_step_spends_its_time_is_told(known: Loaded) -> None:
     baseline = known.baselines["workload"]
-    evidence = ({**baseline.evidence[0], "data_s": 0.12, "update_s": 0.031},)
+    evidence = tuple({**e, "data_s": 0.12, "update_s": 0.031} for e in baseline.evidence)
     loaded = replace(known, baselines={"workload": replace(baseline, evidence=evidence)})
     assert lines(loaded)["Baseline workload"].endswith("; of a step: data loading 0.12 s, update 0.031 s")
 

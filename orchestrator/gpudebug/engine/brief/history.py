@@ -70,7 +70,8 @@ def _brief(name: str, verdict: dict[str, Any], title: str, change: str, why: str
 def _moved(verdict: dict[str, Any], say: Say) -> str:
     """The figures of a verdict on one line."""
     texts = {key: say(text)[:_FIGURE] for key, text in numbers.result_fields(verdict).items()}
-    own = texts.get("metric") or f"{GPU_UTIL} {texts['gpu util before']} to {texts['gpu util after']}"
+    before = texts["gpu util before"].partition(" (")[0]
+    own = texts.get("metric") or f"{GPU_UTIL} {before} to {texts['gpu util after']}"
     ratio = numbers.factor(verdict.get("throughput_ratio")).partition(" (")[0]
     faster = f" ({ratio})" if ratio != numbers.UNKNOWN else ""
     return (
