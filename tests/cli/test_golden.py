@@ -16,13 +16,12 @@ import jsonschema
 import pytest
 from tests.engine.conftest import make_recordings
 from tests.support import scripted_agent
+from tests.support.answer_commands import ANSWERS
+from tests.support.answer_schema import schema_of
 from tests.support.campaigns import Done, gpudebug, make_replay_campaign, make_repository, record
 from tests.support.old_campaign import restore
 from tests.support.places import DATA
 from tests.support.section_reports import node, report, section
-
-from gpudebug.core.answers.commands import ANSWERS
-from gpudebug.core.answers.schema import schema_of
 
 GOLDEN = DATA / "golden.json"
 # Words that mean something to a program: a status, a kind, an outcome, an identifier.

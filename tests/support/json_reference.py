@@ -10,9 +10,10 @@ from enum import Enum
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from tests.support.answer_commands import ANSWERS
+
 from gpudebug.cli.options import GROUPS
 from gpudebug.core.answers.answer import Answer, key_of, may_be_left_out
-from gpudebug.core.answers.commands import ANSWERS
 
 _WORDS = {
     str: "text",
