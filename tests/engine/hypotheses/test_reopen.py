@@ -124,6 +124,8 @@ def test_an_open_test_goes_on_from_all_its_runs(undecided: Campaign) -> None:
     runs = campaign.json("show", "1")["runs"]
     assert runs[: len(first)] == first
     assert [name[5:] for name in runs].count("h1") > 2
+    verdict = json.loads((campaign.folder / "runs" / runs[-1] / "verdict.json").read_text())
+    assert verdict["more"] == 1
     assert campaign.json("verify")["ok"] is True
 
 

@@ -42,3 +42,10 @@ def test_one_that_it_does_not_contradict_stands(tmp_path: Path) -> None:
     assert campaign.json("next", status=5)["action"] == "propose"
     assert campaign.statuses()[0] == "REJECTED"
     assert len(campaign.runs()) == 6
+
+
+def test_another_record_of_the_baseline_contradicts_nothing(tmp_path: Path) -> None:
+    campaign = rejected(tmp_path, later=8.0)
+    campaign.run("baseline", "workload").expect(0)
+    assert campaign.json("next", status=5)["action"] == "propose"
+    assert campaign.statuses()[0] == "REJECTED"
