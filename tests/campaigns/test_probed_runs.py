@@ -109,7 +109,7 @@ def test_a_campaign_shows_baseline_and_trial_from_inside(tmp_path: Path) -> None
     before, after = (one["figures"] for one in shown["probe"])
     assert before["data_wait_share"] == pytest.approx(0.6, abs=0.03)
     assert after["data_wait_share"] == pytest.approx(0.1, abs=0.03)
-    (evidence,) = [e for e in shown["evidence"] if e["role"] == "h1"]
+    evidence = next(e for e in shown["evidence"] if e["role"] == "h1")
     assert (evidence["window"]["rule"], evidence["steps_by"], evidence["step_unit"]) == (
         "probe",
         "probe",

@@ -181,18 +181,19 @@ KINDS = (
     ),
     Kind("configuration", "gpudebug.yaml", (("status",), ("verify",), ("doctor",))),
     *(
-        Kind(name, f"runs/0002-h1/{name}", READING, JSON)
-        for name in ("run.json", "evidence.json", "verdict.json", "manifest.json")
+        Kind(name, f"runs/0003-h1/{name}", READING, JSON)
+        for name in ("run.json", "evidence.json", "manifest.json")
     ),
+    Kind("verdict", "runs/0005-baseline-workload/verdict.json", READING, JSON),
     Kind("baseline's record", "runs/0001-baseline-workload/run.json", (*READING, ("next",)), JSON),
     Kind("baseline's evidence", "runs/0001-baseline-workload/evidence.json", (*READING, ("diagnose",)), JSON),
     Kind(
         "samples",
-        "runs/0002-h1/samples.csv",
-        (("analyze", "runs/0002-h1/samples.csv"), ("verify",), ("show", "1")),
+        "runs/0003-h1/samples.csv",
+        (("analyze", "runs/0003-h1/samples.csv"), ("verify",), ("show", "1")),
     ),
-    Kind("log", "runs/0002-h1/train.log", (("analyze", "runs/0002-h1/train.log"), ("verify",))),
-    Kind("probe record", "runs/0002-h1/probe.jsonl", (("verify",), ("diagnose",))),
+    Kind("log", "runs/0003-h1/train.log", (("analyze", "runs/0003-h1/train.log"), ("verify",))),
+    Kind("probe record", "runs/0003-h1/probe.jsonl", (("verify",), ("diagnose",))),
     Kind("trace", "trace.json", (("analyze", "trace.json"),), JSON),
     Kind("section report", "sections.json", (("analyze", "sections.json"),), JSON),
     Kind(

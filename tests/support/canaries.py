@@ -116,8 +116,9 @@ class Planted:
 def plant(folder: Path) -> Planted:
     """The campaign `folder`/repo: baselines, a flag that helps, code that helps, and one that crashes."""
     recordings = folder / "recordings"
-    record(recordings, "0001-baseline-workload", util=20, rate=10, losses=_talking)
-    record(recordings, "0002-baseline-workload", util=20, rate=10, losses=_talking)
+    # Two before the flag's trial and the one that ends it; what comes later has the flag.
+    for number in (1, 2, 3):
+        record(recordings, f"{number:04}-baseline-workload", util=20, rate=10, losses=_talking)
     record(recordings, "0009-baseline-workload", util=50, rate=30, losses=_talking)
     record(recordings, "0003-baseline-reference", util=99, rate=90, losses=_talking)
     record(recordings, "0004-h1", util=50, rate=30, losses=_talking)

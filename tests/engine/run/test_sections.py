@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -13,7 +14,6 @@ import pytest
 from tests.support.campaigns import Campaign, copied, gpudebug, make_campaign
 from tests.support.section_reports import node, report, section
 
-from gpudebug.core.statistics import numbers
 from gpudebug.engine.run.sections import outline_of, sections_of
 
 # What a user's own training looks like: sections named with the library, no option and no file of gpudebug's.
@@ -122,21 +122,28 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 
 @pytest.mark.slow
 def test_a_campaign_is_judged_by_a_section(measured: Campaign) -> None:
-    evidence = json.loads((measured.folder / "runs" / measured.runs()[0] / "evidence.json").read_text())
-    (mean_s,) = [s["mean_s"] for s in evidence["sections"]["sections"] if s["name"] == "data_loading"]
+    means_ms = []
+    for run in measured.runs():
+        evidence = json.loads((measured.folder / "runs" / run / "evidence.json").read_text())
+        means_ms += [
+            1000 * s["mean_s"] for s in evidence["sections"]["sections"] if s["name"] == "data_loading"
+        ]
     # It sleeps for 30 ms, and on a busy machine for longer.
-    assert mean_s >= 0.03
-    assert f"section:data_loading {numbers.seconds(mean_s)}" in measured.text
+    assert len(means_ms) == 2 and min(means_ms) >= 30
+    (told,) = re.findall(r"section:data_loading ([0-9.]+) ms", measured.text)
+    assert min(means_ms) - 0.1 <= float(told) <= max(means_ms) + 0.1
     answer = measured.json("next")
     # On a machine that others use too there is no verdict, and the gate all the same.
     delta = next(g for g in answer["gates"] if g["name"] == "delta")
     assert delta["result"] == "pass", answer
     ratio = float(delta["value"].split("x")[0])
     assert 2.0 < ratio < 3.5
-    assert "section:data_loading 3" in measured.text.split("### Hypothesis 1")[1]
+    entry = measured.text.split("### Hypothesis 1")[1]
+    ((before, after),) = re.findall(r"section:data_loading ([0-9.]+) to ([0-9.]+) ms", entry)
+    assert float(before) / float(after) == pytest.approx(ratio, rel=0.02)
     show = measured.json("show", "1")
     rows = {r["name"]: r for r in show["sections"]}
-    assert rows["data_loading"]["ratio"] == pytest.approx(ratio, rel=0.02)
+    assert rows["data_loading"]["ratio"] == pytest.approx(ratio, rel=0.2)
     assert 0.7 < rows["forward"]["ratio"] < 1.4
     assert "speed of trial over baseline" in measured.run("show", "1").expect(0).out
     assert measured.json("verify")["ok"]
