@@ -60,7 +60,7 @@ def test_a_session_without_a_proposal_tells_why_and_what_was_tested() -> None:
     told = of_nothing("the rest is the GPU's own time.", 1, [CRASHED], [])
     assert told == (
         "This session proposes nothing more: the rest is the GPU's own time. 1 hypothesis is tested: "
-        "hypothesis 2 (The data are made anew) is REJECTED. By its word nothing likely is left. "
+        "hypothesis 2 (The data are made anew) is REJECTED. The agent reports no other likely cause. "
         "Your checkout and gpudebug.yaml are as they were."
     )
     assert "0 hypotheses are tested. By" in of_nothing("all good", 0, [], [])

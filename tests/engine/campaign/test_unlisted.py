@@ -66,7 +66,9 @@ def test_a_test_that_was_repeated_without_a_trace_is_named_and_counts_for_nothin
     assert status["budget"]["hypotheses_used"] == 2
     assert status["unlisted"] == [{"run": FIRST, "hypothesis": 1, "status": "REJECTED"}]
     assert "solved" not in status["next"]["why"]
-    assert f"runs/{FIRST} holds REJECTED of hypothesis 1" in " ".join(repeated.run("status").out.split())
+    assert f"runs/{FIRST} has a verdict (REJECTED, hypothesis 1)" in " ".join(
+        repeated.run("status").out.split()
+    )
     for session in ("agent-9", None):
         with pytest.raises(GpudebugError, match=f"tested before: runs/{FIRST}") as caught:
             accept(repeated.folder, 1, session)
@@ -88,7 +90,10 @@ def test_an_entry_that_is_gone_is_still_counted_and_nobody_is_accused(rejected: 
     rejected.progress.write_text(rejected.text.partition("### Hypothesis 1")[0])
     told = answer(rejected)
     assert (told.ok, told.problems) == (None, ())
-    assert f"runs/{FIRST} holds REJECTED of hypothesis 1, and no entry lists it" in told.unchecked
+    assert (
+        f"runs/{FIRST} has a verdict (REJECTED, hypothesis 1) that the progress file does not mention"
+        in told.unchecked
+    )
     assert rejected.json("status")["budget"]["hypotheses_used"] == 1
     said = " ".join(rejected.run("status").out.split())
     assert f"runs/{FIRST} (hypothesis 1, REJECTED) is not in the progress file" in said

@@ -98,7 +98,7 @@ def test_a_change_that_the_command_has_by_now_is_compared_with_the_recorded_base
     campaign.run("settings", "--accept").expect(0)
     answer = campaign.json("check")
     assert (answer["result"], answer["paired"], answer["expected"]) == ("kept", False, None)
-    assert "nothing runs without the change of hypothesis 1 any more" in answer["notes"][0]
+    assert "hypothesis 1 is part of gpudebug.yaml or the checkout now" in answer["notes"][0]
 
 
 def test_nothing_accepted_and_a_clone_are_told_apart(recorded: Campaign, campaign: Campaign) -> None:

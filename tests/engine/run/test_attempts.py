@@ -130,7 +130,7 @@ def test_a_step_that_the_cluster_could_not_start_is_void_and_at_last_the_machine
         done = campaign.run("next", "--json", env=JOB_OF).expect(130)
         assert AWAY in done.json["error"]["message"]
     done = campaign.run("next", "--json", env=JOB_OF).expect(1)
-    assert "the machinery failed the workload twice" in done.json["error"]["message"]
+    assert "two runs of the workload failed for reasons outside the training" in done.json["error"]["message"]
     records = [json.loads((campaign.folder / "runs" / n / "run.json").read_text()) for n in campaign.runs()]
     assert {r["outcome"] for r in records} == {"INTERRUPTED"}
     assert [r["node"]["attempt"] for r in records] == [1, 2, 3, 4]

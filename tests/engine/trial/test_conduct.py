@@ -251,3 +251,11 @@ def test_a_flag_that_did_not_reach_a_rank_has_no_effect() -> None:
     effect = conduct(change, of(ARGV, "0", "0"), of((*ARGV, "--num_workers=4"), "4", "0")).effect
     assert effect is not None and effect.result is Result.FAIL
     assert effect.value is not None and "rank 1 has workers: 0" in effect.value
+
+
+def test_of_a_change_with_several_hypotheses_the_cause_of_the_newest_run_counts() -> None:
+    cause = "dl-redundant-frames"
+    named, plain = (measured(f"000{n}-h{n}", HELPED, redundant=c) for n, c in ((2, cause), (3, None)))
+    change = intervention.parse("--set --lr=0.2")
+    assert with_conduct(TrialSetting(), change, (), [BEFORE], [plain, named]).redundant == cause
+    assert with_conduct(TrialSetting(), change, (), [BEFORE], [named, plain]).redundant is None

@@ -90,7 +90,7 @@ def test_what_gpudebug_yaml_has_by_now_is_not_run_without(tmp_path: Path) -> Non
     campaign.json("next")
     assert roles(campaign) == ["baseline-workload"] * 2
     why = campaign.json("export")["combined"]["why"]
-    assert why == "nothing runs without the change of hypothesis 1 any more: gpudebug.yaml has it"
+    assert why == "hypothesis 1 is part of gpudebug.yaml now, so it cannot be switched off to compare"
 
 
 def test_the_sides_begin_in_turn() -> None:

@@ -49,7 +49,9 @@ def test_a_run_that_the_machinery_failed_is_made_again(monkeypatch: pytest.Monke
 
 
 def test_the_machinery_is_to_blame_once_it_failed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DeviceError, match="the machinery failed the workload twice: SAMPLER_LOST"):
+    with pytest.raises(
+        DeviceError, match="two runs of the workload failed for reasons outside the training: SAMPLER_LOST"
+    ):
         launched(monkeypatch, made(1, LOST), made(2, LOST))
 
 

@@ -47,9 +47,9 @@ def of_nothing(
         f"{f', and {count - _NAMED} before' if shown and count > _NAMED else ''}."
     )
     if not validated:
-        parts.append(f"By its word nothing likely is left. {_AS_IT_WAS}")
+        parts.append(f"The agent reports no other likely cause. {_AS_IT_WAS}")
         return " ".join(parts)
-    parts += ["By its word nothing likely is left beside this.", _told(validated[0]), _adopt(validated[0])]
+    parts += ["The agent reports no other likely cause.", _told(validated[0]), _adopt(validated[0])]
     return " ".join(parts)
 
 

@@ -24,7 +24,7 @@ def no_room(
         return None
     instead = f"set metric: {rate_for(unit)} in gpudebug.yaml"
     if busy is not None:
-        return f"utilisation cannot show that less of it is done: {busy}; {instead}"
+        return f"{busy}, so utilisation cannot show that this became less; {instead}"
     target = goal(campaign)
     target = DEFAULT_TARGET if target is None else target
     if utilisation <= target - success:

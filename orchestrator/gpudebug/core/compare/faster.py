@@ -248,7 +248,7 @@ def _throughput_of_steps(
         units.append(known[0][0])
     if units == ["step", "step"] and len({probed(r.evidence) for r in (*a, *b)}) > 1:
         return SpeedFigure(
-            Name.THROUGHPUT, why="the steps of some runs are the log's, those of others the probe's"
+            Name.THROUGHPUT, why="steps come from the log in some runs and from the probe in others"
         )
     if units[0] != units[1]:
         return SpeedFigure(Name.THROUGHPUT, why=f"A counts {_plural(units[0])} and B {_plural(units[1])}")

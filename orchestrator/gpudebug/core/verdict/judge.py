@@ -223,7 +223,7 @@ def _notes(case: TrialCase, gates: Sequence[Gate], hollow: bool) -> tuple[str, .
 
 def _hollow(case: TrialCase, results: Mapping[str, Result]) -> str:
     if results.get("side_work") is Result.FAIL:
-        return "what was to happen beside the training does not happen any more"
+        return "evaluation, checkpoints or logging no longer happen"
     if case.metric.points:
         return "the device is busier without getting more done"
     if results["throughput"] is Result.FAIL:

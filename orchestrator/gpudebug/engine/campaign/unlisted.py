@@ -28,7 +28,10 @@ class Unlisted(NamedTuple):
 
     @property
     def text(self) -> str:
-        return f"runs/{self.run} holds {self.status} of hypothesis {self.hypothesis}, and no entry lists it"
+        return (
+            f"runs/{self.run} has a verdict ({self.status}, hypothesis {self.hypothesis}) that the progress "
+            "file does not mention"
+        )
 
 
 def judged_runs(

@@ -140,8 +140,8 @@ def _answer(loaded: Loaded, measured: _Measured, expected: _Expected, there: Seq
         before = [stored_run(loaded.workspace, name) for name in loaded.baselines["workload"].runs]
         numbers_there = ", ".join(map(str, there))
         notes.append(
-            f"nothing runs without the change of hypothesis {numbers_there} any more: gpudebug.yaml or the "
-            "checkout has it, so today's speed is compared with that of the recorded baseline"
+            f"hypothesis {numbers_there} is part of gpudebug.yaml or the checkout now, so it cannot be "
+            "switched off: today's speed is compared with that of the recorded baseline"
         )
     if not before:
         raise NothingToCheck("there is no baseline to compare with", next="gpudebug baseline workload")

@@ -89,7 +89,7 @@ def _not_in_turn(loaded: Loaded) -> str:
     if not there:
         return "both sides were not run in turn: gpudebug baseline workload runs them"
     numbers_there = ", ".join(map(str, there))
-    return f"nothing runs without the change of hypothesis {numbers_there} any more: gpudebug.yaml has it"
+    return f"hypothesis {numbers_there} is part of gpudebug.yaml now, so it cannot be switched off to compare"
 
 
 def _after_the_trials(loaded: Loaded) -> bool:

@@ -62,7 +62,7 @@ def _failed(role: str, m: MeasuredRun) -> GpudebugError:
     if is_infrastructure(m.evidence):
         reason = f": {m.record.reason}" if m.record.reason else ""
         return DeviceError(
-            f"the machinery failed the {role} twice: {ending}{reason}",
+            f"two runs of the {role} failed for reasons outside the training: {ending}{reason}",
             file=str(m.folder.path),
             next="gpudebug doctor",
         )

@@ -59,6 +59,14 @@ def test_a_fall_is_what_the_verdict_names() -> None:
     assert "log:quality 0.9 to 0.45" in found.notes
 
 
+def test_a_fall_counts_only_where_there_is_a_gain_to_pay_for() -> None:
+    before, after = side(28, 0.9, 0.9), side(43, 0.4, 0.41)
+    found = judged(before, after, HIGHER)
+    assert gate(found, "also:log:quality").result is Result.FAIL
+    assert (found.status, gate(found, "delta").result) == (Status.INCONCLUSIVE, Result.UNKNOWN)
+    assert following(before, after, also=HIGHER) is NextRun.TRIAL
+
+
 @pytest.mark.parametrize("part", ["baseline", "trial"])
 def test_what_is_not_printed_is_unknown(part: str) -> None:
     before = side(28, 0.9, None if part == "baseline" else 0.9)

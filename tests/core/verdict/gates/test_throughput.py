@@ -50,7 +50,7 @@ class TestThroughput:
         told = runs(61, 62, rate=11.0, steps_by="probe")
         found = gate(verdict(BASE, told), "throughput")
         assert found.result is Result.UNKNOWN
-        assert "the steps of some runs are the log's, those of others the probe's" in (found.note or "")
+        assert "steps come from the log in some runs and from the probe in others" in (found.note or "")
         before = [e.model_copy(update={"steps_by": "probe"}) for e in BASE]
         assert result("throughput", before, told) is Result.PASS
 

@@ -119,7 +119,10 @@ class TrialCase:
         if not self.trades_work or counted not in (None, "step"):
             return None
         knob = self.other_step or self.setting.knob or "the batch"
-        return f"{knob} sets what a step takes, and no work is counted: fewer steps may be as much of it"
+        return (
+            f"{knob} changes how much one step does, and nothing counts the work: fewer steps may be the "
+            "same work"
+        )
 
     @property
     def thresholds(self) -> tuple[float, float]:

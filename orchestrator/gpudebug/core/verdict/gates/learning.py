@@ -149,7 +149,7 @@ def _apart(case: TrialCase, unit: LearningUnit, *, by_time: bool) -> Behind | st
     if len(overs) > 1:
         return "the runs show it over different counters"
     if case.trades_work and not _over_work(unit, overs) and not _equal_steps(case, sides):
-        return f"a step of {unit.source} is not known to be as much work in the trial"
+        return "one step may do a different amount of work in the trial, so the curves cannot be compared"
     return _behind(sides[0], sides[1], unit.direction == HIGHER)
 
 

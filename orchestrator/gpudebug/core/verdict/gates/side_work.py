@@ -14,7 +14,7 @@ from gpudebug.core.words import Outcome, Result
 NAME = "side_work"
 THRESHOLD = "evaluations, checkpoints and log lines do not vanish"
 _ADVICE = "make them rarer instead: at least two are to remain in the run"
-_UNTOLD = "the change sets how often, and its value says nothing: set a number of which at least two remain"
+_UNTOLD = "cannot tell how often this still happens: set an interval that leaves at least two in the run"
 _UNSEEN = "gpudebug ended the run before it showed one: let runs end by themselves (protocol: {run_for: end})"
 _EMPTY = "the log shows evaluations, but the probe saw no batch of one"
 _CODE = "the change is in code about them, and no run shows one: print a line for each"

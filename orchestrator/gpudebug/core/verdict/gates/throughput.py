@@ -128,7 +128,9 @@ def _no_ratio(case: TrialCase) -> str:
                 "set `log: {step: …}` in gpudebug.yaml to say where steps are"
             )
     if len({probed(e) for e in (*case.before, *case.after)}) > 1:
-        return "the steps of some runs are the log's, those of others the probe's: they may differ"
+        return (
+            "steps come from the log in some runs and from the probe in others, so rates cannot be compared"
+        )
     units = [sorted({rate[0] for e in runs if (rate := rate_of(e))}) for runs in (case.before, case.after)]
     return f"the baseline's log counts {' and '.join(units[0])}, the trial's {' and '.join(units[1])}"
 
