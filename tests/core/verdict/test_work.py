@@ -182,7 +182,7 @@ def test_steps_that_take_more_work_are_judged_by_work() -> None:
     assert (found.metric_before, found.metric_after) == (pytest.approx(500), pytest.approx(1100))
     assert found.status is Status.VALIDATED
     # Smaller steps that come faster stay steps, and throughput says what they are.
-    smaller = judged(before, [counting(400, 60, **envs(2)) for _ in range(3)], knob="n_envs")
+    smaller = judged(before, [counting(400, 60, **envs(2)) for _ in range(4)], knob="n_envs")
     assert (smaller.metric, smaller.status, smaller.hollow) == ("steps_per_s", Status.REJECTED, True)
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from gpudebug.core.statistics.intervals import SURE, t_quantile
 
-WANDER = 0.1
+WANDER = 0.15
 """Variance by which the level may move from one place to the next, in units of a run's noise squared."""
 LONG_S = 30.0
 """A run whose window is shorter varies more: what varies within it is averaged over less."""
@@ -84,7 +84,8 @@ class Stand(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Effect:
     """What the runs say of a change. `spread` is the standard error of `value` in units of `noise`, which has
-    `freedom`; `trials` counts the runs with the change, `closed` says that one without it came last.
+    `freedom`; `trials` counts the runs with the change, which are `worth` so many of `LONG_S`, `closed` says
+    that one without it came last.
 
     `earlier` is the mean of the changed runs less the level before the first of them, `earlier_spread` its
     standard error: a trial that leaves something behind makes its own baseline worse. `plain` is what
@@ -96,6 +97,7 @@ class Effect:
     noise: float
     freedom: float
     trials: int
+    worth: float
     closed: bool
     earlier: float
     earlier_spread: float
@@ -134,7 +136,7 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
     before: tuple[list[float], list[list[float]]] | None = None
     gains: list[float] = []
     met: list[float] = []
-    own = 0.0
+    own = worth = 0.0
     stands: list[Stand] = []
     for run in runs:
         others = noise.taken(run.others or 0.0) if shared else 0.0
@@ -145,6 +147,7 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
             gains.append(run.value - before[0][0] - before[0][2] * others)
             met.append(others)
             own += run.variance
+            worth += 1 / run.variance
         seen = (1.0, 1.0 if run.changed else 0.0, others)
         gain = [_product(row, seen) for row in spread]
         size = run.variance + _product(seen, gain)
@@ -164,6 +167,7 @@ def follow(runs: Sequence[Seen], noise: Noise) -> Effect:
         noise=math.sqrt(squares / freedom),
         freedom=freedom,
         trials=count,
+        worth=worth,
         closed=not runs[-1].changed,
         earlier=math.fsum(gains) / count if count else 0.0,
         earlier_spread=(

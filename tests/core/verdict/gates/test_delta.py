@@ -58,7 +58,7 @@ class TestDelta:
     def test_what_is_likely_is_said_in_points(self) -> None:
         found = delta_gate(in_turns("AATTA", 28, 28, 43, 43, 28))
         assert found.note == (
-            "a gain of 4.6 to 25.4 pp is likely; success asks for 20pp and surely more than 10pp"
+            "a gain of 4.4 to 25.6 pp is likely; success asks for 20pp and surely more than 10pp"
         )
 
     def test_runs_of_a_shorter_window_say_less(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.intervals import CONFIDENCE
-from gpudebug.core.statistics.level import Effect
+from gpudebug.core.statistics.level import SHORT, Effect
 from gpudebug.core.statistics.metrics import JOULES
 from gpudebug.core.verdict import others
 from gpudebug.core.verdict.gates import stand_in
@@ -35,7 +35,7 @@ def delta_gate(case: TrialCase) -> Gate:
     if is_too_small(case.effect, *case.thresholds):
         hidden = hides(case)
         return gate.model_copy(update={"note": hidden} if hidden else {"result": Result.FAIL})
-    if case.effect.value >= case.thresholds[0] and not _is_shown(case.effect.plain, case.thresholds[0]):
+    if case.effect.value >= case.thresholds[0] and not _is_shown(case.effect.plain):
         note = "the gain rests on what others took of the runs' time, which the change itself may have raised"
         return gate.model_copy(update={"note": note})
     likely = bounds_text(case.metric, case.delta)
@@ -55,17 +55,18 @@ def is_gain(effect: Effect, success: float, failure: float) -> bool:
         and effect.value >= success
         and effect.bounds()[0] > failure
         and not effect.earlier_below(success, CONTRADICTED)
-        and _is_shown(effect.plain, success)
+        and _is_shown(effect.plain)
     )
 
 
-def _is_shown(plain: Effect | None, success: float) -> bool:
-    return plain is None or (plain.value >= success and plain.bounds(CONFIDENCE)[0] > 0)
+def _is_shown(plain: Effect | None) -> bool:
+    return plain is None or plain.bounds(CONFIDENCE)[0] > 0
 
 
 def is_too_small(effect: Effect, success: float, failure: float) -> bool:
-    """Whether the effect is below `failure`, and surely below `success`."""
-    return effect.value < failure and effect.bounds()[1] < success
+    """Whether the effect is below `failure`, and surely below `success`. One short run says neither."""
+    enough = effect.trials > 1 or effect.worth * SHORT >= 1
+    return enough and effect.value < failure and effect.bounds()[1] < success
 
 
 def hides(case: TrialCase) -> str | None:
