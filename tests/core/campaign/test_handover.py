@@ -63,7 +63,7 @@ def test_a_session_without_a_proposal_tells_why_and_what_was_tested() -> None:
         "hypothesis 2 (The data are made anew) is REJECTED. The agent reports no other likely cause. "
         "Your checkout and gpudebug.yaml are as they were."
     )
-    assert "0 hypotheses are tested. By" in of_nothing("all good", 0, [], [])
+    assert "0 hypotheses are tested. The agent" in of_nothing("all good", 0, [], [])
     many = [CRASHED._replace(number=n) for n in range(1, 6)]
     told = of_nothing("w", 5, many, [FASTER])
     assert "hypothesis 5 (The data are made anew) is REJECTED, and 2 before." in told

@@ -24,7 +24,7 @@ VERDICTS: dict[str, tuple[list[Report], list[Report], str, str | None]] = {
     "half as fast": ([of()], [of(seconds=20.0)], "slower", "throughput"),
     "alike": ([of()], [of(seconds=9.8)], "cannot_tell", "throughput"),
     "start-up in it": ([of(warmup=0)], [of(seconds=7.0, warmup=0)], "cannot_tell", "throughput"),
-    "several agree": ([of()] * 3, [of(seconds=8.5)] * 3, "faster", "throughput"),
+    "several agree": ([of()] * 3, [of(seconds=8.0)] * 3, "faster", "throughput"),
     "ranks are one run": (
         [of(rank=i) for i in range(8)],
         [of(seconds=9.2, rank=i) for i in range(8)],

@@ -50,18 +50,18 @@ LESS: dict[str, Any] = {"metric": "step_time_p50", "direction": "lower", **TIMES
 def test_a_gain_is_drawn_right_of_both_thresholds() -> None:
     found = picture(runs(28, 27, 29, 28), runs(61, 62, rate=11.0), **PP)
     assert drawing(found, 80) == [
-        "                 20.2%                                                     71.0%",
+        "                 20.2%                                                     71.2%",
         "0001 A    28.0%  ----------A---------  :           :",
         "0002 A    27.0%    ------A|-------    :           :",
         "0003 A    29.0%      ------|A-----     :           :",
-        "0101 T    61.0%     -------|------     :           :               T",
-        "0102 T    62.0%    --------|-------    :           :                T",
-        "0004 A    28.0%      ------A------     :           :",
-        "effect  +33.4pp            |           :           :    ===========T============",
+        "0101 T    61.0%     -------|-------    :           :               T",
+        "0102 T    62.0%    --------|--------   :           :                T",
+        "0004 A    28.0%     -------A------     :           :",
+        "effect  +33.4pp            |           :           :   ============T============",
         "A unchanged, T changed; | level, - 95% band; : failure 10pp and success 20pp",
     ]
     assert sentence(found) == (
-        "Level 28.1% during the trial, 61.5% with the change (95% CI 52 to 71); "
+        "Level 28.1% during the trial, 61.5% with the change (95% CI 51.8 to 71.2); "
         "failure is at 38.1%, success at 48.1%."
     )
 
@@ -88,12 +88,12 @@ def test_the_thresholds_follow_the_level() -> None:
 def test_better_is_to_the_right_also_if_less_is_better() -> None:
     found = picture(SLOW, FAST, **LESS)
     lines = drawing(found, 80)
-    assert lines[0].split() == ["246", "ms", "50", "ms"]
+    assert lines[0].split() == ["246", "ms", "49.8", "ms"]
     effect = lines[-2]
     assert column(effect, "|") < effect.index(":") < effect.rindex(":") < column(effect, "T")
     assert [p.success for p in found.points] == pytest.approx([p.level / 1.2 for p in found.points])
     assert lines[-1].endswith(": failure 1.1x and success 1.2x")
-    assert "64.8 ms with the change (95% CI 50 to 84)" in sentence(found)
+    assert "64.8 ms with the change (95% CI 49.8 to 84.3)" in sentence(found)
 
 
 @pytest.mark.parametrize("columns", [32, 40, 80])
