@@ -12,6 +12,8 @@ from gpudebug.core.words import Word
 
 BASELINE_RUNS = 2
 """Runs with which a record of the baseline begins."""
+REFERENCE_RUNS = 1
+"""Runs of the reference: it sets the target, and no change is judged against it."""
 STALE = 3
 """Runs after which the level is not believed any more: a run of the baseline is made first."""
 
@@ -22,6 +24,11 @@ class NextRun(Word):
     TRIAL = "trial"
     BASELINE = "baseline"
     DONE = "done"
+
+
+def runs_of(role: str) -> int:
+    """The runs that record a baseline of this role."""
+    return REFERENCE_RUNS if role == "reference" else BASELINE_RUNS
 
 
 def following(trials: int, most: int, *, closed: bool, since: int) -> NextRun:

@@ -24,7 +24,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.statistics.numbers import UNKNOWN, figure, percent, same_figures
 from gpudebug.core.text.digests import short_digest
-from gpudebug.core.verdict.turns import BASELINE_RUNS
+from gpudebug.core.verdict.turns import runs_of
 from gpudebug.core.words import VERDICTS, Status, ended_as_planned
 from gpudebug.edges import git, host, launcher, store
 from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of, as_submitted, recorded
@@ -267,7 +267,7 @@ def _baseline(
 
 def _left_out(entry: progress.BaselineEntry, records: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Completed runs like those of a baseline that its entry leaves out: any if it has fewer than
-    `BASELINE_RUNS`, else those between its first and its last. No entry lists two recordings."""
+    `runs_of` its role, else those between its first and its last. No entry lists two recordings."""
     one = records[entry.runs[0]]
     if str(one.get("reason") or "").startswith("imported"):
         return []
@@ -281,7 +281,7 @@ def _left_out(entry: progress.BaselineEntry, records: Mapping[str, Mapping[str, 
         # Two allocations make two recordings.
         and allocation_of_run(r) == allocation_of_run(one)
     ]
-    if len(entry.runs) >= BASELINE_RUNS:
+    if len(entry.runs) >= runs_of(entry.role):
         listed = sorted(map(store.run_number, entry.runs))
         alike = [name for name in alike if listed[0] < store.run_number(name) < listed[-1]]
     return [f"runs/{name}" for name in alike if name not in entry.runs]

@@ -26,7 +26,7 @@ from gpudebug.core.verdict.gates.also import missing_in
 from gpudebug.core.verdict.gates.devices import judged_mean, judged_text
 from gpudebug.core.verdict.gates.inference import NO_LOSS, infers
 from gpudebug.core.verdict.judge import training_text, worst_trend
-from gpudebug.core.verdict.turns import BASELINE_RUNS
+from gpudebug.core.verdict.turns import runs_of
 from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.verdict.work import AUTO, choose, rate, text
 from gpudebug.core.words import counted
@@ -54,7 +54,7 @@ from gpudebug.engine.trial.unmodified import BaselineFailed, run_once
 
 
 def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
-    """Record a baseline: two runs, sealed ones of a cut-off recording included.
+    """Record a baseline: two runs, one of the reference, sealed ones of a cut-off recording included.
 
     A first run that met a cold page cache, or filled a cache of the program's, is left out and made up for:
     later runs find it warm. Where changes are accepted, the workload without them is run in turn: what they
@@ -73,7 +73,7 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
     paired = recording_of(loaded, role)
     made = _sealed_already(cycle, role, bench, paired)
     recording = _SidesInTurn(cycle, bench, role, made, paired, originals(cycle, bench, paired))
-    recording.complete(BASELINE_RUNS)
+    recording.complete(runs_of(role))
     runs = recording.runs
     without = recording.left_out()
     shown = (*disturbed(runs), *ended(runs), *recording.worth())
@@ -140,7 +140,7 @@ class _SidesInTurn:
             for r in self.cycle.loaded.baselines[self.role].records
             if isinstance(s := r.get("duration_s"), float)
         ]
-        text = spending.of_baseline(BASELINE_RUNS, known, made=len(self.made))
+        text = spending.of_baseline(runs_of(self.role), known, made=len(self.made))
         if self.beside is not None:
             text += ", and as many without the accepted changes, in turn"
         self.announced.append(text)
