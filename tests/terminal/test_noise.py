@@ -58,7 +58,7 @@ RATE = figure(figure="throughput", unit="x", sd=0.03, own_sd=0.012, told=1.054, 
             [
                 "Noise    2.5pp of gpu_util (assumed) from run to run (1 run)",
                 "Detectable effect (80 % power): 5.5pp of gpu_util",
-                "Runs needed to confirm 20pp of gpu_util: 30 (max_runs: 15)",
+                "Runs needed to confirm 20pp of gpu_util: 30 (with max_runs: 15)",
             ],
         ),
         (

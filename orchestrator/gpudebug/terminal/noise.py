@@ -74,7 +74,7 @@ def _needs(figure: DetectableFigure, max_runs: int) -> str:
     if runs is None:
         return f"{goal} of {figure.figure}: more than a trial can have"
     text = f"{goal} of {figure.figure}: {runs.total}"
-    return text if runs.trial <= max_runs else f"{text} (max_runs: {runs.trial})"
+    return text if runs.trial <= max_runs else f"{text} (with max_runs: {runs.trial})"
 
 
 def sweeps(rows: Sequence[FlagSweep], here: Screen) -> list[str]:
