@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """The training's side, loaded when a training asks for it: the commands never do."""
+    """Return the training's side, loaded when a training asks for it: the commands never do."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from gpudebug.training import profiling

@@ -28,7 +28,7 @@ class GpudebugError(Exception):
         return f"{where}{self.message}" + (f"; next: {self.next}" if self.next else "")
 
     def as_json(self) -> dict[str, object]:
-        """The `error` object of `--json`."""
+        """Return the `error` object of `--json`."""
         return {
             "code": self.code,
             "message": self.message,

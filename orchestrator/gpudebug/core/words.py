@@ -34,7 +34,7 @@ AS_PLANNED = frozenset({Outcome.COMPLETED, Outcome.ENDED_BY_PLAN})
 
 
 def ended_as_planned(outcome: object) -> bool:
-    """Whether a record's outcome, which may be anything, is one of `AS_PLANNED`."""
+    """Tell whether a record's outcome, which may be anything, is one of `AS_PLANNED`."""
     return isinstance(outcome, str) and outcome in AS_PLANNED
 
 
@@ -101,5 +101,5 @@ def counted(count: int, noun: str, many: str | None = None) -> str:
 
 
 def from_to(option: str, first: int, last: int) -> str:
-    """The values of an option that a person may choose: `--run 33 to --run 40`, of one `--run 33`."""
+    """Return the values of an option that a person may choose: `--run 33 to --run 40`, of one `--run 33`."""
     return f"{option} {first}" + (f" to {option} {last}" if last > first else "")

@@ -91,7 +91,7 @@ class Classifier:
         self.velocities = [np.zeros_like(weight) for weight in self.weights]
 
     def forward(self, features: Floats) -> list[Floats]:
-        """The layers' outputs: the input first, the logits last."""
+        """Return the layers' outputs: the input first, the logits last."""
         layers = [features.astype(self.dtype)]
         for weight in self.weights[:-1]:
             sums = layers[-1] @ weight

@@ -77,7 +77,7 @@ def _chain(pid: int, names: frozenset[str]) -> tuple[AncestorProcess, ...]:
 
 
 def _server_of(pid: int) -> int | None:
-    """The oldest `gpudebug mcp` that a process started, itself or by a launcher; None if it has none.
+    """Return the oldest `gpudebug mcp` that a process started, itself or by a launcher; None if it has none.
 
     A shell in which a person works is no client.
     """
@@ -96,7 +96,7 @@ def _servers_below(pid: int, deep: int) -> Iterator[int]:
 
 
 def _children(pid: int) -> list[int]:
-    """The children of all threads of a process; none if the kernel does not list them."""
+    """Return the children of all threads of a process; none if the kernel does not list them."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
@@ -115,7 +115,7 @@ def _is_shell(argv: list[str]) -> bool:
 
 
 def _runs_other(argv: list[str]) -> bool:
-    """Whether a shell was started for a command or a script, not for a person."""
+    """Tell whether a shell was started for a command or a script, not for a person."""
     words = [word for word in argv[1:] if word]
     return any(not word.startswith("-") or (not word.startswith("--") and "c" in word) for word in words)
 
@@ -141,7 +141,7 @@ def _read(pid: int, name: str) -> bytes:
 
 
 def _words(pid: int, name: str) -> list[str]:
-    """The words of a file of /proc; none if it is another user's, or the process is gone."""
+    """Return the words of a file of /proc; none if it is another user's, or the process is gone."""
     try:
         return _read(pid, name).decode("utf-8", "surrogateescape").split("\0")
     except OSError:
@@ -154,7 +154,7 @@ def _variables(pid: int, names: frozenset[str]) -> dict[str, str]:
 
 
 def _agent(name: str, argv: list[str]) -> str | None:
-    """The agent that a process is, by its name, or by the program that its interpreter runs."""
+    """Return the agent that a process is, by its name, or by the program that its interpreter runs."""
     known = [name, _base(argv[0])] if argv else [name]
     if any(_base(word).startswith(_INTERPRETERS) for word in known):
         known += [_base(word) for word in argv[1:] if word and not word.startswith("-")][:1]

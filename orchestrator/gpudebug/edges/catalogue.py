@@ -27,7 +27,7 @@ class File(NamedTuple):
 
 
 def shipped(kind: str = "catalogue") -> tuple[File, ...]:
-    """The files of `catalogue` or `frameworks` that came with gpudebug. CatalogueError if none did."""
+    """Return the files of `catalogue` or `frameworks` that came with gpudebug. CatalogueError if none did."""
     top = shipped_folder(kind)
     return tuple(
         File(str(path), path.parent.name if path.parent != top else None, _text(path, str(path)))
@@ -49,7 +49,7 @@ def shipped_folder(kind: str) -> Path:
 
 
 def own(root: Path) -> tuple[File, ...]:
-    """The causes that the repository at `root` adds: `hypotheses/*.yaml` and `hypotheses/catalogue/`.
+    """Return the causes that the repository at `root` adds: `hypotheses/*.yaml` and `hypotheses/catalogue/`.
 
     Folders that are links and hidden files are left out; a file that leads out of the repository, is not one,
     or is larger than 128 KiB is refused. Raises CatalogueError.
@@ -85,7 +85,7 @@ def _flat(folder: Path) -> list[Path]:
 
 
 def _below(top: Path, shown: str, depth: int = 0) -> Iterator[Path]:
-    """The YAML files below a folder, in the order of their names."""
+    """Yield the YAML files below a folder, in the order of their names."""
     try:
         entries = sorted(os.scandir(top), key=lambda entry: entry.name)
     except FileNotFoundError:

@@ -69,7 +69,7 @@ def host_name() -> str:
 
 
 def boot_id() -> str | None:
-    """The kernel's id of this boot: another host has another one, a container its host's."""
+    """Return the kernel's id of this boot: another host has another one, a container its host's."""
     try:
         return _BOOT_ID.read_text("ascii").strip() or None
     except (OSError, ValueError):
@@ -77,7 +77,7 @@ def boot_id() -> str | None:
 
 
 def allowed_cores() -> tuple[int, ...]:
-    """The numbers of the cores that this process may use, as its step or its parents left them."""
+    """Return the numbers of the cores that this process may use, as its step or its parents left them."""
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
@@ -104,5 +104,5 @@ def free_disk_mb(path: Path) -> float:
 
 
 def now() -> str:
-    """The time of day, UTC, to the second, for people to read; durations never come from it."""
+    """Return the time of day, UTC, to the second, for people to read; durations never come from it."""
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")

@@ -47,5 +47,5 @@ def script() -> Script:
 
 
 def _inert(text: str) -> str:
-    """What would end a `<script>` or hide its end is in strings, where a backslash changes nothing."""
+    """Return what would end a `<script>` or hide its end is in strings, where a backslash changes nothing."""
     return re.sub(r"<(?=!--|/script)", r"<\\", text, flags=re.IGNORECASE)

@@ -281,7 +281,7 @@ def _plain(name: str) -> str:
 
 
 def _path_of(descriptor: int) -> str:
-    """The path of an open file, for a message only."""
+    """Return the path of an open file, for a message only."""
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")
     except OSError:

@@ -42,7 +42,7 @@ class Database:
         self._connection.close()
 
     def tables(self) -> dict[str, frozenset[str]]:
-        """The columns of each table, by its name."""
+        """Return the columns of each table, by its name."""
         names = self._all("SELECT name FROM sqlite_master WHERE type = 'table'")
         return {
             str(name): frozenset(str(row[1]) for row in self._all(f"PRAGMA table_info({_quoted(str(name))})"))

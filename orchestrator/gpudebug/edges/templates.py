@@ -62,7 +62,7 @@ def _one_line(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """A markdown code span with as many backticks as the text needs."""
+    """Return a markdown code span with as many backticks as the text needs."""
     line = _one_line(text)
     ticks = "`" * (1 + max(map(len, _TICKS.findall(line)), default=0))
     pad = " " if line.startswith("`") or line.endswith("`") else ""

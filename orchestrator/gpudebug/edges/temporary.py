@@ -122,7 +122,7 @@ def workplace(prefix: str, within: Path | None = None) -> Iterator[Workplace]:
 
 
 def name_of(identity: Identity) -> str:
-    """A name for a temporary that proves what it is."""
+    """Return a name for a temporary that proves what it is."""
     return f"{_PREFIX}{identity.inode:x}-{os.urandom(8).hex()}{_SUFFIX}"
 
 
@@ -150,7 +150,7 @@ def sweep(parent: int) -> None:
 
 
 def _taken(parent: int, name: str) -> Made | None:
-    """A temporary that is proven ours and free of a writer, open and locked; None if it is not."""
+    """Return a temporary that is proven ours and free of a writer, open and locked; None if it is not."""
     try:
         status = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)) or not _ours(name, status):

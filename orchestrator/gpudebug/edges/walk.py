@@ -35,7 +35,7 @@ def walk(
 def files_below(
     folder: Path, *, deepest: int, most_folders: int, enter: Callable[[Path], bool] = lambda path: True
 ) -> Iterator[Path]:
-    """What is no folder in it and in those below that `enter` allows, the highest first, by name.
+    """Yield what is no folder in it and in those below that `enter` allows, the highest first, by name.
 
     Links are passed over, and so are folders that cannot be listed. `deepest` counts folders below it.
     """
@@ -57,7 +57,7 @@ def files_below(
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a folder or a link to one; not what cannot be looked at."""
+    """Tell whether it is a folder or a link to one; not what cannot be looked at."""
     try:
         return entry.is_dir()
     except OSError:

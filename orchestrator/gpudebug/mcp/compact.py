@@ -17,7 +17,7 @@ RAW = frozenset(
 
 
 def compact(document: dict[str, Any]) -> dict[str, Any]:
-    """The answer without keys that are null or empty, without raw tables, and its figures rounded.
+    """Return the answer without keys that are null or empty, without raw tables, and its figures rounded.
 
     A page has all of the diagnosis, so the page goes alone. Only the first cause has instructions for the
     code of a change, and none if the diagnosis abstains: `catalogue` has those of each.

@@ -31,7 +31,7 @@ _ALL = {
 
 
 def listed() -> list[Prompt]:
-    """The prompts, without their texts."""
+    """Return the prompts, without their texts."""
     return [Prompt(name=name, title=title, description=about) for name, (title, about, _) in _ALL.items()]
 
 

@@ -76,7 +76,7 @@ TEMPLATES = (
 
 
 def reader_of(uri: str, folder: Path) -> Callable[[], ResourceAnswer]:
-    """What reads a resource; UsageError if there is none of this name."""
+    """Return what reads a resource; UsageError if there is none of this name."""
     match = _RUN.fullmatch(uri)
     if match:
         return lambda: ResourceAnswer(uri=uri, mime_type=_JSON, text=_evidence(folder, match["run"]))

@@ -93,7 +93,7 @@ def _talk(worker: Worker, place: Client) -> None:
 
 
 def _left(failure: BaseException) -> bool:
-    """Whether the client closed our output before our input, and nothing else went wrong."""
+    """Tell whether the client closed our output before our input, and nothing else went wrong."""
     parts = getattr(failure, "exceptions", None)
     return all(_left(part) for part in parts) if parts else isinstance(failure, BrokenPipeError)
 
@@ -256,7 +256,7 @@ def _result(answer: JobResult, tools: Collection[str]) -> CallToolResult:
 
 
 def _message(document: Answer | dict[str, Any]) -> str:
-    """An error as one line."""
+    """Return an error as one line."""
     error = document["error"] if isinstance(document, dict) else {}
     where = f"{error['file']}: " if error.get("file") else ""
     return where + "; next: ".join(str(error[key]) for key in ("message", "next") if error.get(key))

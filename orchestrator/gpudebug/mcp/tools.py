@@ -386,13 +386,13 @@ OF_COMMANDS = (
 
 
 def tools_of(place: Client) -> tuple[Tool, ...]:
-    """What a client may call."""
+    """Return what a client may call."""
     decisions = OF_DECISIONS if place.allow_decisions else ()
     return (*TOOLS, *decisions, *(OF_COMMANDS if place.allow_commands else ()))
 
 
 def flag_of(name: str) -> str | None:
-    """The flag of `gpudebug mcp` that offers this tool; None if no flag does."""
+    """Return the flag of `gpudebug mcp` that offers this tool; None if no flag does."""
     if any(tool.name == name for tool in OF_DECISIONS):
         return "--allow-decisions"
     return "--allow-commands" if any(tool.name == name for tool in OF_COMMANDS) else None

@@ -103,7 +103,7 @@ class _Command(NamedTuple):
 
 
 def tool_words(document: Any, tools: Collection[str], key: str = "") -> Any:
-    """An answer's JSON with every text of ours in the words of these tools."""
+    """Return an answer's JSON with every text of ours in the words of these tools."""
     if isinstance(document, dict):
         return {k: tool_words(v, tools, k) for k, v in document.items()}
     if isinstance(document, list):
@@ -114,7 +114,7 @@ def tool_words(document: Any, tools: Collection[str], key: str = "") -> Any:
 
 
 def tool_text(text: str, tools: Collection[str]) -> str:
-    """A text with calls of these tools in the place of gpudebug's commands and exit statuses."""
+    """Return a text with calls of these tools in the place of gpudebug's commands and exit statuses."""
     if "exit status" not in text and not _COMMAND.search(text):
         return text
     made, fenced = [], False
@@ -202,7 +202,7 @@ def _shown(value: Any) -> str:
 
 
 def _end_of_others(line: str, at: int) -> int:
-    """Where a person's command ends: options, their values, and what is no plain word."""
+    """Return where a person's command ends: options, their values, and what is no plain word."""
     valued = False
     while (found := _WORD.match(line, at)) is not None:
         word, end = _stripped(found)
@@ -216,7 +216,7 @@ def _end_of_others(line: str, at: int) -> int:
 
 
 def _stripped(found: re.Match[str]) -> tuple[str, int]:
-    """A word without the punctuation that ends a clause, and where it ends."""
+    """Return a word without the punctuation that ends a clause, and where it ends."""
     word = found["word"]
     bare = word if word[0] in "'\"" else word.rstrip(".:") or word
     return bare, found.start("word") + len(bare)

@@ -19,7 +19,7 @@ def job(look: AttachedLook) -> str:
 
 
 def ranks(look: AttachedLook) -> list[str]:
-    """Which ranks spend their time elsewhere than most do; nothing if none does."""
+    """Return which ranks spend their time elsewhere than most do; nothing if none does."""
     known = [one for one in look.processes if one.get("of") in ("training", "rank") and one.get("place")]
     places = Counter(str(one["place"]) for one in known)
     if len(known) < _FEW or len(places) < 2:
@@ -39,7 +39,7 @@ def _share(process: Mapping[str, object]) -> str:
 
 
 def unseen(look: AttachedLook) -> list[str]:
-    """Why there are no stacks, and what to do about that; nothing if there are."""
+    """Return why there are no stacks, and what to do about that; nothing if there are."""
     main = next((one for one in look.processes if one.get("of") == "training"), {})
     known = {"Stacks unknown": main.get("why"), "To see them": main.get("allow")}
     return [f"{name}: {text}" for name, text in known.items() if text]
@@ -60,7 +60,7 @@ def _who(look: AttachedLook) -> str:
 
 
 def _main(look: AttachedLook) -> list[str]:
-    """The main thread's time, and what of the kernel's counters is worth a word."""
+    """Return the main thread's time, and what of the kernel's counters is worth a word."""
     main = next((one for one in look.processes if one.get("of") == "training"), None)
     if main is None:
         return []

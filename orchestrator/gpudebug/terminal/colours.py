@@ -25,5 +25,5 @@ def coloured(word: str, width: int = 0) -> str:
 
 
 def in_colour() -> bool:
-    """Whether standard output is a terminal with colours, and NO_COLOR is not set."""
+    """Tell whether standard output is a terminal with colours, and NO_COLOR is not set."""
     return "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()

@@ -50,7 +50,7 @@ def _row(label: str, a: str, b: str, ratio: str = "") -> str:
 
 
 def _utilisation(side: CompareSide) -> str:
-    """The utilisation, marked if the CPU stands in for a GPU."""
+    """Return the utilisation, marked if the CPU stands in for a GPU."""
     on_cpu = side.stand_in and side.utilisation is not None
     return numbers.percent(side.utilisation) + (" (CPU)" if on_cpu else "")
 
@@ -68,7 +68,7 @@ def _figure(name: str, label: str, answer: CompareAnswer) -> list[str]:
 
 
 def _values(side: CompareSide, name: str) -> dict[str, str] | None:
-    """A figure's mean, its ends and a first latency as texts; None if unknown."""
+    """Return a figure's mean, its ends and a first latency as texts; None if unknown."""
     if name == "throughput":
         rate = side.throughput
         ends = (("mean", rate.mean), ("min", rate.min), ("max", rate.max)) if rate else ()
@@ -82,7 +82,7 @@ def _values(side: CompareSide, name: str) -> dict[str, str] | None:
 
 
 def _rate(value: float, unit: str) -> str:
-    """A rate that fits into its column; what it counts is in `work:` above."""
+    """Return a rate that fits into its column; what it counts is in `work:` above."""
     text = numbers.rate(value, unit)
     return text if len(text) < _COLUMN else f"{numbers.number(value)}/s"
 
@@ -107,7 +107,7 @@ def times(value: float | None) -> str:
 
 
 def _of_devices(a: CompareSide, b: CompareSide) -> list[str]:
-    """The ends of what the devices differ by, if a side has several; of each figure, who is apart."""
+    """Return the ends of what the devices differ by, if a side has several; of each figure, who is apart."""
     sides = [{one.figure: one for one in side.across} for side in (a, b)]
     util = [side.get("gpu_util") for side in sides]
     if not any(util):

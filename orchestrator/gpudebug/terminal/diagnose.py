@@ -61,7 +61,7 @@ def _head(answer: DiagnoseAnswer) -> str:
 
 
 def _beside(answer: DiagnoseAnswer) -> list[str]:
-    """What the devices show beside each other, whatever it costs."""
+    """Return what the devices show beside each other, whatever it costs."""
     known = answer.facts.get("awaited_device")
     share = number(answer.facts.get("working_share"))
     notes = (known, mean_misleads(answer.gpu_util, share, awaited=known is not None))

@@ -110,7 +110,7 @@ class Screen(NamedTuple):
 
 
 def _fitting(room: int, count: int) -> int:
-    """How many of `count` runs fit side by side, a space between two."""
+    """Return how many of `count` runs fit side by side, a space between two."""
     return max(1, min(count, (room + 1) // (_SHORTEST + 1)))
 
 

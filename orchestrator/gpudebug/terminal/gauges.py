@@ -113,13 +113,13 @@ def means(values: Sequence[float | None], count: int) -> list[float | None]:
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the known values; None if all are unknown."""
+    """Return the mean of the known values; None if all are unknown."""
     known = [v for v in values if v is not None]
     return sum(known) / len(known) if known else None
 
 
 def _eighths(value: float | None, rows: int, top: float) -> int:
-    """A column's height in eighths; a known value, even 0, is visible."""
+    """Return a column's height in eighths; a known value, even 0, is visible."""
     if value is None or top <= 0:
         return 0
     return max(1, round(min(1.0, max(0.0, value / top)) * rows * 8))

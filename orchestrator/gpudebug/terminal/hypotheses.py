@@ -129,7 +129,7 @@ def _notes(h: HypothesisRow, metric: str) -> list[str]:
 
 
 def drawn(row: HypothesisRow | BaselineRow) -> list[Sequence[float]]:
-    """The utilisation of the runs that have any."""
+    """Return the utilisation of the runs that have any."""
     return [s.spark for s in row.sparks or () if s.spark]
 
 
@@ -162,13 +162,13 @@ def grid(rows: Sequence[HypothesisCells], here: Screen, heads: Sequence[str]) ->
 
 
 def _beside(row: HypothesisCells, figures: Sequence[str], columns: int, here: Screen) -> list[list[str]]:
-    """The cells of a row with a column for each figure."""
+    """Return the cells of a row with a column for each figure."""
     title = [here.cut(row.title, columns), *_below(row, columns, here)]
     return [[coloured(row.status, _STATUS)], title, *([figure] for figure in figures)]
 
 
 def _stacked(row: HypothesisCells, figures: list[str], columns: int, here: Screen) -> list[list[str]]:
-    """The one cell of a row whose figures have lines of their own."""
+    """Return the one cell of a row whose figures have lines of their own."""
     status = coloured(row.status, _STATUS)
     room = columns - _STATUS - len(_GAP)
     if room >= _NARROW:

@@ -45,7 +45,7 @@ def run(command: Callable[[], int], *, json: Callable[[], bool], debug: Callable
 
 
 def in_session() -> bool:
-    """Whether an agent may be the caller; the exact check takes longer to load."""
+    """Tell whether an agent may be the caller; the exact check takes longer to load."""
     return any("SESSION" in name or "THREAD_ID" in name for name in os.environ)
 
 
@@ -201,7 +201,7 @@ def _in_json(character: str) -> str:
 
 
 def _obeyed(character: str) -> bool:
-    """Whether it moves, hides or turns what is around it: control, format and separating characters."""
+    """Tell whether it moves, hides or turns what is around it: control, format and separating characters."""
     from unicodedata import category
 
     return category(character) in ("Cc", "Cf", "Zl", "Zp")

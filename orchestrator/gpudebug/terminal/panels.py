@@ -42,7 +42,7 @@ def devices(pen: Pen, devices: Sequence[WatchedDevice], width: int, room: int) -
 
 
 def _box_height(devices: Sequence[WatchedDevice]) -> int:
-    """A box's height without its chart."""
+    """Return a box's height without its chart."""
     return 5 + any(d.now.throttle for d in devices)
 
 
@@ -82,7 +82,7 @@ def _compact(pen: Pen, devices: Sequence[WatchedDevice], width: int, most: int) 
 
 
 def _idlest(devices: Sequence[WatchedDevice], count: int) -> list[WatchedDevice]:
-    """Those that are least busy, and before them any that cannot be read, in the order given."""
+    """Return those that are least busy, and before them any that cannot be read, in the order given."""
     order = sorted(devices, key=lambda d: -1.0 if d.now.gpu_util is None else d.now.gpu_util)
     chosen = [id(device) for device in order[: max(0, count)]]
     return [device for device in devices if id(device) in chosen]

@@ -9,12 +9,12 @@ from gpudebug.core.statistics import numbers
 
 
 def ranks(found: RanksFinding) -> list[str]:
-    """What they wait, the straggler or why none is named, and what is odd, a line each."""
+    """Return what they wait, the straggler or why none is named, and what is odd, a line each."""
     return [_head(found), *_straggler(found), *_late(found), *(f"Ranks: {note}" for note in found.notes)]
 
 
 def facts(found: RanksFinding) -> list[str]:
-    """What speaks for the straggler's cause."""
+    """Return what speaks for the straggler's cause."""
     return [*found.straggler.for_] if found.straggler else []
 
 

@@ -247,7 +247,7 @@ def _operators(answer: TraceAnswer) -> Iterator[str]:
 
 
 def _both(rows: Sequence[Row]) -> list[Row]:
-    """The first by device time and the first by host time, each once."""
+    """Return the first by device time and the first by host time, each once."""
     by_device = sorted(rows, key=lambda r: -(r["device_s"] or 0.0))[: _ROWS // 2]
     by_host = sorted(rows, key=lambda r: -r["self_s"])[:_ROWS]
     chosen = {r["name"]: r for r in [*by_device, *by_host]}

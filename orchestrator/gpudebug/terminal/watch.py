@@ -85,7 +85,7 @@ def _state(pen: Pen, sight: Sight, width: int, brief: bool) -> list[Text]:
 
 
 def _idle(pen: Pen, sight: Sight) -> list[Text]:
-    """Why no run is under way, and what would be done next."""
+    """Return why no run is under way, and what would be done next."""
     p, fields = sight.progress, []
     if sight.holder is not None:
         fields.append(pen.text(f"{_holder(sight)}: no run has begun yet", "bold"))
@@ -170,7 +170,7 @@ def _figures(pen: Pen, sight: Sight) -> list[Text]:
 
 
 def _ends(values: Sequence[tuple[WatchedDevice, float | None]]) -> str:
-    """The least and the most busy device, if their mean hides how far they are apart."""
+    """Return the least and the most busy device, if their mean hides how far they are apart."""
     known = [(value, device) for device, value in values if value is not None]
     if len(known) < 2:
         return ""
@@ -181,7 +181,7 @@ def _ends(values: Sequence[tuple[WatchedDevice, float | None]]) -> str:
 
 
 def _of(sight: Sight, field: str) -> str:
-    """The baseline's figure, to go beside a trial's."""
+    """Return the baseline's figure, to go beside a trial's."""
     figure = (sight.baseline or {}).get(field, "").partition(" (")[0]
     return f" (baseline {figure})" if figure and sight.progress.hypothesis is not None else ""
 
@@ -287,7 +287,7 @@ def _left(sight: Sight) -> str:
 
 
 def _now(sight: Sight) -> float | None:
-    """The mean of the devices at this moment."""
+    """Return the mean of the devices at this moment."""
     return mean(d.now.gpu_util for d in sight.devices)
 
 

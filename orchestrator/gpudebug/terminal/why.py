@@ -74,7 +74,7 @@ def _head(answer: WhyAnswer) -> str:
 
 
 def _devices(rows: Sequence[SampledDevice], across: Sequence[FigureAcross]) -> list[str]:
-    """A line each, or of many the mean, and the least, median and most."""
+    """Return a line each, or of many the mean, and the least, median and most."""
     if len(rows) <= FEW:
         return [_cut(line) for line in each_device(rows)]
     known = [d.gpu_util.mean for d in rows if d.gpu_util is not None]
@@ -148,7 +148,7 @@ def _ceiling(cause: DiagnosedCause) -> str:
 
 
 def _aside(answer: WhyAnswer) -> list[str]:
-    """What kept the look from seeing the training, or why no cause is named; and the first remark."""
+    """Return what kept the look from seeing the training, or why no cause is named; and the first remark."""
     lines = []
     if answer.problem:
         lines += wrap(answer.problem, _WIDEST, rest=_INDENT)[:_PROBLEM]

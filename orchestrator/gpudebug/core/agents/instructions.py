@@ -63,7 +63,7 @@ class BrokenMarkers(UsageError):
 
 
 def agent(name: str) -> AgentInstructions:
-    """The agent of this name, in any case; UsageError lists those that are known."""
+    """Return the agent of this name, in any case; UsageError lists those that are known."""
     found = AGENTS.get(name.strip().lower())
     if found is None:
         raise UsageError(
@@ -118,7 +118,7 @@ class _InstructionLine(NamedTuple):
 
 
 def _lines_of(old: bytes, marker: str) -> list[_InstructionLine]:
-    """The lines that hold nothing but this marker."""
+    """Return the lines that hold nothing but this marker."""
     found = []
     at = 0
     for number, line in enumerate(_WHOLE_LINE.findall(old), start=1):

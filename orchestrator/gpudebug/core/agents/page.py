@@ -47,7 +47,7 @@ class Tried(NamedTuple):
 
 
 def page(head: str, parts: Sequence[PagePart], end: str, limit: int = LIMIT) -> str:
-    """The page: `head` and `end` whole, between them what the parts say in the room that is left."""
+    """Return the page: `head` and `end` whole, between them what the parts say in the room that is left."""
     room = limit - len(head) - len(end) - 2 * (len(parts) + 1)
     wanted = [part.write(part.most) for part in parts]
     given = shares(
@@ -78,8 +78,8 @@ def unseen(text: str, seen: Collection[str], digest: Callable[[bytes], str]) -> 
 
 
 def shares(asked: Sequence[tuple[int, int, int]], room: int) -> list[int]:
-    """How many characters of `room` each part gets, given as (wanted, least, rank): first the least of all,
-    then the rest, a low rank first. None gets more than it wants."""
+    """Return how many characters of `room` each part gets, given as (wanted, least, rank): first the least of
+    all, then the rest, a low rank first. None gets more than it wants."""
     given = [0] * len(asked)
     in_turn = sorted(range(len(asked)), key=lambda i: asked[i][2])
     for least_only in (True, False):
@@ -97,7 +97,7 @@ def quoted(text: str, limit: int) -> str:
 
 
 def code(text: str) -> str:
-    """A markdown code span with as many backticks as the text needs."""
+    """Return a markdown code span with as many backticks as the text needs."""
     ticks = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
@@ -109,7 +109,7 @@ def section(title: str, lines: Sequence[str]) -> str:
 
 
 def fitting(lines: Sequence[str], limit: int, more: Callable[[int], str]) -> list[str]:
-    """The first lines that fit in `limit` characters, and `more` of those that do not."""
+    """Return the first lines that fit in `limit` characters, and `more` of those that do not."""
     if _size(lines) <= limit:
         return list(lines)
     kept: list[str] = []
@@ -124,7 +124,7 @@ def fitting(lines: Sequence[str], limit: int, more: Callable[[int], str]) -> lis
 
 
 def bullets(title: str, lines: Sequence[str], limit: int, more: str) -> str:
-    """A section of bullets, as many as fit; `more` says where the rest is."""
+    """Return a section of bullets, as many as fit; `more` says where the rest is."""
     shown = fitting(
         [f"- {line}" for line in lines], limit - len(title) - 5, lambda n: f"- and {n} more: {more}"
     )
@@ -175,7 +175,7 @@ def block_quote(text: str, limit: int, more: str) -> str:
 
 
 def history(newest: Sequence[Tried], older: Iterable[tuple[int, str]], limit: int) -> list[str]:
-    """What was tried, newest first: the newest with their figures, then one line each, then counts.
+    """Return what was tried, newest first: the newest with their figures, then one line each, then counts.
 
     `older` are number and mark of what is before `newest`. At most `limit` characters.
     """

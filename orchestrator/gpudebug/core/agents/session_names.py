@@ -18,5 +18,5 @@ NAMES = frozenset({VARIABLE, RUN, *OF_AGENT.values()})
 
 
 def named(env: Mapping[str, str]) -> bool:
-    """Whether these variables name a session, so that an agent reads what is printed."""
+    """Tell whether these variables name a session, so that an agent reads what is printed."""
     return any(env.get(name) for name in NAMES)

@@ -120,6 +120,6 @@ PROGRAMS = {
 
 
 def files() -> tuple[str, ...]:
-    """Every file that agents read: none of them is code that is measured."""
+    """Return every file that agents read: none of them is code that is measured."""
     setups = (file.path for setup in SETUPS.values() for file in setup)
     return tuple(dict.fromkeys((*(agent.path for agent in AGENTS.values()), *setups)))

@@ -26,7 +26,7 @@ class Answer:
     """
 
     def as_json(self) -> dict[str, Any]:
-        """The document that `--json` prints: new dictionaries, lists, texts and numbers."""
+        """Return the document that `--json` prints: new dictionaries, lists, texts and numbers."""
         document: dict[str, Any] = plain(self)
         return document
 
@@ -37,12 +37,12 @@ def omitted() -> Any:
 
 
 def may_be_left_out(about: Field[Any]) -> bool:
-    """Whether the key of a field is left out of the JSON if its value is None."""
+    """Tell whether the key of a field is left out of the JSON if its value is None."""
     return _OMITTED in about.metadata
 
 
 def key_of(name: str) -> str:
-    """The key of a field."""
+    """Return the key of a field."""
     return name.rstrip("_")
 
 
@@ -54,14 +54,14 @@ def read(kind: type[A], document: Mapping[str, Any]) -> A:
 
 
 def _named(value: Any) -> Any:
-    """A document with its keys as Python names fields."""
+    """Return a document with its keys as Python names fields."""
     if isinstance(value, Mapping):
         return {f"{key}_" if iskeyword(key) else key: _named(v) for key, v in value.items()}
     return [_named(v) for v in value] if isinstance(value, list) else value
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: records as objects, tuples as lists, words as texts."""
+    """Return a value as JSON has it: records as objects, tuples as lists, words as texts."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, (list, tuple)):
@@ -89,7 +89,7 @@ def _entries(model: Any) -> tuple[tuple[tuple[str, str], ...], frozenset[str]]:
 
 
 def with_texts(value: Any, document: Any) -> Any:
-    """The same record with the texts that `document` has in their places.
+    """Return the same record with the texts that `document` has in their places.
 
     `document` is what `plain` made of it, with other texts. What is told by a word of ours stays.
     """

@@ -27,7 +27,7 @@ class AcceptedChange(NamedTuple):
 
 
 def accepted(document: ProgressFile) -> tuple[HypothesisEntry, ...]:
-    """The hypotheses that were accepted, in the order of acceptance.
+    """Return the hypotheses that were accepted, in the order of acceptance.
 
     Only a VALIDATED one can be: a number in another entry is a person's own text.
     """
@@ -36,7 +36,7 @@ def accepted(document: ProgressFile) -> tuple[HypothesisEntry, ...]:
 
 
 def changes(document: ProgressFile, entries: Sequence[HypothesisEntry]) -> tuple[AcceptedChange, ...]:
-    """The changes of these accepted hypotheses, in their order.
+    """Return the changes of these accepted hypotheses, in their order.
 
     Raises InterventionError, with its line, for one whose change cannot be read or was never written.
     """
@@ -60,7 +60,7 @@ def _change(document: ProgressFile, entry: HypothesisEntry) -> Intervention:
 def effective(
     workload: Workload, stack: Sequence[AcceptedChange], allowed: Allowed = NOTHING_MORE
 ) -> Workload:
-    """The workload with the flags and variables of the accepted changes, one after the other.
+    """Return the workload with the flags and variables of the accepted changes, one after the other.
 
     What is already there counts as there: people put an accepted flag into gpudebug.yaml themselves.
     Raises InterventionError, naming the hypothesis, if the flags of the command cannot be reached or a change
@@ -91,7 +91,7 @@ def effective(
 
 
 def spoken(workload: Workload, stack: Sequence[AcceptedChange]) -> str:
-    """The command as a person types it, behind the variables that these changes set.
+    """Return the command as a person types it, behind the variables that these changes set.
 
     A shell's text gets them through `env`: in front of it they would be those of its first command alone.
     `{run}` and `{run_dir}` are the word `run-1`: a shell has no value for them.
@@ -129,7 +129,7 @@ def _is_there(workload: Workload, step: AcceptedChange, allowed: Allowed) -> boo
 
 
 def located(change: Intervention, workload: Workload) -> Intervention:
-    """The change with the server's prefix in front of what only the workload's server has."""
+    """Return the change with the server's prefix in front of what only the workload's server has."""
     server = workload.server
     if server is None:
         return change
@@ -156,5 +156,5 @@ def no_server(change: Intervention) -> InterventionError:
 
 
 def patches(stack: Sequence[AcceptedChange]) -> tuple[str, ...]:
-    """The accepted patches in their order, as paths from the campaign's root."""
+    """Return the accepted patches in their order, as paths from the campaign's root."""
     return tuple(step.intervention.patch for step in stack if step.intervention.patch is not None)

@@ -128,7 +128,7 @@ class Campaign:
 
 
 def decide(campaign: Campaign) -> Action:
-    """The one next thing to do. Total: every campaign has exactly one."""
+    """Return the one next thing to do. Total: every campaign has exactly one."""
     return (
         _recover(campaign)
         or _measure_accepted(campaign)
@@ -167,7 +167,7 @@ def _measure_accepted(c: Campaign) -> Action | None:
 
 
 def goal(c: Campaign) -> float | None:
-    """The figure that solves the campaign: `target`, else the reference's less `failure`, else 80 %.
+    """Return the figure that solves the campaign: `target`, else the reference's less `failure`, else 80 %.
 
     80 % replaces a reference that is not recorded yet. None: another metric has no such figure.
     """
@@ -180,7 +180,7 @@ def goal(c: Campaign) -> float | None:
 
 
 def _goal_is_open(c: Campaign) -> bool:
-    """Whether the target follows from a reference that was not measured yet."""
+    """Tell whether the target follows from a reference that was not measured yet."""
     unmeasured = any(b.role == "reference" and b.why is not None and b.figure is None for b in c.baselines)
     return c.target is None and unmeasured
 
@@ -200,7 +200,7 @@ def _solved(c: Campaign) -> Action | None:
 
 
 def over(c: Campaign) -> Action | None:
-    """Why nothing is to be measured any more, whatever has to be put in order first."""
+    """Return why nothing is to be measured any more, whatever has to be put in order first."""
     return _solved(c) or _out_of_budget(c)
 
 
@@ -237,7 +237,7 @@ def _mine(c: Campaign) -> Action | None:
 
 
 def waiting(c: Campaign, mechanical: bool) -> list[HypothesisState]:
-    """The untested hypotheses of one kind, in the file's order."""
+    """Return the untested hypotheses of one kind, in the file's order."""
     return [h for h in c.hypotheses if h.status is Status.UNTESTED and h.mechanical is mechanical]
 
 
@@ -286,7 +286,7 @@ def _promise(c: Campaign, h: HypothesisState) -> str:
 
 
 def _nothing_left(c: Campaign) -> Action | None:
-    """What is being tested may still change what there is to propose."""
+    """Return what is being tested may still change what there is to propose."""
     if any(h.status is Status.TESTING for h in c.hypotheses):
         return None
     if None not in c.nothing and len(set(c.nothing)) < AGREED:

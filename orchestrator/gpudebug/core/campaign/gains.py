@@ -27,8 +27,8 @@ def gain(
     target: float | None,
     together: Mapping[str, Any] | None = None,
 ) -> dict[str, Any] | None:
-    """The way from the first baseline to `now`, the figure of the baseline with all that is `accepted` (in
-    that order); None if neither is known. All figures in the metric's own unit.
+    """Return the way from the first baseline to `now`, the figure of the baseline with all that is `accepted`
+    (in that order); None if neither is known. All figures in the metric's own unit.
 
     `gap` is what is missing from `now` to `gap_to`, the reference or without one the target: percentage
     points for utilisation, else the ratio still to be gained; nothing is missing below 0 or 1. `gained` is
@@ -69,7 +69,7 @@ def gain(
 
 
 def _ends(metric: Metric, together: Mapping[str, Any]) -> tuple[float, float] | None:
-    """The figures that a known combined gain lies between."""
+    """Return the figures that a known combined gain lies between."""
     keys = ("before", "after") if metric.points else ("metric_before", "metric_after")
     start, end = (together.get(key) for key in keys)
     return None if together.get("delta") is None or start is None or end is None else (start, end)
@@ -89,7 +89,7 @@ def _told(metric: Metric, step: AcceptedStep) -> dict[str, Any]:
 
 
 def figure_of(metric: Metric, verdict: Mapping[str, Any] | None, side: str) -> float | None:
-    """The metric's figure of one side of a trial; None if the trial was judged by another metric."""
+    """Return the metric's figure of one side of a trial; None if the trial was judged by another metric."""
     if verdict is None or verdict.get("metric", GPU_UTIL) != metric.name:
         return None
     found = verdict.get(f"metric_{side}")
@@ -99,7 +99,7 @@ def figure_of(metric: Metric, verdict: Mapping[str, Any] | None, side: str) -> f
 
 
 def _way(metric: Metric, start: float | None, end: float | None) -> float | None:
-    """The improvement from one figure to another: points, or a ratio above 1 if the end is better."""
+    """Return the improvement from one figure to another: points, or a ratio above 1 if the end is better."""
     if start is None or end is None:
         return None
     if not metric.points and (start <= 0 or end <= 0):

@@ -31,15 +31,15 @@ _AS_IT_WAS = "Your checkout and gpudebug.yaml are as they were."
 
 
 def of_session(tested: JudgedChange) -> str:
-    """What the one hypothesis of a session came to."""
+    """Return what the one hypothesis of a session came to."""
     return f"{_told(tested)} {_adopt(tested) or _AS_IT_WAS}"
 
 
 def of_nothing(
     reason: str, count: int, tested: Sequence[JudgedChange], validated: Sequence[JudgedChange]
 ) -> str:
-    """What a session ends with that proposes nothing, and why; `count` hypotheses are tested, `tested` those
-    that have their runs, the newest last. `validated` are those not accepted yet, the best first."""
+    """Return what a session ends with that proposes nothing, and why; `count` hypotheses are tested, `tested`
+    those that have their runs, the newest last. `validated` are those not accepted yet, the best first."""
     parts = [f"This session proposes nothing more: {reason.rstrip('.')}."]
     shown = "; ".join(f"hypothesis {one.number} ({one.title}) is {one.status}" for one in tested[-_NAMED:])
     parts.append(
@@ -97,7 +97,7 @@ def _short(one: JudgedChange) -> str:
 
 
 def _adopt(one: JudgedChange) -> str:
-    """How a person gets a VALIDATED change; nothing of another one."""
+    """Return how a person gets a VALIDATED change; nothing of another one."""
     if one.status is not Status.VALIDATED:
         return ""
     parts = [f"The patch is {one.patch}."] if one.patch else []

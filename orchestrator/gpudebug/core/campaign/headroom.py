@@ -15,7 +15,7 @@ def no_room(
     unit: str | None = None,
     busy: str | None = None,
 ) -> str | None:
-    """Why utilisation cannot show a success of so many points; None if it can, or is not the metric.
+    """Return why utilisation cannot show a success of so many points; None if it can, or is not the metric.
 
     `utilisation` is the baseline's in percent, None if it is not known; `unit` what it counts as work; `busy`
     what it counts as the device's work and is none.
@@ -40,7 +40,7 @@ def no_room(
 
 
 def above_target(campaign: Campaign | None, utilisation: float | None) -> bool:
-    """Whether utilisation (percent) is where it should be, so that throughput alone is left to gain.
+    """Tell whether utilisation (percent) is where it should be, so that throughput alone is left to gain.
 
     Without a campaign, or if it is judged by another metric, the usual target counts.
     """

@@ -68,7 +68,7 @@ class End(NamedTuple):
 
 
 def end_of(limits: Limits, spent: Spent) -> End | None:
-    """The limit that is reached, the agent's failures first; None while there is none."""
+    """Return the limit that is reached, the agent's failures first; None while there is none."""
     if spent.failures >= limits.failures:
         return End(Stuck.FAILURES, f"{_sessions(spent.failures)} in a row failed")
     if spent.idle >= limits.idle:

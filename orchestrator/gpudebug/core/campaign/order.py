@@ -35,7 +35,7 @@ class HypothesisOrder:
 
 
 def order_in(data: object) -> HypothesisOrder | None:
-    """The order in a record; None if it is not what gpudebug writes."""
+    """Return the order in a record; None if it is not what gpudebug writes."""
     if not isinstance(data, dict) or not all(isinstance(data.get(key), str) for key in _TEXTS):
         return None
     baseline, texts = data.get("baseline"), (data.get("unweighed"), data.get("offer"))
@@ -63,7 +63,7 @@ def _number(value: object) -> bool:
 
 
 def ordered(campaign: Campaign, order: HypothesisOrder | None) -> Campaign:
-    """The campaign with what its untested hypotheses are expected to bring as it is recorded."""
+    """Return the campaign with what its untested hypotheses are expected to bring as it is recorded."""
     if order is None or (order.shares is None and order.unweighed is None):
         return replace(campaign, unweighed=UNKNOWN)
     shares = order.shares or {}

@@ -17,12 +17,12 @@ Hypothesis = Mapping[str, Any]
 
 
 def tested(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Those with a verdict."""
+    """Return those with a verdict."""
     return [h for h in hypotheses if h["status"] in VERDICTS]
 
 
 def validated(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """The VALIDATED ones, whether runs bear them out or not."""
+    """Return the VALIDATED ones, whether runs bear them out or not."""
     return [h for h in hypotheses if h["status"] == Status.VALIDATED]
 
 
@@ -47,7 +47,7 @@ def effect_text(h: Hypothesis) -> str:
 
 
 def change_text(h: Hypothesis) -> str | None:
-    """The effect without its interval; None is unknown."""
+    """Return the effect without its interval; None is unknown."""
     found = effect(h)
     return None if found is None else _said(h, {"value": found["value"]})
 
@@ -57,13 +57,13 @@ def _said(h: Hypothesis, found: Mapping[str, Any]) -> str:
 
 
 def best(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
-    """The VALIDATED one that counts whose runs show the largest effect; None without any."""
+    """Return the VALIDATED one that counts whose runs show the largest effect; None without any."""
     counted = (h for h in validated(hypotheses) if effect(h) is not None and not doubted(h))
     return max(counted, key=_size, default=None)
 
 
 def doubted(h: Hypothesis) -> bool:
-    """Whether its verdict does not count: by weaker terms than the pinned ones, or on recordings."""
+    """Tell whether its verdict does not count: by weaker terms than the pinned ones, or on recordings."""
     return bool(h.get("doubts"))
 
 
@@ -120,18 +120,18 @@ def device(data: Mapping[str, Any]) -> str:
 
 
 def utilisation(data: Mapping[str, Any]) -> str:
-    """The name of the figure in percent: that of a processor is never shown as a GPU's."""
+    """Return the name of the figure in percent: that of a processor is never shown as a GPU's."""
     return "gpu_util of the CPU stand-in" if stand_in(data) else "gpu_util"
 
 
 def stand_in(data: Mapping[str, Any]) -> bool:
-    """Whether a processor stood in for a GPU; before the first run, whether one is to."""
+    """Tell whether a processor stood in for a GPU; before the first run, whether one is to."""
     found = _devices(data)
     return any(map(_stands_in, found)) if found else data["status"]["device"]["setting"].startswith("cpu")
 
 
 def _devices(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Those of the newest baseline, else of the newest run."""
+    """Return those of the newest baseline, else of the newest run."""
     machine = data["machine"]
     found: Sequence[Mapping[str, Any]] = (machine or data["status"]["device"])["devices"]
     return found

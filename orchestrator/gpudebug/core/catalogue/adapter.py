@@ -112,7 +112,7 @@ _INHERITED = ("log", "output", "steps", "locked", "quiet", "batch", "every", "ba
 
 
 def derived(found: Iterable[Framework]) -> tuple[Framework, ...]:
-    """The frameworks with what each has from its base. KeyError for a base that is none of them."""
+    """Return the frameworks with what each has from its base. KeyError for a base that is none of them."""
     by_name = {framework.name: framework for framework in found}
     return tuple(
         framework if framework.base is None else _upon(framework, by_name[framework.base])

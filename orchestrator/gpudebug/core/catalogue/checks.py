@@ -134,7 +134,7 @@ def _condition(condition: Condition, path: Path) -> Iterator[YamlProblem]:
 
 
 def _comparable(condition: Condition, by: str, path: Path) -> Iterator[YamlProblem]:
-    """Whether the figure is one that the comparison can be true of."""
+    """Tell whether the figure is one that the comparison can be true of."""
     here, value = (*path, by), condition.equals
     if condition.flag is not None or condition.printed is not None:
         return

@@ -22,7 +22,7 @@ class Catalogue:
         return next((cause for cause in self.causes if cause.id == id), None)
 
     def cause(self, id: str) -> Cause:
-        """The cause of this id. Raises UsageError that names the nearest one."""
+        """Return the cause of this id. Raises UsageError that names the nearest one."""
         found = self.get(id)
         if found is None:
             near = nearest(id, [cause.id for cause in self.causes])
@@ -33,13 +33,13 @@ class Catalogue:
         return found
 
     def groups(self) -> dict[str, tuple[Cause, ...]]:
-        """The causes of each group, in the order in which a batch meets them; no group without any."""
+        """Return the causes of each group, in the order in which a batch meets them; no group without any."""
         grouped = {group: tuple(c for c in self.causes if c.group == group) for group in GROUPS}
         return {group: causes for group, causes in grouped.items() if causes}
 
 
 def collect(found: Iterable[tuple[Cause, str, bool]]) -> Catalogue:
-    """The catalogue of causes, the file of each, and whether that is the user's.
+    """Return the catalogue of causes, the file of each, and whether that is the user's.
 
     Raises CatalogueError if two files say one id.
     """

@@ -39,8 +39,8 @@ class FoundFramework:
     computed: frozenset[str] = frozenset()
 
     def passes(self, argument: str) -> bool:
-        """Whether the program's code may pass an argument another value than those in `settings`, so that
-        it does not have the framework's default."""
+        """Tell whether the program's code may pass an argument another value than those in `settings`, so
+        that it does not have the framework's default."""
         return argument in self.options_of or (argument not in self.settings and self._computes(argument))
 
     def _computes(self, argument: str) -> bool:
@@ -48,7 +48,7 @@ class FoundFramework:
 
 
 def synonyms_of(found: FoundFramework | None, program: Program | None) -> Synonyms:
-    """The options with several names that a command's program defines, or its framework."""
+    """Return the options with several names that a command's program defines, or its framework."""
     of_program = program.synonyms if program is not None else ()
     return merged((*of_program, *(found.framework.synonyms if found is not None else ())))
 
@@ -142,14 +142,14 @@ def _marks(framework: Framework, program: Program | None) -> set[str]:
 
 
 def _upon(framework: Framework, known: Known, program: Program | None) -> Framework:
-    """A framework built upon this one if the program uses that, else this one."""
+    """Return a framework built upon this one if the program uses that, else this one."""
     uses = program.uses if program else ()
     built = (k for k in known if k.base == framework.name and _used(uses, k.imports))
     return next(built, framework)
 
 
 def _by_imports(known: Known, program: Program) -> FoundFramework | None:
-    """The framework of whose names the source uses most; a weak one if no other is used."""
+    """Return the framework of whose names the source uses most; a weak one if no other is used."""
     counted = [(not k.weak, _used(program.uses, k.imports), k) for k in known]
     used = [entry for entry in counted if entry[1]]
     if not used:
@@ -167,12 +167,12 @@ def _by_imports(known: Known, program: Program) -> FoundFramework | None:
 
 
 def _used(uses: Collection[str], names: Collection[str]) -> int:
-    """How many of the names are used, or something within them is."""
+    """Return how many of the names are used, or something within them is."""
     return sum(any(use == name or use.startswith(f"{name}.") for use in uses) for name in names)
 
 
 def output_flag(argv: Sequence[str], known: Known) -> Option | None:
-    """The option that names the run's output folder with a fixed value; None if there is none, or if
+    """Return the option that names the run's output folder with a fixed value; None if there is none, or if
     the value holds `{run}` already or is made unique by the program itself."""
     framework = recognise(argv, known)
     names = [*(framework.output if framework else ()), *_OUTPUT_NAMES]
@@ -225,7 +225,7 @@ def _splits_into(text: str, words: Sequence[str]) -> bool:
 
 
 def steps_option(argv: Sequence[str], known: Known) -> Option | None:
-    """The option that says how many optimiser steps to train, with its value in decimal digits."""
+    """Return the option that says how many optimiser steps to train, with its value in decimal digits."""
     framework = recognise(argv, known)
     rollouts = counts.step_flags(argv)
     short = framework.short if framework else {}
@@ -269,7 +269,7 @@ def _last(option: Option) -> str:
 
 
 def steps_of(argv: Sequence[str], known: Known) -> int | None:
-    """The number of optimiser steps that the command asks for, if a flag says so."""
+    """Return the number of optimiser steps that the command asks for, if a flag says so."""
     option = steps_option(argv, known)
     return _whole(option.value) if option else None
 
@@ -277,7 +277,7 @@ def steps_of(argv: Sequence[str], known: Known) -> int | None:
 def log_advice(
     argv: Sequence[str], known: Known, steps: int | None = None, program: Program | None = None
 ) -> LogAdvice | None:
-    """The option and value with which at least 10 loss lines appear, as `--log_freq=20` for 200 steps.
+    """Return the option and value with which at least 10 loss lines appear, as `--log_freq=20` for 200 steps.
 
     `steps` is the length of the run, by default as the command or the program's source says. None if the
     framework is not known, the length is not, or it logs often enough already.
@@ -341,7 +341,7 @@ def suggested_locks(argv: Sequence[str], known: Known, program: Program | None =
 
 
 def _spelled(argv: Sequence[str], name: str, found: FoundFramework) -> str:
-    """A flag that is not there yet, in the style of those that are."""
+    """Return a flag that is not there yet, in the style of those that are."""
     through = found.framework.through
     if through is not None and "." in name:
         return name if command_line.find(argv, through) else f"--{through} {name}"

@@ -37,7 +37,7 @@ class CurrentOption(NamedTuple):
 def standing(
     argv: Sequence[str], env: Mapping[str, str], own: Mapping[str, OwnFlag], synonyms: Synonyms = ()
 ) -> dict[str, CurrentOption]:
-    """Every option of the command and of its program by the folded long name."""
+    """Return every option of the command and of its program by the folded long name."""
     found = {}
     for key, flag in own.items():
         if flag.variable:
@@ -90,7 +90,7 @@ def turned(
 
 
 def _rarer(knob: Knob, key: str, option: CurrentOption, plan: PlannedLength) -> tuple[str | None, str | None]:
-    """The change of an option that says how often, and else why there is none."""
+    """Return the change of an option that says how often, and else why there is none."""
     if knob.direction in ("on", "off"):
         switched = next(_change(knob, key, option, None), None)
         off = f"{option.name} would switch it off, which is a layer test: gpudebug diagnose --layer quiet"
@@ -107,7 +107,7 @@ def _rarer(knob: Knob, key: str, option: CurrentOption, plan: PlannedLength) -> 
 
 
 def meant(knob: Knob, key: str) -> bool:
-    """Whether a knob is the option of this folded name, or of its last part: `data.num_workers`."""
+    """Tell whether a knob is the option of this folded name, or of its last part: `data.num_workers`."""
     names = {key, key.rpartition(".")[2]}
     return any(pattern.fullmatch(name) for pattern in map(_compiled, knob.names) for name in names)
 
@@ -131,14 +131,14 @@ def _change(knob: Knob, key: str, option: CurrentOption, limit: float | None) ->
 
 
 def _takes(option: CurrentOption, value: str) -> bool:
-    """Whether the program would read the value."""
+    """Tell whether the program would read the value."""
     if option.choices:
         return value in option.choices
     return option.kind not in ("int", "float") or launchers.is_number(value)
 
 
 def _switched(on: bool, option: CurrentOption) -> Iterator[str]:
-    """A bare flag put in or taken out. One whose name means its own opposite is turned by that name."""
+    """Yield a bare flag put in or taken out. One whose name means its own opposite is turned by that name."""
     if option.kind == "unset_switch":
         # `--no-cache` stores false; the knob is about what its name says.
         now = option.given
@@ -159,7 +159,7 @@ def _dashed(name: str) -> str:
 
 
 def _value(knob: Knob, key: str, option: CurrentOption, limit: float | None) -> str | None:
-    """What the option is to be set to; None if it is so already, or unknown."""
+    """Return what the option is to be set to; None if it is so already, or unknown."""
     if knob.direction in ("on", "off"):
         return _said(knob, key, option)
     if option.kind in ("switch", "unset_switch", "pair"):
@@ -203,7 +203,7 @@ def _said(knob: Knob, key: str, option: CurrentOption) -> str | None:
 
 
 def _truth(value: Default) -> bool | None:
-    """Whether a value means on; None if unknown."""
+    """Tell whether a value means on; None if unknown."""
     if value is None:
         return None
     return written(value).lower() not in _FALSE and _number(value) != 0

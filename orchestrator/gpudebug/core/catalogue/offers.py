@@ -59,7 +59,7 @@ def interventions_for(
     printed: Mapping[str, str] | None = None,
     total_steps: float | None = None,
 ) -> Offers:
-    """What would test the cause in the command `argv` with the variables `env` of its own.
+    """Return what would test the cause in the command `argv` with the variables `env` of its own.
 
     `found` is its framework, `version` that of its package if it is known, `program` what its source
     says. Mechanical ones come first: the framework's, that of any program, knobs that the command or its
@@ -103,7 +103,7 @@ class _CauseOnCommand:
     program: Program | None = None
 
     def own(self) -> CatalogueIntervention | None:
-        """The catalogue on this framework, where it holds for this version, or else on its base."""
+        """Return the catalogue on this framework, where it holds for this version, or else on its base."""
         if self.found is None:
             return None
         framework, of = self.found.framework, self.cause.interventions
@@ -150,7 +150,7 @@ class _CauseOnCommand:
         yield from self._tried(_changes(renamed, bare), framework.name, own.note)
 
     def _taken(self, name: str, found: FoundFramework) -> bool:
-        """Whether the command takes an option of the framework."""
+        """Tell whether the command takes an option of the framework."""
         if folded(name) in self.options:
             return True
         return found.takes_flags and folded(name) not in map(folded, found.framework.arguments)
@@ -173,7 +173,7 @@ class _CauseOnCommand:
         return name if folded(dashed[-1].name) == folded(through) else None
 
     def _beyond(self, own: CatalogueIntervention) -> bool:
-        """Whether a knob of the cause is already further than the intervention would set it."""
+        """Tell whether a knob of the cause is already further than the intervention would set it."""
         for name, value in own.set.items():
             option = self.options.get(folded(name))
             knob = next((k for k in self.cause.knobs if meant(k, folded(name))), None)
@@ -185,12 +185,12 @@ class _CauseOnCommand:
         return False
 
     def _names(self, names: Iterable[str], framework: Framework) -> dict[str, str]:
-        """What this version calls the options that it has."""
+        """Return what this version calls the options that it has."""
         found = {name: self._name(name, framework) for name in names}
         return {name: now for name, now in found.items() if now is not None}
 
     def _name(self, name: str, framework: Framework) -> str | None:
-        """What this version calls an option; None if it has none, and that is noted."""
+        """Return what this version calls an option; None if it has none, and that is noted."""
         flag = framework.flags.get(name, Flag())
         former = flag.formerly
         if former and (folded(former) in self.options or (self.version and self._before(flag.since))):
@@ -218,7 +218,7 @@ class _CauseOnCommand:
             yield from self._tried(change, "knob")
 
     def _defaults(self) -> dict[str, CurrentOption]:
-        """The framework's options that say how often, where neither command nor program has them."""
+        """Return the framework's options that say how often, where neither command nor program has them."""
         found = self.found
         if found is None or not found.takes_flags:
             return {}
@@ -249,7 +249,7 @@ class _CauseOnCommand:
         return any(package in word.lower() for word in spoken)
 
     def _tried(self, change: str, by: str, note: str | None = None) -> Iterator[CauseOffer]:
-        """The offer, of as much of the change as does something to this command."""
+        """Yield the offer, of as much of the change as does something to this command."""
         try:
             asked = interventions.parse(change).spelled(self.argv, self.synonyms)
             reasons = {part: self._idle(part) for part in asked.changes}
@@ -271,7 +271,7 @@ class _CauseOnCommand:
             self.refused.extend(idle for idle in reasons.values() if idle)
 
     def _idle(self, part: SingleChange) -> str | None:
-        """Why a part of a change would do nothing; None if it does something."""
+        """Return why a part of a change would do nothing; None if it does something."""
         off = part.kind == "env" and part.name in _OFF_UNLESS_SET and part.value == "0"
         if off and part.name not in self.env:
             return f"{part.name} is not set"
@@ -294,7 +294,7 @@ class _CauseOnCommand:
                 yield CauseOffer(None, general.code.strip(), name, general.note)
 
     def _rarer_in_code(self) -> dict[str, str | float | bool]:
-        """The framework's options that say how often, made rarer, where they are arguments in code."""
+        """Return the framework's options that say how often, made rarer, where they are arguments in code."""
         found = self.found
         if found is None or found.takes_flags:
             return {}
@@ -314,7 +314,7 @@ class _CauseOnCommand:
         return asked
 
     def _in_code(self, own: CatalogueIntervention, found: FoundFramework) -> str | None:
-        """The framework's options as arguments in the program that hands them over itself."""
+        """Return the framework's options as arguments in the program that hands them over itself."""
         names = self._names(own.set, found.framework)
         if not names or all(self._taken(name, found) for name in names.values()):
             return None
@@ -325,7 +325,7 @@ class _CauseOnCommand:
 
 
 def _where(names: Iterable[str], framework: Framework) -> str:
-    """The calls in a program's code that take these arguments."""
+    """Return the calls in a program's code that take these arguments."""
     own = {framework.callees.get(folded(name)) for name in names}
     called = {name for name in own if name} or {n.rpartition(".")[2] for n in framework.configured_by}
     if not called:
@@ -335,14 +335,14 @@ def _where(names: Iterable[str], framework: Framework) -> str:
 
 
 def _as_shown(key: str, option: CurrentOption, shown: Mapping[str, str]) -> CurrentOption:
-    """An option that the command does not set, as the program shows it: a file may set it."""
+    """Return an option that the command does not set, as the program shows it: a file may set it."""
     value = shown.get(cadence.folded(key))
     known = value is not None and not option.given and cadence.kind_of(key) is not None
     return option._replace(value=value) if known else option
 
 
 def _changes(intervention: CatalogueIntervention, bare: set[str] | frozenset[str] = frozenset()) -> str:
-    """The intervention in `propose`'s words; options in `bare` stand without a value."""
+    """Return the intervention in `propose`'s words; options in `bare` stand without a value."""
     sets = [
         name if folded(name) in bare and value is True else f"{name}={written(value)}"
         for name, value in intervention.set.items()

@@ -93,7 +93,7 @@ def _of_call(call: ast.Call) -> Iterator[OwnFlag]:
 
 
 def _defines(call: ast.Call) -> bool:
-    """Whether a function under another name is called as `add_argument` is."""
+    """Tell whether a function under another name is called as `add_argument` is."""
     first = constant(call.args[0]) if call.args else None
     return isinstance(first, str) and first.startswith("--") and bool(_keywords(call).keys() & _OF_ARGPARSE)
 
@@ -128,7 +128,7 @@ def _of_argparse(call: ast.Call) -> Iterator[OwnFlag]:
 
 
 def _choices(node: ast.expr | None) -> tuple[str, ...]:
-    """The values of a list that is written out; none if one of them is computed."""
+    """Return the values of a list that is written out; none if one of them is computed."""
     found = [constant(e) for e in node.elts] if isinstance(node, (ast.List, ast.Tuple, ast.Set)) else []
     return () if None in found else tuple(str(value) for value in found)
 
@@ -235,7 +235,7 @@ def called(node: ast.expr | None) -> str:
 
 
 def constant(node: ast.expr | None) -> Default:
-    """The text, number or truth that an expression is, None for everything else."""
+    """Return the text, number or truth that an expression is, None for everything else."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         number = constant(node.operand)
         return -number if isinstance(number, (int, float)) and not isinstance(number, bool) else None

@@ -42,7 +42,7 @@ def read_cause(
     frameworks: Sequence[Framework] | None = None,
     trusted: bool = False,
 ) -> Cause:
-    """The root cause that the file's text says.
+    """Return the root cause that the file's text says.
 
     `file` is named in errors, and its stem has to be the cause's id; `group` holds where the text names
     none. With `frameworks` the interventions are checked against them. One that is `trusted`, since the
@@ -61,7 +61,7 @@ def read_cause(
 
 
 def read_framework(text: str, file: str) -> Framework:
-    """The framework that the file's text says. Raises CatalogueError with file and line."""
+    """Return the framework that the file's text says. Raises CatalogueError with file and line."""
     document = _read(text, file, "name: my-framework")
     framework = _validated(Framework, document)
     if framework.name != PurePosixPath(file).stem:
@@ -152,7 +152,7 @@ def _renamed(key: str, value: str, file: str) -> YamlProblem:
 
 
 def _all(cause: Cause, document: Document, found: Iterable[YamlProblem]) -> Iterator[YamlProblem]:
-    """What is wrong in a cause by itself, and by where its file lies."""
+    """Yield what is wrong in a cause by itself, and by where its file lies."""
     if cause.id != PurePosixPath(document.file).stem:
         yield _renamed("id", cause.id, document.file)
     if cause.group is None:

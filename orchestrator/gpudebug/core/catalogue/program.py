@@ -51,7 +51,7 @@ def scripts(argv: Sequence[str]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def neighbours(source: str, path: str) -> tuple[str, ...]:
-    """The files beside a script that its imports may mean: its options may be defined there."""
+    """Return the files beside a script that its imports may mean: its options may be defined there."""
     tree = parsed(source)
     folder = PurePosixPath(path).parent
     names = {name.partition(".")[0] for name in _imported(tree)} if tree else set()
@@ -100,7 +100,7 @@ def _note(
 
 
 def _constants(tree: ast.Module) -> dict[str, Default]:
-    """The names that a module binds once, at its top, to a number, text or truth."""
+    """Return the names that a module binds once, at its top, to a number, text or truth."""
     bound = Counter(
         node.arg if isinstance(node, ast.arg) else node.id
         for node in ast.walk(tree)
@@ -141,7 +141,7 @@ def _aliases(tree: ast.Module) -> dict[str, str]:
 
 
 def _resolved(name: str, aliases: Mapping[str, str]) -> str:
-    """A dotted name by what was imported; "" where its head was not."""
+    """Return a dotted name by what was imported; "" where its head was not."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         head = aliases.get(".".join(parts[:length]))

@@ -19,8 +19,8 @@ _MOVES = {"falls": "falls", "rises": "rises", "is_zero": "is zero"}
 
 
 def shows(cause: Cause) -> str:
-    """The one sign that speaks most for the cause, in plain words; a signal rather than an expression of half
-    its weight."""
+    """Return the one sign that speaks most for the cause, in plain words; a signal rather than an expression
+    of half its weight."""
     if not cause.signature:
         return said(cause.requires[0], _in_words) if cause.requires else ""
     strongest = max(cause.signature, key=lambda sign: sign.weight * (1 if sign.signal is None else 2))
@@ -28,7 +28,7 @@ def shows(cause: Cause) -> str:
 
 
 def described(cause: Cause) -> str:
-    """The first sentences on a cause, for a hypothesis; `gpudebug catalogue ID` shows the rest."""
+    """Return the first sentences on a cause, for a hypothesis; `gpudebug catalogue ID` shows the rest."""
     kept = ""
     for sentence in re.split(r"(?<=[.:;])\s+(?=[A-Z])", one_line(cause.explanation)):
         if kept and len(kept) + len(sentence) > _DESCRIBED:
@@ -57,7 +57,7 @@ def _short(expression: str) -> str:
 
 
 def _in_words(expression: str) -> str:
-    """The first words of an expression, as people know them; the expression if it has none."""
+    """Return the first words of an expression, as people know them; the expression if it has none."""
     words = dict.fromkeys(word.strip("_") for word in _WORD.findall(_ESCAPE.sub(" ", expression)))
     return " or ".join(list(words)[:_WORDS]) or _short(expression)
 
@@ -66,14 +66,14 @@ _Quote = Callable[[str], str]
 
 
 def said(condition: Condition, quote: _Quote = _short) -> str:
-    """A condition as a sentence: `training waits more than 20 % of its time for batches`.
+    """Return a condition as a sentence: `training waits more than 20 % of its time for batches`.
 
     `quote` writes an expression."""
     return _sentence(condition, _compared(condition, quote), quote)
 
 
 def said_share(share: Share) -> str:
-    """A share of the time as its figure is called."""
+    """Return a share of the time as its figure is called."""
     text = SIGNALS[share.signal].said.format("…") if share.signal in SIGNALS else _sentence(share, "…")
     return text + (f", times {share.times:g}" if share.times != 1 else "")
 

@@ -27,8 +27,8 @@ _ID, _TITLE, _EXPRESSION, _FIX, _TEXT, _TEST = 8, 8, 6, 4, 2, 1
 
 
 def search(causes: Iterable[Cause], text: str) -> tuple[Cause, ...]:
-    """The causes that words are of, the best first, at most `MOST`: at least half as many of the words are in
-    each as in any.
+    """Return the causes that words are of, the best first, at most `MOST`: at least half as many of the words
+    are in each as in any.
 
     British and American spellings, plurals and the forms of a verb are one. () if no word is in any.
     """
@@ -48,7 +48,7 @@ def search(causes: Iterable[Cause], text: str) -> tuple[Cause, ...]:
 
 
 def _weight(word: str, cause: Cause, places: Iterable[tuple[int, frozenset[str]]]) -> int:
-    """The best place that a word has in a cause; 0 if it is not there."""
+    """Return the best place that a word has in a cause; 0 if it is not there."""
     stem = stem_of(word)
     expressed = _EXPRESSION * any(pattern(words).search(word) for words in cause.words)
     return max(expressed, *(weight for weight, stems in places if _within(stem, stems)), 0)

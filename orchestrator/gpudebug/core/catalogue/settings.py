@@ -18,7 +18,7 @@ def written(value: str | float | bool) -> str:
 
 
 def words_of(intervention: CatalogueIntervention) -> dict[str, Any]:
-    """The arguments of `core.intervention.from_options` for a mechanical intervention."""
+    """Return the arguments of `core.intervention.from_options` for a mechanical intervention."""
     return {
         "set": [f"{name}={written(value)}" for name, value in intervention.set.items()],
         "unset": list(intervention.unset),
@@ -28,7 +28,7 @@ def words_of(intervention: CatalogueIntervention) -> dict[str, Any]:
 
 
 def text_of(intervention: CatalogueIntervention) -> str | None:
-    """A mechanical intervention in `propose`'s syntax, None if it needs code."""
+    """Return a mechanical intervention in `propose`'s syntax, None if it needs code."""
     if not (intervention.set or intervention.unset or intervention.env):
         return None
     return interventions.from_options(**words_of(intervention)).text

@@ -29,7 +29,7 @@ class Bound(NamedTuple):
 
 
 def numbers(version: str) -> tuple[int, ...] | None:
-    """The numbers of a version; None if it begins with none."""
+    """Return the numbers of a version; None if it begins with none."""
     match = _NUMBERS.match(version.strip())
     return tuple(int(part) for part in match[1].split(".")) if match else None
 
@@ -41,7 +41,7 @@ def compare(a: str, b: str) -> int:
 
 
 def bounds(text: str) -> tuple[Bound, ...]:
-    """The bounds of a range such as `>=0.4,<0.6`. ValueError if it is not a range."""
+    """Return the bounds of a range such as `>=0.4,<0.6`. ValueError if it is not a range."""
     matches = [_BOUND.fullmatch(part.strip()) for part in text.split(",")]
     if not all(matches):
         raise ValueError(f"expected a range of versions, found {text!r}")
@@ -53,12 +53,12 @@ def within(version: str, range_: str) -> bool:
 
 
 def reaches_below(range_: str, version: str) -> bool:
-    """Whether a range holds versions before this one."""
+    """Tell whether a range holds versions before this one."""
     lower = [b for b in bounds(range_) if b.sign in (">=", ">", "==")]
     return all(compare(b.version, version) < 0 for b in lower)
 
 
 def reaches_from(range_: str, version: str) -> bool:
-    """Whether a range holds this version or later ones."""
+    """Tell whether a range holds this version or later ones."""
     upper = [b for b in bounds(range_) if b.sign in ("<", "<=", "==")]
     return all(compare(b.version, version) >= (1 if b.sign == "<" else 0) for b in upper)

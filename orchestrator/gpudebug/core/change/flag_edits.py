@@ -69,7 +69,7 @@ def refuse_unreachable(words: Sequence[str], name: str, allowed: Allowed) -> Non
 
 
 def _reach(words: Sequence[str], name: str, allowed: Allowed) -> tuple[int, list[LaunchOption]]:
-    """Where the program's own words begin, and the opened launcher's options of this name.
+    """Return where the program's own words begin, and the opened launcher's options of this name.
 
     A flag that both have is the program's. InterventionError for one that is only before the program,
     and for a command whose program's beginning is not certain.
@@ -89,7 +89,7 @@ def _reach(words: Sequence[str], name: str, allowed: Allowed) -> tuple[int, list
 
 
 def _opened(found: Launch, name: str, allowed: Allowed) -> list[LaunchOption]:
-    """The options of this name of the last launcher that has it, if gpudebug.yaml opens it."""
+    """Return the options of this name of the last launcher that has it, if gpudebug.yaml opens it."""
     for part in reversed(found.parts):
         listed = {launchers.folded(flag) for flag in allowed.flags.get(part.name, ())}
         same = [option for option in part.options if _is(option.name, name)]
@@ -114,7 +114,7 @@ def _refuse_before(words: Sequence[str], found: Launch, name: str) -> None:
 
 
 def _is(written: str, name: str) -> bool:
-    """Whether both name one option; a name without dashes means one with either."""
+    """Tell whether both name one option; a name without dashes means one with either."""
     one, other = launchers.folded(written), launchers.folded(name)
     return one == other or (not other.startswith("-") and command_line.bare_name(one) == other)
 

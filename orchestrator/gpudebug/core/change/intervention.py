@@ -112,11 +112,11 @@ class Intervention:
         return Intervention(tuple(c._replace(name=c.bare) for c in self.changes), self.compound)
 
     def touches(self, name: str) -> bool:
-        """Whether it changes the flag or variable of this name, however that is spelled."""
+        """Tell whether it changes the flag or variable of this name, however that is spelled."""
         return _knob(name) in {_knob(touched) for touched in self.names}
 
     def with_patch(self, path: str) -> Intervention:
-        """The same change with the patch at `path` in the place of its code or of another patch."""
+        """Return the same change with the patch at `path` in the place of its code or of another patch."""
         patch = SingleChange("patch", _patch(path))
         at = next((i for i, c in enumerate(self.changes) if c.kind in ("code", "patch")), len(self.changes))
         kept = [c for c in self.changes if c.kind not in ("code", "patch")]
@@ -130,7 +130,7 @@ class Intervention:
     def apply(
         self, argv: Sequence[str], env: Mapping[str, str], allowed: Allowed | None = NOTHING_MORE
     ) -> Applied:
-        """The command line and environment with every flag and variable of the change in place.
+        """Return the command line and environment with every flag and variable of the change in place.
 
         A patch, code and what is of the server change neither. Raises InterventionError if a part would have
         no effect, the command's flags cannot be reached, or `allowed` does not let a hypothesis change it;
@@ -168,7 +168,7 @@ class Intervention:
                 flag_edits.refuse_unreachable(argv, change.name, allowed)
 
     def spelled(self, argv: Sequence[str], synonyms: Synonyms) -> Intervention:
-        """The same change with its flags named as the command names them: `-j` for `--workers`."""
+        """Return the same change with its flags named as the command names them: `-j` for `--workers`."""
         changes = tuple(
             change._replace(name=as_written(argv, change.name, synonyms))
             if change.kind in ("set", "unset") and not change.of_server
@@ -178,7 +178,7 @@ class Intervention:
         return self if changes == self.changes else Intervention(changes, self.compound)
 
     def canonical(self, synonyms: Synonyms = ()) -> Intervention:
-        """The same change with one spelling of each flag and each value: `--lr=1e-3` is `lr=0.001`."""
+        """Return the same change with one spelling of each flag and each value: `--lr=1e-3` is `lr=0.001`."""
         made = (
             c._replace(name=_canonical_name(c, synonyms), value=_canonical_value(c.value))
             for c in self.changes
@@ -192,7 +192,7 @@ class Intervention:
         env: Mapping[str, str] | None = None,
         effects: Mapping[str, object] | None = None,
     ) -> bool:
-        """Whether both make the same command and environment out of this one, however they are spelled.
+        """Tell whether both make the same command and environment out of this one, however they are spelled.
 
         `effects` says by their paths what patches change; one that is not there is like itself alone. Code
         is never the same as other code: it is unknown before it is written.
@@ -210,8 +210,8 @@ class Intervention:
     def locked_by(
         self, locked: Sequence[str], known: Collection[str] | None = None, synonyms: Synonyms = ()
     ) -> list[str]:
-        """The locked knobs that this change touches; dashes in front, and `-` for `_`, make no difference.
-        `synonyms` are the options with several names.
+        """Return the locked knobs that this change touches; dashes in front, and `-` for `_`, make no
+        difference. `synonyms` are the options with several names.
 
         argparse takes `--batch` for `--batch_size`. So does this where the program's flags are `known`: a
         name that is none of them, and short for one of them or of the locked ones alone.
@@ -233,7 +233,7 @@ class Intervention:
 # A new change is compared with every one of a file, and several new ones with the same file.
 @lru_cache(maxsize=1 << 14)
 def _made(change: Intervention, argv: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> object | None:
-    """What a change makes of a command and its variables; None if it cannot be applied to them."""
+    """Return what a change makes of a command and its variables; None if it cannot be applied to them."""
     try:
         made = change.apply(argv, dict(env), None)
     except InterventionError:
@@ -262,7 +262,7 @@ def from_options(
     code: bool = False,
     compound: bool = False,
 ) -> Intervention:
-    """The intervention of `propose`'s options, each value as the shell handed it over."""
+    """Return the intervention of `propose`'s options, each value as the shell handed it over."""
     words = [
         part
         for kind, values in (("set", set), ("unset", unset), ("env", env))
@@ -361,7 +361,7 @@ def _patches(intervention: Intervention, effects: Mapping[str, object]) -> list[
 
 
 def _plain(intervention: Intervention) -> list[SingleChange]:
-    """The changes of flags and variables in an order of their own."""
+    """Return the changes of flags and variables in an order of their own."""
     return sorted((c for c in intervention.changes if c.kind != "patch"), key=repr)
 
 

@@ -30,14 +30,14 @@ class KnownFlags:
         return name.startswith("--") and any(known.startswith(wanted) for known in names)
 
     def nearest(self, name: str) -> str | None:
-        """The name that is most like it; None if none is."""
+        """Return the name that is most like it; None if none is."""
         spelled = {folded(known): known for known in reversed(self.names)}
         found = get_close_matches(folded(name), spelled, n=1, cutoff=_NEAR)
         return spelled[found[0]] if found else None
 
 
 def unknown(change: Intervention, known: KnownFlags) -> Iterator[tuple[str, str | None]]:
-    """The flags of a change that nothing has, each with the nearest that something has."""
+    """Yield the flags of a change that nothing has, each with the nearest that something has."""
     for one in change.changes:
         if one.kind in ("set", "unset") and not one.of_server and not known.has(one.name):
             yield one.name, known.nearest(one.name)

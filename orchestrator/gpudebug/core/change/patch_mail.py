@@ -39,6 +39,6 @@ def patch_mail(
 
 
 def _wrapped(text: str) -> list[str]:
-    """The lines of a paragraph; one that means something to git is indented."""
+    """Return the lines of a paragraph; one that means something to git is indented."""
     lines = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
     return [f" {line}" if _MEANT.match(line) else line for line in lines]

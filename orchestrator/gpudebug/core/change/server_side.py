@@ -20,7 +20,7 @@ def located(
     server_argv: Sequence[str],
     server_env: Mapping[str, str],
 ) -> Intervention:
-    """The change with the prefix in front of what only the server has."""
+    """Return the change with the prefix in front of what only the server has."""
     theirs, ours = _flags(server_argv), _flags(argv)
 
     def placed(part: SingleChange) -> SingleChange:
@@ -37,13 +37,13 @@ def located(
 
 
 def of_server(change: Intervention) -> Intervention | None:
-    """What of the change is of the server, without the prefix; None if nothing is."""
+    """Return what of the change is of the server, without the prefix; None if nothing is."""
     parts = tuple(part._replace(name=part.bare) for part in change.changes if part.of_server)
     return Intervention(parts, change.compound) if parts else None
 
 
 def _flags(argv: Sequence[str]) -> dict[str, str]:
-    """The options of a command as it spells them, by their names without dashes."""
+    """Return the options of a command as it spells them, by their names without dashes."""
     return {_folded(option.name): option.name for option in command_line.options(argv)}
 
 

@@ -30,7 +30,7 @@ class Sweep:
 
 
 def parse(text: str) -> Sweep:
-    """The sweep that `--sweep`'s text asks for, `--denoising_steps=4,2,1`; see SYNTAX.
+    """Return the sweep that `--sweep`'s text asks for, `--denoising_steps=4,2,1`; see SYNTAX.
 
     A value with a comma is in quotes. Raises InterventionError for fewer than two values, an
     empty or repeated one, and a name that is not a flag or variable.
@@ -84,12 +84,12 @@ def _refuse(text: str, value: str, *, quoted: bool) -> None:
 
 
 def stands_already(change: SingleChange, argv: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Whether the command or its environment has this very value."""
+    """Tell whether the command or its environment has this very value."""
     return standing(change, argv, env) == change.value
 
 
 def standing(change: SingleChange, argv: Sequence[str], env: Mapping[str, str]) -> str | None:
-    """The value that the command or its environment gives the flag or variable now; None: none."""
+    """Return the value that the command or its environment gives the flag or variable now; None: none."""
     if change.kind == "env":
         return env.get(change.name)
     return command_line.value_of(argv, change.name)

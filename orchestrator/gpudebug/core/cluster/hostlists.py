@@ -11,7 +11,7 @@ _ABSENT = frozenset({"", "(null)", "None", "None assigned", "N/A"})
 
 
 def expanded(text: str) -> tuple[str, ...]:
-    """Each node of a list, in its order; none of what is no list, and at most `MOST_NODES`."""
+    """Return each node of a list, in its order; none of what is no list, and at most `MOST_NODES`."""
     if text.strip() in _ABSENT:
         return ()
     names: list[str] = []

@@ -160,10 +160,10 @@ class Cluster(Protocol):
         """Submit and return the job's id. ClusterError with the cluster's own reason if it refuses."""
 
     def element(self, array: str, number: int) -> str:
-        """The id of one element of a job array."""
+        """Return the id of one element of a job array."""
 
     def states(self, ids: tuple[str, ...]) -> tuple[SeenJob, ...]:
-        """What is known of each job, in the order of `ids`: at most one question in `ASK_S` seconds.
+        """Return what is known of each job, in the order of `ids`: at most one question in `ASK_S` seconds.
 
         Answers of the last question are returned in between, whichever process asked it. UNKNOWN where the
         cluster does not answer: an outage raises nothing and ends nothing.
@@ -173,10 +173,10 @@ class Cluster(Protocol):
         """End jobs, waiting or running. One that has ended already, or that is not known, is no error."""
 
     def where(self, id: str) -> JobPlace | None:
-        """Where a job runs or ran; None if the cluster does not know it (any more)."""
+        """Return where a job runs or ran; None if the cluster does not know it (any more)."""
 
     def login_facts(self, job: BatchJob) -> Iterator[ClusterFact]:
-        """What this host can find out about the cluster and about `job`, without an allocation."""
+        """Return what this host can find out about the cluster and about `job`, without an allocation."""
 
     def node_facts(self, job: BatchJob, folder: str, token: str) -> Iterator[ClusterFact]:
         """What two nodes say in a short job: `folder` has `token` in its file `asked`, and takes theirs."""

@@ -46,7 +46,7 @@ def reports(text: str) -> tuple[NodeReport, ...]:
 
 
 def facts(said: Sequence[NodeReport], asked: int) -> Iterator[ClusterFact]:
-    """What follows from the reports of `asked` nodes."""
+    """Yield what follows from the reports of `asked` nodes."""
     names = ", ".join(report.node for report in said)
     if not said:
         yield ClusterFact("nodes", "unknown", "no node answered", "gpudebug doctor --cluster later")

@@ -18,7 +18,7 @@ _TEXT = 400
 
 
 def lines_of(node: str, message: Mapping[str, Any]) -> list[str]:
-    """The lines, without their ends, that say `message` for a node of at most 64 characters."""
+    """Return the lines, without their ends, that say `message` for a node of at most 64 characters."""
     whole = json.dumps({"node": node, **message})
     if len(whole) <= LONGEST_LINE:
         return [whole]

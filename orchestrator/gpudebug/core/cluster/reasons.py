@@ -140,13 +140,13 @@ def _meaning(shown: str) -> WaitReason | None:
 
 
 def unknown(cluster: str, job: SeenJob) -> str | None:
-    """What to say of a job in an unknown state; None if the cluster was not asked yet."""
+    """Return what to say of a job in an unknown state; None if the cluster was not asked yet."""
     if job.word:
         return f"job {job.id} is {job.word}, a state that gpudebug does not know; it is waited for"
     return f"{cluster} does not answer ({job.reason}); job {job.id} is waited for" if job.reason else None
 
 
 def unlogged(job: SeenJob, log: str) -> str:
-    """Why the program of a job never began whose log the node could not open."""
+    """Return why the program of a job never began whose log the node could not open."""
     where = f"node {', '.join(job.nodes)}" if job.nodes else "its node"
     return f"{where} could not write {log}: it does not see the folder, or may not write there"

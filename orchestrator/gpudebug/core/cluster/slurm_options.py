@@ -55,7 +55,7 @@ class AskedOf:
 
 
 def option(words: Sequence[str], *names: str) -> str | None:
-    """The value of the last of these options in `words`: `--mem=1G`, `-pgpu`; `""` without one."""
+    """Return the value of the last of these options in `words`: `--mem=1G`, `-pgpu`; `""` without one."""
     found = None
     for word in words:
         for name in names:
@@ -68,7 +68,7 @@ def option(words: Sequence[str], *names: str) -> str | None:
 
 
 def for_srun(words: Sequence[str]) -> tuple[str, ...]:
-    """Those options of `sbatch` that a short `srun` in the job's place takes too."""
+    """Return those options of `sbatch` that a short `srun` in the job's place takes too."""
     return tuple(word for word in words if option((word,), *_SBATCHS) is None)
 
 
@@ -89,7 +89,7 @@ def asked_of(settings: SlurmSettings, environ: Mapping[str, str]) -> AskedOf:
 
 
 def environment(environ: Mapping[str, str], settings: SlurmSettings) -> dict[str, str]:
-    """The environment of `sbatch`, without what would overrule the script.
+    """Return the environment of `sbatch`, without what would overrule the script.
 
     A user's default for an option that the script gives goes, and the variables of an allocation around us.
     Resources that the script does not ask for stay: memory, a reservation, an account.

@@ -55,7 +55,7 @@ def node_groups(text: str) -> tuple[NodeGroup, ...]:
 
 
 def addresses(text: str) -> tuple[str, ...]:
-    """The nodes' addresses in the same lines."""
+    """Return the nodes' addresses in the same lines."""
     return tuple(dict.fromkeys(address for *_, address in _rows(text) if address))
 
 
@@ -140,7 +140,7 @@ def _fitting(there: Sequence[NodeGroup], asked: AskedOf) -> list[NodeGroup]:
 
 
 def gpus_in(gres: str, asked: str) -> bool:
-    """Whether a node with `gpu:a100:4(S:0-1),nvme:1` has what is asked for: `4`, `a100:2`."""
+    """Tell whether a node with `gpu:a100:4(S:0-1),nvme:1` has what is asked for: `4`, `a100:2`."""
     wanted, kind = count_of(asked), asked.rpartition(":")[0]
     if not wanted:
         return True

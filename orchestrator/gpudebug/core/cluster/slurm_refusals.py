@@ -76,7 +76,7 @@ def _plain(line: str) -> str:
 
 
 def advice(error: str, settings: SlurmSettings) -> str:
-    """What to change; the request itself if the reason is not known."""
+    """Return what to change; the request itself if the reason is not known."""
     for pattern, next in _ADVICE:
         match = re.search(pattern, error, re.IGNORECASE)
         if match:
@@ -86,7 +86,7 @@ def advice(error: str, settings: SlurmSettings) -> str:
 
 
 def _option(name: str, settings: SlurmSettings) -> str:
-    """An option that this Slurm does not have: which setting gave it."""
+    """Return an option that this Slurm does not have: which setting gave it."""
     if name == "--gpus-per-node":
         gpus = settings.gpus_per_node
         return f"this Slurm is older than 19.05: gpus_per_node: 0 and extra: [--gres=gpu:{gpus}]"

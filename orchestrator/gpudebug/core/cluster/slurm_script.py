@@ -15,7 +15,7 @@ _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 
 
 def rendered(job: BatchJob, settings: SlurmSettings) -> str:
-    """The script, complete. ValueError for a name or a path that cannot be written in it."""
+    """Return the script, complete. ValueError for a name or a path that cannot be written in it."""
     for text in (job.name, job.cwd, job.log):
         if re.search(r"[\x00-\x1f\x7f]", text):
             raise ValueError(f"{text!r} has a control character")
@@ -31,7 +31,7 @@ def rendered(job: BatchJob, settings: SlurmSettings) -> str:
 
 
 def options(job: BatchJob, settings: SlurmSettings) -> Iterator[str]:
-    """The options of `sbatch`; those of `extra` are last, and count where one is given twice."""
+    """Yield the options of `sbatch`; those of `extra` are last, and count where one is given twice."""
     yield f"--job-name={job.name}"
     for name in ("partition", "account", "qos"):
         if getattr(settings, name) is not None:

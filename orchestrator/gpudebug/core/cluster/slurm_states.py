@@ -49,7 +49,7 @@ _FIELD = re.compile(r"(?:^|\s)([A-Za-z_:/]+)=(.*?)(?=\s+[A-Za-z_:/]+=|\s*$)", re
 
 
 def submitted(text: str) -> str | None:
-    """The id in what `sbatch --parsable` printed, which may be wrapped by a site's own lines.
+    """Return the id in what `sbatch --parsable` printed, which may be wrapped by a site's own lines.
 
     None if no line is an id, or several are; `Submitted batch job 123` is of a wrapper that drops options.
     """
@@ -61,7 +61,7 @@ def submitted(text: str) -> str | None:
 
 
 def queued(text: str, folder: str, known: Container[str]) -> str | None:
-    """The latest job of `folder` in the output of `squeue -o QUEUED` that is new; None without one."""
+    """Return the latest job of `folder` in the output of `squeue -o QUEUED` that is new; None without one."""
     rows = (line.strip().split("|", 2) for line in text.splitlines())
     ids = [row[0] for row in rows if len(row) == 3 and row[1] in _TO_COME and row[2] == folder]
     return max((id for id in ids if id.isdecimal() and id not in known), key=int, default=None)
@@ -112,7 +112,7 @@ def scontrol_rows(text: str, ids: tuple[str, ...]) -> dict[str, SeenJob]:
 
 
 def place(text: str, id: str) -> JobPlace | None:
-    """Where the job ran, from `scontrol -o -d show job`; None if it had no nodes."""
+    """Return where the job ran, from `scontrol -o -d show job`; None if it had no nodes."""
     for line in text.splitlines():
         fields = _fields(line)
         nodes = expanded(fields.get("NodeList", ""))
@@ -183,7 +183,7 @@ def _reason(text: str, otherwise: str) -> str:
 
 
 def _signal(reason: str, status: str) -> int | None:
-    """The signal that ended a batch script, by `RaisedSignal:9(Killed)` or by `0:9`."""
+    """Return the signal that ended a batch script, by `RaisedSignal:9(Killed)` or by `0:9`."""
     raised = _RAISED.match(reason)
     number = raised[1] if raised is not None else status.partition(":")[2]
     return int(number) if number.isdecimal() and int(number) else None

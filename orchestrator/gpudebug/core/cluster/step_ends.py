@@ -27,7 +27,7 @@ _TOLD_TO_END = re.compile(rf"SignalException: .*\bgot signal: {int(signal.SIGTER
 
 
 def failed_by_cluster(quoted: Sequence[str], tail: str, ended_by: int | None) -> str | None:
-    """What says so of a run that crashed; None if its command may be the cause.
+    """Return what says so of a run that crashed; None if its command may be the cause.
 
     `quoted` are the lines that explain its failure, the one that says most last, `tail` is its log's end,
     and `ended_by` a signal. In a job only the cluster ends a step with SIGTERM: after gpudebug's own the run

@@ -23,7 +23,7 @@ _PER_TASK = re.compile(r"(?<!\S)--gpus-per-task(?:[=\s]|$)")
 def traps(
     job: InsideJob, argv: Sequence[str], environ: Mapping[str, str], cores: int, folder: PurePath
 ) -> tuple[str, ...]:
-    """Each in a line, with what to change; () if nothing is wrong.
+    """Return each in a line, with what to change; () if nothing is wrong.
 
     `argv` is the workload's command, `environ` the step's variables, `cores` how many of the node's it may
     use, and `folder` where the campaign is.
@@ -68,12 +68,12 @@ def _too_early(argv: Sequence[str]) -> Iterator[str]:
 
 
 def _replaced(quoted: re.Match[str]) -> str:
-    """What of a quoted text a shell replaces variables in."""
+    """Return what of a quoted text a shell replaces variables in."""
     return _NO_VARIABLE.sub(" ", quoted[0]) if quoted[0].startswith('"') else " "
 
 
 def _scratch(job: InsideJob, environ: Mapping[str, str], folder: PurePath) -> Iterator[str]:
-    """A folder of the job's own, by a variable or by the job's number in its path."""
+    """Yield a folder of the job's own, by a variable or by the job's number in its path."""
     places = {name: PurePath(environ[name]) for name in _SCRATCH if environ.get(name)}
     inside = (name for name, path in places.items() if len(path.parts) > 2 and path in folder.parents)
     own = next(inside, None)

@@ -51,7 +51,7 @@ def flags(argv: Sequence[str], synonyms: Synonyms = ()) -> dict[str, str]:
 
 
 def names_batch(variable: str) -> bool:
-    """Whether an environment variable's name speaks of the size of a batch."""
+    """Tell whether an environment variable's name speaks of the size of a batch."""
     name = _folded(variable)
     return sets_size(name) or bool(_ACCUMULATED.fullmatch(name))
 
@@ -61,7 +61,7 @@ def _folded(name: str) -> str:
 
 
 def sets_size(name: str) -> bool:
-    """Whether an option of this folded name sets the size of a training batch."""
+    """Tell whether an option of this folded name sets the size of a training batch."""
     return bool(_SIZE.fullmatch(name)) and not _NOT_TRAINED.search(name)
 
 
@@ -109,7 +109,7 @@ def printed_environments(lines: Iterable[str]) -> int | None:
 
 
 def _only(pattern: re.Pattern[str], lines: Iterable[str]) -> int | None:
-    """The one number above 0 that the pattern finds in all lines."""
+    """Return the one number above 0 that the pattern finds in all lines."""
     found = {int(match[1].replace(",", "")) for line in lines for match in pattern.finditer(line.lower())}
     found -= {0}
     return found.pop() if len(found) == 1 else None
@@ -125,13 +125,13 @@ def environments(given: Mapping[str, str]) -> int | None:
 
 
 def settings(argv: Sequence[str], synonyms: Synonyms = ()) -> dict[str, str]:
-    """The program's options that have a value, by their long names."""
+    """Return the program's options that have a value, by their long names."""
     options = command_line.program_options(argv)
     return {long_name(o.name, synonyms): o.value for o in options if o.value is not None}
 
 
 def environment_plans(given: Mapping[str, str]) -> frozenset[int]:
-    """The environment steps that these options or this configuration plan: `--total-timesteps 1e6`."""
+    """Return the environment steps that these options or this configuration plan: `--total-timesteps 1e6`."""
     found = set()
     for name, value in given.items():
         if _FRAMES_PLANNED.fullmatch(_folded(name)) and _PLAIN_NUMBER.fullmatch(value):
@@ -142,6 +142,6 @@ def environment_plans(given: Mapping[str, str]) -> frozenset[int]:
 
 
 def differs(runs: Sequence[Evidence]) -> bool:
-    """Whether the batch of these runs is not the same in all, as far as flags and prints tell."""
+    """Tell whether the batch of these runs is not the same in all, as far as flags and prints tell."""
     sizes = {e.batch_size for e in runs if e.batch_size is not None}
     return len({tuple(sorted(e.batch_flags.items())) for e in runs}) > 1 or len(sizes) > 1

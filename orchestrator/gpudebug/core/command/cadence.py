@@ -78,8 +78,8 @@ class PlannedLength(NamedTuple):
     epochs: float | None = None
 
     def of(self, cadence: str, every: float) -> float | None:
-        """The length in what this cadence counts: epochs if its name says so; of both the shorter one that it
-        fits into if its name says nothing."""
+        """Return the length in what this cadence counts: epochs if its name says so; of both the shorter one
+        that it fits into if its name says nothing."""
         if "epoch" in cadence:
             return self.epochs
         if re.search(r"step|iter|update|batch", cadence):
@@ -103,7 +103,7 @@ def short(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def kind_of(name: str) -> str | None:
-    """Which of the kinds a setting of this name sets or switches; None for any other."""
+    """Return which of the kinds a setting of this name sets or switches; None for any other."""
     names = {folded(name), folded(name).rpartition(".")[2]}
     for kind in KINDS:
         tables = (_EVERY[kind], _STRATEGY[kind], _ON[kind], _OFF[kind], _SIZE.get(kind))
@@ -113,7 +113,7 @@ def kind_of(name: str) -> str | None:
 
 
 def length(settings: Mapping[str, str], total_steps: float | None = None) -> PlannedLength:
-    """The planned length by its settings; `total_steps` is what the program prints of it."""
+    """Return the planned length by its settings; `total_steps` is what the program prints of it."""
     known = short(settings)
     steps = [n for name, value in known.items() if _STEPS.fullmatch(name) and (n := number(value))]
     epochs = [n for name, value in known.items() if _EPOCHS.fullmatch(name) and (n := number(value))]
@@ -125,7 +125,7 @@ def length(settings: Mapping[str, str], total_steps: float | None = None) -> Pla
 
 
 def cadences(settings: Mapping[str, str], kind: str) -> list[Cadence]:
-    """What the settings say of how often: every one of them."""
+    """Return what the settings say of how often: every one of them."""
     found = []
     for name, value in short(settings).items():
         low = value.strip().strip("'\"").lower()
@@ -144,7 +144,7 @@ def cadences(settings: Mapping[str, str], kind: str) -> list[Cadence]:
 
 
 def planned(settings: Mapping[str, str], kind: str, total_steps: float | None = None) -> int | None:
-    """How many a run of its planned length has by its settings; None if they do not say.
+    """Return how many a run of its planned length has by its settings; None if they do not say.
 
     What is switched off is none, whatever else the settings say.
     """
@@ -162,7 +162,7 @@ def planned(settings: Mapping[str, str], kind: str, total_steps: float | None = 
 
 
 def rarer(name: str, every: float, kind: str, factor: float, plan: PlannedLength) -> float | None:
-    """A cadence up to `factor` times as rare of which LEFT remain in a run; None if there is none."""
+    """Return a cadence up to `factor` times as rare of which LEFT remain in a run; None if there is none."""
     whole = plan.of(folded(name), every)
     if every < 1:
         most: float | None = 1 / LEFT[kind]
@@ -173,7 +173,7 @@ def rarer(name: str, every: float, kind: str, factor: float, plan: PlannedLength
 
 
 def number(text: str) -> float | None:
-    """The finite number that a text is; None for any other."""
+    """Return the finite number that a text is; None for any other."""
     try:
         value = float(text.strip().strip("'\"").replace("_", "")) if text.isascii() else math.nan
     except ValueError:

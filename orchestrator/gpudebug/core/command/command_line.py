@@ -56,19 +56,19 @@ class Option(NamedTuple):
 
 
 def bare_name(name: str) -> str:
-    """The name without leading dashes and pluses: `--lr`, `+lr` and `lr` are all `lr`."""
+    """Return the name without leading dashes and pluses: `--lr`, `+lr` and `lr` are all `lr`."""
     return name.lstrip("-").lstrip("+~")
 
 
 def is_shell(argv: Sequence[str]) -> bool:
-    """Whether the command is a shell with its text as one word: `sh -c TEXT`."""
+    """Tell whether the command is a shell with its text as one word: `sh -c TEXT`."""
     return (
         len(argv) > 2 and _SHELL.fullmatch(_basename(argv[0])) is not None and argv[1] in ("-c", "-ec", "-lc")
     )
 
 
 def options(argv: Sequence[str]) -> tuple[Option, ...]:
-    """Every option of `argv` in order, launcher's and program's alike."""
+    """Return every option of `argv` in order, launcher's and program's alike."""
     return tuple(_walk(argv))
 
 
@@ -109,13 +109,13 @@ def _dashed(argv: Sequence[str], start: int) -> Option:
 
 
 def without_number(name: str) -> tuple[str, str | None]:
-    """The name and the number of a short option that holds one: `-j4`; any other name as it is."""
+    """Return the name and the number of a short option that holds one: `-j4`; any other name as it is."""
     glued = _GLUED.fullmatch(name)
     return (name, None) if glued is None else (glued[1], glued[2])
 
 
 def holds_value(name: str) -> bool:
-    """Whether a word of its own would be a short option with its number: `-j0`."""
+    """Tell whether a word of its own would be a short option with its number: `-j0`."""
     return _GLUED.fullmatch(name) is not None
 
 
@@ -160,12 +160,12 @@ def _behind_wrapper(argv: Sequence[str]) -> int:
 
 
 def program_options(argv: Sequence[str]) -> tuple[Option, ...]:
-    """The training program's own options: those behind its script or module."""
+    """Return the training program's own options: those behind its script or module."""
     return tuple(_walk(argv, program_start(argv)))
 
 
 def find(argv: Sequence[str], name: str) -> tuple[Option, ...]:
-    """Every occurrence of the flag, in the program's part if it is there, else in the launcher's.
+    """Return every occurrence of the flag, in the program's part if it is there, else in the launcher's.
 
     `--lr`, `lr` and `+lr` find each other where the exact spelling is absent; so do `-` and `_`, since
     a command that works shows which spelling its program knows.
@@ -174,7 +174,7 @@ def find(argv: Sequence[str], name: str) -> tuple[Option, ...]:
 
 
 def find_own(argv: Sequence[str], name: str, start: int) -> tuple[Option, ...]:
-    """Every occurrence of the flag from the word at `start` on, as `find` knows its spellings."""
+    """Return every occurrence of the flag from the word at `start` on, as `find` knows its spellings."""
     for spelling in (_as_written, bare_name, _folded):
         wanted = spelling(name)
         found = [option for option in _walk(argv, start) if spelling(option.name) == wanted]
@@ -201,13 +201,13 @@ def _apart(found: Sequence[Option]) -> tuple[Option, ...]:
 
 
 def value_of(argv: Sequence[str], name: str) -> str | None:
-    """The value that the last occurrence gives, None if the flag is absent or bare."""
+    """Return the value that the last occurrence gives, None if the flag is absent or bare."""
     found = find(argv, name)
     return found[-1].value if found else None
 
 
 def prevailing_style(argv: Sequence[str]) -> Style:
-    """How the program's options are mostly written; `equals` if it has none.
+    """Return how the program's options are mostly written; `equals` if it has none.
 
     `override` for a program that reads words such as `epochs=3` and no other options behind its subcommand.
     """
@@ -225,7 +225,7 @@ def _reads_words(argv: Sequence[str]) -> bool:
 
 
 def flat(argv: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
-    """The command with its styles removed, for comparison: (name, value) of each option and ('', word)
+    """Return the command with its styles removed, for comparison: (name, value) of each option and ('', word)
     of every other word, sorted. `--a=1` and `--a 1` are the same; so are two orders of two flags."""
     entries: list[tuple[str, str | None]] = []
     covered: set[int] = set()
@@ -238,7 +238,7 @@ def flat(argv: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
 
 
 def changed_names(before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:
-    """The flags whose values differ between two command lines, positional words as the name ''."""
+    """Return the flags whose values differ between two command lines, positional words as the name ''."""
     old, new = flat(before), flat(after)
     names = {name for name, _ in set(old) ^ set(new)}
     names |= {name for name, _ in (*old, *new) if _values(old, name) != _values(new, name)}

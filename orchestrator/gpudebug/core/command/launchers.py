@@ -48,7 +48,7 @@ class Launch(NamedTuple):
 
 
 def launch(argv: Sequence[str]) -> Launch:
-    """Where the program's own words begin, and the launchers before it with their options."""
+    """Return where the program's own words begin, and the launchers before it with their options."""
     parts: list[LauncherPart] = []
     at = 0
     while at < len(argv):
@@ -94,7 +94,7 @@ def programs(argv: Sequence[str]) -> Iterator[int]:
 
 
 def _starts_python(word: str) -> bool:
-    """Whether a word behind an unknown program makes that a wrapper, too."""
+    """Tell whether a word behind an unknown program makes that a wrapper, too."""
     name = basename(word)
     return bool(_PYTHON.fullmatch(name)) or name in ("torchrun", "accelerate", "deepspeed")
 
@@ -104,7 +104,7 @@ def basename(word: str) -> str:
 
 
 def looks_like_option(word: str) -> bool:
-    """Whether argparse would take the word for an option; a negative number is a value."""
+    """Tell whether argparse would take the word for an option; a negative number is a value."""
     return _OPTION.fullmatch(word) is not None and not is_number(word)
 
 
@@ -113,7 +113,7 @@ def is_number(word: str) -> bool:
 
 
 def folded(name: str) -> str:
-    """An option's name with `-` for `_`: `--nproc_per_node` and `--nproc-per-node` are one."""
+    """Return an option's name with `-` for `_`: `--nproc_per_node` and `--nproc-per-node` are one."""
     return name.replace("_", "-")
 
 
@@ -220,7 +220,7 @@ class _Walk:
         return self.unclear()
 
     def more(self) -> bool:
-        """Whether a further command begins here."""
+        """Tell whether a further command begins here."""
         return self.at < len(self.argv) and not self.argv[self.at].startswith("-")
 
     def ended(self) -> _Walked:
@@ -254,7 +254,7 @@ class _Walk:
         return takes == 0 and self.guessed(word)
 
     def takes(self, key: str) -> int:
-        """How many words an option is, with its values; 0 for one that is not known."""
+        """Return how many words an option is, with its values; 0 for one that is not known."""
         if key in self.wrapper.bare:
             return 1
         if key in self.wrapper.values:

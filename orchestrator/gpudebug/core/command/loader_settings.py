@@ -22,14 +22,14 @@ NAMES = (*_NAMES, BATCH)
 
 
 def meant(flag: str) -> str | None:
-    """The setting of a loader that a flag or variable of this name sets; None of another."""
+    """Return the setting of a loader that a flag or variable of this name sets; None of another."""
     name = command_line.bare_name(flag).replace("-", "_").lower().rsplit(".", 1)[-1]
     found = next((setting for setting, names in _NAMES.items() if names.fullmatch(name)), None)
     return found or (BATCH if "accum" not in name and names_batch(flag) else None)
 
 
 def reported(facts: Mapping[str, object], setting: str) -> tuple[str, ...]:
-    """The values that the loaders which feed the training have, that of the most fetches first.
+    """Return the values that the loaders which feed the training have, that of the most fetches first.
 
     `facts` are `ProbeEvidence.facts`; empty if they have none.
     """

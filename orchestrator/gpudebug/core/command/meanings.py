@@ -35,7 +35,7 @@ _IN_FULL = frozenset({"solver.ims_per_batch", "solver.base_lr", "solver.max_iter
 
 
 def kind_of(name: str) -> str | None:
-    """Which of the known things an option sets, by the last part of its name; None for every other."""
+    """Return which of the known things an option sets, by the last part of its name; None for every other."""
     last = _key(name).rpartition(".")[2]
     return next((kind for kind, names in _KINDS.items() if names.fullmatch(last)), None)
 
@@ -43,7 +43,7 @@ def kind_of(name: str) -> str | None:
 def by_meaning(
     locked: Iterable[str], names: Iterable[str], known: Collection[str], adapter: Collection[str] = ()
 ) -> Synonyms:
-    """A group for each name that certainly sets what a locked option sets under another name.
+    """Return a group for each name that certainly sets what a locked option sets under another name.
 
     Both are of one kind and have the same dotted part in front, by default none. Without that count the
     names that the framework's `adapter` gives the training's own options, and detectron2's. Not where
@@ -69,6 +69,6 @@ def _key(name: str) -> str:
 
 
 def _place(name: str, named: Collection[str]) -> str:
-    """What an option belongs to, by its dotted part; "" is the training itself."""
+    """Return what an option belongs to, by its dotted part; "" is the training itself."""
     key = _key(name)
     return "" if key in named or key in _IN_FULL else key.rpartition(".")[0]

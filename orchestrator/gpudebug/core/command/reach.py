@@ -100,7 +100,7 @@ def out_of_reach(argv: Sequence[str], read: _READ = lambda path: None) -> Beyond
 
 
 def _commands(argv: Sequence[str], read: _READ, depth: int = 2) -> Iterator[Sequence[str]]:
-    """The command without what stands before its program; of a shell's text each of its commands."""
+    """Yield the command without what stands before its program; of a shell's text each of its commands."""
     words, text = argv, None
     for at in programs(argv):
         words = argv[at:]
@@ -118,7 +118,7 @@ def _commands(argv: Sequence[str], read: _READ, depth: int = 2) -> Iterator[Sequ
 
 
 def _text(words: Sequence[str], read: _READ) -> str | None:
-    """The text that a shell is given behind `-c`, or that of its script."""
+    """Return the text that a shell is given behind `-c`, or that of its script."""
     for i, word in enumerate(words):
         if word.startswith("-") and not word.startswith("--") and "c" in word:
             return next((w for w in words[i + 1 :] if not w.startswith("-")), None)
@@ -128,7 +128,7 @@ def _text(words: Sequence[str], read: _READ) -> str | None:
 
 
 def _in_text(text: str) -> Iterator[Sequence[str]]:
-    """The commands of a shell's text, as far as its words show them."""
+    """Yield the commands of a shell's text, as far as its words show them."""
     for line in text.replace("\\\n", " ").splitlines():
         if line.lstrip().startswith("#"):
             continue

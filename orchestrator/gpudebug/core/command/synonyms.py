@@ -16,26 +16,26 @@ def folded(name: str) -> str:
 
 
 def names_of(name: str, synonyms: Synonyms) -> tuple[str, ...]:
-    """The name, then every other name of the same option."""
+    """Return the name, then every other name of the same option."""
     wanted = folded(name)
     group = next((group for group in synonyms if wanted in map(folded, group)), ())
     return (name, *(other for other in group if folded(other) != wanted))
 
 
 def long_name(name: str, synonyms: Synonyms) -> str:
-    """The long name of an option; the name itself if it has no other."""
+    """Return the long name of an option; the name itself if it has no other."""
     wanted = folded(name)
     return next((group[0] for group in synonyms if wanted in map(folded, group)), name)
 
 
 def as_written(argv: Sequence[str], name: str, synonyms: Synonyms) -> str:
-    """The name that the command has for an option; `name` if it has none of them, or that one."""
+    """Return the name that the command has for an option; `name` if it has none of them, or that one."""
     found = [other for other in names_of(name, synonyms) if command_line.find(argv, other)]
     return found[0] if found else name
 
 
 def used_by(argv: Sequence[str], synonyms: Synonyms) -> tuple[tuple[str, ...], ...]:
-    """Those of which the command has a name."""
+    """Return those of which the command has a name."""
     written = {folded(option.name) for option in command_line.options(argv)}
     return tuple(tuple(group) for group in synonyms if written & set(map(folded, group)))
 

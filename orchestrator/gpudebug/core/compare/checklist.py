@@ -58,7 +58,7 @@ class Checklist:
 
 
 def compare(a: SideFacts, b: SideFacts) -> Checklist:
-    """The checklist of two runs."""
+    """Return the checklist of two runs."""
     found = Checklist()
     steering = a.record.knobs is not None and b.record.knobs is not None
     first, second = _variables(a, steering), _variables(b, steering)
@@ -76,8 +76,8 @@ def compare(a: SideFacts, b: SideFacts) -> Checklist:
 
 
 def surroundings(a: RunRecord, b: RunRecord, meant: Collection[str] = ()) -> list[OtherValue]:
-    """What differs of machine, software and the variables that steer libraries, but for the variables that
-    are `meant` to; what one side does not know is no difference."""
+    """Return what differs of machine, software and the variables that steer libraries, but for the variables
+    that are `meant` to; what one side does not know is no difference."""
     found = Checklist()
     _machine(found, a, b)
     _software(found, a, b)
@@ -88,7 +88,7 @@ def surroundings(a: RunRecord, b: RunRecord, meant: Collection[str] = ()) -> lis
 
 
 def command_of(record: RunRecord) -> str:
-    """A run's command on paper, with its own name and folder as `{run}` and `{run_dir}`."""
+    """Return a run's command on paper, with its own name and folder as `{run}` and `{run_dir}`."""
     words = _words(record)
     return words[-1] if record.shell and words else shlex.join(words)
 
@@ -116,7 +116,7 @@ def _true(value: str | None) -> bool:
 
 
 def _asked(option: command_line.Option) -> bool | None:
-    """Whether a flag asks for compilation or against it; None if it is about something else."""
+    """Tell whether a flag asks for compilation or against it; None if it is about something else."""
     name = _last(option.name)
     words = name.split("_")
     if "compile" not in words and "compiled" not in words and name not in ("jit", "dynamo_backend"):
@@ -186,7 +186,7 @@ def _devices(record: RunRecord) -> str | None:
 
 
 def _of_devices(record: RunRecord, key: str) -> str | None:
-    """A setting of all devices, of each if they differ; None if it is not known of all."""
+    """Return a setting of all devices, of each if they differ; None if it is not known of all."""
     values = [getattr(d, key) for d in record.devices]
     if None in values:
         return None
@@ -274,7 +274,7 @@ def _bare_words(argv: Sequence[str]) -> list[str]:
 
 
 def _one_workload(a: RunRecord, b: RunRecord) -> bool:
-    """Whether a digest says that both have their command, folder and variables from one workload."""
+    """Tell whether a digest says that both have their command, folder and variables from one workload."""
     return a.identity.get("command", "unknown") == b.identity.get("command")
 
 

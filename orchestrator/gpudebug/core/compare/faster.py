@@ -146,7 +146,7 @@ def _work_unseen(figure: SpeedFigure, a: Sequence[ComparedRun], b: Sequence[Comp
 
 
 def _unit(a: Sequence[ComparedRun], b: Sequence[ComparedRun], configured: str) -> WorkUnit | None:
-    """The unit of work of A; one that both share where A's is no more than the samples of a step."""
+    """Return the unit of work of A; one that both share where A's is no more than the samples of a step."""
     chosen = work.choose([r.evidence for r in a], configured)
     if (
         chosen is None
@@ -158,12 +158,12 @@ def _unit(a: Sequence[ComparedRun], b: Sequence[ComparedRun], configured: str) -
 
 
 def counts_work(unit: WorkUnit | None) -> bool:
-    """Whether throughput counts this unit, and not steps as the logs count them."""
+    """Tell whether throughput counts this unit, and not steps as the logs count them."""
     return unit is not None and not (unit.source and unit.unit == WorkName.OPTIMIZER_STEPS)
 
 
 def _other_step(a: Sequence[ComparedRun], b: Sequence[ComparedRun]) -> str | None:
-    """A flag beside the batch's by which a step of B takes another share of work."""
+    """Return a flag beside the batch's by which a step of B takes another share of work."""
     flags = [r.evidence.step_flags for r in (*a, *b)]
     names = dict.fromkeys(name for one in flags for name in one)
     return next((name for name in names if len({one.get(name) for one in flags}) > 1), None)
@@ -306,7 +306,7 @@ def _facts(runs: Sequence[ComparedRun]) -> checklist.SideFacts:
 
 
 def _warmup(figure: SpeedFigure, runs: Sequence[ComparedRun]) -> str | None:
-    """Whether start-up is cut from the figure that decided: `cut`, `not cut`, None if unknown."""
+    """Tell whether start-up is cut from the figure that decided: `cut`, `not cut`, None if unknown."""
     if figure.name is Name.WALL_TIME:
         return "not cut"
     if figure.name is Name.LATENCY:
@@ -349,7 +349,7 @@ def _contrary(figure: SpeedFigure, wall_time: SpeedFigure) -> list[str]:
 
 
 def _of_steps(figure: SpeedFigure) -> bool:
-    """Whether a batch decides what the figure means: one of steps, of samples, or of whole runs."""
+    """Tell whether a batch decides what the figure means: one of steps, of samples, or of whole runs."""
     return figure.unit in ("step", "samples", "s", "s/step", "")
 
 

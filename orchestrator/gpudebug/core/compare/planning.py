@@ -10,7 +10,7 @@ from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, RunPlan, as_recorded
 
 
 def plan(run_for: float | str | None, first: Sequence[Evidence] = ()) -> RunPlan | None:
-    """The plan of a run; None: it ends by itself. `run_for` as `protocol.run_for`, None for `auto`.
+    """Return the plan of a run; None: it ends by itself. `run_for` as `protocol.run_for`, None for `auto`.
 
     With `auto` the `first` run of A decides for all, once it is made, and none is ended that counts nothing.
     """
@@ -20,7 +20,7 @@ def plan(run_for: float | str | None, first: Sequence[Evidence] = ()) -> RunPlan
 
 
 def announced(run_for: float | str | None) -> str | None:
-    """What is said before the first run; None if nothing is ended."""
+    """Return what is said before the first run; None if nothing is ended."""
     if run_for == "end":
         return None
     if run_for is not None:
@@ -32,7 +32,7 @@ def announced(run_for: float | str | None) -> str | None:
 
 
 def ended(records: Sequence[RunRecord]) -> tuple[str, ...]:
-    """A note of which runs were ended."""
+    """Return a note of which runs were ended."""
     found = [one.planned for one in records if one.planned is not None]
     if not found:
         return ()

@@ -46,7 +46,7 @@ _QUEUES = ("queue", "merge", "merging", "buffer")
 def compare(
     a: Sequence[Report], b: Sequence[Report], labels: tuple[str, str] = ("A", "B")
 ) -> SectionsComparison:
-    """A and B: their sections, throughput, and the verdict of B.
+    """Return a and B: their sections, throughput, and the verdict of B.
 
     What is compared is iterations a second; if one side has none, the mean time of the section that
     both spent the most time in. With one report a side the interval rests on the usual spread between runs.
@@ -104,7 +104,7 @@ def _mean_of(report: Report, name: str | None) -> float | None:
 
 
 def _main(a: Report, b: Report, *, own: bool = False) -> str | None:
-    """The section that both spent the most time in; by `own` without what is below it."""
+    """Return the section that both spent the most time in; by `own` without what is below it."""
     weights = []
     for report in (a, b):
         total = profiled_s(report) or 1.0
@@ -125,7 +125,7 @@ def _side(label: str, reports: Sequence[Report], merged: Report) -> ReportSide:
 
 
 def _sections(a: Report, b: Report) -> tuple[SectionPair, ...]:
-    """All sections of both, those with the most time first."""
+    """Return all sections of both, those with the most time first."""
     sides = [{s.name: s for s in report.sections} for report in (a, b)]
     names = sorted(
         dict.fromkeys((*sides[0], *sides[1])),
@@ -183,7 +183,7 @@ def _costs(report: Report) -> dict[str, float]:
 
 
 def _checklist(a: Report, b: Report) -> tuple[Check, ...]:
-    """What to ask before a comparison is believed, answered as far as the reports tell."""
+    """Return what to ask before a comparison is believed, answered as far as the reports tell."""
     return (
         _slower(a, b),
         _queues(a, b),

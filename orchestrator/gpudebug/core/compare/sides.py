@@ -92,7 +92,7 @@ def _silent(runs: Sequence[ComparedRun]) -> str | None:
 
 
 def _stands_in(run: ComparedRun) -> bool:
-    """Whether the device was the CPU: its memory is then the program's own."""
+    """Tell whether the device was the CPU: its memory is then the program's own."""
     return any(d.uuid == "CPU" for d in run.evidence.devices)
 
 

@@ -51,7 +51,7 @@ def _term(name: Any, value: Any) -> dict[str, Any]:
 
 
 def _allowed(name: str, value: Any) -> float:
-    """How many times worse; as `1.05x` or as a number."""
+    """Return how many times worse; as `1.05x` or as a number."""
     text = str(value).removesuffix("x").strip()
     if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{1,6})?", text) or float(text) < 1:
         raise ValueError(f"{name}: not_worse: expected a ratio such as 1.05x, found {values.shown(value)}")

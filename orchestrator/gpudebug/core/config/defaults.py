@@ -147,7 +147,7 @@ SETTINGS: tuple[_DefaultSetting, ...] = (
 
 
 def all_keys() -> tuple[tuple[str, ...], ...]:
-    """Every valid key as a path; the reference has the workload's."""
+    """Return every valid key as a path; the reference has the workload's."""
     paths = [setting.path for setting in SETTINGS]
     return (*paths, *(("reference", *path[1:]) for path in paths if path[0] == "workload" and len(path) > 1))
 
@@ -171,7 +171,7 @@ def _first_child(path: tuple[str, ...]) -> str:
 
 
 def print_defaults() -> str:
-    """A gpudebug.yaml that says every default, each with a comment; what has none is commented out."""
+    """Return a gpudebug.yaml that says every default, each with a comment; what has none is commented out."""
     lines = ["# Every setting of gpudebug.yaml with its default. Only workload.command is required."]
     for setting in SETTINGS:
         key = f"{setting.path[-1]}:" + (f" {setting.value}" if setting.value else "")

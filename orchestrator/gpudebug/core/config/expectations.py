@@ -130,7 +130,7 @@ def row_for(ranges: Ranges, devices: Sequence[str], command: str = "") -> str | 
 
 
 def _parts(row: str) -> tuple[str, list[str]]:
-    """The device of a row and the words of its configuration, in lower case."""
+    """Return the device of a row and the words of its configuration, in lower case."""
     device, _, configuration = row.casefold().partition(OF)
     return device.strip(), configuration.split()
 

@@ -78,7 +78,7 @@ def cluster_defaults(text: str, file: str) -> Mapping[str, Any]:
 
 
 def counted_in(option: str) -> str:
-    """The unit that `--work` names. Raises UsageError if it names none."""
+    """Return the unit that `--work` names. Raises UsageError if it names none."""
     try:
         return values.work(option)
     except ValueError as e:
@@ -86,7 +86,7 @@ def counted_in(option: str) -> str:
 
 
 def run_for_in(option: str) -> float | str | None:
-    """What `--run-for` says, as `protocol.run_for` does. Raises UsageError if it says nothing."""
+    """Return what `--run-for` says, as `protocol.run_for` does. Raises UsageError if it says nothing."""
     try:
         return values.run_for(option)
     except ValueError as e:
@@ -113,7 +113,7 @@ def _completed(given: dict[str, Any], campaign: str, cluster: Mapping[str, Any])
 
 
 def _with_runner(given: dict[str, Any], cluster: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with `runner.slurm` over the cluster's; `slurm:` alone asks for all of these."""
+    """Return the settings with `runner.slurm` over the cluster's; `slurm:` alone asks for all of these."""
     runner = given.get("runner")
     if not isinstance(runner, dict) or "slurm" not in runner:
         return dict(given)
@@ -135,8 +135,8 @@ def _is_lower(metric: object) -> bool:
 
 
 def _inherited(workload: dict[str, Any], reference: dict[str, Any]) -> dict[str, Any]:
-    """The reference with everything of the workload that it does not say itself; variables one by one, and
-    a shell only for text."""
+    """Return the reference with everything of the workload that it does not say itself; variables one by one,
+    and a shell only for text."""
     valid = {
         key: value for key, value in workload.items() if key in Workload.model_fields and key != "command"
     }
@@ -168,7 +168,7 @@ def _from_pydantic(detail: ErrorDetails, document: Document) -> YamlProblem:
 
 
 def _example_here(path: Path, document: Document) -> str:
-    """An example that fits the campaign's metric."""
+    """Return an example that fits the campaign's metric."""
     ratios = document.value.get("metric", "gpu_util") != "gpu_util"
     if ratios and path in (("criteria", "success"), ("criteria", "failure")):
         return f"{path[-1]}: {_DEFAULT_RATIOS[str(path[-1])]:g}x"
@@ -226,7 +226,7 @@ def _command(part: str, workload: Workload | ServerSettings, document: Document)
 
 
 def _server(server: ServerSettings | None, keys: Container[Path]) -> Iterator[YamlProblem]:
-    """What cannot be meant of a server; `keys` are the places of all keys of the file."""
+    """Yield what cannot be meant of a server; `keys` are the places of all keys of the file."""
     for part in ("workload", "reference"):
         if (part, "server") in keys:
             message = f"{part}.server: server is a setting of its own"

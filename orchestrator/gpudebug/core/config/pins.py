@@ -203,7 +203,7 @@ class PinDifference(NamedTuple):
 
 
 def fields(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[str]:
-    """Every key of gpudebug.yaml as the table names it."""
+    """Yield every key of gpudebug.yaml as the table names it."""
     for name, field in model.model_fields.items():
         if field.exclude:
             continue
@@ -242,12 +242,12 @@ def _json(value: Any) -> Any:
 
 
 def rule_of(key: str) -> Rule:
-    """The rule of a setting. One that this version does not know is compared, and never free."""
+    """Return the rule of a setting. One that this version does not know is compared, and never free."""
     return TABLE.get(key, _DIFFERENT)
 
 
 def differences(value: Mapping[str, Any], pinned: Mapping[str, Any]) -> tuple[PinDifference, ...]:
-    """Every setting that differs, in the table's order.
+    """Return every setting that differs, in the table's order.
 
     What was resolved is compared if both sides know it: unknown is no difference. A pinned setting that is
     gone binds nothing: gpudebug.yaml may not have it any more.
@@ -302,7 +302,7 @@ def _spread(terms: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def digest(settings: Mapping[str, Any]) -> str:
-    """The digest of pinned settings, as run records name them."""
+    """Return the digest of pinned settings, as run records name them."""
     text = json.dumps(settings, sort_keys=True, ensure_ascii=False)
     return short_digest(text.encode("utf-8", "surrogateescape"))
 
@@ -320,6 +320,6 @@ def _shown(value: Any) -> str:
 
 
 def shown(settings: Mapping[str, Any]) -> Sequence[str]:
-    """A line for each pinned setting, in the table's order."""
+    """Return a line for each pinned setting, in the table's order."""
     keys = [*TABLE, *sorted(settings.keys() - TABLE.keys())]
     return [f"{key}: {_shown(settings[key])}" for key in keys if key in settings]

@@ -36,7 +36,7 @@ def gpus(value: Any) -> str:
 
 
 def count_of(gpus: str) -> int:
-    """The number in what `gpus` returned."""
+    """Return the number in what `gpus` returned."""
     return int(gpus.rpartition(":")[2])
 
 
@@ -66,7 +66,7 @@ def time(value: Any) -> float | None:
 
 
 def cores(value: Any) -> int | None:
-    """A number of cores; None if it is left to the cluster."""
+    """Return a number of cores; None if it is left to the cluster."""
     return None if value is None else values.count(value)
 
 

@@ -67,7 +67,7 @@ class ServerSettings(SettingsGroup):
     env: Annotated[dict[str, str], _FieldReader(values.variables)] = {}
 
     def argv(self) -> tuple[str, ...]:
-        """The words to launch, `{port}` still in them. Raises ConfigError as `Workload.argv` does."""
+        """Return the words to launch, `{port}` still in them. Raises ConfigError as `Workload.argv` does."""
         try:
             return split_command(self.command, shell=self.shell)
         except shell_words.ShellSyntaxError as error:
@@ -94,7 +94,7 @@ class Workload(SettingsGroup):
         return self.command.strip(" \t\r\n") if isinstance(self.command, str) else shlex.join(self.command)
 
     def argv(self) -> tuple[str, ...]:
-        """The words to launch, `{run}` still in them; `/bin/sh -c TEXT` for a shell command.
+        """Return the words to launch, `{run}` still in them; `/bin/sh -c TEXT` for a shell command.
 
         Raises ConfigError for text that cannot be split into a command.
         """
@@ -108,7 +108,7 @@ SPLIT_NEXT = "quote literal text, or set shell: true next to the command"
 
 
 def split_command(command: str | tuple[str, ...], *, shell: bool = False) -> tuple[str, ...]:
-    """The words of a command. Raises ShellSyntaxError with the offset of what cannot be split."""
+    """Return the words of a command. Raises ShellSyntaxError with the offset of what cannot be split."""
     if isinstance(command, tuple):
         if shell:
             raise shell_words.ShellSyntaxError("a list of words needs no shell: true", 0)

@@ -15,7 +15,7 @@ _EXAMPLE = "{port: 5555}, {http: /health} or {log: 'startup complete'}"
 
 
 def port(value: Any) -> int | None:
-    """A port's number; None for `auto`."""
+    """Return a port's number; None for `auto`."""
     if value is None or value == "auto":
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:

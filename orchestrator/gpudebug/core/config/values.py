@@ -47,7 +47,7 @@ class DeviceChoice(NamedTuple):
 
 
 def shown(value: object) -> str:
-    """A value as its writer would recognise it, on one line."""
+    """Return a value as its writer would recognise it, on one line."""
     if value is None:
         return "nothing"
     if isinstance(value, (bool, dict, list)):
@@ -98,7 +98,7 @@ def positive(value: Any) -> float:
 
 
 def count(value: Any, least: int = 1) -> int:
-    """A whole number from `least` to 1000."""
+    """Return a whole number from `least` to 1000."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 1000:
         raise _expected(f"a whole number from {least} to 1000", value)
     return int(value)
@@ -170,7 +170,7 @@ def size(value: Any) -> int:
 
 
 def slug(value: Any) -> str:
-    """A name that is safe in a path."""
+    """Return a name that is safe in a path."""
     what = "a name of a-z, 0-9, '.', '_' and '-' such as act-relative-rtc"
     name = text(value)
     if not re.fullmatch(_SLUG, name) or ".." in name:
@@ -179,7 +179,7 @@ def slug(value: Any) -> str:
 
 
 def path(value: Any) -> str:
-    """A path inside the repository, as far as the text shows; the store resolves links."""
+    """Return a path inside the repository, as far as the text shows; the store resolves links."""
     result = text(value)
     parts = result.split("/")
     if not result or result.startswith(("/", "~")) or "\\" in result or "\n" in result or ".." in parts:
@@ -190,7 +190,7 @@ def path(value: Any) -> str:
 
 
 def file_path(value: Any) -> str:
-    """A path that can name a file."""
+    """Return a path that can name a file."""
     result = path(value)
     if result.endswith("/") or result.rsplit("/", 1)[-1] == ".":
         raise _expected("the path of a file such as progress/name.md", value)
@@ -218,7 +218,7 @@ WORK = {
 
 
 def work(value: Any) -> str:
-    """A unit of work by its full name, `log:NAME`, or `auto`."""
+    """Return a unit of work by its full name, `log:NAME`, or `auto`."""
     if isinstance(value, str):
         unit = WORK.get(value.strip().lower().replace(" ", "_").replace("-", "_"))
         if unit is not None:

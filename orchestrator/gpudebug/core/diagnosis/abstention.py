@@ -38,11 +38,11 @@ def why(facts: DiagnosisFacts, ranked: Sequence[tuple[Scored, float]]) -> str | 
 
 
 def surrounds(scored: Scored) -> bool:
-    """Whether it is what others do on the host, and not the workload's own."""
+    """Tell whether it is what others do on the host, and not the workload's own."""
     return scored.cause.gate and scored.cause.group == "hardware"
 
 
 def is_likely(scored: Scored) -> bool:
-    """Whether a cause of the workload's own has a sign and takes time."""
+    """Tell whether a cause of the workload's own has a sign and takes time."""
     small = scored.exposed is not None and scored.exposed < SMALL
     return scored.support >= _SUPPORT and not small and not surrounds(scored)

@@ -35,8 +35,8 @@ _Covers = Callable[[SampledStack], bool]
 
 
 def line_of(cause: Cause, signs: Sequence[WeighedSign], facts: DiagnosisFacts) -> CodeLine | None:
-    """The line with most of the time that the cause explains; else that of its strongest sign that has one,
-    else the hottest line of the phase that it is about. None if nothing shows one."""
+    """Return the line with most of the time that the cause explains; else that of its strongest sign that has
+    one, else the hottest line of the phase that it is about. None if nothing shows one."""
     found = [f for term in cause.exposed if (f := figure(term, facts)) is not None and f.place is not None]
     most = max(found, key=_share, default=None)
     if most is not None:
@@ -93,7 +93,7 @@ def unexplained(causes: Iterable[Cause], facts: DiagnosisFacts) -> UnexplainedWa
 
 
 def _covers(term: Term, training: Stacks) -> _Covers | None:
-    """Which stacks a share of the time is of; None if that is not known."""
+    """Return which stacks a share of the time is of; None if that is not known."""
     if term.signal is not None:
         phases = _PHASES.get(term.signal)
         return None if phases is None else lambda one: one.phase in phases
@@ -115,7 +115,7 @@ def _found(expression: str | None, texts: Iterable[str]) -> frozenset[str | None
 
 
 def _hottest(stacks: Stacks, taken: Callable[[SampledStack], float]) -> tuple[float, CodeLine | None]:
-    """The line of the program with the most seconds, of what `taken` gives of each stack."""
+    """Return the line of the program with the most seconds, of what `taken` gives of each stack."""
     seconds: defaultdict[tuple[str, int | None, str | None], float] = defaultdict(float)
     states: dict[tuple[str, int | None, str | None], str] = {}
     for one in seen(stacks):

@@ -163,7 +163,7 @@ def _devices(evidence: Sequence[Record], records: Sequence[Record]) -> dict[str,
 
 
 def _idles(signals: Signals) -> dict[str, SignalValue | None]:
-    """The stand-in's idle share without the time in which the training waited for a core: a CPU that
+    """Return the stand-in's idle share without the time in which the training waited for a core: a CPU that
     computes something else does not idle."""
     idle, starved = number(signals.get("device_idle_share")), number(signals.get("starved_share"))
     if not signals.get("device_stand_in") or idle is None or starved is None:
@@ -191,13 +191,13 @@ def _log(evidence: Sequence[Record]) -> dict[str, SignalValue | None]:
 
 
 def _last_line(failure: Record | None) -> str | None:
-    """The line that says most of a failure: the last of those that are quoted."""
+    """Return the line that says most of a failure: the last of those that are quoted."""
     lines = (failure or {}).get("lines") or ()
     return str(lines[-1]).strip()[:_LONGEST_LINE] or None if lines else None
 
 
 def _sections(evidence: Sequence[Record]) -> tuple[SectionFigures, ...]:
-    """The last run's: their shares differ little from run to run."""
+    """Return the last run's: their shares differ little from run to run."""
     report = _last(evidence, "sections", None)
     return tuple(SectionFigures.model_validate(one) for one in report.get("sections", ())) if report else ()
 

@@ -16,8 +16,8 @@ _READ = {"steps", "steps_per_s", "step_unit", "first_count", "last_count", "firs
 
 
 def too_few(runs: Sequence[Mapping[str, Any]]) -> str | None:
-    """How many steps these runs show together, and when the first one came; None if they are enough, or if
-    nothing counts them."""
+    """Return how many steps these runs show together, and when the first one came; None if they are enough,
+    or if nothing counts them."""
     counts = [(_made(e), e.get("steps_per_s")) for e in runs]
     made = sum(count for count, _ in counts)
     took = sum(count / rate for count, rate in counts if rate)
@@ -31,12 +31,12 @@ def too_few(runs: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def too_few_in(evidence: Evidence) -> str | None:
-    """The same of one run."""
+    """Return the same of one run."""
     return too_few([evidence.model_dump(mode="json", include=_READ)])
 
 
 def _made(e: Mapping[str, Any]) -> int:
-    """The more of what log and probe counted in a run, 0 if neither did."""
+    """Return the more of what log and probe counted in a run, 0 if neither did."""
     probed = (e.get("probe") or {}).get("steps") or 0
     return max(probed, _printed(e)) if e.get("step_unit") in (None, "step") else probed
 

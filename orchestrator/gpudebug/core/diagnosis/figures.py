@@ -28,7 +28,7 @@ class TermFigure(NamedTuple):
 
 
 def figure(term: Term, facts: DiagnosisFacts) -> TermFigure | None:
-    """What the facts say of a term; None if they say nothing."""
+    """Return what the facts say of a term; None if they say nothing."""
     if term.signal is not None:
         value = facts.signals.get(term.signal)
         return None if value is None else TermFigure(value, term.signal)
@@ -55,7 +55,7 @@ def _of_stacks(term: Term, facts: DiagnosisFacts) -> TermFigure | None:
 
 
 def _named(names: str, values: Mapping[str, str | bool], last: bool = False) -> TermFigure | None:
-    """The value of the last name that matches as a whole; `last`: also by its last dotted part."""
+    """Return the value of the last name that matches as a whole; `last`: also by its last dotted part."""
     wanted = pattern(names)
     for name in reversed(list(values)):
         if wanted.fullmatch(name) or (last and wanted.fullmatch(name.rpartition(".")[2])):
@@ -64,7 +64,7 @@ def _named(names: str, values: Mapping[str, str | bool], last: bool = False) -> 
 
 
 def number(value: SignalValue | None) -> float | None:
-    """A value as a number; None for truths and words."""
+    """Return a value as a number; None for truths and words."""
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -74,7 +74,7 @@ def number(value: SignalValue | None) -> float | None:
 
 
 def truth(value: SignalValue) -> bool | None:
-    """A value as yes or no; None for what is neither."""
+    """Return a value as yes or no; None for what is neither."""
     if isinstance(value, bool):
         return value
     text = str(value).strip().casefold()
@@ -82,13 +82,13 @@ def truth(value: SignalValue) -> bool | None:
 
 
 def holds(condition: Condition, facts: DiagnosisFacts) -> bool | None:
-    """Whether a condition is true of the facts; None if they do not say."""
+    """Tell whether a condition is true of the facts; None if they do not say."""
     found = figure(condition, facts)
     return None if found is None else compares(condition, found.value)
 
 
 def compares(condition: Condition, value: SignalValue) -> bool | None:
-    """Whether a value is as the condition wants it; None if the two cannot be compared."""
+    """Tell whether a value is as the condition wants it; None if the two cannot be compared."""
     if condition.equals is not None:
         return equal(value, condition.equals)
     if condition.matches is not None:
@@ -112,7 +112,7 @@ def equal(value: SignalValue, wanted: SignalValue) -> bool:
 
 
 def similar(value: SignalValue, other: SignalValue) -> bool:
-    """Whether two sides' figures are about the same: within 30 % of the larger or 0.05 of each other."""
+    """Tell whether two sides' figures are about the same: within 30 % of the larger or 0.05 of each other."""
     one, two = number(value), number(other)
     if one is None or two is None:
         return equal(value, other)
@@ -121,7 +121,7 @@ def similar(value: SignalValue, other: SignalValue) -> bool:
 
 
 def largest(shares: tuple[Share, ...], facts: DiagnosisFacts) -> float | None:
-    """The largest of shares of time, each scaled, within 0 to 1; None if none is known."""
+    """Return the largest of shares of time, each scaled, within 0 to 1; None if none is known."""
     known = [share for term in shares if (share := _share_of_time(term, facts)) is not None]
     return min(1.0, max(0.0, *known)) if known else None
 

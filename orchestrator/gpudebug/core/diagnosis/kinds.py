@@ -87,12 +87,12 @@ def kind_of(
 
 
 def _apart(name: str) -> str:
-    """A name in lower case, its words apart: `ppo_trainer` for `PPOTrainer`."""
+    """Return a name in lower case, its words apart: `ppo_trainer` for `PPOTrainer`."""
     return _WORD.sub("_", name).lower()
 
 
 def _frames(stacks: StacksEvidence | None) -> set[str]:
-    """The frames that the thread or its workers were in for long enough to say what the work is."""
+    """Return the frames that the thread or its workers were in for long enough to say what the work is."""
     found: set[str] = set()
     for one in (stacks.training, stacks.workers) if stacks else ():
         for seen in shares.seen(one) if one else ():
@@ -102,7 +102,7 @@ def _frames(stacks: StacksEvidence | None) -> set[str]:
 
 
 def _optimises(evidence: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether an optimizer stepped, gradients were computed or a loss was printed."""
+    """Tell whether an optimizer stepped, gradients were computed or a loss was printed."""
     return any(
         (p.get("facts") or {}).get("optimizers") or p.get("optimizer_share")
         for e in evidence

@@ -61,8 +61,8 @@ class KnownCommand:
 
 
 def quiet(command: KnownCommand, *, told: bool) -> Intervention:
-    """The change with which nothing is logged, evaluated or saved; `told` says that logging need not print
-    of steps. LayerError if no flag is known."""
+    """Return the change with which nothing is logged, evaluated or saved; `told` says that logging need not
+    print of steps. LayerError if no flag is known."""
     _refuse_shell(command)
     framework = command.found.framework if command.found else None
     known = framework.quiet if framework else CatalogueIntervention()

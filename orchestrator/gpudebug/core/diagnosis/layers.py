@@ -63,7 +63,7 @@ def judge(
     changed: str,
     notes: Sequence[str] = (),
 ) -> LayerResult:
-    """The result of the runs `after`, in their order, beside the baseline's runs `before`."""
+    """Return the result of the runs `after`, in their order, beside the baseline's runs `before`."""
     found = list(notes)
     steps = _ratio("steps_per_s", before, after)
     ratio = _ratio("samples_per_s", before, after) if layer == "double_batch" else steps
@@ -90,8 +90,8 @@ def judge(
 
 
 def _left(before: Sequence[Evidence], gone: float) -> list[str]:
-    """What of the time that went with the batches the baseline's own figures do not call data wait,
-    or the other way round, from five points on."""
+    """Return what of the time that went with the batches the baseline's own figures do not call data wait, or
+    the other way round, from five points on."""
     waits = {
         "the probe": [e.probe.data_wait_share if e.probe else None for e in before],
         "the log": [e.data_s / (e.data_s + e.update_s) if e.data_s and e.update_s else None for e in before],
@@ -112,7 +112,7 @@ def _left(before: Sequence[Evidence], gone: float) -> list[str]:
 
 
 def means(layer: str, ratio: float | None, steps: float | None) -> str:
-    """What the ratios say, in one sentence."""
+    """Return what the ratios say, in one sentence."""
     if layer == "double_batch":
         return _of_batch(steps)
     what = {
@@ -191,7 +191,7 @@ def _newest(evidence: Sequence[Evidence]) -> Mapping[str, Any]:
 
 
 def feeds_training(evidence: Evidence) -> bool:
-    """Whether the probe saw a DataLoader that feeds the training."""
+    """Tell whether the probe saw a DataLoader that feeds the training."""
     loaders = evidence.probe.facts.get("loaders") if evidence.probe else None
     known = loaders if isinstance(loaders, list) else []
     return any(isinstance(one, dict) and one.get("training") is not False for one in known)

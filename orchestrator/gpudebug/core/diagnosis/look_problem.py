@@ -44,8 +44,8 @@ def problem_of(record: RunRecord, evidence: Evidence, log_end: str = "") -> Look
 
 
 def is_blind(evidence: Evidence) -> bool:
-    """Whether no cause can rest on it: it has no steady window, failed before a step, still starts, or made
-    too few steps."""
+    """Tell whether no cause can rest on it: it has no steady window, failed before a step, still starts, or
+    made too few steps."""
     if evidence.window is None or (evidence.outcome is Outcome.CRASHED and not _went_on(evidence)):
         return True
     if _few(evidence):
@@ -58,7 +58,7 @@ def _steps(evidence: Evidence) -> bool:
 
 
 def _starts(evidence: Evidence) -> bool:
-    """Whether imports are most of what its thread did. An inference, too, makes no optimizer's step."""
+    """Tell whether imports are most of what its thread did. An inference, too, makes no optimizer's step."""
     watched = evidence.stacks.training if evidence.stacks else None
     return watched is not None and share(watched, stack=_IMPORTS).value >= _MOSTLY
 
@@ -105,7 +105,7 @@ def _unseen(record: RunRecord, evidence: Evidence, log_end: str) -> LookProblem:
 
 
 def _asks(text: str) -> str:
-    """The line by which a program says that it has no terminal."""
+    """Return the line by which a program says that it has no terminal."""
     lines = [line.strip() for line in text.splitlines() if _TERMINAL.search(line)]
     return lines[-1][:_LONGEST] if lines else ""
 
@@ -140,7 +140,7 @@ def _no_step(evidence: Evidence) -> LookProblem:
 
 
 def disturbances(evidence: Evidence) -> tuple[str, ...]:
-    """What others did on the host meanwhile that makes the figures rough."""
+    """Return what others did on the host meanwhile that makes the figures rough."""
     found, others = [], evidence.conditions
     if others.foreign_procs:
         found.append("another process computed on the device: its utilisation is not this training's alone")

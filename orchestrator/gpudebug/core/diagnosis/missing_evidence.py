@@ -14,7 +14,7 @@ _LAYERS = {"cached_batch": "cached-batch", "quiet": "quiet", "double_batch": "do
 
 
 def missing(facts: DiagnosisFacts, scored: Sequence[Scored]) -> tuple[Missing, ...]:
-    """The most useful first; `scored` are the causes, the most probable first."""
+    """Return the most useful first; `scored` are the causes, the most probable first."""
     found = [_device(facts), _probe(facts), _stacks(facts), _log(facts)]
     found += [_layer(facts, scored), _trace(facts, scored), _reference(facts)]
     return tuple(one for one in found if one is not None)
@@ -55,7 +55,7 @@ def _log(facts: DiagnosisFacts) -> Missing | None:
 
 
 def _layer(facts: DiagnosisFacts, scored: Sequence[Scored]) -> Missing | None:
-    """The layer test that bounds the most probable cause which has one that can be made here."""
+    """Return the layer test that bounds the most probable cause which has one that can be made here."""
     for one in scored[:_LOOKED_AT]:
         layer = one.cause.layer
         if layer is None or f"layer_{layer}_ratio" in facts.signals or not _can_be_made(layer, facts):
@@ -74,7 +74,7 @@ def _can_be_made(layer: str, facts: DiagnosisFacts) -> bool:
 
 
 def _trace(facts: DiagnosisFacts, scored: Sequence[Scored]) -> Missing | None:
-    """A profiled run, if a trace would show a probable cause, on a real device."""
+    """Return a profiled run, if a trace would show a probable cause, on a real device."""
     if "trace_busy_share" in facts.signals or facts.signals.get("device_stand_in") is not False:
         return None
     signs = (t.sign.signal for one in scored[:_LOOKED_AT] for t in one.signs if t.true is None)

@@ -85,12 +85,12 @@ def score(cause: Cause, facts: DiagnosisFacts, tested: Sequence[Tested] = ()) ->
 
 
 def prior(cause: Cause, kind: str) -> float:
-    """The cause's odds before anything is known of the run."""
+    """Return the cause's odds before anything is known of the run."""
     return cause.prior.get(kind, cause.prior.get("default", 1.0))
 
 
 def combined(signs: Sequence[WeighedSign], facts: DiagnosisFacts) -> float:
-    """What all signs together multiply the odds by, within the cap."""
+    """Return what all signs together multiply the odds by, within the cap."""
     product = math.exp(math.fsum(math.log(max(t.factor, 1e-9)) for t in signs))
     product = min(CAP, max(1 / CAP, product))
     only_here = facts.reference is not None and any(_only_here(t, facts.reference) for t in signs)
@@ -124,13 +124,13 @@ def _weighed(sign: Sign, facts: DiagnosisFacts) -> WeighedSign:
 
 
 def _shares(sign: Sign, found: TermFigure, reference: DiagnosisFacts) -> bool:
-    """Whether the reference has the sign too, at a similar value."""
+    """Tell whether the reference has the sign too, at a similar value."""
     other = figure(sign, reference)
     return other is not None and compares(sign, other.value) is True and similar(found.value, other.value)
 
 
 def _only_here(weighed: WeighedSign, reference: DiagnosisFacts) -> bool:
-    """Whether a sign speaks for the cause that the reference is known not to have."""
+    """Tell whether a sign speaks for the cause that the reference is known not to have."""
     return weighed.true is True and weighed.factor > 1 and holds(weighed.sign, reference) is False
 
 

@@ -39,7 +39,7 @@ def signals(
 
 
 def phases(stacks: StacksEvidence | None) -> dict[str, SignalValue | None]:
-    """The parts of a step by the frames of PyTorch in the stacks, if there are any."""
+    """Return the parts of a step by the frames of PyTorch in the stacks, if there are any."""
     training = stacks.training if stacks else None
     if training is None or training.samples < _FEW or training.seconds <= 0:
         return {}
@@ -54,7 +54,7 @@ def phases(stacks: StacksEvidence | None) -> dict[str, SignalValue | None]:
 
 
 def _loader(seen: AttachedEvidence, cores: float | None) -> dict[str, SignalValue | None]:
-    """The loader that feeds the training, by the iterator in its stacks and the workers below it."""
+    """Return the loader that feeds the training, by the iterator in its stacks and the workers below it."""
     main = seen.main
     workers = float(len(seen.of("worker")))
     if main is None or main.loader not in (OWN_PROCESS, WITH_WORKERS):

@@ -33,8 +33,8 @@ def signals(evidence: Sequence[Record]) -> dict[str, SignalValue | None]:
 
 
 def telling(evidence: Sequence[Record], judged_by: str | None = None) -> dict[str, SignalValue | None]:
-    """The utilisation of several devices that does not mislead, in percent, and which it is: `judged_by`,
-    criteria.devices, if that is not their mean; else what tells. Nothing if the mean does."""
+    """Return the utilisation of several devices that does not mislead, in percent, and which it is:
+    `judged_by`, criteria.devices, if that is not their mean; else what tells. Nothing if the mean does."""
     chosen = judged_by if judged_by in (LEAST, WORKING) else together.telling(evidence)
     util: float | None = None
     if chosen == WORKING:
@@ -47,6 +47,6 @@ def telling(evidence: Sequence[Record], judged_by: str | None = None) -> dict[st
 
 
 def _shows(e: Record) -> bool:
-    """Whether power tells of every one of several devices, and what it tells can be read."""
+    """Tell whether power tells of every one of several devices, and what it tells can be read."""
     told = e.get("working") is not None and len(e.get("devices") or ()) > 1
     return told and (not e.get("awaited") or awaited_of(e) is not None)

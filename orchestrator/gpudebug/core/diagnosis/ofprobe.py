@@ -50,7 +50,7 @@ def signals(evidence: Sequence[Record], cores: float | None) -> dict[str, Signal
 
 
 def number(value: object) -> float | None:
-    """A finite number; None for all else."""
+    """Return a finite number; None for all else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
     return float(value)

@@ -45,7 +45,7 @@ def together(found: Sequence[Mapping[str, Any] | None]) -> StacksEvidence | None
 def uncrowded(
     stacks: StacksEvidence | None, foreign_cpu: float | None, *, on_cpu: bool
 ) -> StacksEvidence | None:
-    """The stacks without the time that other programs kept threads off the cores, which is no waiting.
+    """Return the stacks without the time that other programs kept threads off the cores, which is no waiting.
 
     How much of a core a thread got is what it had while it computed: that is known where the training
     computes `on_cpu`. `foreign_cpu` is what others use, in percent of the cores.
@@ -95,8 +95,8 @@ def _training(stacks: Stacks) -> dict[str, SignalValue | None]:
 
 
 def reduces(stacks: StacksEvidence | None, *, on_cpu: bool) -> dict[str, SignalValue | None]:
-    """What the thread waits in the backward pass: on a CPU, where DDP reduces there and the thread computes
-    the rest itself. Through the backward pass of a GPU it sleeps in any case; {} there."""
+    """Return what the thread waits in the backward pass: on a CPU, where DDP reduces there and the thread
+    computes the rest itself. Through the backward pass of a GPU it sleeps in any case; {} there."""
     found = stacks.training if stacks and on_cpu else None
     return (
         {}
@@ -114,7 +114,7 @@ def rollouts(stacks: StacksEvidence | None, kind: str) -> dict[str, SignalValue 
 
 
 def host_work(stacks: StacksEvidence | None, kind: str) -> float | None:
-    """What the program computes itself between compiled steps; of reinforcement learning that is its
+    """Return what the program computes itself between compiled steps; of reinforcement learning that is its
     environments, which causes of their own show."""
     return host_share(stacks.training) if stacks and stacks.training and kind != "rl" else None
 
@@ -122,7 +122,7 @@ def host_work(stacks: StacksEvidence | None, kind: str) -> float | None:
 def evaluates(
     stacks: StacksEvidence | None, kind: str, evidence: Sequence[Mapping[str, Any]]
 ) -> float | None:
-    """The share of the watched time (0 to 1) that evaluation takes; None if nothing shows it.
+    """Return the share of the watched time (0 to 1) that evaluation takes; None if nothing shows it.
 
     A network in evaluation mode without gradients shows it. A policy is in that mode in its rollouts too: in
     reinforcement learning the function must be called an evaluation as well. Without PyTorch, and of a run

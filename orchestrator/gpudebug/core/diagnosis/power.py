@@ -35,7 +35,7 @@ def power_of(
 
 
 def moved(own: Own, before: SignalValue | None, after: SignalValue | None) -> bool | None:
-    """Whether a figure went where it should; None if it is not known or is a word."""
+    """Tell whether a figure went where it should; None if it is not known or is a word."""
     if before is None or after is None or isinstance(before, str) or isinstance(after, str):
         return None
     then, now = float(before), float(after)
@@ -48,7 +48,7 @@ def moved(own: Own, before: SignalValue | None, after: SignalValue | None) -> bo
 def judged(
     number: int, status: Status, powers: Mapping[str, float], *, before_accepting: bool
 ) -> tuple[Tested, ...]:
-    """What a hypothesis with this status says of the causes that it tested, `powers` by their ids.
+    """Return what a hypothesis with this status says of the causes that it tested, `powers` by their ids.
 
     Nothing if it has no verdict, or an INVALID one: that trial was none.
     """

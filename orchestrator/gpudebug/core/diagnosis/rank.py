@@ -29,7 +29,7 @@ _FACTS = 3
 def diagnose(
     causes: Iterable[Cause], facts: DiagnosisFacts, tested: Sequence[Tested] = (), *, full: bool = False
 ) -> Diagnosis:
-    """Every cause that is not ruled out, by its probability times what its fix can bring, ties by id.
+    """Return every cause that is not ruled out, by its probability times what its fix can bring, ties by id.
 
     `tested` are judged trials. What others do on the host slows every part of a step alike: it takes nothing
     from the probability of the workload's own causes, and stands behind them if one of these is likely. Of a
@@ -60,7 +60,7 @@ def diagnose(
 
 
 def _own_first(ranked: list[tuple[Scored, Ranked]]) -> list[tuple[Scored, Ranked]]:
-    """What others do on the host moved to right behind the last likely cause of the workload's own."""
+    """Return what others do on the host moved to right behind the last likely cause of the workload's own."""
     likely = [
         place
         for place, (s, r) in enumerate(ranked)
@@ -80,18 +80,18 @@ def _unexplained(likely: Sequence[Cause], facts: DiagnosisFacts, full: bool) -> 
 
 
 def bound(exposed: float | None) -> float:
-    """The most that the probability of a cause with this share of the time can be: what takes little is not
-    what holds a run back, however sure it is that it is there."""
+    """Return the most that the probability of a cause with this share of the time can be: what takes little
+    is not what holds a run back, however sure it is that it is there."""
     return 1.0 if exposed is None else min(1.0, max(exposed, LEAST) / LARGE)
 
 
 def cost(cause: Ranked) -> float:
-    """The share of the time that its fix is expected to bring."""
+    """Return the share of the time that its fix is expected to bring."""
     return cause.probability * (UNKNOWN_SHARE if cause.exposed is None else cause.exposed)
 
 
 def outweighs(wait: UnexplainedWait | None, cause: Ranked | None) -> bool:
-    """Whether an unexplained wait promises more than the fix of a cause."""
+    """Tell whether an unexplained wait promises more than the fix of a cause."""
     return wait is not None and (cause is None or wait.share > cost(cause))
 
 
@@ -164,13 +164,13 @@ def _idles(scored: Scored, facts: DiagnosisFacts) -> bool:
 
 
 def _telling(facts: DiagnosisFacts) -> float | None:
-    """The utilisation that has room, in percent: devices that wait for another one in a collective look busy,
-    so that their mean has none."""
+    """Return the utilisation that has room, in percent: devices that wait for another one in a collective
+    look busy, so that their mean has none."""
     return number(facts.signals.get("telling_util", facts.signals.get("gpu_util")))
 
 
 def _said(signs: Sequence[WeighedSign], facts: DiagnosisFacts) -> dict[object, str]:
-    """The strongest first, each fact and each place of the code once."""
+    """Return the strongest first, each fact and each place of the code once."""
     ordered = sorted(signs, key=lambda t: -abs(math.log(t.factor)))
     facts_by_place: dict[object, str] = {}
     for fact in ordered:
@@ -183,7 +183,7 @@ def _said(signs: Sequence[WeighedSign], facts: DiagnosisFacts) -> dict[object, s
 
 
 def _but(signs: Sequence[WeighedSign], facts: DiagnosisFacts, pro: Mapping[object, str]) -> dict[object, str]:
-    """What `signs` say, without facts, and functions, that already speak for the cause."""
+    """Return what `signs` say, without facts, and functions, that already speak for the cause."""
     functions = {key[0] for key in pro if isinstance(key, tuple)}
     said = _said(signs, facts)
     return {

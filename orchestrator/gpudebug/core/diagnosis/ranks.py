@@ -88,7 +88,7 @@ class Excess(NamedTuple):
 
 
 def finding(evidence: Sequence[Mapping[str, Any]]) -> RanksFinding | None:
-    """What the ranks of one command's runs show, of several runs the means; None of a training without
+    """Return what the ranks of one command's runs show, of several runs the means; None of a training without
     any."""
     runs = [ranks for e in evidence if (ranks := _read(e.get("ranks")))]
     if not runs:
@@ -108,7 +108,7 @@ def finding(evidence: Sequence[Mapping[str, Any]]) -> RanksFinding | None:
 
 
 def _read(rows: object) -> list[RankEvidence]:
-    """The ranks of one evidence.json; one that is not what a run writes is left out."""
+    """Return the ranks of one evidence.json; one that is not what a run writes is left out."""
     found = []
     for row in rows if isinstance(rows, (list, tuple)) else ():
         with suppress(ValidationError):
@@ -124,7 +124,7 @@ def gap_of(found: RanksFinding | None) -> float | None:
 
 
 def joined(runs: Sequence[Sequence[RankEvidence]]) -> list[RankEvidence]:
-    """Each rank once: the means of its figures, of all else what its last run says."""
+    """Return each rank once: the means of its figures, of all else what its last run says."""
     found: dict[int | None, list[RankEvidence]] = {}
     for one in (one for run in runs for one in run):
         found.setdefault(one.rank, []).append(one)
@@ -144,7 +144,7 @@ def _mean(ones: Sequence[RankEvidence]) -> RankEvidence:
 
 
 def judged(ranks: Sequence[RankEvidence], world: int) -> tuple[StragglerRank | None, str | None]:
-    """The straggler, or why it is not known whether there is one."""
+    """Return the straggler, or why it is not known whether there is one."""
     seen = [one for one in ranks if one.rank is not None and one.wait_share is not None and one.samples]
     if len(seen) < max(2, math.ceil(COVERAGE * world)):
         return None, (
@@ -175,7 +175,7 @@ def _waits(one: RankEvidence) -> float:
 
 
 def _unlike(on_devices: Sequence[RankEvidence]) -> str | None:
-    """Why hosts that block on their devices unequally do not compare, None if they block alike.
+    """Return why hosts that block on their devices unequally do not compare, None if they block alike.
 
     A read or a copy waits for the device's own work as well as for what that waits for others: a rank that
     alone reads the loss waits there for what the others' devices do as long, and their hosts do not.
@@ -193,7 +193,7 @@ def _unlike(on_devices: Sequence[RankEvidence]) -> str | None:
 
 
 def _error(last: RankEvidence, others: Sequence[RankEvidence]) -> float:
-    """The standard error of the gap, were each look at a thread an independent one."""
+    """Return the standard error of the gap, were each look at a thread an independent one."""
     variances = [(w := _waits(one)) * (1 - w) / (one.samples or 1) for one in (last, *others)]
     return math.sqrt(variances[0] + median(variances[1:]))
 
@@ -270,14 +270,14 @@ def _beside(
     others: Sequence[RankEvidence],
     value: Callable[[RankEvidence], float | None],
 ) -> tuple[float, float] | None:
-    """A figure of the rank and the median of the others'; None if one of them lacks it."""
+    """Return a figure of the rank and the median of the others'; None if one of them lacks it."""
     own, theirs = value(last), [value(one) for one in others]
     known = [v for v in theirs if v is not None]
     return (own, median(known)) if own is not None and len(known) == len(theirs) else None
 
 
 def _line(last: RankEvidence, others: Sequence[RankEvidence]) -> str | None:
-    """The line in which the rank spends most more than the others do."""
+    """Return the line in which the rank spends most more than the others do."""
 
     def more(line: RankLine) -> float:
         beside = line.others

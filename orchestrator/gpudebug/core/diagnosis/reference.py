@@ -37,7 +37,7 @@ def difference(
     workload: DiagnosisFacts | None = None,
     reference: DiagnosisFacts | None = None,
 ) -> FromReference:
-    """What differs between two commands and between the facts of their runs, if both are known.
+    """Return what differs between two commands and between the facts of their runs, if both are known.
 
     Names of outputs and runs do not count. Figures come in the order of the signals.
     """

@@ -18,7 +18,7 @@ _ESCAPE, _WORD = re.compile(r"\\[A-Za-z]"), re.compile(r"[A-Za-z][A-Za-z_]{3,}")
 
 
 def sentence_of(weighed: WeighedSign, facts: DiagnosisFacts) -> str:
-    """The fact behind a sign that is known, with the reference's if that is another."""
+    """Return the fact behind a sign that is known, with the reference's if that is another."""
     if weighed.found is None:
         return ""
     sentence = _sentence(weighed, weighed.found)
@@ -51,7 +51,7 @@ def _of_signal(name: str, found: SignalValue) -> str:
 
 
 def _of_stacks(weighed: WeighedSign, found: TermFigure) -> str:
-    """How much of the time, and the place with the most of it."""
+    """Return how much of the time, and the place with the most of it."""
     whose = "loader workers' time" if weighed.sign.of == "workers" else "the time"
     if found.place is None:
         wanted = weighed.sign.stack or weighed.sign.code or ""
@@ -63,7 +63,7 @@ def _of_stacks(weighed: WeighedSign, found: TermFigure) -> str:
 
 
 def value(found: SignalValue, unit: str) -> str:
-    """A signal's value in its unit."""
+    """Return a signal's value in its unit."""
     if isinstance(found, bool):
         return "yes" if found else "no"
     known = number(found)

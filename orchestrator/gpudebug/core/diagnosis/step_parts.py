@@ -21,8 +21,8 @@ _LEAST = 0.05
 
 
 def step_parts(evidence: Evidence) -> StepParts:
-    """The parts of a step by the probe, of a job that ran already by its stacks, what is left as `other`; and
-    the lines with the most time."""
+    """Return the parts of a step by the probe, of a job that ran already by its stacks, what is left as
+    `other`; and the lines with the most time."""
     return StepParts(
         time_s=evidence.step_time_p50_s, shares=_shares(evidence), places=tuple(_places(evidence))
     )

@@ -62,7 +62,7 @@ def causes_of(
     standing: Mapping[str, SignalValue] | None = None,
     shown: Mapping[str, str] | None = None,
 ) -> dict[str, float]:
-    """The causes that the hypothesis tests, by id, with how well (0 to 1).
+    """Return the causes that the hypothesis tests, by id, with how well (0 to 1).
 
     The cause that its author named is the one, unless the catalogue has none of that id. `standing` are
     values that the program has where neither its command nor what it printed says one: its own defaults;
@@ -98,7 +98,7 @@ def _either(one: float, other: float) -> float:
 def _of_change(
     cause: Cause, change: Intervention | None, framework: str | None, values: Mapping[str, SignalValue]
 ) -> float | None:
-    """How well a change tests the cause; 0 if it goes the wrong way, None if it is another thing."""
+    """Return how well a change tests the cause; 0 if it goes the wrong way, None if it is another thing."""
     if change is None:
         return None
     found = [w for part in change.changes if (w := _of_part(cause, part, framework, values)) is not None]
@@ -167,7 +167,7 @@ def _whole(names: str, name: str) -> bool:
 
 
 def _goes(knob: Knob, part: SingleChange, standing: SignalValue | None) -> bool | None:
-    """Whether a change of a knob goes where the cause wants it; None if that cannot be known."""
+    """Tell whether a change of a knob goes where the cause wants it; None if that cannot be known."""
     new: SignalValue | None = None if part.kind == "unset" else True if part.value is None else part.value
     if knob.direction in ("any", "to"):
         return True
@@ -181,12 +181,12 @@ def _goes(knob: Knob, part: SingleChange, standing: SignalValue | None) -> bool 
 
 
 def _not(value: bool | None) -> bool | None:
-    """Whether a word such as a mode's name means off is unknown."""
+    """Tell whether a word such as a mode's name means off is unknown."""
     return None if value is None else not value
 
 
 def _moves(new: SignalValue, standing: SignalValue | None, *, up: bool) -> bool | None:
-    """Whether a number rises or falls. Off is 0, on is 1: `--cache=off` lowers it."""
+    """Tell whether a number rises or falls. Off is 0, on is 1: `--cache=off` lowers it."""
     then, now = _as_number(standing), _as_number(new)
     if now is None:
         return None
@@ -220,7 +220,7 @@ def _of_words(hypothesis: StatedHypothesis, causes: Sequence[Cause]) -> dict[str
 
 
 def _spoken(change: Intervention | None) -> str:
-    """The names and words that a change sets, apart: `augment on batch`."""
+    """Return the names and words that a change sets, apart: `augment on batch`."""
     if change is None:
         return ""
     parts = [f"{part.name} {part.value or ''}" for part in change.changes if part.kind != "patch"]
@@ -252,13 +252,13 @@ def _of_code(hypothesis: StatedHypothesis, shown: Mapping[str, str]) -> dict[str
 # What causes and their code say is compared with every hypothesis of a file.
 @lru_cache(maxsize=512)
 def _parts(text: str) -> frozenset[str]:
-    """The beginnings of the words of a text or of names such as `CentreClient` and `to_square`."""
+    """Return the beginnings of the words of a text or of names such as `CentreClient` and `to_square`."""
     words = re.findall(r"[A-Z]?[a-z]+", text)
     return frozenset(w[:_PART].lower() for w in words if len(w) >= _PART) - _IN_ANY_CODE
 
 
 @lru_cache(maxsize=512)
 def _stems(text: str) -> frozenset[str]:
-    """The first letters of each word that is long enough to mean something."""
+    """Return the first letters of each word that is long enough to mean something."""
     found = (word[:_STEM] for word in re.findall(r"[a-z]+", text.lower()) if len(word) >= _STEM)
     return frozenset(found) - _EVERYWHERE

@@ -9,8 +9,8 @@ from gpudebug.core.diagnosis.rank import cost
 
 
 def shares(diagnosis: Diagnosis, matches: Mapping[int, Mapping[str, float]]) -> dict[int, float]:
-    """The share of the time (0 to 1) that each hypothesis is expected to bring, by its number: what orders
-    the causes orders those that test them.
+    """Return the share of the time (0 to 1) that each hypothesis is expected to bring, by its number: what
+    orders the causes orders those that test them.
 
     `matches` are the causes that each one tests, with how well (0 to 1).
     """

@@ -249,8 +249,8 @@ def build(
 
 
 def _first_rank(read: RunReadings) -> probe.ProcessKey | None:
-    """The process whose stacks are the run's: rank 0, as far as it is known, else the main one; of a job that
-    ran already the one that was looked at."""
+    """Return the process whose stacks are the run's: rank 0, as far as it is known, else the main one; of a
+    job that ran already the one that was looked at."""
     if read.told is not None and read.told.main is not None:
         return read.told.ranks[0].key
     main = read.attached.main if read.attached else None
@@ -264,7 +264,7 @@ def _work(
     rate: StepRates,
     figures: Mapping[str, Any],
 ) -> tuple[tuple[WorkRate, ...], tuple[str, ...]]:
-    """What the run processed a second, by every source, and what was wrong with others."""
+    """Return what the run processed a second, by every source, and what was wrong with others."""
     return work.candidates(
         read.log,
         window,
@@ -281,14 +281,14 @@ def _work(
 
 
 def _begin(log: LogSummary) -> tuple[tuple[int, float], ...]:
-    """The first losses by step; none of a learner's, or from the first that is no number."""
+    """Return the first losses by step; none of a learner's, or from the first that is no number."""
     known = () if log.of_learner else log.loss_begin
     points = [(p.step, p.value) for p in known if p.step is not None]
     return tuple(takewhile(lambda point: math.isfinite(point[1]), points))
 
 
 def finite(value: float | None) -> float | None:
-    """A figure that JSON can hold: it has no NaN and no infinity, which the loss trend shows."""
+    """Return a figure that JSON can hold: it has no NaN and no infinity, which the loss trend shows."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -321,7 +321,7 @@ def _checked(
     devices: Sequence[DeviceInfo],
     told: probe.ProbeRecord | None,
 ) -> ProbeEvidence | None:
-    """The probe's evidence with what does not fit to the log and to the devices."""
+    """Return the probe's evidence with what does not fit to the log and to the devices."""
     if inside is None:
         return None
     by_log = rate.steps_per_s if rate.steps_by == "arrival" else None

@@ -125,8 +125,8 @@ def _in_window(rows: Sequence[Sample], window: Window) -> dict[str, Any]:
 
 
 def _inside(rows: Sequence[Sample], column: str, window: Window) -> tuple[list[Any], list[float]]:
-    """The column's readings in the window, each with the seconds of it that it counts for: those since the
-    reading before it, but for no longer than a reading of the utilisation may."""
+    """Return the column's readings in the window, each with the seconds of it that it counts for: those since
+    the reading before it, but for no longer than a reading of the utilisation may."""
     read = attrgetter(column)
     seen, previous = [], 0.0
     for row in rows:

@@ -23,7 +23,7 @@ FEW_FOR_ERROR = 20
 
 
 def figures(printed: PrintedLatencies, warmup: float | None = None) -> dict[str, Any]:
-    """The fields of an Evidence that are of latencies, by name."""
+    """Return the fields of an Evidence that are of latencies, by name."""
     found = latency_evidence(printed, warmup)
     if found is None:
         return {}
@@ -65,7 +65,7 @@ def _after(printed: PrintedLatencies, warmup: float | None) -> tuple[float, ...]
 
 
 def _summary(printed: PrintedLatencies) -> LatencyEvidence | None:
-    """What the program printed over all of its inferences."""
+    """Return what the program printed over all of its inferences."""
     known = printed.summary
     if printed.values or not known.keys() & {"mean", "median"}:
         return None
@@ -73,7 +73,7 @@ def _summary(printed: PrintedLatencies) -> LatencyEvidence | None:
 
 
 def quantile(ordered: Sequence[float], q: float) -> float:
-    """The quantile `q` of ascending values, between two of them by their distance."""
+    """Return the quantile `q` of ascending values, between two of them by their distance."""
     at = min(max(q, 0.0), 1.0) * (len(ordered) - 1)
     below = math.floor(at)
     above = min(below + 1, len(ordered) - 1)

@@ -14,8 +14,8 @@ from gpudebug.core.words import LOG
 
 
 def series(log: LogSummary, written: Sequence[LearningSeries] = ()) -> tuple[LearningSeries, ...]:
-    """The reward of the log (of training, else of evaluations), the user's own patterns, then what the run
-    has `written` into files."""
+    """Return the reward of the log (of training, else of evaluations), the user's own patterns, then what the
+    run has `written` into files."""
     known = [r for r in log.work.rewards if r.count >= MIN_POINTS]
     rewards = [r for r in known if r.phase != "val"] or known
     found = [of_points(REWARD, r.name, BY_LOG, r.points, r.over, r.count) for r in rewards[:1]]
@@ -30,7 +30,7 @@ def series(log: LogSummary, written: Sequence[LearningSeries] = ()) -> tuple[Lea
 def of_points(
     metric: str, name: str, source: str, points: Iterable[Point], over: str | None, count: int
 ) -> LearningSeries:
-    """A series of printed or written values, kept small."""
+    """Return a series of printed or written values, kept small."""
     known = list(points)
     values = [p.value for p in known]
     finite = [v for v in values if isfinite(v)]

@@ -10,13 +10,13 @@ MOST_FILES = 2000
 
 
 def recorded(written: Iterable[str]) -> tuple[str, ...]:
-    """What run.json keeps of the paths, Python's first."""
+    """Return what run.json keeps of the paths, Python's first."""
     return tuple(sorted(written, key=lambda path: (not path.endswith(_CODE), path))[:MOST_FILES])
 
 
 def spoiling(written: Iterable[str], beside: Collection[Collection[str] | None] = ()) -> list[str]:
-    """The paths for which a run counts for nothing. `beside` is what each run of the baseline wrote, None
-    if that is not known: what is no Python file is excused if it is rewritten in every run."""
+    """Return the paths for which a run counts for nothing. `beside` is what each run of the baseline wrote,
+    None if that is not known: what is no Python file is excused if it is rewritten in every run."""
     return [
         path
         for path in written

@@ -63,7 +63,7 @@ _FIGURES = ("before", "after", "throughput_before", "throughput_after", "metric_
 
 
 def plain(value: Any) -> bool:
-    """Whether every number is finite and not absurdly large, and nothing nests too deep."""
+    """Tell whether every number is finite and not absurdly large, and nothing nests too deep."""
     level = [value]
     for _ in range(_DEEPEST + 1):
         below: list[Any] = []
@@ -87,7 +87,7 @@ def _moderate(value: Any) -> bool:
 
 
 def verdict(data: Any) -> bool:
-    """Whether what reads a verdict finds in it what it expects."""
+    """Tell whether what reads a verdict finds in it what it expects."""
     return (
         isinstance(data, dict)
         and plain(data)
@@ -110,7 +110,7 @@ def verdict(data: Any) -> bool:
 
 
 def run(data: Any) -> bool:
-    """Whether what decides by a run's record finds in it what it expects."""
+    """Tell whether what decides by a run's record finds in it what it expects."""
     if not isinstance(data, dict) or not plain(data):
         return False
     devices, identity = data.get("devices", []), data.get("identity", {})
@@ -128,7 +128,7 @@ def run(data: Any) -> bool:
 
 
 def evidence(data: Any) -> bool:
-    """Whether what reads a run's evidence finds in it what it expects."""
+    """Tell whether what reads a run's evidence finds in it what it expects."""
     return (
         isinstance(data, dict)
         and plain({key: value for key, value in data.items() if key != "loss"})
@@ -149,7 +149,7 @@ def evidence(data: Any) -> bool:
 
 
 def _watched(value: Any) -> bool:
-    """Whether these are a thread's stacks, as far as they are added up; None is."""
+    """Tell whether these are a thread's stacks, as far as they are added up; None is."""
     if value is None:
         return True
     if not isinstance(value, dict) or not _number(value.get("seconds")):
@@ -186,7 +186,7 @@ def _texts(value: Any) -> bool:
 
 
 def _rows(value: Any, *texts: str) -> bool:
-    """Whether this is a list of objects with these texts."""
+    """Tell whether this is a list of objects with these texts."""
     return isinstance(value, list) and all(
         isinstance(each, dict) and all(isinstance(each.get(key), str) for key in texts) for each in value
     )

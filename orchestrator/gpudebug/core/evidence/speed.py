@@ -106,7 +106,7 @@ def figures(
     said: Mapping[str, str],
     inside: ProbeEvidence | None = None,
 ) -> dict[str, Any]:
-    """The fields of an Evidence that tell of speed, by name.
+    """Return the fields of an Evidence that tell of speed, by name.
 
     What the training process reported of samples and step times wins over anything printed.
     """
@@ -149,7 +149,7 @@ def _texts(log: LogSummary, topic: str, window: Window | None = None) -> list[st
 
 
 def _inside(items: Sequence[T], times: Sequence[float | None], window: Window | None) -> list[T]:
-    """Those with a time in the window; if none has, those without a time or after it."""
+    """Return those with a time in the window; if none has, those without a time or after it."""
     if window is None:
         return list(items)
     timed = list(zip(items, times, strict=True))

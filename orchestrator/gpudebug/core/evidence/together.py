@@ -95,8 +95,8 @@ def awaited_text(found: AwaitedDevice) -> str:
 
 
 def notes(evidence: Any) -> tuple[str, ...]:
-    """What a reader of the mean utilisation of a run, a record or its JSON, has to know: the awaited device,
-    and busy waiting.
+    """Return what a reader of the mean utilisation of a run, a record or its JSON, has to know: the awaited
+    device, and busy waiting.
 
     Without power what the mean hides is told by the utilisation of each device alone.
     """
@@ -105,8 +105,8 @@ def notes(evidence: Any) -> tuple[str, ...]:
 
 
 def waited_for(runs: Sequence[Any]) -> str | None:
-    """The device that the others wait for and for how much of the window, if it is the same in every run that
-    shows one. Runs are evidence, records or their JSON."""
+    """Return the device that the others wait for and for how much of the window, if it is the same in every
+    run that shows one. Runs are evidence, records or their JSON."""
     found = awaited_in(runs)
     if found is None:
         return None
@@ -127,22 +127,22 @@ def awaited_of(run: Any) -> AwaitedDevice | None:
 
 
 def _shared(runs: Sequence[Any], otherwise: AwaitedDevice) -> float:
-    """The mean share of the runs of which power tells; of one that shows no awaited device it is 0."""
+    """Return the mean share of the runs of which power tells; of one that shows no awaited device it is 0."""
     told = [e for e in runs if across.reader(e)("working") is not None]
     shares = [one.share if (one := awaited_of(e)) is not None else 0.0 for e in told]
     return math.fsum(shares) / len(shares) if shares else otherwise.share
 
 
 def telling(runs: Sequence[Any]) -> str | None:
-    """Which of several devices tell how busy these runs are, their work or the least busy one; None if their
-    mean does."""
+    """Return which of several devices tell how busy these runs are, their work or the least busy one; None if
+    their mean does."""
     if any(_by_power([e]) for e in runs):
         return across.WORKING
     return across.LEAST if _by_devices(runs) else None
 
 
 def mean_hides(runs: Sequence[Any], judged_by: str | None = None) -> str | None:
-    """Why the mean utilisation of these runs misleads and what to judge by, by the utilisation of each
+    """Return why the mean utilisation of these runs misleads and what to judge by, by the utilisation of each
     device, else by power; None if it does not, or if `judged_by`, criteria.devices, says so already.
 
     Runs are evidence, records or their JSON. The least busy device shows an awaited one as well.
@@ -173,7 +173,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def mean_misleads(utilisation: float | None, share: float | None, *, awaited: bool) -> str | None:
-    """Why utilisation misleads, as far as power shows; None if it does not, or if that is not known.
+    """Return why utilisation misleads, as far as power shows; None if it does not, or if that is not known.
 
     Beside a device that the others wait for, their mean counts the waiting as work and hides the idling.
     """

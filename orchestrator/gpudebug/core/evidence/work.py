@@ -104,7 +104,7 @@ def _of(unit: str, rates: Sequence[WorkRate]) -> list[WorkRate]:
 
 
 def _counted(log: LogSummary, window: Window | None) -> tuple[tuple[WorkRate, ...], tuple[str, ...]]:
-    """The rates of the counters, and why others have none."""
+    """Return the rates of the counters, and why others have none."""
     found: list[WorkRate] = []
     notes = []
     for counter in log.work.counters:
@@ -160,7 +160,7 @@ def _silent(counter: WorkCounter, window: Window) -> str | None:
 
 
 def _printed(log: LogSummary, window: Window | None) -> tuple[WorkRate, ...]:
-    """The printed rates: the harmonic mean of the window's, as lines come every so much work."""
+    """Return the printed rates: the harmonic mean of the window's, as lines come every so much work."""
     found: list[WorkRate] = []
     for one in log.work.rates:
         unit = _unit_of(one, log)
@@ -204,7 +204,7 @@ def _vectorised(
 def _steps_of_environment(
     log: LogSummary, printed: Sequence[WorkRate], steps_per_s: float | None, steps_by: str | None
 ) -> bool:
-    """Whether the log's steps are the environment's: they come as fast as it prints that these do."""
+    """Tell whether the log's steps are the environment's: they come as fast as it prints that these do."""
     told = _of(ENVIRONMENT_STEPS, printed)
     if not told or not steps_per_s or steps_by != "arrival" or log.step_unit != "step":
         return False
@@ -225,7 +225,7 @@ def _tokens_by_steps(log: LogSummary, steps_per_s: float | None) -> list[WorkRat
 
 
 def _named(log: LogSummary, window: Window | None) -> list[tuple[str, float]]:
-    """The user's own patterns that count up, each with its rate."""
+    """Return the user's own patterns that count up, each with its rate."""
     found = []
     for name, points in log.extra.items():
         values = [p.value for p in points]

@@ -23,7 +23,7 @@ MAX_SERIES = 4
 
 
 def chosen(found: WrittenScalars, source: str) -> list[LearningSeries]:
-    """The rewards and the training losses of a file, the plainest names first.
+    """Return the rewards and the training losses of a file, the plainest names first.
 
     One whose steps begin again is none: it may go on from an earlier run, or count within an epoch.
     """

@@ -23,7 +23,7 @@ _AGAIN = f"run this again; if it stays unknown, {_REPORT}"
 
 
 def of_gpu(gpu: Gpu, recording: GpuRecording) -> Iterator[DoctorCheck]:
-    """Every check of one GPU."""
+    """Yield every check of one GPU."""
     name = f"GPU {gpu.index}"
     yield _columns(f"{name} columns", gpu, recording)
     yield _timer(f"{name} events", gpu, recording)
@@ -39,7 +39,7 @@ def of_gpu(gpu: Gpu, recording: GpuRecording) -> Iterator[DoctorCheck]:
 
 
 def together(gpus: Sequence[Gpu], recording: GpuRecording) -> DoctorCheck:
-    """Whether two GPUs that work at once each show their own load."""
+    """Tell whether two GPUs that work at once each show their own load."""
     span = recording.span(TOGETHER)
     if span is None:
         return unknown("two together", "the phase did not end")
@@ -49,7 +49,7 @@ def together(gpus: Sequence[Gpu], recording: GpuRecording) -> DoctorCheck:
 
 
 def unknown(name: str, found: str, next: str = _AGAIN) -> DoctorCheck:
-    """A check that could not be made."""
+    """Return a check that could not be made."""
     return DoctorCheck(name, "unknown", found, next)
 
 
@@ -60,7 +60,7 @@ def read_and_made(recording: GpuRecording, gpu: Gpu, span: Span) -> tuple[float,
 
 
 def mean_util(rows: Iterable[DeviceReading]) -> float | None:
-    """The mean of the driver's samples that are new; None for fewer readings than LEAST_READINGS."""
+    """Return the mean of the driver's samples that are new; None for fewer readings than LEAST_READINGS."""
     new = [(r.gpu_util, r.new_samples) for r in rows if r.gpu_util is not None and r.new_samples]
     if len(new) < LEAST_READINGS:
         return None
@@ -68,7 +68,7 @@ def mean_util(rows: Iterable[DeviceReading]) -> float | None:
 
 
 def _loads(recording: GpuRecording, gpu: Gpu) -> list[tuple[str, Span]]:
-    """The phases in which a GPU worked alone, by their duty."""
+    """Return the phases in which a GPU worked alone, by their duty."""
     spans = ((f"{100 * duty:.0f} %", recording.span(name_of(WORK, duty), gpu.uuid)) for duty in DUTIES)
     return [(label, span) for label, span in spans if span is not None]
 

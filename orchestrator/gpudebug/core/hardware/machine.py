@@ -48,7 +48,7 @@ class Machine(NamedTuple):
 
 
 def pseudonyms(machine: Machine) -> dict[str, str]:
-    """A name for each UUID, as NVML and as CUDA write it: of the same shape, by the order of the GPUs.
+    """Return a name for each UUID, as NVML and as CUDA write it: of the same shape, by the order of the GPUs.
 
     A UUID names a card for good. One that is written here in two ways gets the same digits in both.
     """
@@ -59,25 +59,25 @@ def pseudonyms(machine: Machine) -> dict[str, str]:
 
 
 def _named(uuid: str, digits: str) -> str:
-    """A name as long as the UUID: rows count the bytes of the log that holds it."""
+    """Return a name as long as the UUID: rows count the bytes of the log that holds it."""
     kind = "MIG" if uuid.startswith("MIG") else "GPU"
     parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
     return f"{kind}-{'-'.join(parts)}".ljust(len(uuid), "-")
 
 
 def without_paths(text: str) -> str:
-    """The text with each absolute path of a file in a folder replaced."""
+    """Return the text with each absolute path of a file in a folder replaced."""
     return _PATH.sub("(a path)", text)
 
 
 def scrubbed(text: str, names: Sequence[str]) -> str:
-    """The text without paths, `names`, hosts, and what an exception says behind its class, which may be
-    anything."""
+    """Return the text without paths, `names`, hosts, and what an exception says behind its class, which may
+    be anything."""
     return without_hosts(without_paths(_RAISED.sub(r"\1", text)), names)
 
 
 def scrubbed_value(value: Any, names: Sequence[str]) -> Any:
-    """A JSON value with each text in it, and each key, as `scrubbed` leaves it."""
+    """Return a JSON value with each text in it, and each key, as `scrubbed` leaves it."""
     if isinstance(value, str):
         return scrubbed(value, names)
     if isinstance(value, Mapping):
@@ -86,13 +86,13 @@ def scrubbed_value(value: Any, names: Sequence[str]) -> Any:
 
 
 def is_raised(line: str) -> bool:
-    """Whether a line of a log is the last of a traceback, which begins with the exception's class."""
+    """Tell whether a line of a log is the last of a traceback, which begins with the exception's class."""
     return _RAISED.match(line) is not None
 
 
 def records_alone(log: str, names: Sequence[str] = ()) -> str:
-    """The log with `#` for each character of a line that is no record, and without hosts and `names` in what
-    a record says, so that its length stays.
+    """Return the log with `#` for each character of a line that is no record, and without hosts and `names`
+    in what a record says, so that its length stays.
 
     What a library or an interpreter prints may hold anything.
     """
@@ -103,7 +103,7 @@ def records_alone(log: str, names: Sequence[str] = ()) -> str:
 
 
 def _record(line: str, names: Sequence[str]) -> str:
-    """A record whose message names nothing, as long as it was."""
+    """Return a record whose message names nothing, as long as it was."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -125,13 +125,13 @@ def _blanked(line: str) -> str:
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
-    """The text with each UUID replaced, longest first: one may hold another."""
+    """Return the text with each UUID replaced, longest first: one may hold another."""
     for uuid in sorted(names, key=len, reverse=True):
         text = text.replace(uuid, names[uuid])
     return text
 
 
 def written_machine(machine: Machine, more: Mapping[str, str]) -> str:
-    """The machine as JSON, with versions and whatever else says nothing of host or person."""
+    """Return the machine as JSON, with versions and whatever else says nothing of host or person."""
     document = {**machine._asdict(), "gpus": [asdict(gpu) for gpu in machine.gpus], **more}
     return json.dumps(document, indent=1) + "\n"

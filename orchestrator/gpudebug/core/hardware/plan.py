@@ -50,7 +50,7 @@ def schedule(uuids: Sequence[str], seconds: float) -> tuple[Phase, ...]:
 
 
 def name_of(kernel: str, duty: float) -> str:
-    """The name of a phase, as in `work 50`."""
+    """Return the name of a phase, as in `work 50`."""
     return f"{kernel} {100 * duty:.0f}"
 
 

@@ -83,7 +83,7 @@ class GpuRecording(NamedTuple):
     notes: SamplerNotes
 
     def of(self, uuid: str, span: Span) -> list[DeviceReading]:
-        """The readings of a GPU that are about this phase alone."""
+        """Return the readings of a GPU that are about this phase alone."""
         began, ended = self._settled(span)
         return [r for r in self.rows if r.gpu_uuid == uuid and began <= (r.elapsed or 0.0) <= ended]
 
@@ -97,7 +97,7 @@ class GpuRecording(NamedTuple):
         return next(found, None)
 
     def without_load(self, uuid: str) -> list[Span]:
-        """The phases in which a GPU idled."""
+        """Return the phases in which a GPU idled."""
         return [s for s in self.truth.spans if uuid not in s.gpus]
 
     def duty(self, uuid: str, span: Span) -> float | None:
@@ -124,7 +124,7 @@ def parse_recording(samples: str, log: bytes, notes: str) -> GpuRecording:
 
 
 def _lines(log: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each whole line that is a record, with the length of the log at its end."""
+    """Yield each whole line that is a record, with the length of the log at its end."""
     length = 0
     for raw in log.splitlines(keepends=True):
         length += len(raw)

@@ -17,7 +17,7 @@ _LEAST_RATE = 0.9
 
 
 def checks_of(machine: Machine, recording: GpuRecording) -> tuple[DoctorCheck, ...]:
-    """All checks; the same for a recording from a bundle as on the machine that made it."""
+    """Return all checks; the same for a recording from a bundle as on the machine that made it."""
     return (
         _driver(machine),
         order(machine),
@@ -38,7 +38,7 @@ def _driver(machine: Machine) -> DoctorCheck:
 
 
 def order(machine: Machine) -> DoctorCheck:
-    """Whether the sampler and CUDA mean the same GPUs, and count them alike."""
+    """Tell whether the sampler and CUDA mean the same GPUs, and count them alike."""
     sampled, used = tuple(plain_uuid(gpu.uuid) for gpu in machine.gpus), machine.cuda_uuids
     if sampled == used:
         return DoctorCheck("UUIDs", "ok", f"the sampler and CUDA name the same {len(used)} in the same order")

@@ -54,7 +54,7 @@ def _union(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 
 def strays(loaded: LoadedFiles) -> tuple[str, ...]:
-    """What came from another checkout, both paths named; of many files the first ones."""
+    """Return what came from another checkout, both paths named; of many files the first ones."""
     found = [
         f"{name} was loaded from {other}/{name}, not from {loaded.tree}/{name}"
         for other, names in sorted(loaded.elsewhere.items())
@@ -65,5 +65,5 @@ def strays(loaded: LoadedFiles) -> tuple[str, ...]:
 
 
 def has_package(loaded: LoadedFiles, name: str) -> bool:
-    """Whether files of the package `name` came from the tested tree."""
+    """Tell whether files of the package `name` came from the tested tree."""
     return any(name in file.split("/")[:-1] for file in loaded.files)

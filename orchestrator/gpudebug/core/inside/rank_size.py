@@ -40,7 +40,7 @@ def _of_line(line: RankLine, others: Sequence[RankEvidence]) -> dict[str, object
 
 
 def others_share(line: RankLine, other: RankEvidence) -> float:
-    """The share of its time (0 to 1) that another rank spends in a line."""
+    """Return the share of its time (0 to 1) that another rank spends in a line."""
     return sum(one.share for one in other.lines if (one.frame, one.line) == (line.frame, line.line))
 
 

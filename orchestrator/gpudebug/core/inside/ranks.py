@@ -172,7 +172,7 @@ def _last_step_by(process: TrainingProcess) -> float | None:
 
 
 def _counted(span: ProcessSpan) -> dict[str, Any]:
-    """What the probe timed and counted in the span."""
+    """Return what the probe timed and counted in the span."""
     times = span.step_times()
     copies = [took for way in ("h2d_s", "d2h_s") if (took := span.delta(way)) is not None]
     return {
@@ -221,7 +221,7 @@ def _whole(value: object) -> int | None:
 
 
 def _parts(stacks: Stacks, on_cpu: bool) -> dict[str, Any]:
-    """The shares of the watched time, the lines with the most of it, and how well it was watched."""
+    """Return the shares of the watched time, the lines with the most of it, and how well it was watched."""
     evaluates = evaluating(stacks, ".")
     spent = dict.fromkeys(_PARTS, 0.0)
     lines: defaultdict[tuple[str, int | None, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0])
@@ -250,7 +250,7 @@ def _parts(stacks: Stacks, on_cpu: bool) -> dict[str, Any]:
 
 
 def _part(one: SampledStack, evaluates: frozenset[str], on_cpu: bool) -> tuple[str, float]:
-    """What a stack is part of, and the seconds of it in which it waited for other ranks."""
+    """Return what a stack is part of, and the seconds of it in which it waited for other ranks."""
     if _is_collective(one.frames):
         return "wait", one.seconds
     if one.phase == "eval" or not evaluates.isdisjoint(one.frames):

@@ -92,7 +92,7 @@ def _refused(why: str, next: str | None = None) -> UsageError:
 
 
 def read_profiles(text: str) -> dict[str, Any] | None:
-    """What the processes of a run reported of their profiles in probe.jsonl; None if none of them did.
+    """Return what the processes of a run reported of their profiles in probe.jsonl; None if none of them did.
 
     `file` is the trace's name in the run folder, `steps` the iterations in it, `active_step_s` and
     `plain_step_s` what one took in the mean with the profiler and without, `overhead` the share by which the
@@ -151,7 +151,7 @@ _NCCL = ("seconds", "overlapped_share", "exposed_s")
 
 
 def headline(analysis: Mapping[str, Any]) -> dict[str, Any]:
-    """What of `analyze`'s answer for a trace goes into a run's evidence, under the same names."""
+    """Return what of `analyze`'s answer for a trace goes into a run's evidence, under the same names."""
     steps, nccl = analysis.get("steps"), analysis.get("nccl")
     return {
         **{key: analysis.get(key) for key in _WHOLE},
@@ -171,7 +171,7 @@ def overhead_of(trace: Mapping[str, Any]) -> float | None:
 
 
 def remarks(trace: Mapping[str, Any] | None, *, trained: bool = False) -> list[str]:
-    """What is to be known before the trace of a profiled run is believed, one line each.
+    """Return what is to be known before the trace of a profiled run is believed, one line each.
 
     `trained` says that the probe saw a training in it.
     """

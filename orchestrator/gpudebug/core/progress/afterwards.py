@@ -11,12 +11,12 @@ _LONGEST_KEY = 60
 
 
 def next_acceptance(doc: ProgressFile) -> int:
-    """The number after the highest Accepted of the file; 1 if nothing is accepted."""
+    """Return the number after the highest Accepted of the file; 1 if nothing is accepted."""
     return max((entry.accepted or 0 for entry in doc.hypotheses), default=0) + 1
 
 
 def set_accepted(doc: ProgressFile, number: int, order: int) -> bytes:
-    """The file with `Accepted: ORDER` below the status of one hypothesis, in the style of that line.
+    """Return the file with `Accepted: ORDER` below the status of one hypothesis, in the style of that line.
 
     Returns the file as it is where the entry is accepted already. ValueError for one without a status.
     """
@@ -31,7 +31,7 @@ def set_accepted(doc: ProgressFile, number: int, order: int) -> bytes:
 
 
 def reopen(doc: ProgressFile, number: int) -> bytes:
-    """The file with one hypothesis UNTESTED again, its Result kept as `Earlier result (STATUS)`.
+    """Return the file with one hypothesis UNTESTED again, its Result kept as `Earlier result (STATUS)`.
 
     The next one is `Earlier result 2 (STATUS)`, and so on. Of the Result only its key changes.
     """

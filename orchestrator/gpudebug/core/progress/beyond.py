@@ -71,7 +71,7 @@ class _EntryClaims:
 
 
 def in_hypothesis(document: ProgressFile, entry: HypothesisEntry) -> list[Beyond]:
-    """What a hypothesis claims beside its checked lines, in the order of the file."""
+    """Return what a hypothesis claims beside its checked lines, in the order of the file."""
     judged = entry.status in VERDICTS
     bare = not judged and not entry.runs
     read = _EntryClaims()
@@ -100,7 +100,7 @@ def in_hypothesis(document: ProgressFile, entry: HypothesisEntry) -> list[Beyond
 
 
 def in_baseline(document: ProgressFile, entry: BaselineEntry) -> list[Beyond]:
-    """What a baseline claims beside its checked lines, in the order of the file."""
+    """Return what a baseline claims beside its checked lines, in the order of the file."""
     place = entry.place
     read = _EntryClaims()
     seen: set[str] = set()
@@ -121,7 +121,7 @@ def in_baseline(document: ProgressFile, entry: BaselineEntry) -> list[Beyond]:
 
 
 def _once(found: list[Beyond]) -> list[Beyond]:
-    """The first claim of each line, in the order of the file."""
+    """Return the first claim of each line, in the order of the file."""
     lines: dict[int, Beyond] = {}
     for each in found:
         lines.setdefault(each.line, each)
@@ -151,14 +151,14 @@ def outside(document: ProgressFile) -> list[Beyond]:
 
 
 def _pseudo(document: ProgressFile, line: ShownLine) -> bool:
-    """Whether a line is below a heading that a reader takes for an entry's."""
+    """Tell whether a line is below a heading that a reader takes for an entry's."""
     headings = document.outline.headings
     at = bisect_right(headings, line.offset, key=lambda heading: heading.start) - 1
     return at >= 0 and _PSEUDO.match(fold(headings[at].text.decode("utf-8", "replace"))) is not None
 
 
 def _borne_out(document: ProgressFile, text: str) -> bool:
-    """Whether the hypotheses that a line names say all of its verdicts and figures."""
+    """Tell whether the hypotheses that a line names say all of its verdicts and figures."""
     numbers = {int(n) for n in re.findall(r"(?i)\b(?:hypothesis |h)(\d{1,9})\b", text)}
     named = [h for h in document.hypotheses if h.number in numbers]
     said = shapes.tokens(" ".join(fold(f"{h.status}; {'; '.join(h.result.values())}") for h in named))
@@ -166,7 +166,7 @@ def _borne_out(document: ProgressFile, text: str) -> bool:
 
 
 def _claims(line: ShownLine) -> bool:
-    """Whether a line claims in any words; a table's cell with the heading of its column."""
+    """Tell whether a line claims in any words; a table's cell with the heading of its column."""
     if not line.cells:
         return shapes.claimed(line.text)
     cells = [(fold(head), cell) for head, cell in line.cells]
@@ -250,7 +250,7 @@ def _own(document: ProgressFile, field: Field, read: _EntryClaims, *, bare: bool
 def _lines(
     document: ProgressFile, entry: HypothesisEntry | BaselineEntry, read: _EntryClaims, why: str
 ) -> Iterator[Beyond]:
-    """Every other line of an entry, its own sections among them, that claims."""
+    """Yield every other line of an entry, its own sections among them, that claims."""
     data = document.data[entry.place.fields_start : entry.end]
     if sum(1 for line in data.splitlines() if line.strip()) == len(read.checked):
         return  # As gpudebug wrote it: each line is one that is checked.

@@ -64,7 +64,7 @@ def width(indent: bytes) -> int:
 
 
 def outline(body: bytes) -> Outline:
-    """The outline of `body`, whose lines end in LF or CRLF. Reads it once, front to back."""
+    """Return the outline of `body`, whose lines end in LF or CRLF. Reads it once, front to back."""
     # With a newline in front every line begins with one, and an index into `text` is both the index
     # of a line's leading newline and the offset of the line itself in `body`.
     text = b"\n" + body
@@ -107,7 +107,7 @@ def _heading(text: bytes, match: re.Match[bytes], line: int) -> Heading | None:
 
 
 def _underlined(text: bytes, match: re.Match[bytes], line: int, floor: int) -> Heading | None:
-    """The paragraph above a row of `=`, if there is one and it is in no list and no quotation."""
+    """Return the paragraph above a row of `=`, if there is one and it is in no list and no quotation."""
     first, lines, end = -1, 0, match.start()
     while lines < LOOK_BACK:
         begin = text.rfind(b"\n", 0, end)

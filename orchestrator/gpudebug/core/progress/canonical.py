@@ -11,16 +11,16 @@ _OPTION = re.compile(r"(?<!\S)(?:\\-\\?-|-\\-|[–—])(?=[A-Za-z])")
 
 
 def unescaped(text: str) -> str:
-    """A text without Markdown's backslashes in front of punctuation."""
+    """Return a text without Markdown's backslashes in front of punctuation."""
     return _ESCAPED.sub(r"\1", text) if "\\" in text else text
 
 
 def plain(text: str) -> str:
-    """A figure without a formatter's escapes and dashes."""
+    """Return a figure without a formatter's escapes and dashes."""
     text = unescaped(text)
     return text if text.isascii() else _SPAN.sub(" to ", text.replace("−", "-"))
 
 
 def options(text: str) -> str:
-    """A change whose options begin with two hyphens, whatever a formatter made of them."""
+    """Return a change whose options begin with two hyphens, whatever a formatter made of them."""
     return _OPTION.sub("--", text)

@@ -38,5 +38,5 @@ def read(note: str) -> Claim | None:
 
 
 def on(entry: HypothesisEntry) -> Claim | None:
-    """The claim that an entry is under; None if it is under none."""
+    """Return the claim that an entry is under; None if it is under none."""
     return read(entry.status_note) if entry.status is Status.TESTING else None

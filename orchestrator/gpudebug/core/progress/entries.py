@@ -228,7 +228,7 @@ class ProgressFile:
     outline: Outline
 
     def hypothesis(self, number: int) -> HypothesisEntry:
-        """The hypothesis with this number; ProgressError when there is none."""
+        """Return the hypothesis with this number; ProgressError when there is none."""
         for entry in self.hypotheses:
             if entry.number == number:
                 return entry
@@ -237,7 +237,7 @@ class ProgressFile:
         )
 
     def baseline(self, role: str) -> BaselineEntry | None:
-        """The first baseline of this role, None when it is missing."""
+        """Return the first baseline of this role, None when it is missing."""
         return next((entry for entry in self.baselines if entry.role == role), None)
 
     def line_of(self, entry: BaselineEntry | HypothesisEntry, name: str) -> int:

@@ -96,7 +96,7 @@ class Field:
         return _unmark(self.first.text[self.key.value_at :].strip(), self.key.open)
 
     def text(self, joint: str = "\n") -> str:
-        """The whole value, continuation lines joined by `joint`."""
+        """Return the whole value, continuation lines joined by `joint`."""
         lines = [self.value, *(line.text.strip() for line in self.rest)]
         return joint.join(line.decode("utf-8", "replace") for line in lines if line)
 
@@ -126,7 +126,7 @@ class StatusReading(NamedTuple):
 
 
 def read_fields(data: bytes, start: int, end: int, opaque: Sequence[tuple[int, int]] = ()) -> list[Field]:
-    """The fields between two byte offsets, in order. `opaque` are the fences and comments there."""
+    """Return the fields between two byte offsets, in order. `opaque` are the fences and comments there."""
     found: list[Field] = []
     current: Field | None = None
     gap = bulleted = False
@@ -149,19 +149,19 @@ def read_fields(data: bytes, start: int, end: int, opaque: Sequence[tuple[int, i
 
 
 def is_known(name: str) -> bool:
-    """Whether a key of this name is gpudebug's own, and no word of an own text."""
+    """Tell whether a key of this name is gpudebug's own, and no word of an own text."""
     return name in KNOWN_KEYS or earlier(name) > 0
 
 
 def earlier(name: str) -> int:
-    """Which of an entry's earlier results a key belongs to: 1 for `earlier result`, 2 for `earlier result 2`,
-    0 for every other key."""
+    """Return which of an entry's earlier results a key belongs to: 1 for `earlier result`, 2 for `earlier
+    result 2`, 0 for every other key."""
     match = _EARLIER.fullmatch(name) if name.startswith("earlier") else None
     return int(match[2] or 1) if match else 0
 
 
 def is_result(name: str) -> bool:
-    """Whether this is the key of a Result, the present one or an earlier one."""
+    """Tell whether this is the key of a Result, the present one or an earlier one."""
     return name == "result" or (name.startswith(EARLIER_RESULT) and earlier(name) > 0)
 
 
@@ -170,7 +170,7 @@ def first_of(fields: Sequence[Field], name: str) -> Field | None:
 
 
 def result_items(result: Field) -> list[ResultItem]:
-    """The values nested under a Result, own text of people included, in order."""
+    """Return the values nested under a Result, own text of people included, in order."""
     grouped: list[tuple[str, int, list[FileLine]]] = []
     texts: list[list[bytes]] = []
     seen: set[str] = set()
@@ -194,7 +194,7 @@ def result_items(result: Field) -> list[ResultItem]:
 
 
 def result_values(result: Field) -> dict[str, str]:
-    """A Result as values by lower-case key; text on its own line without a key is `summary`."""
+    """Return a Result as values by lower-case key; text on its own line without a key is `summary`."""
     values: dict[str, str] = {}
     inline = result.value.decode("utf-8", "replace")
     matches = list(_INLINE_KEY.finditer(inline))
@@ -216,7 +216,7 @@ def run_names(text: str) -> tuple[str, ...]:
 
 
 def read_status(status: Field) -> StatusReading:
-    """What a Status field says, without judging whether that is allowed."""
+    """Return what a Status field says, without judging whether that is allowed."""
     line, at = status.first, status.key.value_at if status.key else 0
     if not line.text[at:].strip():
         line, at = next(((each, 0) for each in status.rest if not each.hidden), (line, at))
@@ -251,7 +251,7 @@ def read_status(status: Field) -> StatusReading:
 
 
 def uncode(text: str) -> str:
-    """The content of a value that is one code span, else the value."""
+    """Return the content of a value that is one code span, else the value."""
     ticks = len(text) - len(text.lstrip("`"))
     inner = text[ticks:-ticks] if ticks else ""
     if not inner or not text.endswith("`" * ticks) or "`" * ticks in inner.strip("`"):
@@ -270,7 +270,7 @@ def _lines(data: bytes, start: int, end: int, opaque: Sequence[tuple[int, int]])
 
 
 def _open(line: FileLine, current: Field | None, bulleted: bool) -> Field | None:
-    """The field that begins on this line, or None when it goes on with `current` or is own text."""
+    """Return the field that begins on this line, or None when it goes on with `current` or is own text."""
     text = line.text
     bullet = _BULLET.match(text)
     if bullet and not _RULE.match(text):
@@ -367,7 +367,7 @@ def _read_key(text: bytes, at: int) -> Key | None:
 
 
 def _name(key: bytes) -> str:
-    """The key's name; parentheses behind a known one are about its value."""
+    """Return the key's name; parentheses behind a known one are about its value."""
     name = _normal(key)
     base = _normal(key.split(b"(")[0])
     return base if not is_known(name) and is_known(base) else name
@@ -381,7 +381,7 @@ def _normal(key: bytes) -> str:
 
 
 def _is_choice(value: bytes) -> bool:
-    """Whether a value is a template's unfilled choice, `VALIDATED | REJECTED`, and so no status yet."""
+    """Tell whether a value is a template's unfilled choice, `VALIDATED | REJECTED`, and so no status yet."""
     words = [word.strip(b" \t*_`]").upper() for word in re.split(rb"[|/]", value)]
     return len(words) > 1 and all(word in _STATUS_WORDS for word in words)
 

@@ -38,14 +38,14 @@ class NothingToPropose(NamedTuple):
 
 
 def read(doc: ProgressFile) -> tuple[NothingToPropose, ...]:
-    """All that is recorded, in the order of the file."""
+    """Return all that is recorded, in the order of the file."""
     if _TITLE.lower().encode() not in doc.data.lower():
         return ()
     return tuple(_record(row) for section in _sections(doc) for row in _rows(doc, section))
 
 
 def add(doc: ProgressFile, said: NothingToPropose) -> bytes:
-    """The file with one line more, in the section of its own, which is made at the end if absent.
+    """Return the file with one line more, in the section of its own, which is made at the end if absent.
 
     Raises ProgressError if an unclosed fence would swallow it.
     """
@@ -85,6 +85,6 @@ def _rows(doc: ProgressFile, section: Heading) -> list[re.Match[bytes]]:
 
 
 def _end(doc: ProgressFile, section: Heading) -> int:
-    """Where the next heading of any level begins."""
+    """Return where the next heading of any level begins."""
     later = (heading.start for heading in doc.outline.headings if heading.start > section.start)
     return min(later, default=len(doc.data))

@@ -65,7 +65,7 @@ class _Titled(NamedTuple):
 
 
 def parse(data: bytes, file: str) -> ProgressFile:
-    """The entries of a progress file; `file` is its name in errors.
+    """Return the entries of a progress file; `file` is its name in errors.
 
     Read as an entry: a heading of level 2 or deeper `Hypothesis N` or `Baseline: role` outside of code
     fences and HTML comments, with the bullets up to the next heading. All else is own text.

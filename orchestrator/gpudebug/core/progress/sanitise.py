@@ -87,5 +87,5 @@ def _kept(character: str) -> str:
 
 
 def _shows(character: str) -> bool:
-    """Whether a character alone can be seen: no joiner, no mark without its letter, no filler."""
+    """Tell whether a character alone can be seen: no joiner, no mark without its letter, no filler."""
     return character not in _JOINERS + _BLANK and unicodedata.category(character)[0] not in "MZ"

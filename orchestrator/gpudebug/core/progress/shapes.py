@@ -71,8 +71,8 @@ _ONLY_OURS = frozenset({"gpu util before", "gpu util after", "improvement", "sta
 
 
 def fold(text: str) -> str:
-    """A text as a reader sees it: entities, escapes, links, tags and emphasis resolved, look-alike letters
-    and widths made Latin, what shows nothing taken out, addresses left out."""
+    """Return a text as a reader sees it: entities, escapes, links, tags and emphasis resolved, look-alike
+    letters and widths made Latin, what shows nothing taken out, addresses left out."""
     text = html.unescape(text) if "&" in text else text
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).translate(_ALIKE)
@@ -82,17 +82,17 @@ def fold(text: str) -> str:
 
 
 def measured(text: str) -> bool:
-    """Whether a text says a number, a verdict or an outcome."""
+    """Tell whether a text says a number, a verdict or an outcome."""
     return _MEASURED.search(text) is not None
 
 
 def figured(text: str) -> bool:
-    """Whether a text says a figure with a unit of ours, or a verdict."""
+    """Tell whether a text says a figure with a unit of ours, or a verdict."""
     return _WITH_UNIT.search(text) is not None or _VERDICT.search(text) is not None
 
 
 def claimed(text: str) -> bool:
-    """Whether a text says a verdict, points, or a figure beside the word for what it measures.
+    """Tell whether a text says a verdict, points, or a figure beside the word for what it measures.
 
     What is hoped for is no figure yet.
     """
@@ -107,33 +107,33 @@ def hoped(text: str) -> bool:
 
 
 def begins(text: str) -> bool:
-    """Whether a text begins with a figure that is no count and no share of something named."""
+    """Tell whether a text begins with a figure that is no count and no share of something named."""
     return _LEADING.match(text) is not None
 
 
 def titled(text: str) -> bool:
-    """Whether a title says a verdict, a gain or an acceptance."""
+    """Tell whether a title says a verdict, a gain or an acceptance."""
     return any(shape.search(text) for shape in (_VERDICT, _POINTS, _GAIN, _ACCEPTED))
 
 
 def choice(text: str) -> bool:
-    """Whether a text is a template's unfilled choice, `SUCCESS / FAILED`."""
+    """Tell whether a text is a template's unfilled choice, `SUCCESS / FAILED`."""
     return _CHOICE.fullmatch(text) is not None
 
 
 def tokens(text: str) -> set[str]:
-    """The verdicts and the figures with a unit in a text, but for the level of an interval."""
+    """Return the verdicts and the figures with a unit in a text, but for the level of an interval."""
     figures = _WITH_UNIT.findall(text.replace("95% CI", "CI"))
     return {*_VERDICT.findall(text), *(figure.strip(" +") for figure in figures)}
 
 
 def gained(key: str) -> bool:
-    """Whether an own key is a word for a result."""
+    """Tell whether an own key is a word for a result."""
     return _GAINED.search(key) is not None
 
 
 def beside_runs(text: str) -> bool:
-    """Whether a line of runs says more than their names."""
+    """Tell whether a line of runs says more than their names."""
     text = fold(text)
     for name in run_names(text):
         text = text.replace(name, "")
@@ -141,7 +141,7 @@ def beside_runs(text: str) -> bool:
 
 
 def says(key: str, value: str) -> bool:
-    """Whether the value of a key that is gpudebug's own claims something, in an entry."""
+    """Tell whether the value of a key that is gpudebug's own claims something, in an entry."""
     if _CHOICE.fullmatch(value):
         return False
     if key in ("gpu util", "gpu util before", "gpu util after", "improvement", "metric"):
@@ -154,7 +154,7 @@ def says(key: str, value: str) -> bool:
 
 
 def starts(key: str, value: str) -> bool:
-    """Whether the value of such a key begins with what gpudebug would write there: for own sections."""
+    """Tell whether the value of such a key begins with what gpudebug would write there: for own sections."""
     if _CHOICE.fullmatch(value):
         return False
     if key.startswith("accepted"):
@@ -169,7 +169,7 @@ def starts(key: str, value: str) -> bool:
 
 
 def only_ours(key: str) -> bool:
-    """Whether no program's log has this key."""
+    """Tell whether no program's log has this key."""
     return key in _ONLY_OURS or earlier(key) > 0
 
 

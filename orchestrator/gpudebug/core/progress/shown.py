@@ -40,7 +40,7 @@ class ShownLine(NamedTuple):
 
 
 def shown_lines(document: ProgressFile, start: int, end: int) -> Iterator[ShownLine]:
-    """The lines between two offsets, as a reader sees them."""
+    """Yield the lines between two offsets, as a reader sees them."""
     offset = start
     above: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ def shown_lines(document: ProgressFile, start: int, end: int) -> Iterator[ShownL
 
 
 def _without_comments(document: ProgressFile, start: int, end: int) -> bytes:
-    """The bytes between two offsets, blanks in the places of comments that are blocks of their own."""
+    """Return the bytes between two offsets, blanks in the places of comments that are blocks of their own."""
     spans = document.outline.opaque
     pieces: list[bytes] = []
     position = start

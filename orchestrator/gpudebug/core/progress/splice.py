@@ -45,12 +45,12 @@ class Edit(NamedTuple):
 
 
 def next_number(doc: ProgressFile) -> int:
-    """The number after the highest one in the file; 1 in a file without hypotheses."""
+    """Return the number after the highest one in the file; 1 in a file without hypotheses."""
     return max((entry.number for entry in doc.hypotheses), default=0) + 1
 
 
 def with_heading(doc: ProgressFile, rendered: str) -> ProgressFile:
-    """A blank file with the rendered head of a new one; a file with text in it as it is."""
+    """Return a blank file with the rendered head of a new one; a file with text in it as it is."""
     if doc.data.removeprefix(_BOM).strip():
         return doc
     head = _with_ending(doc, 0, rendered.strip("\n").encode() + b"\n")
@@ -61,7 +61,7 @@ def with_heading(doc: ProgressFile, rendered: str) -> ProgressFile:
 
 
 def add_hypothesis(doc: ProgressFile, rendered: str) -> bytes:
-    """The file with a rendered entry at the end of its Hypotheses section, which is made if absent.
+    """Return the file with a rendered entry at the end of its Hypotheses section, which is made if absent.
 
     If the last hypothesis is elsewhere, the entry follows it. Own sections stay where they are.
     Raises ProgressError when its number is taken or an unclosed fence would swallow the entry.
@@ -87,7 +87,7 @@ def add_hypothesis(doc: ProgressFile, rendered: str) -> bytes:
 
 
 def set_status(doc: ProgressFile, number: int, status: Status, note: str = "") -> bytes:
-    """The file with the status of one hypothesis changed, in the style that its line has.
+    """Return the file with the status of one hypothesis changed, in the style that its line has.
 
     An emoji before the status goes, as does a note on the old one. A missing line is added.
     """
@@ -95,7 +95,7 @@ def set_status(doc: ProgressFile, number: int, status: Status, note: str = "") -
 
 
 def set_result(doc: ProgressFile, number: int, status: Status, result_block: str, note: str = "") -> bytes:
-    """The file with status and Result of one hypothesis replaced; own bullets of the entry stay.
+    """Return the file with status and Result of one hypothesis replaced; own bullets of the entry stay.
 
     Returns the file as it is if all runs that the block names are in the entry already.
     """
@@ -119,7 +119,7 @@ def set_result(doc: ProgressFile, number: int, status: Status, result_block: str
 
 
 def set_baseline(doc: ProgressFile, role: str, rendered: str) -> bytes:
-    """The file with the rendered fields of one baseline; its heading and own bullets stay.
+    """Return the file with the rendered fields of one baseline; its heading and own bullets stay.
 
     A missing entry is added, with its section. Returns the file as it is when the entry names exactly
     the runs of the rendered one.
@@ -146,7 +146,7 @@ def set_baseline(doc: ProgressFile, role: str, rendered: str) -> bytes:
 def _status_edit(
     doc: ProgressFile, entry: HypothesisEntry, status: Status, note: str, below: bytes = b""
 ) -> Edit:
-    """The change of one status; `below` are lines to go with a status line that has to be added."""
+    """Return the change of one status; `below` are lines to go with a status line that has to be added."""
     note = harmless(harmless(note, limit=NOTE_LIMIT).lstrip(_NOTE_LEAD), limit=NOTE_LIMIT)
     suffix = f" - {note}".encode() if note else b""
     field = first_of(entry.fields, "status")
@@ -165,7 +165,7 @@ def _status_edit(
 
 
 def _line_like(pattern: Field | None, word: bytes, value: bytes) -> bytes:
-    """A line with another key and value in the style of a field's first line."""
+    """Return a line with another key and value in the style of a field's first line."""
     if pattern is None or pattern.key is None:
         return b"- **" + word + b"**: " + value + b"\n"
     key, line = pattern.key, pattern.first.text
@@ -175,7 +175,7 @@ def _line_like(pattern: Field | None, word: bytes, value: bytes) -> bytes:
 
 
 def _missing_status(doc: ProgressFile, entry: HypothesisEntry, value: bytes, below: bytes) -> Edit:
-    """A new status line, written as the entry's other fields are."""
+    """Return a new status line, written as the entry's other fields are."""
     known = [field for field in entry.fields if field.name in ("description", "test method", "intervention")]
     result = first_of(entry.fields, "result")
     text = _line_like(known[-1] if known else result, b"Status", value) + below
@@ -209,7 +209,7 @@ def _add_baseline(doc: ProgressFile, text: bytes) -> bytes:
 
 
 def _section(doc: ProgressFile, word: str) -> Heading | None:
-    """The heading of the Baselines or Hypotheses section."""
+    """Return the heading of the Baselines or Hypotheses section."""
     entries = {entry.start for entry in doc.baselines} | {entry.start for entry in doc.hypotheses}
     for heading in doc.outline.headings:
         if heading.level > 3 or heading.start in entries:
@@ -226,7 +226,7 @@ def _section(doc: ProgressFile, word: str) -> Heading | None:
 def _section_end(
     doc: ProgressFile, section: Heading, entries: Sequence[HypothesisEntry] | Sequence[BaselineEntry]
 ) -> int:
-    """Where a section ends: at the next heading of its level or above that is no entry of its kind."""
+    """Return where a section ends: at the next heading of its level or above that is no entry of its kind."""
     own = {entry.start for entry in entries}
     for heading in doc.outline.headings:
         if heading.start > section.start and heading.level <= section.level and heading.start not in own:
@@ -235,7 +235,7 @@ def _section_end(
 
 
 def _insert(doc: ProgressFile, at: int, text: bytes) -> bytes:
-    """The file with a block set apart by blank lines in front of byte `at`, the start of a line."""
+    """Return the file with a block set apart by blank lines in front of byte `at`, the start of a line."""
     for begin, end in doc.outline.opaque:
         if begin < at <= end and (at < end or (end >= len(doc.data) and doc.outline.unclosed)):
             raise ProgressError(
@@ -277,12 +277,12 @@ def _with_own_items(doc: ProgressFile, old: Field, block: bytes) -> bytes:
 
 
 def _at_level(text: bytes, level: int) -> bytes:
-    """A rendered entry with its heading at this level."""
+    """Return a rendered entry with its heading at this level."""
     return _HASHES.sub(b"#" * min(level, 6), text)
 
 
 def _styled(fields: Sequence[Field], block: bytes) -> bytes:
-    """A rendered block with the bullet that the entry uses."""
+    """Return a rendered block with the bullet that the entry uses."""
     marker = next((field.marker for field in fields if field.marker and field.key), b"-")
     return _BULLETS.sub(rb"\1%s " % marker, block) if marker != b"-" else block
 

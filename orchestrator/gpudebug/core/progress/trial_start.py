@@ -9,7 +9,7 @@ from gpudebug.core.words import Status
 
 
 def set_testing(doc: ProgressFile, number: int, note: str, intervention: str | None = None) -> bytes:
-    """The file with one hypothesis TESTING, `note` behind it; `intervention` replaces its change.
+    """Return the file with one hypothesis TESTING, `note` behind it; `intervention` replaces its change.
 
     An intervention that is missing is added in front of the status, or below the last known field.
     """
@@ -34,7 +34,7 @@ def _intervention_edit(doc: ProgressFile, entry: HypothesisEntry, text: str) -> 
 
 
 def _replaced(doc: ProgressFile, field: Field, text: str) -> Edit:
-    """The value of a field, in the style of its key; lines that continued it go."""
+    """Return the value of a field, in the style of its key; lines that continued it go."""
     key = field.key
     assert key is not None  # a field without a key has no name
     start = field.first.offset + key.value_at

@@ -115,8 +115,8 @@ class MonitorColumns:
 
 
 def query_columns(cells: Sequence[str]) -> MonitorColumns | None:
-    """Those of a CSV's header: nvidia-smi's, or another monitor's; None if it has no utilisation, or is the
-    table of a training."""
+    """Return those of a CSV's header: nvidia-smi's, or another monitor's; None if it has no utilisation, or
+    is the table of a training."""
     names = [_IN_NAME.sub("", c).strip().lower() for c in cells]
     at: dict[str, int] = {}
     units: dict[str, str] = {}
@@ -139,7 +139,7 @@ def query_columns(cells: Sequence[str]) -> MonitorColumns | None:
 
 
 def dmon_columns(names: Sequence[str]) -> MonitorColumns | None:
-    """Those of `# gpu pwr …` or `#Entity GPUTL …`, given without `#`; None if it is neither."""
+    """Return those of `# gpu pwr …` or `#Entity GPUTL …`, given without `#`; None if it is neither."""
     words = [n.lower() for n in names]
     if words[:1] == ["entity"]:
         return _of(DCGMI, words, _DCGMI)
@@ -157,7 +157,7 @@ def _of(source: str, words: Sequence[str], known: Mapping[str, str]) -> MonitorC
 
 
 def number(cell: str, column: str = "", unit: str | None = None) -> float | None:
-    """The figure in a cell, without its unit, memory in MiB; None if it says that there is none.
+    """Return the figure in a cell, without its unit, memory in MiB; None if it says that there is none.
 
     `unit` is the one of the column's name, for a cell without. Raises ValueError if it is no figure, or has
     the unit of another column.
@@ -179,7 +179,7 @@ def number(cell: str, column: str = "", unit: str | None = None) -> float | None
 
 
 def whole(cell: str) -> int | None:
-    """An index. Raises ValueError if it is none."""
+    """Return an index. Raises ValueError if it is none."""
     value = number(cell)
     if value is None:
         return None

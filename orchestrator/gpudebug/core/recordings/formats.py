@@ -74,7 +74,7 @@ _NEXT = {
 
 
 def binary_format(head: bytes, name: str = "") -> str | None:
-    """What a file that begins with `head` is, with its article; None for text.
+    """Return what a file that begins with `head` is, with its article; None for text.
 
     `name` is the file's: of formats that publish no magic bytes its ending tells. A log with NUL bytes (a
     file that was truncated while it was written), with colours or in another encoding is text.
@@ -99,18 +99,18 @@ def binary_format(head: bytes, name: str = "") -> str | None:
 
 
 def _goes_on_as_text(head: bytes) -> bool:
-    """Whether a log begins so: formats hold lengths, versions or NUL bytes near their beginning."""
+    """Tell whether a log begins so: formats hold lengths, versions or NUL bytes near their beginning."""
     first = head[:_FIRST]
     return first == first.translate(None, _ODD) and is_text(head)
 
 
 def next_step(kind: str, known: str) -> str:
-    """What to do with a file of this format; `known` lists what could be given instead."""
+    """Return what to do with a file of this format; `known` lists what could be given instead."""
     return next((text for word, text in _NEXT.items() if word in kind), f"give {known}")
 
 
 def is_text(head: bytes) -> bool:
-    """Whether bytes are text, in whatever encoding; NUL bytes are left out."""
+    """Tell whether bytes are text, in whatever encoding; NUL bytes are left out."""
     text = head.replace(b"\0", b"")
     if not text:
         return True

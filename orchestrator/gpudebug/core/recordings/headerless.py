@@ -22,8 +22,8 @@ ADD = "put the list of --query-gpu on its first line, or record without noheader
 
 
 def looks_headerless(lines: Sequence[str]) -> bool:
-    """Whether the first lines are rows of such a CSV: nvidia-smi prints such cells, with a date or a unit
-    among them."""
+    """Tell whether the first lines are rows of such a CSV: nvidia-smi prints such cells, with a date or a
+    unit among them."""
     rows = [_cells(line) for line in lines[:3] if line.strip()]
     if not rows or len({len(row) for row in rows}) > 1 or len(rows[0]) < 2:
         return False
@@ -32,8 +32,8 @@ def looks_headerless(lines: Sequence[str]) -> bool:
 
 
 def columns_of(lines: Sequence[str]) -> tuple[MonitorColumns | None, str]:
-    """The columns that are certain and a note that names them; None and why if utilisation is none of them,
-    or no line is a row.
+    """Return the columns that are certain and a note that names them; None and why if utilisation is none of
+    them, or no line is a row.
 
     The only column in % is utilization.gpu, the only one in W power.draw, the only one in MiB memory.used: of
     two of a kind the cells do not tell which is which. What counts 0, 1, … over and over is the index.

@@ -65,7 +65,7 @@ class MonitorRows:
 
 
 def recognised(head: str) -> str | None:
-    """Which monitor's recording begins so; None if it is none, or one of our own sampler."""
+    """Return which monitor's recording begins so; None if it is none, or one of our own sampler."""
     lines = [line for line in head.lstrip("\ufeff").splitlines()[:8] if line.strip()]
     if not lines:
         return None
@@ -115,7 +115,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _words(line: str) -> list[str]:
-    """Those of a line of dmon, whether its columns are aligned or a CSV."""
+    """Return those of a line of dmon, whether its columns are aligned or a CSV."""
     text = line.strip().lstrip("#").strip()
     return [w.strip() for w in text.split(",")] if "," in text else text.split()
 
@@ -295,7 +295,7 @@ def _value(column: str, cell: str, columns: MonitorColumns) -> Any:
 
 
 def _key(columns: MonitorColumns, cells: Sequence[str]) -> str:
-    """What tells a GPU from the others of its tick; nothing if no column does."""
+    """Return what tells a GPU from the others of its tick; nothing if no column does."""
     found = (columns.at.get(c) for c in ("gpu_uuid", "bus_id", "serial", "gpu_index", "bus"))
     return next((cells[at] for at in found if at is not None and cells[at]), "")
 

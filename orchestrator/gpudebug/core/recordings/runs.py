@@ -69,7 +69,7 @@ class MonitorRecording:
 
 
 def read_recording(lines: Iterable[str], file: str) -> MonitorRecording:
-    """The runs of a recording that `recognised` knows.
+    """Return the runs of a recording that `recognised` knows.
 
     Raises GpudebugError if it has no row, no times, or several rows a tick that no column tells apart.
     """
@@ -125,7 +125,7 @@ def _refuse_many(runs: Sequence[RecordedRun], file: str) -> NoReturn:
 
 
 def rows_a_tick(times: Sequence[float]) -> int:
-    """How many rows come together, over and over; 1 if they come one by one."""
+    """Return how many rows come together, over and over; 1 if they come one by one."""
     gaps = [after - before for before, after in pairwise(times[:_LOOKED_AT])]
     for count in range(2, _MOST_GPUS + 1):
         for phase in range(count):
@@ -155,7 +155,7 @@ class _Streak:
         self.least, self.most = min(self.least, time), max(self.most, time)
 
     def is_beside(self, other: _Streak) -> bool:
-        """Whether it is of other GPUs at the same time."""
+        """Tell whether it is of other GPUs at the same time."""
         together = self.least <= other.most and other.least <= self.most
         return together and self.last.keys().isdisjoint(other.last)
 
@@ -200,7 +200,7 @@ def _in_time(part: Stretched, rows: Sequence[int]) -> Stretched:
 
 
 def _runs_of(part: Stretched) -> Iterator[tuple[Stretched, str | None]]:
-    """The rows of each run under one header, with what begins it."""
+    """Yield the rows of each run under one header, with what begins it."""
     usual, free = _period(part), _free_levels(part)
     longest = max(PAUSE_S, PAUSE_PERIODS * usual)
     for stretch in _stretches(part):
@@ -221,7 +221,7 @@ def _runs_of(part: Stretched) -> Iterator[tuple[Stretched, str | None]]:
 
 
 def _period(part: Stretched) -> float:
-    """The usual time between two rows of one GPU."""
+    """Return the usual time between two rows of one GPU."""
     last: dict[str, float] = {}
     gaps = []
     for key, time in zip(part.keys, part.times, strict=True):
@@ -232,7 +232,7 @@ def _period(part: Stretched) -> float:
 
 
 def _early_headers(part: Stretched) -> list[int]:
-    """Where a header stands that a monitor would not have repeated yet.
+    """Return where a header stands that a monitor would not have repeated yet.
 
     dmon repeats its header every so many rows: the most rows between two headers are its own, and fewer end a
     run. A CSV has one header, unless a loop calls the monitor anew for each tick.
@@ -303,7 +303,7 @@ def _free_levels(part: Stretched) -> dict[str, float] | None:
 
 
 def _numbers(part: Stretched) -> Mapping[str, int] | None:
-    """The number of each GPU; None if its index tells.
+    """Return the number of each GPU; None if its index tells.
 
     An index that is missing, or the same for all, tells nothing: GPUs are numbered as they come.
     """

@@ -25,7 +25,7 @@ _COLUMNS = {
 
 
 def read_wandb_run(data: bytes, file: str) -> MonitorRecording:
-    """The readings of its GPUs; `elapsed` counts from the first of them.
+    """Return the readings of its GPUs; `elapsed` counts from the first of them.
 
     Raises GpudebugError if it holds none: a run without a GPU, of which W&B records the host alone, or a file
     that breaks off before the first.

@@ -61,5 +61,5 @@ class AttachedEvidence(Record):
         return next((one for one in self.processes if one.of == "training"), None)
 
     def of(self, kind: str) -> tuple[SeenProcess, ...]:
-        """Those of one kind."""
+        """Return those of one kind."""
         return tuple(one for one in self.processes if one.of == kind)

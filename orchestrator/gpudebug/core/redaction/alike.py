@@ -51,13 +51,13 @@ class ValueDifference(NamedTuple):
 
 
 def alike(a: str, b: str) -> bool:
-    """Whether two texts say the same: white space aside, and what is redacted in only one of them."""
+    """Tell whether two texts say the same: white space aside, and what is redacted in only one of them."""
     a, b = " ".join(a.split()), " ".join(b.split())
     return a == b or _covers(a, b) or _covers(b, a)
 
 
 def _covers(masked: str, plain: str) -> bool:
-    """Whether `plain` is `masked` with what a redaction takes out in the places of its redactions."""
+    """Tell whether `plain` is `masked` with what a redaction takes out in the places of its redactions."""
     from gpudebug.core.redaction.redact import REDACTED
 
     first, *parts = masked.split(REDACTED)
@@ -75,8 +75,8 @@ def _covers(masked: str, plain: str) -> bool:
 
 
 def _secret(text: str, before: str, after: str) -> bool:
-    """Whether a redaction may have taken this out: behind a name of a secret anything, else a whole word that
-    is long enough, no option with its value and no figure, verdict or outcome of ours."""
+    """Tell whether a redaction may have taken this out: behind a name of a secret anything, else a whole word
+    that is long enough, no option with its value and no figure, verdict or outcome of ours."""
     from gpudebug.core.redaction.redact import sensitive_variable
 
     named = _NAMED.search(before)
@@ -87,7 +87,7 @@ def _secret(text: str, before: str, after: str) -> bool:
 
 
 def reworded(a: str, b: str) -> bool:
-    """Whether two texts have the same figures, verdicts and outcomes, in any words and any order."""
+    """Tell whether two texts have the same figures, verdicts and outcomes, in any words and any order."""
     return sorted(_FIGURE.findall(a)) == sorted(_FIGURE.findall(b))
 
 
@@ -137,7 +137,7 @@ def _in_lists(
 
 
 def _by_name(items: list[Any]) -> dict[str, Any] | None:
-    """The items by name; None if they have none, or one name twice."""
+    """Return the items by name; None if they have none, or one name twice."""
     names = [item.get("name") if isinstance(item, Mapping) else None for item in items]
     named = {name: item for name, item in zip(names, items, strict=True) if isinstance(name, str) and name}
     return named if len(named) == len(items) else None

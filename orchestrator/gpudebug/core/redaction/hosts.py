@@ -59,8 +59,8 @@ _PUBLIC = re.compile(r"(?:[\w-]+\.)*(?:nvidia\.com|pytorch\.org|python\.org|gith
 
 
 def host_names(env: Mapping[str, str], own: Sequence[str] = ()) -> tuple[str, ...]:
-    """The names of hosts, clusters and users in variables of schedulers and launchers, and `own`, each whole
-    and without its domain; ranges such as `gpu[001-003,7]` in full."""
+    """Return the names of hosts, clusters and users in variables of schedulers and launchers, and `own`, each
+    whole and without its domain; ranges such as `gpu[001-003,7]` in full."""
     found: dict[str, None] = {}
     for variable, value in env.items():
         if _OF_HOSTS.search(variable):
@@ -97,7 +97,7 @@ def _name(found: re.Match[str]) -> str:
 
 
 def _named(value: str) -> Iterator[str]:
-    """The names in a list of hosts, however it is written; of paths none."""
+    """Yield the names in a list of hosts, however it is written; of paths none."""
     value = value[:_LONGEST]
     for front, numbers, back in _RANGE.findall(value):
         yield from (f"{front}{number}{back}" for number in _numbers(numbers))
@@ -121,7 +121,7 @@ def _numbers(text: str) -> Iterator[str]:
 
 
 def _parts(name: str) -> tuple[str, ...]:
-    """The short name and the domain."""
+    """Return the short name and the domain."""
     host, _, domain = name.partition(".")
     return (host, domain) if domain else ()
 
@@ -132,7 +132,7 @@ def _is_name(text: str) -> bool:
 
 
 def _pattern(name: str) -> str:
-    """The name, and its siblings: hosts of a cluster are numbered."""
+    """Return the name, and its siblings: hosts of a cluster are numbered."""
     numbered = _NUMBERED.fullmatch(name)
     if numbered is None or sum(character.isalpha() for character in numbered[1]) < _FEWEST:
         return re.escape(name)

@@ -63,7 +63,7 @@ def scrubbed(
 
 @cache
 def _secrets() -> ModuleType:
-    """What knows secrets takes long to load, and is asked for each text."""
+    """Return what knows secrets takes long to load, and is asked for each text."""
     from gpudebug.core.redaction import redact
 
     return redact
@@ -74,7 +74,7 @@ def _long_number(value: Any) -> bool:
 
 
 def scrubbed_record(value: Any, scrub: Callable[[str], str], key: str = "") -> Any:
-    """A record or an answer of gpudebug's own: `scrub` sees only what came from outside."""
+    """Return a record or an answer of gpudebug's own: `scrub` sees only what came from outside."""
     if isinstance(value, dict):
         return {k: _below(k, v, scrub, key) for k, v in value.items()}
     return _below(key, value, scrub, "")

@@ -90,7 +90,7 @@ _PLAIN = r"[a-z_]+(?:\.[a-z_]+)+|[0-9]{1,6}"
 
 
 def sensitive_flag(name: str) -> bool:
-    """Whether the value of a flag or key of this name is a secret: `--wandb.api_key`, `hf_token`."""
+    """Tell whether the value of a flag or key of this name is a secret: `--wandb.api_key`, `hf_token`."""
     bare = command_line.bare_name(name).lower()
     return _holds(bare, WORDS) and _regex(END_OF_NAME).search(bare) is not None
 
@@ -104,7 +104,7 @@ def sensitive_variable(name: str) -> bool:
 
 
 def random_looking(text: str) -> bool:
-    """Whether a word was made by a machine: long, and letters and digits change about in it."""
+    """Tell whether a word was made by a machine: long, and letters and digits change about in it."""
     if len(text) < _SHORTEST_RANDOM or not _regex(r"[A-Za-z0-9_+/=.~-]+").fullmatch(text):
         return False
     kinds = [1 if c.isdigit() else 2 if c.isupper() else 3 for c in text if c.isalnum()]
@@ -139,7 +139,7 @@ def _secret_option(name: str, value: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def sensitive_key(name: str) -> bool:
-    """Whether what a key of this name holds may be a secret: the values themselves decide then."""
+    """Tell whether what a key of this name holds may be a secret: the values themselves decide then."""
     return name.lower() in ("tokens", "pwd", "pw") or sensitive_variable(name)
 
 
@@ -170,7 +170,7 @@ class Redactor:
         return self._redacted(text)
 
     def quoted(self, text: str) -> str:
-        """The same of a line that a program printed: it may quote any variable that looks random."""
+        """Return the same of a line that a program printed: it may quote any variable that looks random."""
         if self._random is None:
             values = {v for k, v in self._env.items() if not k.upper().endswith(_IDENTITIES)}
             self._random = _longest_first(v for v in values if random_looking(v))
@@ -198,7 +198,7 @@ class Redactor:
         return text
 
     def redact_argv(self, argv: Sequence[str]) -> tuple[str, ...]:
-        """The command with the same number of words, the secrets in them replaced."""
+        """Return the command with the same number of words, the secrets in them replaced."""
         words = [self.redact(word) for word in argv]
         for option in command_line.options(argv):
             if option.value is None or not _secret_option(option.name, option.value):
@@ -242,7 +242,7 @@ def _longest_first(values: Iterable[str]) -> list[str]:
 
 
 def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text with these parts of it replaced."""
+    """Return the text with these parts of it replaced."""
     pieces: list[str] = []
     position = 0
     for start, end in spans:
@@ -252,7 +252,7 @@ def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def _without_values(named: str, text: str) -> str:
-    """The text with the pattern's only matching group replaced wherever it matches in lower case."""
+    """Return the text with the pattern's only matching group replaced wherever it matches in lower case."""
     # Lower case of ASCII alone: other letters can change their length.
     lower = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
     if not _holds(lower, WORDS):
@@ -280,7 +280,7 @@ def _without_items(text: str) -> str:
 
 
 def _url_passwords(text: str) -> Iterator[tuple[int, int]]:
-    """Where the passwords of URLs stand, which may hold `/` and `@`: up to the last `@` of the URL."""
+    """Yield where the passwords of URLs stand, which may hold `/` and `@`: up to the last `@` of the URL."""
     if "://" not in text or "@" not in text:
         return
     at = position = 0
@@ -302,7 +302,7 @@ def _url_passwords(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _logins(argv: Sequence[str]) -> Iterator[tuple[str, str, int]]:
-    """What of a command's words is a login: (what stays, what goes, its place)."""
+    """Yield what of a command's words is a login: (what stays, what goes, its place)."""
     names = [word.rpartition("/")[2] for word in argv]
     for at, (name, word) in enumerate(zip(names, argv, strict=True)):
         before = names[:at]
@@ -323,7 +323,7 @@ def _own_words() -> frozenset[str]:
 
 
 def _as_a_word(value: str) -> re.Pattern[str] | None:
-    """What finds a value that other words may hold by chance; None for one that none does."""
+    """Return what finds a value that other words may hold by chance; None for one that none does."""
     if len(value) >= _SHORTEST_PART and _regex(r"[a-z_\W]+|[A-Z_\W]+|[0-9_\W]+").fullmatch(value) is None:
         return None
     before = r"(?:(?<!\w)|(?<=\\[nrt]))" if _regex(r"\w").match(value) else ""

@@ -23,7 +23,7 @@ class RedactedStream:
         self._held = ""
 
     def feed(self, text: str) -> str:
-        """What can be handed on by now; it ends with a line's end."""
+        """Return what can be handed on by now; it ends with a line's end."""
         self._held += text
         ready = self._take(safe_end(self._held))
         while len(self._held) > self._longest:
@@ -31,7 +31,7 @@ class RedactedStream:
         return ready
 
     def finish(self) -> str:
-        """The rest."""
+        """Return the rest."""
         return self._take(len(self._held))
 
     def _take(self, end: int) -> str:

@@ -156,7 +156,7 @@ def _of(
 
 
 def _may_be_out_of_step(m: _MomentOfAll, place: int) -> bool:
-    """Whether it may idle or work alone at that moment: cheaply tells that most devices never do."""
+    """Tell whether it may idle or work alone at that moment: cheaply tells that most devices never do."""
     return m.utils[place] < IDLE_PART * m.by_util[-1] or m.by_power[0] < (1 - APART) * m.powers[place]
 
 
@@ -170,7 +170,7 @@ def _lost(spells: Sequence[_AwaitedSpell]) -> float:
 
 
 def _moments(devices: Sequence[Sequence[PowerReading]]) -> list[_MomentOfAll]:
-    """The readings of one device, each beside the latest of the others."""
+    """Return the readings of one device, each beside the latest of the others."""
     known = [[r for r in readings if r.util is not None] for readings in devices]
     if not all(known):
         return []
@@ -189,7 +189,7 @@ def _moments(devices: Sequence[Sequence[PowerReading]]) -> list[_MomentOfAll]:
 
 
 def _middle(ordered: Sequence[float], without: float) -> float:
-    """The median of the others than one of this value, which is among the ordered ones."""
+    """Return the median of the others than one of this value, which is among the ordered ones."""
     half = (len(ordered) - 1) // 2
     upper = ordered[half + (without <= ordered[half])]
     if len(ordered) % 2 == 0:
@@ -218,8 +218,8 @@ def _beside_waiting(ticks: Sequence[_BesideOthers], waits: float) -> list[bool]:
 
 
 def _takes_part(ticks: Sequence[_BesideOthers], waiting: Sequence[bool], used: float) -> bool:
-    """Whether the device has to do with the others' work: it does not idle for most of the time that they
-    work. If it is all but idle, and they always wait, it has to work when they do."""
+    """Tell whether the device has to do with the others' work: it does not idle for most of the time that
+    they work. If it is all but idle, and they always wait, it has to work when they do."""
     if used < _ACTIVE:
         return False
     beside_work = [t for t, waits in zip(ticks, waiting, strict=True) if not waits and t.others_util >= BUSY]
@@ -271,7 +271,7 @@ def _idle_spells(ticks: Sequence[_BesideOthers], waiting: Sequence[bool]) -> lis
 
 
 def _working_spells(ticks: Sequence[_BesideOthers], waits: float, works: float) -> list[_AwaitedSpell]:
-    """Where it works, and the others are busy at waiting power, well below its own."""
+    """Return where it works, and the others are busy at waiting power, well below its own."""
     alone = [
         min(t.util, t.others_util) >= BUSY
         and t.others_power < min(waits, (1 - APART) * t.power_w)
@@ -310,7 +310,7 @@ def _period(spells: Sequence[_AwaitedSpell], ticks: Sequence[_BesideOthers]) -> 
 
 
 def _by_chance(times: int, of: int, devices: int) -> float:
-    """The chance that at least `times` of so many moments fall on one and the same of the devices."""
+    """Return the chance that at least `times` of so many moments fall on one and the same of the devices."""
     part = 1 / devices
     tail = math.fsum(
         math.comb(of, k) * part**k * (1 - part) ** (of - k) for k in range(times, of + 1) if of <= 1000

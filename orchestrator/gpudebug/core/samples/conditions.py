@@ -20,7 +20,7 @@ cap is none of them: at its limit a busy device runs slower of itself."""
 
 
 def reasons_in(throttle: str) -> frozenset[str]:
-    """The names in a cell of `throttle`."""
+    """Return the names in a cell of `throttle`."""
     return frozenset(throttle.split("+")) - _UNTHROTTLED
 
 
@@ -67,7 +67,7 @@ def observed(
 
 
 def _most_shared(devices: Iterable[Device], found: Sequence[Conditions]) -> Device | None:
-    """The device with the most other processes, if there are several devices."""
+    """Return the device with the most other processes, if there are several devices."""
     counts = [(c.foreign_procs or 0, device) for device, c in zip(devices, found, strict=True)]
     most, device = max(counts, key=lambda count: count[0], default=(0, (0, "")))
     return device if most and len(counts) > 1 else None
@@ -118,8 +118,8 @@ def _cores(used: Sequence[float]) -> float | None:
 
 
 def usable(quota: float | None, affinity: object) -> float | None:
-    """How many cores a run may use: those that its process says, and the control group's `quota` where that
-    is less. None if neither is known."""
+    """Return how many cores a run may use: those that its process says, and the control group's `quota` where
+    that is less. None if neither is known."""
     counted = isinstance(affinity, int) and not isinstance(affinity, bool) and affinity > 0
     known = [value for value in (quota, affinity if counted else None) if isinstance(value, (int, float))]
     return min(map(float, known), default=None)
@@ -136,8 +136,8 @@ OF_ITSELF_SHARE = 0.05
 def apart(
     before: Sequence[Conditions], after: Sequence[Conditions], *, devices: bool = True
 ) -> tuple[str, ...]:
-    """What of clocks, throttling and quota differs between two sides of runs; what is not known does not
-    differ. Without `devices` the quota alone."""
+    """Return what of clocks, throttling and quota differs between two sides of runs; what is not known does
+    not differ. Without `devices` the quota alone."""
     of_devices = [_clocks(before, after), *(_throttling(name, before, after) for name in SLOWING)]
     found = [*(of_devices if devices else ()), _quota(before, after)]
     return tuple(text for text in found if text)
@@ -181,7 +181,7 @@ def _quota(before: Sequence[Conditions], after: Sequence[Conditions]) -> str | N
 
 
 def _share(name: str, runs: Sequence[Conditions]) -> float | None:
-    """The mean share of readings with this reason, over the runs that tell."""
+    """Return the mean share of readings with this reason, over the runs that tell."""
     known = [c.throttle for c in runs if c.throttle is not None]
     return math.fsum(shares.get(name, 0.0) for shares in known) / len(known) if known else None
 
@@ -194,7 +194,7 @@ UNREADABLE_SHARE = 0.01
 
 
 def doubt(samples: SampleTable, duration: float | None, log_bytes: int | None) -> str | None:
-    """Why nothing can be read from these samples; None if nothing speaks against them.
+    """Return why nothing can be read from these samples; None if nothing speaks against them.
 
     `duration` is how long a run lasted that ended by itself, in seconds, `log_bytes` the size of its log now.
     """
@@ -207,7 +207,7 @@ def doubt(samples: SampleTable, duration: float | None, log_bytes: int | None) -
 
 
 def _broken_clock(rows: Sequence[Sample]) -> str | None:
-    """Where `elapsed` goes back. Equal times are one moment."""
+    """Return where `elapsed` goes back. Equal times are one moment."""
     last: dict[Device, float] = {}
     for row in rows:
         device = (row.gpu_index, row.gpu_uuid)

@@ -10,13 +10,13 @@ from gpudebug.core.samples.table import Sample, SampleTable
 
 
 def name_on(node: str, samples: str) -> str:
-    """The file of another node beside the first one's: `samples.n1.csv` beside `samples.csv`."""
+    """Return the file of another node beside the first one's: `samples.n1.csv` beside `samples.csv`."""
     path = PurePath(samples)
     return f"{path.stem}.{node}{path.suffix}"
 
 
 def joined(first: SampleTable, others: Sequence[SampleTable]) -> SampleTable:
-    """All rows, the first node's first; of other nodes' the devices, which their UUIDs tell apart.
+    """Return all rows, the first node's first; of other nodes' the devices, which their UUIDs tell apart.
 
     What could not be read of another node's file is left to its devices, which then have too few readings.
     """

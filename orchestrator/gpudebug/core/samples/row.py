@@ -119,7 +119,7 @@ class SamplerDevice(Protocol):
         ...
 
     def describe(self) -> list[dict[str, Any]]:
-        """Each device as the keys of `core.models.DeviceInfo`, with `missing` of its own."""
+        """Return each device as the keys of `core.models.DeviceInfo`, with `missing` of its own."""
         ...
 
     def start(self, job_pid: int | None) -> None:
@@ -135,7 +135,7 @@ class SamplerDevice(Protocol):
 
 
 def cell(value: float | int | str | None, digits: int = 2) -> str:
-    """A CSV cell: empty for unknown, no exponent, no trailing zeros.
+    """Return a CSV cell: empty for unknown, no exponent, no trailing zeros.
 
     Reading the text back as a number and writing it again gives the same text.
     """
@@ -148,12 +148,12 @@ def cell(value: float | int | str | None, digits: int = 2) -> str:
 
 
 def csv_row(reading: DeviceReading) -> str:
-    """The row with its newline. `elapsed` keeps milliseconds, everything else two digits."""
+    """Return the row with its newline. `elapsed` keeps milliseconds, everything else two digits."""
     return ",".join([cell(reading.elapsed, 3), *map(cell, reading[1:])]) + "\n"
 
 
 def parse_row(line: str) -> DeviceReading | None:
-    """The reading of one row that `csv_row` wrote; None for a header or a torn row."""
+    """Return the reading of one row that `csv_row` wrote; None for a header or a torn row."""
     cells = line.rstrip("\r\n").split(",")
     if len(cells) != len(COLUMNS) and len(cells) not in _EARLIER:
         return None

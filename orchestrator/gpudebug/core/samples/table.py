@@ -154,7 +154,7 @@ class SampleTable:
 
 
 def looks_like_samples(head: str) -> bool:
-    """Whether text starts with a header of samples.csv, ours or another monitor's."""
+    """Tell whether text starts with a header of samples.csv, ours or another monitor's."""
     return _columns(head.split("\n", 1)[0]) is not None
 
 
@@ -194,7 +194,7 @@ def read_samples(lines: Iterable[str], file: str) -> SampleTable:
 
 
 def _capped(lines: Iterable[str]) -> Iterator[str]:
-    """The lines, and of an open file a long one in pieces."""
+    """Return the lines, and of an open file a long one in pieces."""
     readline = getattr(lines, "readline", None)
     return iter(lines) if readline is None else iter(lambda: str(readline(LONGEST_LINE)), "")
 
@@ -317,12 +317,12 @@ def _since_1970(date: re.Match[str]) -> float:
 
 
 def _number(text: str) -> float | None:
-    """A figure beside the utilisation, which may be not a number."""
+    """Return a figure beside the utilisation, which may be not a number."""
     return None if text.lower() in _NAN else _figure(text)
 
 
 def _beside(text: str) -> float | None:
-    """A figure that no row is refused for: another monitor may write another unit there."""
+    """Return a figure that no row is refused for: another monitor may write another unit there."""
     try:
         return _number(text)
     except ValueError:
@@ -330,7 +330,7 @@ def _beside(text: str) -> float | None:
 
 
 def _figure(text: str) -> float | None:
-    """A finite decimal number in ASCII; None if the cell is empty or says that it has none."""
+    """Return a finite decimal number in ASCII; None if the cell is empty or says that it has none."""
     if not text:
         return None
     if not text.isascii() or "_" in text:
@@ -356,7 +356,7 @@ def _count(text: str) -> int | None:
 
 
 def column_of(name: str) -> str | None:
-    """Which of our columns other monitors call so."""
+    """Return which of our columns other monitors call so."""
     plain = _plain(name)
     return next((column for column, spellings in _NAMES.items() if plain in spellings), None)
 

@@ -77,7 +77,7 @@ def least_pooled(interval: float) -> float:
 
 
 def is_short(window: Window | None) -> bool:
-    """Whether a window says nothing by itself, and counts only together with those of other runs."""
+    """Tell whether a window says nothing by itself, and counts only together with those of other runs."""
     return window is not None and window.duration_s < MIN_RUN_WINDOW_S - _ROUNDED_S
 
 
@@ -120,7 +120,7 @@ def find_window(
     least: float = MIN_RUN_WINDOW_S,
     over: bool = True,
 ) -> tuple[Window | None, str | None]:
-    """The steady window, or None with the reason.
+    """Return the steady window, or None with the reason.
 
     Steps known: from the first time at or after step max(10, 5 % of all), to the last step's time. Where the
     log does not print them, `probed` are these two as the training process reported them.
@@ -230,7 +230,7 @@ def step_bounds(log: LogSummary, *, again: bool = False) -> tuple[float, float] 
 
 
 def _steps_before(log: LogSummary) -> int:
-    """The step that the run began at: not 0 if it goes on from a checkpoint."""
+    """Return the step that the run began at: not 0 if it goes on from a checkpoint."""
     first, second = log.step_times[0][0], log.step_times[1][0]
     return max(0, first - abs(second - first))
 
@@ -259,7 +259,7 @@ def _almost_idle(
 def _after_ramp(
     devices: Sequence[Sequence[Stretch]], longest: Sequence[Stretch], start: float, end: float
 ) -> float:
-    """Where the device has reached its level, if it rose to it at the start of the steps."""
+    """Return where the device has reached its level, if it rose to it at the start of the steps."""
     known = zip(longest, _means(devices, longest), strict=True)
     inside = [(s.end, value) for s, value in known if start < s.end <= end + 1e-9]
     values = [value for _, value in inside]
@@ -271,7 +271,7 @@ def _after_ramp(
 
 
 def _means(devices: Sequence[Sequence[Stretch]], longest: Sequence[Stretch]) -> list[float]:
-    """The devices' mean at each of the `longest` device's readings."""
+    """Return the devices' mean at each of the `longest` device's readings."""
     known = [readings for readings in devices if readings]
     at = [0] * len(known)
     means = []
@@ -294,7 +294,7 @@ def _busy_span(values: Sequence[float]) -> tuple[int, int]:
 
 
 def _tail(values: Sequence[float]) -> int:
-    """How many readings at the end are no training: a last save, the program's own end."""
+    """Return how many readings at the end are no training: a last save, the program's own end."""
     count = min(intervals.mser5(values[::-1]), int(len(values) * TAIL_SHARE))
     if not count:
         return 0

@@ -66,7 +66,7 @@ class PowerScale(NamedTuple):
         return self.working_w - self.waiting_w
 
     def share(self, mean_w: float) -> float:
-        """The working share at this mean power, 0 to 1."""
+        """Return the working share at this mean power, 0 to 1."""
         return min(1.0, max(0.0, (mean_w - self.waiting_w) / self.span_w))
 
 
@@ -153,8 +153,8 @@ def working(
     limits: Mapping[Device, float | None] | None = None,
     names: Mapping[Device, str] | None = None,
 ) -> dict[Device, WorkingShare]:
-    """The working share of each device in the window. `rows` are all of the run, `limits` enforced power
-    limits in W; devices with equal `names` are one model, which shares a scale."""
+    """Return the working share of each device in the window. `rows` are all of the run, `limits` enforced
+    power limits in W; devices with equal `names` are one model, which shares a scale."""
     inside = {device: power_readings(own, window) for device, own in rows.items()}
     model = {device: (names or {}).get(device, "") for device in rows}
     groups = {name: [d for d in rows if model[d] == name] for name in model.values()}

@@ -52,7 +52,7 @@ FIGURES = {
 
 
 def across(*runs: Sequence[Any]) -> tuple[FigureAcross, ...]:
-    """Each figure that at least two devices have, in the order of `FIGURES`.
+    """Return each figure that at least two devices have, in the order of `FIGURES`.
 
     A run is the devices of its evidence, records or their JSON; of several runs a device has its mean.
     """
@@ -91,7 +91,7 @@ def outliers(values: Sequence[float], floor: float | None = None) -> list[int]:
 
 
 def shown(figures: Sequence[FigureAcross]) -> list[FigureAcross]:
-    """The utilisation, and each further figure by which a device is apart: what a person is shown."""
+    """Return the utilisation, and each further figure by which a device is apart: what a person is shown."""
     return [one for one in figures if one.figure == "gpu_util" or one.apart]
 
 
@@ -172,7 +172,7 @@ def reader(device: Any) -> Callable[[str], Any]:
 
 
 def _values(figure: str, runs: Sequence[Sequence[Any]]) -> dict[DeviceKey, float]:
-    """The figure of each device that has it in every run that it is in."""
+    """Return the figure of each device that has it in every run that it is in."""
     seen: dict[DeviceKey, list[float | None]] = {}
     for run in runs:
         for device in run:

@@ -32,7 +32,7 @@ def course(verdict: Mapping[str, Any] | None) -> VerdictCourse | None:
 
 
 def _above(metric: Metric, level: float, bars: Mapping[str, float]) -> dict[str, float]:
-    """Where the level would be with so much gain."""
+    """Return where the level would be with so much gain."""
     return {name: metric.shifted(level, metric.threshold(gain)) for name, gain in bars.items()}
 
 

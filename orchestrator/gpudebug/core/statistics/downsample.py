@@ -38,7 +38,7 @@ def buckets(length: int, count: int) -> Iterator[tuple[int, int]]:
 
 
 def _extremes(values: Sequence[float | None], gaps: bool) -> Iterator[int]:
-    """Where the first lowest, the first highest and the first unknown value of a bucket are."""
+    """Yield where the first lowest, the first highest and the first unknown value of a bucket are."""
     known = [v for v in values if v is not None] if gaps else values
     if known:
         yield values.index(min(known))  # type: ignore[type-var]

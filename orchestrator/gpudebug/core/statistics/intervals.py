@@ -43,7 +43,7 @@ _LATE_SHARE = 0.25
 
 
 def mser5(values: Sequence[float], batch: int = 5) -> int:
-    """How many leading values are warm-up: the MSER-5 rule.
+    """Return how many leading values are warm-up: the MSER-5 rule.
 
     Means of `batch` values; the truncation point minimises the squared standard error of what is left,
     searched in the first half (White 1997, *Simulation* 69; White, Cobb and Spratt 2000, WSC). Those
@@ -102,7 +102,7 @@ def _percentile(ordered: Sequence[tuple[float, float]], at: float) -> float:
 
 
 def effective_size(values: Sequence[float]) -> float:
-    """How many independent values a correlated series is worth, between 1 and its length.
+    """Return how many independent values a correlated series is worth, between 1 and its length.
 
     n / (1 + 2 * sum of autocorrelations), summed over Geyer's initial positive sequence (Geyer 1992,
     *Statistical Science* 7, section 3.3).
@@ -149,7 +149,7 @@ def standard_error(values: Sequence[float]) -> float | None:
 
 
 def normal_probability(x: float) -> float:
-    """The share of the standard normal distribution below `x`."""
+    """Return the share of the standard normal distribution below `x`."""
     return 0.5 * math.erfc(-x / math.sqrt(2))
 
 
@@ -207,7 +207,7 @@ def pooled(groups: Sequence[Sequence[float]], prior: Prior) -> tuple[float, floa
 
 
 def difference(old: Sequence[float], new: Sequence[float], prior: Prior) -> Estimate:
-    """The mean of `new` less that of `old`, one value a run, by their pooled spread.
+    """Return the mean of `new` less that of `old`, one value a run, by their pooled spread.
 
     For what no load of a machine moves, as a loss at equal steps. The interval is the 98.5 % one of every
     look at a trial (`SURE`).

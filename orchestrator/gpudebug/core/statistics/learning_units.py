@@ -51,7 +51,7 @@ PRINTED_LOSS = "the loss that the log prints"
 
 
 def pick(runs: Sequence[LearningOfRun], configured: Mapping[str, str] | None = None) -> PickedLearning | None:
-    """The first figure of the first run that all runs have; None for the loss of their logs.
+    """Return the first figure of the first run that all runs have; None for the loss of their logs.
 
     `configured` is `criteria.learning`, complete: its `metric` and `direction`. By default rewards come
     before the loss, and a loss that files hold is taken where the logs print none. A metric that is set and
@@ -89,7 +89,7 @@ def judged_by(runs: Sequence[LearningOfRun], configured: Mapping[str, str] | Non
 
 
 def recorded(evidence: Mapping[str, Any]) -> LearningOfRun:
-    """The same of evidence.json as it was read; runs of gpudebug 0.1.0 have the loss alone."""
+    """Return the same of evidence.json as it was read; runs of gpudebug 0.1.0 have the loss alone."""
     figures = (
         LearningFigure(one["metric"], one["name"], one["source"]) for one in evidence.get("learning") or ()
     )

@@ -42,8 +42,8 @@ class Noise(NamedTuple):
     relative: bool = False
 
     def taken(self, others: float) -> float:
-        """What others who take so many percent of a run's time take of its value if it goes by that time
-        alone, in the unit of `sd`: as many points, and of a rate what makes it that of what is left."""
+        """Return what others who take so many percent of a run's time take of its value if it goes by that
+        time alone, in the unit of `sd`: as many points, and of a rate what makes it that of what is left."""
         return -math.log1p(-min(others, _MOST) / 100) if self.relative else others
 
 
@@ -66,8 +66,8 @@ class Seen(NamedTuple):
 
 
 def relative_variance(seconds: float | None, error: float = 0.0) -> float:
-    """How many times as much a run varies as one of `LONG_S`: by its window of so many seconds (None: it
-    needs none), and by an `error` of its own in units of noise."""
+    """Return how many times as much a run varies as one of `LONG_S`: by its window of so many seconds (None:
+    it needs none), and by an `error` of its own in units of noise."""
     short = WITHIN**2 * (LONG_S / seconds - 1) if seconds is not None and 0 < seconds < LONG_S else 0.0
     return 1 + short + error**2
 
@@ -109,12 +109,12 @@ class Effect:
         return self.spread * self.noise
 
     def bounds(self, sure: float = SURE) -> tuple[float, float]:
-        """The two-sided interval of this confidence."""
+        """Return the two-sided interval of this confidence."""
         half = t_quantile(0.5 + sure / 2, self.freedom) * self.error
         return self.value - half, self.value + half
 
     def earlier_below(self, least: float, sure: float) -> bool:
-        """Whether the gain over the level before the change is surely (one-sided) below `least`."""
+        """Tell whether the gain over the level before the change is surely (one-sided) below `least`."""
         return self.earlier + t_quantile(sure, self.freedom) * self.noise * self.earlier_spread < least
 
     def left_open(self, most: int) -> float:
@@ -183,7 +183,7 @@ def _product(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def _beside(spread: Sequence[Sequence[float]], others: float) -> float:
-    """The variance of the level as a run shows it beside others that take so much."""
+    """Return the variance of the level as a run shows it beside others that take so much."""
     return max(spread[0][0] + 2 * others * spread[0][2] + others**2 * spread[2][2], 0.0)
 
 

@@ -56,7 +56,7 @@ class Distance:
 
 
 def distance(before: Sequence[Curve], after: Sequence[Curve]) -> Distance | str:
-    """How far apart two sides end over the last quarter of their common steps; why not, as text.
+    """Return how far apart two sides end over the last quarter of their common steps; why not, as text.
 
     One value a run counts; the interval owes its width to the spread between runs, with a prior of 5 % of
     the fall.
@@ -85,7 +85,7 @@ def distance(before: Sequence[Curve], after: Sequence[Curve]) -> Distance | str:
 
 
 def level(before: Sequence[Curve], after: Sequence[Curve]) -> Estimate | str:
-    """How far the trial's loss is above the baseline's over the last quarter of their common steps.
+    """Return how far the trial's loss is above the baseline's over the last quarter of their common steps.
 
     As a share of the baseline's; why it is not known, as text. For losses that do not fall: `distance`
     measures by their fall.

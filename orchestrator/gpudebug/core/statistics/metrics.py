@@ -101,7 +101,7 @@ class Metric:
         return self.name in ("steps_per_s", "samples_per_s", WORK)
 
     def value(self, evidence: object) -> float | None:
-        """The metric of one run's Evidence; None if the run did not yield it, or what has no ratio."""
+        """Return the metric of one run's Evidence; None if the run did not yield it, or what has no ratio."""
         return self._read(lambda field: getattr(evidence, field))
 
     def recorded(self, facts: Mapping[str, Any]) -> float | None:
@@ -122,7 +122,7 @@ class Metric:
         return float(found) if self.points or found > 0 else None
 
     def absent(self, *runs: object) -> str:
-        """Why a run may lack it, and what to do. `runs` are Evidence of those that may."""
+        """Return why a run may lack it, and what to do. `runs` are Evidence of those that may."""
         if self.name.startswith(LOG):
             name = self.name.removeprefix(LOG)
             return f"`log: {{{name}: …}}` in gpudebug.yaml matched no positive number in the steady window"
@@ -137,13 +137,13 @@ class Metric:
         return -math.log(value) if self.lower else math.log(value)
 
     def unscaled(self, value: float) -> float:
-        """The value of a run that stands there on that scale."""
+        """Return the value of a run that stands there on that scale."""
         if self.points:
             return value
         return math.exp(min(-value if self.lower else value, _LARGEST_LOG))
 
     def shifted(self, value: float, difference: float) -> float:
-        """The value that differs from this one by so much on that scale."""
+        """Return the value that differs from this one by so much on that scale."""
         return value + difference if self.points else self.unscaled(self.scale(value) + difference)
 
     def threshold(self, value: float) -> float:
@@ -151,7 +151,7 @@ class Metric:
         return value if self.points else math.log(value)
 
     def improvement(self, difference: float) -> float:
-        """A difference on that scale as people say it: in pp, or a ratio above 1 if it is better."""
+        """Return a difference on that scale as people say it: in pp, or a ratio above 1 if it is better."""
         return difference if self.points else math.exp(min(difference, _LARGEST_LOG))
 
     def mean(self, values: Sequence[float]) -> float | None:
@@ -163,7 +163,7 @@ class Metric:
         return math.exp(math.fsum(map(math.log, values)) / len(values))
 
     def bounds(self, values: Sequence[float]) -> tuple[float, float]:
-        """The 95 % interval of the geometric mean, from the spread between runs."""
+        """Return the 95 % interval of the geometric mean, from the spread between runs."""
         logs = [math.log(v) for v in values]
         sd, df = intervals.pooled([logs], intervals.RATE_PRIOR)
         half = intervals.t_quantile(0.5 + intervals.CONFIDENCE / 2, df) * sd / math.sqrt(len(logs))
@@ -171,7 +171,7 @@ class Metric:
         return math.exp(middle - half), math.exp(middle + half)
 
     def target(self, reference: float, failure: float) -> float:
-        """The value that is as good as the reference, less `failure` (pp, or a ratio)."""
+        """Return the value that is as good as the reference, less `failure` (pp, or a ratio)."""
         if self.points:
             return reference - failure
         return reference * failure if self.lower else reference / failure
@@ -201,7 +201,7 @@ def _sections(evidence: Any) -> dict[str, float]:
 
 
 def _without_section(name: str, runs: Sequence[object]) -> str:
-    """What the run that lacks the section recorded instead, and how the section is added."""
+    """Return what the run that lacks the section recorded instead, and how the section is added."""
     reports = [s for run in runs if (s := getattr(run, "sections", None)) is not None]
     lacking = next((s for s in reports if name not in _sections(s)), None)
     names = list(_sections(lacking))

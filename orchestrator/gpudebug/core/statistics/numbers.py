@@ -19,7 +19,7 @@ INK = ".:-=+*#@"
 
 
 def known(text: str | None) -> str | None:
-    """A text for JSON, where unknown is null."""
+    """Return a text for JSON, where unknown is null."""
     return None if text is None or text.split(" ")[0] == UNKNOWN else text
 
 
@@ -66,7 +66,7 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def points(estimate: Mapping[str, Any] | None) -> str:
-    """A difference of utilisation in percentage points, with its interval."""
+    """Return a difference of utilisation in percentage points, with its interval."""
     if estimate is None:
         return UNKNOWN
     value, low, high = estimate["value"], estimate.get("low"), estimate.get("high")
@@ -77,7 +77,7 @@ def points(estimate: Mapping[str, Any] | None) -> str:
 
 
 def factor(estimate: Mapping[str, Any] | None) -> str:
-    """A ratio with its interval: `1.31x (95% CI 1.24x to 1.38x)`."""
+    """Return a ratio with its interval: `1.31x (95% CI 1.24x to 1.38x)`."""
     if estimate is None:
         return UNKNOWN
     value, low, high = estimate["value"], estimate.get("low"), estimate.get("high")
@@ -86,7 +86,7 @@ def factor(estimate: Mapping[str, Any] | None) -> str:
 
 
 def figure(metric: Metric, value: float | None) -> str:
-    """A metric's value with its unit; a time below a second in milliseconds."""
+    """Return a metric's value with its unit; a time below a second in milliseconds."""
     if metric.points:
         return percent(value)
     scale, unit = _shown(metric, value)
@@ -100,7 +100,7 @@ def bounds(metric: Metric, value: float | None, interval: tuple[float, float]) -
 
 
 def threshold(metric: Metric, value: float) -> str:
-    """A threshold of `criteria`: `20pp` or `1.2x`."""
+    """Return a threshold of `criteria`: `20pp` or `1.2x`."""
     return f"{value:g}{'pp' if metric.points else 'x'}"
 
 
@@ -129,7 +129,7 @@ def _shown(metric: Metric, value: float | None) -> tuple[float, str]:
 
 
 def improvement(verdict: Mapping[str, Any]) -> str:
-    """The delta of a verdict in its metric's terms."""
+    """Return the delta of a verdict in its metric's terms."""
     return points(verdict["delta"]) if _of_utilisation(verdict) else factor(verdict["delta"])
 
 
@@ -154,7 +154,7 @@ def throughput_change(before: float | None, after: float | None, unit: str | Non
 
 
 def seconds(value: float | None) -> str:
-    """A time with three digits: `850 us`, `41 ms`, `3.2 s`; from a minute on as `duration`."""
+    """Return a time with three digits: `850 us`, `41 ms`, `3.2 s`; from a minute on as `duration`."""
     if value is None:
         return UNKNOWN
     for scale, unit in ((60.0, ""), (1.0, "s"), (1e-3, "ms")):
@@ -186,7 +186,7 @@ def _short(value: float) -> str:
 
 
 def result_fields(verdict: Mapping[str, Any]) -> dict[str, str]:
-    """The figures of a Result block, derived from verdict.json alone: key -> text as written.
+    """Return the figures of a Result block, derived from verdict.json alone: key -> text as written.
 
     Another metric than utilisation has a line of its own.
     """
@@ -216,12 +216,12 @@ def _level(verdict: Mapping[str, Any]) -> str:
 
 
 def result_notes(verdict: Mapping[str, Any]) -> str:
-    """The Notes line: why this verdict, and what else was seen."""
+    """Return the Notes line: why this verdict, and what else was seen."""
     return "; ".join([str(verdict["why"]), *map(str, verdict.get("notes", ()))])
 
 
 def same_figures(verdict: Mapping[str, Any], result: Mapping[str, str]) -> bool:
-    """Whether an entry's figures are those of the verdict (verify derives the verdict again, too)."""
+    """Tell whether an entry's figures are those of the verdict (verify derives the verdict again, too)."""
     return all(_same_text(text, result.get(key, "")) for key, text in result_fields(verdict).items())
 
 

@@ -22,7 +22,7 @@ FALLS = 20
 
 
 def same(begins: Sequence[Begin]) -> bool | None:
-    """Whether all runs print the same losses at the first 20 steps that they have in common, to the last
+    """Tell whether all runs print the same losses at the first 20 steps that they have in common, to the last
     printed digit.
 
     None if they have fewer, and if the same losses hardly change, which shows nothing: they have to differ
@@ -41,7 +41,7 @@ def same(begins: Sequence[Begin]) -> bool | None:
 
 
 def _tells(values: Sequence[float], digit: float) -> bool:
-    """Whether losses change enough for other inputs, or other weights, to show in them."""
+    """Tell whether losses change enough for other inputs, or other weights, to show in them."""
     # Second differences: what a loss does beside falling steadily.
     lines = zip(values, values[1:], values[2:], strict=False)
     between = median(abs(a - 2 * b + c) for a, b, c in lines)

@@ -32,7 +32,7 @@ class PickedUnit(NamedTuple):
 
 
 def pick(runs: Sequence[Sequence[CountedRate]], configured: str = AUTO) -> PickedUnit | None:
-    """The first unit, and source of it, of the first run that all runs have; None if there is none.
+    """Return the first unit, and source of it, of the first run that all runs have; None if there is none.
 
     `configured` is a unit by its full name: then no other is taken. The user's own patterns are taken only
     if they are asked for.
@@ -47,12 +47,12 @@ def pick(runs: Sequence[Sequence[CountedRate]], configured: str = AUTO) -> Picke
 
 
 def rate_of(run: Sequence[CountedRate], unit: str, source: str) -> float | None:
-    """What a run processed a second by this source; None if it does not say."""
+    """Return what a run processed a second by this source; None if it does not say."""
     return next((one.per_s for one in run if one.unit == unit and one.source == source), None)
 
 
 def recorded(evidence: Mapping[str, Any]) -> list[CountedRate]:
-    """The candidates in evidence.json as it was read."""
+    """Return the candidates in evidence.json as it was read."""
     return [CountedRate(one["unit"], one["source"], one["per_s"]) for one in evidence.get("work") or ()]
 
 
@@ -62,5 +62,5 @@ def text(unit: str, source: str, chosen: bool = True) -> str:
 
 
 def rate_for(unit: str | None) -> str:
-    """The metric that counts what gets done, of a baseline that counts `unit` as work."""
+    """Return the metric that counts what gets done, of a baseline that counts `unit` as work."""
     return f"work_per_s ({unit})" if unit not in {None, WorkName.OPTIMIZER_STEPS} else "steps_per_s"

@@ -65,7 +65,7 @@ class Expression:
 
 @lru_cache(maxsize=1024)
 def bounded(pattern: str, *, least: int = LEAST) -> Expression:
-    """The expression, if matching it on `least` characters is quick whatever they are.
+    """Return the expression, if matching it on `least` characters is quick whatever they are.
 
     Raises Unbounded if it is not, and what `re.compile` raises.
     """
@@ -109,7 +109,7 @@ class _Work:
         return min(LONGEST, int(room ** (1 / power)))
 
     def _sequence(self, items: list[Any], after: int, *, looped: bool) -> int:
-        """What a sequence may begin with, if `after` may follow it."""
+        """Return what a sequence may begin with, if `after` may follow it."""
         for index in range(len(items) - 1, -1, -1):
             after = self._item(items[index], after, items[index + 1 :], looped=looped)
         return after
@@ -179,7 +179,7 @@ class _Work:
         return first if least else first | after
 
     def _first(self, items: list[Any]) -> int:
-        """What a sequence begins with, counted for nothing."""
+        """Return what a sequence begins with, counted for nothing."""
         kept = self._loops, self._ways
         first = self._sequence(items, 0, looped=False)
         self._loops, self._ways = kept
@@ -200,7 +200,7 @@ class _Work:
 
 
 def _inside(item: Any) -> list[Any] | None:
-    """What a group holds; None for what is no group."""
+    """Return what a group holds; None for what is no group."""
     name, value = str(item[0]), item[1]
     if name == "SUBPATTERN":
         return list(value[3])
@@ -208,7 +208,7 @@ def _inside(item: Any) -> list[Any] | None:
 
 
 def _characters(item: Any, dotall: bool) -> int:
-    """The set of a single character's item, letter case aside."""
+    """Return the set of a single character's item, letter case aside."""
     name, value = str(item[0]), item[1]
     if name == "ANY":
         return _ANY if dotall else _ANY & ~(1 << 10)
@@ -279,12 +279,12 @@ def _decided(branches: Any) -> bool:
 
 
 def _caseless(code: int) -> str:
-    """The same for all that `re` takes for one another where letter case is ignored: `s` and `ſ`."""
+    """Return the same for all that `re` takes for one another where letter case is ignored: `s` and `ſ`."""
     return chr(code).lower()[0].upper().casefold()
 
 
 def _literals(items: list[Any]) -> tuple[str, ...]:
-    """The plain text that a sequence begins with, letter case aside."""
+    """Return the plain text that a sequence begins with, letter case aside."""
     text: tuple[str, ...] = ()
     for item in items:
         if not text and (inside := _inside(item)):
@@ -298,5 +298,5 @@ def _literals(items: list[Any]) -> tuple[str, ...]:
 
 
 def _period(text: tuple[str, ...]) -> int:
-    """How far apart two places of `text` must be; 1 for none."""
+    """Return how far apart two places of `text` must be; 1 for none."""
     return next((p for p in range(1, len(text)) if text[: len(text) - p] == text[p:]), len(text)) or 1

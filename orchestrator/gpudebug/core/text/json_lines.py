@@ -22,7 +22,7 @@ DEEPEST = 100
 
 
 def parse(text: str | bytes, *, deepest: int = DEEPEST, finite: bool = False) -> Any:
-    """The value of a JSON text. ValueError for any other, and if it is nested deeper than `deepest`.
+    """Return the value of a JSON text. ValueError for any other, and if it is nested deeper than `deepest`.
 
     With `finite` NaN and infinity are refused too: gpudebug writes none into its records.
     """
@@ -67,7 +67,7 @@ def line_of(text: str, steps: Iterable[str | int | None]) -> int:
 
 
 def _behind(text: str, at: int) -> int:
-    """The next offset that holds no white space."""
+    """Return the next offset that holds no white space."""
     match = _SPACE.match(text, at)
     return match.end() if match else at
 

@@ -31,5 +31,5 @@ def verbatim(text: str, limit: int = 300) -> str:
 
 
 def legible(line: str) -> str:
-    """A line of code: what is not to be seen in it, and may turn the order of what is, by its code."""
+    """Return a line of code: what is not to be seen in it, and may turn the order of what is, by its code."""
     return "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in line)

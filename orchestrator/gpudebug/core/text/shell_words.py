@@ -32,8 +32,8 @@ class ShellSyntaxError(ValueError):
 
 
 def split(text: str, *, strict: bool = True) -> tuple[ShellWord, ...]:
-    """The words of `text`. Raises ShellSyntaxError for an open quote or a backslash at the end and,
-    if `strict`, for what only a shell could carry out."""
+    """Return the words of `text`. Raises ShellSyntaxError for an open quote or a backslash at the end and, if
+    `strict`, for what only a shell could carry out."""
     words: list[ShellWord] = []
     position = 0
     while True:

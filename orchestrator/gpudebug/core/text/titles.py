@@ -72,7 +72,7 @@ def _likeness(one: list[str], other: list[str]) -> float:
 
 
 def _words(title: str) -> list[str]:
-    """The words that mean something, folded, without endings, in order of the alphabet, each once."""
+    """Return the words that mean something, folded, without endings, in order of the alphabet, each once."""
     text = unicodedata.normalize("NFKC", title).casefold().replace("_", " ")
     return sorted({_stem(word) for word in _WORD.findall(text)} - _EMPTY)
 

@@ -9,13 +9,13 @@ _NO = frozenset({"false", "no", "off", "0"})
 
 
 def same_value(a: str, b: str) -> bool:
-    """Whether both write one value: numbers, truth values, rows and paths are compared as such."""
+    """Tell whether both write one value: numbers, truth values, rows and paths are compared as such."""
     left, right = _items(a), _items(b)
     return len(left) == len(right) and all(map(_same_item, left, right))
 
 
 def finite_number(text: str) -> float | None:
-    """The number that a text is; None for any other text."""
+    """Return the number that a text is; None for any other text."""
     try:
         value = float(text) if text.isascii() else math.nan
     except ValueError:

@@ -145,7 +145,7 @@ class Recording:
         self._external = array("I")
 
     def _order(self) -> NDArray[np.uint32] | None:
-        """The stable order by device and start; None if the events stand so already."""
+        """Return the stable order by device and start; None if the events stand so already."""
         numbers = {number: i for i, number in enumerate(self.devices())}
         start, track = np.frombuffer(self.start), np.frombuffer(self.track, np.uint16)
         if len(numbers) <= 1:
@@ -156,7 +156,7 @@ class Recording:
         return np.lexsort((start, device)).astype(np.uint32)
 
     def devices(self) -> list[int | str]:
-        """The devices of the trace, numbers first."""
+        """Return the devices of the trace, numbers first."""
         return sorted({t.device for t in self.tracks}, key=lambda d: (isinstance(d, str), d))
 
     def _host(self, event: Event, start: float, duration: float, name: int | None, kind: int) -> None:
@@ -223,7 +223,7 @@ class Recording:
             self.syncs.add(name, start, duration, self.hosts.thread(event.tid), _operator_id(args))
 
     def of_devices(self) -> Iterator[tuple[int | str, slice]]:
-        """Each device with where its events stand, once `finish` has sorted them."""
+        """Yield each device with where its events stand, once `finish` has sorted them."""
         at = 0
         count = np.bincount(np.frombuffer(self.track, np.uint16), minlength=len(self.tracks)).tolist()
         for number in self.devices():
@@ -241,7 +241,7 @@ def _permute(values: NDArray[Any], order: NDArray[np.uint32]) -> None:
 
 
 def _operator_id(args: Args) -> int:
-    """The id of the operator that made a launch or call, 0 for none.
+    """Return the id of the operator that made a launch or call, 0 for none.
 
     Kineto of 2022 and 2023 wrote the correlation in its place, which may be some other operator's id.
     """

@@ -68,7 +68,7 @@ class TraceDevice:
         return replace(self, **{field: getattr(self, field)[which] for field in _FIELDS})
 
     def parts(self) -> Iterator[TraceDevice]:
-        """All of its events, some ten thousand at a time."""
+        """Return all of its events, some ten thousand at a time."""
         return map(self.part, blocks(len(self.start)))
 
     def gaps(self) -> Iterator[Gap]:
@@ -85,7 +85,7 @@ _FIELDS = ("start", "duration", "name", "track", "kind", "launch")
 
 
 def devices(recording: Recording) -> list[TraceDevice]:
-    """The devices of a trace, each with its events sorted by start."""
+    """Return the devices of a trace, each with its events sorted by start."""
     flags = np.array(recording.names.flags, np.uint8)
     return [
         TraceDevice(
@@ -141,7 +141,7 @@ def launched_before(device: TraceDevice, launches: Launches, moment: float) -> I
 
 
 def streams(recording: Recording, device: TraceDevice, launches: Launches) -> list[dict[str, Any]]:
-    """Each stream's idle time between its own events, by cause, the busiest first.
+    """Return each stream's idle time between its own events, by cause, the busiest first.
 
     `host_wait`: the next event was launched after the stream fell idle. `kernel_wait`: it was launched
     before, and the gap is below 30 us. `other`: it was launched before and waited longer. Launches that

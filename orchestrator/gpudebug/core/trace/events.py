@@ -105,7 +105,7 @@ _STEP = re.compile(r"ProfilerStep\s?#(\d+)")
 
 
 def call_of(name: str) -> Call:
-    """The class of a runtime or driver call by its name, of CUDA and of HIP."""
+    """Return the class of a runtime or driver call by its name, of CUDA and of HIP."""
     if _SYNC.match(name):
         return Call.SYNC
     if _LAUNCH.search(name):
@@ -146,7 +146,7 @@ def is_own(name: str) -> bool:
 
 
 def step_of(name: str) -> int | None:
-    """The number of `ProfilerStep#5`."""
+    """Return the number of `ProfilerStep#5`."""
     found = _STEP.match(name)
     return int(found.group(1)) if found else None
 

@@ -111,7 +111,7 @@ class Host:
         return np.bincount(name[near], mine, size).astype(np.float64)
 
     def sync_before(self, when: Floats) -> Ints:
-        """The name of the synchronising call that began last before each moment."""
+        """Return the name of the synchronising call that began last before each moment."""
         start, _, name = self.syncs
         return np.asarray(name[np.maximum(np.searchsorted(start, when, side="right") - 1, 0)])
 
@@ -175,7 +175,7 @@ class Idle:
             self._names[cause] += self._host.names(cause, gap.start[of], until[of], size)
 
     def summary(self) -> dict[str, Any]:
-        """The JSON answer's `gaps`; seconds, and sizes in microseconds."""
+        """Return the JSON answer's `gaps`; seconds, and sizes in microseconds."""
         whole = float(self._seconds.sum())
         return {
             "count": int(self._count.sum()),

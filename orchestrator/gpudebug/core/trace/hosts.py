@@ -56,7 +56,7 @@ class Hosts:
         self._name, self._thread, self._kind = array("i"), array("H"), array("B")
 
     def thread(self, tid: int | str | None) -> int:
-        """A small number for a thread; beyond 65,000 threads the last one's."""
+        """Return a small number for a thread; beyond 65,000 threads the last one's."""
         number = self._threads.get(tid)
         if number is None:
             number = min(len(self._states), 0xFFFF)

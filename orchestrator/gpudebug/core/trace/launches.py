@@ -25,7 +25,7 @@ class Launches:
         self.duration = np.frombuffer(recording.launch_duration, np.float32)
 
     def delays(self, launch: NDArray[np.int32], start: Floats) -> dict[str, Any] | None:
-        """How long the calls took and how long the device's work waited behind them; microseconds."""
+        """Return how long the calls took and how long the device's work waited behind them; microseconds."""
         delay = np.empty(np.count_nonzero(launch >= 0), np.float32)
         if not len(delay):
             return None
@@ -99,7 +99,7 @@ class Launches:
 
 
 def _depths(asked: Floats, begin: Floats) -> tuple[int, int]:
-    """The greatest depth just after a launch; the sum of the depths after every launch and start."""
+    """Return the greatest depth just after a launch; the sum of the depths after every launch and start."""
     most, summed = 0, 0
     for at in range(0, len(asked), _BLOCK):
         part = slice(at, at + _BLOCK)

@@ -34,7 +34,7 @@ class Links:
             name[:] = name[order]
 
     def names(self, external: NDArray[Any]) -> Ints:
-        """The operator's name for each id, 0 if unknown."""
+        """Return the operator's name for each id, 0 if unknown."""
         known_ids = np.frombuffer(self._external, np.uint32)
         if not len(known_ids):
             return np.zeros(len(external), np.int64)

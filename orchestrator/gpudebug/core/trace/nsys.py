@@ -205,7 +205,7 @@ class ProcessEvents:
 
 
 def pid_of(process: int) -> int:
-    """The operating system's number of a process of an export."""
+    """Return the operating system's number of a process of an export."""
     return process & _PID_MASK
 
 
@@ -216,7 +216,7 @@ def _event(category: str, name: str, start: int, end: int, thread: Any, args: Ar
 
 
 def _timed(start: Any, end: Any) -> bool:
-    """Whether an event has both its times; SQLite keeps values of any type in a column."""
+    """Tell whether an event has both its times; SQLite keeps values of any type in a column."""
     return isinstance(start, int) and isinstance(end, int) and start <= end
 
 

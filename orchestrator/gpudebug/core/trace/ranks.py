@@ -65,7 +65,7 @@ class RankTrace:
 
 
 def collectives(recording: Recording, found: Sequence[TraceDevice]) -> Collectives:
-    """The collectives of a trace, with sends and receives: an all-to-all consists of them."""
+    """Return the collectives of a trace, with sends and receives: an all-to-all consists of them."""
     texts, flags = recording.names.texts, recording.names.flags
     kinds = {
         i: match.group(1).lower().replace("_", "")
@@ -87,7 +87,7 @@ def collectives(recording: Recording, found: Sequence[TraceDevice]) -> Collectiv
 
 
 def _steps(recording: Recording, start: Floats) -> tuple[int, ...]:
-    """The step that each began in: the last one that had begun."""
+    """Return the step that each began in: the last one that had begun."""
     if not recording.steps or not len(start):
         return (_STEPLESS,) * len(start)
     numbers = sorted(recording.steps, key=lambda n: recording.steps[n])
@@ -97,7 +97,7 @@ def _steps(recording: Recording, start: Floats) -> tuple[int, ...]:
 
 
 def compare_ranks(traces: Sequence[RankTrace]) -> RanksTogether:
-    """How the ranks of one job met; says why not if they cannot be compared."""
+    """Return how the ranks of one job met; says why not if they cannot be compared."""
     traces = sorted(traces, key=lambda t: t.rank)
     numbers = [trace.rank for trace in traces]
     if len(set(numbers)) < len(numbers):
@@ -183,14 +183,14 @@ def _apart(reason: str, matched: int = 0, coverage: float | None = None) -> Rank
 
 
 def _late(ranks: Sequence[ComparedRank], count: int, span_s: float) -> int | None:
-    """The rank that makes the others wait at `count` collectives in `span_s` seconds."""
+    """Return the rank that makes the others wait at `count` collectives in `span_s` seconds."""
     *_, next_, worst = sorted(ranks, key=lambda r: r.cost_s)
     often = worst.last > LAST_SHARE * count and late_by_chance(worst.last, count, len(ranks)) <= CHANCE
     return worst.rank if often and worst.cost_s - next_.cost_s > COST_SHARE * span_s else None
 
 
 def late_by_chance(last: int, count: int, ranks: int) -> float:
-    """How probable it is that any of `ranks` healthy ranks comes last to `last` or more of `count`
+    """Return how probable it is that any of `ranks` healthy ranks comes last to `last` or more of `count`
     collectives: each to one in `ranks` of them (binomial), times the ranks (Bonferroni), at most 1."""
     hit, miss, whole = -log(ranks), log1p(-1 / ranks), lgamma(count + 1)
     tail = fsum(

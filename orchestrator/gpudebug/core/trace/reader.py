@@ -52,7 +52,7 @@ class TraceReader:
         self._guessing = True
 
     def batches(self) -> Iterator[list[Event]]:
-        """All events in the order of the text."""
+        """Yield all events in the order of the text."""
         self._open()
         wanted = self._batch
         end: int | None = None
@@ -167,7 +167,7 @@ class TraceReader:
         return events, None if end is None else end - ends[-1]
 
     def _one_by_one(self, ends: list[int]) -> Iterator[Event]:
-        """The events of a batch in which at least one is broken."""
+        """Yield the events of a batch in which at least one is broken."""
         start = 0
         for end in ends:
             text = bytes(self._buffer[start:end]).lstrip(b", \t\r\n")

@@ -22,7 +22,7 @@ def blocks(count: int) -> Iterator[slice]:
 
 
 def merged(start: Floats, end: Floats, kept: NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
-    """The union (of those `kept`) as disjoint intervals in order; those that touch are one.
+    """Return the union (of those `kept`) as disjoint intervals in order; those that touch are one.
 
     `start` must be sorted.
     """
@@ -52,7 +52,7 @@ class Union:
         self._reached = -np.inf
 
     def add(self, start: Floats, end: Floats) -> tuple[Floats, Floats]:
-        """What each interval adds, sorted and disjoint; nothing if those before it cover it."""
+        """Return what each interval adds, sorted and disjoint; nothing if those before it cover it."""
         reached = np.maximum.accumulate(np.append(self._reached, end))
         self._reached = float(reached[-1])
         pieces = np.maximum(start, reached[:-1]), reached[1:]
@@ -92,7 +92,7 @@ class Cover:
         return np.asarray(self.until(end) - self.until(start))
 
     def holds(self, when: Floats, slack: float = 0.0) -> NDArray[np.bool_]:
-        """Whether each moment lies in an interval, or less than `slack` behind its end."""
+        """Tell whether each moment lies in an interval, or less than `slack` behind its end."""
         if not len(self._start):
             return np.zeros(len(when), bool)
         at = np.searchsorted(self._start, when, side="right") - 1
@@ -100,7 +100,7 @@ class Cover:
 
 
 def common(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """The parts that two sets of disjoint, sorted intervals have in common."""
+    """Return the parts that two sets of disjoint, sorted intervals have in common."""
     first = np.searchsorted(b[1], a[0], side="right")
     count = np.maximum(np.searchsorted(b[0], a[1], side="left") - first, 0)
     mine = np.repeat(np.arange(len(a[0])), count)

@@ -36,7 +36,7 @@ def objects(text: bytes | bytearray) -> tuple[list[int], int | None]:
 
 
 def _escaped(at: NDArray[np.int64], what: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Which characters stand behind an odd number of backslashes."""
+    """Return which characters stand behind an odd number of backslashes."""
     slash = what == _BACKSLASH
     behind = np.zeros(len(at), bool)
     behind[1:] = slash[:-1] & (np.diff(at) == 1)

@@ -173,7 +173,7 @@ def _communication(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _host(recording: Recording) -> dict[str, Any]:
-    """What the host's own spans say; of a CPU-only trace, all there is."""
+    """Return what the host's own spans say; of a CPU-only trace, all there is."""
     hosts = recording.hosts
     span = recording.last - recording.first
     ran, loaded = hosts.operators.union(), hosts.loaders.union()

@@ -18,7 +18,7 @@ _NAME = 160
 
 
 def kernels(recording: Recording, found: list[TraceDevice]) -> list[dict[str, Any]]:
-    """The kernels that took the most device time."""
+    """Return the kernels that took the most device time."""
     size = len(recording.names.texts)
     count, us = np.zeros(size), np.zeros(size)
     least, most = np.full(size, np.inf), np.zeros(size)
@@ -73,7 +73,7 @@ def copies(recording: Recording) -> list[dict[str, Any]]:
 
 
 def operators(recording: Recording) -> list[dict[str, Any]]:
-    """The operators with the most host time of their own and those with the most device time.
+    """Return the operators with the most host time of their own and those with the most device time.
 
     `device_s` sums the kernels and copies that the operator itself launched; None if the trace holds no
     device events or does not link them to operators.

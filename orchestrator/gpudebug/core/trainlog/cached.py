@@ -26,7 +26,7 @@ _WORDS = re.compile(rb"cache|processed|toke|computed|packed|memmap|compiled|inde
 
 
 def finds_cache(text: bytes) -> str | None:
-    """The line, at most 300 characters, if it says so; None for any other."""
+    """Return the line, at most 300 characters, if it says so; None for any other."""
     if not _WORDS.search(text):
         return None
     line = text[: 4 * _LONGEST].decode("utf-8", "replace").strip()[:_LONGEST]

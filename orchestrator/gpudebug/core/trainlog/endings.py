@@ -87,7 +87,7 @@ _ENDINGS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 
 def ending(line: str) -> str | None:
-    """The class of a failure that this line alone reports, or None."""
+    """Return the class of a failure that this line alone reports, or None."""
     for kind, pattern in _ENDINGS:
         if pattern.search(line):
             return kind

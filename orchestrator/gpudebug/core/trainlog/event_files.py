@@ -34,7 +34,7 @@ class WrittenScalars:
 
 
 def read_events(data: bytes) -> WrittenScalars:
-    """The scalars of one event file."""
+    """Return the scalars of one event file."""
     found = WrittenScalars()
     try:
         for event in _frames(data):
@@ -45,7 +45,7 @@ def read_events(data: bytes) -> WrittenScalars:
 
 
 def _frames(data: bytes) -> Iterator[bytes]:
-    """The messages of scalars. ValueError where the frames end or break off."""
+    """Yield the messages of scalars. ValueError where the frames end or break off."""
     at = 0
     while at < len(data):
         if at + 12 > len(data):
@@ -91,7 +91,7 @@ def _take_value(message: bytes, step: int, found: WrittenScalars) -> None:
 
 
 def _of_tensor(message: bytes) -> float | None:
-    """The number of a tensor that holds one; None of any other."""
+    """Return the number of a tensor that holds one; None of any other."""
     kind, content = 0, b""
     for number, value in fields(message):
         if number == 1 and isinstance(value, int):
@@ -150,7 +150,7 @@ _TABLE = _table()
 
 
 def _masked(data: bytes) -> int:
-    """The checksum of TFRecord: CRC-32C, rotated and offset."""
+    """Return the checksum of TFRecord: CRC-32C, rotated and offset."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = (crc >> 8) ^ _TABLE[(crc ^ byte) & 0xFF]

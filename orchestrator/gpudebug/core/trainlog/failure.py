@@ -260,7 +260,7 @@ class FailureScan:
 
 
 def kind_of(text: str) -> str | None:
-    """The most specific class that a message matches, or None."""
+    """Return the most specific class that a message matches, or None."""
     for kind, pattern in _CLASSES:
         if pattern.search(text):
             return kind
@@ -270,7 +270,7 @@ def kind_of(text: str) -> str | None:
 def classify_failure(
     scan: FailureScan, exit_status: int | None, signal: int | None, steps: int
 ) -> Failure | None:
-    """The failure's class and at most 20 lines that say so; None for a run that ended well.
+    """Return the failure's class and at most 20 lines that say so; None for a run that ended well.
 
     `exit_status` is the process's (negative or 128+N: signal N); None if it is not known, as for a
     log without its run. With status 0 the text counts only if the log ends in an uncaught exception
@@ -304,7 +304,7 @@ def classify_failure(
 
 
 def _last_error(block: Block, scan: FailureScan, steps: int) -> bool:
-    """Whether an error that was only printed is among a log's last lines, and no step came after it.
+    """Tell whether an error that was only printed is among a log's last lines, and no step came after it.
 
     It is a logger's of a known class, or one that a program says it met.
     """
@@ -338,7 +338,7 @@ def _of_kind(blocks: Sequence[Block], kind: str) -> list[Block]:
 
 
 def _from_blocks(blocks: Sequence[Block]) -> Failure | None:
-    """The root cause: the first exception that wraps no other and follows from no other's death."""
+    """Return the root cause: the first exception that wraps no other and follows from no other's death."""
     killed = next((b for b in blocks if _deadly(b.head)), None)
     causes = [b for b in blocks if not _WRAPPER.search(b.head) and not CHILD_KILLED.search(b.head)]
     raised = [b for b in causes if b.raised]
@@ -354,20 +354,20 @@ def _from_blocks(blocks: Sequence[Block]) -> Failure | None:
 
 
 def _kind(block: Block) -> str | None:
-    """The class of a block; of a line about a signal, the ending that it names."""
+    """Return the class of a block; of a line about a signal, the ending that it names."""
     kind = kind_of(block.message)
     return (ending(block.head) or kind) if kind in (None, "signal") and not block.raised else kind
 
 
 def _with_error(chosen: Block, blocks: Sequence[Block]) -> list[Block]:
-    """The line with a parser's error after its usage, which alone explains nothing."""
+    """Return the line with a parser's error after its usage, which alone explains nothing."""
     if not chosen.head.startswith("usage:"):
         return [chosen]
     return [chosen, *[b for b in blocks if b.at > chosen.at and ": error: " in b.head][:1]]
 
 
 def _tells(block: Block) -> bool:
-    """Whether a block may be a cause, not the report of a parent process or of a rank stopped by it."""
+    """Tell whether a block may be a cause, not the report of a parent process or of a rank stopped by it."""
     if CHILD_KILLED.search(block.head):
         return _deadly(block.head)
     return not _WRAPPER.search(block.head)

@@ -78,7 +78,7 @@ def resolve(blocks: Sequence[SettingBlock]) -> Settings:
 
 
 def combined(first: Settings, *later: Settings) -> Settings:
-    """The settings of several sources: where two differ, it is unknown which holds."""
+    """Return the settings of several sources: where two differ, it is unknown which holds."""
     known, restated = dict(first.known), dict(first.restated)
     for settings in later:
         for name, values in settings.restated.items():

@@ -135,7 +135,7 @@ class LatencyReader:
             self.line(plain(segment))
 
     def latency(self) -> Latency | None:
-        """What was printed so far, the unfinished line included; None if that holds no latency."""
+        """Return what was printed so far, the unfinished line included; None if that holds no latency."""
         segment, _ = self._splitter.pending()
         self.line(plain(segment))
         self._splitter = Splitter()
@@ -230,7 +230,7 @@ def _value(match: re.Match[str], label: str) -> float | None:
 
 
 def _cumulative(values: Sequence[float]) -> bool:
-    """Whether times count from a start: they never fall, and grow."""
+    """Tell whether times count from a start: they never fall, and grow."""
     if len(values) < MIN_PRINTED or values[-1] < _GROWTH * values[0]:
         return False
     return all(after >= before for before, after in pairwise(values))

@@ -93,13 +93,13 @@ class LossSeries:
         self.since = Thinned()
 
     def _of_one_objective(self) -> Thinned[Point]:
-        """The points of the last objective, or of the one before it while they are few."""
+        """Return the points of the last objective, or of the one before it while they are few."""
         if self.since is not None and self.since.count >= FEWEST_OF_ONE:
             return self.since
         return self.before or self.points
 
     def _course(self, kept: Thinned[Point]) -> tuple[Point, ...]:
-        """The points; the mean of each step where several processes print it."""
+        """Return the points; the mean of each step where several processes print it."""
         points = kept.items()
         if self.alike == 1:
             return points
@@ -128,7 +128,7 @@ class LossSeries:
         return found
 
     def begun(self) -> tuple[Point, ...]:
-        """The first points; none if a step is not known, or has several values."""
+        """Return the first points; none if a step is not known, or has several values."""
         steps = {point.step for point in self.begin}
         return tuple(self.begin) if None not in steps and len(steps) == len(self.begin) else ()
 

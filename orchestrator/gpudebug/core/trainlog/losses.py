@@ -83,7 +83,7 @@ class Losses:
         return [s for (key, _), s in self._series.items() if key not in labelled] + [*self._numbered.values()]
 
     def _judged(self) -> list[LossSeries]:
-        """The series of the rank that speaks for all, and those without a rank.
+        """Return the series of the rank that speaks for all, and those without a rank.
 
         It is rank 0, or the lowest one that prints losses; one that prints few is no better than another.
         """
@@ -110,14 +110,14 @@ class Losses:
         return f"{who} of {len(ranks)}"
 
     def lost(self) -> bool:
-        """Whether a training loss, under whatever name, was last seen as nan or inf."""
+        """Tell whether a training loss, under whatever name, was last seen as nan or inf."""
         return any(
             s.phase != "val" and s.tier == 0 and s.last is not None and not isfinite(s.last)
             for s in self._series.values()
         )
 
     def trend(self, best: LossSeries | None) -> Trend:
-        """The course of `best`; NAN as well if another training loss ended as nan or inf."""
+        """Return the course of `best`; NAN as well if another training loss ended as nan or inf."""
         if best is None:
             return Trend.UNKNOWN
         return Trend.NAN if self.lost() else best.trend()
@@ -146,7 +146,7 @@ class Losses:
         return best
 
     def _validated(self) -> bool:
-        """Whether a loss of validation was printed often."""
+        """Tell whether a loss of validation was printed often."""
         return any(s.phase == "val" and s.count >= OFTEN for s in self._series.values())
 
 

@@ -121,7 +121,7 @@ def phase_of(parts: list[str]) -> str:
 
 
 def classify(name: str) -> Role:
-    """The role of a name whose digits are zeroed."""
+    """Return the role of a name whose digits are zeroed."""
     return _classify(name) if len(name) <= LONGEST_NAME else Role("")
 
 
@@ -147,7 +147,7 @@ def _classify(name: str) -> Role:
 
 
 def _is_part(bag: frozenset[str]) -> bool:
-    """Whether a name is that of a part of a step's duration, as `forward_time`."""
+    """Tell whether a name is that of a part of a step's duration, as `forward_time`."""
     return bool(bag & _DURATION and bag & _PARTS and not bag & _CUMULATIVE)
 
 

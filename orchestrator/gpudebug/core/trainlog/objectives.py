@@ -38,7 +38,7 @@ class Objectives:
         self.changed: str | None = None
 
     def read(self, text: bytes, begun: bool) -> bool:
-        """Whether this line says that the objective changes; `begun`: a loss was printed before it."""
+        """Tell whether this line says that the objective changes; `begun`: a loss was printed before it."""
         if len(text) > LONGEST or not _HINT.search(text) or _OTHERS.search(text):
             return False
         told = _CHANGES.search(text) is not None

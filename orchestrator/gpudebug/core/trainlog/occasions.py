@@ -73,7 +73,7 @@ class Occasions:
             self.evaluations[begun] += 1
 
     def counted(self, steps: int, losses: int) -> dict[str, int]:
-        """Those of the training, all of a log that shows no step; and lines with a step or a loss."""
+        """Return those of the training, all of a log that shows no step; and lines with a step or a loss."""
         counted = ((EVALUATION, self.evaluations), (CHECKPOINT, self.checkpoints))
         counts = {kind: found[1] if steps else sum(found) for kind, found in counted}
         return {kind: count for kind, count in {**counts, LOG: max(steps, losses)}.items() if count}

@@ -50,7 +50,7 @@ _LIST = re.compile(r"(?:.*\.)?(?:\w+_)?overrides?(?:\.task|\.hydra)?", re.I)
 
 
 def of_line(line: str) -> list[tuple[str, str]]:
-    """The settings that a line overrides, with their new values; none for any other line."""
+    """Return the settings that a line overrides, with their new values; none for any other line."""
     word = _WORD.search(line) or re.search(r"\boverrides\b", line, re.I)
     if word is None and "ommand" not in line and "cli" not in line.lower():
         return []
@@ -79,17 +79,17 @@ def is_refused(line: str) -> bool:
 
 
 def is_header(line: str) -> bool:
-    """Whether a line says that the settings below it override others: those of a file, say."""
+    """Tell whether a line says that the settings below it override others: those of a file, say."""
     return _HEADER.fullmatch(line) is not None
 
 
 def mentions(line: str) -> bool:
-    """Whether what a line holds besides are overrides: `Overrides: {...}`."""
+    """Tell whether what a line holds besides are overrides: `Overrides: {...}`."""
     return re.search(r"\boverrides?\b|\boverriding\b", line, re.I) is not None
 
 
 def is_list(name: str) -> bool:
-    """Whether a setting of this name lists overrides, as Hydra's does."""
+    """Tell whether a setting of this name lists overrides, as Hydra's does."""
     return _LIST.fullmatch(name) is not None
 
 

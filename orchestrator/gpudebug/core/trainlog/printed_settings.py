@@ -93,7 +93,7 @@ def printed_settings(text: str) -> Settings:
 
 
 def read_saved(name: str, text: str) -> dict[str, str]:
-    """What a file of configuration says, JSON or YAML by its name; nothing if it is broken."""
+    """Return what a file of configuration says, JSON or YAML by its name; nothing if it is broken."""
     found = _FoundSettings()
     value = parsed(name, text)
     if value is not None:
@@ -194,7 +194,7 @@ class _FoundSettings:
 
 
 def _pairs(value: list[object]) -> bool:
-    """Whether a list is an OrderedDict's: names with their values."""
+    """Tell whether a list is an OrderedDict's: names with their values."""
     return bool(value) and all(isinstance(v, list) and len(v) == 2 and isinstance(v[0], str) for v in value)
 
 
@@ -245,7 +245,7 @@ class _ValueReader:
         return atom[0].strip()
 
     def _string(self) -> str:
-        """A text; Python joins those that follow one another."""
+        """Return a text; Python joins those that follow one another."""
         parts = []
         while string := _STRING.match(self.text, self.at):
             parts.append(string[1] if string[1] is not None else string[2])
@@ -254,7 +254,7 @@ class _ValueReader:
         return "".join(parts)
 
     def _group(self, end: str) -> object:
-        """The values up to `end`: a dictionary if they have keys, else a list."""
+        """Return the values up to `end`: a dictionary if they have keys, else a list."""
         self.at += 1
         keyed: dict[str, object] = {}
         plain: list[object] = []
@@ -334,7 +334,7 @@ def _read_lines(lines: list[str], structures: Iterator[object], found: _FoundSet
 
 
 def _form(line: str) -> Form:
-    """What a structure is by the words beside it."""
+    """Return what a structure is by the words beside it."""
     if overrides.mentions(line):
         return Form.OVERRIDE
     return Form.DEFAULTS if _DEFAULTS.search(line) else Form.STRUCTURE
@@ -362,7 +362,7 @@ def _up(above: list[tuple[int, str]], depth: int) -> None:
 
 
 def _row(line: str) -> object:
-    """The settings of a line that is nothing but `name=value, name=value`; None for any other."""
+    """Return the settings of a line that is nothing but `name=value, name=value`; None for any other."""
     match = _ROW.search(line) if len(line) <= _LONGEST_ROW else None
     if match is None:
         return None

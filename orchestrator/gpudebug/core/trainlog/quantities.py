@@ -62,7 +62,7 @@ class Quantity:
 
 
 def quantity(name: str, unit: str = "") -> Quantity | None:
-    """What a name (digits zeroed) with the unit behind its number is; None if it is none of these."""
+    """Return what a name (digits zeroed) with the unit behind its number is; None if it is none of these."""
     return _quantity(name, unit.lower()) if len(name) <= LONGEST_NAME else None
 
 
@@ -81,7 +81,7 @@ def _quantity(name: str, unit: str) -> Quantity | None:
 
 
 def _printed_rate(bag: frozenset[str], unit: str, phase: str) -> Quantity | None:
-    """A rate by its unit: `19541 tok/s`, `Computation: 50000 steps/s`."""
+    """Return a rate by its unit: `19541 tok/s`, `Computation: 50000 steps/s`."""
     counted, _, per = unit.partition("/")
     if per not in _PER_SECOND:
         return None

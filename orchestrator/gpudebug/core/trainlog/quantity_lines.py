@@ -44,7 +44,7 @@ class QuantityLine:
 
 
 def read_quantities(skeleton: str) -> QuantityLine | None:
-    """The quantities of a skeleton; None if it has none."""
+    """Return the quantities of a skeleton; None if it has none."""
     if not _OF_WORK.search(skeleton):
         return None
     text, ranks = find_ranks(skeleton)

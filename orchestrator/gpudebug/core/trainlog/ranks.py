@@ -55,7 +55,7 @@ NO_RANKS = RankPlaces()
 
 
 def find_ranks(text: str) -> tuple[str, RankPlaces]:
-    """The skeleton with its labels masked, and their places; a lone number ahead of the line stays."""
+    """Return the skeleton with its labels masked, and their places; a lone number ahead of the line stays."""
     sure: list[Span] = []
     first = _NUMBERED.match(text)
     numbered, at = (first.span("rank"), first.end()) if first else (None, 0)
@@ -90,8 +90,8 @@ def _blanked(text: str, start: int, end: int) -> str:
 
 
 def rank_of(text: bytes, places: RankPlaces) -> str:
-    """The process that printed a line, by all its labels: `0`, or `1/0` where they differ, `pid 71` without a
-    rank; empty if the line says nothing."""
+    """Return the process that printed a line, by all its labels: `0`, or `1/0` where they differ, `pid 71`
+    without a rank; empty if the line says nothing."""
     labels: list[str] = []
     for start, end in places.sure:
         label = text[start:end].decode("ascii").lstrip("0") or "0"
@@ -103,7 +103,7 @@ def rank_of(text: bytes, places: RankPlaces) -> str:
 
 
 def order_of(rank: str) -> list[int]:
-    """The order of ranks: the lowest speaks for a job. Processes without one are alike."""
+    """Return the order of ranks: the lowest speaks for a job. Processes without one are alike."""
     return [int(part) if part.isdecimal() else 0 for part in rank.split("/")]
 
 

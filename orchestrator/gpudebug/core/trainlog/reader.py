@@ -54,7 +54,7 @@ class LogReader:
         return self._state.latencies.recent
 
     def summary(self, exit_status: int | None = None, signal: int | None = None) -> LogSummary:
-        """What the log says up to now, the unfinished line included; reading may go on afterwards.
+        """Return what the log says up to now, the unfinished line included; reading may go on afterwards.
 
         `exit_status` (negative or 128+N for a signal) and `signal` decide about `failure`.
         """

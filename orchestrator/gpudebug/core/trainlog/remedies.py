@@ -16,5 +16,5 @@ _REMEDIES = {
 
 
 def remedy(kind: str) -> str | None:
-    """What usually helps against failures of this class; None if only the error itself tells."""
+    """Return what usually helps against failures of this class; None if only the error itself tells."""
     return _REMEDIES.get(kind)

@@ -39,7 +39,7 @@ _WORDS = re.compile(rb"resum|load|restor|found|reading|continuing|start", re.I)
 
 
 def resumes(text: bytes, trained: bool = False) -> str | None:
-    """The line, at most 300 characters, if it says so; None for any other.
+    """Return the line, at most 300 characters, if it says so; None for any other.
 
     What is loaded once the program has `trained` is not what it began with.
     """

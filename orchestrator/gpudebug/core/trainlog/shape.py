@@ -143,7 +143,7 @@ class NumberToken:
 
 
 def read_shape(skeleton: str) -> Shape | None:
-    """The shape of a skeleton, or None if the line says nothing about the training's progress."""
+    """Return the shape of a skeleton, or None if the line says nothing about the training's progress."""
     framework = recognise(skeleton)
     text, ranks = find_ranks(skeleton)
     header = find_header(text) if _HEAD.search(text) else None
@@ -223,7 +223,7 @@ def _take_bars(text: str) -> tuple[str, tuple[Bar, ...]]:
 
 
 def tokens_of(text: str) -> list[NumberToken]:
-    """The numbers of a skeleton, each with the unit that is printed right behind it."""
+    """Return the numbers of a skeleton, each with the unit that is printed right behind it."""
     tokens: list[NumberToken] = []
     for match in NUMBER.finditer(text):
         start, end = match.span("value")
@@ -286,7 +286,7 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
 
 
 def _told_at(key: str, text: str, token: NumberToken) -> str:
-    """The loss in `Loss step 10: 0.5`, or in `Train loss 10 0.51`, where 10 is no loss; else empty."""
+    """Return the loss in `Loss step 10: 0.5`, or in `Train loss 10 0.51`, where 10 is no loss; else empty."""
     name, _, last = key.rpartition(" ")
     if last.lower() in ("step", "epoch", "iter", "iteration") and text[token.end : token.end + 2] in (
         ": ",
@@ -297,7 +297,7 @@ def _told_at(key: str, text: str, token: NumberToken) -> str:
 
 
 def next_phase(prefix: list[str], phase: str) -> str:
-    """The phase that the names before a number speak of; `phase` if they say nothing."""
+    """Return the phase that the names before a number speak of; `phase` if they say nothing."""
     for part in prefix:
         parts = words(part)
         if 0 < len(parts) <= 5:
@@ -306,7 +306,7 @@ def next_phase(prefix: list[str], phase: str) -> str:
 
 
 def label_of(gap: str, at: int, table: bool) -> tuple[str, list[str], str, Span | None]:
-    """The name before a number: (name, parts before it, style, its place)."""
+    """Return the name before a number: (name, parts before it, style, its place)."""
     trimmed = _WRAPPED.sub("", gap).rstrip(_SEPARATORS)
     if table:
         trimmed = trimmed.rstrip(_SEPARATORS + "|")

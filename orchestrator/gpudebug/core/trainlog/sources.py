@@ -56,7 +56,7 @@ class SourceLines:
             self._listing = LISTING
 
     def quotes(self, line: bytes, segment: bytes) -> bool:
-        """Whether a line is a frame, source or a marker; `segment` is the line as it came."""
+        """Tell whether a line is a frame, source or a marker; `segment` is the line as it came."""
         warned, self._warned = self._warned, None
         if b'File "' in line and self._frame(line):
             return True
@@ -125,7 +125,7 @@ def _warning_head(line: bytes) -> bytes | None:
 
 
 def _below(line: bytes, head: bytes) -> bool:
-    """Whether a line is the source that a warning quotes: two columns in, and like code."""
+    """Tell whether a line is the source that a warning quotes: two columns in, and like code."""
     body = line[len(head) :]
     return (
         line.startswith(head) and len(body) - len(body.lstrip()) == DEEPER and _CODE.search(body) is not None

@@ -28,7 +28,7 @@ _TOPICS = {
 
 
 def topics(skeleton: bytes) -> tuple[str, ...]:
-    """What lines of this skeleton speak of: samples, batch, environments, tokens, latency."""
+    """Return what lines of this skeleton speak of: samples, batch, environments, tokens, latency."""
     return tuple(name for name, pattern in _TOPICS.items() if pattern.search(skeleton))
 
 

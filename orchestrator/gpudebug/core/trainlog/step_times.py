@@ -76,7 +76,7 @@ class Timing:
         return self._data / self._n if self._n else None
 
     def update_s(self) -> float | None:
-        """The step without its wait for data."""
+        """Return the step without its wait for data."""
         if not self._n:
             return None
         if self._n_total == self._n:
@@ -106,6 +106,6 @@ class Timing:
 
 
 def _cumulative(values: list[float]) -> bool:
-    """Whether `time` counts from the start of a run or an epoch: it hardly ever falls, and grows."""
+    """Tell whether `time` counts from the start of a run or an epoch: it hardly ever falls, and grows."""
     falls = sum(1 for a, b in pairwise(values) if b < a)
     return len(values) >= 4 and falls <= 0.2 * len(values) and max(values) > CUMULATIVE_GROWTH * min(values)

@@ -108,7 +108,7 @@ class StepCounter:
         return True
 
     def _rolled(self, reading: CounterReading) -> bool:
-        """Whether the counter began again: in a later epoch, or after it had come to its end."""
+        """Tell whether the counter began again: in a later epoch, or after it had come to its end."""
         n, total = reading.n, self.total
         if n > self.n:
             return False
@@ -168,7 +168,7 @@ class StepCounters:
         return found
 
     def moving_total(self, key: Key, n: int, total: int) -> bool:
-        """Whether `n/total` is an epoch and the batches in it, as wenet's `Batch 4/203700`."""
+        """Tell whether `n/total` is an epoch and the batches in it, as wenet's `Batch 4/203700`."""
         before, moves = self._totals.get(key, (total, 0))
         if len(self._totals) < MAX_SOURCES or key in self._totals:
             self._totals[key] = (total, moves + (total > before) - (total < before))
@@ -181,7 +181,7 @@ class StepCounters:
             self.leader = source
 
     def counted(self) -> StepCounter | None:
-        """The leader, or the best named step where the leading bar counts what `timesteps` count."""
+        """Return the leader, or the best named step where the leading bar counts what `timesteps` count."""
         leader = self.leader
         if leader is None or leader.kind != "bar":
             return leader
@@ -192,7 +192,7 @@ class StepCounters:
         return max(named, key=StepCounter.score, default=leader)
 
     def by_bar(self, counter: StepCounter | None) -> bool:
-        """Whether the bars count what `counter` counts."""
+        """Tell whether the bars count what `counter` counts."""
         if counter is None or counter.kind == "bar" or counter.key[-1] == "#":
             return True
         bars = [s.value for s in self._sources.values() if s.kind == "bar"]
@@ -250,7 +250,7 @@ def rate(points: Sequence[tuple[int, float]], least: float = 0.0) -> float | Non
 
 
 def unit_of(leader: StepCounter | None) -> str | None:
-    """What a counter counts: step, timesteps, samples or epoch."""
+    """Return what a counter counts: step, timesteps, samples or epoch."""
     if leader is None:
         return None
     if leader.samples:

@@ -78,7 +78,7 @@ class Splitter:
         self._pending = rest
 
     def pending(self) -> tuple[bytes, float | None]:
-        """The segment that has not ended yet, empty if there is none."""
+        """Return the segment that has not ended yet, empty if there is none."""
         if not self._pending and not self._head:
             return b"", None
         return self._whole(self._pending), self._pending_time
@@ -119,7 +119,7 @@ def skeleton(text: bytes) -> bytes:
 
 
 def readable(segment: bytes, limit: int) -> str:
-    """A segment for people: UTF-8, no control or direction characters, at most `limit` characters."""
+    """Return a segment for people: UTF-8, no control or direction characters, at most `limit` characters."""
     text = without_copied_colours(_CONTROL.sub(b"", segment[: 8 * limit])).decode("utf-8", "replace")
     text = _UNPRINTABLE.sub("", text).rstrip()
     return text if len(text) <= limit else text[: limit - 3] + "..."
@@ -129,7 +129,7 @@ LARGEST, SMALLEST = 1e100, 1e-100
 
 
 def measured(value: float) -> float:
-    """A number that can be squared and summed: beyond 1e100 it is infinite, below 1e-100 it is 0."""
+    """Return a number that can be squared and summed: beyond 1e100 it is infinite, below 1e-100 it is 0."""
     size = abs(value)
     if size > LARGEST:
         return inf if value > 0 else -inf
@@ -137,7 +137,7 @@ def measured(value: float) -> float:
 
 
 def number(text: bytes | str) -> float | None:
-    """A printed number: `1,234`, `1e-3`, `nan.0`, `-inf`, `1K`; None if it is not a number."""
+    """Return a printed number: `1,234`, `1e-3`, `nan.0`, `-inf`, `1K`; None if it is not a number."""
     try:
         return measured(float(text))
     except ValueError:

@@ -41,7 +41,7 @@ NOISE_OF_DISTANCE = 0.954
 
 
 def trend(values: Sequence[float]) -> Trend:
-    """The trend of a training loss from its printed values in order.
+    """Return the trend of a training loss from its printed values in order.
 
     NAN if any value is not finite. Else the median of the last 20 % is set against the start: above
     1.25 times the start, by more than noise, is DIVERGING, below 0.90 CONVERGING, between them PLATEAU;

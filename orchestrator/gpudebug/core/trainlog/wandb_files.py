@@ -40,14 +40,14 @@ class SystemReadings:
 
 
 def read_wandb(data: bytes) -> WrittenScalars:
-    """The numbers of the history, by key; nested ones as `a.b`."""
+    """Return the numbers of the history, by key; nested ones as `a.b`."""
     found = WrittenScalars()
     found.note = _take_records(data, _HISTORY, lambda message: _take_history(message, found))
     return found
 
 
 def read_wandb_system(data: bytes) -> SystemReadings:
-    """The system metrics that were recorded beside the history."""
+    """Return the system metrics that were recorded beside the history."""
     found = SystemReadings()
 
     def take(message: bytes) -> None:
@@ -74,7 +74,7 @@ def _take_records(data: bytes, wanted: int, take: Callable[[bytes], None]) -> st
 
 
 def _system_reading(message: bytes) -> SystemReading | None:
-    """A `StatsRecord`; None if it has no time."""
+    """Return a `StatsRecord`; None if it has no time."""
     time, values = None, dict[str, float]()
     for number, value in fields(message):
         if number == 2 and isinstance(value, bytes):

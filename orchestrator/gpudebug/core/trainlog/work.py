@@ -284,7 +284,7 @@ class WorkLog:
             self._place(None)
 
     def summary(self) -> LoggedWork:
-        """What was read so far; reading may go on afterwards."""
+        """Return what was read so far; reading may go on afterwards."""
         waiting: dict[int, list[Point]] = {}
         for one in self._pending:
             waiting.setdefault(one.reward.order, []).append(Point(self._before, one.value, one.time))
@@ -315,7 +315,7 @@ class WorkLog:
 
 
 def _of_environment(step: str, found: list[_Read]) -> bool:
-    """Whether what a line calls a step is one of the environment: beside what an episode yielded, or as
+    """Tell whether what a line calls a step is one of the environment: beside what an episode yielded, or as
     `steps` or a `global step` beside a return; not if the line says how fast the environment is."""
     if any(one.quantity.kind == "rate" for one in found):
         return False

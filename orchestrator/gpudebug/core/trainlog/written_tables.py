@@ -17,7 +17,7 @@ MAX_ROWS = 200_000
 
 
 def head_of_csv(data: bytes) -> bytes:
-    """The line that names the columns."""
+    """Return the line that names the columns."""
     lines = (line for line in data.splitlines(keepends=True) if not line.startswith(b"#"))
     return next(lines, b"")
 

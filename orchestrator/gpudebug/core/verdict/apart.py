@@ -38,7 +38,7 @@ def compared(
 
 
 def contradict(metric: Metric, one: Estimate, other: Estimate) -> bool:
-    """Whether two independent figures of one gain are further apart than their intervals let them be.
+    """Tell whether two independent figures of one gain are further apart than their intervals let them be.
 
     Their difference has the root of the sum of squares of both half-widths as its own half-width. Without
     bounds nothing contradicts.
@@ -56,12 +56,12 @@ def _half_width(metric: Metric, estimate: Estimate) -> float | None:
 
 
 def worse(metric: Metric, now: Estimate, then: Estimate) -> bool:
-    """Whether the gain is smaller now, beyond what both intervals leave open."""
+    """Tell whether the gain is smaller now, beyond what both intervals leave open."""
     return now.value < then.value and contradict(metric, now, then)
 
 
 def unchanged(metric: Metric, estimate: Estimate) -> bool:
-    """Whether an interval holds no difference: 0 points, or a ratio of 1."""
+    """Tell whether an interval holds no difference: 0 points, or a ratio of 1."""
     if estimate.low is None or estimate.high is None:
         return True
     return estimate.low <= (0.0 if metric.points else 1.0) <= estimate.high

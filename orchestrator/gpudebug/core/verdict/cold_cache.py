@@ -16,7 +16,7 @@ SLOWER = 0.8
 
 
 def is_cold(runs: Sequence[Evidence]) -> bool:
-    """Whether the first run read far more from disk in its steady window than the usual later one.
+    """Tell whether the first run read far more from disk in its steady window than the usual later one.
 
     Page caches are filled by the first run that reads, and serve those after it. False if unknown,
     and for a single run.
@@ -25,7 +25,7 @@ def is_cold(runs: Sequence[Evidence]) -> bool:
 
 
 def fills_cache(runs: Sequence[Evidence]) -> str | None:
-    """How the first run shows that it made what each later one found; None if it does not.
+    """Return how the first run shows that it made what each later one found; None if it does not.
 
     Either the later ones say so, or it wrote far more to disk beside fewer steps a second.
     """
@@ -48,7 +48,7 @@ def finds_cache(run: Evidence, recorded: Sequence[Evidence]) -> str | None:
 
 
 def _far_more(rates: Sequence[float | None]) -> bool:
-    """Whether the first is far above the usual later one."""
+    """Tell whether the first is far above the usual later one."""
     later = [rate for rate in rates[1:] if rate is not None]
     if not rates or rates[0] is None or not later:
         return False

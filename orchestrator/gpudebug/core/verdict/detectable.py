@@ -48,7 +48,7 @@ class Ahead:
     variance: float = 1.0
 
     def detectable_effect(self, steps: Sequence[NextRun]) -> float | None:
-        """The smallest effect whose interval excludes 0 in four trials of five; None without a run."""
+        """Return the smallest effect whose interval excludes 0 in four trials of five; None without a run."""
         if not steps:
             return None
         error, half = self._after(steps)
@@ -62,8 +62,8 @@ class Ahead:
         return max(success, failure + half) + _REACH * error
 
     def runs_for(self, effect: float) -> RunCounts | None:
-        """The fewest runs, the last of the baseline, after which an interval excludes what lies `effect` away
-        in four trials of five; None: out of reach."""
+        """Return the fewest runs, the last of the baseline, after which an interval excludes what lies
+        `effect` away in four trials of five; None: out of reach."""
         steps = list(planned(MOST_TRIALS))
         closed = [n + 1 for n, step in enumerate(steps) if step is NextRun.BASELINE]
 
@@ -91,7 +91,7 @@ class Ahead:
 
 
 def own_sd(found: Effect, assumed: Noise) -> float | None:
-    """The spread that the runs themselves show, without what is assumed; None if no run has a peer."""
+    """Return the spread that the runs themselves show, without what is assumed; None if no run has a peer."""
     own = found.freedom - assumed.runs
     if own <= 0:
         return None

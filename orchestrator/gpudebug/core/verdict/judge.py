@@ -162,8 +162,8 @@ def _spoilt(case: TrialCase) -> Sequence[tuple[str, str]]:
 
 
 def _own_failure(case: TrialCase) -> str | None:
-    """How a run of the trial failed, before whatever else is to be said: its class and last line, or that its
-    loss is no number. None if none did."""
+    """Return how a run of the trial failed, before whatever else is to be said: its class and last line, or
+    that its loss is no number. None if none did."""
     text = training_text(case.after)
     if text.startswith(_FAILED):
         return text.removeprefix(_FAILED)
@@ -179,8 +179,8 @@ def _is_nan(case: TrialCase, e: Evidence) -> bool:
 
 
 def _failed_whatever(case: TrialCase, by_name: Mapping[str, Gate], spoilt: str) -> bool:
-    """Whether the program crashed by itself, or its loss is no number, for which a stranger on the device or
-    another clock (`spoilt`) is no excuse.
+    """Tell whether the program crashed by itself, or its loss is no number, for which a stranger on the
+    device or another clock (`spoilt`) is no excuse.
 
     One is a device whose memory another process held; another version of a library or another code is one.
     """

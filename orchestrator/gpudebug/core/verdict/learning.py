@@ -27,13 +27,13 @@ def choose(runs: Sequence[Evidence], configured: Mapping[str, str] | None = None
 
 
 def shown(e: Evidence) -> LearningOfRun:
-    """What a run shows of its learning."""
+    """Return what a run shows of its learning."""
     figures = tuple(LearningFigure(one.metric, one.name, one.source) for one in e.learning)
     return LearningOfRun(e.loss.points >= MIN_POINTS, figures)
 
 
 def series_of(e: Evidence, unit: LearningUnit | LearningSeries) -> LearningSeries | None:
-    """The series of a run by its metric, name and source; None if it has none."""
+    """Return the series of a run by its metric, name and source; None if it has none."""
     same = (unit.metric, unit.name, unit.source)
     return next((one for one in e.learning if (one.metric, one.name, one.source) == same), None)
 
@@ -60,7 +60,7 @@ def trend(series: LearningSeries | None, direction: str) -> Trend:
 
 
 def worst(runs: Sequence[Evidence], unit: LearningUnit) -> Trend:
-    """The worst course of the runs."""
+    """Return the worst course of the runs."""
     found = [trend(series_of(e, unit), unit.direction) for e in runs]
     order = (Trend.NAN, Trend.DIVERGING, Trend.UNKNOWN, Trend.PLATEAU)
     return next((one for one in order if one in found), Trend.CONVERGING)

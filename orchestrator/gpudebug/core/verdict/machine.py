@@ -35,7 +35,7 @@ class MachineDifference(NamedTuple):
 
 
 def machine_apart(before: Sequence[Evidence], after: Sequence[Evidence]) -> tuple[str, ...]:
-    """What differs of clocks, throttling and quota; what is not known does not differ.
+    """Return what differs of clocks, throttling and quota; what is not known does not differ.
 
     Runs without figures of each device are compared by the worst of their devices.
     """
@@ -49,7 +49,7 @@ def machine_apart(before: Sequence[Evidence], after: Sequence[Evidence]) -> tupl
 def devices_apart(
     before: Sequence[Evidence], after: Sequence[Evidence]
 ) -> tuple[MachineDifference, ...] | None:
-    """What differs of the clocks and throttling of each device; None without figures of any.
+    """Return what differs of the clocks and throttling of each device; None without figures of any.
 
     A device is compared to itself: its mean clock of one side is more than a tenth below that of the other,
     unless it idled or was at its power limit there, as a device does of itself; or a reason that slows was
@@ -61,7 +61,7 @@ def devices_apart(
 
 
 def _pairs(before: Sequence[Evidence], after: Sequence[Evidence]) -> Iterator[tuple[_Side, _Side]]:
-    """Each device of both sides, as all its runs have it, if they tell of clocks or throttling."""
+    """Yield each device of both sides, as all its runs have it, if they tell of clocks or throttling."""
     uuids = dict.fromkeys(d.uuid for e in before for d in e.devices)
     for uuid in uuids:
         old, new = ([d for e in runs for d in e.devices if d.uuid == uuid] for runs in (before, after))
@@ -89,7 +89,7 @@ def _device(old: _Side, new: _Side, several: bool) -> Iterator[MachineDifference
 
 
 def _slower(old: _Side, new: _Side) -> bool:
-    """Whether one side's clock is lower than the other's, and not by what the device does of itself."""
+    """Tell whether one side's clock is lower than the other's, and not by what the device does of itself."""
     before, after = _clock(old) or 0.0, _clock(new) or 0.0
     slower = old if before < after else new
     of_itself = math.fsum(_share(reason, slower) or 0.0 for reason in OF_ITSELF)

@@ -51,7 +51,7 @@ def no_room(runs: Sequence[Evidence], level: float | None, success: float) -> st
 
 
 def text(before: Sequence[Evidence], after: Sequence[Evidence]) -> str | None:
-    """What others kept both sides from; None if a side does not say."""
+    """Return what others kept both sides from; None if a side does not say."""
     shares = [mean_share(runs) for runs in (before, after)]
     if shares[0] is None or shares[1] is None:
         return None
@@ -62,7 +62,7 @@ def text(before: Sequence[Evidence], after: Sequence[Evidence]) -> str | None:
 
 
 def quota_text(before: Sequence[Evidence], after: Sequence[Evidence]) -> str | None:
-    """How much a control group's quota held the runs back, if it did."""
+    """Return how much a control group's quota held the runs back, if it did."""
     held = [[t for e in side if (t := e.conditions.cpu_throttled) is not None] for side in (before, after)]
     if max([0.0, *held[0], *held[1]]) <= HELD:
         return None

@@ -30,7 +30,7 @@ class SideWork:
     in_code: frozenset[str] = frozenset()
 
     def of_runs(self, before: Sequence[bool], after: Sequence[bool]) -> SideWork:
-        """The same of the runs that are kept."""
+        """Return the same of the runs that are kept."""
         old = tuple(plan for plan, stays in zip(self.before, before, strict=False) if stays)
         new = tuple(plan for plan, stays in zip(self.after, after, strict=False) if stays)
         return SideWork(old, new, self.touched, self.in_code)
@@ -48,7 +48,7 @@ def planned(
 
 
 def touched(change: Intervention | None, synonyms: Synonyms = ()) -> frozenset[str]:
-    """The kinds that a change's flags and variables are about, by name."""
+    """Return the kinds that a change's flags and variables are about, by name."""
     names = [long_name(name, synonyms) for name in change.names] if change is not None else []
     kinds = {cadence.kind_of(name) for name in names}
     kinds |= {kind for kind, words in _IN_CODE.items() if any(map(words.search, names))}
@@ -56,7 +56,7 @@ def touched(change: Intervention | None, synonyms: Synonyms = ()) -> frozenset[s
 
 
 def in_code(patch: Patch | None) -> frozenset[str]:
-    """The kinds that the code around a patch's changes is about."""
+    """Return the kinds that the code around a patch's changes is about."""
     files = patch.files if patch is not None else ()
     lines = [line.decode("utf-8", "replace") for f in files for hunk in f.hunks for line in hunk.body]
     return frozenset(kind for kind, words in _IN_CODE.items() if any(map(words.search, lines)))

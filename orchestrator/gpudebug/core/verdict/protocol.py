@@ -24,7 +24,7 @@ def first_run(order: Order) -> NextRun:
 
 
 def next_step(verdict: Verdict, case: TrialCase) -> NextRun:
-    """The run that a trial with this verdict so far needs; `case` is the one that was judged.
+    """Return the run that a trial with this verdict so far needs; `case` is the one that was judged.
 
     REJECTED is known after any run, VALIDATED after one of the baseline. An open answer ends after one of the
     baseline, too: when all runs are made, or those that are left would hardly decide it.
@@ -58,14 +58,14 @@ def _is_over(case: TrialCase, effect: Effect, unknown: dict[str, str]) -> bool:
 
 
 def _stays_hidden(case: TrialCase, effect: Effect) -> bool:
-    """Whether the delta is too small, and no run would show whether that hides a gain. On the CPU stand-in
-    what got done may show that there was nothing to hide, until it shows a gain."""
+    """Tell whether the delta is too small, and no run would show whether that hides a gain. On the CPU
+    stand-in what got done may show that there was nothing to hide, until it shows a gain."""
     if not is_too_small(effect, *case.thresholds) or hides(case) is None:
         return False
     return stand_in.is_faster(case) or not stand_in.hides_delta(case)
 
 
 def is_over(effect: Effect, success: float, failure: float, most: int) -> bool:
-    """Whether all runs are made, or those that are left would hardly decide the effect."""
+    """Tell whether all runs are made, or those that are left would hardly decide the effect."""
     far = min(success - effect.value, effect.value - failure)
     return effect.trials >= most or far > HOPELESS * effect.left_open(most)

@@ -21,7 +21,7 @@ def lagging(
     ranks: Sequence[RankEvidence],
     synonyms: Synonyms = (),
 ) -> str | None:
-    """Which ranks still have what they had in the baseline, though others have what was asked for.
+    """Return which ranks still have what they had in the baseline, though others have what was asked for.
 
     `before` are the ranks of each run of the baseline. None if all have it, if none has, and if nothing shows
     it.

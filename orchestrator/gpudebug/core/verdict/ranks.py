@@ -49,14 +49,14 @@ class RanksApart(NamedTuple):
 
 
 def set_by_flags(words: Iterable[str]) -> frozenset[str]:
-    """What of ranks a change of these flags and variables may set, by their names and values."""
+    """Return what of ranks a change of these flags and variables may set, by their names and values."""
     text = " ".join(words)
     found = {what for what, names in _FLAG.items() if re.search(rf"(?i)(?<![a-z])(?:{names})(?![a-z])", text)}
     return frozenset(found | ({COUNT} if re.search(r"(?<!\S)-n(?![\w-])", text) else set()))
 
 
 def set_by_code(lines: Iterable[str]) -> frozenset[str]:
-    """What of ranks a change of these lines of code may set."""
+    """Return what of ranks a change of these lines of code may set."""
     text = "\n".join(lines)
     return frozenset(what for what, names in _CODE.items() if re.search(names, text))
 
@@ -100,7 +100,7 @@ ASPECTS = (
 def ranks_apart(
     before: Sequence[Evidence], after: Sequence[Evidence], meant: Collection[str] = ()
 ) -> RanksApart:
-    """What differs of the ranks' number, nodes, devices, software and cores, named by rank.
+    """Return what differs of the ranks' number, nodes, devices, software and cores, named by rank.
 
     `meant` is what the trial's change sets of ranks. Runs that failed need not have all ranks. Which cores
     and which device a rank has is not compared if the baseline's own runs differ in it: the launcher chooses
@@ -119,7 +119,7 @@ def ranks_apart(
 
 
 def rank_count(e: Evidence) -> int | None:
-    """How many ranks a run trained with; None if nothing reported it."""
+    """Return how many ranks a run trained with; None if nothing reported it."""
     if e.ranks:
         return max([len(e.ranks), *(one.world_size for one in e.ranks if one.world_size is not None)])
     if e.probe is None:

@@ -75,7 +75,7 @@ def next_look(plan: RunPlan, seen: Evidence, left: float | None) -> float:
 
 
 def _starts(seen: Evidence) -> bool:
-    """Whether a run may still be starting: its device is busy, and no step is seen."""
+    """Tell whether a run may still be starting: its device is busy, and no step is seen."""
     return seen.window is not None and seen.window.rule == SETTLED and not _timed(seen)
 
 
@@ -94,8 +94,8 @@ def _missing_steps(seen: Evidence, window: float) -> float:
 
 
 def _learned(seen: Evidence) -> tuple[int, bool]:
-    """How many values of learning a run has shown, and whether they need no longer run: a loss that falls, or
-    a reward, of which a flat one is judged by its height."""
+    """Return how many values of learning a run has shown, and whether they need no longer run: a loss that
+    falls, or a reward, of which a flat one is judged by its height."""
     rewards = [one.points for one in seen.learning if one.metric != "loss"]
     if rewards:
         return max(rewards), True
@@ -110,7 +110,7 @@ def _missing(points: int, better: bool, window: float) -> float:
 
 
 def _flat(loss: Mapping[str, Any]) -> bool:
-    """Whether more of a run would not have shown its loss fall: none is printed, or enough of it is."""
+    """Tell whether more of a run would not have shown its loss fall: none is printed, or enough of it is."""
     points = loss.get("points") or 0
     return not points or (points >= ENOUGH_LOSSES and loss.get("trend") != Trend.CONVERGING)
 
@@ -118,7 +118,7 @@ def _flat(loss: Mapping[str, Any]) -> bool:
 def as_recorded(
     wanted: float | str | None, recorded: Sequence[Mapping[str, Any]], *, learns: bool
 ) -> RunPlan | None:
-    """The plan of a run beside a baseline whose runs have this evidence; None: it ends by itself.
+    """Return the plan of a run beside a baseline whose runs have this evidence; None: it ends by itself.
 
     `wanted` is `protocol.run_for`, None for `auto`: then runs are ended if the baseline's were. Without a
     baseline its first run decides. A loss that stayed flat to the end of the baseline's longest window is not
@@ -141,7 +141,7 @@ def as_recorded(
 
 
 def never_counted(recorded: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a run of these was ended, and showed no step to its end."""
+    """Tell whether a run of these was ended, and showed no step to its end."""
     return any(
         e.get("outcome") == Outcome.ENDED_BY_PLAN and (e.get("window") or {}).get("rule") == SETTLED
         for e in recorded

@@ -34,8 +34,8 @@ def of_baseline(runs: int, seconds: Sequence[float], *, made: int = 0) -> str:
 
 
 def of_trial(first: NextRun, seconds: Sequence[float], most: int) -> str:
-    """What a trial that begins with `first`, of up to `most` runs of the change, takes; `seconds` are those
-    of the baseline's runs."""
+    """Return what a trial that begins with `first`, of up to `most` runs of the change, takes; `seconds` are
+    those of the baseline's runs."""
     begun = [first] if first is NextRun.BASELINE else []
     whole = [*begun, *planned(most)]
     fewest, likely = len(begun) + 1, min(len(begun) + LIKELY, len(whole))

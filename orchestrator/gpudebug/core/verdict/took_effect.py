@@ -77,7 +77,7 @@ def effect_of(
 def moved_knobs(
     locked: Sequence[str], before: Sequence[ShownConfiguration], after: Sequence[ShownConfiguration]
 ) -> tuple[str, ...]:
-    """The locked knobs that the programs show with another value in the trial than in the baseline."""
+    """Return the locked knobs that the programs show with another value in the trial than in the baseline."""
     moved = []
     for knob in locked:
         old, new = shown(before, knob), shown(after, knob)
@@ -97,7 +97,7 @@ def _shown_by(run: ShownConfiguration, flag: str) -> tuple[str, str] | None:
 
 
 def _lookup(printed: Mapping[str, str], flag: str) -> tuple[str, str] | None:
-    """The entry of this name; else those of which it is the last part, if they agree."""
+    """Return the entry of this name; else those of which it is the last part, if they agree."""
     wanted = _folded(flag)
     if len(wanted) < _SHORTEST_NAME:
         return None
@@ -110,7 +110,7 @@ def _lookup(printed: Mapping[str, str], flag: str) -> tuple[str, str] | None:
 
 
 def _folded(name: str) -> str:
-    """The name in one spelling, without what only the libraries of flags put into it."""
+    """Return the name in one spelling, without what only the libraries of flags put into it."""
     plain = command_line.bare_name(name).replace("-", "_").replace("/", ".").lower()
     return _WRAPPING.sub("", plain)
 
@@ -161,7 +161,7 @@ def _meant(part: SingleChange, run: ShownConfiguration) -> SingleChange:
 def _contradicted(
     part: SingleChange, before: Sequence[ShownConfiguration], run: ShownConfiguration
 ) -> ChangeEffect | None:
-    """What a setting shows that the program gave several values; None if one of them holds.
+    """Return what a setting shows that the program gave several values; None if one of them holds.
 
     Its last word may confirm the change, if the baseline's is another. That it contradicts proves nothing
     where another word confirms.
@@ -220,7 +220,7 @@ def _of_loader(
 
 
 def _code(run: ShownConfiguration, touched: Sequence[str]) -> ChangeEffect:
-    """Whether a process of the run imported a file that the change touches."""
+    """Tell whether a process of the run imported a file that the change touches."""
     if run.loaded is None:
         why = "no process reported it" if run.probed else "probe: false in gpudebug.yaml"
         return ChangeEffect(Result.SKIPPED, note=f"the files that the program loaded are unknown: {why}")
@@ -237,7 +237,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _missing_in_command(part: SingleChange, argv: Sequence[str]) -> str | None:
-    """Why the command line itself does not hold the change."""
+    """Return why the command line itself does not hold the change."""
     if part.kind == "env":
         return None
     found = command_line.find(argv, part.name)
@@ -252,7 +252,7 @@ def _missing_in_command(part: SingleChange, argv: Sequence[str]) -> str | None:
 
 
 def _old(part: SingleChange, before: Sequence[ShownConfiguration]) -> str | None:
-    """The value that the baseline's command gives."""
+    """Return the value that the baseline's command gives."""
     options = command_line.find(before[0].argv, part.name) if before and part.kind != "env" else ()
     if not options:
         return None
@@ -262,7 +262,7 @@ def _old(part: SingleChange, before: Sequence[ShownConfiguration]) -> str | None
 def _judged(
     part: SingleChange, before: Sequence[ShownConfiguration], run: ShownConfiguration, name: str, value: str
 ) -> ChangeEffect:
-    """What the program shows as one value, against what was asked for and what the baseline has."""
+    """Return what the program shows as one value, against what was asked for and what the baseline has."""
     text = f"{name}: {value}"
     old = _old(part, before)
     earlier = next((other.printed[name] for other in before if name in other.printed), None)
@@ -295,12 +295,12 @@ def _judged(
 
 
 def _is_shown_as(written: str, value: str) -> bool:
-    """Whether a value is shown as it was written, or as an enumeration's member: `Strategy.STEPS`."""
+    """Tell whether a value is shown as it was written, or as an enumeration's member: `Strategy.STEPS`."""
     return same_value(written, value) or same_value(written, value.rpartition(".")[2])
 
 
 def _in_proportion(old: str, earlier: str, asked: str, value: str) -> bool:
-    """Whether what is shown follows what is asked for: a batch as each of several devices gets it."""
+    """Tell whether what is shown follows what is asked for: a batch as each of several devices gets it."""
     numbers = [finite_number(text) for text in (old, earlier, asked, value)]
     if None in numbers:
         return False
@@ -311,7 +311,7 @@ def _in_proportion(old: str, earlier: str, asked: str, value: str) -> bool:
 def _doubt(
     part: SingleChange, run: ShownConfiguration, name: str, value: str, its_own: bool, strange: bool
 ) -> str | None:
-    """Why another value than the one asked for may be no contradiction; None if it is one.
+    """Return why another value than the one asked for may be no contradiction; None if it is one.
 
     Programs echo files and defaults that their command line overrides without a word.
     """
@@ -330,7 +330,7 @@ def _doubt(
 
 
 def _only_echoes(part: SingleChange, run: ShownConfiguration) -> bool:
-    """Whether the program shows other flags of the command with other values, and none with its own."""
+    """Tell whether the program shows other flags of the command with other values, and none with its own."""
     own = {_folded(name) for name in names_of(part.name, run.synonyms)}
     printed = {_folded(name): value for name, value in run.printed.items()}
     compared = [

@@ -27,12 +27,12 @@ class NextRun(Word):
 
 
 def runs_of(role: str) -> int:
-    """The runs that record a baseline of this role."""
+    """Return the runs that record a baseline of this role."""
     return REFERENCE_RUNS if role == "reference" else BASELINE_RUNS
 
 
 def following(trials: int, most: int, *, closed: bool, since: int) -> NextRun:
-    """What comes after so many of at most `most` runs of the change. `closed`: the last run was of the
+    """Return what comes after so many of at most `most` runs of the change. `closed`: the last run was of the
     baseline, made `since` places before the next one."""
     if closed:
         return NextRun.BASELINE if since > STALE else NextRun.TRIAL
@@ -40,7 +40,7 @@ def following(trials: int, most: int, *, closed: bool, since: int) -> NextRun:
 
 
 def planned(most: int) -> Iterator[NextRun]:
-    """All runs of a trial that goes on to its end, of which `most` are of the change."""
+    """Yield all runs of a trial that goes on to its end, of which `most` are of the change."""
     trials, closed = 0, True
     while trials < most or not closed:
         step = following(trials, most, closed=closed, since=1)

@@ -54,7 +54,7 @@ def unlike(run: Evidence, beside: Sequence[Evidence], *, changed: bool = False) 
 
 
 def unlike_notes(sides: Sequence[Sequence[Evidence]]) -> list[str]:
-    """A line for each run that is unlike the first of its side, or that alone of the sides resumes."""
+    """Return a line for each run that is unlike the first of its side, or that alone of the sides resumes."""
     found = [(e, unlike(e, side[:1])) for side in sides for e in side[1:]]
     found += [
         (side[0], unlike(side[0], sides[0][:1], changed=True)) for side in sides[1:] if side and sides[0]
@@ -80,7 +80,7 @@ def _resumed(run: Evidence, other: Evidence, changed: bool) -> str | None:
 
 
 def _begin_alike(run: Evidence, other: Evidence) -> bool:
-    """Whether both count from the same, as far, and learn from the same loss on."""
+    """Tell whether both count from the same, as far, and learn from the same loss on."""
     mine, theirs = _work(run), _work(other)
     behind = _behind(run.loss, other.loss)
     if mine is None or theirs is None or mine.unit != theirs.unit or behind is None:
@@ -89,7 +89,7 @@ def _begin_alike(run: Evidence, other: Evidence) -> bool:
 
 
 def _begins(run: Evidence, other: Evidence, changed: bool) -> str | None:
-    """Which of the two begins behind the other, by its counts or by its loss."""
+    """Return which of the two begins behind the other, by its counts or by its loss."""
     mine, theirs = _work(run), _work(other)
     if mine is not None and theirs is not None and mine.unit == theirs.unit:
         apart = mine.first - theirs.first
@@ -101,7 +101,7 @@ def _begins(run: Evidence, other: Evidence, changed: bool) -> str | None:
 
 
 def _skips(e: Evidence, work: CountedWork) -> bool:
-    """Whether a run's first count is far beyond the interval at which it prints."""
+    """Tell whether a run's first count is far beyond the interval at which it prints."""
     lines = (e.occasions or {}).get("log", 0)
     if lines < INTERVALS:
         return False
@@ -109,7 +109,7 @@ def _skips(e: Evidence, work: CountedWork) -> bool:
 
 
 def _amount(run: Evidence, other: Evidence, changed: bool) -> str | None:
-    """Which of the two did far less, if both ended by themselves and that one sooner."""
+    """Return which of the two did far less, if both ended by themselves and that one sooner."""
     mine, theirs = _work(run), _work(other)
     whole = run.outcome is Outcome.COMPLETED and other.outcome is Outcome.COMPLETED
     if changed or not whole:
@@ -146,7 +146,7 @@ def _over_sooner(run: Evidence, other: Evidence) -> bool:
 
 
 def _learned_before(run: Evidence, other: Evidence) -> str | None:
-    """Which of the two has a loss that begins near the end of the other's, at an equal step."""
+    """Return which of the two has a loss that begins near the end of the other's, at an equal step."""
     name = run.loss.name
     for whose, here, there, which in (
         ("its", run, other, "it"),
@@ -165,8 +165,8 @@ def _learned_before(run: Evidence, other: Evidence) -> str | None:
 
 
 def _behind(run: LossEvidence, other: LossEvidence) -> float | None:
-    """The share of the way that the other one's loss falls which the run's first loss has behind it, at an
-    equal step; None if too few losses, or too small a fall, show it."""
+    """Return the share of the way that the other one's loss falls which the run's first loss has behind it,
+    at an equal step; None if too few losses, or too small a fall, show it."""
     enough = min(run.points, other.points) >= FEWEST_LOSSES and run.name == other.name
     if not enough or other.trend is not Trend.CONVERGING or not run.curve or not other.curve:
         return None
@@ -177,7 +177,7 @@ def _behind(run: LossEvidence, other: LossEvidence) -> float | None:
 
 
 def _at(loss: LossEvidence, step: float) -> float:
-    """A loss at a step, else the first one behind it."""
+    """Return a loss at a step, else the first one behind it."""
     return next((value for at, value in reversed(loss.curve) if at <= step), loss.curve[0][1])
 
 

@@ -14,7 +14,7 @@ __all__ = ["AUTO", "WorkRates", "choose", "per_step", "rate", "rates", "text"]
 
 
 def choose(runs: Sequence[Evidence], configured: str = AUTO) -> WorkUnit | None:
-    """The first unit, and source of it, that all of these runs have; None if they have none in common.
+    """Return the first unit, and source of it, that all of these runs have; None if they have none in common.
 
     `configured` is a unit by its full name, or `auto`. One that is set and that a run lacks has no source: it
     is unknown, and no other takes its place. Runs of gpudebug 0.1.0 have none.
@@ -32,7 +32,7 @@ def _counted(e: Evidence) -> list[CountedRate]:
 
 
 def rate(e: Evidence, unit: str, source: str) -> float | None:
-    """What a run processed a second by this source; None if it does not say."""
+    """Return what a run processed a second by this source; None if it does not say."""
     return work_units.rate_of(_counted(e), unit, source)
 
 
@@ -77,7 +77,7 @@ def per_step(
     after: Sequence[Evidence],
     step_rate: Callable[[Evidence], float | None],
 ) -> float | None:
-    """How many times as much work a step is in the trial; None if a run lacks one of its rates."""
+    """Return how many times as much work a step is in the trial; None if a run lacks one of its rates."""
     known = rates(unit, before, after)
     shares = []
     for runs, work in ((before, known.before), (after, known.after)):
@@ -89,7 +89,7 @@ def per_step(
 
 
 def _missing(unit: WorkUnit, sides: Iterable[tuple[str, Sequence[Evidence]]]) -> str:
-    """Which run lacks the unit, and what is wrong there."""
+    """Return which run lacks the unit, and what is wrong there."""
     for part, runs in sides:
         for e in runs:
             if rate(e, unit.unit, unit.source) is None:

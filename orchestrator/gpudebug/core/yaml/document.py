@@ -57,7 +57,7 @@ class Document:
     blocks: set[Path] = field(default_factory=set)
 
     def line(self, path: Path, *, key: bool = False) -> int:
-        """The line of the path, or of the nearest thing around it."""
+        """Return the line of the path, or of the nearest thing around it."""
         while path:
             line = (self.keys if key else self.lines).get(path)
             if line is not None:

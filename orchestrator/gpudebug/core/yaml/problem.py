@@ -36,7 +36,7 @@ def refuse(found: Iterable[YamlProblem], document: Document, kind: type[Gpudebug
 
 
 def named(path: Path) -> str:
-    """A path as its reader counts: `signature 2.weight` for the weight of the second sign."""
+    """Return a path as its reader counts: `signature 2.weight` for the weight of the second sign."""
     text = ""
     for part in path:
         text += f" {part + 1}" if isinstance(part, int) else f".{part}" if text else part
@@ -44,7 +44,7 @@ def named(path: Path) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was most likely meant."""
+    """Return the known word that was most likely meant."""
     from difflib import get_close_matches
 
     near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)

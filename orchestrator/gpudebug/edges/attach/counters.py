@@ -95,7 +95,7 @@ def between(before: CountedProcess, after: CountedProcess, main: int) -> dict[st
 
 
 def thread_seconds(before: CountedProcess, after: CountedProcess, tid: int) -> tuple[float, float] | None:
-    """How long a thread ran and was ready to between two readings; None if that is not counted."""
+    """Return how long a thread ran and was ready to between two readings; None if that is not counted."""
     if tid not in after.threads or not any(run for run, _ in after.threads.values()):
         return None
     then, now = before.threads.get(tid, (0.0, 0.0)), after.threads[tid]
@@ -103,7 +103,7 @@ def thread_seconds(before: CountedProcess, after: CountedProcess, tid: int) -> t
 
 
 def standing(pid: int) -> dict[str, Any]:
-    """What a process has and may use: threads, cores of its affinity, memory in MB."""
+    """Return what a process has and may use: threads, cores of its affinity, memory in MB."""
     with suppress(OSError):
         text = _read(pid, "status")
         sizes = {name: int(kb) / 1024 for name, kb in _KB.findall(text)}
@@ -118,7 +118,7 @@ def standing(pid: int) -> dict[str, Any]:
 
 
 def cores_in(text: str) -> int | None:
-    """How many cores a list as `0-3,8` names; None if it is none."""
+    """Return how many cores a list as `0-3,8` names; None if it is none."""
     total = 0
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -129,7 +129,7 @@ def cores_in(text: str) -> int | None:
 
 
 def _switched(pid: int, numbers: list[int]) -> tuple[int | None, int | None]:
-    """How often its threads gave a core up to wait, and had it taken from them."""
+    """Return how often its threads gave a core up to wait, and had it taken from them."""
     found = {b"voluntary": 0, b"nonvoluntary": 0}
     seen = False
     for number in numbers:

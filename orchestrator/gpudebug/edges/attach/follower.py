@@ -247,8 +247,8 @@ class JobFollower:
 
 
 def parts_of(family: dict[int, ForeignProcess]) -> list[Part]:
-    """The Python processes of a job, the one that trains first, then ranks, workers and others; of a job that
-    runs no Python all processes."""
+    """Return the Python processes of a job, the one that trains first, then ranks, workers and others; of a
+    job that runs no Python all processes."""
     python = {pid: one for pid, one in family.items() if processes.is_python(one) is not False} or family
     known = {pid: processes.variables(pid, _ENV) or {} for pid in python}
     ranks = {pid: rank for pid, env in known.items() if (rank := _rank(env)) is not None}
@@ -277,7 +277,7 @@ def parts_of(family: dict[int, ForeignProcess]) -> list[Part]:
 
 
 def watched(parts: Sequence[Part]) -> list[Part]:
-    """The processes that are looked at: of very many not all."""
+    """Return the processes that are looked at: of very many not all."""
     kept = {"training": 1, "rank": MOST_RANKS - 1, "worker": MOST_WORKERS, "other": 2}
     found = []
     for part in parts:
@@ -288,7 +288,7 @@ def watched(parts: Sequence[Part]) -> list[Part]:
 
 
 def _rank(env: dict[str, str]) -> int | None:
-    """The rank that a process was launched with, if it is one of several."""
+    """Return the rank that a process was launched with, if it is one of several."""
     if env.get("WORLD_SIZE") == "1":
         return None
     words = [env.get(name, "") for name in _ENV[:-1]]
@@ -296,7 +296,7 @@ def _rank(env: dict[str, str]) -> int | None:
 
 
 def _launched(pid: int, ranks: dict[int, int], python: dict[int, ForeignProcess]) -> bool:
-    """Whether a process is the outermost with its rank: those below have it by inheritance."""
+    """Tell whether a process is the outermost with its rank: those below have it by inheritance."""
     parent = python[pid].parent
     while parent in python:
         if ranks.get(parent) == ranks[pid]:
@@ -306,7 +306,7 @@ def _launched(pid: int, ranks: dict[int, int], python: dict[int, ForeignProcess]
 
 
 def _serves(process: ForeignProcess, python: dict[int, ForeignProcess]) -> bool:
-    """Whether a process is a copy of the Python above it, as a loader's workers are."""
+    """Tell whether a process is a copy of the Python above it, as a loader's workers are."""
     above = python.get(process.parent)
     return above is not None and bool(process.argv) and process.argv == above.argv
 

@@ -61,7 +61,7 @@ class ForeignProcess(NamedTuple):
 
 
 def read(pid: int) -> ForeignProcess | None:
-    """The process as it is now; None if there is none of this number."""
+    """Return the process as it is now; None if there is none of this number."""
     try:
         text = _file(pid, "stat").decode("utf-8", "replace")
         uid = os.stat(f"/proc/{pid}").st_uid
@@ -94,7 +94,7 @@ def _command(pid: int, *, has_memory: bool) -> str:
 
 
 def _owner(pid: int) -> int | None:
-    """The effective user: the folder in /proc belongs to root if the process is protected."""
+    """Return the effective user: the folder in /proc belongs to root if the process is protected."""
     for line in _lines(pid, "status"):
         if line.startswith(b"Uid:"):
             return int(line.split()[2])
@@ -102,13 +102,13 @@ def _owner(pid: int) -> int | None:
 
 
 def leader_of(tid: int) -> int | None:
-    """The process that a thread belongs to; None if there is no thread of this number."""
+    """Return the process that a thread belongs to; None if there is no thread of this number."""
     line = next((line for line in _lines(tid, "status") if line.startswith(b"Tgid:")), b"")
     return int(line.split()[1]) if line else None
 
 
 def is_python(process: ForeignProcess) -> bool | None:
-    """Whether a Python interpreter runs in it; None if that cannot be seen."""
+    """Tell whether a Python interpreter runs in it; None if that cannot be seen."""
     known = [process.argv[0]] if process.argv else []
     unseen = False
     try:
@@ -125,7 +125,7 @@ def is_python(process: ForeignProcess) -> bool | None:
 
 
 def family(root: int) -> dict[int, ForeignProcess]:
-    """The process and all below it that live, parents before their children."""
+    """Return the process and all below it that live, parents before their children."""
     below = _children()
     found: dict[int, ForeignProcess] = {}
     pending = [root]
@@ -139,7 +139,7 @@ def family(root: int) -> dict[int, ForeignProcess]:
 
 
 def ancestors(pid: int) -> list[int]:
-    """The numbers of the processes above one, the nearest first."""
+    """Return the numbers of the processes above one, the nearest first."""
     found: list[int] = []
     while len(found) < _DEEPEST:
         process = read(pid)
@@ -170,12 +170,12 @@ def _listed(pid: int) -> list[int]:
 
 
 def everything() -> Iterable[int]:
-    """The numbers of all processes that this one sees."""
+    """Return the numbers of all processes that this one sees."""
     return sorted(int(name) for name in os.listdir("/proc") if name.isdecimal())
 
 
 def tasks(pid: int) -> list[int]:
-    """The numbers of its threads; empty if it is gone."""
+    """Return the numbers of its threads; empty if it is gone."""
     try:
         return sorted(map(int, os.listdir(f"/proc/{pid}/task")))
     except OSError:
@@ -190,7 +190,7 @@ def variables(pid: int, names: Iterable[str]) -> dict[str, str] | None:
 
 
 def environment(pid: int) -> dict[str, str] | None:
-    """All variables that it was started with; None if they cannot be read."""
+    """Return all variables that it was started with; None if they cannot be read."""
     try:
         words = _file(pid, "environ").decode("utf-8", "surrogateescape").split("\0")
     except OSError:
@@ -210,7 +210,7 @@ def folder(pid: int) -> str | None:
 
 
 def numbered_inside(pid: int) -> list[int]:
-    """The processes that have this number in a PID namespace below ours, as a container's have."""
+    """Return the processes that have this number in a PID namespace below ours, as a container's have."""
     found = []
     for other in everything():
         line = next((line for line in _lines(other, "status") if line.startswith(b"NSpid:")), b"")
@@ -226,7 +226,7 @@ def inner_number(pid: int) -> int:
 
 
 def holding(path: str) -> list[int]:
-    """The processes that have a file open, as far as this one may see."""
+    """Return the processes that have a file open, as far as this one may see."""
     found = []
     for pid in everything():
         with suppress(OSError):
@@ -236,8 +236,8 @@ def holding(path: str) -> list[int]:
 
 
 def output_of(pid: int) -> str | None:
-    """The path in /proc by which its standard output, or else its standard error, is read: a regular file
-    that it writes. None if there is none, or it may not be seen."""
+    """Return the path in /proc by which its standard output, or else its standard error, is read: a regular
+    file that it writes. None if there is none, or it may not be seen."""
     from stat import S_ISREG
 
     for number in (1, 2):
@@ -258,18 +258,18 @@ def yama() -> int | None:
 
 
 def capable() -> bool:
-    """Whether this process has CAP_SYS_PTRACE."""
+    """Tell whether this process has CAP_SYS_PTRACE."""
     line = next((line for line in _lines(os.getpid(), "status") if line.startswith(b"CapEff:")), b"CapEff: 0")
     return bool(int(line.split()[1], 16) >> _PTRACE & 1)
 
 
 def filtered() -> bool:
-    """Whether a seccomp filter is in force for this process."""
+    """Tell whether a seccomp filter is in force for this process."""
     return any(line.split() == [b"Seccomp:", b"2"] for line in _lines(os.getpid(), "status"))
 
 
 def contained() -> bool:
-    """Whether this process is in a PID namespace of its own, as in a container."""
+    """Tell whether this process is in a PID namespace of its own, as in a container."""
     try:
         return os.readlink("/proc/self/ns/pid") != _FIRST_NAMESPACE
     except OSError:

@@ -53,7 +53,7 @@ class SpyRecording:
                 os.kill(self._child.pid, signal.SIGINT)
 
     def finish(self) -> str:
-        """What it recorded; "" if it could not, with the reason in `failed`."""
+        """Return what it recorded; "" if it could not, with the reason in `failed`."""
         self.ask()
         deadline = time.monotonic() + _PATIENCE_S
         pid, status, used = 0, 0, None
@@ -101,7 +101,7 @@ class ProcessLook:
                 one.ask()
 
     def finish(self) -> Looks | None:
-        """The stacks of the span; None if none was read."""
+        """Return the stacks of the span; None if none was read."""
         until = time.monotonic()
         after = counters.count(self.pid) or self.before
         if self._seen is None:

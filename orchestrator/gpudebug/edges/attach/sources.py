@@ -18,7 +18,7 @@ _LITERAL = re.compile(r"\"[^\"\\]*\"|'[^'\\]*'")
 
 
 def line_of(pid: int, uid: int, cwd: str | None, file: str, line: int) -> str:
-    """The text of a line without white space around it; "" if it cannot be read."""
+    """Return the text of a line without white space around it; "" if it cannot be read."""
     if file.startswith("<") or line < 1 or "\0" in file:
         return ""
     path = os.path.normpath(os.path.join(cwd or "/", file))

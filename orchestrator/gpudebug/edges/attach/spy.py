@@ -33,7 +33,7 @@ class FirstLook(NamedTuple):
 
 
 def find() -> str | None:
-    """The py-spy of this Python's environment, else of the PATH; None if there is none."""
+    """Return the py-spy of this Python's environment, else of the PATH; None if there is none."""
     beside = Path(sysconfig.get_path("scripts")) / NAME
     return str(beside) if os.access(beside, os.X_OK) else shutil.which(NAME)
 
@@ -61,7 +61,7 @@ def look_once(program: str | None, pid: int) -> FirstLook:
 
 
 def judged(status: int, said: str) -> FirstLook:
-    """What an exit status other than 0 means, by what was printed with it."""
+    """Return what an exit status other than 0 means, by what was printed with it."""
     if status < 0:
         return FirstLook("refused", f"it was killed by signal {-status}")
     lines = [line.strip() for line in said.splitlines() if line.strip()]
@@ -74,7 +74,7 @@ def judged(status: int, said: str) -> FirstLook:
 
 
 def recording(program: str, pid: int, output: str, *, rate: int, seconds: int, idle: bool) -> list[str]:
-    """The argument list that records the stacks of a process: `rate` looks a second on average.
+    """Return the argument list that records the stacks of a process: `rate` looks a second on average.
 
     With `idle` every look counts, without it those at which a thread ran.
     """
@@ -86,5 +86,5 @@ def recording(program: str, pid: int, output: str, *, rate: int, seconds: int, i
 
 
 def quiet() -> dict[str, str]:
-    """The variables that py-spy is started with: no backtraces, no language but English."""
+    """Return the variables that py-spy is started with: no backtraces, no language but English."""
     return {**os.environ, "RUST_BACKTRACE": "0", "RUST_LIB_BACKTRACE": "0", "LC_ALL": "C"}

@@ -87,7 +87,7 @@ def _user(uid: int) -> str:
 
 
 def _job_root(process: ForeignProcess) -> ForeignProcess:
-    """The process above all ranks and workers of its job: itself, unless it is one of them."""
+    """Return the process above all ranks and workers of its job: itself, unless it is one of them."""
     for _ in range(_HIGHEST):
         above = processes.read(process.parent) if process.parent > 1 else None
         if above is None or above.uid != process.uid or not _is_part(process, above):
@@ -97,7 +97,7 @@ def _job_root(process: ForeignProcess) -> ForeignProcess:
 
 
 def _is_part(process: ForeignProcess, above: ForeignProcess) -> bool:
-    """Whether a process serves the one above it, or was launched by it as one of several ranks."""
+    """Tell whether a process serves the one above it, or was launched by it as one of several ranks."""
     if above.name in _LAUNCHERS:
         return True
     if processes.is_python(above) is not True:

@@ -25,14 +25,14 @@ def sections(answer: dict[str, Any]) -> bytes:
 
 
 def trace(answer: dict[str, Any]) -> bytes:
-    """What the devices did, why they idled, and the operators that took longest."""
+    """Return what the devices did, why they idled, and the operators that took longest."""
     from gpudebug.edges.charts import shares
 
     return shares.trace(answer)
 
 
 def training_log(answer: dict[str, Any]) -> bytes:
-    """The loss over steps, and the step time if the log prints it."""
+    """Return the loss over steps, and the step time if the log prints it."""
     from gpudebug.edges.charts import curves
 
     return curves.training_log(answer)

@@ -19,7 +19,7 @@ _PEAKS = (("mem_peak_mb", "host", "#4c78a8"), ("gpu_peak_mb", "GPU", "#e45756"))
 
 
 def sections(answer: dict[str, Any]) -> bytes:
-    """The `ROWS` sections with the most time as rows of three panels, the categories below them."""
+    """Return the `ROWS` sections with the most time as rows of three panels, the categories below them."""
     rows = answer["sections"][:ROWS]
     colours = _colours([c["name"] for c in answer["categories"]])
     remembered = any(r[key] is not None for r in rows for key, _, _ in _PEAKS)
@@ -52,7 +52,7 @@ def _title(answer: dict[str, Any], shown: int) -> str:
 
 
 def _colours(categories: Sequence[str]) -> dict[str | None, str]:
-    """A colour a category; grey for what has none, and where there are more than colours."""
+    """Return a colour a category; grey for what has none, and where there are more than colours."""
     known = [c for c in categories if not c.startswith("(")]
     colours: dict[str | None, str] = dict(zip(known, _COLOURS, strict=False))
     return {name: colours.get(name, MUTED) for name in categories}

@@ -30,7 +30,7 @@ def figure(width: float, height: float) -> Iterator[Figure]:
 
 
 def png(made: Figure) -> bytes:
-    """The picture; inside the block of `figure`."""
+    """Return the picture; inside the block of `figure`."""
     buffer = io.BytesIO()
     made.savefig(buffer, format="png", metadata={"Software": "gpudebug"})
     return buffer.getvalue()

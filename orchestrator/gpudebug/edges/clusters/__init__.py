@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def cluster_of(runner: RunnerSettings | None, answers: Path) -> Cluster | None:
-    """The cluster that a campaign's runs happen on; None for this host itself.
+    """Return the cluster that a campaign's runs happen on; None for this host itself.
 
     `answers` is the folder that keeps what the cluster last said, for all processes of the campaign (it is
     made when it is needed). Nothing is asked, and no command is looked for.
@@ -31,7 +31,7 @@ def cluster_of(runner: RunnerSettings | None, answers: Path) -> Cluster | None:
 
 
 def inside(environ: Mapping[str, str] | None = None) -> InsideJob | None:
-    """The allocation that this process runs in, on one of its nodes; None outside of one.
+    """Return the allocation that this process runs in, on one of its nodes; None outside of one.
 
     `salloc` may leave its shell on the login node: the variables are set there, and it is not inside.
     """
@@ -44,7 +44,7 @@ def inside(environ: Mapping[str, str] | None = None) -> InsideJob | None:
 
 
 def beside(runner: RunnerSettings | None, nodes: tuple[str, ...]) -> NodeStep:
-    """How a program is run on these nodes of the allocation around us, beside what else runs there.
+    """Return how a program is run on these nodes of the allocation around us, beside what else runs there.
 
     ClusterError if the cluster cannot do that. The controller is not asked.
     """

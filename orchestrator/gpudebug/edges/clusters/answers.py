@@ -49,8 +49,8 @@ class AnswerBook:
     elsewhere: bool = False
 
     def may_ask(self, pause_s: float) -> bool:
-        """Whether the pause is over; a time that lies further ahead than a question may take comes from a
-        clock set back."""
+        """Tell whether the pause is over; a time that lies further ahead than a question may take comes from
+        a clock set back."""
         return not 0 < self.next_at - time.time() <= _MOST_PAUSES * pause_s
 
     def asking(self, pause_s: float) -> None:

@@ -39,7 +39,7 @@ class CommandAnswer:
 
 
 def available(name: str) -> str | None:
-    """The path of a scheduler's command; None if there is none."""
+    """Return the path of a scheduler's command; None if there is none."""
     return shutil.which(name)
 
 

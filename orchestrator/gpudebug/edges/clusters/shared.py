@@ -12,7 +12,7 @@ _IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs"})
 
 
 def own_to_each_host(path: str, mounts: str | None = None) -> str | None:
-    """The folder around `path` that each host has its own of; None if it may be shared.
+    """Return the folder around `path` that each host has its own of; None if it may be shared.
 
     A folder in memory, and the usual ones for temporary files unless something is mounted there: `mounts`
     is the text of /proc/self/mounts.

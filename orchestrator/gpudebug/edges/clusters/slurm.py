@@ -96,7 +96,7 @@ class SlurmCluster:
                 )
 
     def _of_nodes(self) -> AnswerBook:
-        """A book with what is known of the nodes: asked for, or lately known; else an empty one."""
+        """Return a book with what is known of the nodes: asked for, or lately known; else an empty one."""
         with answers.opened(self._folder) as book:
             asks = book.may_ask(ASK_S)
             if asks:
@@ -130,7 +130,7 @@ class SlurmCluster:
             )
 
     def _submitted(self, job: BatchJob, answer: CommandAnswer) -> str | None:
-        """The id of a job whose submission was not answered, or not legibly, if it is in the queue."""
+        """Return the id of a job whose submission was not answered, or not legibly, if it is in the queue."""
         heard = answer.status == 0 or answer.late or any(text in answer.error.lower() for text in _UNSURE)
         if not heard or answer.missing:
             return None
@@ -260,7 +260,7 @@ def _enter_look(book: AnswerBook, look: _QueueLook) -> None:
 
 
 def _names_none(answer: CommandAnswer, ids: tuple[str, ...]) -> bool:
-    """Whether squeue said that there are no such jobs: nothing, or that the ids are invalid.
+    """Tell whether squeue said that there are no such jobs: nothing, or that the ids are invalid.
 
     Lines of a site's wrapper are nothing, unless they may be rows of its own.
     """
@@ -289,7 +289,7 @@ def _was_over(id: str, book: AnswerBook) -> bool:
 
 
 def _accounted(ids: tuple[str, ...]) -> tuple[dict[str, SeenJob], bool]:
-    """What accounting says of jobs, and whether there is any."""
+    """Return what accounting says of jobs, and whether there is any."""
     words = ("-X", "-n", "-P", "-j", ",".join(ids), "-o", slurm_states.SACCT)
     answer = ask("sacct", *words, within_s=SACCT_S)
     if answer.status == 0:

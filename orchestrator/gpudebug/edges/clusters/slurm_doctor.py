@@ -23,7 +23,7 @@ QUEUES_S = 60
 
 
 def login_facts(job: BatchJob, settings: SlurmSettings) -> Iterator[ClusterFact]:
-    """What can be known without an allocation."""
+    """Yield what can be known without an allocation."""
     missing = [name for name in _COMMANDS if available(name) is None]
     if missing:
         advice = "run it on the login node (module load slurm?)"
@@ -144,7 +144,7 @@ def _on_nodes(
 
 
 def _after_setup(setup: str, program: tuple[str, ...]) -> tuple[str, ...]:
-    """The program behind the lines that the job's script runs before it."""
+    """Return the program behind the lines that the job's script runs before it."""
     if not setup:
         return program
     return ("/bin/bash", "-c", f'{{\n{setup}\n}} >&2 || exit\nexec "$@"', "bash", *program)

@@ -67,11 +67,11 @@ class RunningStep:
             self._process.stdin.flush()
 
     def messages(self) -> list[dict[str, Any]]:
-        """All that was printed so far and names its node."""
+        """Return all that was printed so far and names its node."""
         return messages_in(_printed(self._out).split(b"\n"))
 
     def wait(self, enough: Callable[[list[dict[str, Any]]], bool], within_s: float) -> list[dict[str, Any]]:
-        """What was printed once that is enough, or the program is over, or the time is."""
+        """Return what was printed once that is enough, or the program is over, or the time is."""
         deadline = time.monotonic() + within_s
         while not enough(found := self.messages()):
             if self._process.poll() is not None:
@@ -111,5 +111,5 @@ class RunningStep:
 
 
 def _printed(file: BinaryIO) -> bytes:
-    """What is in the file, whose position is the one that the program writes at."""
+    """Return what is in the file, whose position is the one that the program writes at."""
     return os.pread(file.fileno(), _MOST_BYTES, 0)

@@ -36,14 +36,14 @@ class NoGpuError(DeviceError):
 
 
 def command(*arguments: str) -> tuple[str, ...]:
-    """The argument list that runs `program.main`, whatever modules the working folder holds."""
+    """Return the argument list that runs `program.main`, whatever modules the working folder holds."""
     folder = str(Path(__file__).resolve().parents[3])
     statement = "from gpudebug.edges.cudaload import program; sys.exit(program.main(sys.argv[1:]))"
     return (*isolated_argv(sys.executable, [folder], statement), *arguments)
 
 
 def load_command(phases: Sequence[Phase]) -> tuple[str, ...]:
-    """The argument list of the process that takes GPUs through `phases`."""
+    """Return the argument list of the process that takes GPUs through `phases`."""
     return command("load", written(phases))
 
 

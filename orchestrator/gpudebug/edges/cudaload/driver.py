@@ -72,7 +72,7 @@ class Cuda:
         return (text.value or b"unknown").decode("ascii", "replace")
 
     def version(self) -> int:
-        """The CUDA version of the driver: 12040 is 12.4."""
+        """Return the CUDA version of the driver: 12040 is 12.4."""
         return self.number("cuDriverGetVersion")
 
     def number(self, name: str, *arguments: object) -> int:
@@ -81,7 +81,7 @@ class Cuda:
         return found.value
 
     def devices(self) -> list[CudaDevice]:
-        """The GPUs that this process sees, in CUDA's order."""
+        """Return the GPUs that this process sees, in CUDA's order."""
         return [CudaDevice(self, i) for i in range(self.number("cuDeviceGetCount"))]
 
 

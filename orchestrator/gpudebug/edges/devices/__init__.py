@@ -30,7 +30,7 @@ class Resolved(NamedTuple):
 
 
 def open_device(spec: dict[str, Any], tree: ProcessTree) -> SamplerDevice:
-    """The device of a specification that `resolve` made; `tree` is the run's process tree.
+    """Return the device of a specification that `resolve` made; `tree` is the run's process tree.
 
     Called in the sampler's process: only the module that is asked for is loaded. A replay's
     specification has the `path` of one recorded run in place of `folder`; the CPU's may have, as `probe`,
@@ -53,7 +53,7 @@ def open_device(spec: dict[str, Any], tree: ProcessTree) -> SamplerDevice:
 
 
 def resolve(setting: str, env: Mapping[str, str], root: Path | None = None) -> Resolved:
-    """The device that `setting` (`device:` of gpudebug.yaml) means for a program started in `env`.
+    """Return the device that `setting` (`device:` of gpudebug.yaml) means for a program started in `env`.
 
     `auto` takes the NVIDIA GPUs that the program would see, and the CPU if there is no driver, no
     GPU, or CUDA_VISIBLE_DEVICES hides all of them. A driver that is there but does not answer is an

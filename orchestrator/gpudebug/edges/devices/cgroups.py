@@ -11,7 +11,7 @@ ROOT = Path("/sys/fs/cgroup")
 
 
 def folders(controller: str, pid: int | str = "self") -> list[Path]:
-    """The folders of the process's group and of those above it that may hold a limit, own first."""
+    """Return the folders of the process's group and of those above it that may hold a limit, own first."""
     found = []
     for line in lines(Path(f"/proc/{pid}/cgroup")):
         _, controllers, path = line.split(":", 2)
@@ -25,7 +25,7 @@ def folders(controller: str, pid: int | str = "self") -> list[Path]:
 
 
 def in_root(controller: str, pid: int | str = "self") -> bool:
-    """Whether the process is in the group that holds all others, which nothing limits."""
+    """Tell whether the process is in the group that holds all others, which nothing limits."""
     try:
         namespace = os.readlink(f"/proc/{pid}/ns/cgroup")
     except OSError:
@@ -36,7 +36,7 @@ def in_root(controller: str, pid: int | str = "self") -> bool:
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of a file of the kernel's; none if it is not there, or not for us."""
+    """Return the lines of a file of the kernel's; none if it is not there, or not for us."""
     try:
         return path.read_text("utf-8", "replace").splitlines()
     except (FileNotFoundError, NotADirectoryError, PermissionError, ProcessLookupError):

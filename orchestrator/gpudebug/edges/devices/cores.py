@@ -24,7 +24,7 @@ class UsedCores(NamedTuple):
 
 
 def busy(cores: frozenset[int]) -> UsedCores | None:
-    """What the kernel has counted for these cores; None if it does not count by core."""
+    """Return what the kernel has counted for these cores; None if it does not count by core."""
     with open("/proc/stat", encoding="ascii") as file:
         lines = [line.split() for line in file if line.startswith("cpu")]
     counted = {int(words[0][3:]): words[1:] for words in lines if words[0][3:].isdigit()}
@@ -37,7 +37,7 @@ def busy(cores: frozenset[int]) -> UsedCores | None:
 
 
 def allowed(pids: Iterable[int]) -> frozenset[int]:
-    """The cores that at least one of the processes may use."""
+    """Return the cores that at least one of the processes may use."""
     found: set[int] = set()
     for pid in pids:
         try:

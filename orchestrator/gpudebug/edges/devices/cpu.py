@@ -148,7 +148,7 @@ class Trainings:
         self._pids: set[int] = set()
 
     def among(self, tree: dict[int, ProcessStat]) -> list[ProcessStat]:
-        """Those that are alive."""
+        """Return those that are alive."""
         self._read_on()
         return [tree[pid] for pid in self._pids if pid in tree and tree[pid].state != "Z"]
 
@@ -168,14 +168,14 @@ class Trainings:
 
 
 def busiest(told: list[ProcessStat], followed: tuple[int, int] | None) -> ProcessStat | None:
-    """The one with the most CPU time, or the one that is `followed` if it has nearly as much."""
+    """Return the one with the most CPU time, or the one that is `followed` if it has nearly as much."""
     most = max(told, key=lambda process: process.cpu_s, default=None)
     same = next((process for process in told if (process.pid, process.start) == followed), None)
     return same if most and same and most.cpu_s <= BUSIER * same.cpu_s else most
 
 
 def _began(line: bytes) -> int | None:
-    """The process that this line of probe.jsonl says has begun to train."""
+    """Return the process that this line of probe.jsonl says has begun to train."""
     if b'"start"' not in line:
         return None
     try:
@@ -218,7 +218,7 @@ def is_worker(process: ProcessStat, root: int) -> bool:
 
 
 def describe(cores: float) -> dict[str, Any]:
-    """The stand-in as the keys of `core.models.DeviceInfo`."""
+    """Return the stand-in as the keys of `core.models.DeviceInfo`."""
     return {
         "index": 0,
         "uuid": UUID,
@@ -240,7 +240,7 @@ def resident_mb(pid: int) -> float | None:
 
 
 def processor_name() -> str:
-    """The processor's model as /proc/cpuinfo has it, else its architecture."""
+    """Return the processor's model as /proc/cpuinfo has it, else its architecture."""
     for line in cgroups.lines(Path("/proc/cpuinfo")):
         if line.startswith("model name"):
             return line.partition(":")[2].strip().replace(",", " ")
@@ -248,14 +248,14 @@ def processor_name() -> str:
 
 
 def available_cores() -> float:
-    """The cores that this process may use: its affinity, and the cgroup's quota if that is less."""
+    """Return the cores that this process may use: its affinity, and the cgroup's quota if that is less."""
     cores = float(len(os.sched_getaffinity(0)))
     quotas = [found for folder in cgroups.folders("cpu") if (found := quota(folder)) is not None]
     return min([cores, *quotas])
 
 
 def memory_limit_mb() -> float | None:
-    """The memory that this process may use: the machine's, or the cgroup's limit if that is less."""
+    """Return the memory that this process may use: the machine's, or the cgroup's limit if that is less."""
     facts = cgroups.lines(Path("/proc/meminfo"))
     limits = [int(line.split()[1]) / 1024 for line in facts if line.startswith("MemTotal")]
     for folder in cgroups.folders("memory"):
@@ -267,7 +267,7 @@ def memory_limit_mb() -> float | None:
 
 
 def quota(folder: Path) -> float | None:
-    """The CPU quota in cores that a cgroup's folder sets; None if it sets none."""
+    """Return the CPU quota in cores that a cgroup's folder sets; None if it sets none."""
     # Version 2: "QUOTA PERIOD" or "max PERIOD"; version 1: a file each, -1 for none. Both in us.
     words = " ".join(cgroups.lines(folder / "cpu.max")).split()
     if not words:

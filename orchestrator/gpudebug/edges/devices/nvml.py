@@ -197,7 +197,7 @@ class _Unit:
             return None
 
     def _read_all(self, now: float) -> tuple[Values, nvml.NVMLError | None]:
-        """All values that the device has, and the first trouble that is not a mere lack."""
+        """Return all values that the device has, and the first trouble that is not a mere lack."""
         values: Values = {}
         trouble: nvml.NVMLError | None = None
         try:

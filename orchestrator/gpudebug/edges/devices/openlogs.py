@@ -45,7 +45,7 @@ class OpenLogs:
 
 
 def is_like_log(path: str) -> bool:
-    """Whether a file is named as loggers name theirs."""
+    """Tell whether a file is named as loggers name theirs."""
     name = path.rpartition("/")[2]
     return path.startswith("/") and (EVENTS in name or name.endswith(LIKE_LOGS))
 

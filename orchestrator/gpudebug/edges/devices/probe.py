@@ -65,7 +65,7 @@ class ProbeResult(NamedTuple):
         return self.error is None and not self.hung and not self.crashed
 
     def as_error(self) -> DeviceError:
-        """Why there is no device, and what to do about it."""
+        """Return why there is no device, and what to do about it."""
         otherwise = "or measure the CPU with `device: cpu`"
         if self.hung:
             return DeviceError(
@@ -88,7 +88,7 @@ class ProbeResult(NamedTuple):
 
 
 def gpu_error(device: Mapping[str, Any]) -> DeviceError:
-    """Why one GPU that the probe found beside others cannot be used."""
+    """Return why one GPU that the probe found beside others cannot be used."""
     advice = ADVICE.get(device["error"], "check `nvidia-smi` and look for Xid in `dmesg`")
     return DeviceError(
         f"GPU {device['index']} does not answer: {device['text']} (NVML error {device['error']})",
@@ -97,7 +97,7 @@ def gpu_error(device: Mapping[str, Any]) -> DeviceError:
 
 
 def command() -> tuple[str, ...]:
-    """The argument list that runs `main`, whatever modules the working folder or PYTHONPATH hold."""
+    """Return the argument list that runs `main`, whatever modules the working folder or PYTHONPATH hold."""
     spec = find_spec("pynvml")
     folders = [str(Path(__file__).resolve().parents[3])]
     if spec and spec.origin:
@@ -110,7 +110,7 @@ _KEPT = frozenset({"LD_LIBRARY_PATH", "PATH", "HOME", "TMPDIR"})
 
 
 def _cleaned(env: Mapping[str, str]) -> dict[str, str]:
-    """The variables without those that put other code into our own process."""
+    """Return the variables without those that put other code into our own process."""
     return {k: v for k, v in env.items() if k in _KEPT or k.startswith("GPUDEBUG_") or not chooses_code(k)}
 
 
@@ -235,8 +235,8 @@ def _link(nvml: Any, handle: Any) -> str | None:
 
 
 def _nvlinks(nvml: Any, handle: Any) -> int | None:
-    """How many NVLinks are up, those that sleep for want of traffic among them; None if the device has none,
-    or if its driver reports none."""
+    """Return how many NVLinks are up, those that sleep for want of traffic among them; None if the device has
+    none, or if its driver reports none."""
     states = []
     for link in range(nvml.NVML_NVLINK_MAX_LINKS):
         try:
@@ -253,7 +253,7 @@ _DOWN = 0
 
 
 def _lacks(nvml: Any, handle: Any) -> dict[str, str]:
-    """Why the device cannot say how busy it is, if so."""
+    """Return why the device cannot say how busy it is, if so."""
     try:
         nvml.nvmlDeviceGetUtilizationRates(handle)
     except nvml.NVMLError as error:
@@ -264,7 +264,7 @@ def _lacks(nvml: Any, handle: Any) -> dict[str, str]:
 
 
 def _ask(nvml: Any, call: Any, handle: Any, *more: Any) -> Any:
-    """The answer, or None if the device has none."""
+    """Return the answer, or None if the device has none."""
     try:
         return call(handle, *more)
     except nvml.NVMLError as error:

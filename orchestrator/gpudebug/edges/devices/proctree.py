@@ -42,7 +42,7 @@ class ProcessStat(NamedTuple):
 
 
 def read_process(pid: int) -> ProcessStat | None:
-    """The process as it is now; None if it is gone."""
+    """Return the process as it is now; None if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read().decode("utf-8", "replace")
@@ -65,7 +65,7 @@ def read_process(pid: int) -> ProcessStat | None:
 
 
 def command_line(pid: int) -> str:
-    """The process's arguments joined by spaces; empty if it is gone or a zombie."""
+    """Return the process's arguments joined by spaces; empty if it is gone or a zombie."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return file.read().replace(b"\0", b" ").decode("utf-8", "replace")
@@ -113,7 +113,7 @@ def lists_children() -> bool:
 
 
 def walked_children() -> Callable[[int], list[int]]:
-    """What `children` answers, from one walk through all of /proc."""
+    """Return what `children` answers, from one walk through all of /proc."""
     found: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         process = read_process(int(name)) if name.isdecimal() else None
@@ -225,7 +225,7 @@ class ProcessTree:
         return found
 
     def read(self) -> HostReading:
-        """The host columns: rates since the last call, memory and count as they are.
+        """Return the host columns: rates since the last call, memory and count as they are.
 
         Rates are empty at the first call and right after another. `cpu_util` is in percent of one
         core. Sums include what a process's dead and reaped children used, so a short-lived one between

@@ -41,7 +41,7 @@ class Queueing(NamedTuple):
 
 
 def waited_ns(pid: int, thread: str) -> int | None:
-    """How long a thread was ready to run without a core, in all its life; None if it is gone.
+    """Return how long a thread was ready to run without a core, in all its life; None if it is gone.
 
     The second field of schedstat: Documentation/scheduler/sched-stats.rst of the kernel.
     """
@@ -138,7 +138,7 @@ def throttled_s(file: Path) -> float | None:
 
 
 def running() -> int | None:
-    """How many threads of the machine run or are ready to, without this one; None if unknown."""
+    """Return how many threads of the machine run or are ready to, without this one; None if unknown."""
     try:
         with open("/proc/loadavg", "rb") as file:
             found = int(file.read().split()[3].split(b"/")[0])

@@ -34,7 +34,7 @@ def parse_setting(text: str) -> tuple[str, float]:
 
 
 def pick(folder: str | Path, role: str, ordinal: int) -> Path:
-    """The recorded run `NNNN-role` that is number `ordinal` (from 0) of its role.
+    """Return the recorded run `NNNN-role` that is number `ordinal` (from 0) of its role.
 
     Where there are fewer it is the last one again. Raises `DeviceError` if none of the role was recorded.
     """
@@ -51,7 +51,7 @@ def pick(folder: str | Path, role: str, ordinal: int) -> Path:
 
 
 def recorded_runs(folder: Path) -> list[Path]:
-    """The recorded runs of a folder by number. Raises `DeviceError` where it cannot be read."""
+    """Return the recorded runs of a folder by number. Raises `DeviceError` where it cannot be read."""
     try:
         found = [path for path in folder.iterdir() if _RUN.fullmatch(path.name)]
     except OSError as error:
@@ -65,7 +65,7 @@ def recorded_runs(folder: Path) -> list[Path]:
 
 
 def describe(run: Path) -> list[dict[str, Any]]:
-    """The recorded devices as the keys of `core.models.DeviceInfo`, by run.json, else by the rows.
+    """Return the recorded devices as the keys of `core.models.DeviceInfo`, by run.json, else by the rows.
 
     Whatever the recording says, they are of kind `replay`, and their names say that they are recordings.
     """
@@ -96,7 +96,7 @@ def _recording(name: object) -> str:
 
 
 def read_rows(run: Path) -> Iterator[DeviceReading]:
-    """The rows of samples.csv that have a time; a torn one is left out."""
+    """Yield the rows of samples.csv that have a time; a torn one is left out."""
     path = run / "samples.csv"
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -150,7 +150,7 @@ class ReplayDevice:
 
 
 def duration(run: Path, rows: list[DeviceReading]) -> float:
-    """How long the recorded job ran, in s: by run.json, else the time of the last row."""
+    """Return how long the recorded job ran, in s: by run.json, else the time of the last row."""
     recorded = _notes(run / "run.json").get("duration_s")
     return float(recorded) if recorded is not None else float(rows[-1].elapsed or 0.0)
 

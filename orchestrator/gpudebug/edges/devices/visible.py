@@ -20,7 +20,7 @@ class Visible(NamedTuple):
 
 
 def choose(gpus: Sequence[Mapping[str, Any]], env: Mapping[str, str]) -> Visible:
-    """The devices that a CUDA program started in `env` would use; empty if it would see none.
+    """Return the devices that a CUDA program started in `env` would use; empty if it would see none.
 
     `gpus` is what the probe found, in NVML's order. As CUDA does, entries are read from the left up
     to the first that names no device, and an entry named twice leaves no device at all (CUDA programming
@@ -90,7 +90,7 @@ def _only(found: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _with_mig(devices: list[dict[str, Any]]) -> Visible:
-    """A whole GPU in MIG mode runs nothing itself: CUDA uses its first compute instance."""
+    """Return a whole GPU in MIG mode runs nothing itself: CUDA uses its first compute instance."""
     chosen = []
     notes = []
     for device in devices:

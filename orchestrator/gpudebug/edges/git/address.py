@@ -79,7 +79,7 @@ class FoundRepository(NamedTuple):
 
 
 def _environment() -> dict[str, str]:
-    """The environment without inherited GIT_* variables, which could point at another repository."""
+    """Return the environment without inherited GIT_* variables, which could point at another repository."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     # A commit is what its name says, whatever refs/replace holds.
     return env | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE_OBJECTS": "1"}
@@ -116,7 +116,7 @@ def start(at: Address, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 def answer(process: subprocess.Popen[bytes], folder: Path) -> tuple[bytes, bytes]:
-    """What a command wrote. GitError if it does not end."""
+    """Return what a command wrote. GitError if it does not end."""
     try:
         return process.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
@@ -130,7 +130,7 @@ def answer(process: subprocess.Popen[bytes], folder: Path) -> tuple[bytes, bytes
 
 
 def finish(process: subprocess.Popen[bytes], folder: Path) -> bytes:
-    """What a command wrote. GitError if it failed."""
+    """Return what a command wrote. GitError if it failed."""
     out, err = answer(process, folder)
     if process.returncode:
         raise failed(folder, err.decode("utf-8", "replace"))
@@ -138,7 +138,7 @@ def finish(process: subprocess.Popen[bytes], folder: Path) -> bytes:
 
 
 def looked(at: Address, *arguments: str) -> bytes | None:
-    """What a git command that only reads wrote; None if it failed."""
+    """Return what a git command that only reads wrote; None if it failed."""
     process = start(at, *arguments)
     out, _ = answer(process, at.top)
     return out if process.returncode == 0 else None
@@ -162,12 +162,12 @@ def find(folder: Path) -> FoundRepository:
 
 
 def whereabouts(folder: Path) -> Address:
-    """Where the work tree that `folder` is in lies. GitError outside of one."""
+    """Return where the work tree that `folder` is in lies. GitError outside of one."""
     return find(folder).at
 
 
 def find_at(top: Path) -> FoundRepository:
-    """The repository whose work tree is `top`, and not one around it."""
+    """Return the repository whose work tree is `top`, and not one around it."""
     found = find(top)
     if os.path.realpath(found.at.top) != os.path.realpath(top):
         raise GitError(
@@ -179,7 +179,7 @@ def find_at(top: Path) -> FoundRepository:
 
 
 def leads_to(entry: Path, git_dir: Path) -> bool:
-    """Whether `entry`, the .git of a work tree, is or names this folder of git's."""
+    """Tell whether `entry`, the .git of a work tree, is or names this folder of git's."""
     try:
         if entry.is_file():
             named = os.fsdecode(entry.read_bytes().removeprefix(b"gitdir:").strip())
@@ -220,7 +220,7 @@ def _not_found(folder: Path, text: str) -> GitError:
 
 
 def _no_repository(entry: Path) -> GitError:
-    """The error for a `.git` that git takes for none."""
+    """Return the error for a `.git` that git takes for none."""
     head, heads = entry / "HEAD", entry / "refs" / "heads"
     advice = f"put back what it lacks, or move {entry} away and git init"
     if head.is_file() and not re.match(rb"ref: refs/|[0-9a-f]{40}", head.read_bytes()[:40]):
@@ -232,7 +232,7 @@ def _no_repository(entry: Path) -> GitError:
 
 
 def message_of(err: str) -> str:
-    """What of git's lines says what was wrong: the first error, and what it was fatal for."""
+    """Return what of git's lines says what was wrong: the first error, and what it was fatal for."""
     lines = [line for line in err.splitlines() if line.strip()]
     found = [
         next((line.removeprefix(kind) for line in lines if line.startswith(kind)), None)
@@ -242,7 +242,7 @@ def message_of(err: str) -> str:
 
 
 def failed(top: Path, err: str) -> GitError:
-    """The error for what git wrote on standard error."""
+    """Return the error for what git wrote on standard error."""
     advice = "mend the git repository: `git fsck` and `git status` say more"
     if any(words in err for words in ("No space left", "Disk quota", "Out of diskspace")):
         return GitError("no space left on the device", file=str(top), next="free some space")

@@ -67,7 +67,7 @@ def mark(folder: Path, record: WorktreeRecord, asked: str) -> None:
 
 
 def mark_of(folder: Path) -> WorktreeMark | None:
-    """The mark of a worktree that is ours; None for any other."""
+    """Return the mark of a worktree that is ours; None for any other."""
     try:
         facts = json.loads((folder / MARK).read_bytes())
         made, born, path = facts.get("made"), facts.get("born"), str(facts["path"])
@@ -118,12 +118,12 @@ def proven(common: Path, record: WorktreeRecord) -> Path | None:
 
 
 def new_id(name: str, token: str) -> str:
-    """A name for git's folder of a worktree that no other has: git keeps it as it is."""
+    """Return a name for git's folder of a worktree that no other has: git keeps it as it is."""
     return f"{re.sub('[^A-Za-z0-9]+', '-', name)[:30].strip('-') or 'worktree'}-{token}"
 
 
 def renewed(record: WorktreeRecord) -> WorktreeRecord:
-    """The record of the same worktree before git knows it again."""
+    """Return the record of the same worktree before git knows it again."""
     token = secrets.token_hex(8)
     return replace(record, token=token, id=new_id(Path(record.path).name, token), admin=None)
 
@@ -169,7 +169,7 @@ def point_file(folder: Path, inside: int) -> None:
 
 
 def points(folder: Path, inside: int) -> bool:
-    """Whether the .git file of a worktree names git's folder of it."""
+    """Tell whether the .git file of a worktree names git's folder of it."""
     try:
         descriptor = os.open(".git", grounds.READING, dir_fd=inside)
     except OSError:
@@ -218,7 +218,7 @@ def _clear_folder(top: Path, path: Path, record: WorktreeRecord) -> str | None:
 
 
 def is_made(top: Path, path: Path, record: WorktreeRecord | WorktreeMark) -> bool | None:
-    """Whether the folder at `path` is the one that gpudebug made; None if nothing is there.
+    """Tell whether the folder at `path` is the one that gpudebug made; None if nothing is there.
 
     A file system hands out the inode of what was removed again: where it records the time of birth, that must
     be the same. removal.NotOurs if a link leads there.
@@ -305,7 +305,7 @@ def adopted(repository: Repository, ours: Journal) -> WorktreeRecord | None:
 
 
 def _first_commit(folder: Path) -> str | None:
-    """The commit that a worktree was made at: where its HEAD began."""
+    """Return the commit that a worktree was made at: where its HEAD began."""
     for file, place in (("logs/HEAD", 1), ("HEAD", 0)):
         with suppress(OSError, IndexError):
             word = (folder / file).read_text("utf-8", "replace").split("\n")[0].split(" ")[place]
@@ -315,7 +315,7 @@ def _first_commit(folder: Path) -> str | None:
 
 
 def _linked(top: Path, path: Path) -> list[str]:
-    """The paths of a worktree that are links to the checkout's."""
+    """Return the paths of a worktree that are links to the checkout's."""
     found = []
     for place, folders_, names in walk(path):
         for name in (*names, *folders_):

@@ -59,7 +59,7 @@ def snapshot(top: Path, *, ref: str, label: str, exclude: Iterable[Path] = ()) -
 
 
 def stored(at: Address, ref: str) -> Base | None:
-    """The base under `ref` as its commit describes itself; None if it is gone. Needs no gitpython.
+    """Return the base under `ref` as its commit describes itself; None if it is gone. Needs no gitpython.
 
     Others who may write to the repository may have put another commit there: see `trusted`.
     """
@@ -75,7 +75,7 @@ def stored(at: Address, ref: str) -> Base | None:
 
 
 def whole(at: Address, commit: str) -> bool:
-    """Whether all of a commit is there: of the trees and blobs that the parent has not, each must be."""
+    """Tell whether all of a commit is there: of the trees and blobs that the parent has not, each must be."""
     return looked(at, "rev-list", "--objects", "--quiet", f"{commit}^!") is not None
 
 
@@ -104,7 +104,7 @@ def with_patch(
 
 
 def already_there(top: Path, commit: str, patch: bytes) -> bool:
-    """Whether all of `patch` is in `commit` already: it can be taken out of it."""
+    """Tell whether all of `patch` is in `commit` already: it can be taken out of it."""
     repository, _ = opened(top)
     with repository.index(copied=False) as index:
         index.run("read-tree", commit)
@@ -126,7 +126,7 @@ def first_there(top: Path, commit: str, stack: Sequence[bytes]) -> int:
 
 
 def difference(top: Path, a: str, b: str) -> bytes:
-    """The patch that makes tree or commit `b` of `a`; empty if they are equal."""
+    """Return the patch that makes tree or commit `b` of `a`; empty if they are equal."""
     return patch_between(opened(top)[0], a, b)
 
 

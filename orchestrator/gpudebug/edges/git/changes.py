@@ -71,7 +71,7 @@ def _index_of(repository: Repository, commit: str) -> Iterator[Repository]:
 
 
 def _replaced(path: Path) -> bool:
-    """Whether a link to the checkout was replaced; git leaves an empty folder."""
+    """Tell whether a link to the checkout was replaced; git leaves an empty folder."""
     return not path.is_symlink() and (path.is_file() or (path.is_dir() and any(path.iterdir())))
 
 

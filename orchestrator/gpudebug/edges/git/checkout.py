@@ -55,13 +55,13 @@ class Checkout:
         return self.at.private
 
     def changed_since(self, before: Checkout) -> list[str]:
-        """The paths whose content differs between two looks at one checkout."""
+        """Return the paths whose content differs between two looks at one checkout."""
         paths = before.entries.keys() | self.entries.keys()
         return sorted(os.fsdecode(p) for p in paths if before.entries.get(p) != self.entries.get(p))
 
 
 def top_folder(folder: Path) -> Path:
-    """The top of the work tree that `folder` is in. GitError outside of one."""
+    """Return the top of the work tree that `folder` is in. GitError outside of one."""
     return find(folder).at.top
 
 
@@ -157,7 +157,7 @@ def _digest(entries: Mapping[bytes, bytes]) -> str:
 
 
 def _outside(top: Path, exclude: Iterable[Path]) -> Callable[[bytes], bool]:
-    """A predicate: is a path, relative to the top, outside of everything excluded?"""
+    """Return a predicate: is a path, relative to the top, outside of everything excluded?"""
     prefixes = []
     for path in exclude:
         absolute = path if path.is_absolute() else top / path
@@ -171,7 +171,7 @@ def _outside(top: Path, exclude: Iterable[Path]) -> Callable[[bytes], bool]:
 
 
 def _theirs(entries: Iterable[bytes], campaign: str | None) -> list[Path]:
-    """What belongs to the campaigns of other folders, relative to the top."""
+    """Return what belongs to the campaigns of other folders, relative to the top."""
     if campaign is None:
         return []
     end = os.fsencode(campaign)
@@ -218,7 +218,7 @@ def _read_listing(listing: bytes, outside: Callable[[bytes], bool]) -> _Listing:
 
 
 def _submodule(at: Address, path: str, pinned: bytes, owner: Path | None) -> tuple[bytes, frozenset[bytes]]:
-    """The tree of a submodule as it lies there, and its files; the commit that is pinned if it is not
+    """Return the tree of a submodule as it lies there, and its files; the commit that is pinned if it is not
     checked out.
 
     A git folder that is not the repository's own is not asked: its configuration could start programs.
@@ -269,7 +269,7 @@ def _content(at: Address, name: str, sha256: bool) -> bytes | None:
 
 
 def differs(at: Address, commit: str, borrowed: Iterable[str] = ()) -> bool | None:
-    """Whether anything but `borrowed` paths is changed or new in a worktree; None if git cannot tell.
+    """Tell whether anything but `borrowed` paths is changed or new in a worktree; None if git cannot tell.
 
     What is ignored is not looked at, nor what submodules hold.
     """
@@ -285,7 +285,7 @@ def differs(at: Address, commit: str, borrowed: Iterable[str] = ()) -> bool | No
 
 
 def ignores(folder: Path, path: str) -> bool:
-    """Whether git ignores `path`, relative to `folder`."""
+    """Tell whether git ignores `path`, relative to `folder`."""
     process = start(find(folder).at, "check-ignore", "--quiet", "--", str(folder.resolve() / path))
     answer(process, folder)
     return process.returncode == 0

@@ -24,7 +24,7 @@ def entries_of(at: Address, revision: str) -> dict[bytes, bytes] | None:
 
 
 def base_of(top: Path, commit: str, *, patched: bool) -> dict[bytes, bytes] | None:
-    """The entries of the commit that a trial's patch went onto: its own, or if `patched` its parent's.
+    """Return the entries of the commit that a trial's patch went onto: its own, or if `patched` its parent's.
 
     None if it is not there any more, or if `commit` is no name of a commit.
     """
@@ -34,6 +34,6 @@ def base_of(top: Path, commit: str, *, patched: bool) -> dict[bytes, bytes] | No
 
 
 def refs_below(at: Address, prefix: str) -> list[str]:
-    """The names of the references that begin with `prefix` and a slash, or are it."""
+    """Return the names of the references that begin with `prefix` and a slash, or are it."""
     found = looked(at, "for-each-ref", "--format=%(refname)", prefix) or b""
     return [name.decode("utf-8", "surrogateescape") for name in found.split()]

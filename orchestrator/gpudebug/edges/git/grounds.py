@@ -124,7 +124,7 @@ def opened(top: Path, path: Path) -> Iterator[int]:
 
 
 def identity(top: Path, path: Path) -> Identity | None:
-    """The identity of what is at `path`; None if nothing is. removal.NotOurs if a link leads there."""
+    """Return the identity of what is at `path`; None if nothing is. removal.NotOurs if a link leads there."""
     with suppress(FileNotFoundError), folder_of(top, path) as parent:
         return removal.identity_at(parent, path.name)
     return None
@@ -137,7 +137,7 @@ def _below(top: Path, path: Path) -> tuple[str, ...]:
 
 
 def _own_link(top: Path, names: tuple[str, ...]) -> str | None:
-    """The name of a link on the way that is followed: a runs/ that its owner keeps on another disk.
+    """Return the name of a link on the way that is followed: a runs/ that its owner keeps on another disk.
 
     Git ignores it, so that no clone brings it, and it is the user's, as is the folder that it leads to.
     """
@@ -197,7 +197,7 @@ def drop_file(parent: int, name: str) -> None:
 
 
 def read_file(parent: int | Path, name: str, limit: int = 2**24) -> bytes | None:
-    """The bytes of a file that gpudebug wrote in its own folder; None if it is missing.
+    """Return the bytes of a file that gpudebug wrote in its own folder; None if it is missing.
 
     GitError if it is another user's, a link or no plain file.
     """

@@ -61,14 +61,14 @@ class WorktreeRecord:
 
 
 def _names(common: Path, folder: Path) -> tuple[str, str]:
-    """Where the records of the worktrees in `folder` are: it moves with the repository."""
+    """Return where the records of the worktrees in `folder` are: it moves with the repository."""
     way = os.path.relpath(os.path.abspath(folder), os.path.abspath(common))
     name = re.sub(r"[^A-Za-z0-9._-]", "_", folder.name).lstrip(".") or "_"
     return _PLACE, f"{name}-{short_digest(os.fsencode(way))[:8]}"
 
 
 def place_of(common: Path, folder: Path) -> Path:
-    """The folder with the records of the worktrees in `folder`."""
+    """Return the folder with the records of the worktrees in `folder`."""
     return common.joinpath(PRIVATE, *_names(common, folder))
 
 
@@ -105,7 +105,7 @@ class Journal:
         return file_of(self.common, self.path)
 
     def read(self) -> WorktreeRecord | None:
-        """The record; None if there is none. GitError if it cannot be read."""
+        """Return the record; None if there is none. GitError if it cannot be read."""
         return _read(grounds.read_file(self.folder, self.file.name), self.file)
 
     def write(self, record: WorktreeRecord) -> None:
@@ -160,7 +160,7 @@ def _plain_value(key: str, value: Any) -> Any:
 
 
 def peek(common: Path, path: Path) -> WorktreeRecord | None:
-    """The record of the worktree at `path` without holding it; None if it is not ours."""
+    """Return the record of the worktree at `path` without holding it; None if it is not ours."""
     file = file_of(common, path)
     return _read(grounds.read_file(file.parent, file.name), file)
 

@@ -62,7 +62,7 @@ def vouch(checkout: Checkout, ref: str, commit: str, measured: MeasuredTree) -> 
 
 
 def trusted(at: Address, ref: str, commit: str, tree: str, measured: MeasuredTree) -> bool | None:
-    """Whether `commit` holds the tree `tree`: False if it is another commit than was recorded for `ref`,
+    """Tell whether `commit` holds the tree `tree`: False if it is another commit than was recorded for `ref`,
     or holds another tree. None if nothing was recorded (as by 0.1.0) and its digest does not prove it.
     """
     data = grounds.read_file(at.common / PRIVATE / _PLACE, _file(ref))
@@ -80,7 +80,7 @@ def trusted(at: Address, ref: str, commit: str, tree: str, measured: MeasuredTre
 
 
 def _proven(at: Address, commit: str, tree: str, measured: MeasuredTree) -> bool:
-    """Whether the digest of a commit is its label, also without the files that its parent has not."""
+    """Tell whether the digest of a commit is its label, also without the files that its parent has not."""
     if digest_of(at, commit, measured.exclude, measured.campaign) == tree:
         return True
     added = looked(at, "diff-tree", "-r", "-z", "--name-only", "--diff-filter=A", f"{commit}^", commit) or b""

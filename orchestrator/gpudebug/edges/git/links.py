@@ -47,7 +47,7 @@ def link_all(
 
 
 def _checked(name: str, checkout: Path) -> str:
-    """A name of worktree.link that lies in the checkout, whatever it is a link to."""
+    """Return a name of worktree.link that lies in the checkout, whatever it is a link to."""
     parts = PurePosixPath(os.path.normpath(name)).parts
     why = None
     if os.path.isabs(name) or ".." in parts or not parts:

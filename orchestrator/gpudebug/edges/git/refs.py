@@ -136,7 +136,7 @@ def _take_away(common: Path, name: str, began: float) -> bool:
 
 
 def _git_alive_since(moment: float) -> bool:
-    """Whether a git runs on this machine that could have made a file at `moment`."""
+    """Tell whether a git runs on this machine that could have made a file at `moment`."""
     ticks, boot = os.sysconf("SC_CLK_TCK"), time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():

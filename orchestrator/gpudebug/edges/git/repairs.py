@@ -107,7 +107,7 @@ def _rebuilt(repository: Repository, path: Path, ours: Journal, record: Worktree
 
 
 def _file_or_none(inside: int) -> bool:
-    """Whether the .git of a worktree may be written again: a folder in its place is the user's."""
+    """Tell whether the .git of a worktree may be written again: a folder in its place is the user's."""
     if removal.identity_at(inside, ".git") is None:
         return True
     return not stat.S_ISDIR(os.stat(".git", dir_fd=inside, follow_symlinks=False).st_mode)

@@ -65,7 +65,7 @@ def _not_installed() -> GitError:
 
 
 def _library() -> Any:
-    """The module `git`, which looks for the program when it is loaded."""
+    """Return the module `git`, which looks for the program when it is loaded."""
     try:
         with _nothing_inherited():
             import git
@@ -106,7 +106,7 @@ class Repository:
         return Repository(self.at, extra={**self._extra, **extra}, keep=self._keep)
 
     def keeping(self, *descriptors: int) -> Repository:
-        """The same for commands that inherit `descriptors`, and with them the locks on these."""
+        """Return the same for commands that inherit `descriptors`, and with them the locks on these."""
         return Repository(self.at, extra=self._extra, keep=(*self._keep, *descriptors))
 
     def ask(self, *arguments: str, data: bytes = b"") -> GitOutput:
@@ -158,11 +158,11 @@ class Repository:
         return os.fsdecode(self.run(*arguments, data=data).removesuffix(b"\n"))
 
     def failure(self, err: str) -> GitError:
-        """The error for what git wrote on standard error."""
+        """Return the error for what git wrote on standard error."""
         return failed(self.top, err)
 
     def names(self, *arguments: str, data: bytes = b"") -> list[bytes]:
-        """The NUL-separated names that a command lists."""
+        """Return the NUL-separated names that a command lists."""
         return [name for name in self.run(*arguments, data=data).split(b"\0") if name]
 
     @property

@@ -53,7 +53,7 @@ def _look_at_all(index: Repository) -> None:
 
 
 def gitlinks(repository: Repository, commit: str) -> list[tuple[bytes, bytes]]:
-    """The submodules of a commit: path and the pinned commit."""
+    """Return the submodules of a commit: path and the pinned commit."""
     entries = repository.names("ls-tree", "-r", "-z", commit)
     split = [entry.partition(b"\t") for entry in entries if entry.startswith(b"160000 ")]
     return [(path, head.split(b" ")[2]) for head, _, path in split]
@@ -66,6 +66,6 @@ def relative(top: Path, paths: Iterable[Path]) -> list[str]:
 
 
 def within(prefixes: Iterable[str]) -> Callable[[bytes], bool]:
-    """A predicate: is a path one of `prefixes` or below one?"""
+    """Return a predicate: is a path one of `prefixes` or below one?"""
     encoded = [os.fsencode(prefix) for prefix in prefixes]
     return lambda path: any(path.rstrip(b"/") == p or path.startswith(p + b"/") for p in encoded)

@@ -37,7 +37,7 @@ class LeftOut(NamedTuple):
 
 
 def secret_named(path: str) -> bool:
-    """Whether a file's name, or a folder above it, says that it holds a secret."""
+    """Tell whether a file's name, or a folder above it, says that it holds a secret."""
     *folders, name = path.lower().split("/")
     if name in _HARMLESS:
         return False
@@ -71,7 +71,7 @@ def chosen(top: Path, names: Iterable[bytes]) -> tuple[list[bytes], list[LeftOut
 
 
 def _judged(top: Path, name: bytes) -> tuple[int | None, str | None]:
-    """The size of a file that may come along, or why it may not; neither where it is gone."""
+    """Return the size of a file that may come along, or why it may not; neither where it is gone."""
     path = os.fsdecode(name)
     if path.endswith("/"):
         return None, "a git repository of its own"
@@ -95,7 +95,7 @@ def _judged(top: Path, name: bytes) -> tuple[int | None, str | None]:
 
 
 def _stays(path: str, target: str) -> bool:
-    """Whether a link means the same from a worktree: absolute, or relative and inside."""
+    """Tell whether a link means the same from a worktree: absolute, or relative and inside."""
     if os.path.isabs(target):
         return True
     joined = os.path.normpath(os.path.join(os.path.dirname(path), target))

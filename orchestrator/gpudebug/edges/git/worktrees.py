@@ -90,7 +90,7 @@ def _made(
 
 
 def _new(inside: int, path: Path) -> removal.Identity:
-    """The identity of a folder that was just made: nothing is in it, and it is ours."""
+    """Return the identity of a folder that was just made: nothing is in it, and it is ours."""
     status = os.fstat(inside)
     if os.listdir(inside) or status.st_uid != os.geteuid():
         raise _lost(path, "was replaced while it was being made")
@@ -98,7 +98,7 @@ def _new(inside: int, path: Path) -> removal.Identity:
 
 
 def _free_name(repository: Repository, path: Path, parent: int) -> str:
-    """A name that no file has, nor a worktree that git knows: what is there is not ours to replace."""
+    """Return a name that no file has, nor a worktree that git knows: what is there is not ours to replace."""
     taken = {admin.path_of(folder) for folder in admin.folders(repository.common)}
     for number in range(1, _MOST_NAMES):
         name = path.name if number == 1 else f"{path.name}-{number}"
@@ -188,18 +188,18 @@ def forget_gone(common: Path, path: Path) -> bool:
 
 
 def place_of(at: Address, path: Path) -> Path:
-    """Where the worktree is that was asked for as `path`: it has another name where that was taken."""
+    """Return where the worktree is that was asked for as `path`: it has another name where that was taken."""
     record = journal.peek(at.common, path)
     return path if record is None else record.at(path)
 
 
 def worktrees_in(at: Address, folder: Path) -> list[Path]:
-    """The whole worktrees of ours that were asked for in `folder`."""
+    """Return the whole worktrees of ours that were asked for in `folder`."""
     return [path for path in journal.worktrees_of(at.common, folder) if began_with(at, path) is not None]
 
 
 def began_with(at: Address, path: Path) -> str | None:
-    """The commit that a worktree of ours was made at; None if there is no whole one for `path`."""
+    """Return the commit that a worktree of ours was made at; None if there is no whole one for `path`."""
     record = journal.peek(at.common, path)
     if record is None or record.state != "ready" or not os.path.lexists(record.at(path)):
         return None
@@ -218,7 +218,7 @@ def looking(at: Address, path: Path) -> Iterator[tuple[Address, WorktreeRecord]]
 
 
 def touched(at: Address, path: Path) -> bool | None:
-    """Whether anything was changed in a worktree of ours since it was made; None if git cannot tell.
+    """Tell whether anything was changed in a worktree of ours since it was made; None if git cannot tell.
 
     Needs no gitpython.
     """
@@ -246,7 +246,7 @@ def estranged(at: Address, path: Path) -> bool:
 
 
 def sound(repository: Repository, path: Path, record: WorktreeRecord) -> bool:
-    """Whether worktree and git's folder of it are there, ours, and know each other."""
+    """Tell whether worktree and git's folder of it are there, ours, and know each other."""
     folder, place = admin.proven(repository.common, record), record.at(path)
     if folder is None or admin.path_of(folder) != place or not (folder / "index").exists():
         return False
@@ -257,5 +257,5 @@ def sound(repository: Repository, path: Path, record: WorktreeRecord) -> bool:
 
 
 def _below(repository: Repository, top: Path, path: Path) -> Path:
-    """The path of a worktree below the top as git writes it."""
+    """Return the path of a worktree below the top as git writes it."""
     return repository.top / path.relative_to(top) if path.is_relative_to(top) else path

@@ -32,7 +32,7 @@ class FileMarks:
 
 
 def marks(checkout: Checkout) -> FileMarks:
-    """How the counted files of a checkout look now: one lstat each."""
+    """Return how the counted files of a checkout look now: one lstat each."""
     # First: what is written meanwhile is newer.
     at = time.time_ns()
     return FileMarks(checkout.top, at, _looked(checkout.top, checkout.files))
@@ -56,7 +56,7 @@ def uncounted(before: FileMarks, paths: Iterable[str]) -> dict[str, str]:
 
 
 def _counts(before: FileMarks, path: str) -> bool:
-    """Whether a path, or what it leads to inside of the top, is a counted file that is there."""
+    """Tell whether a path, or what it leads to inside of the top, is a counted file that is there."""
     return any(before.files.get(os.fsencode(name)) for name in _names(before.top, path)) and os.path.exists(
         before.top / path
     )

@@ -310,8 +310,8 @@ class _FollowerState:
         )
 
     def lasted(self, t0: float | None, seconds: float) -> float:
-        """What a run took. One that was told to end does so in time: if it took longer, a scheduler had
-        suspended all of us, and that is no time on the device."""
+        """Return what a run took. One that was told to end does so in time: if it took longer, a scheduler
+        had suspended all of us, and that is no time on the device."""
         if t0 is None or self.overdue is None or not self.seen:
             return seconds
         return min(seconds, max(0.0, self.overdue - t0))

@@ -74,7 +74,7 @@ def environment(path: str, env: Mapping[str, str], apart: tuple[Path, ...]) -> d
 
 
 def inside(path: str, folders: tuple[Path, ...]) -> bool:
-    """Whether an absolute path lies in one of the folders, by its name or where its links lead."""
+    """Tell whether an absolute path lies in one of the folders, by its name or where its links lead."""
     if not os.path.isabs(path):
         return False
     spellings = Path(path), Path(os.path.realpath(path))

@@ -28,7 +28,7 @@ def naming_interrupts(source: Callable[[], str]) -> Iterator[None]:
 
 
 def origin() -> str:
-    """Where the last interrupt came from, in words that follow `interrupted`."""
+    """Return where the last interrupt came from, in words that follow `interrupted`."""
     return _sources[-1]() if _sources else "from the keyboard"
 
 
@@ -42,7 +42,7 @@ class Interrupts:
         self.fd = fd
 
     def reached_all(self) -> bool:
-        """Whether whoever ended the job ended us too: a scheduler signals each process, in any order."""
+        """Tell whether whoever ended the job ended us too: a scheduler signals each process, in any order."""
         if not _sources:
             return False
         deadline = time.monotonic() + _LATE_S

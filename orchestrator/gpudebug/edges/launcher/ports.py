@@ -6,14 +6,14 @@ import socket
 
 
 def free_port() -> int:
-    """A TCP port that nothing listens on now."""
+    """Return a TCP port that nothing listens on now."""
     with socket.socket() as probe:
         probe.bind(("", 0))
         return int(probe.getsockname()[1])
 
 
 def taken(port: int) -> bool:
-    """Whether something accepts connections on this port of localhost."""
+    """Tell whether something accepts connections on this port of localhost."""
     try:
         socket.create_connection(("localhost", port), 0.5).close()
     except OSError:

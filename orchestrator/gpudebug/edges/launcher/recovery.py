@@ -95,7 +95,7 @@ def marked(marker: str) -> list[Proc]:
 
 
 def _environment(proc: Proc) -> list[bytes]:
-    """The entries that it was started with; none if they are closed to us or it has just ended."""
+    """Return the entries that it was started with; none if they are closed to us or it has just ended."""
     folder = f"/proc/{proc.pid}"
     data = _read(f"{folder}/environ")
     if not data and proc.threads > 1:

@@ -66,7 +66,7 @@ def command() -> tuple[str, ...]:
 
 
 def package_folders() -> list[str]:
-    """Where gpudebug and nvidia-ml-py lie for this process."""
+    """Return where gpudebug and nvidia-ml-py lie for this process."""
     own = Path(__file__).resolve().parents[3]
     spec = find_spec("pynvml")
     driver = [str(Path(spec.origin).parent)] if spec and spec.origin else []
@@ -149,7 +149,7 @@ def _say_if_heard(value: dict[str, Any]) -> None:
 
 
 def heard() -> bool:
-    """Whether what is said now would not wait for its reader."""
+    """Tell whether what is said now would not wait for its reader."""
     return bool(select.select([], [sys.stdout], [], 0)[1])
 
 
@@ -236,7 +236,7 @@ class Sampling:
 
 
 def next_tick(elapsed: float, interval: float, planned: int) -> int:
-    """The tick to take next: `planned`, or the current one where whole ticks have gone by.
+    """Return the tick to take next: `planned`, or the current one where whole ticks have gone by.
 
     Tick k is due k * `interval` s after the launch, whatever became of the ones before: a late tick
     shifts no later one, and ticks that were slept through are skipped, not made up for in a burst.
@@ -306,7 +306,7 @@ class OrderLines:
         self._rest = b""
 
     def next(self) -> str | None:
-        """The next line; None at the end."""
+        """Return the next line; None at the end."""
         while b"\n" not in self._rest:
             data = os.read(self._fd, 65536)
             if not data:

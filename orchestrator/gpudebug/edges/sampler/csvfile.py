@@ -89,7 +89,7 @@ class CsvFile:
 
 
 def _open_regular(path: Path, resume: bool) -> int:
-    """The file to append to. One that is resumed lies where a training may have put another thing."""
+    """Return the file to append to. One that is resumed lies where a training may have put another thing."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         fd = os.open(path, flags | os.O_NOFOLLOW if resume else flags, 0o600)

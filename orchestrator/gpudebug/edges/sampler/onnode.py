@@ -51,7 +51,7 @@ Say = Callable[[dict[str, Any]], None]
 
 
 def node_command() -> tuple[str, ...]:
-    """The argument list that runs it, as `sampler.command` has that of the first node's."""
+    """Return the argument list that runs it, as `sampler.command` has that of the first node's."""
     statement = (
         "from gpudebug.edges import devices; from gpudebug.edges.sampler import onnode; "
         "sys.exit(onnode.main(devices.resolve, devices.open_device, devices.ProcessTree))"

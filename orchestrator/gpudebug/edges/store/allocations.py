@@ -99,7 +99,7 @@ class Allocations:
             os.fchmod(folder, 0o700)
 
     def note(self) -> AllocationNote | None:
-        """The last allocation; None before the first, or if its file is not what gpudebug writes."""
+        """Return the last allocation; None before the first, or if its file is not what gpudebug writes."""
         return _read(self._note, AllocationNote)
 
     def put_note(self, note: AllocationNote) -> None:
@@ -124,7 +124,7 @@ class Allocations:
         put_json(self.defaults, {"runner": {"slurm": dict(slurm)}})
 
     def request(self) -> RunRequest | None:
-        """What waits for the worker."""
+        """Return what waits for the worker."""
         return _read(self._request, RunRequest)
 
     def ask(self, request: RunRequest) -> None:
@@ -154,7 +154,7 @@ class Allocations:
         return appeared(self._end)
 
     def take(self, holder: Mapping[str, object], lives: Lives = unknown_job) -> RunClaim:
-        """The lock of the worker. BusyError if there is one already; `lives` as of RunClaim."""
+        """Return the lock of the worker. BusyError if there is one already; `lives` as of RunClaim."""
         self.make()
         return RunClaim(self.worker, dict(holder), lives)
 
@@ -177,6 +177,6 @@ def _read(path: Path, kind: type[_Note]) -> _Note | None:
 
 
 def _is(value: Any, annotation: str) -> bool:
-    """Whether a value of JSON is of an annotation such as `str | None`."""
+    """Tell whether a value of JSON is of an annotation such as `str | None`."""
     word = {str: "str", int: "int", bool: "bool", type(None): "None"}.get(type(value))
     return word in annotation.split(" | ")

@@ -80,7 +80,7 @@ class Detached:
         return self.folder / f"{id}.stop"
 
     def start_log(self, id: str) -> Path:
-        """An empty log, mode 0600; the oldest ones of before are removed."""
+        """Return an empty log, mode 0600; the oldest ones of before are removed."""
         make_folder(self.folder)
         with (
             saying(self.folder, "cannot make the folder"),
@@ -141,7 +141,7 @@ class Detached:
         return found
 
     def has_answer(self) -> bool:
-        """Whether an answer waits for a caller."""
+        """Tell whether an answer waits for a caller."""
         return any(not (_read_answer(path) or {_TAKEN: True}).get(_TAKEN) for path in self._answers())
 
     def _answers(self) -> list[Path]:
@@ -167,5 +167,5 @@ def _read_answer(path: Path) -> dict[str, Any] | None:
 
 
 def new_id(since: str) -> str:
-    """A name for a background process's files; they sort by time."""
+    """Return a name for a background process's files; they sort by time."""
     return f"{since[:19].replace(':', '').replace('-', '')}-{os.getpid()}"

@@ -82,8 +82,8 @@ class Elements:
         return self.folder / note.name
 
     def notes(self, campaign: str | None = None) -> tuple[ElementNote, ...]:
-        """All that are not taken in yet, or a campaign's, by their numbers; a folder without a sound note is
-        none."""
+        """Return all that are not taken in yet, or a campaign's, by their numbers; a folder without a sound
+        note is none."""
         try:
             names = sorted(os.listdir(self.folder), key=lambda name: (len(name), name))
         except (FileNotFoundError, NotADirectoryError):
@@ -131,16 +131,16 @@ class Elements:
         copy_into(self.path(note) / ELEMENT_PROGRESS, data)
 
     def log(self, note: ElementNote) -> Path:
-        """What its worker printed."""
+        """Return what its worker printed."""
         name = f"worker-{note.array}_{note.hypothesis}.log"
         return self._workspace.root / RUNS / ".allocation" / name
 
     def take(self, note: ElementNote, holder: Mapping[str, object], lives: Lives = unknown_job) -> RunClaim:
-        """The lock of the element's worker. BusyError if one has it."""
+        """Return the lock of the element's worker. BusyError if one has it."""
         return RunClaim(self.path(note) / _LOCK, dict(holder), lives)
 
     def worked_on(self, note: ElementNote, lives: Lives = unknown_job) -> bool:
-        """Whether its worker lives."""
+        """Tell whether its worker lives."""
         return held_by(self.path(note) / _LOCK, lives) is not None
 
     def take_in(self, note: ElementNote) -> list[Path]:
@@ -181,7 +181,7 @@ def _remove(path: Path) -> None:
 
 
 def _read(folder: Path) -> ElementNote | None:
-    """The note in a folder; None if it is not one that gpudebug writes."""
+    """Return the note in a folder; None if it is not one that gpudebug writes."""
     name, path = folder.name, folder / _NOTE
     named = _NAME.fullmatch(name) and int(name) and not int(name) % BLOCK and name == f"{int(name):04d}"
     if not named or folder.is_symlink() or not _is_file(path):

@@ -81,7 +81,7 @@ def _discard(parent: int, name: str, fd: int, known: Mapping[str, Identity], pat
 
 
 def _looked_at(fd: int, path: Path, is_ours: IsOurs) -> dict[str, Identity]:
-    """All that the open folder holds; StoreError at what is not an export's."""
+    """Return all that the open folder holds; StoreError at what is not an export's."""
     return {name: _identity(fd, name, path, is_ours) for name in sorted(os.listdir(fd))}
 
 

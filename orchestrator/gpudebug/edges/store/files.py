@@ -30,7 +30,7 @@ class NotPermitted(StoreError):
 
 
 def read_file(path: Path, longest: int = _MAX_TEXT) -> bytes:
-    """The bytes of a regular file. A FIFO or device is refused without being opened for good."""
+    """Return the bytes of a regular file. A FIFO or device is refused without being opened for good."""
     with _regular(path) as f, saying(path, "cannot read"):
         size = os.fstat(f.fileno()).st_size
         if size > longest:
@@ -42,14 +42,14 @@ def read_file(path: Path, longest: int = _MAX_TEXT) -> bytes:
 
 
 def read_head(path: Path, size: int, start: int = 0) -> bytes:
-    """The first bytes of a regular file of any size, or the first behind `start`."""
+    """Return the first bytes of a regular file of any size, or the first behind `start`."""
     with _regular(path) as f, saying(path, "cannot read"):
         f.seek(start)
         return f.read(size)
 
 
 def read_tail(path: Path, size: int) -> bytes:
-    """The last bytes of a regular file of any size."""
+    """Return the last bytes of a regular file of any size."""
     with _regular(path) as f, saying(path, "cannot read"):
         f.seek(max(0, os.fstat(f.fileno()).st_size - size))
         return f.read(size)
@@ -133,7 +133,7 @@ def put_json(path: Path, value: Any) -> None:
 
 
 def appeared(path: Path) -> bool:
-    """Whether something is at `path`, for what another host may have put there this moment.
+    """Tell whether something is at `path`, for what another host may have put there this moment.
 
     An NFS client answers for up to a minute from what it knew of a folder, unless the folder is opened
     (close-to-open consistency, nfs(5)).
@@ -144,7 +144,7 @@ def appeared(path: Path) -> bool:
 
 
 def get_json(path: Path) -> Any:
-    """What a private JSON file holds; {} if it is missing, or has no JSON in it."""
+    """Return what a private JSON file holds; {} if it is missing, or has no JSON in it."""
     if not os.path.lexists(path):
         return {}
     try:
@@ -231,7 +231,7 @@ def resolve_inside(path: Path, root: Path) -> Path:
 
 
 def in_git(target: Path) -> bool:
-    """Whether a path without links is git's own, or lies in a folder of git's, whatever that is called.
+    """Tell whether a path without links is git's own, or lies in a folder of git's, whatever that is called.
 
     A work tree may lie in such a folder; what is in the work tree is not git's.
     """

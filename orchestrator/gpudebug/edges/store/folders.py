@@ -42,12 +42,12 @@ _READABLE = "make it readable (chmod), or move it out of the run folder"
 
 
 def run_number(name: str) -> int:
-    """The number in a run folder's name."""
+    """Return the number in a run folder's name."""
     return int(name.partition("-")[0])
 
 
 def slug(text: str) -> str:
-    """A text as a short part of a file's name: at most 40 lower-case letters, digits and dashes."""
+    """Return a text as a short part of a file's name: at most 40 lower-case letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", text[:200].lower()).strip("-")[:40].rstrip("-")
 
 
@@ -127,7 +127,7 @@ class RunFolder:
         return self.has("manifest.json")
 
     def has(self, name: str) -> bool:
-        """Whether it has such a file, even one that may not be read: to read it says why."""
+        """Tell whether it has such a file, even one that may not be read: to read it says why."""
         try:
             (self.path / name).stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -221,7 +221,7 @@ class RunFolder:
         return found
 
     def intact(self, *names: str) -> bool:
-        """Whether these files are there, byte by byte as the manifest says."""
+        """Tell whether these files are there, byte by byte as the manifest says."""
         try:
             sealed = dict(self.read("manifest.json")["files"])
             return all(sealed[name] == file_digest(self.path / name) for name in names)

@@ -41,18 +41,18 @@ class LockPlace:
 
 
 def lock_place() -> LockPlace:
-    """The place of a lock that this process takes."""
+    """Return the place of a lock that this process takes."""
     return LockPlace(host_name(), boot_id() or "")
 
 
 def unknown_job(job: str) -> bool | None:
-    """Where no cluster can be asked."""
+    """Return where no cluster can be asked."""
     return None
 
 
 def noted_jobs(runs: Path) -> Lives:
-    """What the campaign's own files in `runs` say: a job is over if they say so or name another one, or if
-    its worker left."""
+    """Return what the campaign's own files in `runs` say: a job is over if they say so or name another one,
+    or if its worker left."""
 
     def lives(job: str) -> bool | None:
         note = get_json(runs / ".allocation" / "job.json")
@@ -67,7 +67,7 @@ def noted_jobs(runs: Path) -> Lives:
 def held_elsewhere(
     record: Mapping[str, object], renewed_s: float, here: LockPlace, allocation: object, lives: Lives
 ) -> bool:
-    """Whether the holder that wrote `record` lives on another host; on this one its flock decides.
+    """Tell whether the holder that wrote `record` lives on another host; on this one its flock decides.
 
     It renewed its lock last at `renewed_s`, seconds since 1970. If it names an allocation, the cluster
     knows best whether that job lives; one that was started again, as the caller's `allocation`, left its

@@ -90,7 +90,7 @@ class LockFolder:
         self.fd = fd
 
     def open_shared(self, name: str) -> int:
-        """An empty file that every user may lock, mode 0666."""
+        """Return an empty file that every user may lock, mode 0666."""
         # First without O_CREAT, which Linux forbids here for other users' files (fs.protected_regular).
         while True:
             try:
@@ -146,7 +146,7 @@ class LockFolder:
         return error
 
     def is_still(self, name: str, fd: int) -> bool:
-        """Whether the file that we hold is the one of that name: /tmp is cleaned up now and then."""
+        """Tell whether the file that we hold is the one of that name: /tmp is cleaned up now and then."""
         try:
             found = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -313,7 +313,7 @@ def _busy(uuid: str, name: str | None, other: Mapping[str, Any] | None) -> BusyE
 
 
 def who(other: Mapping[str, Any] | None) -> str:
-    """A holder by its record: command, user, place, campaign, session and time."""
+    """Return a holder by its record: command, user, place, campaign, session and time."""
     if other is None:
         return "an unknown process"
     command = f"`{shown(other['command'])}`" if other.get("command") else "another gpudebug"

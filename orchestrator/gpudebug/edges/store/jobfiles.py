@@ -19,7 +19,7 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def open_plain(path: Path, *, follow: bool = False) -> BinaryIO | None:
-    """A regular file, opened for reading; None for anything else: a FIFO, a folder, nothing.
+    """Return a regular file, opened for reading; None for anything else: a FIFO, a folder, nothing.
 
     A link is something else too, unless a person named the path: `follow`.
     """
@@ -57,7 +57,7 @@ def head_digest(path: Path, length: int) -> str | None:
 
 
 def size_of(path: Path) -> int | None:
-    """The size of a regular file; None for anything else."""
+    """Return the size of a regular file; None for anything else."""
     try:
         status = path.lstat()
     except OSError:
@@ -77,8 +77,8 @@ def cut(path: Path, length: int) -> None:
 
 
 def strangers(folder: Path, ours: Collection[str]) -> list[str]:
-    """The names in a run folder that are not `ours`: what the job put beside its folders, or in the place of
-    that of its records."""
+    """Return the names in a run folder that are not `ours`: what the job put beside its folders, or in the
+    place of that of its records."""
     known = {*ours, JOB}
     if stat.S_ISDIR((folder / RECORDS).lstat().st_mode if os.path.lexists(folder / RECORDS) else 0):
         known.add(RECORDS)
@@ -115,7 +115,7 @@ def put_aside(folder: Path, names: Collection[str]) -> dict[str, str]:
 
 
 def _job(folder: Path) -> str:
-    """The name of the job's folder; a new one if the job put something else in its place."""
+    """Return the name of the job's folder; a new one if the job put something else in its place."""
     with suppress(OSError, removal.NotOurs), removal.folder(folder, JOB):
         return JOB
     aside = f".{JOB}.{secrets.token_hex(4)}"
@@ -173,7 +173,7 @@ def move_up(folder: Path, name: str, most: int) -> bool:
 
 
 def names_in(folder: Path, of: str) -> list[str]:
-    """What lies in the folder `of` of a run folder; nothing if that is no folder any more."""
+    """Return what lies in the folder `of` of a run folder; nothing if that is no folder any more."""
     try:
         with removal.folder(folder, of) as opened:
             return sorted(os.listdir(opened))

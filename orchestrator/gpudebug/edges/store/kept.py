@@ -24,7 +24,7 @@ def put_order(workspace: Workspace, order: dict[str, Any]) -> None:
 
 
 def get_order(workspace: Workspace) -> Any:
-    """The record of the order; {} if there is none."""
+    """Return the record of the order; {} if there is none."""
     return get_json(_folder(workspace) / _ORDER)
 
 
@@ -34,12 +34,12 @@ def put_pages(workspace: Workspace, pages: dict[str, list[str]]) -> None:
 
 
 def get_pages(workspace: Workspace) -> Any:
-    """The record of what sessions were shown; {} if there is none."""
+    """Return the record of what sessions were shown; {} if there is none."""
     return get_json(_folder(workspace) / _PAGES)
 
 
 def order_file(campaign: str) -> str:
-    """The record of the order, below the campaign's folder."""
+    """Return the record of the order, below the campaign's folder."""
     return f"{RUNS}/{STATUS}/{campaign}/{_ORDER}"
 
 
@@ -49,5 +49,5 @@ def _made(workspace: Workspace) -> Path:
 
 
 def _folder(workspace: Workspace) -> Path:
-    """A folder for each campaign: several may share a runs/."""
+    """Return a folder for each campaign: several may share a runs/."""
     return workspace.runs / STATUS / workspace.campaign

@@ -64,7 +64,7 @@ class Lease:
     renewed: Moment
 
     def live(self, now: Moment) -> bool:
-        """Whether it was renewed within the last LEASE_S.
+        """Tell whether it was renewed within the last LEASE_S.
 
         Within one boot the boot's clock decides, which cannot be set; a boot that is over ended the session
         too; another host is believed by the time of day. A renewal that seems to lie further ahead than a
@@ -99,7 +99,7 @@ def renew(folder: Path, number: int, session: str | None, since: str) -> Lease |
 
 
 def read(folder: Path) -> dict[int, Lease]:
-    """All leases by the number of their hypothesis. What is broken or of another kind is left out.
+    """Return all leases by the number of their hypothesis. What is broken or of another kind is left out.
 
     Raises NotPermitted where one may not be read: then it is unknown whether it has ended.
     """

@@ -10,7 +10,7 @@ from gpudebug.edges.store.files import opened_folder, saying
 
 
 def temporaries(folder: Path) -> list[Path]:
-    """The temporaries in a folder that killed writers left; none if it cannot be listed."""
+    """Return the temporaries in a folder that killed writers left; none if it cannot be listed."""
     try:
         with opened_folder(folder) as fd:
             return [folder / made.name for made in temporary.left(fd)]

@@ -102,7 +102,7 @@ def write_text(fd: int, holder: Mapping[str, object]) -> None:
 
 
 def read_text(fd: int) -> dict[str, Any]:
-    """What a holder wrote of itself; empty if that is not known."""
+    """Return what a holder wrote of itself; empty if that is not known."""
     try:
         record = json.loads(os.pread(fd, _LARGEST, 0))
     except (OSError, ValueError, RecursionError):
@@ -162,7 +162,7 @@ class RunClaim:
 
 
 def _own(path: Path) -> Path:
-    """The lock that only the gpudebug which holds the claim at `path` has."""
+    """Return the lock that only the gpudebug which holds the claim at `path` has."""
     return path.with_name(f"{path.name}.holder")
 
 
@@ -187,7 +187,7 @@ def _busy(holder: Mapping[str, object], living: bool) -> BusyError:
 
 
 def _named(holder: Mapping[str, object]) -> str:
-    """A holder by what it says of itself; empty if that is nothing."""
+    """Return a holder by what it says of itself; empty if that is nothing."""
     return ", ".join(
         words.format(shown(holder[key]))
         for key, words in (
@@ -226,7 +226,7 @@ def held_by(path: Path, lives: Lives = unknown_job) -> dict[str, Any] | None:
 
 
 def claimed(path: Path) -> bool:
-    """Whether this lock is held at this moment. Reads only."""
+    """Tell whether this lock is held at this moment. Reads only."""
     try:
         fd = os.open(path, os.O_RDONLY | _SAFE)
     except FileNotFoundError:

@@ -21,7 +21,7 @@ class LoneFolders(Workspace):
         self.prefix = prefix
 
     def new_run(self, label: str) -> RunFolder:
-        """A new folder `prefix-N`, whatever the run's label is. StoreError if it cannot be made."""
+        """Return a new folder `prefix-N`, whatever the run's label is. StoreError if it cannot be made."""
         with saying(self.runs, "cannot make a run folder"), opened_folder(self.runs) as folder:
             for number in count(1):
                 name = f"{self.prefix}-{number}"

@@ -15,7 +15,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def read_private(anchor: Path, names: tuple[str, ...], name: str) -> bytes | None:
-    """The file `anchor/names…/name`; None if it is missing.
+    """Return the file `anchor/names…/name`; None if it is missing.
 
     StoreError if it, or a folder below `anchor`, is a link or of another kind, another user's or too large.
     """

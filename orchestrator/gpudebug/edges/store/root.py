@@ -16,7 +16,7 @@ _ELEMENT = re.compile(r"[0-9]{4,9}", re.ASCII)
 
 
 def find_root(start: Path) -> Path | None:
-    """The nearest folder at or above `start` that holds gpudebug.yaml.
+    """Return the nearest folder at or above `start` that holds gpudebug.yaml.
 
     Inside one of a campaign's worktrees it is the folder of that campaign, not its copy there.
     """

@@ -96,7 +96,7 @@ class Sessions:
         return SessionFolder(self.folder / name)
 
     def new(self, name: str) -> SessionFolder:
-        """A new folder. StoreError if the name is taken."""
+        """Return a new folder. StoreError if the name is taken."""
         path = self.folder / name
         make_folder(self.folder)
         with saying(path, "cannot make the folder"), opened_folder(self.folder) as folder:

@@ -33,23 +33,23 @@ class Summary(NamedTuple):
 
 
 def path_of(root: Path, campaign: str) -> Path:
-    """The summary of a campaign: several may share a runs/."""
+    """Return the summary of a campaign: several may share a runs/."""
     return root / RUNS / STATUS / campaign / _NAME
 
 
 def summaries(root: Path) -> list[Path]:
-    """The summaries of all campaigns of a folder."""
+    """Return the summaries of all campaigns of a folder."""
     return sorted((root / RUNS / STATUS).glob(f"*/{_NAME}"))
 
 
 def encoded(head: dict[str, Any], files: Sequence[str], rows: Sequence[dict[str, Any]]) -> bytes:
-    """The bytes of a summary."""
+    """Return the bytes of a summary."""
     body = b"\n".join(json.dumps(part).encode() for part in (head, files, rows))
     return hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
 
 def read_summary(path: Path) -> Summary | None:
-    """A summary; None if there is none, or if it is not what gpudebug writes."""
+    """Return a summary; None if there is none, or if it is not what gpudebug writes."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
@@ -65,7 +65,7 @@ def read_summary(path: Path) -> Summary | None:
 
 
 def run_names(root: Path) -> list[str]:
-    """The names that a run folder may have in runs/, in an order of their own."""
+    """Return the names that a run folder may have in runs/, in an order of their own."""
     try:
         return sorted(name for name in os.listdir(root / RUNS) if RUN_NAME.match(name))
     except OSError:

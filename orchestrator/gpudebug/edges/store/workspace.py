@@ -27,7 +27,7 @@ def _runs_in(folder: Path) -> list[str]:
 
 
 def _is_run(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a run's folder. A link to one that was moved away is read, and never written to."""
+    """Tell whether it is a run's folder. A link to one that was moved away is read, and never written to."""
     if entry.is_symlink():
         return os.path.exists(os.path.join(entry.path, "manifest.json"))
     return entry.is_dir()
@@ -101,11 +101,11 @@ class Workspace:
         return RunFolder((self.runs if self.owns(name) else self.root / RUNS) / name, self.scrub)
 
     def owns(self, name: str) -> bool:
-        """Whether a run of this name is made here: an element makes those of its numbers alone."""
+        """Tell whether a run of this name is made here: an element makes those of its numbers alone."""
         return self.element is None or 0 < run_number(name) - int(self.element) < BLOCK
 
     def new_run(self, label: str) -> RunFolder:
-        """A new folder `NNNN-label`, its number one above the highest."""
+        """Return a new folder `NNNN-label`, its number one above the highest."""
         names = self.run_names()
         number = self._free(run_number(names[-1]) + 1 if names else 1)
         self._sweep_unbegun(names)
@@ -154,7 +154,7 @@ class Workspace:
         return RunFolder(self.runs / name, self.scrub, made)
 
     def made_anew(self, run: RunFolder) -> tuple[RunFolder, Path | None]:
-        """A new folder for a run whose own was replaced, and where what replaced it is now.
+        """Return a new folder for a run whose own was replaced, and where what replaced it is now.
 
         It is only given another name, whatever it is: it may be a link to something of the user's.
         """

@@ -21,7 +21,7 @@ class Instruction(NamedTuple):
 
 
 def prepare(root: Path, chosen: Iterable[AgentInstructions]) -> list[Instruction]:
-    """What the files of these agents will hold, one a file; nothing is written yet.
+    """Return what the files of these agents will hold, one a file; nothing is written yet.
 
     StoreError if a link leads out of `root`, BrokenMarkers.
     """
@@ -38,7 +38,7 @@ def _prepare(root: Path, agent: AgentInstructions) -> Instruction:
 
 
 def write(root: Path, prepared: Iterable[Instruction]) -> list[str]:
-    """The files that were written; one that says the same already is left alone."""
+    """Return the files that were written; one that says the same already is left alone."""
     written = []
     for path, old, new, _ in prepared:
         if new == old:

@@ -124,7 +124,7 @@ class _Loop:
             raise InterruptedRun("the loop was interrupted", next="gpudebug loop goes on from here") from None
 
     def run_to_end(self) -> End:
-        """All steps. What stops every step ends the loop, or is raised before the first session."""
+        """Return all steps. What stops every step ends the loop, or is raised before the first session."""
         try:
             while (end := self.end()) is None:
                 self.step()
@@ -151,7 +151,7 @@ class _Loop:
         self.report(Live("", 0.0, None, None, None, None, None, f"{clock} {text}"))
 
     def shown(self, session: agents.Session) -> str:
-        """Where a session's transcript lies, from the campaign's folder on."""
+        """Return where a session's transcript lies, from the campaign's folder on."""
         return str(session.folder.transcript.relative_to(self.root))
 
     def read_settings(self) -> str:
@@ -169,7 +169,7 @@ class _Loop:
         return next_name(date, [*self.sessions.names(), *(r.get("session") for r in records)])
 
     def end(self) -> End | None:
-        """Why the loop ends here; None while it goes on."""
+        """Return why the loop ends here; None while it goes on."""
         if self.read_settings() != self.settings:
             why = "gpudebug.yaml was changed while the loop ran: look at it with `git diff`, then start again"
             return End(Stuck.SETTINGS, why)
@@ -313,7 +313,7 @@ class _Loop:
             self.say(f"the campaign's worktrees could not be removed: {e.message}")
 
     def advised(self, end: End) -> str:
-        """The sentence with what to do next, if the loop gave up."""
+        """Return the sentence with what to do next, if the loop gave up."""
         if not self.begun or end.ending not in (Stuck.FAILURES, Stuck.IDLE):
             return end.why
         last = self.begun[-1]
@@ -328,7 +328,7 @@ def exit_status(answer: LoopAnswer) -> int:
 
 
 def _trials(loaded: Loaded) -> set[str]:
-    """The runs that decided a hypothesis of this campaign."""
+    """Return the runs that decided a hypothesis of this campaign."""
     campaign = loaded.config.campaign
     return {
         name
@@ -343,7 +343,7 @@ def _few(paths: list[str]) -> str:
 
 
 def _summary(record: dict[str, Any]) -> str:
-    """What a session did, in a few words."""
+    """Return what a session did, in a few words."""
     outcome, code = record.get("outcome"), record.get("exit_status")
     if record.get("tested"):
         did = f"hypothesis {record['tested']} is {record['verdict']}"

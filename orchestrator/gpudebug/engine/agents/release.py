@@ -78,14 +78,14 @@ def _freed(loaded: Loaded, number: int) -> worktrees.KeptChange:
 
 
 def _told(kept: worktrees.KeptChange) -> tuple[str | None, str]:
-    """Where a change is kept, and the clause on it."""
+    """Return where a change is kept, and the clause on it."""
     if kept.worktree is not None:
         return str(kept.worktree), f"; its change holds a secret, so it stays in {kept.worktree}"
     return kept.patch, f"; its change is kept in {kept.patch}" if kept.patch else ""
 
 
 def _untested(document: progress.ProgressFile, number: int, claim: str | None) -> bytes:
-    """The file with a hypothesis UNTESTED; as it is if it has a verdict or another claim by now."""
+    """Return the file with a hypothesis UNTESTED; as it is if it has a verdict or another claim by now."""
     if not under(document, number, claim):
         return document.data
     return progress.set_status(document, number, Status.UNTESTED)

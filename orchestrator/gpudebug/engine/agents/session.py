@@ -55,7 +55,7 @@ class AgentCommand:
 
 
 def agent_of(command: str, cwd: Path, timeout: float, env: Mapping[str, str]) -> AgentCommand:
-    """The agent that `--agent` names, found before anything is done. UsageError, LaunchError."""
+    """Return the agent that `--agent` names, found before anything is done. UsageError, LaunchError."""
     try:
         variables, rest = shell_words.leading_assignments(command)
         argv = tuple(word.value for word in shell_words.split(rest))
@@ -188,7 +188,7 @@ def settle(session: Session, before: State, *, finished: bool) -> Did:
 
 
 def state(loaded: Loaded) -> State:
-    """The hypotheses, as far as a session may have changed them."""
+    """Return the hypotheses, as far as a session may have changed them."""
     return [(h.number, str(h.status), h.intervention) for h in loaded.document.hypotheses]
 
 
@@ -207,7 +207,7 @@ def _await(session: Session) -> None:
 
 
 def _held(loaded: Loaded) -> int | None:
-    """The hypothesis that this session has claimed to implement."""
+    """Return the hypothesis that this session has claimed to implement."""
     mine = (h for h in loaded.document.hypotheses if loaded.claimed(h) is Claimed.MINE)
     return next((h.number for h in mine), None)
 

@@ -17,7 +17,7 @@ from gpudebug.engine.agents.instructions import prepare
 
 
 def write(root: Path, agents: Iterable[str], session: str | None) -> tuple[list[str], list[str]]:
-    """The files that were written for these agents, and notes on those that are not as they should be.
+    """Return the files that were written for these agents, and notes on those that are not as they should be.
 
     A file that is there belongs to others and stays as it is; a session grants itself no permission.
     """
@@ -47,7 +47,7 @@ def _text(root: Path, path: Path) -> str | None:
 
 
 def checks(root: Path, name: str) -> Iterator[DoctorCheck]:
-    """Whether an agent finds gpudebug, its instructions, its permissions and its server."""
+    """Tell whether an agent finds gpudebug, its instructions, its permissions and its server."""
     agent = known.agent(name)
     again = f"gpudebug init --agent {agent.name}"
     yield _program(agent.name)

@@ -90,7 +90,7 @@ class _Brief:
         return harmless(self.say(text), limit=limit)
 
     def head(self, kind: decide.ActionKind, why: str, session: str | None) -> str:
-        """What is asked, why, the goal, and what counts as success."""
+        """Return what is asked, why, the goal, and what counts as success."""
         c, metric = self.loaded.campaign, self.loaded.metric
         target = decide.goal(c)
         asked = _ASKED.get(str(kind), "something is to be measured")
@@ -111,7 +111,7 @@ class _Brief:
         ).strip("\n")
 
     def _conditions(self) -> list[str]:
-        """The gates of a verdict, as far as a change can do something about them."""
+        """Return the gates of a verdict, as far as a change can do something about them."""
         metric, criteria = self.loaded.metric, self.config.criteria
         success, failure = (numbers.threshold(metric, v) for v in (criteria.success, criteria.failure))
         moved = "rises by" if metric.points else "is better by"
@@ -149,7 +149,7 @@ class _Brief:
         return pages.bullets(title, [self.short(line, 300) for line in lines], limit, _STATUS)
 
     def instructions(self, lines: Sequence[str], limit: int) -> str:
-        """The catalogue's words on the hypothesis's cause, its longest line cut first."""
+        """Return the catalogue's words on the hypothesis's cause, its longest line cut first."""
         cause = self.entry.cause if self.entry else None
         title = f"The catalogue on {cause}, in general, not measured here"
         room = limit - len(title) - 5
@@ -178,7 +178,7 @@ class _Brief:
         return pages.section(title, quote.splitlines())
 
     def hypothesis(self, limit: int) -> str:
-        """The hypothesis that this is about, its longest texts cut first."""
+        """Return the hypothesis that this is about, its longest texts cut first."""
         if self.entry is None:
             return ""
         title = f"Hypothesis {self.entry.number}: {quoted(self.say(self.entry.title), min(200, limit // 4))}"
@@ -198,7 +198,7 @@ class _Brief:
         patch: str | None = None,
         reads_first: bool = False,
     ) -> str:
-        """What to do now and the command that ends it: never cut, so nothing in it can be long."""
+        """Return what to do now and the command that ends it: never cut, so nothing in it can be long."""
         ours = ["gpudebug.yaml", self.config.progress, "hypotheses/", "runs/", ".git"]
         forbidden = ", ".join(code(self.short(n, 60)) for n in [*ours, *self.config.worktree.link[:5]])
         return templates.render(
@@ -216,7 +216,7 @@ class _Brief:
         ).strip("\n")
 
     def _path(self, path: Path) -> str:
-        """A folder as a shell takes it; from the campaign's folder on if it is too long for a page."""
+        """Return a folder as a shell takes it; from the campaign's folder on if it is too long for a page."""
         shown = _shell_word(path)
         if len(shown) > _LONGEST_PATH and path.is_relative_to(self.loaded.workspace.root):
             return _shell_word(path.relative_to(self.loaded.workspace.root))
@@ -232,7 +232,7 @@ class _Brief:
 
 
 def _campaign_here() -> Path | None:
-    """The folder of the campaign that a command without -C would find."""
+    """Return the folder of the campaign that a command without -C would find."""
     try:
         return store.find_root(Path.cwd())
     except FileNotFoundError:

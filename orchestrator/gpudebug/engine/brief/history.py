@@ -17,7 +17,7 @@ _FIGURE = 80
 
 
 def judged(loaded: Loaded) -> list[HypothesisEntry]:
-    """The entries with a verdict, the last of the file first."""
+    """Return the entries with a verdict, the last of the file first."""
     return [h for h in reversed(loaded.document.hypotheses) if h.status in VERDICTS]
 
 
@@ -29,7 +29,7 @@ def mark(loaded: Loaded, entry: HypothesisEntry) -> str:
 
 
 def accepted(loaded: Loaded, entry: HypothesisEntry) -> bool:
-    """Whether the change is in the base; the fields are read only of an entry that has the word."""
+    """Tell whether the change is in the base; the fields are read only of an entry that has the word."""
     if entry.status is not Status.VALIDATED:
         return False
     kept = loaded.acceptances.entries
@@ -68,7 +68,7 @@ def _brief(name: str, verdict: dict[str, Any], title: str, change: str, why: str
 
 
 def _moved(verdict: dict[str, Any], say: Say) -> str:
-    """The figures of a verdict on one line."""
+    """Return the figures of a verdict on one line."""
     texts = {key: say(text)[:_FIGURE] for key, text in numbers.result_fields(verdict).items()}
     before = texts["gpu util before"].partition(" (")[0]
     own = texts.get("metric") or f"{GPU_UTIL} {before} to {texts['gpu util after']}"

@@ -18,7 +18,7 @@ _DEVICES = 4
 
 
 def last_run(loaded: Loaded, say: Say, limit: int) -> str:
-    """A section of at most `limit` characters. The log's lines are capped, stripped and fenced."""
+    """Return a section of at most `limit` characters. The log's lines are capped, stripped and fenced."""
     name, last = _last(loaded)
     if last is None:
         return pages.section(
@@ -36,7 +36,7 @@ def last_run(loaded: Loaded, say: Say, limit: int) -> str:
 
 
 def _last(loaded: Loaded) -> tuple[str, dict[str, Any] | None]:
-    """The newest run with a change or a failure, else the newest; None if none has ended."""
+    """Return the newest run with a change or a failure, else the newest; None if none has ended."""
     ended = [
         (name, r)
         for name, r in reversed(loaded.records.items())

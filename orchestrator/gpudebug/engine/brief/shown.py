@@ -39,7 +39,7 @@ def forget(directory: Path, session: str | None) -> None:
 
 
 def _known(workspace: store.Workspace) -> dict[str, list[str]]:
-    """What is recorded, as far as it is what gpudebug writes."""
+    """Return what is recorded, as far as it is what gpudebug writes."""
     found = store.get_pages(workspace)
     pairs = found.items() if isinstance(found, dict) else ()
     return {name: shown for name, shown in pairs if isinstance(shown, list)}

@@ -26,7 +26,7 @@ def lines(loaded: Loaded, entry: HypothesisEntry | None, say: Say) -> list[str]:
 
 
 def _baseline(loaded: Loaded, found: CampaignBaseline, say: Say) -> str:
-    """A baseline's figures as written, marked if no run supports them."""
+    """Return a baseline's figures as written, marked if no run supports them."""
     entry = loaded.document.baseline(found.role)
     if entry is None:
         return f"Baseline {found.role}: {found.why or numbers.UNKNOWN}"
@@ -41,7 +41,7 @@ def _baseline(loaded: Loaded, found: CampaignBaseline, say: Say) -> str:
 
 
 def _step(evidence: dict[str, Any]) -> str:
-    """Where a step's time goes, as the program itself prints it."""
+    """Return where a step's time goes, as the program itself prints it."""
     times = {"data loading": evidence.get("data_s"), "update": evidence.get("update_s")}
     parts = [f"{name} {numbers.number(t, 's')}" for name, t in times.items() if t is not None]
     return f"; of a step: {', '.join(parts)}" if parts else ""
@@ -69,7 +69,7 @@ def _accepted(loaded: Loaded, say: Say) -> list[str]:
 
 
 def _open(loaded: Loaded, entry: HypothesisEntry | None, say: Say) -> list[str]:
-    """What waits or is under way, so that it is not proposed again."""
+    """Return what waits or is under way, so that it is not proposed again."""
     found = [h for h in loaded.document.hypotheses if h.status not in VERDICTS and h is not entry]
     lines = [f"h{h.number} {h.status} {quoted(say(h.title), 60)}" for h in found[-_NAMED:]]
     return _with_rest("Proposed already, not yours", lines, len(found))

@@ -75,7 +75,7 @@ def _said(what: str, numbers: Sequence[int]) -> str:
 
 
 def _of_lines(loaded: Loaded, document: ProgressFile) -> dict[int, Recorded]:
-    """A record of each line whose verdict follows from runs that were recorded here."""
+    """Return a record of each line whose verdict follows from runs that were recorded here."""
     now = {h.number: h.runs for h in document.hypotheses if h.accepted is not None}
     found = (h for h in accepted(loaded.document) if loaded.trials[h.number].recorded_here)
     return {h.number: _made(loaded, h.number, h.accepted or 1) for h in found if now.get(h.number) == h.runs}

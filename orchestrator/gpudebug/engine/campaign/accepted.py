@@ -52,14 +52,14 @@ class Acceptances:
         return self.anchor.joinpath(*self.names, FILE)
 
     def of(self, entry: HypothesisEntry) -> Recorded | None:
-        """The acceptance of the verdict that an entry has now; None if there is none."""
+        """Return the acceptance of the verdict that an entry has now; None if there is none."""
         found = (self.entries or {}).get(entry.number)
         if found is None or entry.status is not Status.VALIDATED or entry.runs[-1:] != (found.run,):
             return None
         return found
 
     def by_hand(self, entry: HypothesisEntry) -> bool:
-        """Whether an entry has an Accepted line that no `accept` recorded."""
+        """Tell whether an entry has an Accepted line that no `accept` recorded."""
         return self.entries is not None and entry.accepted is not None and self.of(entry) is None
 
     def order(self, entry: HypothesisEntry, session: str | None = None) -> int | None:
@@ -74,7 +74,7 @@ class Acceptances:
 
 
 def acceptances_of(root: Path, campaign: str, where: git.Checkout | git.Address) -> Acceptances:
-    """What was recorded for the campaign at `root`. Nothing is written."""
+    """Return what was recorded for the campaign at `root`. Nothing is written."""
     folder = campaign_folder(root, campaign, where)
     found = Acceptances(where.common, folder.relative_to(where.common).parts, {})
     try:
@@ -97,8 +97,8 @@ def keep_submitted(found: Acceptances, element: str) -> None:
 
 
 def as_submitted(found: Acceptances, element: str) -> Acceptances:
-    """What was accepted when the array of an element was submitted. StoreError if it is not what gpudebug
-    kept."""
+    """Return what was accepted when the array of an element was submitted. StoreError if it is not what
+    gpudebug kept."""
     data = read_private(found.anchor, found.names, _of_element(element))
     try:
         return replace(found, entries=_read(json.loads(data or b"")), problem=None)
@@ -117,7 +117,7 @@ def _of_element(element: str) -> str:
 
 
 def written(entries: Mapping[int, Recorded]) -> bytes:
-    """The record as a file."""
+    """Return the record as a file."""
     rows = [{"hypothesis": number, **found._asdict()} for number, found in sorted(entries.items())]
     return json.dumps({"format": FORMAT, "accepted": rows}, indent=1).encode() + b"\n"
 
@@ -139,7 +139,7 @@ def _read(data: Any) -> dict[int, Recorded]:
 def recorded(
     document: ProgressFile, acceptances: Acceptances, session: str | None = None
 ) -> tuple[HypothesisEntry, ...]:
-    """The hypotheses that were accepted, in their order, whatever became of their runs and patches."""
+    """Return the hypotheses that were accepted, in their order, whatever became of their runs and patches."""
     if acceptances.entries is None:
         return accepted(document)
     found = []

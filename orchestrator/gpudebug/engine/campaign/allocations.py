@@ -20,7 +20,7 @@ _OF_NODES = ("interpreter", "device")
 
 
 def of_this_allocation(baseline: CampaignBaseline) -> CampaignBaseline:
-    """The baseline, no valid one if this process measures in another allocation than it did."""
+    """Return the baseline, no valid one if this process measures in another allocation than it did."""
     here = clusters.inside()
     if here is None or baseline.why is not None:
         return baseline
@@ -29,7 +29,7 @@ def of_this_allocation(baseline: CampaignBaseline) -> CampaignBaseline:
 
 
 def allocation_of_run(record: Mapping[str, Any]) -> str | None:
-    """The allocation that a run was made in, by its record: `412.1`; None outside of any."""
+    """Return the allocation that a run was made in, by its record: `412.1`; None outside of any."""
     found = (record.get("node") or {}).get("allocation")
     return found if isinstance(found, str) else None
 
@@ -40,8 +40,8 @@ def as_on_nodes(
     config: Config,
     listed: Mapping[str, Sequence[str]],
 ) -> dict[str, dict[str, str]]:
-    """What baselines are valid for, by role; on a login node with what nodes alone know as recorded: by the
-    runs that are `listed` of a role, else by its newest."""
+    """Return what baselines are valid for, by role; on a login node with what nodes alone know as recorded:
+    by the runs that are `listed` of a role, else by its newest."""
     if clusters.cluster_of(config.runner, Path()) is None or clusters.inside() is not None:
         return dict(identities)
     found = {}

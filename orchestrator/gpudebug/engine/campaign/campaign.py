@@ -151,7 +151,7 @@ class Loaded:
         return decide.Claimed.MINE if lease.session == self.session else decide.Claimed.OTHERS
 
     def change_of(self, entry: progress.HypothesisEntry) -> Intervention | None:
-        """An entry's change; None if it has none or none that can be read."""
+        """Return an entry's change; None if it has none or none that can be read."""
         if entry.number in self.interventions:
             return self.interventions[entry.number]
         try:

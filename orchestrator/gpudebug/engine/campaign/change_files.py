@@ -14,7 +14,7 @@ class NoSuchPatch(StoreError):
 
 
 def tested_change(workspace: store.Workspace, written: str | None) -> str | None:
-    """The digest of an entry's change as it is written now; None if none can be read."""
+    """Return the digest of an entry's change as it is written now; None if none can be read."""
     try:
         change = parse_intervention(written) if written else None
         return change_digest(change, patch_of(workspace, change)) if change else None
@@ -23,7 +23,7 @@ def tested_change(workspace: store.Workspace, written: str | None) -> str | None
 
 
 def patch_of(workspace: store.Workspace, change: Intervention) -> bytes | None:
-    """The bytes of the patch that a change names; None if it names none.
+    """Return the bytes of the patch that a change names; None if it names none.
 
     NoSuchPatch if the file is missing, StoreError if it leads out of the repository.
     """
@@ -40,11 +40,11 @@ def patch_of(workspace: store.Workspace, change: Intervention) -> bytes | None:
 
 
 def change_digest(intervention: Intervention, patch: bytes | None = None) -> str:
-    """What sets one change apart from another: how it is written, and what its patch holds."""
+    """Return what sets one change apart from another: how it is written, and what its patch holds."""
     return digest_of(intervention.text, patch)
 
 
 def digest_of(written: str, patch: bytes | None) -> str:
-    """The digest of a change that is `written` like this."""
+    """Return the digest of a change that is `written` like this."""
     text = written.encode("utf-8", "surrogateescape")
     return short_digest(text if patch is None else text + b"\0" + patch)

@@ -44,7 +44,7 @@ def living(workspace: store.Workspace, document: progress.ProgressFile) -> dict[
 
 
 def new_claim(loaded: Loaded, number: int) -> Claim:
-    """The claim that this caller has on a hypothesis already, else one from now on.
+    """Return the claim that this caller has on a hypothesis already, else one from now on.
 
     An element of a job array has the one that it was made for, also after it was cut off and begun again.
     """
@@ -72,7 +72,7 @@ def start(loaded: Loaded, number: int, claim: Claim, intervention: str | None) -
 
 
 def holds(loaded: Loaded, number: int, claim: Claim) -> bool:
-    """Whether the progress file still has a hypothesis under this claim.
+    """Tell whether the progress file still has a hypothesis under this claim.
 
     The campaign's own, also in an element of a job array. One that cannot be read, or has lost the entry,
     takes no claim away: the splice will say what is wrong.
@@ -85,7 +85,7 @@ def holds(loaded: Loaded, number: int, claim: Claim) -> bool:
 
 
 def under(document: progress.ProgressFile, number: int, claim: str | None) -> bool:
-    """Whether a hypothesis is TESTING under a claim, or under none that says whose it is."""
+    """Tell whether a hypothesis is TESTING under a claim, or under none that says whose it is."""
     entry = document.hypothesis(number)
     held = claims.on(entry)
     return entry.status is Status.TESTING and (held is None or claim in (None, held.note))

@@ -22,13 +22,13 @@ Where: TypeAlias = "git.Checkout | git.Address"
 
 
 def confirmed_of(loaded: Loaded, number: int, digest: str | None) -> str | None:
-    """Why a person takes the counts of this hypothesis, with this very change, for explained."""
+    """Return why a person takes the counts of this hypothesis, with this very change, for explained."""
     known = records(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
     return because(known, number, digest)
 
 
 def because(known: list[dict[str, Any]], number: int, digest: str | None) -> str | None:
-    """The newest confirmation among these."""
+    """Return the newest confirmation among these."""
     fitting = (
         r for r in reversed(known) if (r.get("hypothesis"), r.get("change_digest")) == (number, digest)
     )
@@ -51,7 +51,7 @@ def confirm(loaded: Loaded, number: int, verdict: Mapping[str, Any], text: str, 
 
 
 def records(root: Path, campaign: str, where: Where) -> list[dict[str, Any]]:
-    """All confirmations of a campaign, oldest first."""
+    """Return all confirmations of a campaign, oldest first."""
     anchor, names = _place(root, campaign, where)
     data = read_private(anchor, names, FILE)
     if data is None:

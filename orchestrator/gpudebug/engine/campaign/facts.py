@@ -20,7 +20,7 @@ from gpudebug.engine.campaign.worktrees import is_written
 
 
 def decidable(loaded: Loaded) -> decide.Campaign:
-    """A loaded campaign as the values that a decision rests on."""
+    """Return a loaded campaign as the values that a decision rests on."""
     config = loaded.config
     return decide.Campaign(
         baselines=tuple(
@@ -88,7 +88,7 @@ def _hypothesis(loaded: Loaded, entry: progress.HypothesisEntry) -> decide.Hypot
 
 
 def _reached(metric: Metric, verdict: Mapping[str, Any]) -> float | None:
-    """What a trial reached of the campaign's metric; None if it was judged by another."""
+    """Return what a trial reached of the campaign's metric; None if it was judged by another."""
     if metric.points:
         return verdict.get("after")
     return verdict.get("metric_after") if verdict.get("metric") == metric.name else None
@@ -111,7 +111,7 @@ def _loose(loaded: Loaded) -> list[decide.RunState]:
 def _judged_unlisted(
     loaded: Loaded, run: store.RunFolder, record: Mapping[str, Any], listed: set[str]
 ) -> bool:
-    """Whether a sealed run holds the verdict that an entry waits for, on its present change.
+    """Tell whether a sealed run holds the verdict that an entry waits for, on its present change.
 
     Only a kill between the two leaves TESTING; an entry that a person set back to UNTESTED is tested again.
     """
@@ -131,7 +131,7 @@ def _judged_unlisted(
 
 
 def _adoptable(loaded: Loaded, number: int, verdict: Mapping[str, Any]) -> bool:
-    """Whether a verdict is on the entry's present change, under the claim that it is under."""
+    """Tell whether a verdict is on the entry's present change, under the claim that it is under."""
     entry = loaded.document.hypothesis(number)
     held = claims.on(entry)
     ours = held is None or verdict.get("claim") in (None, held.note)
@@ -140,6 +140,6 @@ def _adoptable(loaded: Loaded, number: int, verdict: Mapping[str, Any]) -> bool:
 
 
 def _superseded(loaded: Loaded, number: int, name: str) -> bool:
-    """Whether a later run of the same hypothesis is in its entry already."""
+    """Tell whether a later run of the same hypothesis is in its entry already."""
     entry = loaded.document.hypothesis(number)
     return any(store.run_number(other) > store.run_number(name) for other in entry.runs)

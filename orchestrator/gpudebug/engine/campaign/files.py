@@ -71,7 +71,7 @@ def workload_of(config: Config, role: str) -> Workload | None:
 
 
 def find(directory: Path) -> store.Workspace:
-    """The campaign at or above a folder. ConfigError if there is none.
+    """Return the campaign at or above a folder. ConfigError if there is none.
 
     In the folder of a job array's element that is the element's own view for its worker alone.
     """
@@ -91,7 +91,7 @@ def find(directory: Path) -> store.Workspace:
 
 
 def _works_in(root: Path, element: str) -> bool:
-    """Whether this process is in the job of an element; of one whose note is gone, in that of any."""
+    """Tell whether this process is in the job of an element; of one whose note is gone, in that of any."""
     job = clusters.inside()
     if job is None or job.element is None:
         return False
@@ -113,13 +113,13 @@ def read_config(workspace: store.Workspace) -> Config:
 
 
 def cluster_defaults() -> Mapping[str, Any]:
-    """What `runner.slurm` inherits on this cluster, as it is written there."""
+    """Return what `runner.slurm` inherits on this cluster, as it is written there."""
     found = cluster_file()
     return {} if found is None else configs.cluster_defaults(*found)
 
 
 def progress_path(workspace: store.Workspace, config: Config) -> Path:
-    """Where the progress file is or will be. StoreError if a link leads out of the repository."""
+    """Return where the progress file is or will be. StoreError if a link leads out of the repository."""
     path = workspace.root / config.progress
     target = store.resolve_inside(path, workspace.root)
     if target == workspace.config.resolve():
@@ -136,7 +136,7 @@ def _no_progress_file(path: Path, why: str) -> StoreError:
 
 
 def read_progress(path: Path) -> progress.ProgressFile:
-    """The progress file; an empty one if there is none yet. ProgressError if it is broken."""
+    """Return the progress file; an empty one if there is none yet. ProgressError if it is broken."""
     if not path.exists():
         return progress.parse(b"", str(path))
     document = progress.parse(store.read_file(path), str(path))
@@ -158,8 +158,8 @@ def _refuse_other_text(path: Path, data: bytes) -> None:
 
 
 def seen(workspace: store.Workspace, document: progress.ProgressFile) -> progress.ProgressFile:
-    """What of a progress file is the campaign's; in an element of a job array what it tests, and what was
-    judged before, and the baseline that it records itself."""
+    """Return what of a progress file is the campaign's; in an element of a job array what it tests, and what
+    was judged before, and the baseline that it records itself."""
     if workspace.element is None:
         return document
     note = store.Elements(workspace).note(workspace.element)
@@ -175,7 +175,7 @@ def seen(workspace: store.Workspace, document: progress.ProgressFile) -> progres
 
 
 def progress_head(config: Config) -> str:
-    """How a new progress file begins. The goal in it is harmless and has no secret."""
+    """Return how a new progress file begins. The goal in it is harmless and has no secret."""
     from gpudebug.edges import templates
 
     scrub = _scrub(config)
@@ -194,7 +194,7 @@ def _scrub(config: Config) -> store.Scrub:
 
 
 def redactor_of(config: Config) -> Redactor:
-    """What knows the secrets of every command of a campaign and of its surroundings."""
+    """Return what knows the secrets of every command of a campaign and of its surroundings."""
     from gpudebug.core.redaction.redact import Redactor
 
     workloads = [w for role in ROLES if (w := workload_of(config, role)) is not None]
@@ -212,7 +212,7 @@ _GIT_PLACES = frozenset(
 
 
 def training_environment(workload: Workload | ServerSettings) -> dict[str, str]:
-    """The variables that a training starts with: ours, and the workload's own."""
+    """Return the variables that a training starts with: ours, and the workload's own."""
     ours = {name: value for name, value in os.environ.items() if name not in _GIT_PLACES}
     return {**ours, **workload.env}
 

@@ -32,7 +32,7 @@ def judged(devices: str | None, runs: Sequence[Facts]) -> list[Facts]:
 
 
 def mean_of(metric: Metric, runs: Sequence[Facts]) -> float | None:
-    """The mean of a metric over the runs that have it."""
+    """Return the mean of a metric over the runs that have it."""
     return metric.mean([v for e in runs if (v := metric.recorded(e)) is not None])
 
 

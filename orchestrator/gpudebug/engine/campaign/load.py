@@ -165,7 +165,7 @@ def _code(
 
 
 def code_for(loaded: Loaded, session: str | None) -> MeasuredCode:
-    """The code that another caller would measure."""
+    """Return the code that another caller would measure."""
     workspace, config, checkout = loaded.workspace, loaded.config, loaded.checkout
     measured = _measured_tree(loaded.document, loaded.records)
     home = progress_path(workspace, config)
@@ -185,13 +185,13 @@ def look(workspace: store.Workspace, progress: Path) -> git.Checkout:
 
 
 def apart(workspace: store.Workspace, progress: Path) -> tuple[Path, ...]:
-    """What is not code."""
+    """Return what is not code."""
     ours = (workspace.root / name for name in ("progress", "hypotheses", ".gitignore", *agents_files()))
     return (workspace.config, progress, workspace.root / store.RUNS, *ours)
 
 
 def identity(workspace: store.Workspace, config: Config, workload: Workload, tree: str) -> dict[str, str]:
-    """What a baseline of this workload is valid for, a digest or name each.
+    """Return what a baseline of this workload is valid for, a digest or name each.
 
     `reading` is how its log and samples are read: a pattern or a warm-up that changed gives other figures.
     """
@@ -288,13 +288,13 @@ def _left_out(entry: progress.BaselineEntry, records: Mapping[str, Mapping[str, 
 
 
 def _brought(baseline: CampaignBaseline, foreign: Collection[str]) -> CampaignBaseline:
-    """The baseline, no valid one if a run of it came with the repository."""
+    """Return the baseline, no valid one if a run of it came with the repository."""
     found = {*baseline.runs} & {*foreign}
     return replace(baseline, why=why_brought(found)) if found else baseline
 
 
 def _played_back(workspace: store.Workspace, baseline: CampaignBaseline) -> CampaignBaseline:
-    """The baseline, no valid one if a run of it was played back."""
+    """Return the baseline, no valid one if a run of it was played back."""
     records = dict(zip(baseline.runs, baseline.records, strict=False))
     if not played_back(workspace, baseline.runs, records):
         return baseline
@@ -302,7 +302,7 @@ def _played_back(workspace: store.Workspace, baseline: CampaignBaseline) -> Camp
 
 
 def _bears_out(baseline: CampaignBaseline, entry: progress.BaselineEntry) -> bool:
-    """Whether the runs match the entry."""
+    """Tell whether the runs match the entry."""
     name, _, value = entry.fields.get("metric", "").partition(" ")
     metric = Metric(name)
     own = not name or _shows(value, figure(metric, baseline.figure(metric)))
@@ -313,7 +313,7 @@ _INTERVAL = re.compile(r" \(95% CI [-+\d.]+ to [-+\d.]+, \d+ runs?\)|")
 
 
 def _shows(text: str, value: str) -> bool:
-    """Whether a figure of an entry is this value, with its interval behind it, and says nothing else."""
+    """Tell whether a figure of an entry is this value, with its interval behind it, and says nothing else."""
     if value == UNKNOWN:
         return text.startswith(value)
     return text.startswith(value) and _INTERVAL.fullmatch(text[len(value) :]) is not None
@@ -341,7 +341,7 @@ def _trial(
 
 
 def _held(workspace: store.Workspace, acceptances: Acceptances, entry: progress.HypothesisEntry) -> bool:
-    """Whether verdict and change of an entry are those that `accept` recorded."""
+    """Tell whether verdict and change of an entry are those that `accept` recorded."""
     kept = acceptances.of(entry)
     if kept is None or tested_change(workspace, entry.intervention) != kept.change:
         return False

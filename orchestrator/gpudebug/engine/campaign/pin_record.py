@@ -40,7 +40,7 @@ class Pin:
 
 
 def _read(data: bytes) -> Pin:
-    """The pin in settings.json. ValueError if it is not what gpudebug writes."""
+    """Return the pin in settings.json. ValueError if it is not what gpudebug writes."""
     found = json.loads(data)
     if not isinstance(found, dict) or not isinstance(found.get("format"), int):
         raise ValueError
@@ -94,7 +94,7 @@ class ComparedSettings:
 def settings_of(
     workspace: store.Workspace, config: Config, where: git.Checkout | git.Address
 ) -> ComparedSettings:
-    """What `config`, as gpudebug.yaml has it, asks for, and what is pinned. Nothing is written."""
+    """Return what `config`, as gpudebug.yaml has it, asks for, and what is pinned. Nothing is written."""
     folder = campaign_folder(workspace.root, config.campaign, where)
     found = ComparedSettings(where.common, folder.relative_to(where.common).parts, _asked(workspace, config))
     try:
@@ -132,7 +132,7 @@ def recordings(root: Path, folder: Path) -> str:
 
 
 def _resolved(root: Path, role: str, workload: Workload) -> dict[str, str]:
-    """What the command starts here and now; nothing if it cannot be found."""
+    """Return what the command starts here and now; nothing if it cannot be found."""
     env = training_environment(workload)
     try:
         program = launcher.find_command(workload.argv(), str(root / workload.cwd), env)
@@ -146,7 +146,7 @@ def _resolved(root: Path, role: str, workload: Workload) -> dict[str, str]:
 
 
 def _beside(root: Path, path: Path) -> str:
-    """A path below the campaign's folder as seen from there, so that a copy of it keeps its pin."""
+    """Return a path below the campaign's folder as seen from there, so that a copy of it keeps its pin."""
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
 
 

@@ -14,7 +14,7 @@ NOTE = f"{WORD}: recordings were played back, nothing was measured here"
 
 
 def replayed(record: Mapping[str, Any], run: store.RunFolder) -> bool | None:
-    """Whether the run with this run.json was played back; None if unknown.
+    """Tell whether the run with this run.json was played back; None if unknown.
 
     gpudebug 0.1.0 did not record it: the kind of its devices and the source of its samples do.
     """
@@ -30,6 +30,6 @@ def replayed(record: Mapping[str, Any], run: store.RunFolder) -> bool | None:
 
 
 def sampled_from(run: store.RunFolder) -> str | None:
-    """The source that the sampler names; None if it left no word."""
+    """Return the source that the sampler names; None if it left no word."""
     source = stored_record(run, "sampler.json").get("source")
     return source if isinstance(source, str) else None

@@ -25,7 +25,7 @@ _UNDECIDED = frozenset({Status.INCONCLUSIVE, Status.INVALID})
 
 
 def entry_of(loaded: Loaded, number: int) -> HypothesisEntry:
-    """The hypothesis with this number; UsageError if there is none."""
+    """Return the hypothesis with this number; UsageError if there is none."""
     found = next((h for h in loaded.document.hypotheses if h.number == number), None)
     if found is None:
         have = [str(h.number) for h in loaded.document.hypotheses]
@@ -44,7 +44,7 @@ def changed(loaded: Loaded, entry: HypothesisEntry) -> tuple[str, ...]:
 
 
 def moved(loaded: Loaded, entry: HypothesisEntry) -> tuple[str, ...]:
-    """The same as keys of `RunRecord.identity`."""
+    """Return the same as keys of `RunRecord.identity`."""
     records = (loaded.records.get(name, {}) for name in entry.runs)
     trials = [r for r in records if r.get("hypothesis") == entry.number]
     if not trials:
@@ -53,7 +53,7 @@ def moved(loaded: Loaded, entry: HypothesisEntry) -> tuple[str, ...]:
 
 
 def _otherwise(loaded: Loaded, record: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the campaign measures now and a run did not, as keys of `RunRecord.identity`."""
+    """Return what the campaign measures now and a run did not, as keys of `RunRecord.identity`."""
     then = record.get("identity", {})
     return tuple(key for key, value in loaded.identities["workload"].items() if then.get(key) != value)
 
@@ -63,7 +63,7 @@ def _words(keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def why_of(loaded: Loaded, entry: HypothesisEntry) -> str:
-    """Why a hypothesis got its verdict, in one clause; that it is UNVERIFIED if no run shows it."""
+    """Return why a hypothesis got its verdict, in one clause; that it is UNVERIFIED if no run shows it."""
     judged = loaded.trials[entry.number]
     if judged.verified and judged.verdict:
         return str(judged.verdict["why"])
@@ -71,7 +71,7 @@ def why_of(loaded: Loaded, entry: HypothesisEntry) -> str:
 
 
 def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:
-    """Why a hypothesis with a verdict may be tested again; None if it may not."""
+    """Return why a hypothesis with a verdict may be tested again; None if it may not."""
     if entry.status in (Status.UNTESTED, Status.TESTING) or loaded.order(entry) is not None:
         return None
     kept = _decided(loaded, entry) if loaded.session is not None else None
@@ -90,7 +90,7 @@ def reason(loaded: Loaded, entry: HypothesisEntry) -> str | None:
 
 
 def _mendable(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
-    """What speaks against a verdict and another test would mend: not that a test is listed nowhere."""
+    """Return what speaks against a verdict and another test would mend: not that a test is listed nowhere."""
     found = loaded.trials[entry.number].doubts
     return [line for line in found.against if line not in found.untold]
 
@@ -106,7 +106,7 @@ def _decided(loaded: Loaded, entry: HypothesisEntry) -> str | None:
 
 
 def standing_against(loaded: Loaded, number: int) -> str | None:
-    """Why the verdict of hypothesis `number` may not be handed over; None if it may.
+    """Return why the verdict of hypothesis `number` may not be handed over; None if it may.
 
     Weaker terms may if a person confirmed this very verdict by them; what was played back or came with the
     repository never.
@@ -123,7 +123,7 @@ def standing_against(loaded: Loaded, number: int) -> str | None:
 
 
 def digest_of(loaded: Loaded, number: int) -> str | None:
-    """The digest of the verdict.json of hypothesis `number`; None without one."""
+    """Return the digest of the verdict.json of hypothesis `number`; None without one."""
     runs = loaded.document.hypothesis(number).runs
     path = loaded.workspace.run(runs[-1]).path / "verdict.json" if runs else None
     return store.file_digest(path) if path is not None and path.is_file() else None

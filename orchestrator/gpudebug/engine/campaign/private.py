@@ -13,7 +13,7 @@ SAID = "said"
 
 
 def refs(root: Path, campaign: str, checkout: git.Checkout | git.Address) -> str:
-    """Where a campaign keeps its commits: its name, and where its folder lies in the repository.
+    """Return where a campaign keeps its commits: its name, and where its folder lies in the repository.
 
     Linked worktrees share the references: each has a campaign of its own among them.
     """
@@ -28,12 +28,12 @@ def _short(path: str) -> str:
 
 
 def campaign_folder(root: Path, campaign: str, checkout: git.Checkout | git.Address) -> Path:
-    """The folder of the campaign at `root` in git's common folder; it may not exist yet."""
+    """Return the folder of the campaign at `root` in git's common folder; it may not exist yet."""
     return checkout.private / CAMPAIGNS / refs(root, campaign, checkout).rpartition("/")[2]
 
 
 def said_folder(root: Path, campaign: str, checkout: git.Checkout | git.Address) -> Path:
-    """Where it is kept who had nothing to propose; it may not exist yet.
+    """Return where it is kept who had nothing to propose; it may not exist yet.
 
     Apart from `campaign_folder`, which tells by being there that acceptances are recorded.
     """

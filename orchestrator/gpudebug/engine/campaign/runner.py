@@ -35,12 +35,12 @@ def refuse(cluster: str, command: str, workspace: store.Workspace) -> NoReturn:
 
 
 def cluster_of(workspace: store.Workspace, config: Config) -> Cluster | None:
-    """The cluster that gpudebug.yaml names; None if runs are made on this host."""
+    """Return the cluster that gpudebug.yaml names; None if runs are made on this host."""
     return clusters.cluster_of(config.runner, store.Allocations(workspace.runs).folder)
 
 
 def named_cluster(workspace: store.Workspace, config: Config) -> Cluster:
-    """The cluster that gpudebug.yaml names; ConfigError if it names none."""
+    """Return the cluster that gpudebug.yaml names; ConfigError if it names none."""
     found = cluster_of(workspace, config)
     if found is None:
         raise ConfigError(
@@ -52,7 +52,7 @@ def named_cluster(workspace: store.Workspace, config: Config) -> Cluster:
 
 
 def elsewhere(workspace: store.Workspace, config: Config) -> Cluster | None:
-    """The cluster whose allocation the runs are made in; None if this process may make them itself.
+    """Return the cluster whose allocation the runs are made in; None if this process may make them itself.
 
     Whoever sits inside an allocation already runs in that one.
     """
@@ -70,12 +70,12 @@ def elsewhere_of(directory: Path) -> Cluster | None:
 
 
 def worker_job(workspace: store.Workspace, campaign: str) -> BatchJob:
-    """The job of a campaign's allocation: the worker, with this Python, in the campaign's folder."""
+    """Return the job of a campaign's allocation: the worker, with this Python, in the campaign's folder."""
     return _job(workspace, WORKER, f"gpudebug-{campaign}")
 
 
 def array_job(workspace: store.Workspace, config: Config, hypotheses: tuple[int, ...]) -> BatchJob:
-    """A job array with an element for each of these hypotheses, numbered as they are."""
+    """Return a job array with an element for each of these hypotheses, numbered as they are."""
     job = _job(workspace, ELEMENT, f"gpudebug-{config.campaign}-array")
     at_once = config.runner.parallel if config.runner is not None else 1
     return replace(job, elements=hypotheses, at_once=min(at_once, len(hypotheses)))

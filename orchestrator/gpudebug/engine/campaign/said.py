@@ -39,7 +39,7 @@ class SaidRecord(NamedTuple):
 
 
 def said_of(root: Path, campaign: str, where: git.Checkout | git.Address) -> SaidRecord:
-    """What was recorded for the campaign at `root`. Nothing is written."""
+    """Return what was recorded for the campaign at `root`. Nothing is written."""
     folder = said_folder(root, campaign, where)
     found = SaidRecord(where.common, folder.relative_to(where.common).parts, ())
     try:

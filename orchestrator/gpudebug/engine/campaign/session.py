@@ -38,7 +38,7 @@ Chain = Callable[[], Sequence[AncestorProcess]]
 
 
 def session_of(env: Mapping[str, str] | None = None, chain: Chain | None = None) -> str | None:
-    """The session that calls, None for a person; as `caller_of`."""
+    """Return the session that calls, None for a person; as `caller_of`."""
     return caller_of(env, chain).session
 
 
@@ -60,7 +60,7 @@ def caller_of(env: Mapping[str, str] | None = None, chain: Chain | None = None) 
 
 
 def served_session(env: Mapping[str, str], chain: Chain | None = None) -> str:
-    """The session of the client of this process, which is `gpudebug mcp`; errors as of `caller_of`."""
+    """Return the session of the client of this process, which is `gpudebug mcp`; errors as of `caller_of`."""
     return session_of(env, chain) or _name_of_server((chain or _chain)()[0])
 
 
@@ -79,7 +79,7 @@ def _caller(outermost_first: Sequence[AncestorProcess], mine: Mapping[str, str] 
 
 
 def _of_server(client: int, server: Sequence[AncestorProcess]) -> Caller:
-    """The session of a `gpudebug mcp`, for what its client runs beside it."""
+    """Return the session of a `gpudebug mcp`, for what its client runs beside it."""
     found = _caller([*reversed(server)], None)
     return Caller(
         (found and found.session) or _name_of_server(server[0]),
@@ -118,7 +118,7 @@ def _chain_of(_pid: int) -> Sequence[AncestorProcess]:
 
 
 def _named(process: AncestorProcess, mine: Mapping[str, str] | None) -> Caller | None:
-    """The session that a process's variables name; an empty name is none.
+    """Return the session that a process's variables name; an empty name is none.
 
     `mine` are all variables of this process: its own name is refused if it is none; one above is passed over.
     """
@@ -137,7 +137,7 @@ def _named(process: AncestorProcess, mine: Mapping[str, str] | None) -> Caller |
 
 
 def _of_agent(process: AncestorProcess, agent: str, below: Sequence[AncestorProcess]) -> Caller:
-    """The session that an agent names by its own variable in what it starts, else its process."""
+    """Return the session that an agent names by its own variable in what it starts, else its process."""
     variable = OF_AGENT.get(agent)
     found = next((p.env[variable] for p in below if p.env.get(variable)), None) if variable else None
     name = _plain(found, {}) if found else f"{agent}-{process.pid}-{process.started}"
@@ -146,7 +146,7 @@ def _of_agent(process: AncestorProcess, agent: str, below: Sequence[AncestorProc
 
 
 def _plain(name: str, env: Mapping[str, str]) -> str:
-    """An agent's own name of its session; a digest of one that is odd, or a secret."""
+    """Return an agent's own name of its session; a digest of one that is odd, or a secret."""
     if _NAME.fullmatch(name) and not _secret(name, env):
         return name
     return f"agent-{short_digest(name.encode('utf-8', 'replace'))[:16]}"

@@ -144,14 +144,14 @@ def pin(loaded: Loaded, device: str | None = None) -> None:
 
 
 def _known_device(found: ComparedSettings) -> str | None:
-    """The device that was pinned for the same choice."""
+    """Return the device that was pinned for the same choice."""
     if found.pinned is None or found.pinned.settings.get("device") != found.now.get("device"):
         return None
     return found.pinned.settings.get(DEVICE)
 
 
 def _measured(loaded: Loaded) -> bool:
-    """Whether a run of this campaign was measured on a device before anything was pinned."""
+    """Tell whether a run of this campaign was measured on a device before anything was pinned."""
     from gpudebug.engine.campaign.playback import replayed
 
     return any(
@@ -193,7 +193,7 @@ def _time() -> str:
 
 
 def scrubbed(loaded: Loaded, text: str) -> str:
-    """A text on settings without their secrets, those of the pinned command among them."""
+    """Return a text on settings without their secrets, those of the pinned command among them."""
     from gpudebug.core.redaction.redact import Redactor
 
     pinned = loaded.settings.pinned.settings if loaded.settings.pinned else {}
@@ -206,7 +206,7 @@ def scrubbed(loaded: Loaded, text: str) -> str:
 
 
 def _few(loaded: Loaded, changed: tuple[PinDifference, ...]) -> str:
-    """The first differences in one line."""
+    """Return the first differences in one line."""
     text = "; ".join(difference.text for difference in changed[:_NAMED])
     more = f"; and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
     return scrubbed(loaded, text) + more
@@ -221,12 +221,12 @@ def _summary(now: Mapping[str, Any]) -> str:
 
 
 def lines(loaded: Loaded) -> list[str]:
-    """A line for each difference, without secrets."""
+    """Return a line for each difference, without secrets."""
     return [scrubbed(loaded, difference.text) for difference in loaded.settings.differences]
 
 
 def settings(directory: Path, accept: bool = False, session: str | None = None) -> SettingsAnswer:
-    """What is pinned, and what gpudebug.yaml has otherwise. `accept` pins it as it is.
+    """Return what is pinned, and what gpudebug.yaml has otherwise. `accept` pins it as it is.
 
     Raises SettingsChanged if a session asks to pin.
     """
@@ -281,7 +281,7 @@ def _plain(loaded: Loaded, value: Any) -> Any:
 
 
 def _found_device(loaded: Loaded) -> str | None:
-    """The kind of device that `auto` finds now; None if none can be found."""
+    """Return the kind of device that `auto` finds now; None if none can be found."""
     from gpudebug.edges import devices
 
     config = loaded.config

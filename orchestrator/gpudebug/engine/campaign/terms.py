@@ -39,7 +39,7 @@ def doubts(
     foreign: Collection[str] = (),
     untold: tuple[str, ...] = (),
 ) -> Doubts:
-    """The doubts about a verdict.json as it was read, with the run.json of each run by name.
+    """Return the doubts about a verdict.json as it was read, with the run.json of each run by name.
 
     `foreign` are the names of all runs that came with the repository.
     """
@@ -58,7 +58,7 @@ def doubts(
 def played_back(
     workspace: store.Workspace, names: Sequence[str], records: Mapping[str, Mapping[str, Any]]
 ) -> bool | None:
-    """Whether one of the runs was played back; None if unknown."""
+    """Tell whether one of the runs was played back; None if unknown."""
     found = [replayed(records[name], workspace.run(name)) for name in names if name in records]
     if any(found):
         return True

@@ -14,7 +14,7 @@ _NAMED = 3
 
 
 def brought(workspace: store.Workspace, checkout: git.Checkout) -> frozenset[str]:
-    """The names of the run folders in which git tracks anything; all if `runs` itself is tracked."""
+    """Return the names of the run folders in which git tracks anything; all if `runs` itself is tracked."""
     try:
         runs = os.fsencode((workspace.root / store.RUNS).relative_to(checkout.top))
     except ValueError:
@@ -42,7 +42,7 @@ def refuse_brought_elements(workspace: store.Workspace, checkout: git.Checkout) 
 
 
 def why_brought(names: Collection[str]) -> str:
-    """A line on runs that came with the repository."""
+    """Return a line on runs that came with the repository."""
     listed = sorted(names)
     shown = ", ".join(f"runs/{name}" for name in listed[:_NAMED])
     more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""

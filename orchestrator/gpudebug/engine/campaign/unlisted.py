@@ -37,7 +37,7 @@ class Unlisted(NamedTuple):
 def judged_runs(
     workspace: store.Workspace, campaign: str, records: Mapping[str, Mapping[str, Any]]
 ) -> tuple[str, ...]:
-    """The sealed runs of a campaign that hold a verdict. `records` has the run.json of each run."""
+    """Return the sealed runs of a campaign that hold a verdict. `records` has the run.json of each run."""
     found = (
         (name, workspace.run(name))
         for name, record in records.items()
@@ -52,7 +52,7 @@ def unlisted(
     judged: Iterable[str],
     records: Mapping[str, Mapping[str, Any]],
 ) -> tuple[Unlisted, ...]:
-    """Those of the judged runs that no entry has as its Result or an earlier one.
+    """Return those of the judged runs that no entry has as its Result or an earlier one.
 
     What a TESTING entry waits for is entered by the next `next`.
     """
@@ -69,7 +69,7 @@ def unlisted(
 
 
 def _change(records: Mapping[str, Mapping[str, Any]], name: str, verdict: Mapping[str, Any]) -> str | None:
-    """The change that a verdict is on, as a run of its trial records it."""
+    """Return the change that a verdict is on, as a run of its trial records it."""
     used = (name, *(str(run["name"]) for run in verdict["runs"] if run["part"] == "trial"))
     changes = (records.get(run, {}).get("change") for run in used)
     return next((str(text) for text in changes if text), None)
@@ -78,7 +78,7 @@ def _change(records: Mapping[str, Mapping[str, Any]], name: str, verdict: Mappin
 def tested_before(
     workspace: store.Workspace, entry: HypothesisEntry, found: Iterable[Unlisted], workload: Workload
 ) -> tuple[Unlisted, ...]:
-    """Those on an entry's own change, however it is spelled now."""
+    """Return those on an entry's own change, however it is spelled now."""
     return tuple(one for one in found if _same(workspace, entry, one, workload))
 
 

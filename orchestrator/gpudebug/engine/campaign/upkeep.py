@@ -43,7 +43,7 @@ def _repaired(loaded: Loaded) -> list[str]:
 
 
 def _numbered(name: str) -> int | None:
-    """The hypothesis whose change is written in a worktree of this name; None for those of runs."""
+    """Return the hypothesis whose change is written in a worktree of this name; None for those of runs."""
     found = re.fullmatch(r"h([0-9]+)", name)
     return int(found[1]) if found else None
 
@@ -75,7 +75,7 @@ def _cleared(loaded: Loaded, path: Path) -> list[str]:
 
 
 def kept_here(loaded: Loaded) -> tuple[list[Path], list[str]]:
-    """The worktrees and the references of this campaign."""
+    """Return the worktrees and the references of this campaign."""
     at = loaded.checkout.at
     found = [git.place_of(at, path) for path in git.worktrees_in(at, folder(loaded))]
     return found, git.refs_below(at, references(loaded))

@@ -31,7 +31,7 @@ class Linked:
     seen: git.Fingerprint
 
     def changed(self) -> list[str]:
-        """A line on what is different by now, none if nothing is."""
+        """Return a line on what is different by now, none if nothing is."""
         found = git.linked_changes(self.checkout, self.links, self.seen)
         return [f"changed in a linked folder, and no part of the change: {', '.join(found)}"] if found else []
 
@@ -65,7 +65,7 @@ class WorkingTree:
     checkout: git.Checkout | None = None
 
     def changed(self) -> list[str]:
-        """The files of the tree that are different by now."""
+        """Return the files of the tree that are different by now."""
         if self.checkout is None or self.worktree is None:
             now = git.identify(self.top, self.unmeasured, store.CONFIG)
         else:
@@ -75,17 +75,17 @@ class WorkingTree:
 
 
 def references(loaded: Loaded) -> str:
-    """Where this campaign keeps its commits."""
+    """Return where this campaign keeps its commits."""
     return refs(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
 
 
 def folder(loaded: Loaded) -> Path:
-    """The worktrees of this campaign."""
+    """Return the worktrees of this campaign."""
     return loaded.workspace.worktrees / loaded.config.campaign
 
 
 def ours(loaded: Loaded, root: Path) -> tuple[Path, ...]:
-    """What gpudebug itself and its users' notes change in a tree whose campaign folder is `root`."""
+    """Return what gpudebug itself and its users' notes change in a tree whose campaign folder is `root`."""
     workspace = loaded.workspace
     home = workspace.root / loaded.config.progress
     written: tuple[Path, ...] = (workspace.config, home, workspace.root / store.RUNS)
@@ -94,13 +94,13 @@ def ours(loaded: Loaded, root: Path) -> tuple[Path, ...]:
 
 
 def unmeasured(loaded: Loaded, root: Path) -> tuple[Path, ...]:
-    """What is not code: ours, and what agents read. It may change while a run is under way."""
+    """Return what is not code: ours, and what agents read. It may change while a run is under way."""
     return (*ours(loaded, root), *(root / path for path in agents_files()))
 
 
 def checkout_base(loaded: Loaded, *, renew: bool = False) -> git.Base:
-    """The commit of the tree that this caller measures, before anything was accepted; made if it is not
-    there, or if the checkout is another tree by now and the caller may make that the base.
+    """Return the commit of the tree that this caller measures, before anything was accepted; made if it is
+    not there, or if the checkout is another tree by now and the caller may make that the base.
 
     GitError if another commit has its place, unless a person says with `renew` that the checkout is it.
     """
@@ -142,7 +142,7 @@ def _replaced(ref: str) -> GitError:
 
 
 def base(loaded: Loaded) -> git.Base:
-    """The commit that hypotheses change: the checkout's with every accepted patch.
+    """Return the commit that hypotheses change: the checkout's with every accepted patch.
 
     The patches are applied each time: the same ones make the same commit, whatever is kept under the ref.
     """
@@ -175,7 +175,7 @@ def with_accepted(loaded: Loaded, commit: str) -> str:
 
 
 def _accepted_as(loaded: Loaded, place: int) -> str:
-    """The file of the accepted patch at a place in the stack, and whose it is."""
+    """Return the file of the accepted patch at a place in the stack, and whose it is."""
     accepted = zip(loaded.accepted, loaded.stack, strict=True)
     files = [f"hypothesis {e.number}, {file}" for e, step in accepted if (file := step.intervention.patch)]
     return files[place] if place < len(files) else _STACKED
@@ -198,8 +198,8 @@ def remember(loaded: Loaded) -> list[str]:
 
 
 def in_checkout(loaded: Loaded) -> bool:
-    """Whether the checkout is the base: then what needs no patch runs there, but for elements of job arrays,
-    which would find each other's files."""
+    """Tell whether the checkout is the base: then what needs no patch runs there, but for elements of job
+    arrays, which would find each other's files."""
     return loaded.workspace.element is None and not loaded.code.patches and not loaded.code.drifted
 
 
@@ -265,7 +265,7 @@ def _worktree(loaded: Loaded, name: str, commit: str, patch: bytes | None) -> It
 
 
 def worktree_for(loaded: Loaded, number: int) -> Path:
-    """The worktree in which the change of a hypothesis is written; what is written there stays."""
+    """Return the worktree in which the change of a hypothesis is written; what is written there stays."""
     top, at, asked = loaded.checkout.top, loaded.checkout.at, folder(loaded) / f"h{number}"
     if git.began_with(at, asked) is None:
         git.remove_worktree(top, asked)
@@ -279,7 +279,7 @@ def worktree_for(loaded: Loaded, number: int) -> Path:
 
 
 def changed_in_links(loaded: Loaded, number: int) -> list[str]:
-    """What the writer of a hypothesis's change did to what is linked into its worktree."""
+    """Return what the writer of a hypothesis's change did to what is linked into its worktree."""
     data = git.read_beside(loaded.checkout.common, folder(loaded) / f"h{number}")
     try:
         found = json.loads(data or b"null")
@@ -292,7 +292,7 @@ def changed_in_links(loaded: Loaded, number: int) -> list[str]:
 
 
 def written_change(loaded: Loaded, number: int) -> git.WorktreeChange | None:
-    """What is written in the worktree of a hypothesis; None if there is no such worktree."""
+    """Return what is written in the worktree of a hypothesis; None if there is no such worktree."""
     at, path = loaded.checkout.at, folder(loaded) / f"h{number}"
     commit = git.began_with(at, path)
     return git.worktree_change(at, path, commit) if commit is not None else None

@@ -150,7 +150,7 @@ class Allocation:
             self.say(text)
 
     def _entered(self, seen: SeenJob | None) -> store.AllocationNote | None:
-        """What was seen, entered into what the files say now."""
+        """Return what was seen, entered into what the files say now."""
         note = self.files.note()
         if note is None or note.ended is not None or seen is None or seen.id != note.job:
             return note
@@ -192,14 +192,14 @@ class Allocation:
         return replace(note, waits=None) if seen.state is JobState.RUNNING else note
 
     def _began(self, note: store.AllocationNote) -> bool:
-        """Whether a worker of the job is at work, or was killed at it, by its lock."""
+        """Tell whether a worker of the job is at work, or was killed at it, by its lock."""
         return str(self.files.served().holder.get("allocation", "")).partition(".")[0] == note.job
 
     def _log(self, note: store.AllocationNote) -> Path:
         return Path(str(self.files.log).replace("{job}", note.job))
 
     def _full(self) -> str:
-        """What a worker cannot say that has no room for its log."""
+        """Return what a worker cannot say that has no room for its log."""
         return "the disk of the campaign is full" if host.free_disk_mb(self.files.folder) < 1 else ""
 
     def refuse_hopeless(self, note: store.AllocationNote) -> None:
@@ -234,7 +234,7 @@ class Allocation:
             time.sleep(POLL_S)
 
     def _is_cleaned_up(self, note: store.AllocationNote) -> bool:
-        """Whether the cluster is yet to say what becomes of a job whose processes have ended."""
+        """Tell whether the cluster is yet to say what becomes of a job whose processes have ended."""
         return note.ended is None and note.waits in CLEANING
 
     def _worker_failed(self, note: store.AllocationNote) -> ClusterError:
@@ -357,7 +357,7 @@ class Allocation:
 
 
 def _failed(note: store.AllocationNote, seen: SeenJob) -> bool:
-    """Whether the worker, or its script before it, ended by itself and without a word in the files."""
+    """Tell whether the worker, or its script before it, ended by itself and without a word in the files."""
     by_itself = seen.end in (JobEnd.COMPLETED, JobEnd.FAILED)
     return by_itself and note.left is None and (seen.exit_status or 0) < 128
 
@@ -369,7 +369,7 @@ def allocation_of(directory: Path, report: Report) -> Allocation | None:
 
 
 def _just_left(note: store.AllocationNote) -> bool:
-    """Whether the worker ended so lately that the cluster's last answer may be of before."""
+    """Tell whether the worker ended so lately that the cluster's last answer may be of before."""
     if note.left_at is None:
         return False
     try:

@@ -43,7 +43,7 @@ _WORKTREES = (
 
 
 def ready(campaign: Campaign) -> tuple[int, ...]:
-    """The hypotheses that need no code and are waiting, as many as the budget has room for."""
+    """Return the hypotheses that need no code and are waiting, as many as the budget has room for."""
     if over(campaign) is not None:
         return ()
     under_way = sum(h.status is Status.TESTING for h in campaign.hypotheses)

@@ -107,7 +107,7 @@ def _tell(
 
 
 def _line_on(cluster: Cluster, job: SeenJob) -> str | None:
-    """What is to be said of a job that does not run."""
+    """Return what is to be said of a job that does not run."""
     if job.state is JobState.UNKNOWN:
         return unknown(cluster.title, job)
     if not job.reason:
@@ -123,7 +123,7 @@ def _line_on(cluster: Cluster, job: SeenJob) -> str | None:
 
 
 def under_way(campaign: str, notes: tuple[store.ElementNote, ...]) -> Running:
-    """What `next` and `wait` answer while hypotheses are tested in an array."""
+    """Return what `next` and `wait` answer while hypotheses are tested in an array."""
     numbers = tuple(note.hypothesis for note in notes)
     arrays = ", ".join(dict.fromkeys(note.array for note in notes if note.array is not None))
     words = counted(len(numbers), "hypothesis is", "hypotheses are")

@@ -101,7 +101,7 @@ def _request(verb: str, session: str | None) -> store.RunRequest:
 def _made(
     here: Callable[[], NextAnswer], there: Allocation, request: store.RunRequest, *, detach: bool
 ) -> NextAnswer:
-    """What needs no device at once; else in the allocation, again in another if the cluster ends it.
+    """Return what needs no device at once; else in the allocation, again in another if the cluster ends it.
 
     What was cut off is put in order first: that is an answer of its own.
     """

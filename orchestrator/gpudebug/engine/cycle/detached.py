@@ -63,7 +63,7 @@ def start(directory: Path, report: Report, session: str | None) -> NextAnswer:
 
 
 def _known(directory: Path, session: str | None) -> NextAnswer | None:
-    """What needs no process: the answer of one that has ended, or how far one is."""
+    """Return what needs no process: the answer of one that has ended, or how far one is."""
     return attach(directory, lambda _: None, session, block=False)
 
 
@@ -120,7 +120,7 @@ def _wait_for_end(workspace: store.Workspace, process: RunningCommand, until: fl
 
 
 def adopt(directory: Path, session: str | None) -> NextAnswer | None:
-    """The answer of a background process that has ended, once, or the error that it met.
+    """Return the answer of a background process that has ended, once, or the error that it met.
 
     A caller without a session takes anybody's, a session its own.
     """
@@ -131,7 +131,7 @@ def adopt(directory: Path, session: str | None) -> NextAnswer | None:
 
 
 def attach(directory: Path, report: Report, session: str | None, *, block: bool = True) -> NextAnswer | None:
-    """What `next` answers without a cycle of its own; None if it is to do one.
+    """Return what `next` answers without a cycle of its own; None if it is to do one.
 
     The answer of a background run that has ended, as `adopt` hands it out. While one is under way, of this
     session or asked for by a person: `running`. While a run of the same session is under way in the

@@ -78,7 +78,7 @@ def main(root: str) -> int:
 
 
 def _over(root: Path, note: store.ElementNote) -> str | None:
-    """Why nothing is to be measured for its campaign any more; None while there is."""
+    """Return why nothing is to be measured for its campaign any more; None while there is."""
     loaded = load(root)
     refuse_brought_elements(loaded.workspace, loaded.checkout)
     if note.campaign != loaded.config.campaign:
@@ -88,7 +88,7 @@ def _over(root: Path, note: store.ElementNote) -> str | None:
 
 
 def _taken_up(elements: store.Elements, job: InsideJob) -> store.ElementNote | None:
-    """What this element tests, once the whole array was submitted; None if it is not wanted any more.
+    """Return what this element tests, once the whole array was submitted; None if it is not wanted any more.
 
     Where a lock ends at the node, a note that has no array yet is one that is being submitted.
     """
@@ -163,7 +163,7 @@ def _remark(live: Live) -> None:
 
 
 def _expected(error: GpudebugError | OSError) -> GpudebugError:
-    """The expected error that this is; what is a defect is raised."""
+    """Return the expected error that this is; what is a defect is raised."""
     known = error if isinstance(error, GpudebugError) else refused(error)
     if known is None:
         raise error
@@ -171,7 +171,7 @@ def _expected(error: GpudebugError | OSError) -> GpudebugError:
 
 
 def status(root: str) -> int | str:
-    """What `main` returns, or a line: the last one of the log is what its caller is told."""
+    """Return what `main` returns, or a line: the last one of the log is what its caller is told."""
     try:
         return main(root)
     except (GpudebugError, OSError) as e:

@@ -10,8 +10,8 @@ from gpudebug.engine.cycle.tell import nothing_told, session_told
 
 
 def finished(loaded: Loaded) -> SessionDone | None:
-    """The answer to a session that has had its hypothesis, or has none to propose; None before, and for a
-    person."""
+    """Return the answer to a session that has had its hypothesis, or has none to propose; None before, and
+    for a person."""
     if any(loaded.claimed(h) is Claimed.MINE for h in loaded.document.hypotheses):
         # Its hypothesis goes on: `next --more`.
         return None

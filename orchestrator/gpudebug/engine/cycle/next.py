@@ -175,7 +175,7 @@ def _add(cycle: Cycle, found: Outlook) -> str:
 
 
 def exit_status(answer: NextAnswer) -> int:
-    """The documented exit status of `next`."""
+    """Return the documented exit status of `next`."""
     if isinstance(answer, SessionDone):
         return SESSION_DONE
     if answer.action == ActionKind.STOP.value:

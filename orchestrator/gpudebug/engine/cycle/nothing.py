@@ -94,7 +94,7 @@ def _refuse(loaded: Loaded, action: Action) -> None:
 
 
 def _testing(loaded: Loaded, number: int | None = None) -> bool:
-    """Whether this hypothesis, by default any, is TESTING."""
+    """Tell whether this hypothesis, by default any, is TESTING."""
     entries = loaded.document.hypotheses
     return any(h.status is Status.TESTING and number in (None, h.number) for h in entries)
 

@@ -95,7 +95,7 @@ def mend(cycle: Cycle, crash: CodeCrashed) -> Request:
 
 
 def _failed_once(number: int, e: Evidence) -> tuple[str, str]:
-    """Why its author has a change again whose code failed in a run, and what to do."""
+    """Return why its author has a change again whose code failed in a run, and what to do."""
     kind = f" ({e.failure.kind})" if e.failure else ""
     line = f": {e.failure.lines[-1]}" if e.failure and e.failure.lines else ""
     why = f"hypothesis {number} is still yours: its code {how(e)}{line}"
@@ -116,7 +116,7 @@ def to_correct(
     worktree: Path | None = None,
     patch: str | None = None,
 ) -> Request:
-    """What the session of `loaded` is asked if a change cannot be tested as it is."""
+    """Return what the session of `loaded` is asked if a change cannot be tested as it is."""
     from gpudebug.engine.brief.brief import brief
 
     page = brief(
@@ -140,7 +140,7 @@ def to_correct(
 
 
 def _instructions(loaded: Loaded, action: Action) -> list[str]:
-    """The catalogue on the code that is asked for."""
+    """Return the catalogue on the code that is asked for."""
     if action.kind is not ActionKind.IMPLEMENT or action.hypothesis is None:
         return []
     from gpudebug.engine.diagnosis.offer import instructions
@@ -149,7 +149,7 @@ def _instructions(loaded: Loaded, action: Action) -> list[str]:
 
 
 def _drifted(loaded: Loaded) -> list[str]:
-    """What was changed in the checkout, if nothing of it is measured for a session."""
+    """Return what was changed in the checkout, if nothing of it is measured for a session."""
     if not loaded.code.drifted:
         return []
     return [

@@ -33,7 +33,7 @@ AGAIN = "gpudebug next, which runs it again"
 
 
 def retold(outcome: dict[str, Any]) -> NextAnswer:
-    """The answer in `{"answer": …}`.
+    """Return the answer in `{"answer": …}`.
 
     Raises Retold for `{"error": …, "exit_status": N}`, AllocationLost if `void` says what the cluster did.
     """

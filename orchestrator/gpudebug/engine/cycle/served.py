@@ -164,7 +164,7 @@ class _Served:
                 detached.put_answer({**outcome, **holder, "ended": now()})
 
     def _void(self, outcome: Outcome) -> Outcome:
-        """What was cut off is asked for again by its caller, unless that leads nowhere."""
+        """Return what was cut off is asked for again by its caller, unless that leads nowhere."""
         why = self._cut_off()
         count = wasted(self.workspace) if NEAR_ITS_END in why else 0
         if count < MOST_WASTED:
@@ -179,7 +179,7 @@ class _Served:
         )
 
     def _cut_off(self) -> str:
-        """Why what ran is void; written down if this worker ends with it."""
+        """Return why what ran is void; written down if this worker ends with it."""
         if self.notice.paused and self.notice.why is None:
             return f"the cluster suspended job {self.job.id}"
         self.notice.why = self.notice.why or f"the cluster ended job {self.job.id}"
@@ -188,7 +188,7 @@ class _Served:
         return self.notice.why
 
     def _stopped(self, request: store.RunRequest) -> bool:
-        """Whether a caller asked for the end of what runs."""
+        """Tell whether a caller asked for the end of what runs."""
         asked_to_stop = store.Detached(self.workspace.runs).asked_to_stop(request.id)
         return asked_to_stop or self.files.asked_to_end()
 

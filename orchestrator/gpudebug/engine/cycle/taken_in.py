@@ -44,7 +44,7 @@ class _Over:
 
 
 def claim_in(note: store.ElementNote) -> Claim:
-    """The claim that an element has on its hypothesis."""
+    """Return the claim that an element has on its hypothesis."""
     return Claim(note.session, note.since)
 
 
@@ -69,7 +69,7 @@ def take_in_ended(loaded: Loaded, cluster: Cluster | None, report: Report) -> li
 def _over(
     elements: store.Elements, campaign: str, cluster: Cluster | None
 ) -> list[tuple[store.ElementNote, _Over]]:
-    """The elements of a campaign that are over, and how.
+    """Return the elements of a campaign that are over, and how.
 
     One that neither said that it ended nor is known to the cluster as over goes on. Without `cluster` only
     what an element says itself is known.
@@ -84,7 +84,7 @@ def _over(
 
 
 def jobs_of(cluster: Cluster, notes: tuple[store.ElementNote, ...]) -> dict[str, SeenJob]:
-    """What the cluster says of the elements' jobs: one question for all of them."""
+    """Return what the cluster says of the elements' jobs: one question for all of them."""
     ids = {
         note.name: cluster.element(note.array, note.hypothesis)
         for note in notes
@@ -96,7 +96,7 @@ def jobs_of(cluster: Cluster, notes: tuple[store.ElementNote, ...]) -> dict[str,
 def _unsaid(
     elements: store.Elements, note: store.ElementNote, seen: SeenJob | None, cluster: Cluster | None
 ) -> _Over | None:
-    """Why an element will do nothing any more though it did not say so; None while it may."""
+    """Return why an element will do nothing any more though it did not say so; None while it may."""
     if note.array is None:
         with elements.changing():
             found = elements.note(note.name)
@@ -164,7 +164,7 @@ def _named(loaded: Loaded, number: int) -> bool:
 
 
 def _state(loaded: Loaded, number: int) -> str:
-    """Where a hypothesis stands now, as words behind its number."""
+    """Return where a hypothesis stands now, as words behind its number."""
     entries = read_progress(loaded.progress_path).hypotheses
     found = next((h.status for h in entries if h.number == number), None)
     return f"is {found}" if found is not None else "is in the progress file no more"
@@ -176,7 +176,7 @@ def _own(workspace: store.Workspace, note: store.ElementNote) -> list[str]:
 
 
 def _verdicts(loaded: Loaded, note: store.ElementNote) -> Iterator[dict[str, Any]]:
-    """What the element judged, newest first, as it was sealed."""
+    """Yield what the element judged, newest first, as it was sealed."""
     workspace = loaded.workspace
     for name in reversed(_own(workspace, note)):
         run = workspace.run(name)
@@ -187,7 +187,7 @@ def _verdicts(loaded: Loaded, note: store.ElementNote) -> Iterator[dict[str, Any
 
 
 def _altered(loaded: Loaded, note: store.ElementNote) -> str | None:
-    """Why a verdict that is there counts for nothing."""
+    """Return why a verdict that is there counts for nothing."""
     runs = map(loaded.workspace.run, reversed(_own(loaded.workspace, note)))
     sealed = (run for run in runs if run.sealed and run.has("verdict.json"))
     judged = next((run for run in sealed if not run.intact("run.json", "verdict.json")), None)
@@ -218,8 +218,8 @@ def _clear(loaded: Loaded, note: store.ElementNote) -> None:
 
 
 def taken_in(directory: Path, report: Report) -> tuple[tuple[store.ElementNote, ...], list[TakenElement]]:
-    """The elements that are not over yet, once what is over was taken in, and what came of that, reported
-    too; all of them while the campaign is busy."""
+    """Return the elements that are not over yet, once what is over was taken in, and what came of that,
+    reported too; all of them while the campaign is busy."""
     workspace = find(directory)
     elements = store.Elements(workspace)
     if workspace.element is not None or not elements.notes():

@@ -19,14 +19,14 @@ _TITLE, _WHY = 200, 600
 
 
 def session_told(loaded: Loaded, number: int | None) -> str | None:
-    """The paragraph of a session whose hypothesis has its verdict; None if no runs bear it out."""
+    """Return the paragraph of a session whose hypothesis has its verdict; None if no runs bear it out."""
     entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
     one = _tested(loaded, entry) if entry is not None else None
     return of_session(one) if one is not None else None
 
 
 def nothing_told(loaded: Loaded) -> str:
-    """The paragraph of a session that said it has nothing to propose, with the reason that it gave."""
+    """Return the paragraph of a session that said it has nothing to propose, with the reason that it gave."""
     reasons = [said.why for said in nothing.read(loaded.document) if said.session == loaded.session]
     judged = [h for h in loaded.document.hypotheses if h.status in VERDICTS]
     return of_nothing(
@@ -38,7 +38,7 @@ def nothing_told(loaded: Loaded) -> str:
 
 
 def campaign_told(loaded: Loaded, ending: str) -> str:
-    """The paragraph of a campaign that has stopped."""
+    """Return the paragraph of a campaign that has stopped."""
     accepted = _all_tested(loaded, loaded.recorded)
     first = loaded.trials[loaded.recorded[0].number].verdict if loaded.recorded else None
     worth = together(loaded, first).text if first else None
@@ -54,7 +54,7 @@ def campaign_told(loaded: Loaded, ending: str) -> str:
 
 
 def _not_accepted(loaded: Loaded) -> list[HypothesisEntry]:
-    """The VALIDATED ones that count and are not accepted yet, the best first."""
+    """Return the VALIDATED ones that count and are not accepted yet, the best first."""
     good = [
         h
         for h in loaded.document.hypotheses
@@ -73,7 +73,7 @@ def _worth(loaded: Loaded, entry: HypothesisEntry) -> float:
 
 
 def _tested(loaded: Loaded, entry: HypothesisEntry) -> JudgedChange | None:
-    """A hypothesis as its runs tell it; None if they bear no verdict out."""
+    """Return a hypothesis as its runs tell it; None if they bear no verdict out."""
     judged, scrub = loaded.trials[entry.number], loaded.workspace.scrub
     if not judged.verified or judged.verdict is None:
         return None

@@ -67,7 +67,7 @@ def _cycle(directory: Path, report: Report, session: str | None) -> Outcome:
 
 
 def outcome_of(work: Callable[[], NextAnswer]) -> Outcome:
-    """What `work` answers, or the expected error that it raises."""
+    """Return what `work` answers, or the expected error that it raises."""
     try:
         return {"answer": work().as_json()}
     except GpudebugError as e:

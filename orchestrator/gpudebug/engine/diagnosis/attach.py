@@ -90,18 +90,18 @@ def attach(
 
 
 def _without_stacks(answer: WhyAnswer, why: str) -> WhyAnswer:
-    """The answer with the reason that is the job's; how to allow it is said of its process."""
+    """Return the answer with the reason that is the job's; how to allow it is said of its process."""
     return answer if answer.abstains is None else replace(answer, abstains=f"there are no stacks: {why}")
 
 
 def _next(command: str) -> str:
-    """What a person does next: the job's command in a campaign, if it is one that can be typed."""
+    """Return what a person does next: the job's command in a campaign, if it is one that can be typed."""
     typed = command if command.isprintable() else "YOUR TRAINING COMMAND"
     return f"gpudebug init --command {shlex.quote(typed)}"
 
 
 def _seen(measured: MeasuredRun, job: TargetJob) -> AttachedLook | None:
-    """The processes of the job, and what looking at them took, the sampler's part with it."""
+    """Return the processes of the job, and what looking at them took, the sampler's part with it."""
     seen, pid = measured.evidence.attached, measured.record.attached
     if seen is None or pid is None:
         return None
@@ -123,7 +123,7 @@ def _cost(measured: MeasuredRun, follower_cores: float | None) -> float | None:
 
 
 def _problem(answer: WhyAnswer, measured: MeasuredRun) -> str | None:
-    """What kept the look from seeing the job: from outside no step need be seen."""
+    """Return what kept the look from seeing the job: from outside no step need be seen."""
     if answer.window is not None:
         return None
     seen = measured.evidence.attached
@@ -151,7 +151,7 @@ def _admit(job: TargetJob, root: Path | None, session: str | None = None) -> Non
 
 
 def _order(job: TargetJob) -> tuple[follower.FollowOrder, list[str]]:
-    """What the follower is told, and what cannot be seen of the job with the way to allow it."""
+    """Return what the follower is told, and what cannot be seen of the job with the way to allow it."""
     parts = follower.parts_of(job.family)
     place = (job.root.pid, job.root.start)
     if not _has_python(job):
@@ -166,7 +166,7 @@ def _order(job: TargetJob) -> tuple[follower.FollowOrder, list[str]]:
 
 
 def _has_python(job: TargetJob) -> bool:
-    """Whether a process of it is one of Python, or may be: what cannot be read counts."""
+    """Tell whether a process of it is one of Python, or may be: what cannot be read counts."""
     return any(python is not False for python in job.python.values())
 
 
@@ -181,7 +181,7 @@ def _remarks(job: TargetJob, parts: Sequence[follower.Part]) -> list[str]:
 
 
 def _why_not(looked: spy.FirstLook, job: TargetJob, main: processes.ForeignProcess) -> tuple[str, str]:
-    """Why there are no stacks, and what allows them."""
+    """Return why there are no stacks, and what allows them."""
     if looked.result == "missing":
         return "py-spy is not installed", spy.INSTALL
     if looked.result == "gone":
@@ -206,7 +206,7 @@ def _why_not(looked: spy.FirstLook, job: TargetJob, main: processes.ForeignProce
 
 
 def _devices_of(job: TargetJob, setting: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables that choose the job's devices: of several GPUs those on which it computes."""
+    """Return the variables that choose the job's devices: of several GPUs those on which it computes."""
     found = {name: value for name, value in variables.items() if name.startswith(("CUDA_", "NVIDIA_"))}
     seen = {**os.environ, **found}
     if setting not in ("auto", "nvml"):
@@ -217,7 +217,7 @@ def _devices_of(job: TargetJob, setting: str, variables: Mapping[str, str]) -> d
 
 
 def _on_gpu(index: int) -> TargetJob:
-    """The one job that computes on a GPU. AttachError naming them if there are several, or none."""
+    """Return the one job that computes on a GPU. AttachError naming them if there are several, or none."""
     listed = probe_nvml(os.environ)
     if not listed.works or not listed.devices:
         raise listed.as_error()

@@ -91,7 +91,7 @@ def _case(loaded: Loaded) -> DiagnosisCase:
 
 
 def waiting(loaded: Loaded) -> list[HypothesisEntry]:
-    """The UNTESTED hypotheses that are looked at, the first `_WEIGHED` in the file."""
+    """Return the UNTESTED hypotheses that are looked at, the first `_WEIGHED` in the file."""
     return [h for h in loaded.document.hypotheses if h.status is Status.UNTESTED][:_WEIGHED]
 
 
@@ -121,8 +121,8 @@ def facts(loaded: Loaded) -> DiagnosisFacts:
 
 
 def _profile(loaded: Loaded) -> dict[str, Any] | None:
-    """The newest trace that could be read of what the baseline was recorded on: what an older command or
-    other code did says nothing of it."""
+    """Return the newest trace that could be read of what the baseline was recorded on: what an older command
+    or other code did says nothing of it."""
     for name in reversed(layers.like_baseline(loaded, (f"{PROFILE}workload",))):
         trace = stored_record(loaded.workspace.run(name), "evidence.json").get("trace") or {}
         if trace.get("analysis"):
@@ -157,7 +157,7 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> DiagnosisFacts:
 
 
 def _defaults(program: Program | None) -> dict[str, SignalValue]:
-    """The values of the program's own options that the command does not set."""
+    """Return the values of the program's own options that the command does not set."""
     options = program.options if program else {}
     return {name: flag.default for name, flag in options.items() if flag.default is not None}
 

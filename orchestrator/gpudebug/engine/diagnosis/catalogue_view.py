@@ -35,13 +35,13 @@ _BEGIN = "gpudebug init --command 'YOUR TRAINING COMMAND'"
 
 
 def signals() -> SignalsAnswer:
-    """What conditions can read: the names, units and sentences of all evidence."""
+    """Return what conditions can read: the names, units and sentences of all evidence."""
     rows = tuple(ReadSignal(name=name, **signal._asdict()) for name, signal in SIGNALS.items())
     return SignalsAnswer(signals=rows, next_command="gpudebug catalogue")
 
 
 def overview(directory: Path, group: str | None = None) -> CatalogueAnswer:
-    """The causes of one group or of all, each with the sign that speaks most for it."""
+    """Return the causes of one group or of all, each with the sign that speaks most for it."""
     if group is not None and group not in GROUPS:
         near = nearest(group, GROUPS)
         raise UsageError(
@@ -61,7 +61,7 @@ def overview(directory: Path, group: str | None = None) -> CatalogueAnswer:
 
 
 def asked(directory: Path, text: str) -> CauseAnswer | CatalogueAnswer:
-    """The cause of this id in full, else the causes that these words are of, the best first.
+    """Return the cause of this id in full, else the causes that these words are of, the best first.
 
     Raises UsageError that names the nearest id if there are none, or if the text is nearly one.
     """
@@ -87,7 +87,7 @@ def _listed(known: Catalogue, cause: Cause) -> ListedCause:
 
 
 def one(directory: Path, id: str) -> CauseAnswer:
-    """All that the catalogue says of one cause, and what tests it in this campaign's framework.
+    """Return all that the catalogue says of one cause, and what tests it in this campaign's framework.
 
     Raises UsageError that names the nearest id if there is none.
     """
@@ -141,7 +141,7 @@ def _here(root: Path, cause: Cause) -> OffersHere:
 
 
 def _tests(cause: Cause, here: str | None) -> Iterator[FrameworkTest]:
-    """What tests the cause in each framework, that of this campaign first."""
+    """Yield what tests the cause in each framework, that of this campaign first."""
     titles = {known.name: known.title for known in adapters.known()}
     titles |= {"any": "any program", "env": "any program, by a variable"}
     for name in sorted(cause.interventions, key=lambda name: (name != here, name in GENERAL)):

@@ -142,8 +142,8 @@ def _of_run(directory: Path, root: Path | None, run: str) -> SingleRun:
 
 
 def place_of(directory: Path, root: Path | None, run: str) -> Path | None:
-    """Where RUN is: a run's name in the campaign at `root`, or a path; of the samples in a run folder that
-    folder. None if there is nothing."""
+    """Return where RUN is: a run's name in the campaign at `root`, or a path; of the samples in a run folder
+    that folder. None if there is nothing."""
     path = next((p for p in _places(directory, root, run) if p.exists()), None)
     inside = path is not None and path.name == "samples.csv" and (path.parent / "run.json").is_file()
     return path.parent if path is not None and inside else path
@@ -169,7 +169,7 @@ def _of_folder(folder: store.RunFolder, root: Path | None) -> SingleRun:
 
 
 def _of_samples(path: Path, root: Path | None) -> SingleRun:
-    """What was seen of the run of these samples; else what they and the log beside them show."""
+    """Return what was seen of the run of these samples; else what they and the log beside them show."""
     seen = seen_of(path)
     if seen is not None:
         return single_run(seen.evidence.model_dump(mode="json"), seen.record, root)
@@ -231,7 +231,7 @@ def _cause(ranked: Ranked, subject: _Subject) -> DiagnosedCause:
 
 
 def _waiting(ranked: Ranked, campaign: _DiagnosedCampaign) -> CauseTest | None:
-    """The UNTESTED hypothesis that tests the cause best; the first of equals."""
+    """Return the UNTESTED hypothesis that tests the cause best; the first of equals."""
     matches = campaign.case.matches
     fits = {number: matches[number].get(ranked.id, 0.0) for number in campaign.untested}
     best = max(fits, key=lambda number: (fits[number], -number), default=None)
@@ -248,7 +248,7 @@ def _waiting(ranked: Ranked, campaign: _DiagnosedCampaign) -> CauseTest | None:
 
 
 def _offered(ranked: Ranked, campaign: _DiagnosedCampaign) -> CauseTest:
-    """What the catalogue would propose for this program, or why all of it is refused."""
+    """Return what the catalogue would propose for this program, or why all of it is refused."""
     from gpudebug.engine.diagnosis.from_catalogue import proposal
 
     case = campaign.case

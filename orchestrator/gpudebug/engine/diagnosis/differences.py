@@ -12,8 +12,8 @@ from gpudebug.engine.campaign.files import workload_of
 
 
 def from_reference(loaded: Loaded, facts: DiagnosisFacts) -> FromReference | None:
-    """The difference of both commands and of their valid baselines, without secrets; None if the campaign
-    has no reference."""
+    """Return the difference of both commands and of their valid baselines, without secrets; None if the
+    campaign has no reference."""
     reference = workload_of(loaded.config, "reference")
     if reference is None:
         return None

@@ -84,7 +84,7 @@ def add_once(loaded: Loaded, proposal: Proposal) -> ProposeAnswer:
 def proposal(
     loaded: Loaded, case: DiagnosisCase, cause: Cause, ranked: Ranked | None, *, mechanical: bool = False
 ) -> Proposal:
-    """The first way to test the cause that may be proposed, a flag before a variable before code.
+    """Return the first way to test the cause that may be proposed, a flag before a variable before code.
 
     Raises the refusal of the first way where each is refused: Duplicate, InterventionError. With
     `mechanical` only what gpudebug can change by itself counts.
@@ -109,7 +109,7 @@ def proposal(
 
 
 def _offers(loaded: Loaded, case: DiagnosisCase, cause: Cause) -> Offers:
-    """What would test the cause in the command as it is, with what was accepted."""
+    """Return what would test the cause in the command as it is, with what was accepted."""
     workload, records = loaded.config.workload, loaded.baselines["workload"].records
     known = adapters.of(loaded.workspace.root, workload)
     packages = dict(records[0].get("packages") or {}) if records else {}
@@ -157,13 +157,13 @@ def _is_code(entry: HypothesisEntry) -> bool:
 
 
 def _worded(cause: Cause, ranked: Ranked | None, change: Intervention, instructions: str | None) -> Proposal:
-    """The hypothesis: the catalogue's words, marked as general, apart from what was measured here."""
+    """Return the hypothesis: the catalogue's words, marked as general, apart from what was measured here."""
     about = " ".join([described(cause), *_standing(ranked)])
     return Proposal(cause.title, about, tried(cause, instructions), change, cause.id)
 
 
 def _standing(ranked: Ranked | None) -> Iterator[str]:
-    """A diagnosis's finding on the cause, if there is one."""
+    """Yield a diagnosis's finding on the cause, if there is one."""
     if ranked is None:
         return
     yield f"Measured here: {likelihood(ranked)}."

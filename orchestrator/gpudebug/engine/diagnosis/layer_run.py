@@ -69,7 +69,7 @@ def _baseline_runs(loaded: Loaded) -> list[MeasuredRun]:
 
 
 def _test(loaded: Loaded, layer: str) -> _Test:
-    """What is to be run, once everything is known to be there for it."""
+    """Return what is to be run, once everything is known to be there for it."""
     found, file = loaded.baselines["workload"], str(loaded.progress_path)
     if found.why is not None or not found.runs:
         raise LayerError(
@@ -96,7 +96,7 @@ def _test(loaded: Loaded, layer: str) -> _Test:
 
 
 def notes_on_locks(command: KnownCommand, change: Intervention, locks: Sequence[str]) -> tuple[str, ...]:
-    """A note on what a layer test changes although it is locked, by whatever name."""
+    """Return a note on what a layer test changes although it is locked, by whatever name."""
     synonyms = locks_of(command.argv, command.found, command.program, locks, change.names)
     locked = change.locked_by(locks, synonyms=synonyms)
     return (f"{', '.join(locked)} is locked: it is changed for this test alone",) if locked else ()

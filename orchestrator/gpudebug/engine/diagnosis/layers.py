@@ -19,7 +19,7 @@ BY_PROBE = "each loader's batch again and again, by the probe"
 
 
 def results(loaded: Loaded) -> dict[str, LayerResult]:
-    """The layer tests that were run on what the campaign's baseline was recorded on, by layer.
+    """Return the layer tests that were run on what the campaign's baseline was recorded on, by layer.
 
     Empty if no baseline is valid: their ratios are over its runs.
     """
@@ -34,8 +34,8 @@ def results(loaded: Loaded) -> dict[str, LayerResult]:
 
 
 def like_baseline(loaded: Loaded, roles: Collection[str]) -> list[str]:
-    """The runs of these roles of the command and code, and where, the valid baseline was recorded, in order.
-    None if no baseline is valid.
+    """Return the runs of these roles of the command and code, and where, the valid baseline was recorded, in
+    order. None if no baseline is valid.
     """
     made = [name for name, r in loaded.records.items() if r.get("role") in roles and _counts(loaded, name)]
     baseline = loaded.baselines["workload"]
@@ -50,7 +50,7 @@ def like_baseline(loaded: Loaded, roles: Collection[str]) -> list[str]:
 
 
 def shown_results(loaded: Loaded) -> dict[str, LayerResult]:
-    """The same without secrets, by the layer as a command line names it."""
+    """Return the same without secrets, by the layer as a command line names it."""
     return {
         shown(layer): replace(found, layer=shown(layer), changed=loaded.workspace.scrub(found.changed))
         for layer, found in results(loaded).items()
@@ -58,7 +58,7 @@ def shown_results(loaded: Loaded) -> dict[str, LayerResult]:
 
 
 def changed(record: dict[str, Any]) -> str:
-    """What a run's record says was done to the workload."""
+    """Return what a run's record says was done to the workload."""
     return str(record.get("change") or BY_PROBE)
 
 

@@ -54,7 +54,7 @@ class Outlook:
     problem: str | None = None
 
     def why(self, before: str) -> str:
-        """The reason of an action, `before`, with what the catalogue says of it."""
+        """Return the reason of an action, `before`, with what the catalogue says of it."""
         return f"{before}; {self.text}"
 
     @property
@@ -104,7 +104,7 @@ class Outlook:
         return lines
 
     def causes(self) -> tuple[LikelyCause, ...]:
-        """The first causes, as `next` answers them."""
+        """Return the first causes, as `next` answers them."""
         return tuple(
             LikelyCause(
                 id=ranked.id,
@@ -120,7 +120,7 @@ class Outlook:
         )
 
     def _held(self) -> str | None:
-        """What tests the first cause already, if it is likely."""
+        """Return what tests the first cause already, if it is likely."""
         first = next(iter(self.diagnosis.causes), None)
         if first is None or first.id not in self.settled or not _is_likely(first) or self.diagnosis.abstains:
             return None
@@ -132,7 +132,7 @@ class Outlook:
         return "what is likely was tested or cannot be" if self.diagnosis.causes else "nothing was measured"
 
     def _first(self) -> list[Ranked]:
-        """The causes that are worth a line; what is offered is one of them."""
+        """Return the causes that are worth a line; what is offered is one of them."""
         first = [ranked for ranked in self.diagnosis.causes[:_TOLD] if ranked.probability >= _TELLS]
         if self.offer is not None and self.offer.ranked not in first:
             first = [*first[: _TOLD - 1], self.offer.ranked]
@@ -140,8 +140,8 @@ class Outlook:
 
 
 def outlook(loaded: Loaded) -> Outlook:
-    """The offer that promises most; with `auto_propose`, the one of those that gpudebug can test by itself
-    where there is one."""
+    """Return the offer that promises most; with `auto_propose`, the one of those that gpudebug can test by
+    itself where there is one."""
     try:
         case = case_of(loaded)
     except CatalogueError as e:
@@ -211,7 +211,7 @@ def _unexplained(wait: UnexplainedWait) -> str:
 
 
 def instructions(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
-    """The catalogue's advice on writing the code of a hypothesis, by the cause that it names."""
+    """Return the catalogue's advice on writing the code of a hypothesis, by the cause that it names."""
     if entry.cause is None:
         return []
     from gpudebug.engine.run import catalogue

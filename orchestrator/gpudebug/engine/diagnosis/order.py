@@ -25,7 +25,7 @@ def record_order(loaded: Loaded, by: str) -> None:
 
 
 def recorded_order(loaded: Loaded) -> HypothesisOrder | None:
-    """The order that was recorded last; None if there is none in the unit of the campaign's metric."""
+    """Return the order that was recorded last; None if there is none in the unit of the campaign's metric."""
     found = order_in(store.get_order(loaded.workspace))
     if found is None or found.metric != loaded.config.metric:
         return None

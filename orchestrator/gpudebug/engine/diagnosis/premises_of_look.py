@@ -21,7 +21,7 @@ _NAMED = 3
 
 
 def with_premises(job: PreparedRun, directory: Path, device: str, interval: float) -> PreparedRun:
-    """The job with its code and identity, as a campaign that `init` makes in `directory` has them.
+    """Return the job with its code and identity, as a campaign that `init` makes in `directory` has them.
 
     Unchanged where there is no git repository with a commit, or nothing that a campaign could be made of.
     """
@@ -35,7 +35,7 @@ def with_premises(job: PreparedRun, directory: Path, device: str, interval: floa
 
 
 def initial(argv: Sequence[str], device: str, interval: float) -> Config:
-    """The settings that `init` gives a campaign of this command. Raises what a command that cannot be
+    """Return the settings that `init` gives a campaign of this command. Raises what a command that cannot be
     written into gpudebug.yaml does."""
     config = configs.load(configs.config_text("why", shlex.join(argv)), store.CONFIG)
     protocol = config.protocol.model_copy(update={"interval": interval})

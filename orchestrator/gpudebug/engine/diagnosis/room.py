@@ -12,7 +12,7 @@ from gpudebug.engine.campaign.judged import Facts, judged, mean_of
 
 
 def is_full(mean: float | None, runs: Sequence[Facts], loaded: Loaded | None = None) -> bool:
-    """Whether these runs leave no room above the campaign's target, else the usual one.
+    """Tell whether these runs leave no room above the campaign's target, else the usual one.
 
     By the figure that a campaign of utilisation is judged by; without one, by what tells where the `mean`
     over devices (percent) misleads. `runs` are their evidence.json.

@@ -44,7 +44,7 @@ class SingleRun:
     record: Record | None = None
 
     def test_of(self, ranked: Ranked, cause: Cause) -> CauseTest:
-        """What would test the cause in this command; of a run without one, in its framework or any."""
+        """Return what would test the cause in this command; of a run without one, in its framework or any."""
         command = f"gpudebug propose --from-catalogue {ranked.id}" if self.root is not None else None
         change, instructions = self._offer(cause) if self.argv else _general(cause, self.facts.framework)
         return CauseTest(title=ranked.title, change=change, instructions=instructions, command=command)
@@ -68,7 +68,7 @@ class SingleRun:
 
 
 def single_run(evidence: Record, record: Record, root: Path | None) -> SingleRun:
-    """A run from its evidence.json and run.json; in the campaign at `root` under its settings."""
+    """Return a run from its evidence.json and run.json; in the campaign at `root` under its settings."""
     argv = tuple(str(word) for word in record.get("argv") or ())
     known = adapters.of_command(argv, Path(str(record.get("cwd") or "."))) if argv else Known(None, None)
     packages = {str(k): str(v) for k, v in (record.get("packages") or {}).items()}
@@ -89,13 +89,13 @@ def single_run(evidence: Record, record: Record, root: Path | None) -> SingleRun
 
 
 def of_folder(folder: store.RunFolder, root: Path | None) -> SingleRun:
-    """A run from its folder. StoreError if it was not finished."""
+    """Return a run from its folder. StoreError if it was not finished."""
     record = read_record(folder, "run.json")
     return replace(single_run(read_record(folder, "evidence.json"), record, root), record=record)
 
 
 def read_record(folder: store.RunFolder, name: str) -> dict[str, Any]:
-    """A record of the run. StoreError if it is none."""
+    """Return a record of the run. StoreError if it is none."""
     found = folder.read(name)
     if not isinstance(found, dict):
         raise StoreError("is not a run's record", file=str(folder.path / name), next="name another run")
@@ -114,7 +114,7 @@ def _settings(root: Path | None) -> tuple[Sequence[str], Allowed]:
 
 
 def _general(cause: Cause, framework: str | None) -> tuple[str | None, str | None]:
-    """The catalogue's change for the framework, in `propose`'s syntax, or what is to be written."""
+    """Return the catalogue's change for the framework, in `propose`'s syntax, or what is to be written."""
     interventions = cause.interventions
     names = (framework, "env", "any")
     known = next((interventions[name] for name in names if name in interventions), None)
@@ -122,7 +122,7 @@ def _general(cause: Cause, framework: str | None) -> tuple[str | None, str | Non
 
 
 def diagnosed(ranked: Ranked, test: CauseTest) -> DiagnosedCause:
-    """A cause with what would test it."""
+    """Return a cause with what would test it."""
     return DiagnosedCause(
         id=ranked.id,
         title=ranked.title,
@@ -140,7 +140,7 @@ def diagnosed(ranked: Ranked, test: CauseTest) -> DiagnosedCause:
 
 
 def unexplained(diagnosis: Diagnosis) -> UnexplainedLine | None:
-    """The wait that no likely cause explains."""
+    """Return the wait that no likely cause explains."""
     found = diagnosis.unexplained
     if found is None:
         return None
@@ -153,5 +153,5 @@ def unexplained(diagnosis: Diagnosis) -> UnexplainedLine | None:
 
 
 def known_causes(diagnosis: Diagnosis) -> tuple[KnownCause, ...]:
-    """Those that need no run to be known."""
+    """Return those that need no run to be known."""
     return tuple(KnownCause(id=g.id, title=g.title, for_=g.speaks_for) for g in diagnosis.gates)

@@ -37,7 +37,7 @@ def weighed(loaded: Loaded, campaign: decide.Campaign | None = None) -> decide.C
 
 
 def proposes(loaded: Loaded) -> bool:
-    """Whether `next`, with nothing left to test, adds a hypothesis of the catalogue's and tests it."""
+    """Tell whether `next`, with nothing left to test, adds a hypothesis of the catalogue's and tests it."""
     if not loaded.config.auto_propose:
         return False
     from gpudebug.engine.diagnosis.offer import outlook

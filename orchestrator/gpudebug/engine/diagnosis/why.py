@@ -104,7 +104,7 @@ def plan_for(most: float | None, *, to_the_end: bool) -> RunPlan | None:
 
 
 def workspace_of(directory: Path, root: Path | None) -> store.Workspace:
-    """Where the folder of evidence goes."""
+    """Return where the folder of evidence goes."""
     return store.Workspace(root) if root is not None else store.LoneFolders(directory, FOLDER)
 
 
@@ -129,7 +129,7 @@ def explain(looked_at: LookedAt) -> WhyAnswer:
 
 
 def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
-    """What one run shows and the causes that explain it, the most probable first.
+    """Return what one run shows and the causes that explain it, the most probable first.
 
     None is named if the run shows no steady window, or of a training beyond the command.
     """
@@ -175,7 +175,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
 
 
 def log_end(folder: store.RunFolder) -> str:
-    """The last lines of a run's log; nothing if it cannot be read."""
+    """Return the last lines of a run's log; nothing if it cannot be read."""
     try:
         return store.read_tail(folder.log, _LOG_END).decode("utf-8", "replace")
     except GpudebugError:

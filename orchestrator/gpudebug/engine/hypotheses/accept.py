@@ -157,7 +157,7 @@ def _answer(loaded: Loaded, entry: HypothesisEntry, order: int, *, already: bool
 
 
 def _command(loaded: Loaded, entry: HypothesisEntry) -> str:
-    """The workload with all that is accepted, this hypothesis included."""
+    """Return the workload with all that is accepted, this hypothesis included."""
     step = accepted_changes.changes(loaded.document, [entry])
     workload = accepted_changes.effective(loaded.config.workload, step, loaded.config.allowed)
     return loaded.workspace.scrub(accepted_changes.spoken(workload, [*loaded.stack, *step]))

@@ -21,7 +21,7 @@ _MOST = 3
 
 
 def missing_words(words: Mapping[str, str], *, strict: bool) -> list[str]:
-    """A note on the texts of a hypothesis that are empty; UsageError if `strict`.
+    """Return a note on the texts of a hypothesis that are empty; UsageError if `strict`.
 
     Without them a reader of the verdict cannot tell what was meant, and no later session why it was tried.
     """
@@ -40,7 +40,7 @@ def missing_words(words: Mapping[str, str], *, strict: bool) -> list[str]:
 
 
 def unknown_flags(loaded: Loaded, change: Intervention | None) -> list[str]:
-    """A note on each flag of a change that nothing is known to have, with the nearest that is."""
+    """Return a note on each flag of a change that nothing is known to have, with the nearest that is."""
     if change is None:
         return []
     return [

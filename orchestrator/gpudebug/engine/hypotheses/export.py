@@ -82,7 +82,7 @@ def export(directory: Path, output: Path | None = None, session: str | None = No
 
 
 def is_ours(name: str, head: bytes) -> bool:
-    """Whether a file is one of an export, by its name and first bytes."""
+    """Tell whether a file is one of an export, by its name and first bytes."""
     if name == README:
         return head.startswith(HEADING.encode())
     return name.endswith(".patch") and name[:4].isdecimal() and head.startswith(patch_mail.FIRST_LINE)
@@ -127,7 +127,7 @@ def _refuse(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> None:
 
 
 def _parts(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> list[_ExportedChange]:
-    """The accepted hypotheses, each patch as the difference that it makes to those before it."""
+    """Return the accepted hypotheses, each patch as the difference that it makes to those before it."""
     top, found = loaded.checkout.top, list[_ExportedChange]()
     patches = iter(enumerate(loaded.code.patches))
     base = worktrees.checkout_base(loaded).commit if loaded.code.patches else ""
@@ -180,7 +180,7 @@ def _mail(loaded: Loaded, part: _ExportedChange, place: tuple[int, int]) -> byte
 
 
 def _also(step: AcceptedChange) -> str:
-    """What belongs to the change and is in no patch."""
+    """Return what belongs to the change and is in no patch."""
     others = [" ".join(c.words) for c in step.intervention.changes if c.kind != "patch"]
     return f"Measured with {' '.join(others)}, which is not in this patch." if others else ""
 
@@ -210,7 +210,7 @@ def _throughput(verdict: dict[str, Any], fields: dict[str, str]) -> str:
 
 
 def _exported(part: _ExportedChange) -> ExportedHypothesis:
-    """An accepted hypothesis in the answer and in the README."""
+    """Return an accepted hypothesis in the answer and in the README."""
     verdict = part.verdict
     fields = numbers.result_fields(verdict)
     return ExportedHypothesis(

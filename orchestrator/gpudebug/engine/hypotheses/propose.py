@@ -120,7 +120,7 @@ def add(
 
 
 def in_words_of(loaded: Loaded, change: Intervention | None) -> tuple[Intervention | None, list[str]]:
-    """The change with its flags named as the command names them, and a note on each that was not."""
+    """Return the change with its flags named as the command names them, and a note on each that was not."""
     if change is None:
         return None, []
     workload = loaded.config.workload
@@ -228,7 +228,7 @@ def _added(
 
 
 def _sweep(loaded: Loaded, text: str) -> tuple[sweep.Sweep, list[str]]:
-    """The sweep with its flag named as the command names it."""
+    """Return the sweep with its flag named as the command names it."""
     asked = sweep.parse(text)
     found = [(value, *in_words_of(loaded, change)) for value, change in asked.changes]
     changes = tuple((value, change) for value, change, _ in found if change is not None)
@@ -307,7 +307,7 @@ _ANOTHER = "gpudebug show {}, then propose something else"
 
 
 def _standing(loaded: Loaded, entry: progress.HypothesisEntry) -> tuple[str, str]:
-    """What became of a hypothesis, in one clause, and what to do about it."""
+    """Return what became of a hypothesis, in one clause, and what to do about it."""
     if loaded.order(entry) is not None:
         return "accepted already", "gpudebug status, then propose something else"
     if entry.status in (Status.UNTESTED, Status.TESTING):
@@ -323,7 +323,7 @@ def _standing(loaded: Loaded, entry: progress.HypothesisEntry) -> tuple[str, str
 def _twin(
     loaded: Loaded, document: progress.ProgressFile, change: Intervention, effects: Mapping[str, object]
 ) -> progress.HypothesisEntry | None:
-    """The hypothesis with the same effect, in whatever words; an entry whose change cannot be read has
+    """Return the hypothesis with the same effect, in whatever words; an entry whose change cannot be read has
     none."""
     workload = loaded.config.workload
     argv, env = workload.argv(), workload.env
@@ -363,7 +363,7 @@ def _refuse_accepted(loaded: Loaded, change: Intervention) -> None:
 
 
 def _is_in(loaded: Loaded, part: SingleChange, step: accepted_changes.AcceptedChange) -> bool:
-    """Whether an accepted change has done what this one would do."""
+    """Tell whether an accepted change has done what this one would do."""
     one = Intervention((part,))
     if part.kind == "code":
         return False

@@ -54,7 +54,7 @@ def reopen(
 
 
 def _reopened(document: progress.ProgressFile, entry: HypothesisEntry) -> bytes:
-    """The file with `entry` reopened. ProgressError if it was edited since it was read."""
+    """Return the file with `entry` reopened. ProgressError if it was edited since it was read."""
     now = document.hypothesis(entry.number)
     if (now.status, now.runs, now.accepted) != (entry.status, entry.runs, entry.accepted):
         raise ProgressError(
@@ -67,7 +67,7 @@ def _reopened(document: progress.ProgressFile, entry: HypothesisEntry) -> bytes:
 
 
 def goes_on(loaded: Loaded, number: int) -> bool:
-    """Whether the caller is testing this hypothesis already."""
+    """Tell whether the caller is testing this hypothesis already."""
     held = progress_claims.on(entry_of(loaded, number))
     return held is not None and held.session == loaded.session
 
@@ -120,7 +120,7 @@ def _decided(loaded: Loaded, entry: HypothesisEntry) -> bool:
 
 
 def _word(loaded: Loaded, entry: HypothesisEntry, because: str) -> str:
-    """A person's word, kept if it explains counts of which the verdict says that they do not fit."""
+    """Return a person's word, kept if it explains counts of which the verdict says that they do not fit."""
     file, line, number = str(loaded.progress_path), entry.status_line or entry.line, entry.number
     if loaded.session is not None:
         raise NotReopened(
@@ -151,7 +151,7 @@ def _word(loaded: Loaded, entry: HypothesisEntry, because: str) -> str:
 
 
 def _asked(loaded: Loaded, entry: HypothesisEntry) -> str | None:
-    """What `next` asks of an untested hypothesis before it runs it."""
+    """Return what `next` asks of an untested hypothesis before it runs it."""
     change = loaded.change_of(entry)
     if entry.status is not Status.UNTESTED or change is None:
         return None
@@ -159,7 +159,7 @@ def _asked(loaded: Loaded, entry: HypothesisEntry) -> str | None:
 
 
 def unexplained(verdict: Mapping[str, Any]) -> str | None:
-    """What does not fit between the counts of a verdict's runs."""
+    """Return what does not fit between the counts of a verdict's runs."""
     counts = (g.get("unexplained") for g in verdict.get("gates", ()) if isinstance(g, Mapping))
     return next((str(one) for one in counts if one), None)
 

@@ -121,7 +121,7 @@ class FollowedRun:
         return None if elapsed is None or not known else max(0.0, elapsed - max(known))
 
     def facts(self, reader: LogReader | None, *, at_once: bool = False) -> LogFacts:
-        """What its log says by now; not `at_once` only every few seconds, as it takes a while."""
+        """Return what its log says by now; not `at_once` only every few seconds, as it takes a while."""
         due = self._facts_of != self.log.size and (at_once or time.monotonic() >= self._facts_due)
         if reader is not None and due:
             self._facts, self._facts_of = _facts(reader), self.log.size
@@ -135,7 +135,7 @@ class FollowedRun:
 
 
 def _end(before: bytes, data: bytes, torn: bool) -> bytes:
-    """The end of a log, from the beginning of a line: half a secret would not be known for one."""
+    """Return the end of a log, from the beginning of a line: half a secret would not be known for one."""
     whole = data if torn else before + data
     if not torn and len(whole) <= _LOG:
         return whole

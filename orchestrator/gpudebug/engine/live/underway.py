@@ -68,7 +68,7 @@ def underway(workspace: store.Workspace) -> RunningCommand | None:
 
 
 def _requested(workspace: store.Workspace) -> RunningCommand | None:
-    """What waits for the worker in the campaign's allocation, and why."""
+    """Return what waits for the worker in the campaign's allocation, and why."""
     files = store.Allocations(workspace.runs)
     request = files.request()
     note = files.note() if request is not None else None
@@ -113,7 +113,7 @@ class Follower:
         return self._log.reader if self._log else None
 
     def look(self) -> RunProgress:
-        """How far it is now. A run that is being made or removed at this moment counts as none."""
+        """Return how far it is now. A run that is being made or removed at this moment counts as none."""
         made = list(self._made())
         if not made:
             return RunProgress()
@@ -140,7 +140,7 @@ class Follower:
         )
 
     def _made(self) -> Iterator[tuple[store.RunFolder, dict[str, Any]]]:
-        """The runs of the command that is under way, newest first."""
+        """Yield the runs of the command that is under way, newest first."""
         for name in reversed(self.workspace.run_names()):
             run = self.workspace.run(name)
             try:
@@ -252,7 +252,7 @@ def _mean(samples: SampleTable) -> float | None:
 
 
 def _least(samples: SampleTable) -> DeviceValue | None:
-    """The device with the least mean so far; None of one device."""
+    """Return the device with the least mean so far; None of one device."""
     known = [
         DeviceValue(index=index, uuid=uuid, value=value)
         for (index, uuid), rows in samples.by_device.items()
@@ -262,7 +262,7 @@ def _least(samples: SampleTable) -> DeviceValue | None:
 
 
 def progress_of(workspace: store.Workspace) -> RunProgress | None:
-    """How far the run that is under way is; None if nothing is."""
+    """Return how far the run that is under way is; None if nothing is."""
     found = underway(workspace)
     return None if found is None else Follower(workspace, found.since).look()
 
@@ -314,7 +314,7 @@ def _files(workspace: store.Workspace, found: RunningCommand, progress: RunProgr
 
 
 def live(progress: RunProgress) -> Live:
-    """The same for the live line."""
+    """Return the same for the live line."""
     return Live(
         label=progress.run or "starting",
         elapsed=progress.elapsed_s or 0.0,

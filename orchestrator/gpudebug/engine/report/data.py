@@ -48,7 +48,7 @@ Doing = Callable[[str], None]
 
 
 def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
-    """The report's data of the campaign at or above `directory`; `doing` gets what takes long.
+    """Return the report's data of the campaign at or above `directory`; `doing` gets what takes long.
 
     A run that cannot be shown is named in `skipped` with the reason. Nothing is written. Every text has
     passed the campaign's redactor, unknown is None.
@@ -92,8 +92,8 @@ def _replayed(loaded: Loaded) -> str | None:
 
 
 def _rank(status: Status, order: int | None, number: int) -> tuple[int, int]:
-    """What is shown first if not everything fits in full: what was accepted, then what was
-    validated, then the newest."""
+    """Return what is shown first if not everything fits in full: what was accepted, then what was validated,
+    then the newest."""
     if status is not Status.VALIDATED:
         return 2, -number
     return (1, -number) if order is None else (0, -number)
@@ -102,7 +102,7 @@ def _rank(status: Status, order: int | None, number: int) -> tuple[int, int]:
 def _records(
     loaded: Loaded, runs: ReportedRuns, shown: Iterable[Mapping[str, Any]], share: float, doing: Doing
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """The records of the campaign's runs by name, the most important of them with their series."""
+    """Return the records of the campaign's runs by name, the most important of them with their series."""
     mine = [
         name
         for name in loaded.workspace.run_names()
@@ -161,7 +161,7 @@ def _points(series: Mapping[str, Any]) -> int:
 
 
 def _machine(loaded: Loaded, runs: ReportedRuns) -> dict[str, Any] | None:
-    """What the newest run of a baseline ran in."""
+    """Return what the newest run of a baseline ran in."""
     names = [name for b in loaded.baselines.values() for name in b.runs]
     recorded = [n for n, r in loaded.records.items() if str(r.get("role")).startswith("baseline-")]
     for name in sorted({*names, *recorded}, key=store.run_number, reverse=True):
@@ -182,7 +182,7 @@ def _diagnosed(loaded: Loaded) -> tuple[dict[str, Any] | None, list[dict[str, An
 
 
 def _causes(diagnosis: Diagnosis) -> list[dict[str, Any]]:
-    """The first of those that something speaks for."""
+    """Return the first of those that something speaks for."""
     likely = [cause for cause in diagnosis.causes if cause.speaks_for]
     return [
         {
@@ -219,7 +219,7 @@ def _gain(loaded: Loaded) -> dict[str, Any] | None:
 
 
 def _now(loaded: Loaded) -> float | None:
-    """The figure of the baseline; None if it was recorded before the last acceptance."""
+    """Return the figure of the baseline; None if it was recorded before the last acceptance."""
     baseline = loaded.baselines["workload"]
     last = [store.run_number(name) for h in loaded.recorded for name in h.runs]
     if not baseline.runs or store.run_number(baseline.runs[0]) < max(last, default=0):
@@ -245,8 +245,8 @@ def _shortened(room: hypotheses.Room) -> list[str]:
 
 
 def readable(value: Any) -> Any:
-    """A value that every JSON reader takes: texts of whole characters, no NaN, no infinity, and no more
-    digits than anybody measured."""
+    """Return a value that every JSON reader takes: texts of whole characters, no NaN, no infinity, and no
+    more digits than anybody measured."""
     if isinstance(value, str):
         return without_controls(str(value).encode("utf-8", "replace").decode())
     if isinstance(value, dict):

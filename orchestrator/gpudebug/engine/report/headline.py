@@ -29,7 +29,7 @@ def headline(data: Data) -> list[SentencePart]:
 
 
 def started(data: Data) -> float | None:
-    """The metric of the first baseline; None if none is known."""
+    """Return the metric of the first baseline; None if none is known."""
     gain = data["gain"]
     if gain is not None and gain["start"] is not None:
         return float(gain["start"])
@@ -45,7 +45,7 @@ def metric_of(data: Data) -> Metric:
 
 
 def figure_name(data: Data) -> str:
-    """What the figure is called in a sentence."""
+    """Return what the figure is called in a sentence."""
     metric = metric_of(data)
     if not metric.points:
         return metric.name
@@ -53,7 +53,7 @@ def figure_name(data: Data) -> str:
 
 
 def command(data: Data) -> str | None:
-    """What to type next; None if nothing is left."""
+    """Return what to type next; None if nothing is left."""
     if data["status"]["running"]:
         return "gpudebug status --watch"
     return None if data["status"]["next"]["action"] == ActionKind.STOP else "gpudebug next"
@@ -101,7 +101,7 @@ def _found(data: Data) -> Iterable[SentencePart]:
 
 
 def _doubted(data: Data) -> Iterable[SentencePart]:
-    """The VALIDATED ones that do not count, with the reason."""
+    """Return the VALIDATED ones that do not count, with the reason."""
     return [
         SentencePart(f"Hypothesis {h['number']} does not count: {'; '.join(h['doubts'])}. ")
         for h in overview.validated(data["hypotheses"])
@@ -129,5 +129,5 @@ def _count(count: int, one: str, many: str) -> str:
 
 
 def plain(parts: Sequence[SentencePart]) -> str:
-    """The same as one text."""
+    """Return the same as one text."""
     return "".join(p.text for p in parts).strip()

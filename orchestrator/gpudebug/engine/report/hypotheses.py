@@ -98,14 +98,14 @@ def _details(
 
 
 def _course(verdict: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The picture of a verdict, with its figures as a sentence."""
+    """Return the picture of a verdict, with its figures as a sentence."""
     found = course(verdict)
     return {**plain(found), "text": sentence(found)} if found is not None else None
 
 
 def sides_of(loaded: Loaded, entry: HypothesisEntry) -> tuple[Sequence[str], Sequence[str]]:
-    """The runs of baseline and trial by name, as its verdict used them; without one the baseline of now and
-    the runs that its entry names."""
+    """Return the runs of baseline and trial by name, as its verdict used them; without one the baseline of
+    now and the runs that its entry names."""
     verdict = loaded.trials[entry.number].verdict
     if verdict:
         used = [(r["part"], r["name"]) for r in verdict["runs"]]
@@ -127,7 +127,7 @@ def _inside(
 def _diff(
     loaded: Loaded, entry: HypothesisEntry, after: Sequence[ReportedRun]
 ) -> tuple[str | None, list[str]]:
-    """The patch that was tested, else the one that the entry names; a note if it is cut or gone."""
+    """Return the patch that was tested, else the one that the entry names; a note if it is cut or gone."""
     try:
         data = _tested(after) or _named(loaded, entry)
     except (GpudebugError, OSError) as e:

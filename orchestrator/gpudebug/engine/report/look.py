@@ -36,7 +36,7 @@ Data = Mapping[str, Any]
 
 
 def run_folder(directory: Path, run: str) -> Path:
-    """The folder of RUN, a run's name in the campaign or a folder. UsageError if it is none."""
+    """Return the folder of RUN, a run's name in the campaign or a folder. UsageError if it is none."""
     found = place_of(directory, store.find_root(directory), run)
     if found is None or not (found / "run.json").is_file():
         why = "is not a run here" if found is None else "is not a run folder"
@@ -45,7 +45,7 @@ def run_folder(directory: Path, run: str) -> Path:
 
 
 def gather_run(directory: Path, folder: Path, doing: Callable[[str], None] = lambda text: None) -> Data:
-    """The report's data of the run in `folder`, made as `data.gather` makes a campaign's.
+    """Return the report's data of the run in `folder`, made as `data.gather` makes a campaign's.
 
     GpudebugError if the run is not finished or its records are not what gpudebug writes.
     """
@@ -89,7 +89,7 @@ def gather_run(directory: Path, folder: Path, doing: Callable[[str], None] = lam
 
 
 def headline(evidence: Evidence, diagnosed: DiagnoseAnswer) -> str:
-    """What was run, for how long, and how busy it kept the device."""
+    """Return what was run, for how long, and how busy it kept the device."""
     kind = diagnosed.framework or (diagnosed.kind if diagnosed.kind != "other" else "a program")
     took = numbers.duration(evidence.duration_s) if evidence.duration_s is not None else numbers.UNKNOWN
     device = "the CPU stand-in" if diagnosed.stand_in else "the device"
@@ -122,7 +122,7 @@ def _causes(diagnosed: DiagnoseAnswer) -> list[dict[str, Any]]:
 
 
 def summary_of_run(data: Data) -> str:
-    """The run as GitHub-flavoured Markdown; free text makes no markup, no mention and no link."""
+    """Return the run as GitHub-flavoured Markdown; free text makes no markup, no mention and no link."""
     step = data["step"]
     return templates.render(
         "look.md.j2",

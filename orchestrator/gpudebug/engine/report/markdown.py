@@ -75,7 +75,7 @@ def _row(h: Hypothesis) -> dict[str, Any]:
 
 
 def _marks(h: Hypothesis) -> list[str]:
-    """The notes beside a verdict."""
+    """Return the notes beside a verdict."""
     doubts = [line.partition(":")[0] for line in h.get("doubts", ())]
     return [*doubts, *(["accepted"] if h["accepted"] is not None else [])]
 
@@ -97,7 +97,7 @@ def _accepted(data: Data, steps: Sequence[Mapping[str, Any]]) -> list[dict[str, 
 
 
 def _patch(text: str) -> dict[str, Any]:
-    """The first lines of a patch, and a fence that none of them closes."""
+    """Return the first lines of a patch, and a fence that none of them closes."""
     lines = text.removesuffix("\n").split("\n") if text else []
     shown: list[str] = []
     room = _PATCH
@@ -111,7 +111,7 @@ def _patch(text: str) -> dict[str, Any]:
 
 
 def _together(gain: Mapping[str, Any]) -> str:
-    """What all that was accepted is worth together."""
+    """Return what all that was accepted is worth together."""
     if gain["now"] is None:
         return "Together: not measured yet; `gpudebug next` measures it."
     change = f"{gain['metric']} {gain['start_text']} to {gain['now_text']}"
@@ -144,7 +144,7 @@ def _environment(data: Data) -> Iterator[tuple[str, str]]:
 
 
 def _left(data: Data) -> Iterator[str]:
-    """What is still to be gained, what comes next, and what is not tested."""
+    """Yield what is still to be gained, what comes next, and what is not tested."""
     gain, status, budget = data["gain"], data["status"], data["status"]["budget"]
     if gain is not None and gain["gap"] is not None:
         yield f"Gap: {inline(gain['gap_text'])}."
@@ -166,7 +166,7 @@ def _left(data: Data) -> Iterator[str]:
 
 
 def _some(what: str, lines: Sequence[str]) -> Iterator[str]:
-    """A line each of the first, and how many more there are."""
+    """Yield a line each of the first, and how many more there are."""
     yield from (f"{what}: {line}" for line in lines[:_SOME])
     if len(lines) > _SOME:
         yield f"{what}: {len(lines) - _SOME} more"

@@ -16,8 +16,8 @@ _PAGES = (".html", ".htm")
 
 
 def page_at(usual: Path, output: Path | None, name: str = PAGE) -> Path:
-    """The file that the page goes to: `output` if that names one, else `name` in that folder; without one in
-    the `usual` folder.
+    """Return the file that the page goes to: `output` if that names one, else `name` in that folder; without
+    one in the `usual` folder.
 
     UsageError for `-` and F.png.
     """

@@ -37,7 +37,7 @@ def page(data: Data, folder: Path) -> str:
 
 
 def run_page(data: Data, folder: Path) -> str:
-    """The page of the data of one run, as `page` makes that of a campaign."""
+    """Return the page of the data of one run, as `page` makes that of a campaign."""
     (run,) = data["runs"].values()
     rate = run["progress_per_s"] or run["steps_per_s"]
     ui = SimpleNamespace(
@@ -77,12 +77,12 @@ def embedded(data: Data) -> str:
 
 
 def digest(text: str) -> str:
-    """The source expression that allows exactly this text, as a script or a style sheet."""
+    """Return the source expression that allows exactly this text, as a script or a style sheet."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode()}'"
 
 
 def _ui(data: Data, folder: Path) -> SimpleNamespace:
-    """What the templates call: words for figures, links, drawings."""
+    """Return what the templates call: words for figures, links, drawings."""
     metric = headline.metric_of(data)
     return SimpleNamespace(
         present=numbers,
@@ -120,5 +120,5 @@ def _link(data: Data, folder: Path, run: str, *names: str) -> str | None:
 
 
 def _runs(data: Data, names: list[str]) -> list[Data]:
-    """The runs of these names that are here."""
+    """Return the runs of these names that are here."""
     return [data["runs"][name] for name in names if name in data["runs"]]

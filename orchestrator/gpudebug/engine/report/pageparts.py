@@ -34,14 +34,14 @@ def link(folder: Path, target: str, *names: str) -> str:
 
 
 def line(values: Sequence[float | None], top: float = 100.0) -> str:
-    """The d of a path through values from 0 to `top`, in its box."""
+    """Return the d of a path through values from 0 to `top`, in its box."""
     step = SPARK / max(1, len(values) - 1)
     points = [f"{step * i:.0f} {_height(v, top):.0f}" for i, v in enumerate(values) if v is not None]
     return "M" + "L".join(points) if points else ""
 
 
 def area(values: Sequence[float | None], top: float = 100.0) -> str:
-    """The same down to the ground."""
+    """Return the same down to the ground."""
     drawn = line(values, top)
     return f"{drawn}V{SPARK}H0Z" if drawn else ""
 
@@ -146,7 +146,7 @@ def words(before: str, after: str) -> tuple[list[Piece], list[Piece]]:
 
 
 def patch(text: str) -> list[Piece]:
-    """A patch by lines: what it adds, what it cuts, and where."""
+    """Return a patch by lines: what it adds, what it cuts, and where."""
     lines = text.removesuffix("\n").split("\n")
     return [Piece(legible(line.removesuffix("\r")), _kind(line)) for line in lines]
 
@@ -171,8 +171,8 @@ class Rung(NamedTuple):
 
 
 def ladder(gain: Data, metric: Metric) -> list[Rung]:
-    """The start, then each accepted change with what its trial reached and added, then all of them together
-    as the newest baseline measured them."""
+    """Return the start, then each accepted change with what its trial reached and added, then all of them
+    together as the newest baseline measured them."""
     first, last = (Rung(None, name, gain[key], figure(metric, gain[key]), "") for name, key in _ENDS)
     if gain.get("gained") is not None:
         last = last._replace(step=gain["gained_text"])
@@ -186,7 +186,7 @@ def _rung(change: Data, metric: Metric) -> Rung:
 
 
 def top(gain: Data, metric: Metric) -> float:
-    """What the ladder's full width is: 100 % of utilisation, the largest figure otherwise."""
+    """Return what the ladder's full width is: 100 % of utilisation, the largest figure otherwise."""
     values = [gain["start"], gain["now"], gain["reference"], gain["target"]]
     values += [change["after"] for change in gain["accepted"]]
     most = max((v for v in values if v is not None), default=0.0)
@@ -239,7 +239,7 @@ DEVICE_HEADS = ("GPU", "Utilisation", "5 to 95 %", "Memory, most", *ELECTRIC)
 
 
 def device_rows(devices: Sequence[Data]) -> list[list[str | None]]:
-    """A row a device under `DEVICE_HEADS`; None is unknown."""
+    """Return a row a device under `DEVICE_HEADS`; None is unknown."""
     return [_device_row(d) for d in devices]
 
 
@@ -255,7 +255,7 @@ def _device_row(d: Data) -> list[str | None]:
 
 
 def electric(d: Data) -> list[str | None]:
-    """What the driver tells of a device beside its use, under `ELECTRIC`."""
+    """Return what the driver tells of a device beside its use, under `ELECTRIC`."""
     limit = "" if d.get("power_limit_w") is None else f" of {d['power_limit_w']:.0f}"
     return [
         f"{d['power_w']['mean']:.0f}{limit} W" if d.get("power_w") else None,
@@ -267,7 +267,7 @@ def electric(d: Data) -> list[str | None]:
 
 
 def ceiling(cause: Data) -> str:
-    """The most that the fix of a cause can bring: points of utilisation, or steps a second."""
+    """Return the most that the fix of a cause can bring: points of utilisation, or steps a second."""
     ratio = cause.get("ceiling_ratio")
     rate = f"{ratio:.2f}x" if ratio is not None else ""
     points = f"+{cause['ceiling_pp']:.1f}pp" if cause["ceiling_pp"] is not None else ""

@@ -86,7 +86,7 @@ def whole(folder: store.RunFolder) -> ReportedRun:
 
 
 def brief(run: ReportedRun) -> dict[str, Any]:
-    """The record of a run without its series, which are empty."""
+    """Return the record of a run without its series, which are empty."""
     record, e = run.record, run.evidence
     return {
         "name": run.folder.name,
@@ -119,7 +119,7 @@ def brief(run: ReportedRun) -> dict[str, Any]:
 
 
 def surroundings(run: ReportedRun) -> dict[str, Any]:
-    """What a run ran in: host, devices, interpreter, packages."""
+    """Return what a run ran in: host, devices, interpreter, packages."""
     record = run.record
     fields = record.model_dump(
         mode="json", include={"host", "cpu_quota", "devices", "interpreter", "packages", "knobs", "commit"}
@@ -143,8 +143,8 @@ def log_size(run: ReportedRun) -> int:
 
 
 def detail(run: ReportedRun, notes: list[str], *, with_log: bool = True) -> dict[str, Any]:
-    """The series of a run: `timeline`, `loss_points` with `loss_by`, `step_times`. What cannot be read is
-    empty, and `notes` get why. Without its log the loss is what the evidence keeps of it."""
+    """Return the series of a run: `timeline`, `loss_points` with `loss_by`, `step_times`. What cannot be read
+    is empty, and `notes` get why. Without its log the loss is what the evidence keeps of it."""
     samples = _samples(run, notes)
     log = _log(run, samples, notes) if with_log else LogReader().summary()
     known = {d.uuid: d for d in run.record.devices}
@@ -238,7 +238,7 @@ def _step_times(run: ReportedRun, log: LogSummary, notes: list[str]) -> dict[str
 
 
 def _printed(log: LogSummary, window: Window | None) -> list[float]:
-    """The printed times of steps in the window; of all if the lines have no times."""
+    """Return the printed times of steps in the window; of all if the lines have no times."""
     if window is None or all(p.time is None for p in log.durations):
         return [p.value for p in log.durations]
     timed = ((p.time, p.value) for p in log.durations)

@@ -131,7 +131,7 @@ def _event(
 
 
 def _place(names: Sequence[str]) -> float:
-    """The number of the first run; at the end if there is none."""
+    """Return the number of the first run; at the end if there is none."""
     return min((store.run_number(name) for name in names), default=_NEVER)
 
 

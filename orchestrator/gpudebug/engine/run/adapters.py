@@ -39,7 +39,7 @@ class Known:
 
 @lru_cache(maxsize=1)
 def known() -> tuple[Framework, ...]:
-    """Every framework, in the order of their names."""
+    """Return every framework, in the order of their names."""
     return derived(read_framework(file.text, file.shown) for file in files.shipped("frameworks"))
 
 
@@ -49,7 +49,7 @@ def of(root: Path, workload: Workload) -> Known:
 
 
 def of_command(argv: Sequence[str], folder: Path) -> Known:
-    """The framework of a command that is started in `folder`, which belongs to no campaign."""
+    """Return the framework of a command that is started in `folder`, which belongs to no campaign."""
     return _known(argv, next((p for path in programs.scripts(argv) if (p := _own(path, folder))), None))
 
 
@@ -58,14 +58,14 @@ def _known(argv: Sequence[str], program: Program | None) -> Known:
 
 
 def _own(path: str, folder: Path) -> Program | None:
-    """What a script says; its neighbours are read below its folder and `folder`."""
+    """Return what a script says; its neighbours are read below its folder and `folder`."""
     with suppress(OSError, ValueError):
         return _program([path], folder, Path(os.path.commonpath([folder, (folder / path).resolve().parent])))
     return None
 
 
 def program_of(root: Path, workload: Workload) -> Program | None:
-    """What the script that the command names says, and the files beside it that it imports.
+    """Return what the script that the command names says, and the files beside it that it imports.
 
     Only files of the repository are read; None if the command names none.
     """
@@ -83,7 +83,7 @@ def _program(scripts: Iterable[str], folder: Path, root: Path) -> Program | None
 
 
 def synonyms_of(root: Path, workload: Workload) -> Synonyms:
-    """The options of a workload's program that have several names."""
+    """Return the options of a workload's program that have several names."""
     known = of(root, workload)
     return frameworks.synonyms_of(known.found, known.program)
 
@@ -95,7 +95,7 @@ def locks_of(root: Path, workload: Workload, locked: Sequence[str], names: Seque
 
 
 def locks_in(argv: Sequence[str], known: Known, locked: Sequence[str], names: Sequence[str]) -> Synonyms:
-    """The same of a command whose framework and program are `known`."""
+    """Return the same of a command whose framework and program are `known`."""
     return frameworks.locks_of(argv, known.found, known.program, locked, names)
 
 
@@ -105,7 +105,7 @@ def _looked(path: str, sources: tuple[str, ...]) -> Program:
 
 
 def version_of(framework: Framework, packages: dict[str, str]) -> str | None:
-    """The version of the framework's package among installed ones, as a run's record names them."""
+    """Return the version of the framework's package among installed ones, as a run's record names them."""
     names = {name.lower().replace("-", "_"): version for name, version in packages.items()}
     wanted = (framework.package, *framework.packages)
     return next((names[n.replace("-", "_")] for n in wanted if n and n.replace("-", "_") in names), None)

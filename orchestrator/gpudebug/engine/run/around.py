@@ -12,13 +12,13 @@ from gpudebug.engine.run.origins import elsewhere
 
 
 def surroundings_of(bench: Bench, job: PreparedRun) -> Surroundings:
-    """What `job` would run in now. Raises LaunchError if its command cannot be found."""
+    """Return what `job` would run in now. Raises LaunchError if its command cannot be found."""
     found = _around(bench, job)
     return replace(found, node=with_nodes(found.node, bench.others, None))
 
 
 def _around(bench: Bench, job: PreparedRun) -> Surroundings:
-    """The interpreter of a job that runs already is not asked: it may be another container's."""
+    """Return the interpreter of a job that runs already is not asked: it may be another container's."""
     if job.attached is not None:
         return here(None, bench.devices, job.env)
     executable = launcher.find_command(job.argv, str(job.cwd), job.env)
@@ -32,7 +32,7 @@ def _around(bench: Bench, job: PreparedRun) -> Surroundings:
 
 
 def _ask(bench: Bench, job: PreparedRun, path: str) -> launcher.Asked | None:
-    """What the job's Python says of itself, in the environment before anything was changed in it."""
+    """Return what the job's Python says of itself, in the environment before anything was changed in it."""
     apart = job.trees.repository if job.trees else (bench.workspace.root,)
     names = tuple(job.trees.packages) if job.trees else ()
     return launcher.ask(path, job.env if job.base_env is None else job.base_env, apart, names)

@@ -38,8 +38,8 @@ def in_allocation(launched: launcher.Launched, node: RunNode | None) -> launcher
 def ended_by_cluster(
     launched: launcher.Launched, evidence: Evidence, log: Path, silent: Collection[str], attempt: int
 ) -> launcher.Launched:
-    """How a run in an allocation ended, given its evidence and the nodes that fell `silent` in it: what the
-    cluster did to one of its steps is void and run again, and never the command's own crash."""
+    """Return how a run in an allocation ended, given its evidence and the nodes that fell `silent` in it:
+    what the cluster did to one of its steps is void and run again, and never the command's own crash."""
     if launched.outcome is not Outcome.CRASHED:
         return launched
     tail = store.read_tail(log, _TAIL).decode("utf-8", "replace") if log.is_file() else ""
@@ -85,14 +85,14 @@ def wasted(workspace: store.Workspace) -> int:
 
 
 def counted(node: RunNode | None, workspace: store.Workspace, job: PreparedRun) -> RunNode | None:
-    """The node with the number of this attempt; None outside of an allocation."""
+    """Return the node with the number of this attempt; None outside of an allocation."""
     if node is None:
         return None
     return node.model_copy(update={"attempt": 1 + _cut_off(workspace, job)})
 
 
 def _cut_off(workspace: store.Workspace, job: PreparedRun) -> int:
-    """How many of the last runs of the same role and change, in a row, were cut off."""
+    """Return how many of the last runs of the same role and change, in a row, were cut off."""
     found = 0
     for name in islice(reversed(workspace.run_names()), _LOOKED_AT):
         try:

@@ -14,7 +14,7 @@ from gpudebug.engine.run import adapters
 
 
 def load(root: Path | None, *, strict: bool = False) -> Catalogue:
-    """Every root cause that is known in the repository at `root`; None: those that gpudebug ships.
+    """Return every root cause that is known in the repository at `root`; None: those that gpudebug ships.
 
     The user's files are checked in full, those that gpudebug ships only where `strict` asks for it: the
     tests check them. Raises CatalogueError with file and line for a file that is broken, and where two

@@ -46,7 +46,7 @@ class FileCounts:
 
 
 def ends(launched: launcher.Launched) -> dict[str, Any]:
-    """How a run ended, as run.json has it."""
+    """Return how a run ended, as run.json has it."""
     names = ("exit_status", "signal", "leaked", "own_limit_mb")
     return {name: getattr(launched, name) for name in names}
 
@@ -54,8 +54,8 @@ def ends(launched: launcher.Launched) -> dict[str, Any]:
 def compare(
     files: Files, launched: launcher.Launched, beside: Mapping[str, Mapping[str, Any]] | None = None
 ) -> FileCounts:
-    """Each file that the job could write to beside what its writer or follower counted of it, or gpudebug
-    had put there before the launch. `beside` is what samplers of other nodes counted."""
+    """Return each file that the job could write to beside what its writer or follower counted of it, or
+    gpudebug had put there before the launch. `beside` is what samplers of other nodes counted."""
     sampler = launched.sampler or {}
     counts = {SAMPLES: sampler.get("counted"), **launched.counted, **(beside or {})}
     written = {name: Counted.model_validate(count) for name, count in counts.items() if count}
@@ -93,12 +93,12 @@ def _is_short(path: Path, counted: Counted) -> bool:
 
 
 def count_of(data: bytes) -> Counted:
-    """What is counted of a file that holds `data`."""
+    """Return what is counted of a file that holds `data`."""
     return Counted(bytes=len(data), sha256=store.digest(data))
 
 
 def change_of(path: Path, counted: Counted, *, whole: bool = False) -> str | None:
-    """How a file differs from what was counted of it; None if all of that is still there.
+    """Return how a file differs from what was counted of it; None if all of that is still there.
 
     With `whole` there may be nothing more than that.
     """
@@ -119,7 +119,7 @@ def change_of(path: Path, counted: Counted, *, whole: bool = False) -> str | Non
 
 
 def ending(launched: launcher.Launched, altered: Mapping[str, str]) -> launcher.Launched:
-    """How the run ended, now that it is known what became of its files."""
+    """Return how the run ended, now that it is known what became of its files."""
     if not altered:
         return launched
     text = "; ".join(f"{name} was altered during the run: {how}" for name, how in altered.items())
@@ -129,8 +129,8 @@ def ending(launched: launcher.Launched, altered: Mapping[str, str]) -> launcher.
 
 
 def unread(launched: launcher.Launched, samples: Path) -> launcher.Launched:
-    """How the run ended, given that its sampler said its last word or read the device before: a run that was
-    over before a sampler that died could be started again has measured nothing."""
+    """Return how the run ended, given that its sampler said its last word or read the device before: a run
+    that was over before a sampler that died could be started again has measured nothing."""
     sampler = launched.sampler
     if sampler is None or sampler.get("finished") or launched.outcome not in _READ:
         return launched
@@ -184,7 +184,7 @@ def take_over(folder: Path, altered: Mapping[str, str]) -> None:
 
 
 def _traces(record: Path) -> list[str]:
-    """The traces of PyTorch's profiler that the probe record names."""
+    """Return the traces of PyTorch's profiler that the probe record names."""
     if not record.is_file():
         return []
     profiles = read_profiles(store.read_head(record, LONGEST_RECORD).decode("utf-8", "replace"))

@@ -33,7 +33,7 @@ def run_devices(stored: Sequence[Mapping[str, Any]]) -> list[RunDevices]:
 
 
 def devices_in(evidence: Evidence) -> tuple[SampledDevice, ...]:
-    """What each device of a run did in its window."""
+    """Return what each device of a run did in its window."""
     return tuple(map(sampled, evidence.devices))
 
 

@@ -66,14 +66,14 @@ _STEERLESS = frozenset(
 
 
 def knobs_in(env: Mapping[str, str]) -> dict[str, str]:
-    """The variables of `env` that steer libraries."""
+    """Return the variables of `env` that steer libraries."""
     return {k: v for k, v in sorted(env.items()) if k.startswith(_STEERING) and k not in _STEERLESS}
 
 
 def here(
     interpreter: host.Interpreter | None, devices: tuple[DeviceInfo, ...], env: Mapping[str, str]
 ) -> Surroundings:
-    """The surroundings of a run that would start now in `env`."""
+    """Return the surroundings of a run that would start now in `env`."""
     return Surroundings(
         interpreter=f"{interpreter.path} {interpreter.version}".strip() if interpreter else None,
         packages=interpreter.packages if interpreter else {},
@@ -87,7 +87,7 @@ def here(
 
 
 def node_here() -> RunNode | None:
-    """The node of a cluster's job that this process runs on; None outside of one."""
+    """Return the node of a cluster's job that this process runs on; None outside of one."""
     found = clusters.inside()
     if found is None:
         return None
@@ -102,7 +102,7 @@ def node_here() -> RunNode | None:
 
 
 def recorded(record: RunRecord) -> Surroundings:
-    """The surroundings that run.json records."""
+    """Return the surroundings that run.json records."""
     try:
         changes = interventions.parse(record.change).changes if record.change else ()
     except InterventionError:  # An older version's: it took characters that are refused today.
@@ -143,7 +143,7 @@ def differences(before: Surroundings, after: Surroundings) -> list[str]:
 
 
 def _nodes(before: RunNode, after: RunNode) -> Iterator[str]:
-    """What a job may use on two nodes, or on one whose job is another one."""
+    """Yield what a job may use on two nodes, or on one whose job is another one."""
     if before.name != after.name:
         yield f"node {before.name} and {after.name}"
     elif None not in (before.boot, after.boot) and before.boot != after.boot:
@@ -177,7 +177,7 @@ def _knobs(before: Mapping[str, str], after: Mapping[str, str], meant: frozenset
 
 
 def _same(before: str | None, after: str | None) -> bool:
-    """Whether a recorded value is the present one, which nothing was taken out of."""
+    """Tell whether a recorded value is the present one, which nothing was taken out of."""
     return before == after or (None not in (before, after) and alike(str(before), str(after)))
 
 
@@ -205,7 +205,7 @@ def _devices(here: Surroundings, there: Surroundings) -> list[str]:
 
 
 def _unsampled(*sides: Surroundings) -> str:
-    """Which nodes' devices one side does not know, and why."""
+    """Return which nodes' devices one side does not know, and why."""
     found = {node: why for side in sides if side.node for node, why in side.node.unsampled.items()}
     return "".join(f"; those of node {node} are unknown: {why}" for node, why in found.items())
 

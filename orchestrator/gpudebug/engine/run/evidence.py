@@ -64,7 +64,7 @@ class Ended(Protocol):
 
 
 def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
-    """The evidence of a run that has ended, from its folder and its run.json.
+    """Return the evidence of a run that has ended, from its folder and its run.json.
 
     The values of the run's sensitive variables are not known any more: a quoted log line that held one is
     redacted in evidence.json and not here. Raises GpudebugError if a file cannot be read as what it is.
@@ -184,7 +184,7 @@ def read_evidence(
 def _failure(
     files: Files, ended: Ended, outcome: Outcome, log: LogSummary, redactor: Redactor
 ) -> Failure | None:
-    """Why the program failed, or the server that it needs.
+    """Return why the program failed, or the server that it needs.
 
     Our ending of a run is not its failure; its log would show only the interrupt.
     """
@@ -203,7 +203,7 @@ def _failure(
 
 
 def _configuration(files: Files, redactor: Redactor) -> Settings:
-    """What the program printed and saved of its configuration, without secrets."""
+    """Return what the program printed and saved of its configuration, without secrets."""
     heads = [_beginning(path) for path in (files.log, files.server_log)]
     saved = read_collected(files.collected) if files.collected else ()
     found = combined(*map(printed_settings, heads), *(Settings(entries) for entries in saved))
@@ -226,18 +226,18 @@ def _beginning(log: Path) -> str:
 
 
 def _loaded(folder: Path) -> LoadedFiles | None:
-    """What the run's processes imported; None if none reported it."""
+    """Return what the run's processes imported; None if none reported it."""
     text = _head(folder / launcher.RECORD)
     return None if text is None else read_loaded(text)
 
 
 def _told(folder: Path) -> str:
-    """The reports of the run's training processes; nothing if there was none."""
+    """Return the reports of the run's training processes; nothing if there was none."""
     return _head(folder / launcher.PROBE) or ""
 
 
 def _head(path: Path) -> str | None:
-    """The text of a record, capped; None if it is not a regular file."""
+    """Return the text of a record, capped; None if it is not a regular file."""
     file = jobfiles.open_plain(path)
     if file is None:
         return None
@@ -260,7 +260,7 @@ def _missing(path: Path, notes: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def read_run_samples(path: Path) -> SampleTable:
-    """The samples of a run; none if the sampler never wrote."""
+    """Return the samples of a run; none if the sampler never wrote."""
     file = jobfiles.open_plain(path, follow=True)
     if file is None:
         return SampleTable()
@@ -314,7 +314,7 @@ def read_log(
 
 
 def until(samples: SampleTable, planned: PlannedEnd | None) -> SampleTable:
-    """The samples that were taken before gpudebug ended the run by its plan."""
+    """Return the samples that were taken before gpudebug ended the run by its plan."""
     if planned is None:
         return samples
     return replace(samples, rows=[row for row in samples.rows if row.elapsed <= planned.at_s])
@@ -342,7 +342,7 @@ def _feed(
 
 
 def loss_advice(argv: Sequence[str], log: LogSummary) -> str | None:
-    """The flag that prints the loss often enough to judge it, for baseline and trials alike."""
+    """Return the flag that prints the loss often enough to judge it, for baseline and trials alike."""
     if log.of_learner:
         return (
             f"{log.loss_name} need not fall where a program learns: print a reward or a return, or set "

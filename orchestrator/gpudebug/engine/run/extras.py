@@ -76,7 +76,7 @@ def _fresh(path: Path, since: float) -> bool:
 
 
 def read_collected(run_dir: Path) -> list[dict[str, str]]:
-    """What each of the collected files says."""
+    """Return what each of the collected files says."""
     folder = run_dir / FOLDER
     files = sorted(folder.iterdir()) if folder.is_dir() else []
     return [read_saved(f.name, store.read_head(f, 2 * _LARGEST).decode("utf-8", "replace")) for f in files]

@@ -67,11 +67,11 @@ class Files:
             return True
 
     def underway(self) -> Files:
-        """The same while the run goes on: its processes' reports are where they write them."""
+        """Return the same while the run goes on: its processes' reports are where they write them."""
         return replace(self, reports=self.records)
 
     def without(self, names: Collection[str]) -> Files:
-        """The same, but nothing is read of the files `names`."""
+        """Return the same, but nothing is read of the files `names`."""
         samples = _NOTHING if self.samples.name in names or "samples.csv" in names else self.samples
         log = _NOTHING if "train.log" in names else self.log
         nodes = tuple(node for node, path in self.beside.items() if path.name not in names)
@@ -84,6 +84,6 @@ def files_of(folder: store.RunFolder) -> Files:
 
 
 def files_with(files: Files, devices: Sequence[DeviceInfo], node: RunNode | None) -> Files:
-    """The files of a run whose devices are on several nodes."""
+    """Return the files of a run whose devices are on several nodes."""
     first = node.name if node is not None else None
     return replace(files, nodes=tuple(dict.fromkeys(d.node for d in devices if d.node not in (None, first))))

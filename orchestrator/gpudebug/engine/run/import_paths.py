@@ -87,7 +87,7 @@ def injected(env: Mapping[str, str], trees: Trees) -> dict[str, str]:
 def placed(
     argv: Sequence[str], env: Mapping[str, str], own: Collection[str], cwd: Path, trees: Trees
 ) -> Placed:
-    """A command of the user's as it runs in `cwd`, a folder of the tested tree.
+    """Return a command of the user's as it runs in `cwd`, a folder of the tested tree.
 
     `own` names the variables that gpudebug.yaml sets: beside PYTHONPATH only these are looked at. Raises
     LaunchError if the command cannot be found.
@@ -138,7 +138,7 @@ def _mapped(word: str, trees: Trees, notes: dict[str, None]) -> str:
 
 
 def _candidates(word: str, begin: int) -> Iterator[str]:
-    """The paths that may begin there, the longest first: a name may hold what else would end it."""
+    """Yield the paths that may begin there, the longest first: a name may hold what else would end it."""
     yield word[begin:]
     for stop in reversed(list(_STOPS.finditer(word, begin + 1))):
         yield word[begin : stop.start()]
@@ -180,7 +180,7 @@ def _hidden(root: Path) -> list[str]:
 
 
 def _likely(cwd: Path, env: Mapping[str, str]) -> str | None:
-    """The Python that a script or another program starts, most likely."""
+    """Return the Python that a script or another program starts, most likely."""
     for name in ("python", "python3"):
         try:
             return launcher.find_command([name], str(cwd), env)

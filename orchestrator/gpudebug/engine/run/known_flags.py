@@ -42,7 +42,7 @@ def idle_locks(root: Path, config: Config) -> list[str]:
 
 
 def of_catalogue(root: Path, workload: Workload) -> tuple[str, ...]:
-    """The options by which the catalogue tests causes in the workload's framework."""
+    """Return the options by which the catalogue tests causes in the workload's framework."""
     from gpudebug.engine.run import catalogue
 
     framework = adapters.of(root, workload).framework

@@ -77,12 +77,12 @@ def launch_spec(
 
 
 def node_order(bench: Bench, marker: str) -> dict[str, object]:
-    """What all samplers of other nodes are asked for."""
+    """Return what all samplers of other nodes are asked for."""
     return {"interval": bench.interval, "host_interval": max(1.0, bench.interval), "marker": marker}
 
 
 def _nodes() -> dict[str, str]:
-    """What tells processes of a job of several nodes on which of them the run was launched."""
+    """Return what tells processes of a job of several nodes on which of them the run was launched."""
     job = clusters.inside()
     return {launcher.NODE: f"{job.node}/{len(job.nodes)}"} if job is not None and len(job.nodes) > 1 else {}
 
@@ -95,7 +95,7 @@ def probed(job: PreparedRun) -> bool:
 
 
 def _env(job: PreparedRun, *, own: bool) -> dict[str, str]:
-    """The job's variables, and what makes its Python report.
+    """Return the job's variables, and what makes its Python report.
 
     With `own` nothing that is meant for gpudebug comes from its caller: what is pinned says it all.
     """
@@ -116,5 +116,5 @@ def _env(job: PreparedRun, *, own: bool) -> dict[str, str]:
 
 
 def _ordinal(bench: Bench, label: str) -> int:
-    """How many runs of this label came before the newest."""
+    """Return how many runs of this label came before the newest."""
     return max(0, sum(1 for n in bench.workspace.run_names() if n.partition("-")[2] == label) - 1)

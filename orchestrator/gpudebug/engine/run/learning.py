@@ -60,7 +60,7 @@ class _LoggerFormat:
 
 
 def standing(run_dir: Path, argv: Sequence[str], cwd: Path) -> dict[Path, FileState]:
-    """The files of loggers that are there before a run is launched: those of earlier ones."""
+    """Return the files of loggers that are there before a run is launched: those of earlier ones."""
     found = {}
     for folder in _folders(run_dir, argv, cwd).every:
         for path, _ in _files(folder, run_dir.parent):
@@ -116,8 +116,8 @@ def collect(
 
 
 def _of_named(folder: Path, found: Sequence[Path], opened: Collection[str], run: str) -> list[Path]:
-    """Those in the output folder of the command that this run wrote: what it held open, else all if the
-    folder has the run's name, or if files of one folder alone have changed."""
+    """Return those in the output folder of the command that this run wrote: what it held open, else all if
+    the folder has the run's name, or if files of one folder alone have changed."""
     seen = _held_open(found, opened)
     own = any(run in part for part in folder.parts) or len({path.parent for path in found}) == 1
     return seen or (list(found) if own else [])
@@ -137,7 +137,7 @@ def _held_open(found: Sequence[Path], opened: Collection[str]) -> list[Path]:
 
 
 def _is_new(path: Path, since: float, before: Mapping[Path, FileState]) -> bool:
-    """Whether the file was written since the launch; file systems may keep whole seconds only."""
+    """Tell whether the file was written since the launch; file systems may keep whole seconds only."""
     state = _state(path)
     return state is not None and state != before.get(path) and state.written_ns >= int(since) * 10**9
 
@@ -166,13 +166,13 @@ def _lines(path: Path, form: _LoggerFormat, redactor: Redactor, before: FileStat
 
 
 def _goes_on(path: Path, before: FileState) -> bool:
-    """Whether a line of the file ends where the file had ended before the run, and more follow."""
+    """Tell whether a line of the file ends where the file had ended before the run, and more follow."""
     behind = store.read_head(path, 2, before.size - 1)
     return len(behind) == 2 and behind[:1] == b"\n"
 
 
 def _source(path: Path, redactor: Redactor) -> str:
-    """The same for the same file of every run: event files have times and machines in their names."""
+    """Return the same for the same file of every run: event files have times and machines in their names."""
     if "tfevents" in path.name:
         return "TensorBoard"
     return "W&B" if path.suffix == ".wandb" else redactor.redact(path.name)

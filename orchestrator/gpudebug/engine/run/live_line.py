@@ -144,7 +144,7 @@ class Watch:
         return f"{Outcome.ENDED_BY_PLAN} {why}"
 
     def _trains(self, elapsed: float) -> bool:
-        """Whether the last step, if steps are seen at all, is no longer ago than usual."""
+        """Tell whether the last step, if steps are seen at all, is no longer ago than usual."""
         if self.progress_at is None or not self.gaps:
             return True
         return elapsed - self.progress_at <= max(_LATE_S, LATE * median(self.gaps))
@@ -174,7 +174,7 @@ class Watch:
         self.read_to = start + len(data)
 
     def _affordable(self, elapsed: float) -> int:
-        """How many bytes of new log may be read now, by what the ones before took."""
+        """Return how many bytes of new log may be read now, by what the ones before took."""
         self.paid_s = min(_SAVED_S, self.paid_s + LIVE_SHARE * (elapsed - self.paid_at))
         self.paid_at = elapsed
         return min(_LIVE_STEP, max(_LEAST_READ, int(self.paid_s / self.cost_s)))

@@ -112,8 +112,8 @@ def _reason(error: GpudebugError | OSError) -> str:
 
 
 def _earlier(job: InsideJob, records: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, list[DeviceInfo]]]:
-    """The devices of each other node in the newest run of this allocation that knew them, with that run's
-    name. `records` are as run.json has them, oldest first; one that is not sound tells nothing."""
+    """Return the devices of each other node in the newest run of this allocation that knew them, with that
+    run's name. `records` are as run.json has them, oldest first; one that is not sound tells nothing."""
     found: dict[str, tuple[str, list[DeviceInfo]]] = {}
     for record in records:
         node = record.get("node") or {}
@@ -139,7 +139,7 @@ def _found(
     unsampled: dict[str, str],
     known_before: Collection[str],
 ) -> dict[str, list[DeviceInfo]]:
-    """The devices of each node that answers; `unsampled` gets why others do not. Those that are not
+    """Return the devices of each node that answers; `unsampled` gets why others do not. Those that are not
     `known_before` are asked twice."""
     found: dict[str, list[DeviceInfo]] = {}
     answers: dict[str, dict[str, Any]] = {}
@@ -171,7 +171,7 @@ def _step(runner: RunnerSettings | None, nodes: tuple[str, ...], visible: Mappin
 
 
 def first_alone() -> tuple[str, ...]:
-    """A remark for a run whose other nodes are not sampled; none in an allocation of one node."""
+    """Return a remark for a run whose other nodes are not sampled; none in an allocation of one node."""
     job = clusters.inside()
     others = [node for node in job.nodes if node != job.node] if job is not None else []
     if job is None or not others:
@@ -180,7 +180,7 @@ def first_alone() -> tuple[str, ...]:
 
 
 def _asked(job: InsideJob) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The other nodes, and why some are left out."""
+    """Return the other nodes, and why some are left out."""
     others = [node for node in job.nodes if node != job.node]
     plain = [node for node in others if _PLAIN.fullmatch(node)]
     odd = {node: "its name cannot be one of a file" for node in others if node not in plain}
@@ -189,7 +189,7 @@ def _asked(job: InsideJob) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _answers(step: NodeStep, nodes: Sequence[str]) -> tuple[dict[str, dict[str, Any]], str]:
-    """What each node answered to the question for its devices, and why others did not."""
+    """Return what each node answered to the question for its devices, and why others did not."""
     with running(step, onnode.node_command()) as asked:
         asked.tell({"variable": step.variable, "setting": "nvml"})
         asked.wait(lambda messages: {m["node"] for m in messages} >= set(nodes), READY_S)
@@ -334,7 +334,7 @@ def sampled_beside(
 def with_nodes(
     node: RunNode | None, others: OtherNodes | None, samplers: NodeSamplers | None
 ) -> RunNode | None:
-    """The run's node with what is known of the others."""
+    """Return the run's node with what is known of the others."""
     if node is None or others is None:
         return node
     unsampled = {**others.unsampled, **(samplers.unsampled if samplers is not None else {})}

@@ -17,7 +17,7 @@ Packages = Mapping[str, Sequence[Path]]
 
 
 def packages_of(checkout: git.Checkout) -> dict[str, tuple[Path, ...]]:
-    """The folders of the checkout's importable packages, by name."""
+    """Return the folders of the checkout's importable packages, by name."""
     found = top_packages(os.fsdecode(path) for path in checkout.entries)
     return {name: tuple(checkout.top / folder for folder in folders) for name, folders in found.items()}
 
@@ -30,7 +30,7 @@ def elsewhere(
     cwd: Path,
     env: Mapping[str, str],
 ) -> dict[str, str] | None:
-    """The packages that `argv`, run by the Python that was `asked`, would import from another folder.
+    """Return the packages that `argv`, run by the Python that was `asked`, would import from another folder.
 
     None: not known.
 
@@ -54,7 +54,7 @@ def _other(folder: Path, own: Sequence[Path]) -> bool:
 
 
 def _copy(folder: Path, own: Path) -> bool:
-    """Whether both hold one package: the names of their modules are mostly the same."""
+    """Tell whether both hold one package: the names of their modules are mostly the same."""
     names, others = _modules(own), _modules(folder)
     return len(names & others) >= _SHARE * len(names) if names else not others
 

@@ -49,7 +49,7 @@ class PlannedEnding:
         self.end: PlannedEnd | None = None
 
     def overdue(self, elapsed: float) -> bool:
-        """Whether the run has gone on for as long as its plan allows."""
+        """Tell whether the run has gone on for as long as its plan allows."""
         return self.plan.most_s is not None and elapsed >= self.plan.most_s
 
     def due(self, tick: launcher.Tick, reader: LogReader) -> bool:
@@ -85,7 +85,7 @@ def ending_of(
 
 
 def plan_of(loaded: Loaded, workload: str) -> RunPlan | None:
-    """The plan of a run of the campaign's `workload`, that or reference; None: it ends by itself.
+    """Return the plan of a run of the campaign's `workload`, that or reference; None: it ends by itself.
 
     Runs beside a valid baseline are ended as its runs were; the first run of a new one decides for the rest.
     """
@@ -95,7 +95,7 @@ def plan_of(loaded: Loaded, workload: str) -> RunPlan | None:
 
 
 def plan_after(loaded: Loaded, made: Sequence[MeasuredRun]) -> RunPlan | None:
-    """The plan of the later runs of a baseline of which these are made."""
+    """Return the plan of the later runs of a baseline of which these are made."""
     return _plan(loaded, [m.evidence.model_dump(mode="json", include=_DECIDES) for m in made])
 
 

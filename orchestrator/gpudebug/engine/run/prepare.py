@@ -100,7 +100,7 @@ def remarks(report: Report) -> Callable[[str], None]:
 
 
 def real(devices: Sequence[DeviceInfo]) -> dict[str, str]:
-    """The devices that a run would share with the host's others, by UUID: no recorded ones."""
+    """Return the devices that a run would share with the host's others, by UUID: no recorded ones."""
     return {d.uuid: d.name for d in devices if d.kind != "replay"}
 
 
@@ -129,7 +129,7 @@ def _own_cores(spec: Mapping[str, object]) -> int:
 
 
 def claim_of(workspace: store.Workspace, command: str, session: str | None = None) -> store.RunClaim:
-    """The right to run something here, or BusyError naming who has it."""
+    """Return the right to run something here, or BusyError naming who has it."""
     holder = {"pid": os.getpid(), "command": command, "since": now(), "session": session}
     job = clusters.inside()
     mine = {} if job is None else {"allocation": job.allocation}
@@ -195,7 +195,7 @@ def with_same_code(place: WorkingTree, run: MeasuredRun, beside: Sequence[Measur
 
 
 def _uncounted(place: WorkingTree, run: MeasuredRun) -> dict[str, str] | None:
-    """What the run imported from its tree beyond its counted part; None if it reported no imports."""
+    """Return what the run imported from its tree beyond its counted part; None if it reported no imports."""
     loaded = run.evidence.loaded
     if run.marks is None or loaded is None or Path(loaded.tree) != place.top.resolve():
         return None
@@ -239,7 +239,7 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
 
 
 def _traps(loaded: Loaded, workload: Workload) -> tuple[str, ...]:
-    """What the step that this process is in was given by mistake."""
+    """Return what the step that this process is in was given by mistake."""
     job = clusters.inside()
     if job is None:
         return ()
@@ -291,7 +291,7 @@ def job_of(
     identity: dict[str, str],
     place: WorkingTree | None = None,
 ) -> PreparedRun:
-    """The unmodified workload as a job of this cycle, in `place` or where the base is."""
+    """Return the unmodified workload as a job of this cycle, in `place` or where the base is."""
     place = place or cycle.place
     cwd, env = place.root / workload.cwd, training_environment(workload)
     trees = Trees(
@@ -342,7 +342,7 @@ def stored_run(workspace: store.Workspace, name: str) -> MeasuredRun:
 
 
 def fresh_folder_advice(argv: Sequence[str]) -> str:
-    """How each run gets a folder of its own, so that none finds what another has left."""
+    """Return how each run gets a folder of its own, so that none finds what another has left."""
     option = frameworks.output_flag(argv, adapters.known())
     where = (
         f"{option.name}={option.value}/{{run}}"
@@ -356,7 +356,7 @@ def fresh_folder_advice(argv: Sequence[str]) -> str:
 
 
 def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun], seconds: float) -> str:
-    """What would make the window of each of these runs so many `seconds` long; the shortest decides.
+    """Return what would make the window of each of these runs so many `seconds` long; the shortest decides.
 
     `argv` is the command in gpudebug.yaml.
     """
@@ -373,8 +373,8 @@ def window_advice(argv: tuple[str, ...], runs: Sequence[MeasuredRun], seconds: f
 
 
 def _rate_of(option: Option, e: Evidence) -> float | None:
-    """How much a second of what an option counts, epochs or something that the run counted as often; None if
-    it counted nothing like it: `--frames=2` may be anything."""
+    """Return how much a second of what an option counts, epochs or something that the run counted as often;
+    None if it counted nothing like it: `--frames=2` may be anything."""
     length = int(option.value or 0)
     made = [count for count in (e.steps, e.total_steps, e.last_count) if count]
     alike = any(length / 2 <= count <= 2 * length for count in made)

@@ -22,7 +22,7 @@ class OutOfReach(GpudebugError):
 
 
 def beyond_reach(argv: Sequence[str], folder: Path) -> BeyondReach | None:
-    """What `argv`, started in `folder`, hands its training to; scripts of shells are read."""
+    """Return what `argv`, started in `folder`, hands its training to; scripts of shells are read."""
 
     def read(path: str) -> str | None:
         try:

@@ -101,6 +101,6 @@ def one_run(found: RecordedFile, number: int | None, file: str) -> RunSamples:
 
 
 def span(run: RunSamples) -> str:
-    """Where in its file a run lies: `0.0 to 512.0 s`."""
+    """Return where in its file a run lies: `0.0 to 512.0 s`."""
     recorded = run.recorded
     return f"{recorded.start_s:.1f} to {recorded.end_s:.1f} s" if recorded else "all of it"

@@ -183,7 +183,7 @@ def _files(directory: Path, output: Path | None, *, served: bool, force: bool) -
 
 
 def _log_size(samples: Path) -> int | None:
-    """How long the log of a run before was, by the last of its samples; None if they do not say."""
+    """Return how long the log of a run before was, by the last of its samples; None if they do not say."""
     if not samples.is_file():
         return None
     lines = store.read_tail(samples, _TAIL).decode("utf-8", "replace").splitlines()
@@ -196,18 +196,18 @@ def _taken(output: Path) -> bool:
 
 
 def failure_in(failure: Failure | None) -> FailureLines | None:
-    """Why a run failed, and the lines that say so; None for one that did not."""
+    """Return why a run failed, and the lines that say so; None for one that did not."""
     return FailureLines(class_=failure.kind, lines=tuple(failure.lines)) if failure else None
 
 
 def window_in(evidence: Evidence) -> SampledWindow | None:
-    """The steady window of a run."""
+    """Return the steady window of a run."""
     found = evidence.window
     return SampledWindow(start_s=found.start_s, end_s=found.end_s, samples=found.samples) if found else None
 
 
 def latency_in(found: LatencyEvidence | None) -> LatencyFigures | None:
-    """The latencies of a log."""
+    """Return the latencies of a log."""
     if found is None:
         return None
     return LatencyFigures(**found.model_dump(exclude={"p50_error", "p95_error", "p99_error"}))
@@ -247,7 +247,7 @@ def _answer(
 
 
 def shell_status(outcome: Outcome, exit_status: int | None, signal_: int | None) -> int:
-    """The status that `timeout` and `env` would give: the command's own, 124, or 128 + signal."""
+    """Return the status that `timeout` and `env` would give: the command's own, 124, or 128 + signal."""
     if outcome is Outcome.TIMED_OUT:
         return TIMED_OUT
     if outcome is Outcome.INTERRUPTED:

@@ -39,7 +39,7 @@ def sections_of(folder: Path) -> SectionsEvidence | None:
 
 
 def outline_of(folder: Path) -> list[dict[str, Any]]:
-    """How they were entered from each other: `core.sections.outline`. Empty if nothing is readable."""
+    """Return how they were entered from each other: `core.sections.outline`. Empty if nothing is readable."""
     reports = _reports(folder)
     try:
         found = [_read(path) for path in reports[:1]]
@@ -56,7 +56,7 @@ def _read(path: Path) -> sections.Report:
 
 
 def _reports(folder: Path) -> list[Path]:
-    """The main process's, then those of the ranks in their order."""
+    """Return the main process's, then those of the ranks in their order."""
     # A program that tidies the system's temporary folder may have taken it away.
     entries = list(folder.iterdir()) if folder.is_dir() else []
     ranks = sorted((int(m[1]), p) for p in entries if (m := _OF_RANK.fullmatch(p.name)))

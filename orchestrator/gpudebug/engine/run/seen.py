@@ -40,7 +40,7 @@ def keep_seen(samples: Path, evidence: Evidence, bench: Bench, job: PreparedRun)
 
 
 def seen_of(samples: Path) -> SeenRun | None:
-    """What was seen of the run of these samples; None if no more than they and their log is known."""
+    """Return what was seen of the run of these samples; None if no more than they and their log is known."""
     try:
         found = _of_folder(samples) or store.get_seen(samples)
         return SeenRun(Evidence.model_validate(found["evidence"]), dict(found["record"])) if found else None
@@ -49,7 +49,7 @@ def seen_of(samples: Path) -> SeenRun | None:
 
 
 def _of_folder(samples: Path) -> dict[str, Any] | None:
-    """The records of a run folder whose samples these are, as they were sealed."""
+    """Return the records of a run folder whose samples these are, as they were sealed."""
     folder = store.RunFolder(samples.parent, lambda text: text)
     if samples != folder.samples or not folder.intact("samples.csv", "evidence.json", "run.json"):
         return None

@@ -62,7 +62,7 @@ def with_change(
 
 
 def redactor_of(job: PreparedRun) -> Redactor:
-    """What knows the secrets of a job's surroundings, and of its server's."""
+    """Return what knows the secrets of a job's surroundings, and of its server's."""
     if job.server is None:
         return Redactor(job.env, job.argv)
     theirs = job.server.env
@@ -72,7 +72,7 @@ def redactor_of(job: PreparedRun) -> Redactor:
 
 
 def port_of(server: PreparedServer) -> int:
-    """The port that it gets. Raises LaunchError if another program has it already."""
+    """Return the port that it gets. Raises LaunchError if another program has it already."""
     asked = server.ready.get("port") if server.port is None else server.port
     if asked is None:
         return launcher.free_port()
@@ -86,12 +86,12 @@ def port_of(server: PreparedServer) -> int:
 
 
 def with_port(words: Sequence[str], port: int | None) -> tuple[str, ...]:
-    """The words with `{port}` replaced; as they are without a server."""
+    """Return the words with `{port}` replaced; as they are without a server."""
     return tuple(words) if port is None else tuple(word.replace(PORT, str(port)) for word in words)
 
 
 def variables_with_port(env: Mapping[str, str], names: Sequence[str], port: int | None) -> dict[str, str]:
-    """The variables that gpudebug.yaml sets with `{port}` replaced, and one that holds the port."""
+    """Return the variables that gpudebug.yaml sets with `{port}` replaced, and one that holds the port."""
     if port is None:
         return dict(env)
     own = {name: env[name].replace(PORT, str(port)) for name in names if name in env}
@@ -101,7 +101,7 @@ def variables_with_port(env: Mapping[str, str], names: Sequence[str], port: int 
 def spec_of(
     server: PreparedServer, env: Mapping[str, str], log: Path, port: int, *, run: str, run_dir: str
 ) -> launcher.ServerSpec:
-    """What the warden starts; `env` has what gpudebug adds to the server's variables."""
+    """Return what the warden starts; `env` has what gpudebug adds to the server's variables."""
     words = [expand_text(word, run=run, run_dir=run_dir) for word in server.argv]
     return launcher.ServerSpec(
         argv=with_port(words, port),
@@ -116,7 +116,7 @@ def spec_of(
 def recorded(
     server: PreparedServer | None, redactor: Redactor, ended: Mapping[str, object] | None = None
 ) -> ServerRun | None:
-    """What run.json says of the server."""
+    """Return what run.json says of the server."""
     if server is None:
         return None
     argv = redactor.redact_argv(server.argv)
@@ -132,13 +132,13 @@ def recorded(
 
 
 def starting(server: PreparedServer) -> str:
-    """A line for the watcher: until the server is ready nothing else is seen of the run."""
+    """Return a line for the watcher: until the server is ready nothing else is seen of the run."""
     words = Redactor(server.env, server.argv).redact(shlex.join(server.argv))
     return f"waiting for the server, {server.timeout:g} s at most: {words[:_SHOWN]}"
 
 
 def of_server(record: RunRecord) -> bool:
-    """Whether it was the end of the server, or that it was never ready, that ended the run."""
+    """Tell whether it was the end of the server, or that it was never ready, that ended the run."""
     return record.server is not None and (record.reason or "").startswith(ENDED)
 
 

@@ -35,7 +35,7 @@ def refuse_unexplained(loaded: Loaded, number: int, change: Intervention) -> Non
 
 
 def settled_by(loaded: Loaded, number: int, change: Intervention) -> str:
-    """What answers the question: a person, and of input a cause too."""
+    """Return what answers the question: a person, and of input a cause too."""
     person = f'a person says why it is the same work: gpudebug reopen {number} --because "WHY"'
     if question(loaded, change, _CAUSE) is not None:
         return person
@@ -45,7 +45,7 @@ def settled_by(loaded: Loaded, number: int, change: Intervention) -> str:
 
 
 def question(loaded: Loaded, change: Intervention, cause: str | None) -> str | None:
-    """What a change makes smaller; None if nothing, or if it is input and by the cause never read."""
+    """Return what a change makes smaller; None if nothing, or if it is input and by the cause never read."""
     baseline = loaded.baselines.get("workload")
     evidence = baseline.evidence[-1] if baseline is not None and baseline.evidence else {}
     units = [rate.get("unit") for rate in evidence.get("work") or ()]
@@ -61,7 +61,7 @@ def question(loaded: Loaded, change: Intervention, cause: str | None) -> str | N
 
 
 def redundant(loaded: Loaded, cause: str | None) -> str | None:
-    """The cause, if it is about input that the model never reads."""
+    """Return the cause, if it is about input that the model never reads."""
     if cause is None:
         return None
     try:

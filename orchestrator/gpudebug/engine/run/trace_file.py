@@ -15,7 +15,7 @@ _READ = 1 << 20
 
 
 def trace(path: Path) -> TraceAnswer:
-    """What a trace says. Raises as `summary_of`."""
+    """Return what a trace says. Raises as `summary_of`."""
     return TraceAnswer(file=str(path), **summary_of(path).as_dict())
 
 

@@ -44,12 +44,12 @@ def trace_of(folder: Path) -> dict[str, Any] | None:
 
 
 def located(trace: dict[str, Any] | None, folder: Path) -> dict[str, Any] | None:
-    """A run's trace for JSON, with the `path` of its file; None if there is none."""
+    """Return a run's trace for JSON, with the `path` of its file; None if there is none."""
     return None if trace is None or "file" not in trace else {**trace, "path": str(folder / trace["file"])}
 
 
 def newest_profile(loaded: Loaded) -> dict[str, Any] | None:
-    """The trace of the campaign's newest profiled run of its workload, with the run's name as `run`.
+    """Return the trace of the campaign's newest profiled run of its workload, with the run's name as `run`.
 
     For people: its command or code may be older than the baseline's.
     """
@@ -64,7 +64,7 @@ def newest_profile(loaded: Loaded) -> dict[str, Any] | None:
 
 
 def slowed(runs: Iterable[Evidence]) -> list[str]:
-    """A remark on the runs that PyTorch's profiler was in."""
+    """Return a remark on the runs that PyTorch's profiler was in."""
     names = [e.run for e in runs if e.trace is not None]
     return [f"PyTorch's profiler was in {', '.join(names)}: it takes time of its own"] if names else []
 

@@ -48,12 +48,12 @@ from gpudebug.engine.status.recorded import age
 
 
 def status_of(loaded: Loaded) -> StatusAnswer:
-    """What `status` answers of a campaign that is loaded; the evidence is read."""
+    """Return what `status` answers of a campaign that is loaded; the evidence is read."""
     return answer_of(loaded, running=loaded.workspace.claimed())
 
 
 def answer_of(loaded: Loaded, *, running: bool) -> StatusAnswer:
-    """The same, with the word of the caller for whether a command runs something."""
+    """Return the same, with the word of the caller for whether a command runs something."""
     c = loaded.campaign
     order = recorded_order(loaded)
     action = _under_way(loaded, order) if running else _next(loaded, order)
@@ -115,7 +115,7 @@ def _settings(loaded: Loaded) -> PinnedSettings:
 
 
 def _next(loaded: Loaded, order: HypothesisOrder | None) -> decide.Action:
-    """What `next` would do by the order that is recorded."""
+    """Return what `next` would do by the order that is recorded."""
     action = decide.decide(ordered(loaded.campaign, order))
     if action.kind is not decide.ActionKind.PROPOSE:
         return action
@@ -127,21 +127,21 @@ _BY_ORDER = (decide.ActionKind.TEST, decide.ActionKind.IMPLEMENT, decide.ActionK
 
 
 def _order(order: HypothesisOrder | None, action: decide.Action) -> OrderSource | None:
-    """Where the order is from; None if it decides nothing."""
+    """Return where the order is from; None if it decides nothing."""
     if order is None or action.kind not in _BY_ORDER:
         return None
     return OrderSource(when=order.when, by=order.by, baseline=order.baseline, age_s=age(order.when))
 
 
 def _progress(loaded: Loaded) -> RunProgress | None:
-    """How far the run that is under way is."""
+    """Return how far the run that is under way is."""
     from gpudebug.engine.live.underway import progress_of
 
     return progress_of(loaded.workspace)
 
 
 def _target(loaded: Loaded) -> str:
-    """The figure that solves the campaign, or how to set one."""
+    """Return the figure that solves the campaign, or how to set one."""
     goal = decide.goal(loaded.campaign)
     if goal is None:
         return f"none: `target` in gpudebug.yaml would say which {loaded.metric.name} solves the campaign"
@@ -149,7 +149,7 @@ def _target(loaded: Loaded) -> str:
 
 
 def _under_way(loaded: Loaded, order: HypothesisOrder | None) -> decide.Action:
-    """What the command that holds the claim is doing, as its newest run tells."""
+    """Return what the command that holds the claim is doing, as its newest run tells."""
     live = next((r for r in reversed(loaded.campaign.loose_runs) if not r.sealed), None)
     if live is None:
         return _next(loaded, order)
@@ -165,7 +165,7 @@ def _under_way(loaded: Loaded, order: HypothesisOrder | None) -> decide.Action:
 
 
 def _device(loaded: Loaded) -> UsedDevice:
-    """The device as the last run saw it; the setting alone before the first."""
+    """Return the device as the last run saw it; the setting alone before the first."""
     records = reversed(loaded.records.values())
     seen: list[dict[str, Any]] = next((r["devices"] for r in records if r.get("devices")), [])
     return UsedDevice(setting=loaded.config.device, devices=seen, replayed=any(_plays(d) for d in seen))
@@ -211,21 +211,21 @@ def _baseline(loaded: Loaded, baseline: CampaignBaseline | None) -> BaselineRow 
 
 
 def _work(loaded: Loaded, baseline: CampaignBaseline) -> WorkFigure | None:
-    """What its runs process a second, in the unit of work that is chosen from them or set."""
+    """Return what its runs process a second, in the unit of work that is chosen from them or set."""
     found = pick([recorded(e) for e in baseline.evidence], loaded.config.work)
     return WorkFigure(unit=found.unit, per_s=found.per_s, source=found.source) if found else None
 
 
 def _learning(loaded: Loaded, baseline: CampaignBaseline) -> str | None:
-    """What learning is judged by, as its runs show; None if it is not judged, or cannot be."""
+    """Return what learning is judged by, as its runs show; None if it is not judged, or cannot be."""
     criteria = loaded.config.criteria
     runs = [learning_units.recorded(e) for e in baseline.evidence]
     return learning_units.judged_by(runs, criteria.learning, criteria.loss)
 
 
 def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
-    """What would make a success visible, and the baseline's loss judgeable, as its runs found it; and which
-    of its runs are left out, as its entry says."""
+    """Return what would make a success visible, and the baseline's loss judgeable, as its runs found it; and
+    which of its runs are left out, as its entry says."""
     figure = baseline.figure(loaded.metric) if loaded.metric.points and baseline.role == "workload" else None
     work = _work(loaded, baseline)
     unit = work.unit if work is not None else None
@@ -323,7 +323,7 @@ def _sweep_value(value: str, row: HypothesisRow) -> SweepValue:
 
 
 def _resolution(loaded: Loaded) -> Resolution | None:
-    """The noise floor and what a trial can tell from it; None without a valid baseline."""
+    """Return the noise floor and what a trial can tell from it; None without a valid baseline."""
     if not _measured(loaded):
         return None
     # Arithmetic that a campaign without a baseline need not pay for.
@@ -338,7 +338,7 @@ def _measured(loaded: Loaded) -> bool:
 
 
 def _expected(loaded: Loaded) -> list[ExpectedFigure]:
-    """What gpudebug.yaml expects of the workload here, beside what its baseline measured."""
+    """Return what gpudebug.yaml expects of the workload here, beside what its baseline measured."""
     if not loaded.config.expected:
         return []
     from gpudebug.core.config import expectations

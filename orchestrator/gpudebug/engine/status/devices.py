@@ -6,7 +6,7 @@ from gpudebug.engine.campaign.campaign import CampaignBaseline, Loaded
 
 
 def advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
-    """What to judge by where the mean misleads, if utilisation judges."""
+    """Return what to judge by where the mean misleads, if utilisation judges."""
     if not _telling(baseline) or not loaded.metric.points:
         return []
     from gpudebug.core.evidence.together import mean_hides
@@ -16,8 +16,8 @@ def advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
 
 
 def notes(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
-    """What `sample` notes of such runs: the device that the others wait for, and that the mean misleads; the
-    latter is an advice if utilisation judges."""
+    """Return what `sample` notes of such runs: the device that the others wait for, and that the mean
+    misleads; the latter is an advice if utilisation judges."""
     if not _telling(baseline):
         return []
     from gpudebug.core.evidence import together
@@ -27,6 +27,6 @@ def notes(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
 
 
 def _telling(baseline: CampaignBaseline) -> bool:
-    """Whether there is anything to know: one device without power hides nothing, and `status` is to start
-    fast."""
+    """Tell whether there is anything to know: one device without power hides nothing, and `status` is to
+    start fast."""
     return any(len(e.get("devices") or ()) > 1 or e.get("working") is not None for e in baseline.evidence)

@@ -32,7 +32,7 @@ class RunsSpent(NamedTuple):
 
 
 def worth(loaded: Loaded) -> AcceptedWorth | None:
-    """What the accepted changes are worth together; None while nothing is accepted."""
+    """Return what the accepted changes are worth together; None while nothing is accepted."""
     verdict = loaded.trials[loaded.recorded[0].number].verdict if loaded.recorded else None
     if verdict is None:
         return None
@@ -50,7 +50,7 @@ def worth(loaded: Loaded) -> AcceptedWorth | None:
 
 
 def made(loaded: Loaded) -> dict[int, list[Record]]:
-    """The records of the runs that this campaign made for each hypothesis."""
+    """Return the records of the runs that this campaign made for each hypothesis."""
     found: dict[int, list[Record]] = {}
     for record in loaded.records.values():
         number = record.get("hypothesis")
@@ -60,7 +60,7 @@ def made(loaded: Loaded) -> dict[int, list[Record]]:
 
 
 def spent(records: Sequence[Record | None]) -> RunsSpent:
-    """What runs took of the device and since when they are over; unknown if a record is None."""
+    """Return what runs took of the device and since when they are over; unknown if a record is None."""
     known = [r for r in records if r is not None]
     held = [r["duration_s"] for r in known if r.get("devices") and r.get("duration_s") is not None]
     cost = sum(held)
@@ -74,7 +74,7 @@ def spent(records: Sequence[Record | None]) -> RunsSpent:
 
 
 def shown(hypotheses: Sequence[HypothesisRow], following: int | None) -> list[int]:
-    """The numbers of at most `SHOWN` hypotheses, in the file's order.
+    """Return the numbers of at most `SHOWN` hypotheses, in the file's order.
 
     Of more, what happens now goes first: those that are TESTING and the one that is next. Then come those
     that a verdict on runs says to help, then what was tested last, then what waits, as the file has it.

@@ -43,7 +43,7 @@ FORMAT = 1
 
 
 def recorded(directory: Path, session: str | None, *, every: bool) -> StatusAnswer | None:
-    """The recorded answer for this caller; None if there is none that still holds.
+    """Return the recorded answer for this caller; None if there is none that still holds.
 
     Without `every` it has only the hypotheses that a text lists.
     """
@@ -59,7 +59,7 @@ def recorded(directory: Path, session: str | None, *, every: bool) -> StatusAnsw
 
 
 def holds(root: Path, summary: Summary, session: str | None) -> bool:
-    """Whether a summary says what the evidence would say now. What is cheap to compare comes first."""
+    """Tell whether a summary says what the evidence would say now. What is cheap to compare comes first."""
     head = summary.head
     return (
         (head["format"], head["gpudebug"], head["root"]) == (FORMAT, __version__, str(root))
@@ -76,17 +76,17 @@ def holds(root: Path, summary: Summary, session: str | None) -> bool:
 
 
 def progress_of(path: Path) -> list[str]:
-    """The progress file: its path, where links lead, and its digest."""
+    """Return the progress file: its path, where links lead, and its digest."""
     return [str(path), os.path.realpath(path), _digest(path)]
 
 
 def names_digest(root: Path) -> str:
-    """A digest of the names of all run folders."""
+    """Return a digest of the names of all run folders."""
     return short_digest("\0".join(run_names(root)).encode("utf-8", "surrogateescape"))
 
 
 def program_of(root: Path, word: str, cwd: str, search: str | None) -> list[str | None]:
-    """The interpreter that a command's first word starts, beside what it was looked up by."""
+    """Return the interpreter that a command's first word starts, beside what it was looked up by."""
     from gpudebug.edges import host, launcher
 
     path = os.environ.get("PATH", "") if search is None else search
@@ -104,7 +104,7 @@ def code_of(root: Path, apart: list[str]) -> list[str]:
 
 
 def code_in(checkout: git.Checkout) -> list[str]:
-    """The same of a checkout that was looked at."""
+    """Return the same of a checkout that was looked at."""
     tracked = short_digest(b"\0".join(sorted(checkout.left_out)))
     return [str(checkout.top), str(checkout.common), checkout.tree, tracked]
 
@@ -114,7 +114,7 @@ def _digest(path: Path) -> str:
 
 
 def _somebody_works(root: Path, campaign: str) -> bool:
-    """Whether a command runs something, or somebody holds a hypothesis."""
+    """Tell whether a command runs something, or somebody holds a hypothesis."""
     from gpudebug.edges.store.locks import held_by
 
     runs = root / places.RUNS
@@ -127,7 +127,7 @@ def _somebody_works(root: Path, campaign: str) -> bool:
 
 
 def _answer(summary: Summary, every: bool) -> StatusAnswer:
-    """The answer with its ages as they are now."""
+    """Return the answer with its ages as they are now."""
     head = summary.head
     answer: dict[str, Any] = head["answer"]
     order, resolution = answer["order"], answer["resolution"]
@@ -195,7 +195,7 @@ def age(when: object) -> int | None:
 
 
 def moment(text: object) -> datetime.datetime | None:
-    """A time as records hold it; None if it is none, or has no zone."""
+    """Return a time as records hold it; None if it is none, or has no zone."""
     try:
         found = datetime.datetime.fromisoformat(str(text))
     except ValueError:

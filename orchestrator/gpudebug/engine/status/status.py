@@ -20,7 +20,7 @@ ANOTHER = "another"
 
 
 def status(directory: Path, *, every: bool = True) -> StatusAnswer:
-    """Where a campaign is. Reads only.
+    """Return where a campaign is. Reads only.
 
     Without `every` the answer holds the hypotheses that a text lists; `rest` counts the others by status.
     """
@@ -57,7 +57,7 @@ def _next(found: StatusAnswer, runs: Path) -> NextAction:
 
 
 def _in_arrays(found: StatusAnswer, runs: Path) -> NextAction | None:
-    """What elements of job arrays test, if a person has nothing to do but wait for them."""
+    """Return what elements of job arrays test, if a person has nothing to do but wait for them."""
     waits = (found.rest or {}).get("UNTESTED") or any(h.status == "UNTESTED" for h in found.hypotheses)
     line = None if waits or session_of() is not None else _array(runs, found.campaign)
     return (
@@ -68,7 +68,7 @@ def _in_arrays(found: StatusAnswer, runs: Path) -> NextAction | None:
 
 
 def _measures(runs: Path) -> str | None:
-    """The allocation that what is next would be measured in; None without a cluster."""
+    """Return the allocation that what is next would be measured in; None without a cluster."""
     from gpudebug.edges import clusters, store
 
     around = clusters.inside()
@@ -92,13 +92,13 @@ def _measured(runs: Path, names: Sequence[str]) -> Iterator[str | None]:
 
 
 def allocation(runs: Path, campaign: str) -> str | None:
-    """The campaign's jobs on a cluster, as they were seen last; None without one."""
+    """Return the campaign's jobs on a cluster, as they were seen last; None without one."""
     lines = (_allocation(runs), _array(runs, campaign))
     return "; ".join(line for line in lines if line is not None) or None
 
 
 def _array(runs: Path, campaign: str) -> str | None:
-    """What of a campaign is tested in job arrays now."""
+    """Return what of a campaign is tested in job arrays now."""
     if not (runs / ".array").exists():
         return None
     from gpudebug.edges import store

@@ -78,7 +78,7 @@ def _changed_since(path: Path, moment: int) -> bool:
 
 
 def _made(loaded: Loaded) -> tuple[dict[str, Any], list[str], list[dict[str, Any]]]:
-    """The head, the paths and the rows of a summary."""
+    """Return the head, the paths and the rows of a summary."""
     root = loaded.workspace.root
     answer = dict(scrubbed_record(answer_of(loaded, running=False).as_json(), loaded.workspace.scrub))
     rows = answer.pop("hypotheses")
@@ -108,7 +108,7 @@ def _made(loaded: Loaded) -> tuple[dict[str, Any], list[str], list[dict[str, Any
 
 
 def _files(loaded: Loaded, listed: list[dict[str, Any]]) -> Iterator[str]:
-    """The paths that the answer was made of, below the campaign's folder or absolute."""
+    """Yield the paths that the answer was made of, below the campaign's folder or absolute."""
     for name in run_names(loaded.workspace.root):
         yield f"runs/{name}"
         yield f"runs/{name}/run.json"
@@ -141,7 +141,7 @@ def _program(loaded: Loaded, role: str) -> list[str | None]:
 
 
 def _alike(loaded: Loaded) -> bool:
-    """Whether a session is shown what a person is: it measures the same code and holds no hypothesis."""
+    """Tell whether a session is shown what a person is: it measures the same code and holds no hypothesis."""
     waits = any(h.status is Status.TESTING for h in loaded.document.hypotheses)
     orders = (loaded.acceptances.order(h, _SESSION) == loaded.order(h) for h in loaded.document.hypotheses)
     return not waits and all(orders) and code_for(loaded, _SESSION).digest == loaded.code.digest
@@ -187,7 +187,7 @@ def _rows_differing(wanted: list[dict[str, Any]], found: Summary) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON holds it, without what is another one each second."""
+    """Return a value as JSON holds it, without what is another one each second."""
     if isinstance(value, dict):
         return {str(key): _plain(v) for key, v in value.items() if key not in _AGES}
     return [_plain(v) for v in value] if isinstance(value, list | tuple) else value

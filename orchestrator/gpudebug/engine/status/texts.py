@@ -9,13 +9,13 @@ from gpudebug.engine.campaign.files import find, read_config
 
 
 def progress_text(folder: Path) -> str:
-    """The progress file. StoreError if it cannot be read, or a link leads out of the campaign."""
+    """Return the progress file. StoreError if it cannot be read, or a link leads out of the campaign."""
     workspace = find(folder)
     return _text(workspace, workspace.root / read_config(workspace).progress)
 
 
 def evidence_text(folder: Path, run: str) -> str:
-    """The evidence.json of a run by its name; StoreError as of `progress_text`."""
+    """Return the evidence.json of a run by its name; StoreError as of `progress_text`."""
     workspace = find(folder)
     return _text(workspace, workspace.run(run).path / "evidence.json")
 

@@ -105,7 +105,7 @@ class Looker:
         self._before: WatchState | None = None
 
     def look(self) -> Sight:
-        """What there is to see now. What stands in the way of seeing is told, not raised."""
+        """Return what there is to see now. What stands in the way of seeing is told, not raised."""
         problems = self._reread()
         try:
             sight = self._look()
@@ -231,7 +231,7 @@ class Looker:
         return None if entry is None else {name: scrub(text) for name, text in entry.fields.items()}
 
     def _unreadable(self, shown: str | None) -> tuple[str, ...]:
-        """What is wrong with the newest run's record, where another run is shown for it."""
+        """Return what is wrong with the newest run's record, where another run is shown for it."""
         workspace = self._written.workspace
         names = workspace.run_names()
         if not names or names[-1] == shown or not workspace.run(names[-1]).has("run.json"):
@@ -279,7 +279,7 @@ class _CachedNext:
 
 
 def _newest(workspace: store.Workspace) -> tuple[store.RunFolder, dict[str, Any]] | None:
-    """The last run whose record can be read, but for those of `gpudebug sample`."""
+    """Return the last run whose record can be read, but for those of `gpudebug sample`."""
     for name in reversed(workspace.run_names()):
         run = workspace.run(name)
         record = stored_record(run, "run.json")
@@ -329,7 +329,7 @@ def _device(now: DeviceNow, info: Mapping[str, Any]) -> WatchedDevice:
 
 
 def _reason(record: Mapping[str, Any]) -> str | None:
-    """Why a run ended as it did, where it says so."""
+    """Return why a run ended as it did, where it says so."""
     failure = record.get("failure")
     kind = failure.get("kind") if isinstance(failure, dict) else None
     return _text(record.get("reason")) or _text(kind)

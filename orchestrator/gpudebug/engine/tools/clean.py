@@ -55,14 +55,14 @@ def survey(directory: Path) -> tuple[Loaded | None, list[Left]]:
 
 
 def _looks(directory: Path, loaded: Loaded | None) -> Iterator[Left]:
-    """Those of this folder, and of a campaign's own places."""
+    """Yield those of this folder, and of a campaign's own places."""
     places = [directory, *((loaded.workspace.root, loaded.workspace.runs) if loaded is not None else ())]
     for place in {one.resolve(): one for one in places}.values():
         yield from (_one(LOOK, look.path) for look in looks_in(place))
 
 
 def listing(loaded: Loaded | None, left: Sequence[Left], kinds: Sequence[str] = ()) -> CleanAnswer:
-    """The answer before anything is removed; `chosen` is what `kinds` would remove."""
+    """Return the answer before anything is removed; `chosen` is what `kinds` would remove."""
     return CleanAnswer(
         action="listed",
         campaign=loaded.config.campaign if loaded is not None else None,
@@ -99,7 +99,7 @@ def remove(
 
 
 def _trees_left(loaded: Loaded, kinds: Sequence[str]) -> Collection[str]:
-    """The worktrees and references that are there, after their end if it was chosen."""
+    """Return the worktrees and references that are there, after their end if it was chosen."""
     if WORKTREE in kinds:
         upkeep.end(loaded)
     return {str(there) for kept_there in upkeep.kept_here(loaded) for there in kept_there}

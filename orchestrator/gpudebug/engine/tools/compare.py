@@ -123,7 +123,7 @@ def compare_recorded(directory: Path, a: str, b: str) -> CompareAnswer:
 
 
 def _stored(directory: Path, text: str) -> ComparedSide | None:
-    """The recorded runs that `text` names, not yet read; None if it is a command."""
+    """Return the recorded runs that `text` names, not yet read; None if it is a command."""
     if not text.strip():
         return None
     if text in _ROLES:
@@ -148,14 +148,14 @@ def _folder(path: Path) -> store.RunFolder:
 
 
 def _baseline(directory: Path, role: str) -> ComparedSide:
-    """All runs of a baseline."""
+    """Return all runs of a baseline."""
     loaded = load(directory)
     entry = loaded.document.baseline(role)
     return _of_campaign(loaded, f"baseline of the {role}", entry.runs if entry else ())
 
 
 def _trial(directory: Path, number: int) -> ComparedSide:
-    """All runs of a hypothesis's trial, without those of the baseline beside it."""
+    """Return all runs of a hypothesis's trial, without those of the baseline beside it."""
     loaded = load(directory)
     entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
     names = [
@@ -183,7 +183,7 @@ def _read_side(side: ComparedSide) -> ComparedSide:
 
 
 def _read(folder: store.RunFolder) -> ComparedRun:
-    """A sealed and completed run. StoreError if its records are missing, altered or not ours."""
+    """Return a sealed and completed run. StoreError if its records are missing, altered or not ours."""
     if not folder.sealed:
         raise StoreError("is an unfinished run", file=str(folder.path), next="compare a run that completed")
     try:
@@ -214,7 +214,7 @@ def _command(
     timeout: float | None,
     report: Report,
 ) -> _SideCommand:
-    """A command, its program and its device found before anything runs."""
+    """Return a command, its program and its device found before anything runs."""
     try:
         variables, rest = shell_words.leading_assignments(text)
         argv = split_command(rest)
@@ -336,7 +336,7 @@ def _answer(
 
 
 def _played_back(side: ComparedSide) -> bool | None:
-    """Whether a run of this side was played back; None if unknown."""
+    """Tell whether a run of this side was played back; None if unknown."""
     pairs = zip(side.runs, side.folders, strict=True)
     found = [replayed(run.record.model_dump(mode="json"), folder) for run, folder in pairs]
     return True if any(found) else None if None in found else False

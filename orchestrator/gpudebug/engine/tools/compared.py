@@ -38,7 +38,7 @@ class ComparedSide:
 
 
 def asked_of(record: RunRecord) -> int | None:
-    """The steps that a run's command asks for."""
+    """Return the steps that a run's command asks for."""
     return frameworks.steps_of(record.argv, adapters.known())
 
 
@@ -53,7 +53,7 @@ def refuse_incomplete(folder: store.RunFolder, evidence: Evidence, who: str = ""
 
 
 def _ending(folder: store.RunFolder, e: Evidence) -> str:
-    """How a run ended, in the last words of its log if they say more: `CRASHED (oom_gpu): …`."""
+    """Return how a run ended, in the last words of its log if they say more: `CRASHED (oom_gpu): …`."""
     if e.failure and e.failure.lines:
         return f"{e.outcome} ({e.failure.kind}): {e.failure.lines[-1]}"
     if e.outcome is not Outcome.CRASHED:

@@ -67,14 +67,14 @@ def prepare(folder: Path) -> None:
 
 
 def _program() -> str:
-    """How a shell finds gpudebug: by its name, or beside the Python that runs it."""
+    """Return how a shell finds gpudebug: by its name, or beside the Python that runs it."""
     if shutil.which("gpudebug"):
         return "gpudebug"
     return shlex.quote(str(Path(sys.executable).with_name("gpudebug")))
 
 
 def options_of(text: str) -> dict[str, Any]:
-    """A written intervention as `propose`'s arguments."""
+    """Return a written intervention as `propose`'s arguments."""
     changes = interventions.parse(text).changes
 
     def values(kind: str) -> list[str]:

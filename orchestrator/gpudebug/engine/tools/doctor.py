@@ -23,7 +23,7 @@ _LOW_DISK_MB = 1024.0
 
 
 def doctor(directory: Path, *, ask: bool = False) -> DoctorAnswer:
-    """Every check with its finding; `ok` is False if one failed. Warnings do not fail.
+    """Return every check with its finding; `ok` is False if one failed. Warnings do not fail.
 
     Nothing of the repository is run, and no Python but this one unless `ask`.
     """
@@ -31,7 +31,7 @@ def doctor(directory: Path, *, ask: bool = False) -> DoctorAnswer:
 
 
 def profiling(directory: Path, *, ask: bool = False) -> DoctorAnswer:
-    """The profiling library tried out, in this Python and in the workload's if that is another.
+    """Return the profiling library tried out, in this Python and in the workload's if that is another.
 
     One that is in the repository is started only with `ask`.
     """
@@ -69,7 +69,7 @@ def _pythons(directory: Path) -> Iterator[tuple[str, str]]:
 
 
 def startable(directory: Path) -> tuple[str, ...]:
-    """The Pythons to start unasked: this one, and the workload's unless it is in the repository."""
+    """Return the Pythons to start unasked: this one, and the workload's unless it is in the repository."""
     return tuple(python for _, python in _pythons(directory) if _is_foreign(directory, python))
 
 
@@ -89,7 +89,7 @@ def _tried_in(directory: Path, name: str, python: str, ask: bool) -> Iterator[Do
 
 
 def _repository(root: Path) -> Path:
-    """The top of the work tree, else the campaign's folder."""
+    """Return the top of the work tree, else the campaign's folder."""
     try:
         return git.identify(root).top
     except GpudebugError:

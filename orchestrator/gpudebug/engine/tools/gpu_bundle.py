@@ -104,7 +104,7 @@ def write_bundle(path: Path, machine: Machine, recorded: RunTexts, checks: Seque
 
 
 def _names() -> tuple[str, ...]:
-    """What this host, its domain, this user and the job's other hosts are called."""
+    """Return what this host, its domain, this user and the job's other hosts are called."""
     user = ""
     with suppress(OSError, KeyError, ImportError):
         user = getpass.getuser()

@@ -53,7 +53,7 @@ def gpu_doctor(directory: Path, report: Report, plan: GpuPlan) -> GpuDoctorAnswe
 
 
 def _machine(env: Mapping[str, str]) -> Machine:
-    """The GPUs as NVML and as CUDA see them."""
+    """Return the GPUs as NVML and as CUDA see them."""
     resolved = devices.resolve("auto", env)
     if resolved.spec["kind"] != "nvml":
         why = resolved.notes[0].partition(":")[0]

@@ -62,7 +62,7 @@ def trials(pythons: Sequence[str], machine: Machine, report: Report) -> Iterator
 
 
 def _campaign(machine: Machine, report: Report, run_s: float) -> DoctorCheck:
-    """A baseline that waits most of the time, and the hypothesis that it should not, which is true."""
+    """Return a baseline that waits most of the time, and the hypothesis that it should not, which is true."""
     gpu = machine.usable[0]
     if gpu.mig:
         return unknown(_CAMPAIGN, "a part of a GPU reports no utilisation to judge by")
@@ -87,7 +87,7 @@ def _stopped(name: str, error: GpudebugError) -> DoctorCheck:
 
 
 def _validated(folder: Path, uuid: str, report: Report, run_s: float) -> NextAnswer:
-    """The answer with the verdict, or the last of as many as a campaign of one hypothesis can need."""
+    """Return the answer with the verdict, or the last of as many as a campaign of one hypothesis can need."""
     texts = {
         "gpudebug.yaml": _CONFIG.format(python=shlex.quote(sys.executable), seconds=run_s, uuid=uuid),
         "train.py": _TRAIN.format(folder=str(Path(cudaload.__file__).resolve().parents[3])),
@@ -115,7 +115,7 @@ def _validated(folder: Path, uuid: str, report: Report, run_s: float) -> NextAns
 
 
 def _probe(pythons: Sequence[str], report: Report) -> DoctorCheck:
-    """The probe in a PyTorch program."""
+    """Return the probe in a PyTorch program."""
     python = next(
         (p for p in pythons if (asked := launcher.ask(p, os.environ)) and "torch" in asked.packages), None
     )

@@ -112,7 +112,7 @@ def _pinned(directory: Path, config: Config, session: str | None) -> list[str]:
 
 
 def _instruct(root: Path, chosen: Sequence[known.AgentInstructions], session: str | None) -> InitAnswer:
-    """The instruction files and settings of agents, in a campaign that is there already."""
+    """Return the instruction files and settings of agents, in a campaign that is there already."""
     instructions = agents.prepare(root, chosen)
     config = read_config(store.Workspace(root))
     written = agents.write(root, instructions)
@@ -127,7 +127,7 @@ def _instruct(root: Path, chosen: Sequence[known.AgentInstructions], session: st
 
 
 def _idle_in(directory: Path) -> list[str]:
-    """The locks of a campaign that is there already which its program does not have."""
+    """Return the locks of a campaign that is there already which its program does not have."""
     try:
         return idle_locks(directory, read_config(store.Workspace(directory)))
     except GpudebugError:
@@ -186,7 +186,7 @@ def _framework(root: Path, config: Config) -> str | None:
 
 
 def _about(root: Path, config: Config) -> list[str]:
-    """What the command shows before anything runs."""
+    """Return what the command shows before anything runs."""
     notes = []
     name = _framework(root, config)
     if name:

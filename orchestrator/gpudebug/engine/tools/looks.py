@@ -17,7 +17,7 @@ STILL_S = 60.0
 
 
 def looks_in(place: Path) -> Iterator[store.RunFolder]:
-    """The looks that lie in a folder, in the order of their numbers; none if it cannot be listed."""
+    """Yield the looks that lie in a folder, in the order of their numbers; none if it cannot be listed."""
     try:
         found = [path for path in place.iterdir() if _NAME.fullmatch(path.name)]
     except OSError:
@@ -32,7 +32,7 @@ def looks_in(place: Path) -> Iterator[store.RunFolder]:
 
 
 def under_way(look: store.RunFolder) -> bool:
-    """Whether gpudebug still writes to it: a process of its run lives, or something of it is new."""
+    """Tell whether gpudebug still writes to it: a process of its run lives, or something of it is new."""
     if look.sealed:
         return False
     return bool(launcher.marked(str(look.path))) or time.time() - _written(look.path) < STILL_S

@@ -117,7 +117,7 @@ class _SidesInTurn:
                 self._run(wanted)
 
     def left_out(self) -> list[tuple[str, str]]:
-        """The runs of this recording that count for nothing, with why."""
+        """Return the runs of this recording that count for nothing, with why."""
         loaded, entry = self.cycle.loaded, self.cycle.loaded.document.baseline(self.role)
         cold = [left_out(self.made)] if self.runs is not self.made else []
         roles = (f"baseline-{self.role}", *((ROLE,) if self.beside is not None else ()))
@@ -128,7 +128,7 @@ class _SidesInTurn:
         return [(name, loaded.workspace.scrub(why)) for name, why in found]
 
     def worth(self) -> list[str]:
-        """What is to be said of the changes' worth: that it is not known."""
+        """Return what is to be said of the changes' worth: that it is not known."""
         beside, lines = self.beside, list[str]()
         if beside is not None and beside.ended is not None:
             lines.append(f"what the accepted changes are worth together is not known: {beside.ended}")
@@ -181,7 +181,7 @@ def _refuse_others(cycle: Cycle, role: str, others: Sequence[tuple[MeasuredRun, 
 
 
 def job_beside(cycle: Cycle, hypothesis: int, claim: str | None) -> PreparedRun:
-    """The unmodified workload beside the trial of a hypothesis."""
+    """Return the unmodified workload beside the trial of a hypothesis."""
     return replace(_job(cycle, "workload"), hypothesis=hypothesis, claim=claim)
 
 
@@ -239,7 +239,7 @@ def work_text(runs: Sequence[Evidence], configured: str) -> str | None:
 
 
 def work_of(runs: Sequence[Evidence], configured: str) -> WorkFigure | None:
-    """The unit of work that is chosen from these runs, with their mean rate."""
+    """Return the unit of work that is chosen from these runs, with their mean rate."""
     unit = choose(runs, configured)
     if unit is None or not unit.source:
         return None
@@ -248,7 +248,7 @@ def work_of(runs: Sequence[Evidence], configured: str) -> WorkFigure | None:
 
 
 def _without_work(runs: Sequence[Evidence], configured: str) -> list[str]:
-    """What is wrong with counters of work, and that a unit which is set is not counted."""
+    """Return what is wrong with counters of work, and that a unit which is set is not counted."""
     notes = [note for e in runs for note in e.work_notes]
     chosen = choose(runs, configured)
     if configured != AUTO and (chosen is None or not chosen.source):
@@ -258,14 +258,14 @@ def _without_work(runs: Sequence[Evidence], configured: str) -> list[str]:
 
 
 def throughput_text(runs: list[Evidence]) -> str:
-    """The mean over runs of what their logs count a second."""
+    """Return the mean over runs of what their logs count a second."""
     rates = rates_of(runs)
     value = mean(rates.before)
     return numbers.UNKNOWN if value is None else numbers.rate(value, rates.unit)
 
 
 def utilisation_text(runs: list[Evidence]) -> str:
-    """The mean over runs with its interval and their count, or why it is unknown."""
+    """Return the mean over runs with its interval and their count, or why it is unknown."""
     values = [e.utilisation for e in runs if e.utilisation is not None]
     if not values:
         reason = next((r for e in runs for r in (e.window_reason, *(d.reason for d in e.devices)) if r), None)
@@ -301,13 +301,13 @@ UNJUDGED = (
 
 
 def _learning_text(loaded: Loaded, runs: Sequence[Evidence]) -> str | None:
-    """What learning is judged by; None if it is not judged, or cannot be."""
+    """Return what learning is judged by; None if it is not judged, or cannot be."""
     criteria = loaded.config.criteria
     return judged_by([learning.shown(e) for e in runs], criteria.learning, criteria.loss)
 
 
 def advice(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
-    """What would make this baseline's evidence sufficient, one line each."""
+    """Return what would make this baseline's evidence sufficient, one line each."""
     workload = workload_of(loaded.config, role)
     assert workload is not None
     lines = _without_work([m.evidence for m in runs], loaded.config.work)
@@ -332,7 +332,7 @@ def advice(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
 
 
 def _without_learning(loaded: Loaded, runs: Sequence[MeasuredRun]) -> list[str]:
-    """Why learning cannot be judged by these runs, and what would change that; nothing if it can."""
+    """Return why learning cannot be judged by these runs, and what would change that; nothing if it can."""
     evidence, criteria = [m.evidence for m in runs], loaded.config.criteria
     missing = next((e.loss.advice for e in evidence if e.loss.advice), None)
     if missing is None or criteria.loss == "any" or learning.choose(evidence, criteria.learning):
@@ -345,7 +345,7 @@ def _of_room(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str
 
 
 def without_room(loaded: Loaded, runs: Sequence[Evidence]) -> list[str]:
-    """Why the metric cannot show a success above a baseline of these runs: nothing if it can."""
+    """Return why the metric cannot show a success above a baseline of these runs: nothing if it can."""
     success = float(loaded.config.criteria.success)
     crowded = others.no_room(runs, mean(utilisations(runs)), success) if loaded.metric.points else None
     if crowded is not None:

@@ -13,7 +13,7 @@ from gpudebug.engine.run.job import MeasuredRun
 
 
 def disturbed(runs: list[MeasuredRun]) -> list[str]:
-    """What makes every trial against these runs INVALID."""
+    """Return what makes every trial against these runs INVALID."""
     shared = [m.folder.name for m in runs if m.evidence.conditions.foreign_procs]
     if not shared:
         return []
@@ -36,7 +36,7 @@ def ended(runs: list[MeasuredRun]) -> list[str]:
 
 
 def left_out(runs: list[MeasuredRun]) -> tuple[str, str]:
-    """The first run, which is not among those of the baseline, and why."""
+    """Return the first run, which is not among those of the baseline, and why."""
     filled = fills_cache([m.evidence for m in runs])
     if filled is not None:
         why = f"{filled}; trials find that cache, too: {{run}} in its path gives each run its own"
@@ -47,7 +47,7 @@ def left_out(runs: list[MeasuredRun]) -> tuple[str, str]:
 
 
 def with_left_out(fields: Mapping[str, Any], runs: Sequence[tuple[str, str]]) -> str:
-    """A baseline's entry of these fields that names the runs which are left out, and why.
+    """Return a baseline's entry of these fields that names the runs which are left out, and why.
 
     Not why where a program printed what reads as a figure of the entry.
     """

@@ -87,7 +87,7 @@ def with_conduct(
 
 
 def _of_ranks(change: Intervention | None, trial: MeasuredRun) -> frozenset[str]:
-    """What of ranks the change may set: a server's is none of the training's."""
+    """Return what of ranks the change may set: a server's is none of the training's."""
     if change is None:
         return frozenset()
     own = [part for part in change.changes if not part.of_server and part.kind != "patch"]
@@ -97,7 +97,7 @@ def _of_ranks(change: Intervention | None, trial: MeasuredRun) -> frozenset[str]
 
 
 def _shared(runs: Sequence[MeasuredRun]) -> tuple[str, ...]:
-    """Each other campaign that measured on the runs' cores, and beside which of them."""
+    """Return each other campaign that measured on the runs' cores, and beside which of them."""
     others = sorted({other for m in runs for other in m.record.shared or ()})
     return tuple(
         f"{other} beside {', '.join(m.folder.name for m in runs if other in (m.record.shared or ()))}"
@@ -106,7 +106,7 @@ def _shared(runs: Sequence[MeasuredRun]) -> tuple[str, ...]:
 
 
 def _planned_steps(before: Sequence[MeasuredRun]) -> float | None:
-    """The least that a run's command plans; None if one does not say."""
+    """Return the least that a run's command plans; None if one does not say."""
     plans = [counts.planned(m.record.argv) for m in before]
     known = [plan[1] for plan in plans if plan is not None]
     return min(known) if len(known) == len(plans) else None
@@ -115,7 +115,7 @@ def _planned_steps(before: Sequence[MeasuredRun]) -> float | None:
 def _effect(
     change: Intervention, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]
 ) -> ChangeEffect:
-    """What the runs show of the change, each part by the command that it is of; the worst counts."""
+    """Return what the runs show of the change, each part by the command that it is of; the worst counts."""
     theirs = of_server(change)
     if theirs is None:
         sides = [_shown(m) for m in before], [_shown(m) for m in after]
@@ -149,19 +149,19 @@ def _planned(m: MeasuredRun) -> dict[str, int]:
 
 
 def _touched(run: MeasuredRun) -> tuple[str, ...]:
-    """The files that the trial's patch changes."""
+    """Return the files that the trial's patch changes."""
     found = _patch(run)
     return found.paths if found is not None else ()
 
 
 def _touches(run: MeasuredRun) -> str | None:
-    """What of the trial's patch touches the printing or the step loop."""
+    """Return what of the trial's patch touches the printing or the step loop."""
     found = _patch(run)
     return touches_count(found) if found is not None else None
 
 
 def _prints(run: MeasuredRun) -> bool:
-    """Whether the trial's patch touches the loss or the printing."""
+    """Tell whether the trial's patch touches the loss or the printing."""
     found = _patch(run)
     return found is not None and prints(found)
 
@@ -187,8 +187,8 @@ def _knob(
     after: Sequence[ShownConfiguration],
     resized: Sequence[str],
 ) -> str | None:
-    """The flag, variable or setting that may set how much a step takes: of the change, else one that it
-    moved."""
+    """Return the flag, variable or setting that may set how much a step takes: of the change, else one that
+    it moved."""
     named = next(_like(counts.like_batch, change, after), next(iter(resized), None))
     if named is not None:
         return named
@@ -264,7 +264,7 @@ def _written(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> Ite
 
 
 def _uncounted(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> list[str]:
-    """What runs imported beyond the measured code, and that the baseline did not import as it is:
+    """Return what runs imported beyond the measured code, and that the baseline did not import as it is:
     unknown if the runs did not report their imports."""
     recorded_ones = [m.record.uncounted for m in before if m.record.hypothesis is None]
     if not recorded_ones or None in recorded_ones:
@@ -282,8 +282,8 @@ def _uncounted(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> l
 
 
 def _elsewhere(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> tuple[str, ...]:
-    """What a run imported from another checkout than the one that it tests; else, of the trial, packages of
-    the checkout that its interpreter finds in another folder."""
+    """Return what a run imported from another checkout than the one that it tests; else, of the trial,
+    packages of the checkout that its interpreter finds in another folder."""
     runs = (*before, *after)
     imports = [path for m in runs if m.evidence.loaded is not None for path in strays(m.evidence.loaded)]
     if imports:
@@ -301,7 +301,7 @@ def _elsewhere(before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> t
 def _other_steps(
     change: Intervention | None, before: Sequence[ShownConfiguration], after: Sequence[ShownConfiguration]
 ) -> str | None:
-    """Why losses at equal steps are not comparable, as far as the change or the programs show."""
+    """Return why losses at equal steps are not comparable, as far as the change or the programs show."""
     knob = next(_like(lambda n: names_batch(n) or command_line.bare_name(n) == "seed", change, after), None)
     if knob is not None:
         return f"the trial changes {knob}"

@@ -33,7 +33,7 @@ class CodeCrashed(Exception):
 
 
 def earlier(loaded: Loaded, number: int, role: str) -> list[MeasuredRun]:
-    """The runs of a hypothesis, since its last verdict, in which code of its change failed."""
+    """Return the runs of a hypothesis, since its last verdict, in which code of its change failed."""
     judged = [
         name
         for name, record in loaded.records.items()
@@ -60,8 +60,8 @@ def _by_own_code(m: MeasuredRun, judged_by_loss: bool) -> bool:
 
 
 def is_first(verdict: Verdict, measured: MeasuredRun) -> bool:
-    """Whether this run, the last one of a trial whose code never failed before, crashed by its code, or made
-    the loss NaN by it."""
+    """Tell whether this run, the last one of a trial whose code never failed before, crashed by its code, or
+    made the loss NaN by it."""
     failed = {g.name for g in verdict.gates if g.result is Result.FAIL} & {"outcome", "loss"}
     return verdict.status is Status.REJECTED and _by_own_code(measured, "loss" in failed) and bool(failed)
 
@@ -76,7 +76,7 @@ def how(e: Evidence) -> str:
 def is_unanswered(
     loaded: Loaded, number: int, found: list[MeasuredRun], digest: str, *, written: bool
 ) -> bool:
-    """Whether a crash was met before a kill, or under another claim, and its code is what it was.
+    """Tell whether a crash was met before a kill, or under another claim, and its code is what it was.
 
     A caller who holds the claim was asked to mend it, and so was the one who wrote the change just now; an
     element of a job array is nobody that mends.

@@ -65,7 +65,7 @@ def import_baseline(
 def _import(
     cycle: Cycle, role: str, csv: Path, log: Path | None, number: int | None
 ) -> tuple[MeasuredRun, tuple[str, ...]]:
-    """The imported run, and what of its file was assumed, left out or could not be read."""
+    """Return the imported run, and what of its file was assumed, left out or could not be read."""
     loaded = cycle.loaded
     workload = workload_of(loaded.config, role)
     assert workload is not None

@@ -56,7 +56,7 @@ def work_of(before: Sequence[MeasuredRun], configured: str) -> WorkUnit | None:
 
 
 def criteria_of(terms: Terms) -> Criteria:
-    """The thresholds as the verdict takes them. ValueError (pydantic's) if they are not such."""
+    """Return the thresholds as the verdict takes them. ValueError (pydantic's) if they are not such."""
     settings = {**terms.criteria, **terms.protocol, "metric": terms.metric, "direction": terms.direction}
     return TypeAdapter(Criteria).validate_python(settings)
 
@@ -70,7 +70,7 @@ def trial_case(
     confirmed: str | None = None,
     more: int = 0,
 ) -> TrialCase:
-    """A trial of hypothesis `number`, measured: the baseline's runs and its own, at least one each."""
+    """Return a trial of hypothesis `number`, measured: the baseline's runs and its own, at least one each."""
     criteria = criteria_of(terms)
     change = after[0].record.change
     intervention = interventions.parse(change) if change else None
@@ -102,7 +102,7 @@ def judge_runs(
     more: int = 0,
     crashes: Sequence[MeasuredRun] = (),
 ) -> Verdict:
-    """The verdict on hypothesis `number` with the baseline's runs `before` and the trial's `after`.
+    """Return the verdict on hypothesis `number` with the baseline's runs `before` and the trial's `after`.
 
     The change is the one that run.json of the trial's first run records, the claim that of its newest.
     `remarks` are notes on how it was applied, `confirmed` is why a person takes counts that do not fit for
@@ -121,7 +121,7 @@ def verdict_of(
     remarks: Sequence[str] = (),
     crashes: Sequence[MeasuredRun] = (),
 ) -> Verdict:
-    """The verdict on a case of these runs; the arguments are those of `judge_runs`."""
+    """Return the verdict on a case of these runs; the arguments are those of `judge_runs`."""
     verdict = judge_case(case)
     within = f"{after[0].record.cwd.rstrip('/')}/"
     notes = (*verdict.notes, *map(_crash_text, crashes))
@@ -155,8 +155,8 @@ def order_of(
     now: float | None = None,
     most: int = 10_000,
 ) -> Order:
-    """The places of these runs, by when they began, `most` in one pause; `now` (seconds of the epoch) is that
-    of the next one, None: right after the last. Between runs that are played back no time passes."""
+    """Return the places of these runs, by when they began, `most` in one pause; `now` (seconds of the epoch)
+    is that of the next one, None: right after the last. Between runs that are played back no time passes."""
     made = sorted([*before, *after], key=lambda m: store.run_number(m.folder.name))
     starts = [datetime.fromisoformat(m.record.start).timestamp() for m in made]
     starts.append(starts[-1] if now is None else now)
@@ -174,14 +174,14 @@ def _crash_text(m: MeasuredRun) -> str:
 
 
 def _claim(runs: Sequence[MeasuredRun]) -> str | None:
-    """The claim that the newest run was made under."""
+    """Return the claim that the newest run was made under."""
     made = [m for m in runs if m.record.claim is not None]
     newest = max(made, key=lambda m: store.run_number(m.folder.name), default=None)
     return newest.record.claim if newest is not None else None
 
 
 def is_fresh(run: MeasuredRun, after: Sequence[MeasuredRun]) -> bool:
-    """Whether a run of the baseline was made beside the trial of these runs: since the first of them."""
+    """Tell whether a run of the baseline was made beside the trial of these runs: since the first of them."""
     first = store.run_number(after[0].folder.name)
     return run.record.hypothesis is not None and store.run_number(run.folder.name) > first
 

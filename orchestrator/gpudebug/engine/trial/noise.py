@@ -75,8 +75,8 @@ class _Plan(NamedTuple):
 
 
 def floor(loaded: Loaded) -> Resolution | None:
-    """Which effects a trial can detect, of the campaign's metric and of throughput; None without a valid
-    baseline."""
+    """Return which effects a trial can detect, of the campaign's metric and of throughput; None without a
+    valid baseline."""
     baseline = loaded.baselines["workload"]
     if baseline.why is not None or not baseline.evidence:
         return None
@@ -108,7 +108,7 @@ def floor(loaded: Loaded) -> Resolution | None:
 
 
 def _in_order(loaded: Loaded, before: Sequence[Facts], aa: Sequence[Facts]) -> list[_Run]:
-    """All of them, oldest first, with the utilisation that the campaign is judged by."""
+    """Return all of them, oldest first, with the utilisation that the campaign is judged by."""
     found = judged(loaded.config.criteria.devices, [*before, *aa])
     marked = [(e, place >= len(before)) for place, e in enumerate(found)]
     marked.sort(key=lambda one: run_number(str(one[0]["run"])))
@@ -124,7 +124,7 @@ def _variance(evidence: Facts) -> float:
 
 
 def _values(runs: Sequence[_Run], value: Callable[[Facts], float | None]) -> list[tuple[_Run, Seen]]:
-    """The runs that have the figure, as what the level is followed by."""
+    """Return the runs that have the figure, as what the level is followed by."""
     known = [(run, found) for run in runs if (found := value(run.facts)) is not None]
     return [(run, Seen(run.place, False, found, None, run.variance)) for run, found in known]
 
@@ -149,7 +149,7 @@ def _evidence(loaded: Loaded, names: Sequence[str]) -> list[Facts]:
 
 
 def _seconds(loaded: Loaded, runs: Sequence[_Run]) -> float | None:
-    """How long one run takes, on average; None if no record has it."""
+    """Return how long one run takes, on average; None if no record has it."""
     known = [s for run in runs if (s := loaded.records[str(run.facts["run"])].get("duration_s"))]
     return sum(known) / len(known) if known else None
 
@@ -186,7 +186,7 @@ def _figure(
 
 
 def _goal_runs(ahead: Ahead, away: float, seconds: float | None) -> GoalRuns | None:
-    """The fewest runs for an effect; None: more than any trial would make."""
+    """Return the fewest runs for an effect; None: more than any trial would make."""
     runs = ahead.runs_for(away)
     if runs is None:
         return None
@@ -195,7 +195,7 @@ def _goal_runs(ahead: Ahead, away: float, seconds: float | None) -> GoalRuns | N
 
 
 def _rate(runs: Sequence[_Run]) -> Callable[[Facts], float | None]:
-    """The logarithm of what a log counts a second; of no run if not all count the same."""
+    """Return the logarithm of what a log counts a second; of no run if not all count the same."""
     alike = len({found[0] for run in runs if (found := _counted(run.facts))}) == 1
 
     def value(evidence: Facts) -> float | None:

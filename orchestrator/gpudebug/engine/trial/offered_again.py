@@ -41,7 +41,7 @@ def offer_again(loaded: Loaded) -> list[str]:
 
 
 def _by_delta(loaded: Loaded, verdict: Mapping[str, Any] | None) -> Verdict | None:
-    """A verdict of this rule, and of the baseline's record of now, that the delta alone rejects."""
+    """Return a verdict of this rule, and of the baseline's record of now, that the delta alone rejects."""
     if verdict is None or verdict.get("rule") != RULE:
         return None
     if not {used["name"] for used in verdict["runs"]}.issuperset(loaded.baselines["workload"].runs):
@@ -51,14 +51,14 @@ def _by_delta(loaded: Loaded, verdict: Mapping[str, Any] | None) -> Verdict | No
 
 
 def _is_open(now: Verdict) -> bool:
-    """Whether the delta is known, and rejects no longer."""
+    """Tell whether the delta is known, and rejects no longer."""
     delta = next(gate for gate in now.gates if gate.name == "delta")
     known = delta.value != UNKNOWN and delta.result is not Result.FAIL
     return known and now.status not in (Status.REJECTED, Status.INVALID)
 
 
 def _with_the_next(loaded: Loaded, stored: Verdict) -> Verdict | None:
-    """The verdict with the first run of the baseline that was made after it; None without one."""
+    """Return the verdict with the first run of the baseline that was made after it; None without one."""
     last = max(run_number(used.name) for used in stored.runs)
     later = [name for name in baseline_beside(loaded) if run_number(name) > last]
     try:

@@ -59,7 +59,7 @@ class Originals:
         return self.ended is None and len(self.runs) < wanted
 
     def turn(self, beside: int) -> bool:
-        """Whether its run is the next one, with so many of the baseline made.
+        """Tell whether its run is the next one, with so many of the baseline made.
 
         The sides begin in turn (ABBA), so that a steady drift of the machine favours neither.
         """
@@ -85,13 +85,13 @@ class Originals:
 
 
 def warm(runs: list[MeasuredRun]) -> list[MeasuredRun]:
-    """The runs without a first one that met a cold page cache, or that made what the others found."""
+    """Return the runs without a first one that met a cold page cache, or that made what the others found."""
     evidence = [m.evidence for m in runs]
     return runs[1:] if is_cold(evidence) or fills_cache(evidence) else runs
 
 
 def recording_of(loaded: Loaded, role: str) -> str | None:
-    """What the runs of both sides of the recording that comes next have in common; None if nothing is
+    """Return what the runs of both sides of the recording that comes next have in common; None if nothing is
     accepted, or nothing can run without it."""
     if role != "workload" or not loaded.stack or there_already(loaded):
         return None
@@ -134,7 +134,7 @@ def _place(cycle: Cycle) -> WorkingTree:
 
 
 def in_command(loaded: Loaded) -> tuple[int, ...]:
-    """The accepted hypotheses of which gpudebug.yaml has a flag or variable by now. Reads only."""
+    """Return the accepted hypotheses of which gpudebug.yaml has a flag or variable by now. Reads only."""
     plain: Config = read_config(loaded.workspace)
     return accepted_changes.already(plain.workload, loaded.stack, plain.allowed)
 
@@ -159,8 +159,8 @@ def there_already(loaded: Loaded) -> tuple[int, ...]:
 
 
 def beside_baseline(loaded: Loaded) -> list[MeasuredRun]:
-    """The runs without the accepted changes that were made beside the baseline of now; none if there are
-    none, or one of them cannot be read."""
+    """Return the runs without the accepted changes that were made beside the baseline of now; none if there
+    are none, or one of them cannot be read."""
     runs = loaded.baselines["workload"].runs
     paired = loaded.records.get(runs[0], {}).get("paired") if runs else None
     return _made_for(loaded, str(paired)) if paired else []

@@ -56,8 +56,8 @@ def refuse_without_figure(cycle: Cycle, before: list[MeasuredRun]) -> None:
 def apply_change(
     loaded: Loaded, number: int, intervention: Intervention, job: PreparedRun
 ) -> tuple[Applied, PreparedServer | None]:
-    """The change applied to the command and its server; one that cannot be, or of which it has to be asked
-    first whether it is the same work, is refused with its place."""
+    """Return the change applied to the command and its server; one that cannot be, or of which it has to be
+    asked first whether it is the same work, is refused with its place."""
     refuse_unexplained(loaded, number, intervention)
     allowed = loaded.config.allowed
     try:

@@ -29,7 +29,7 @@ _NAMED = 3
 
 
 def recovered(cycle: Cycle) -> Cycle:
-    """The hold on a campaign once what an interruption left, if anything, was put in order."""
+    """Return the hold on a campaign once what an interruption left, if anything, was put in order."""
     action = decide(cycle.loaded.campaign)
     if action.kind is not ActionKind.RECOVER:
         return cycle
@@ -60,7 +60,7 @@ def recover(cycle: Cycle, action: Action) -> Recovered:
 
 
 def _stuck(cycle: Cycle, number: int) -> bool:
-    """Whether a hypothesis is TESTING under no claim that holds."""
+    """Tell whether a hypothesis is TESTING under no claim that holds."""
     entry = next((h for h in cycle.loaded.document.hypotheses if h.number == number), None)
     return entry is not None and entry.status is Status.TESTING and cycle.loaded.claimed(entry) is None
 
@@ -71,7 +71,7 @@ def _adopted(cycle: Cycle, action: Action) -> bool:
 
 
 def _adopt(cycle: Cycle, name: str, number: int | None) -> str:
-    """A sealed run with a verdict that the progress file lacks: its result is entered now."""
+    """Return a sealed run with a verdict that the progress file lacks: its result is entered now."""
     assert number is not None
     verdict = record_of(cycle.loaded.workspace.run(name), "verdict.json")
     record_result(cycle.loaded, number, verdict)

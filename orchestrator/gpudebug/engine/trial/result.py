@@ -41,13 +41,13 @@ def record_result(loaded: Loaded, number: int, verdict: Mapping[str, Any]) -> bo
 
 
 def runs_of(verdict: Mapping[str, Any]) -> list[str]:
-    """The runs that were made for a verdict, in their order; the last one holds it."""
+    """Return the runs that were made for a verdict, in their order; the last one holds it."""
     made = (r["name"] for r in verdict["runs"] if r["part"] in ("trial", CRASH) or r["fresh"])
     return sorted(made, key=store.run_number)
 
 
 def result_block(verdict: Mapping[str, Any], runs: Sequence[str], scrub: store.Scrub) -> str:
-    """The lines of a Result as they are spliced into the progress file."""
+    """Return the lines of a Result as they are spliced into the progress file."""
     texts = {**numbers.result_fields(verdict), "notes": numbers.result_notes(verdict)}
     fields = {
         key.replace(" ", "_"): progress.harmless(scrub(text), limit=numbers.LONGEST)

@@ -49,14 +49,14 @@ def shared(loaded: Loaded, surroundings: Surroundings) -> list[MeasuredRun]:
 
 
 def void(metric: Metric, run: MeasuredRun) -> str | None:
-    """Why a run of the baseline says nothing of the level; None if it does."""
+    """Return why a run of the baseline says nothing of the level; None if it does."""
     if run.evidence.conditions.foreign_procs:
         return "another process computed on the device"
     return None if has_metric(metric, run.evidence) else f"it has no {metric.name}"
 
 
 def baseline_beside(loaded: Loaded) -> list[str]:
-    """The names of the baseline's sealed runs that were made beside trials since it was recorded."""
+    """Return the names of the baseline's sealed runs that were made beside trials since it was recorded."""
     newer_than = newest(loaded.baselines["workload"].runs)
     found = alike(loaded, "baseline-workload", loaded.identities["workload"], newer_than)
     return [name for name, record in found if record.get("hypothesis") is not None]
@@ -126,8 +126,8 @@ def left_out_of(loaded: Loaded, number: int, newer_than: int) -> list[str]:
 
 
 def set_aside_in(loaded: Loaded, roles: Collection[str], newer_than: int) -> dict[str, str]:
-    """Why runs of a baseline's recording that was cut off were set aside, by their names; in a job of a
-    cluster of one that was made in it."""
+    """Return why runs of a baseline's recording that was cut off were set aside, by their names; in a job of
+    a cluster of one that was made in it."""
     around = clusters.inside()
     places = (None, around.allocation if around is not None else None)
     return {
@@ -147,7 +147,7 @@ def left_out_text(name: str, why: str) -> str:
 
 
 def _read(loaded: Loaded, names: Iterable[str], surroundings: Surroundings) -> list[MeasuredRun]:
-    """Those of the runs that count, in these surroundings."""
+    """Return those of the runs that count, in these surroundings."""
     found = (stored_run(loaded.workspace, name) for name in names)
     return [m for m in found if _counts(m) and _made_here(m, surroundings)]
 
@@ -164,5 +164,5 @@ def _counts(m: MeasuredRun) -> bool:
 
 
 def newest(names: Iterable[str]) -> int:
-    """The highest number among run folders' names, 0 for none."""
+    """Return the highest number among run folders' names, 0 for none."""
     return max((run_number(name) for name in names), default=0)

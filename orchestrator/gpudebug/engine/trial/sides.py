@@ -27,7 +27,7 @@ def _dumped(runs: Iterable[Evidence]) -> list[dict[str, Any]]:
 def of_trial(
     loaded: Loaded, number: int, names: Iterable[str], verdict: Mapping[str, Any] | None
 ) -> tuple[tuple[ProbeSide, ...], tuple[SectionRow, ...]]:
-    """The baseline that hypothesis `number` was judged against, else the one of now, and its own runs.
+    """Return the baseline that hypothesis `number` was judged against, else the one of now, and its own runs.
 
     Both sides, and the sections that their code named, `a` and `b` of each. `names` are the runs of its
     entry. Nothing before it has run.
@@ -38,7 +38,7 @@ def of_trial(
 def of_sides(
     before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
 ) -> tuple[tuple[ProbeSide, ...], tuple[SectionRow, ...]]:
-    """The same of evidence that is at hand."""
+    """Return the same of evidence that is at hand."""
     if not after:
         return (), ()
     probe = (together.side("baseline", before), together.side("trial", after))

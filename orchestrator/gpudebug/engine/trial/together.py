@@ -37,7 +37,7 @@ _NAMED = 4
 
 
 def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
-    """What is known of it; `first` is the verdict of the first accepted hypothesis."""
+    """Return what is known of it; `first` is the verdict of the first accepted hypothesis."""
     gain = partial(CombinedGain, metric=loaded.metric.name, runs_before=(), runs_after=())
     then = tuple(r["name"] for r in first["runs"] if r["part"] == "baseline")
     now = loaded.baselines["workload"].runs
@@ -84,7 +84,7 @@ def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
 
 
 def _not_in_turn(loaded: Loaded) -> str:
-    """Why nothing was run beside the baseline, and what would be."""
+    """Return why nothing was run beside the baseline, and what would be."""
     there = in_command(loaded)
     if not there:
         return "both sides were not run in turn: gpudebug baseline workload runs them"
@@ -93,14 +93,14 @@ def _not_in_turn(loaded: Loaded) -> str:
 
 
 def _after_the_trials(loaded: Loaded) -> bool:
-    """Whether the baseline was recorded after every trial of what is accepted."""
+    """Tell whether the baseline was recorded after every trial of what is accepted."""
     runs = loaded.baselines["workload"].runs
     tested = [store.run_number(name) for h in loaded.recorded for name in h.runs]
     return bool(runs) and store.run_number(runs[0]) > max(tested, default=0)
 
 
 def _with_all_now(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> bool:
-    """Whether runs made in turn are without any and with exactly the changes that are accepted now.
+    """Tell whether runs made in turn are without any and with exactly the changes that are accepted now.
 
     By what the runs record: the checkout's own code may have changed since, and gpudebug.yaml may have got
     the accepted flags.
@@ -137,7 +137,7 @@ def apart(
 
 
 def _lone(loaded: Loaded, found: TrialCase) -> tuple[int, Estimate] | None:
-    """The only accepted hypothesis with what its trial measured; None if that is another figure."""
+    """Return the only accepted hypothesis with what its trial measured; None if that is another figure."""
     if len(loaded.recorded) != 1:
         return None
     number = loaded.recorded[0].number
@@ -159,7 +159,7 @@ def _contradiction(loaded: Loaded, found: TrialCase) -> str | None:
 
 
 def base_identity(loaded: Loaded, count: int) -> dict[str, str]:
-    """What the workload is with the first `count` accepted changes alone, as run.json records it."""
+    """Return what the workload is with the first `count` accepted changes alone, as run.json records it."""
     plain, steps = read_config(loaded.workspace), loaded.stack[:count]
     workload = accepted_changes.effective(plain.workload, steps, plain.allowed)
     patched = sum(step.intervention.patch is not None for step in steps)
@@ -168,7 +168,7 @@ def base_identity(loaded: Loaded, count: int) -> dict[str, str]:
 
 
 def differed(then: Sequence[MeasuredRun], now: Sequence[MeasuredRun]) -> str:
-    """What was otherwise in the surroundings and around two groups of runs, in words."""
+    """Return what was otherwise in the surroundings and around two groups of runs, in words."""
     around = [d for m in then for each in now for d in differences(recorded(m.record), recorded(each.record))]
     found = list(dict.fromkeys([*around, *otherwise(evidence_of(then), evidence_of(now))]))
     if not found:
@@ -177,7 +177,7 @@ def differed(then: Sequence[MeasuredRun], now: Sequence[MeasuredRun]) -> str:
 
 
 def shown(metric: Metric, estimate: Estimate) -> str:
-    """A gain with its interval, in the campaign's metric."""
+    """Return a gain with its interval, in the campaign's metric."""
     return (numbers.points if metric.points else numbers.factor)(estimate.model_dump())
 
 
@@ -201,7 +201,7 @@ def _throughput(found: TrialCase, sides: Shown) -> str | None:
 
 
 def _other(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> list[str]:
-    """What differs in the surroundings, but for what the accepted changes themselves set."""
+    """Return what differs in the surroundings, but for what the accepted changes themselves set."""
     set_ = frozenset(name for step in loaded.stack for name in step.intervention.names)
     now = [replace(recorded(m.record), meant=set_) for m in after]
     return [d for m in before for each in now for d in differences(recorded(m.record), each)]

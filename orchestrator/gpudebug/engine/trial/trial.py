@@ -110,7 +110,7 @@ def run_trial(cycle: Cycle, number: int, why: str) -> RecordedVerdict:
 
 
 def _readable_change(loaded: Loaded, number: int) -> TrialChange:
-    """What the trial changes, if it may be tested at all."""
+    """Return what the trial changes, if it may be tested at all."""
     if number in loaded.problems:
         raise loaded.problems[number]
     change = change_of(loaded, number)
@@ -254,7 +254,7 @@ def _judged(trial: _Trial, case: TrialCase) -> Verdict:
 
 
 def _most(trial: _Trial) -> int:
-    """The most runs of the change: those of a trial like the baseline's runs, if none is made yet."""
+    """Return the most runs of the change: those of a trial like the baseline's runs, if none is made yet."""
     return trial_case(0, trial.terms, trial.before, trial.after or trial.before, more=trial.more).most
 
 
@@ -263,7 +263,7 @@ def _seconds(runs: Sequence[MeasuredRun]) -> list[float]:
 
 
 def _first_step(trial: _Trial) -> NextRun:
-    """What a trial begins with, or goes on with after the runs of this change that are made already.
+    """Return what a trial begins with, or goes on with after the runs of this change that are made already.
 
     Sealed runs take no verdict any more: where these decide, one more run brings it.
     """

@@ -80,7 +80,7 @@ def by_the_user(m: MeasuredRun) -> bool:
 
 
 def interrupted(m: MeasuredRun) -> InterruptedRun:
-    """What a run leads to that was interrupted, from the keyboard or by the cluster."""
+    """Return what a run leads to that was interrupted, from the keyboard or by the cluster."""
     reason = str(m.record.reason)
     void = reason.startswith(FAILED_STEP)
     error = InterruptedRun(

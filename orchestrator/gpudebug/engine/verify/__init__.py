@@ -105,7 +105,7 @@ def _name_brought(written: Written, runs: CheckedRuns, findings: Findings) -> No
 
 
 def _claims(entry: HypothesisEntry) -> bool:
-    """Whether an entry has a verdict that names runs."""
+    """Tell whether an entry has a verdict that names runs."""
     return entry.status in VERDICTS and bool(entry.runs)
 
 

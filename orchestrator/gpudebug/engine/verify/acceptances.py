@@ -72,7 +72,7 @@ class AcceptanceCheck:
 
 
 def _kept(written: Written) -> Acceptances | None:
-    """What was recorded; None in a campaign of 0.1.0, and outside of git."""
+    """Return what was recorded; None in a campaign of 0.1.0, and outside of git."""
     try:
         where = git.whereabouts(written.workspace.root)
         found = acceptances_of(written.workspace.root, written.config.campaign, where)

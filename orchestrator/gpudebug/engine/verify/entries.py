@@ -44,7 +44,7 @@ class CheckedEntry:
         self.findings = findings
 
     def at(self, field: str) -> Finding:
-        """A problem in this entry's field, without its values."""
+        """Return a problem in this entry's field, without its values."""
         entry = self.entry
         line = self.written.document.line_of(entry, field)
         hypothesis = entry.number if isinstance(entry, HypothesisEntry) else None
@@ -81,7 +81,7 @@ _NONE_WRITTEN = "a figure that gpudebug does not write here"
 
 
 def _says(field: str, expected: str, found: str) -> bool:
-    """Whether it says what follows. A person may add words to the notes, and no figures."""
+    """Tell whether it says what follows. A person may add words to the notes, and no figures."""
     expected, found = " ".join(expected.split()), " ".join(found.split())
     # Notes are kept as they are written: a formatter may have put escapes into them.
     for text in (found, plain(found)) if field == "notes" else (found,):
@@ -117,12 +117,12 @@ def check_baseline(shown: CheckedEntry, entry: BaselineEntry, runs: Sequence[Che
 
 
 def _metric(entry: BaselineEntry) -> Metric:
-    """The metric that a baseline's entry names, the campaign's may have changed; else utilisation."""
+    """Return the metric that a baseline's entry names, the campaign's may have changed; else utilisation."""
     return Metric(entry.fields.get("metric", "").partition(" ")[0] or GPU_UTIL)
 
 
 def _work(entry: BaselineEntry) -> str:
-    """The unit of work that the entry says was set; else `auto`."""
+    """Return the unit of work that the entry says was set; else `auto`."""
     unit, _, rest = entry.fields.get("work", "").partition(", from ")
     return unit if "(set)" in rest else AUTO
 
@@ -144,7 +144,7 @@ def check_result(shown: CheckedEntry, entry: HypothesisEntry, verdict: Verdict) 
 
 
 def _result_of(shown: CheckedEntry, verdict: Verdict) -> tuple[list[str], dict[str, str]]:
-    """The runs and values of the Result that would be written of a verdict now."""
+    """Return the runs and values of the Result that would be written of a verdict now."""
     recorded = verdict.model_dump(mode="json")
     runs = runs_of(recorded)
     block = result_block(recorded, runs, shown.written.workspace.scrub)

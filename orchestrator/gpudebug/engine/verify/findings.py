@@ -29,7 +29,7 @@ class Finding:
     run: str | None = None
 
     def but(self, **fields: Any) -> Finding:
-        """The same problem, with other values."""
+        """Return the same problem, with other values."""
         return replace(self, **fields)
 
     def told(self, scrub: Callable[[str], str]) -> Mismatch:

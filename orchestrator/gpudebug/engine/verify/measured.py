@@ -87,7 +87,7 @@ def check_code(written: Written, records: Sequence[RunRecord], findings: Finding
 
 
 def _in_worktree(record: RunRecord) -> bool:
-    """Whether the run was in a worktree of gpudebug's, wherever the repository was then."""
+    """Tell whether the run was in a worktree of gpudebug's, wherever the repository was then."""
     parts = Path(record.cwd).parts
     return store.WORKTREES in pairwise(parts)
 
@@ -116,7 +116,7 @@ def _check_bases(
 
 
 def _other(base: Mapping[bytes, bytes], here: Mapping[bytes, bytes]) -> list[str]:
-    """The files of the checkout that the commit has with another content."""
+    """Return the files of the checkout that the commit has with another content."""
     changed = [path for path, content in here.items() if base.get(path, content) != content]
     return [path.decode("utf-8", "replace") for path in sorted(changed)]
 

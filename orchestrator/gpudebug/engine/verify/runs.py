@@ -52,7 +52,7 @@ class Checked:
 
 
 def is_older(runs: Iterable[MeasuredRun]) -> bool:
-    """Whether another version recorded one of these runs, so that its prose may have other words."""
+    """Tell whether another version recorded one of these runs, so that its prose may have other words."""
     return any(run.record.gpudebug != __version__ for run in runs)
 
 
@@ -92,7 +92,7 @@ class CheckedRuns:
         return self._checked[name]
 
     def named(self, names: Sequence[str], where: Finding) -> list[Checked] | None:
-        """The runs that `where` names, checked; None if one is missing, which is a problem there."""
+        """Return the runs that `where` names, checked; None if one is missing, which is a problem there."""
         checked = [self.get(name, where.hypothesis) for name in names]
         missing = [name for name, run in zip(names, checked, strict=True) if run is None]
         for name in missing:
@@ -214,5 +214,5 @@ def _valid(model: Any, data: Any, folder: store.RunFolder, name: str) -> Any:
 
 
 def short_digest(digest: str | None) -> str | None:
-    """A SHA-256 as it is shown; None for no file."""
+    """Return a SHA-256 as it is shown; None for no file."""
     return f"sha256 {digest[:16]}…" if digest else None

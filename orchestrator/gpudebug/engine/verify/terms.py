@@ -17,7 +17,7 @@ from gpudebug.engine.verify.runs import Checked
 
 
 def pinned_of(written: Written) -> ComparedSettings | None:
-    """The settings of a campaign beside the pinned ones; None outside of a git repository."""
+    """Return the settings of a campaign beside the pinned ones; None outside of a git repository."""
     try:
         where = git.whereabouts(written.workspace.root)
     except GpudebugError:
@@ -52,7 +52,7 @@ def check_replayed(
 
 
 def _check_record(run: Checked, where: Finding, findings: Findings) -> bool:
-    """Whether a run was played back. That run.json and the sampler agree on it is checked as well."""
+    """Tell whether a run was played back. That run.json and the sampler agree on it is checked as well."""
     if run.measured is None:
         return False
     record = run.measured.record.model_dump(mode="json")

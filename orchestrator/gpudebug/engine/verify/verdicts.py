@@ -76,8 +76,8 @@ def _stored(folder: store.RunFolder, where: Finding, findings: Findings) -> Verd
 def _used(
     runs: CheckedRuns, stored: Verdict, where: Finding, findings: Findings
 ) -> tuple[list[MeasuredRun], list[MeasuredRun], list[MeasuredRun]] | None:
-    """The runs of baseline and trial that the verdict used, and earlier crashes of the change; None if it
-    cannot be judged from them."""
+    """Return the runs of baseline and trial that the verdict used, and earlier crashes of the change; None if
+    it cannot be judged from them."""
     parts: dict[str, list[MeasuredRun]] = {"baseline": [], "trial": [], CRASH: []}
     whole = True
     for used in stored.runs:
@@ -129,7 +129,7 @@ def _again(
     where: Finding,
     findings: Findings,
 ) -> Verdict | None:
-    """The verdict as this gpudebug reaches it."""
+    """Return the verdict as this gpudebug reaches it."""
     about = f"hypothesis {stored.hypothesis}"
     if stored.terms is None:
         findings.unchecked.append(f"{about}: its verdict keeps no terms to judge it by again")

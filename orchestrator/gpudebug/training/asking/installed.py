@@ -20,7 +20,7 @@ _NOT_FOUND = (ImportError, ValueError, AttributeError, OSError)
 
 
 def package(spec: ModuleSpec | None) -> list[object] | None:
-    """The folder of a package, and whether it is a namespace; None for anything else."""
+    """Return the folder of a package, and whether it is a namespace; None for anything else."""
     if spec is None or not spec.submodule_search_locations:
         return None
     return [next(iter(spec.submodule_search_locations)), spec.origin is None]
@@ -34,7 +34,7 @@ def usual(name: str) -> list[object] | None:
 
 
 def early(name: str) -> list[object] | None:
-    """What a finder in front of the search path says, as those of some editable installs do."""
+    """Return what a finder in front of the search path says, as those of some editable installs do."""
     for finder in sys.meta_path:
         if finder is PathFinder:
             return None

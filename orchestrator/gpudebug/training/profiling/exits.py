@@ -60,7 +60,7 @@ class ProfilerEnvironment:
         return 0
 
     def reports(self, progress: ProfilerState) -> list[str]:
-        """The files that a report is due in when the process ends."""
+        """Return the files that a report is due in when the process ends."""
         ours = self.path or (self._path(REPORT) if self.records else None)
         return list(dict.fromkeys(path for path in (progress.report_path, ours) if path))
 
@@ -182,7 +182,7 @@ def _is_child() -> bool:
 
 
 def _is_rank() -> bool:
-    """Whether a child took a rank of its own; a loader's worker only has its parent's."""
+    """Tell whether a child took a rank of its own; a loader's worker only has its parent's."""
     return places.rank is not None or os.environ.get("RANK") != places.given_rank
 
 

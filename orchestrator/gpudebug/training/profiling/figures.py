@@ -60,7 +60,7 @@ class Figures:
         self.gpu_peak = larger(self.gpu_peak, other.gpu_peak)
 
     def quantile(self, share: float) -> float:
-        """The duration that `share` of the calls do not exceed, off by at most a bucket's width.
+        """Return the duration that `share` of the calls do not exceed, off by at most a bucket's width.
 
         Linear between the buckets' edges; ValueError without calls.
         """
@@ -79,7 +79,7 @@ class Figures:
 
 
 def edges(key: int) -> tuple[int, int]:
-    """Where a bucket begins, and its width."""
+    """Return where a bucket begins, and its width."""
     if key < 2 * _PARTS:
         return key, 1
     shift = key // _PARTS - 1
@@ -87,7 +87,7 @@ def edges(key: int) -> tuple[int, int]:
 
 
 def larger(one: int | None, other: int | None) -> int | None:
-    """The larger of two where either may be unknown."""
+    """Return the larger of two where either may be unknown."""
     if one is None or other is None:
         return other if one is None else one
     return max(one, other)

@@ -133,7 +133,7 @@ def make(name: str, node: Any) -> Handle:
 
 
 def make_tracked(name: str) -> Handle:
-    """A handle whose every entry goes the long way and looks at memory."""
+    """Return a handle whose every entry goes the long way and looks at memory."""
     handle = Handle(name)
 
     def leave(kind: Any, value: Any, trace: Any) -> None:
@@ -171,7 +171,7 @@ _sections: dict[str, Handle] = {}
 
 
 def section(name: str) -> Handle:
-    """The handle to keep and enter again and again, from any place and thread."""
+    """Return the handle to keep and enter again and again, from any place and thread."""
     name = str(name)
     with registry.lock:
         if name not in _sections:
@@ -240,12 +240,12 @@ def _cell(handle: Handle, variable: str) -> Any:
 
 
 def start_of(handle: Handle) -> Any:
-    """The cell that says when the handle was entered by the short way; 0 if it is not open."""
+    """Return the cell that says when the handle was entered by the short way; 0 if it is not open."""
     return _cell(handle, "start")
 
 
 def thread_of(handle: Handle) -> ThreadTree:
-    """The thread that the handle is bound to."""
+    """Return the thread that the handle is bound to."""
     return _cell(handle, "thread").cell_contents  # type: ignore[no-any-return]
 
 

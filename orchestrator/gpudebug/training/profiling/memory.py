@@ -23,7 +23,7 @@ def grown(
     before: tuple[int | None, int | None, int | None],
     after: tuple[int | None, int | None, int | None],
 ) -> tuple[int | None, int | None]:
-    """What a call used above its beginning: resident at its end, and the peak on the GPU; bytes.
+    """Return what a call used above its beginning: resident at its end, and the peak on the GPU; bytes.
 
     The GPU's is exact where the call raised the process's peak, as the first calls do; else it is what the
     call left allocated, for the counter is never reset: the training may read it too.

@@ -187,7 +187,7 @@ class Profiler(ProfilerState):
             summary.print_interval(self, f"{self.title} ({self.step_label}={shown})", self.summary_every)
 
     def report(self) -> dict[str, Any]:
-        """All figures so far, as they are written to a report; seconds, MB of 2**20 bytes."""
+        """Return all figures so far, as they are written to a report; seconds, MB of 2**20 bytes."""
         from gpudebug.training.profiling import report
 
         return report.build(self)

@@ -177,7 +177,7 @@ def _place(place: SectionCalls) -> dict[str, Any]:
 
 
 def category(name: str, categories: Mapping[str, str]) -> str | None:
-    """The category of the longest prefix that the name has; None without one."""
+    """Return the category of the longest prefix that the name has; None without one."""
     fitting = [prefix for prefix in categories if name.startswith(prefix)]
     return categories[max(fitting, key=len)] if fitting else None
 
@@ -200,7 +200,7 @@ def _notes(progress: ProfilerState, sections: list[dict[str, Any]], deep: bool) 
 
 
 def explain(progress: ProfilerState, sections: list[dict[str, Any]]) -> str | None:
-    """Why there is nothing to see, or too little to believe; None if all is well."""
+    """Return why there is nothing to see, or too little to believe; None if all is well."""
     if not sections:
         if progress.warming_up:
             return (

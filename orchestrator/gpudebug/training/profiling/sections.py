@@ -31,7 +31,7 @@ __all__ = [
 
 
 def get_profiler() -> Profiler:
-    """The process's profiler, with all that can be done with it."""
+    """Return the process's profiler, with all that can be done with it."""
     return PROFILER
 
 

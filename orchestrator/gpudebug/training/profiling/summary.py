@@ -23,7 +23,7 @@ _COLUMNS = ("Calls", "Total(s)", "Avg(s)", "Min(s)", "Max(s)", "Mem Peak(MB)", "
 
 
 def text(progress: ProfilerState, tree: bool = False) -> str:
-    """The table, the tree, and what the report notes."""
+    """Return the table, the tree, and what the report notes."""
     report = reports.build(progress)
     parts = []
     if report["sections"]:
@@ -41,7 +41,7 @@ def text(progress: ProfilerState, tree: bool = False) -> str:
 
 
 def table(sections: list[dict[str, Any]]) -> str:
-    """A line a section, the most time first."""
+    """Return a line a section, the most time first."""
     width = max(len("Operation"), *(len(_name(s["name"])) for s in sections))
     rows = [("Operation", *_COLUMNS), *(_row(s) for s in sections)]
     lines = [f"{row[0]:<{width}}  {row[1]:>9}" + "".join(f"  {cell:>12}" for cell in row[2:]) for row in rows]

@@ -42,7 +42,7 @@ def _cpus() -> int | None:
 
 
 def _device(torch: Any) -> str | None:
-    """The GPU in use; nothing is initialised for it."""
+    """Return the GPU in use; nothing is initialised for it."""
     try:
         return str(torch.cuda.get_device_name())[:80] if torch.cuda.is_initialized() else None
     except Exception:  # noqa: BLE001 - a program's own torch, or half of one
@@ -50,7 +50,7 @@ def _device(torch: Any) -> str | None:
 
 
 def _compiled(torch: Any) -> bool | None:
-    """Whether torch.compile has compiled something in this process; None without PyTorch."""
+    """Tell whether torch.compile has compiled something in this process; None without PyTorch."""
     if torch is None or not hasattr(torch, "__version__"):
         return None
     counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)

@@ -130,7 +130,7 @@ class Registry:
         self._seen_beyond: bytearray | None = None
 
     def arrive(self) -> ThreadTree:
-        """A tree for the calling thread."""
+        """Return a tree for the calling thread."""
         with self.lock:
             if self.free:
                 thread = self.free.pop()
@@ -144,7 +144,7 @@ class Registry:
         return thread
 
     def grow(self, children: Children, name: Any) -> Any:
-        """The handle of a section that is new at this place; of `OTHER` beyond the bounds."""
+        """Return the handle of a section that is new at this place; of `OTHER` beyond the bounds."""
         settings.noticed()
         name = name if isinstance(name, str) else str(name)
         with self.lock:
@@ -203,7 +203,7 @@ class Registry:
         )
 
     def all(self) -> Iterator[Node]:
-        """Every node but the roots, parents before their children."""
+        """Yield every node but the roots, parents before their children."""
         waiting = [thread.root for thread in self.threads]
         while waiting:
             node = waiting.pop()
@@ -231,7 +231,7 @@ class Registry:
 
 
 def present() -> ThreadTree:
-    """The calling thread's tree."""
+    """Return the calling thread's tree."""
     try:
         return local.thread  # type: ignore[no-any-return]
     except AttributeError:

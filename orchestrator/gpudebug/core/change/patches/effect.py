@@ -41,7 +41,7 @@ def digest(patch: bytes) -> str:
 
 
 def effective(patch: bytes | Patch, file: str = "the patch") -> bytes:
-    """The lines that a patch takes out and puts in, file by file in the order of names, in one form.
+    """Return the lines that a patch takes out and puts in, file by file in the order of names, in one form.
 
     Empty if it changes nothing but comments and white space. `file` names it in errors.
     """
@@ -66,7 +66,7 @@ def _of_file(each: PatchedFile) -> bytes:
 
 
 def _kind(each: PatchedFile) -> list[bytes]:
-    """What happens to the file itself."""
+    """Return what happens to the file itself."""
     marks = []
     if each.old is None:
         marks.append(b"new")
@@ -80,7 +80,7 @@ def _kind(each: PatchedFile) -> list[bytes]:
 
 
 def _sides(hunk: Hunk, plain: Callable[[bytes], bytes]) -> tuple[list[bytes], list[bytes]]:
-    """The lines before and after, normalised, those left out that hold nothing."""
+    """Return the lines before and after, normalised, those left out that hold nothing."""
     before, after = [], []
     for line in hunk.body:
         kind, text = line[:1], plain(line[1:])
@@ -93,7 +93,7 @@ def _sides(hunk: Hunk, plain: Callable[[bytes], bytes]) -> tuple[list[bytes], li
 
 
 def _changed(before: Sequence[bytes], after: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """What is really taken out and put in: lines that are equal once normalised are neither."""
+    """Return what is really taken out and put in: lines that are equal once normalised are neither."""
     shared = min(len(before), len(after))
     start = next((n for n in range(shared) if before[n] != after[n]), shared)
     left = shared - start
@@ -120,7 +120,7 @@ def _normaliser(path: str) -> Callable[[bytes], bytes]:
 
 
 def uncommented(path: str) -> Callable[[bytes], bytes]:
-    """What takes the comment out of a line of this file."""
+    """Return what takes the comment out of a line of this file."""
     mark = _MARK_OF.get(path.rpartition("/")[2].lower().rpartition(".")[2])
     pattern = re.compile(_QUOTES + b"|" + mark) if mark is not None else None
     return (lambda line: _without_comment(line, pattern)) if pattern is not None else bytes

@@ -69,7 +69,7 @@ class Patch:
 
 
 def read(patch: bytes, file: str) -> Patch:
-    """The files and hunks of a patch. InterventionError, with the line, where it is empty or none."""
+    """Return the files and hunks of a patch. InterventionError, with the line, where it is empty or none."""
     if len(patch) > LARGEST:
         size = f"{len(patch) / 2**20:.1f} MB, more than {LARGEST // 2**20}"
         raise InterventionError(f"the patch has {size}", file=file, next="leave data out of it")
@@ -238,7 +238,7 @@ class _HunkReader:
 
 
 def _name(text: bytes, *, strip: bool) -> str | None:
-    """A file's name as a header writes it; None for /dev/null and for a name that cannot be read."""
+    """Return a file's name as a header writes it; None for /dev/null and for a name that cannot be read."""
     text = text.rstrip(b"\r")
     if text.startswith(b'"'):
         name, _ = _unquoted(text)
@@ -257,7 +257,7 @@ def _stripped(name: bytes) -> str:
 
 
 def _unquoted(text: bytes) -> tuple[bytes | None, bytes]:
-    """The name in C quotes that `text` begins with, and what follows it."""
+    """Return the name in C quotes that `text` begins with, and what follows it."""
     found = re.match(rb'"((?:[^"\\]|\\.)*)"', text)
     if found is None:
         return None, b""
@@ -268,7 +268,7 @@ def _unquoted(text: bytes) -> tuple[bytes | None, bytes]:
 
 
 def _both(text: bytes) -> str | None:
-    """The name that both sides of `diff --git a/NAME b/NAME` have; None if they differ."""
+    """Return the name that both sides of `diff --git a/NAME b/NAME` have; None if they differ."""
     text = text.rstrip(b"\r")
     if text.startswith(b'"'):
         first, rest = _unquoted(text)

@@ -41,7 +41,7 @@ def refuse_unsafe(patch: Patch, *, own: Collection[str] = ()) -> None:
 
 
 def refused_path(path: str, own: Collection[str] = ()) -> str | None:
-    """Why a patch may not touch `path`, as the rest of a sentence; None if it may."""
+    """Return why a patch may not touch `path`, as the rest of a sentence; None if it may."""
     parts = path.split("/")
     if path.startswith("/"):
         return "is an absolute path"
@@ -164,13 +164,13 @@ def refused_kind(path: str, mode: str, target: str | None) -> str | None:
 
 
 def _as_a_lenient_disk(part: str) -> str:
-    """A name as file systems see it that take case, some signs and dots at the end for nothing."""
+    """Return a name as file systems see it that take case, some signs and dots at the end for nothing."""
     seen = re.sub("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]", "", part)
     return seen.lower().split(":")[0].rstrip(" .")
 
 
 def _target(each: PatchedFile) -> str | None:
-    """Where a new or rewritten link leads: it has one line."""
+    """Return where a new or rewritten link leads: it has one line."""
     lines = [line for hunk in each.hunks for line in hunk.body]
     added = [line[1:] for line in lines if line.startswith(b"+")]
     if len(added) != 1 or any(line[:1] == b" " for line in lines):

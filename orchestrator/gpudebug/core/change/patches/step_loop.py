@@ -39,7 +39,7 @@ def touches_count(patch: Patch) -> str | None:
 
 
 def prints(patch: Patch) -> bool:
-    """Whether a change touches the loss or the printing, so that printed losses are its own word."""
+    """Tell whether a change touches the loss or the printing, so that printed losses are its own word."""
     return _first(patch, _PRINTS) is not None
 
 
@@ -57,7 +57,7 @@ def _first(patch: Patch, sought: re.Pattern[str]) -> str | None:
 
 
 def changed_lines(each: PatchedFile) -> Iterator[str]:
-    """The lines that are taken out or put in, without their comments."""
+    """Yield the lines that are taken out or put in, without their comments."""
     plain = uncommented(each.path)
     for hunk in each.hunks:
         sides = [_side(hunk, sign, plain) for sign in (b"-", b"+")]

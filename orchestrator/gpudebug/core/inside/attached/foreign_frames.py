@@ -74,8 +74,8 @@ class _Facts(NamedTuple):
 
 
 def trainers(stacks: Iterable[Sequence[RawFrame]]) -> dict[Line, frozenset[str]]:
-    """The packages that train below a line of the user's, by such a line: below it they were seen to call
-    backwards and steps of an optimizer."""
+    """Return the packages that train below a line of the user's, by such a line: below it they were seen to
+    call backwards and steps of an optimizer."""
     phases: dict[Line, set[str]] = {}
     packages: dict[Line, set[str]] = {}
     for stack in stacks:
@@ -138,7 +138,7 @@ def _place_of(owners: Collection[str], kept: Sequence[tuple[RawFrame, _Facts]]) 
 
 
 def _cut(kept: list[tuple[RawFrame, _Facts]], at: int) -> tuple[list[tuple[RawFrame, _Facts]], int]:
-    """The frames that are kept, the user's among them, and its place."""
+    """Return the frames that are kept, the user's among them, and its place."""
     outer = len(kept) - OUTERMOST
     if outer <= INNERMOST:
         return kept, at
@@ -165,7 +165,7 @@ def _facts(function: str, file: str) -> _Facts:
 
 
 def _within_torch(path: str) -> str | None:
-    """The part of a path within PyTorch, installed or in its own source tree; None outside of it."""
+    """Return the part of a path within PyTorch, installed or in its own source tree; None outside of it."""
     for pattern in (_TORCH, _TORCH_SOURCE):
         found = pattern.search(path)
         if found is not None:

@@ -45,8 +45,8 @@ class Looks:
 
 
 def hottest_place(looks: Looks) -> tuple[str, float]:
-    """The line `train.py:87 main` in which most time went, and its share (0 to 1); without a user's line the
-    innermost function."""
+    """Return the line `train.py:87 main` in which most time went, and its share (0 to 1); without a user's
+    line the innermost function."""
     spent: dict[str, float] = {}
     for one in looks.stacks:
         stack = one.stack
@@ -103,7 +103,7 @@ def looks_of(
 
 
 def _thread(seen: Sequence[RawStack]) -> str | None:
-    """The thread that trains: the one most in a model, a loader or an optimizer; else Python's main
+    """Return the thread that trains: the one most in a model, a loader or an optimizer; else Python's main
     thread."""
     training: dict[str, int] = {}
     for one in seen:
@@ -129,7 +129,7 @@ def _folded(
 def _brought_to(
     took: Mapping[FoldedStack, float], ran: Mapping[FoldedStack, float], cpu_s: float | None
 ) -> dict[FoldedStack, float]:
-    """What each stack ran, so that together they ran `cpu_s`: none more than it took."""
+    """Return what each stack ran, so that together they ran `cpu_s`: none more than it took."""
     found = {stack: min(value, ran.get(stack, 0.0)) for stack, value in took.items()}
     if cpu_s is None:
         return found
@@ -142,7 +142,7 @@ def _brought_to(
 
 
 def _guessed(took: Mapping[FoldedStack, float], cpu_s: float | None) -> dict[FoldedStack, float]:
-    """What each stack ran if only the sum is known: a model computes first, the rest alike."""
+    """Return what each stack ran if only the sum is known: a model computes first, the rest alike."""
     if cpu_s is None:
         return {}
     computing = sum(value for stack, value in took.items() if stack.phase not in ("data", OTHER))
@@ -164,7 +164,7 @@ def stacks_line(
     sources: Mapping[tuple[str, int], str],
     most: int = MOST_STACKS,
 ) -> dict[str, Any]:
-    """The line of kind `stacks` in probe.jsonl, as the probe writes it of its own process.
+    """Return the line of kind `stacks` in probe.jsonl, as the probe writes it of its own process.
 
     `since`, `until` and `t0` (the launch) are seconds of the monotonic clock; `sources` the text of lines by
     file and number. At most `most` stacks, those that took the most time.

@@ -33,7 +33,7 @@ def reason(argv: Sequence[str], probed: bool | None, record: ProbeRecord | None)
 
 
 def _kept_out(argv: Sequence[str]) -> str | None:
-    """What keeps sitecustomize, and the probe with it, out of the command's Python."""
+    """Return what keeps sitecustomize, and the probe with it, out of the command's Python."""
     words = [word for text in argv for word in text.split()]
     if any(word.startswith("PYTHONPATH=") and "$" not in word for word in words):
         return REPLACED
@@ -54,7 +54,7 @@ _IGNORES = "ignores PYTHONPATH"
 
 
 def _letters(words: Sequence[str]) -> str:
-    """The options of Python itself among the words behind it: one letter each, up to its script."""
+    """Return the options of Python itself among the words behind it: one letter each, up to its script."""
     found, skip = "", False
     for word in words:
         if skip:

@@ -69,7 +69,7 @@ def optimizer_rate(e: Evidence) -> float | None:
 
 
 def ratios(e: Evidence) -> dict[str, StepRatio]:
-    """The ratios of a run that has the probe's figures, by name; an unknown one is absent."""
+    """Return the ratios of a run that has the probe's figures, by name; an unknown one is absent."""
     inside = counted(e)
     if inside is None or not inside.steps_per_s:
         return {}
@@ -152,7 +152,7 @@ class Moved(NamedTuple):
 
 
 def moved(before: Sequence[Evidence], after: Sequence[Evidence], *, missing: bool = False) -> list[Moved]:
-    """The ratios that all runs of the baseline tell and that differ in the trial.
+    """Return the ratios that all runs of the baseline tell and that differ in the trial.
 
     A ratio that some runs of the trial lack is not compared; with `missing` one that the probe reports
     of any training has moved, if it reported these runs at all.
@@ -185,7 +185,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def is_accumulated(before: Sequence[Evidence], after: Sequence[Evidence], factor: float) -> bool:
-    """Whether as many more backward passes make a step of the optimizer, as the probe counted them."""
+    """Tell whether as many more backward passes make a step of the optimizer, as the probe counted them."""
     old, new = (
         [r["backwards"].value for e in side if "backwards" in (r := ratios(e))] for side in (before, after)
     )
@@ -203,27 +203,27 @@ def evaluated_batches(inside: ProbeEvidence | None) -> int:
 
 
 def like_batch(name: str) -> bool:
-    """Whether a flag or variable of this name may set how much a step of the optimizer takes."""
+    """Tell whether a flag or variable of this name may set how much a step of the optimizer takes."""
     return batch.names_batch(name) or bool(_LIKE_BATCH.fullmatch(_folded(name)))
 
 
 def sizes_step(name: str) -> bool:
-    """Whether a flag or variable of this name sets how much a step takes, whatever the program is."""
+    """Tell whether a flag or variable of this name sets how much a step takes, whatever the program is."""
     return bool(_SIZES_STEP.fullmatch(_folded(name)))
 
 
 def sets_length(name: str) -> bool:
-    """Whether a flag of this name sets how long a sample is."""
+    """Tell whether a flag of this name sets how long a sample is."""
     return bool(_LENGTH.fullmatch(_folded(name)))
 
 
 def of_environments(argv: Sequence[str]) -> bool:
-    """Whether a command sets environments or their steps."""
+    """Tell whether a command sets environments or their steps."""
     return any(_OF_ENVIRONMENTS.fullmatch(_folded(o.name)) for o in command_line.program_options(argv))
 
 
 def step_flags(argv: Sequence[str]) -> dict[str, str]:
-    """The program's flags beside the batch's that set what a step takes: name -> value.
+    """Return the program's flags beside the batch's that set what a step takes: name -> value.
 
     `--num_steps` is the length of a rollout in a command that sets environments or their steps, else a plan.
     """
@@ -259,7 +259,7 @@ Side = Sequence[tuple[Sequence[str], Evidence]]
 
 
 def beyond_plan(before: Side, after: Side) -> str | None:
-    """What a run of the trial counts beyond its command's plan and the baseline; None for nothing.
+    """Return what a run of the trial counts beyond its command's plan and the baseline; None for nothing.
 
     Steps beyond those that are planned, unless the baseline's log counts so, too.
     """

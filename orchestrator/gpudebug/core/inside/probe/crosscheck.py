@@ -16,7 +16,7 @@ _NEAR, _NEAR_WHOLE = 0.05, 0.15
 
 
 def notes(probe: ProbeEvidence, log_rate: float | None, devices: Sequence[DeviceInfo]) -> tuple[str, ...]:
-    """What does not fit together. `log_rate` is steps per second by the arrival of the log's lines."""
+    """Return what does not fit together. `log_rate` is steps per second by the arrival of the log's lines."""
     found = [
         _rates(probe, log_rate),
         _device(probe, devices),
@@ -26,7 +26,7 @@ def notes(probe: ProbeEvidence, log_rate: float | None, devices: Sequence[Device
 
 
 def nodes(record: ProbeRecord | None) -> tuple[str, ...]:
-    """Which nodes have a training of their own beside the one that is looked at."""
+    """Return which nodes have a training of their own beside the one that is looked at."""
     others = record.elsewhere if record else ()
     if record is None or record.main is None or not others:
         return ()
@@ -48,7 +48,7 @@ def _rates(probe: ProbeEvidence, log_rate: float | None) -> str | None:
 
 
 def factor(ratio: float) -> int | None:
-    """The whole number above 1 that a ratio of rates is, as well as such rates are known."""
+    """Return the whole number above 1 that a ratio of rates is, as well as such rates are known."""
     whole = round(ratio)
     near = abs(ratio - whole) <= min(_NEAR * whole, _NEAR_WHOLE)
     return whole if 1 < whole <= MOST_TIMES and near else None

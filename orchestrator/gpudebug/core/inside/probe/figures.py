@@ -18,7 +18,7 @@ STALLED = 1.5
 
 
 def evidence_of(record: ProbeRecord | None, window: Window | None) -> ProbeEvidence | None:
-    """What the main process did in the window, else in its own steady iterations; None without one."""
+    """Return what the main process did in the window, else in its own steady iterations; None without one."""
     main = record.main if record else None
     if record is None or main is None:
         return None
@@ -47,7 +47,7 @@ def evidence_of(record: ProbeRecord | None, window: Window | None) -> ProbeEvide
 
 
 def _span(process: TrainingProcess, bounds: tuple[float, float] | None) -> ProcessSpan | None:
-    """The part between the bounds in which the process trained."""
+    """Return the part between the bounds in which the process trained."""
     span = ProcessSpan(process, *bounds) if bounds else None
     return span if span and span.seconds and span.steps else None
 
@@ -111,7 +111,7 @@ def _stalls(times: dict[int, float], seconds: float) -> dict[str, float | None]:
 
 
 def _per(span: ProcessSpan | None, counter: str, by: float | None = None) -> float | None:
-    """A counter's rise over the span's seconds, or over `by`."""
+    """Return a counter's rise over the span's seconds, or over `by`."""
     rise = span.delta(counter) if span else None
     return None if span is None or rise is None else rise / (by or span.seconds)
 

@@ -111,7 +111,7 @@ def _beats(lines: list[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def _known(value: object) -> float | None:
-    """A count or a time; None for anything else, NaN and infinity among it."""
+    """Return a count or a time; None for anything else, NaN and infinity among it."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if 0 <= value < 2**53 else None

@@ -66,7 +66,7 @@ def _raised(line: dict[str, Any], place: int, offset: float | None) -> str:
 
 
 def _touch(text: str) -> ClockTouch | None:
-    """The best that the processes of one node measured."""
+    """Return the best that the processes of one node measured."""
     found = []
     for line in _lines(text):
         clock = line.get("clock") if line["kind"] == "start" else None
@@ -77,7 +77,7 @@ def _touch(text: str) -> ClockTouch | None:
 
 
 def clock_offset(base: ClockTouch, own: ClockTouch) -> float | None:
-    """What a node's clock is ahead of the first one's; None if that is not known well enough."""
+    """Return what a node's clock is ahead of the first one's; None if that is not known well enough."""
     within = base.within + own.within + FILE_TICK_S
     if not 0 <= within <= CLOCK_WITHIN_S:
         return None

@@ -227,7 +227,7 @@ def key_of(line: Mapping[str, Any]) -> ProcessKey:
 
 
 def _started(line: Mapping[str, Any], boot: str | None) -> TrainingProcess | None:
-    """The process; `boot` is that of the run's first one, whose clock is the launch's."""
+    """Return the process; `boot` is that of the run's first one, whose clock is the launch's."""
     t, t0 = finite(line.get("t")), finite(line.get("t0"))
     own = _word(line.get("boot"))
     aside = boot is not None and own is not None and own != boot
@@ -305,7 +305,7 @@ def _site(entry: object) -> ReadSite | None:
 
 
 def finite(value: object) -> float | None:
-    """A finite number that a float holds exactly enough."""
+    """Return a finite number that a float holds exactly enough."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if abs(value) <= _LARGEST and math.isfinite(value) else None
@@ -324,7 +324,7 @@ def _plain(value: dict[str, Any]) -> dict[str, object]:
 
 
 def _cut(value: object, depth: int) -> object:
-    """A JSON value cut to a size for people; None for what is no value of JSON's."""
+    """Return a JSON value cut to a size for people; None for what is no value of JSON's."""
     if isinstance(value, str):
         return value[:_LONGEST_TEXT]
     if isinstance(value, bool) or value is None:

@@ -102,7 +102,7 @@ class ProcessSpan:
 
 
 def _at(series: Sequence[tuple[float, float]], t: float) -> float:
-    """The counter at `t`; before the first and after the last time it is as it was then."""
+    """Return the counter at `t`; before the first and after the last time it is as it was then."""
     after = bisect_left(series, t, key=lambda point: point[0])
     if after == 0:
         return series[0][1]
@@ -113,12 +113,12 @@ def _at(series: Sequence[tuple[float, float]], t: float) -> float:
 
 
 def middle(bucket: int) -> float:
-    """The step time in seconds in the middle of a bucket, on the log scale."""
+    """Return the step time in seconds in the middle of a bucket, on the log scale."""
     return float(SHORTEST_S * 2 ** ((bucket + 0.5) / BUCKETS_AN_OCTAVE))
 
 
 def percentile(buckets: dict[int, float], share: float) -> float | None:
-    """The step time in seconds below which `share` of the iterations lie; None of nothing.
+    """Return the step time in seconds below which `share` of the iterations lie; None of nothing.
 
     A bucket is 2.2 % wide, and inside it the times are taken to be spread evenly on the log scale.
     """

@@ -48,7 +48,7 @@ def side(part: str, evidence: Sequence[Mapping[str, Any]]) -> ProbeSide:
 
 
 def together(records: Sequence[Mapping[str, Any]]) -> ProbeFigures | None:
-    """The figures of several runs as of one; None of none."""
+    """Return the figures of several runs as of one; None of none."""
     if not records:
         return None
     return ProbeFigures(

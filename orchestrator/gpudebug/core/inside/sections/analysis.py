@@ -17,7 +17,7 @@ _CLOCKS_S = 1e-6
 
 
 def analysis(report: Report, file: str) -> SectionsAnswer:
-    """What a report says, or several merged ones; `file` names where it is from."""
+    """Return what a report says, or several merged ones; `file` names where it is from."""
     profiled = profiled_s(report)
     rows = []
     for section in sorted(report.sections, key=lambda s: (-s.total_s, s.name)):
@@ -50,7 +50,7 @@ def analysis(report: Report, file: str) -> SectionsAnswer:
 
 
 def remarks(report: Report) -> list[str]:
-    """What has to be known to read the figures, beside what the report notes of itself."""
+    """Return what has to be known to read the figures, beside what the report notes of itself."""
     lines = []
     if not report.sections and not report.notes:
         lines.append("no section was timed: was profiling enabled, and did the code get there?")

@@ -38,7 +38,7 @@ class Recommendation:
 
 
 def profiled_s(report: Report) -> float:
-    """The time that was profiled: that of the tree's roots; without a tree, own times, else totals."""
+    """Return the time that was profiled: that of the tree's roots; without a tree, own times, else totals."""
     if report.parts_s is not None:
         return report.parts_s
     sums = (
@@ -65,7 +65,7 @@ def score(section: Section, share: float) -> float:
 
 
 def recommendations(report: Report) -> list[Recommendation]:
-    """What stands out, by level, in each the most expensive first."""
+    """Return what stands out, by level, in each the most expensive first."""
     profiled = profiled_s(report)
     below = _below(report.tree)
     found = [
@@ -103,7 +103,7 @@ def _of(section: Section, share: float, below: Mapping[str, float]) -> Iterator[
 
 
 def _inside(section: Section, below: Mapping[str, float]) -> str | None:
-    """Where most of its time goes to a section below it, that one."""
+    """Return where most of its time goes to a section below it, that one."""
     if not below or section.total_s <= 0:
         return None
     name = max(below, key=lambda n: below[n])

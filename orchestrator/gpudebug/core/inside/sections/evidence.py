@@ -23,7 +23,7 @@ _LONGEST_NAME = 200
 
 
 def sections_evidence(report: Report, notes: Sequence[str] = ()) -> SectionsEvidence:
-    """The sections with the most time, as evidence.json holds them."""
+    """Return the sections with the most time, as evidence.json holds them."""
     profiled = profiled_s(report)
     kept = sorted(report.sections, key=lambda s: (-s.total_s, s.name))[:KEPT]
     return SectionsEvidence(
@@ -45,13 +45,13 @@ def sections_evidence(report: Report, notes: Sequence[str] = ()) -> SectionsEvid
 
 
 def unreadable(why: str) -> SectionsEvidence:
-    """The evidence of a run whose report is broken: only that it is."""
+    """Return the evidence of a run whose report is broken: only that it is."""
     return SectionsEvidence(count=0, profiled_s=0.0, notes=(why,))
 
 
 def outline(tree: Sequence[SectionNode]) -> list[dict[str, Any]]:
-    """A report's tree in lines, those with the most time first, each above what was entered from it: `depth`,
-    `name`, `calls`, `total_s`, and `own_s`, what is not in the lines below. The first 60."""
+    """Return a report's tree in lines, those with the most time first, each above what was entered from it:
+    `depth`, `name`, `calls`, `total_s`, and `own_s`, what is not in the lines below. The first 60."""
     lines: list[dict[str, Any]] = []
     waiting = [(0, node) for node in _smallest_first(tree)]
     while waiting and len(lines) < OUTLINE:

@@ -53,7 +53,7 @@ def merge(reports: Sequence[Report]) -> Report:
 
 
 def _surroundings(reports: Sequence[Report]) -> MeasuredOn:
-    """Those that all have in common; of ranks the devices and cores may differ."""
+    """Return those that all have in common; of ranks the devices and cores may differ."""
     first = reports[0].surroundings
     alike = all(r.surroundings == first for r in reports)
     return first if alike else MeasuredOn()
@@ -81,7 +81,7 @@ def _section(same: Sequence[Section]) -> Section:
 
 
 def _weighted(same: Sequence[Section], values: Sequence[float | None]) -> float | None:
-    """The mean, weighted by calls, kept between its parts against rounding; None if one is unknown."""
+    """Return the mean, weighted by calls, kept between its parts against rounding; None if one is unknown."""
     known = [v for v in values if v is not None]
     if len(known) < len(values):
         return None
@@ -106,7 +106,7 @@ def _nodes(levels: Sequence[Sequence[SectionNode]]) -> tuple[SectionNode, ...]:
 
 
 def _added(values: Iterable[_Number | None]) -> _Number | None:
-    """The sum; None if one is unknown."""
+    """Return the sum; None if one is unknown."""
     total: Any = 0
     for value in values:
         if value is None:

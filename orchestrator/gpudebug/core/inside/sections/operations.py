@@ -14,7 +14,7 @@ _TIMES = {"total_s": "total_time", "mean_s": "avg_time", "min_s": "min_time", "m
 
 
 def operations_of(found: object) -> Mapping[str, Any] | None:
-    """The operations of such a report by their names; None for any other document."""
+    """Return the operations of such a report by their names; None for any other document."""
     summary = found.get("summary") if isinstance(found, dict) else None
     inner = summary if isinstance(summary, dict) else found
     operations = inner.get("operations") if isinstance(inner, dict) else None

@@ -67,7 +67,7 @@ def _shown(value: object) -> str:
 
 
 def _clean(name: str) -> str:
-    """A name that can be written as UTF-8: JSON can hold half a surrogate pair."""
+    """Return a name that can be written as UTF-8: JSON can hold half a surrogate pair."""
     return name.encode("utf-8", "replace").decode()
 
 
@@ -164,7 +164,7 @@ class _ReportReader:
         return tuple(nodes)
 
     def _number(self, entry: Mapping[str, Any], key: str, at: _Place) -> float:
-        """A figure that must be there: finite and not negative."""
+        """Return a figure that must be there: finite and not negative."""
         value = self._there(entry, key, at)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             self._refuse(f"{_whose(entry)}{key} is no number: {_shown(value)}", (*at, key))
@@ -225,7 +225,7 @@ class _ReportReader:
 
 
 def _surroundings(found: object) -> MeasuredOn:
-    """What is of another type than it should be is unknown: nothing is computed from it."""
+    """Return what is of another type than it should be is unknown: nothing is computed from it."""
     if not isinstance(found, dict):
         return MeasuredOn()
     texts = _texts({key: found.get(key) for key in ("machine", "device", "torch")})

@@ -23,7 +23,7 @@ _NEARLY_ALL = 0.9
 
 
 def evaluation(stacks: Stacks, named: str | None = None) -> Taken:
-    """The share of the watched time that evaluation takes, and the function that most of it is in.
+    """Return the share of the watched time that evaluation takes, and the function that most of it is in.
 
     That is forwards in evaluation mode without gradients, and all else that is done in a function which
     makes such forwards, fetches batches for them, and never trains. `named`: only functions in whose name
@@ -51,17 +51,17 @@ def evaluation(stacks: Stacks, named: str | None = None) -> Taken:
 
 
 def evaluating(stacks: Stacks, named: str) -> frozenset[str]:
-    """The functions that evaluate and in whose name this expression is found: where a policy acts without
-    gradients in rollouts, too, a name is asked for as well."""
+    """Return the functions that evaluate and in whose name this expression is found: where a policy acts
+    without gradients in rollouts, too, a name is asked for as well."""
     search = pattern(named).search
     return frozenset(frame for frame in _functions(seen(stacks), _PARTLY, _ACTS) if search(frame))
 
 
 def _functions(rows: tuple[SampledStack, ...], least: float, by: tuple[str, ...]) -> frozenset[str]:
-    """Those in which a network is evaluated, in a phase of `by`, for so much of their time or more, loading
-    and environments included, and none is trained. Of the innermost one that both makes the forwards and
-    fetches their batches a fifth will do: what else such a loop does, metrics and callbacks, is evaluation
-    too."""
+    """Return those in which a network is evaluated, in a phase of `by`, for so much of their time or more,
+    loading and environments included, and none is trained. Of the innermost one that both makes the forwards
+    and fetches their batches a fifth will do: what else such a loop does, metrics and callbacks, is
+    evaluation too."""
     phases: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     within: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for one in rows:
@@ -88,6 +88,6 @@ def _evaluating(spent: Mapping[str, float], by: tuple[str, ...]) -> float:
 
 
 def _joins(spent: Mapping[str, float], inner: Mapping[str, float], by: tuple[str, ...]) -> bool:
-    """Whether a function evaluates and loads, and none that it calls does both."""
+    """Tell whether a function evaluates and loads, and none that it calls does both."""
     both = spent["data"] > 0 and any(spent[phase] > 0 for phase in by)
     return both and max(inner.values(), default=0.0) < _NEARLY_ALL * _evaluating(spent, by)

@@ -12,8 +12,8 @@ _EVERYWHERE = 0.95
 
 
 def host_share(stacks: Stacks) -> float | None:
-    """The share of the watched time (0 to 1) in which functions that the loop over steps calls run on a CPU
-    and are in none of the compiler's files. None if no such file shows, or phases of PyTorch do.
+    """Return the share of the watched time (0 to 1) in which functions that the loop over steps calls run on
+    a CPU and are in none of the compiler's files. None if no such file shows, or phases of PyTorch do.
 
     A compiled step is called by the loop itself, and while the device works the thread waits.
     """
@@ -31,7 +31,7 @@ def host_share(stacks: Stacks) -> float | None:
 
 
 def _loop(rows: tuple[SampledStack, ...]) -> int:
-    """The depth of the innermost call that nearly all stacks have in common."""
+    """Return the depth of the innermost call that nearly all stacks have in common."""
     total = sum(one.seconds for one in rows)
     seconds: defaultdict[tuple[str, ...], float] = defaultdict(float)
     for one in rows:

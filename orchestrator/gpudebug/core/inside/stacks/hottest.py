@@ -39,7 +39,7 @@ class Hot(NamedTuple):
 
 
 def hottest(stacks: Stacks) -> list[Hot]:
-    """The lines with the most time first."""
+    """Return the lines with the most time first."""
     found: dict[tuple[str, int], _HotLine] = {}
     rows = seen(stacks)
     around = _Around(rows, _ENOUGH * stacks.seconds)

@@ -145,7 +145,7 @@ def _stack(
 
 
 def _number(value: object) -> float | None:
-    """A finite number that is not below 0."""
+    """Return a finite number that is not below 0."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if 0 <= value <= _LARGEST else None

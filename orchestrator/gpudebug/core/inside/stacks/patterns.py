@@ -31,7 +31,7 @@ class CatalogueExpression:
         self._window: int | None = None
 
     def search(self, text: str) -> bool:
-        """Whether it is in the text; a long one is searched in parts that overlap by half."""
+        """Tell whether it is in the text; a long one is searched in parts that overlap by half."""
         width = self._width(text)
         starts = range(0, max(min(len(text), _LONGEST) - width // 2, 1), width // 2)
         return any(self._found(text[start : start + width]) for start in starts)

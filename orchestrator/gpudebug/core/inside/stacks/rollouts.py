@@ -89,8 +89,8 @@ def _spent(rows: Sequence[SampledStack]) -> Spent:
 
 
 def _choosing(spent: Spent) -> dict[str, float]:
-    """The functions that do little but have a policy choose actions, each with the part (0 to 1) of its time
-    for which it does: an update may call it, too."""
+    """Return the functions that do little but have a policy choose actions, each with the part (0 to 1) of
+    its time for which it does: an update may call it, too."""
     found = {}
     for frame, phases in spent.items():
         acting = sum(phases.get(phase, 0.0) for phase in _ACTS)
@@ -102,8 +102,8 @@ def _choosing(spent: Spent) -> dict[str, float]:
 
 
 def _update(rows: Sequence[SampledStack], spent: Spent) -> str | None:
-    """The function of an update: the innermost with most of backward and optimizer; None if environments are
-    stepped, or actions chosen, below it, too."""
+    """Return the function of an update: the innermost with most of backward and optimizer; None if
+    environments are stepped, or actions chosen, below it, too."""
     sums: defaultdict[str, float] = defaultdict(float)
     for one in rows:
         sums[one.phase] += one.seconds
@@ -122,6 +122,6 @@ def _update(rows: Sequence[SampledStack], spent: Spent) -> str | None:
 
 
 def _any(phases: Mapping[str, float], wanted: Sequence[str]) -> bool:
-    """Whether more of the time is in these phases than samples at the edges put there."""
+    """Tell whether more of the time is in these phases than samples at the edges put there."""
     whole = sum(phases.values())
     return sum(phases.get(phase, 0.0) for phase in wanted) > _HARDLY * whole

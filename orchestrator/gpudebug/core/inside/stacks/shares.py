@@ -114,7 +114,7 @@ def seen(stacks: Stacks) -> tuple[SampledStack, ...]:
 
 @lru_cache(maxsize=8)
 def _seen(key: _Same) -> tuple[SampledStack, ...]:
-    """Each term of the catalogue asks for the same ones."""
+    """Return each term of the catalogue asks for the same ones."""
     return tuple(_each(key.stacks))
 
 
@@ -171,7 +171,7 @@ def _spot(one: SampledStack, frames: frozenset[str | None]) -> tuple[str, int | 
 
 
 def _matching(expression: str | None, texts: Iterable[str]) -> frozenset[str | None]:
-    """Those of the texts that an expression is found in; none without one."""
+    """Return those of the texts that an expression is found in; none without one."""
     return frozenset() if expression is None else _found_in(expression, tuple(texts))
 
 
@@ -183,21 +183,21 @@ def _found_in(expression: str, texts: tuple[str, ...]) -> frozenset[str | None]:
 
 
 def _known_by(text: str) -> str:
-    """A frame as an expression sees it: inside a compiler's own files a function's name means another thing
-    than in a program (`compile_or_get_cached`, `_cpp_pjit`), so that only the file counts."""
+    """Return a frame as an expression sees it: inside a compiler's own files a function's name means another
+    thing than in a program (`compile_or_get_cached`, `_cpp_pjit`), so that only the file counts."""
     inside = _COMPILER.match(text)
     return inside.group() if inside else text
 
 
 def in_compiler(frame: str) -> bool:
-    """Whether a frame lies in files of JAX or TensorFlow that trace, lower, compile and dispatch."""
+    """Tell whether a frame lies in files of JAX or TensorFlow that trace, lower, compile and dispatch."""
     return _COMPILER.match(frame) is not None
 
 
 def hottest(
     stacks: Stacks, *, phases: Sequence[str] | None = None, state: str | None = None
 ) -> tuple[float, CodeLine | None]:
-    """The largest share of one function of the user's own code, without what it has PyTorch do.
+    """Return the largest share of one function of the user's own code, without what it has PyTorch do.
 
     An operator that is called directly counts: it looks like Python's own work.
     """
@@ -219,8 +219,8 @@ def hottest(
 
 
 def waits(stacks: Stacks, phase: str) -> float:
-    """The largest share of one function of code that is no library's in which the kernel shows a wait for
-    time, files or another machine: a wait for threads of the program's own is none, nor is a line that
+    """Return the largest share of one function of code that is no library's in which the kernel shows a wait
+    for time, files or another machine: a wait for threads of the program's own is none, nor is a line that
     sleeps, but in a function that brings something."""
     functions: defaultdict[str, float] = defaultdict(float)
     for one in seen(stacks):
@@ -237,8 +237,8 @@ def _pauses(one: SampledStack) -> bool:
 
 
 def granted(stacks: Stacks, phases: Sequence[str]) -> float | None:
-    """The part of a core (0 to 1) that a thread got while it computed with PyTorch: of the phases that were
-    seen for long enough, the one with the most. None if none was."""
+    """Return the part of a core (0 to 1) that a thread got while it computed with PyTorch: of the phases that
+    were seen for long enough, the one with the most. None if none was."""
     seconds: defaultdict[str, float] = defaultdict(float)
     cpu_s: defaultdict[str, float] = defaultdict(float)
     for one in seen(stacks):

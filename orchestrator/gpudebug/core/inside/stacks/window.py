@@ -28,7 +28,7 @@ def stacks_evidence(
     main: ProcessKey | None = None,
     scrub: Callable[[str], str] = str,
 ) -> StacksEvidence | None:
-    """The stacks of the window, of the whole run if there is none; None if nothing was seen in it.
+    """Return the stacks of the window, of the whole run if there is none; None if nothing was seen in it.
 
     Of a line that lies in it partly, that part of its time counts. Where no thread trains with PyTorch the
     main thread is what trains. `main` is the training process:
@@ -63,7 +63,7 @@ def stacks_of(
     moved_s: float = 0.0,
     scrub: Callable[[str], str] = str,
 ) -> Stacks | None:
-    """The stacks of one process's training thread between the bounds, of its whole time without them.
+    """Return the stacks of one process's training thread between the bounds, of its whole time without them.
 
     Its lines are `moved_s` earlier than they say: a process of another host has another clock.
     """
@@ -100,7 +100,7 @@ def _first(parts: list[tuple[StackLine, float]]) -> list[tuple[StackLine, float]
 
 
 def _inside(one: StackLine, start_s: float, end_s: float) -> float:
-    """The share of a line's time that lies between the bounds."""
+    """Return the share of a line's time that lies between the bounds."""
     length = one.end_s - one.start_s
     overlap = min(one.end_s, end_s) - max(one.start_s, start_s)
     return min(1.0, max(0.0, overlap) / length) if length > 0 else 0.0
@@ -187,7 +187,7 @@ def _outer(place: Stack) -> Stack | None:
 
 
 def _size(places: Iterable[Stack], code: Mapping[tuple[str, int], str]) -> int:
-    """What they take in evidence.json, in characters."""
+    """Return what they take in evidence.json, in characters."""
     names = {frame for place in places for frame in place.frames}
     lines = {(place.frames[place.user], place.line) for place in places if place.user >= 0}
     return (
@@ -200,7 +200,7 @@ def _size(places: Iterable[Stack], code: Mapping[tuple[str, int], str]) -> int:
 def _fitting(
     places: Mapping[Stack, Sequence[float]], code: Mapping[tuple[str, int], str], largest: int
 ) -> list[tuple[Stack, Sequence[float]]]:
-    """Those with the most time, as many as fit into so many characters of an indented JSON file."""
+    """Return those with the most time, as many as fit into so many characters of an indented JSON file."""
     kept: list[tuple[Stack, Sequence[float]]] = []
     names: set[str] = set()
     lines: set[tuple[str, int] | None] = set()

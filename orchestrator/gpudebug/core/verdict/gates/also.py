@@ -32,12 +32,12 @@ class QualityChange(NamedTuple):
 
 
 def also_gates(case: TrialCase) -> tuple[Gate, ...]:
-    """The gates of `criteria.also`, in its order."""
+    """Return the gates of `criteria.also`, in its order."""
     return tuple(_gate(case, name, term) for name, term in (case.criteria.also or {}).items())
 
 
 def also_notes(case: TrialCase) -> tuple[str, ...]:
-    """A line for each figure that both sides have: what it was, and what it became."""
+    """Return a line for each figure that both sides have: what it was, and what it became."""
     found = ((name, quality_change(case, name, term)) for name, term in (case.criteria.also or {}).items())
     return tuple(f"{name} {_from_to(change)}" for name, change in found if change is not None)
 
@@ -92,7 +92,7 @@ def quality_change(case: TrialCase, name: str, term: Mapping[str, object]) -> Qu
 
 
 def _figure(e: Evidence, name: str) -> float | None:
-    """The figure of one run; of the user's own patterns also 0 and below."""
+    """Return the figure of one run; of the user's own patterns also 0 and below."""
     if name.startswith(LOG):
         return e.logged.get(name.removeprefix(LOG))
     return Metric(name).value(e)
@@ -108,7 +108,7 @@ def _absent(case: TrialCase, name: str) -> str:
 
 
 def what_is_missing(e: Evidence, name: str) -> str:
-    """Why a run lacks this figure, and what to do."""
+    """Return why a run lacks this figure, and what to do."""
     if not name.startswith(LOG):
         return Metric(name).absent(e)
     own = name.removeprefix(LOG)
@@ -116,6 +116,6 @@ def what_is_missing(e: Evidence, name: str) -> str:
 
 
 def missing_in(runs: Sequence[Evidence], terms: Mapping[str, object] | None) -> list[str]:
-    """A line for each figure of `criteria.also` that a run of a baseline lacks."""
+    """Return a line for each figure of `criteria.also` that a run of a baseline lacks."""
     lacks = ((name, next((e for e in runs if _figure(e, name) is None), None)) for name in terms or ())
     return [f"run {e.run}: {what_is_missing(e, name)}" for name, e in lacks if e is not None]

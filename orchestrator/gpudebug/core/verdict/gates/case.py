@@ -225,7 +225,7 @@ class PlacedRun(NamedTuple):
 
 
 def in_order(case: TrialCase) -> list[PlacedRun]:
-    """All runs, oldest first."""
+    """Return all runs, oldest first."""
     first, last = len(case.before), len(case.before) + len(case.after)
     order = case.setting.order or Order(tuple(range(first)), tuple(range(first, last)), last)
     sides = (order.before, case.before, False), (order.after, case.after, True)
@@ -243,7 +243,7 @@ def _seconds(e: Evidence) -> float | None:
 
 
 def _own_error(case: TrialCase, e: Evidence, noise: Noise) -> float:
-    """What few latencies of the run leave open, in units of the noise."""
+    """Return what few latencies of the run leave open, in units of the noise."""
     return case.metric.error(e) / noise.sd
 
 
@@ -256,7 +256,7 @@ def _of_metric(case: TrialCase) -> Effect | None:
 
 
 def ratio_of(case: TrialCase, before: Sequence[float], after: Sequence[float]) -> Effect:
-    """The effect on the logarithm of a positive figure of each run."""
+    """Return the effect on the logarithm of a positive figure of each run."""
     return effect_of(case, [math.log(v) for v in before], [math.log(v) for v in after], RATIOS)
 
 

@@ -40,7 +40,7 @@ def source(case: TrialCase) -> str | None:
 
 
 def is_probed(case: TrialCase) -> bool:
-    """Whether the probe counted what throughput and metric rest on, in all runs."""
+    """Tell whether the probe counted what throughput and metric rest on, in all runs."""
     runs, metric = (*case.before, *case.after), case.metric
     if not all(counts.counted(e) for e in runs):
         return False
@@ -75,7 +75,7 @@ def unfit(case: TrialCase) -> Unfit | None:
 
 
 def same_all_the_same(case: TrialCase) -> str | None:
-    """What a step takes less of, and why it is the same work; None if there is no such thing."""
+    """Return what a step takes less of, and why it is the same work; None if there is no such thing."""
     if case.setting.confirmed:
         return None
     found = counts.moved(case.before, case.after)

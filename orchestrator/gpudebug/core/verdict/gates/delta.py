@@ -44,7 +44,7 @@ def delta_gate(case: TrialCase) -> Gate:
 
 
 def is_gain(effect: Effect, success: float, failure: float) -> bool:
-    """Whether the effect passes, as things are.
+    """Tell whether the effect passes, as things are.
 
     A change that makes its own processes wait for cores raises what others take of their time: that may keep
     it from being rejected, and makes no gain. So the values alone have to show one.
@@ -64,13 +64,13 @@ def _is_shown(plain: Effect | None) -> bool:
 
 
 def is_too_small(effect: Effect, success: float, failure: float) -> bool:
-    """Whether the effect is below `failure`, and surely below `success`. One short run says neither."""
+    """Tell whether the effect is below `failure`, and surely below `success`. One short run says neither."""
     enough = effect.trials > 1 or effect.worth * SHORT >= 1
     return enough and effect.value < failure and effect.bounds()[1] < success
 
 
 def hides(case: TrialCase) -> str | None:
-    """Why a delta that is too small may be that of a gain all the same; None if nothing hides one."""
+    """Return why a delta that is too small may be that of a gain all the same; None if nothing hides one."""
     if case.metric.points:
         level = mean(utilisations(case.before))
         if crowded := others.no_room(case.before, level, case.criteria.success):
@@ -81,7 +81,7 @@ def hides(case: TrialCase) -> str | None:
 
 
 def _absent(case: TrialCase) -> str:
-    """Which run lacks the metric, and why."""
+    """Return which run lacks the metric, and why."""
     for part, runs in (("trial", case.after), ("baseline", case.before)):
         for e in runs:
             if not has_metric(case.metric, e):

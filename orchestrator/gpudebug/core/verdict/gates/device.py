@@ -47,7 +47,7 @@ def _shared(part: str, e: Evidence) -> str | None:
 
 
 def _remedy(case: TrialCase) -> str | None:
-    """What helps where the baseline is what was disturbed: another trial would meet the same one."""
+    """Return what helps where the baseline is what was disturbed: another trial would meet the same one."""
     if any(e.conditions.foreign_procs for e in case.before):
         return "run `gpudebug baseline` to record the baseline again"
     return None

@@ -39,13 +39,13 @@ def on_devices(
 
 
 def judged_mean(devices: str | None, runs: Sequence[Evidence]) -> float | None:
-    """The mean of what is judged, in percent, over the runs that have it; None if none does."""
+    """Return the mean of what is judged, in percent, over the runs that have it; None if none does."""
     known = [e.utilisation for e in on_devices(devices, runs, ())[0] if e.utilisation is not None]
     return math.fsum(known) / len(known) if known else None
 
 
 def judged_text(devices: str | None, runs: Sequence[Evidence]) -> list[str]:
-    """A line for the baseline: what its trials are compared with, if that is not the mean."""
+    """Return a line for the baseline: what its trials are compared with, if that is not the mean."""
     if devices not in SHOWN:
         return []
     judged, _ = on_devices(devices, runs, ())
@@ -101,7 +101,7 @@ def _reason(device: DeviceEvidence) -> str | None:
 
 
 def on_one_scale(runs: Sequence[Evidence]) -> list[float | None]:
-    """The working share of each run, its devices' mean, on one scale for each device over all runs.
+    """Return the working share of each run, its devices' mean, on one scale for each device over all runs.
 
     A run that hardly works shows no power of work: another one of the same device does.
     """

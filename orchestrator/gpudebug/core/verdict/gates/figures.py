@@ -28,7 +28,7 @@ def has_metric(metric: Metric, e: Evidence) -> bool:
 
 
 def comparable(metric: Metric, runs: Sequence[Evidence]) -> bool:
-    """Whether the metric has the same source in all runs."""
+    """Tell whether the metric has the same source in all runs."""
     return len({told_by(metric, e) for e in runs}) == 1
 
 
@@ -54,7 +54,7 @@ _TIMES = frozenset({"step_time_p50", "step_time_p95"})
 
 
 def values_of(metric: Metric, runs: Sequence[Evidence]) -> list[float]:
-    """The metric of the runs that have it, in its own unit."""
+    """Return the metric of the runs that have it, in its own unit."""
     return [v for e in runs if (v := metric.value(e)) is not None]
 
 
@@ -64,7 +64,7 @@ def utilisations(runs: Sequence[Evidence]) -> list[float]:
 
 
 def throughput_result(wanted: str, ratio: Estimate) -> Result:
-    """Whether throughput is `better` or `not_worse`."""
+    """Tell whether throughput is `better` or `not_worse`."""
     assert ratio.low is not None and ratio.high is not None
     if wanted == "not_worse":
         return Result.FAIL if ratio.high < NOT_WORSE_BOUND else Result.PASS

@@ -44,7 +44,7 @@ def harmless(case: TrialCase, moved: counts.Moved) -> str | None:
 
 
 def unread(case: TrialCase) -> bool:
-    """Whether the losses show that what a flag drops is never read."""
+    """Tell whether the losses show that what a flag drops is never read."""
     return agrees(case) or same([e.loss.begin for e in (*case.before, *case.after)]) is True
 
 
@@ -65,7 +65,7 @@ def _reached(e: Evidence) -> Reach | None:
 
 
 def _same_reached(before: Sequence[Reach | None], after: Sequence[Reach | None]) -> bool:
-    """Whether what is missing never reached a parameter, by all runs."""
+    """Tell whether what is missing never reached a parameter, by all runs."""
     old, new = [one for one in before if one], [one for one in after if one]
     if not old or len(old) + len(new) < len(before) + len(after):
         return False
@@ -75,6 +75,6 @@ def _same_reached(before: Sequence[Reach | None], after: Sequence[Reach | None])
 
 
 def _fewer_reached(before: Sequence[Reach | None], after: Sequence[Reach | None]) -> bool:
-    """Whether a run of the trial was seen to have fewer elements reach its parameters."""
+    """Tell whether a run of the trial was seen to have fewer elements reach its parameters."""
     old, new = [one[1] for one in before if one], [one[1] for one in after if one]
     return bool(old and new) and min(new) * SAME < min(old)

@@ -10,7 +10,7 @@ NO_LOSS = "no loss is printed: judged by latency alone"
 
 
 def infers(runs: Sequence[Evidence]) -> bool:
-    """Whether each of these runs printed latencies, no loss, and made no step of an optimizer."""
+    """Tell whether each of these runs printed latencies, no loss, and made no step of an optimizer."""
     return bool(runs) and all(map(_infers, runs))
 
 

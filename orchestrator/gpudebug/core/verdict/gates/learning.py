@@ -41,7 +41,7 @@ class Behind(NamedTuple):
 
 
 def course_gate(case: TrialCase, unit: LearningUnit) -> Gate:
-    """The loss gate by this series: no NaN, and no collapse that the baseline does not have.
+    """Return the loss gate by this series: no NaN, and no collapse that the baseline does not have.
 
     A flat reward passes: whether it is as good as the baseline's is `loss_parity`'s question.
     """
@@ -131,7 +131,7 @@ def _judged(found: Behind) -> Result:
 
 
 def _apart(case: TrialCase, unit: LearningUnit, *, by_time: bool) -> Behind | str:
-    """How far the trial is behind over the last quarter of the common work; why not, as text."""
+    """Return how far the trial is behind over the last quarter of the common work; why not, as text."""
     sides: list[list[Curve]] = []
     overs = set()
     for runs, rates in ((case.before, case.rates.before), (case.after, case.rates.after)):
@@ -158,8 +158,8 @@ def _over_work(unit: LearningUnit, overs: Collection[str | None]) -> bool:
 
 
 def _equal_steps(case: TrialCase, sides: Sequence[Sequence[Curve]]) -> bool:
-    """Whether a step of the file is as much work in both sides: it may be an update, which takes more of it
-    where there are more environments."""
+    """Tell whether a step of the file is as much work in both sides: it may be an update, which takes more of
+    it where there are more environments."""
     shares = []
     for runs, rates, curves in zip(
         (case.before, case.after), (case.rates.before, case.rates.after), sides, strict=True
@@ -196,7 +196,7 @@ def _behind(before: Sequence[Curve], after: Sequence[Curve], higher: bool) -> Be
 
 
 def _noise(curves: Sequence[Curve]) -> float:
-    """The usual step from one point of a curve to the next."""
+    """Return the usual step from one point of a curve to the next."""
     steps = [abs(b[1] - a[1]) for c in curves for a, b in pairwise(c)]
     return sorted(steps)[len(steps) // 2] if steps else 0.0
 

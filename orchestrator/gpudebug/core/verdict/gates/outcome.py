@@ -38,8 +38,8 @@ _CHILD_KILLED = re.compile(
 
 
 def killed_by_host(e: Evidence) -> bool:
-    """Whether SIGKILL ended the run or a process of it, for want of memory or for no reason that it knows;
-    not if the run itself had filled the memory limit of its control group."""
+    """Tell whether SIGKILL ended the run or a process of it, for want of memory or for no reason that it
+    knows; not if the run itself had filled the memory limit of its control group."""
     if e.outcome is not Outcome.CRASHED or e.failure is None or e.failure.kind not in ("oom_host", "signal"):
         return False
     if e.failure.own_limit_mb is not None:
@@ -49,7 +49,7 @@ def killed_by_host(e: Evidence) -> bool:
 
 
 def crowded_out(e: Evidence) -> bool:
-    """Whether the device had no memory left for the run while another process computed on it."""
+    """Tell whether the device had no memory left for the run while another process computed on it."""
     return e.failure is not None and e.failure.kind == "oom_gpu" and bool(e.conditions.foreign_procs)
 
 
@@ -63,7 +63,7 @@ WITHOUT_LOG = ", without a log"
 
 
 def worst_trend(runs: Sequence[Evidence]) -> Trend:
-    """The worst trend of the runs: one that diverges is not made good by one that does not."""
+    """Return the worst trend of the runs: one that diverges is not made good by one that does not."""
     trends = [e.loss.trend for e in runs]
     for worst in (Trend.NAN, Trend.DIVERGING, Trend.UNKNOWN, Trend.PLATEAU):
         if worst in trends:

@@ -49,7 +49,7 @@ def agrees(case: TrialCase) -> bool:
 
 
 def _apart(case: TrialCase) -> Distance | str:
-    """How far apart the losses of both sides are at equal steps; why that is not known."""
+    """Return how far apart the losses of both sides are at equal steps; why that is not known."""
     before, after = ([e.loss.curve for e in runs] for runs in (case.before, case.after))
     return _incomparable(case) or distance(before, after)
 

@@ -22,13 +22,13 @@ def ended_by_plan(runs: Sequence[Evidence]) -> bool:
 
 
 def alive_gate(gate: Gate) -> Gate:
-    """The outcome gate of a trial whose runs all did as planned, and of which some were ended."""
+    """Return the outcome gate of a trial whose runs all did as planned, and of which some were ended."""
     threshold = f"training ends by itself with status 0, or is {ALIVE}"
     return gate.model_copy(update={"value": ALIVE, "threshold": threshold})
 
 
 def learns_as_the_baseline(gate: Gate, case: TrialCase) -> Gate:
-    """The loss gate of a trial whose loss is flat (PLATEAU), judged at equal work.
+    """Return the loss gate of a trial whose loss is flat (PLATEAU), judged at equal work.
 
     The beginning of a long training, or a short version of one, need not fall as far as a trend asks. What
     counts is that it is no higher than the baseline's at the same steps, where the baseline's is flat, too,

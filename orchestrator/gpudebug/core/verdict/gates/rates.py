@@ -24,7 +24,7 @@ class ProgressRates:
 
 
 def rates_of(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> ProgressRates:
-    """The runs' and the others' progress per second, if all that have one count the same."""
+    """Return the runs' and the others' progress per second, if all that have one count the same."""
     runs, others = alike(runs, others), alike(others, runs)
     before, after = [rate_of(e) for e in runs], [rate_of(e) for e in others]
     counted = {(rate[0], probed(e)) for e in (*runs, *others) if (rate := rate_of(e))}
@@ -43,7 +43,7 @@ def sample_rates(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> P
 
 
 def rate_of(e: Evidence) -> tuple[str, float] | None:
-    """What the run's log counts and how much of it a second."""
+    """Return what the run's log counts and how much of it a second."""
     unit = e.step_unit or "step"
     rate = e.progress_per_s or (e.steps_per_s if unit == "step" else None)
     return (unit, rate) if rate else None
@@ -55,8 +55,8 @@ def probed(e: Evidence) -> bool:
 
 
 def alike(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> tuple[Evidence, ...]:
-    """The runs with steps as the probe counted them, if not all logs of these and of the others tell them
-    and the probe reported all; else as they are."""
+    """Return the runs with steps as the probe counted them, if not all logs of these and of the others tell
+    them and the probe reported all; else as they are."""
     every = (*runs, *others)
     if len({probed(e) for e in every}) == 1 or not all(_inside(e) for e in every):
         return tuple(runs)

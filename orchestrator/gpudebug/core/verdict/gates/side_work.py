@@ -98,7 +98,7 @@ def _settings(case: TrialCase, kind: str) -> tuple[list[_KindInRun], list[_KindI
 
 
 def _emptied(case: TrialCase) -> bool:
-    """Whether the trial shows evaluations, of which the probe sees batches in the baseline alone."""
+    """Tell whether the trial shows evaluations, of which the probe sees batches in the baseline alone."""
     old, new = ([e.probe for e in runs if e.probe is not None] for runs in (case.before, case.after))
     shown = any((e.occasions or {}).get(EVALUATION) for e in case.after)
     known = shown and bool(old and new)
@@ -108,7 +108,7 @@ def _emptied(case: TrialCase) -> bool:
 def _in_run(
     case: TrialCase, one: _KindInRun, before: Sequence[_KindInRun], after: Sequence[_KindInRun], kind: str
 ) -> Result:
-    """Whether a run of the trial has any, where the baseline has."""
+    """Tell whether a run of the trial has any, where the baseline has."""
     if one.seen:
         return Result.PASS
     if one.planned == 0:
@@ -132,7 +132,7 @@ def _in_run(
 
 
 def _planned_due(one: _KindInRun) -> float:
-    """How many were due in what a run made, by its settings; all of them if its share is not known."""
+    """Return how many were due in what a run made, by its settings; all of them if its share is not known."""
     made, total = _counted(one.run), one.run.total_steps
     known = made is not None and total and one.run.step_unit == "step"
     share = min(1.0, (made or 0) / (total or 1)) if known else 1.0
@@ -145,7 +145,7 @@ def _due(one: _KindInRun, before: Sequence[_KindInRun]) -> float:
 
 
 def _certain(one: _KindInRun, before: Sequence[_KindInRun]) -> bool:
-    """Whether at least one was due in a run that was ended, if they come at equal intervals.
+    """Tell whether at least one was due in a run that was ended, if they come at equal intervals.
 
     So many of them in a run of the baseline are no further apart than its length over one less.
     """
@@ -153,7 +153,7 @@ def _certain(one: _KindInRun, before: Sequence[_KindInRun]) -> bool:
 
 
 def _spans(one: _KindInRun, usual: _KindInRun) -> float:
-    """How many times as long a run is, in steps or in time: some is done every ten minutes."""
+    """Return how many times as long a run is, in steps or in time: some is done every ten minutes."""
     ours, theirs = one.run, usual.run
     pairs = [(ours.duration_s, theirs.duration_s)]
     if ours.step_unit == theirs.step_unit:
@@ -166,13 +166,13 @@ def _rarer(one: _KindInRun, usual: _KindInRun) -> float:
 
 
 def _counted(e: Evidence) -> int | None:
-    """How far the log of a run counts."""
+    """Return how far the log of a run counts."""
     ends = e.first_count, e.last_count
     return ends[1] - ends[0] if ends[0] is not None and ends[1] is not None else None
 
 
 def _count(one: _KindInRun) -> int | None:
-    """How many a run has: as it shows them, else as it is configured."""
+    """Return how many a run has: as it shows them, else as it is configured."""
     return one.seen or one.planned
 
 

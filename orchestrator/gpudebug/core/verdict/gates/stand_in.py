@@ -13,8 +13,8 @@ from gpudebug.core.words import Result
 
 
 def hides_delta(case: TrialCase) -> bool:
-    """Whether a delta that is too small may be that of a gain: more got done, or that is still open by more
-    than what is large."""
+    """Tell whether a delta that is too small may be that of a gain: more got done, or that is still open by
+    more than what is large."""
     if not case.metric.points or counted_as_busy(case.before) is None:
         return False
     if case.ratio is None or case.ratio.high is None:
@@ -23,11 +23,11 @@ def hides_delta(case: TrialCase) -> bool:
 
 
 def is_faster(case: TrialCase) -> bool:
-    """Whether more got done."""
+    """Tell whether more got done."""
     return case.ratio is not None and throughput_result("better", case.ratio) is Result.PASS
 
 
 def text(case: TrialCase) -> str:
-    """What utilisation counts, and which metric shows what the change does."""
+    """Return what utilisation counts, and which metric shows what the change does."""
     unit = case.setting.work.unit if case.setting.work is not None else None
     return f"{counted_as_busy(case.before)}; set metric: {rate_for(unit)} in gpudebug.yaml"

@@ -18,7 +18,7 @@ MOST = 0.5
 
 
 def eats_gain(case: TrialCase) -> str | None:
-    """Why the gain is none over the length that the command plans.
+    """Return why the gain is none over the length that the command plans.
 
     None if start-up does not take longer, if the length is not known, or if a person confirmed the change:
     what compiles or caches first is tested short and pays in a long run.

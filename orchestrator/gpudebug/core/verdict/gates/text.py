@@ -29,7 +29,7 @@ def bounds_text(metric: Metric, estimate: Estimate) -> str:
 
 
 def improvement_text(metric: Metric, estimate: Estimate) -> str:
-    """The delta of a metric: in pp, or `1.31x (95% CI 1.24 to 1.38)`."""
+    """Return the delta of a metric: in pp, or `1.31x (95% CI 1.24 to 1.38)`."""
     if metric.points:
         return estimate_text(estimate, "pp", signed=True)
     return estimate_text(estimate, "x", digits=2)

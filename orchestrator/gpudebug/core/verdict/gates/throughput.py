@@ -81,7 +81,7 @@ def _by_rate(case: TrialCase) -> Gate:
 
 
 def surely_fails(wanted: str, case: TrialCase) -> bool:
-    """Whether throughput fails as surely as a figure beside the metric has to."""
+    """Tell whether throughput fails as surely as a figure beside the metric has to."""
     wide = ratio_estimate(case.rate_effect, SIDE_SURE)
     return wide is not None and throughput_result(wanted, wide) is Result.FAIL
 
@@ -99,7 +99,7 @@ def _contradicted(wanted: str, case: TrialCase, least: float = 0.0) -> str | Non
 
 
 def _is_the_metric(case: TrialCase) -> bool:
-    """Whether the delta is the ratio of this very rate."""
+    """Tell whether the delta is the ratio of this very rate."""
     if case.metric.name == WORK:
         return case.delta is not None and case.ratio is not None
     unit = case.metric.unit.removesuffix("/s")
@@ -107,7 +107,7 @@ def _is_the_metric(case: TrialCase) -> bool:
 
 
 def _never_counts(case: TrialCase) -> bool:
-    """Whether no run counts anything, and the metric is a time of one's own: a program that infers."""
+    """Tell whether no run counts anything, and the metric is a time of one's own: a program that infers."""
     return case.metric.unit == "s" and not any(rate_of(e) for e in (*case.before, *case.after))
 
 
@@ -136,7 +136,7 @@ def _no_ratio(case: TrialCase) -> str:
 
 
 def _batches(case: TrialCase) -> str:
-    """What differs: the flags, the printed size, or what the change says of it."""
+    """Return what differs: the flags, the printed size, or what the change says of it."""
     flags = [
         {" ".join(f"{k}={v}" for k, v in sorted(e.batch_flags.items())) for e in runs}
         for runs in _sides(case)

@@ -47,7 +47,7 @@ def _plain(path: str) -> str:
 
 
 def own_folder() -> str | None:
-    """The folder of this process's own group, or None if there is no version 2 hierarchy in reach."""
+    """Return the folder of this process's own group, or None if there is no version 2 hierarchy in reach."""
     mount = _mount()
     if mount is None:
         return None
@@ -77,7 +77,7 @@ class Cgroup:
 
     @classmethod
     def create(cls, marker: str) -> Cgroup | None:
-        """A new group below our own; None if that is not permitted, which is the usual case."""
+        """Return a new group below our own; None if that is not permitted, which is the usual case."""
         parent = own_folder()
         if parent is None:
             return None
@@ -113,7 +113,7 @@ class Cgroup:
             file.write(b"0")
 
     def pids(self) -> list[int]:
-        """The processes inside, sub-groups included; zombies are not among them."""
+        """Return the processes inside, sub-groups included; zombies are not among them."""
         found: list[int] = []
         for folder, _, _ in os.walk(self.folder):
             # A sub-group may vanish while we read.

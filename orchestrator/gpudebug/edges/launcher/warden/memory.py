@@ -19,7 +19,7 @@ UNLIMITED = 1 << 60
 
 
 def folders() -> list[str]:
-    """The folders of this process's memory group and of those above it, own first."""
+    """Return the folders of this process's memory group and of those above it, own first."""
     found: list[str] = []
     for line in _lines(SELF):
         _, names, path = line.split(":", 2)
@@ -32,7 +32,7 @@ def folders() -> list[str]:
 
 
 def limit_mb() -> float | None:
-    """The least limit of this process's groups; None if there is none."""
+    """Return the least limit of this process's groups; None if there is none."""
     limits = [limit for group in folders() if (limit := _limit(group)) is not None]
     return min(limits) / MIB if limits else None
 
@@ -45,8 +45,8 @@ class OwnLimit:
         self._before = self._counted()
 
     def reached_mb(self, peak_bytes: float | None = None) -> float | None:
-        """The limit at which a process was killed though `peak_bytes`, of the job's largest process that was
-        waited for, are most of it; None if none was, or if others may have filled it."""
+        """Return the limit at which a process was killed though `peak_bytes`, of the job's largest process
+        that was waited for, are most of it; None if none was, or if others may have filled it."""
         if peak_bytes is None:
             peak_bytes = float(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * KIB)
         rises = [

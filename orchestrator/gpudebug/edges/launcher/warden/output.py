@@ -10,7 +10,7 @@ from .spawn import raw
 
 
 def open_log(path: str) -> int:
-    """The log for appending, mode 0600 when new; raises OSError also for what is no regular file."""
+    """Return the log for appending, mode 0600 when new; raises OSError also for what is no regular file."""
     # O_NONBLOCK: opening a FIFO without a reader fails instead of blocking for ever.
     fd = os.open(raw(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o600)
     if not stat.S_ISREG(os.fstat(fd).st_mode):

@@ -28,7 +28,7 @@ def prctl(option: int, argument: object) -> None:
 
 
 def is_subreaper() -> bool:
-    """Whether orphaned descendants are handed to this process."""
+    """Tell whether orphaned descendants are handed to this process."""
     value = ctypes.c_int(0)
     prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(value))
     return bool(value.value)
@@ -62,7 +62,7 @@ class Proc:
 
 
 def read_proc(pid: int) -> Proc | None:
-    """The process with that number, or None if there is none."""
+    """Return the process with that number, or None if there is none."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             data = file.read()
@@ -81,7 +81,7 @@ def read_proc(pid: int) -> Proc | None:
 
 
 def newest_first() -> Iterator[Proc]:
-    """Every process, the highest number first.
+    """Yield every process, the highest number first.
 
     One that forks and exits without end is at the top of the list: it is read within microseconds of
     the listing, and can be stopped before its next fork.
@@ -98,7 +98,7 @@ def descendants(root: int, spare: Collection[int] = ()) -> list[Proc]:
 
 
 def with_descendants(procs: Collection[Proc]) -> list[Proc]:
-    """Those processes and everything below them, each once."""
+    """Return those processes and everything below them, each once."""
     found = {proc.key: proc for proc in procs}
     if found:
         found.update((proc.key, proc) for proc in _below([proc.pid for proc in procs], ()))

@@ -134,7 +134,7 @@ class SamplerProcess:
             self.error = message["error"]
 
     def reaped(self, pid: int, status: int) -> bool:
-        """Whether that child was the sampler; notes how it ended."""
+        """Tell whether that child was the sampler; notes how it ended."""
         if pid in self.abandoned:
             self.abandoned.discard(pid)
             return True
@@ -226,7 +226,7 @@ class SamplerProcess:
         self.stdin = self.stdout = None
 
     def record(self) -> dict[str, Any]:
-        """What the run's record says of the sampler."""
+        """Return what the run's record says of the sampler."""
         return {
             "ready": self.answer,
             "restarts": self.restarts,

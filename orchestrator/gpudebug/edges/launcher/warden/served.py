@@ -59,22 +59,22 @@ class ServedRun(ABC):
 
     @abstractmethod
     def grace(self, now: float) -> float | None:
-        """The phase in which what the job left running may end by itself."""
+        """Return the phase in which what the job left running may end by itself."""
 
     @abstractmethod
     def killing(self, now: float) -> float | None:
-        """The phase in which the whole tree is killed."""
+        """Return the phase in which the whole tree is killed."""
 
     @abstractmethod
     def closing(self, now: float) -> float | None:
-        """The phase in which the sampler is ended, and the result is written."""
+        """Return the phase in which the sampler is ended, and the result is written."""
 
     @abstractmethod
     def close_sampler(self, sampler: SamplerProcess, now: float) -> float:
         """Let the sampler write its last row, and end it."""
 
     def open(self) -> float:
-        """The log, and the server that the job needs."""
+        """Return the log, and the server that the job needs."""
         path = self.spec["log"]
         if self.spec["cgroup"] == "auto":
             self.tree.cgroup = Cgroup.create(self.spec["marker"])
@@ -99,7 +99,7 @@ class ServedRun(ABC):
         return os.waitstatus_to_exitcode(self.status) if self.status is not None else None
 
     def over_limit(self, most: int | None) -> bool:
-        """Whether the job or its server has printed more than it may."""
+        """Tell whether the job or its server has printed more than it may."""
         logs = (self.log, self.server.log if self.server is not None else None)
         return most is not None and any(log is not None and log.measure() > most for log in logs)
 

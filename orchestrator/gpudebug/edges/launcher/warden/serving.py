@@ -73,7 +73,7 @@ class ServerProcess:
         return {**found, "message": f"the server: {found['message']}"}
 
     def is_ready(self) -> bool:
-        """Whether it answers as its readiness asks."""
+        """Tell whether it answers as its readiness asks."""
         ready = self.spec["ready"]
         if self._told >= 0:
             return False
@@ -84,7 +84,7 @@ class ServerProcess:
         return _listens(ready["port"])
 
     def waited_for(self) -> str:
-        """What did not come, for people."""
+        """Return what did not come, for people."""
         ready = self.spec["ready"]
         if "log" in ready:
             return f"its output does not match {ready['log']!r}"
@@ -93,7 +93,7 @@ class ServerProcess:
         return f"nothing accepts a connection on port {ready['port']}"
 
     def reaped(self, pid: int, status: int) -> bool:
-        """Whether that child was the server; notes how it ended."""
+        """Tell whether that child was the server; notes how it ended."""
         if pid != self.pid or self.status is not None:
             return False
         self.status = status
@@ -161,7 +161,7 @@ def _listens(port: int) -> bool:
 
 
 def _answers(port: int, path: str) -> bool:
-    """Whether an HTTP request of `path` is answered with a status below 400."""
+    """Tell whether an HTTP request of `path` is answered with a status below 400."""
     import socket
 
     request = f"GET {path} HTTP/1.0\r\nHost: localhost:{port}\r\n\r\n".encode()

@@ -29,7 +29,7 @@ def raw(text: str) -> bytes:
 
 
 def shown(text: str) -> str:
-    """The same for people to read."""
+    """Return the same for people to read."""
     return raw(text).decode("utf-8", "backslashreplace")
 
 

@@ -194,7 +194,7 @@ class Warden(ServedRun):
     # Phases, in order
 
     def preparing(self, now: float) -> float | None:
-        """The sampler answers before the job is launched."""
+        """Return the sampler answers before the job is launched."""
         if self.reason is not None:
             return self.enter(self.closing)
         if self.sampler is None:

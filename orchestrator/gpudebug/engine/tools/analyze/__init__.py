@@ -48,7 +48,7 @@ def analyze(
     outputs: Outputs = _NOTHING,
     text: Callable[[AnalyzeAnswer], str] = str,
 ) -> AnalyzeAnswer:
-    """What one file says, or several, of section reports also together.
+    """Return what one file says, or several, of section reports also together.
 
     `compare` is a section report to set beside these. Of a recording of several runs (or processes) each is
     analyzed, or `run` alone, counted from 1. `outputs` are written from the answer, as `text` shows it in
@@ -114,7 +114,7 @@ def _kind(path: Path) -> tuple[FileKind, bool]:
 
 
 def _all(path: Path, kind: FileKind, packed: bool, parts: _Parts, run: int | None) -> list[AnalyzedFile]:
-    """What one file says, each run and part of it; section reports and traces are kept in `parts`."""
+    """Return what one file says, each run and part of it; section reports and traces are kept in `parts`."""
     if kind is FileKind.SECTIONS:
         parts.reports.append(read(path, packed=packed))
         return [AnalyzedFile(sections(parts.reports[-1:], str(path)), charts.sections)]

@@ -50,12 +50,12 @@ class AnalyzedFile:
     more: dict[str, Any] = field(default_factory=dict)
 
     def detailed(self) -> dict[str, Any]:
-        """All that is known of the file."""
+        """Return all that is known of the file."""
         return {**self.answer.as_json(), **self.more}
 
 
 def kind_of(head: bytes) -> tuple[FileKind, bool]:
-    """The kind of a file that begins with `head`, and whether it is in gzip."""
+    """Return the kind of a file that begins with `head`, and whether it is in gzip."""
     if head.startswith(SQLITE):
         return FileKind.SQLITE, False
     if head.startswith(WANDB):
@@ -73,7 +73,7 @@ def kind_of(head: bytes) -> tuple[FileKind, bool]:
 
 
 def is_document(head: bytes) -> bool:
-    """Whether a whole small file is one JSON value, `{}` and `[]` too."""
+    """Tell whether a whole small file is one JSON value, `{}` and `[]` too."""
     try:
         json.loads(head)
     except (ValueError, RecursionError):
@@ -82,7 +82,7 @@ def is_document(head: bytes) -> bool:
 
 
 def plain_head(head: bytes) -> bytes:
-    """The first bytes as they are, of a gzip file those inside."""
+    """Return the first bytes as they are, of a gzip file those inside."""
     return _unpacked(head) if head.startswith(GZIP) else head
 
 

@@ -65,14 +65,14 @@ def log(path: Path) -> AnalyzedFile:
 
 
 def _work(found: LoggedWork) -> LoggedCount | None:
-    """The first counter that counts through the log; one that begins again shows no work."""
+    """Return the first counter that counts through the log; one that begins again shows no work."""
     counted = (one for one in found.counters if one.seen >= MIN_SEEN and one.began_again is None)
     first = next(counted, None)
     return LoggedCount(unit=first.unit, name=first.name, last=first.last) if first else None
 
 
 def reward_of(series: LearningSeries | None) -> RewardFigure | None:
-    """A reward for an answer."""
+    """Return a reward for an answer."""
     if series is None:
         return None
     return RewardFigure(

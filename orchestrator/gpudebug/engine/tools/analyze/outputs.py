@@ -33,7 +33,7 @@ class Outputs:
         return [path for path in (self.output, self.charts, self.detailed) if path is not None]
 
     def _ours(self) -> list[tuple[Path, outputs.Ours]]:
-        """Each file to write, and how one of gpudebug's own is recognised."""
+        """Return each file to write, and how one of gpudebug's own is recognised."""
         kinds = (
             (self.output, outputs.is_text),
             (self.charts, outputs.is_picture),

@@ -26,7 +26,7 @@ _POINTS = 4000
 
 
 def samples(path: Path, number: int | None = None) -> list[AnalyzedFile]:
-    """Each run of a recording, or run `number` alone."""
+    """Return each run of a recording, or run `number` alone."""
     return of_recording(path, recording(path), number)
 
 
@@ -72,7 +72,7 @@ def _part(run: RunSamples, number: int, count: int) -> RunOfFile | None:
 
 
 def _of_files(path: Path, run: RunSamples) -> Evidence:
-    """What the samples show, and the log beside them if they are of its run alone."""
+    """Return what the samples show, and the log beside them if they are of its run alone."""
     log = log_beside(path) if run.recorded is None else None
     nothing = SampleTable()
     timed = run.samples if run.text is None else nothing

@@ -17,7 +17,7 @@ _AGAIN = "copy it again, or record it again"
 
 
 def read(path: Path, *, packed: bool) -> Report:
-    """The report in a file, which may be in gzip."""
+    """Return the report in a file, which may be in gzip."""
     data = store.read_head(path, _LARGEST + 1)
     if len(data) > _LARGEST:
         raise GpudebugError(
@@ -27,7 +27,7 @@ def read(path: Path, *, packed: bool) -> Report:
 
 
 def sections(reports: Sequence[Report], label: str) -> SectionsAnswer:
-    """What one report says, or several together."""
+    """Return what one report says, or several together."""
     return core.analysis(core.merge(reports), label)
 
 

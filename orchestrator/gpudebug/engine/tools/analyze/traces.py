@@ -35,14 +35,14 @@ class AnalyzedTrace:
 
 
 def trace_of(path: Path) -> AnalyzedTrace:
-    """What a trace says. Raises GpudebugError if the file holds none."""
+    """Return what a trace says. Raises GpudebugError if the file holds none."""
     summary = summary_of(path)
     return AnalyzedTrace(TraceAnswer(file=str(path), **summary.as_dict()), summary)
 
 
 def nsys(path: Path, number: int | None = None) -> list[AnalyzedTrace]:
-    """What an export of Nsight Systems says of the first processes that used a GPU, at most `MOST_PROCESSES`,
-    or of one, counted from 1.
+    """Return what an export of Nsight Systems says of the first processes that used a GPU, at most
+    `MOST_PROCESSES`, or of one, counted from 1.
 
     Raises GpudebugError if the database is no such export, or damaged, or has no such process.
     """
@@ -68,7 +68,7 @@ def nsys(path: Path, number: int | None = None) -> list[AnalyzedTrace]:
 
 
 def _cut(found: Sequence[AnalyzedTrace], count: int) -> list[AnalyzedTrace]:
-    """The first of `count` processes, with a note at the last of them."""
+    """Return the first of `count` processes, with a note at the last of them."""
     *before, last = found
     left_out = count - len(found)
     note = (
@@ -94,8 +94,8 @@ def _process(path: Path, export: NsysExport, process: int | None, several: bool)
 
 
 def together(traces: Sequence[AnalyzedTrace]) -> RanksTogether | None:
-    """The ranks of one job beside each other; None if these are no traces of several, or some were left
-    out."""
+    """Return the ranks of one job beside each other; None if these are no traces of several, or some were
+    left out."""
     if len(traces) < 2 or any(one.left_out for one in traces):
         return None
     numbers = _ranks(traces)

@@ -66,7 +66,7 @@ def _learned(path: Path, history: WrittenScalars, figures: list[LearningSeries])
 def _notes(
     history: WrittenScalars, loss: LearningSeries | None, reward: LearningSeries | None
 ) -> tuple[str, ...]:
-    """What the file breaks off with, and what it holds if nothing of it is a loss or a reward."""
+    """Return what the file breaks off with, and what it holds if nothing of it is a loss or a reward."""
     notes = [f"the file {history.note}: what is before that was read"] if history.note else []
     if loss is None and reward is None:
         names = ", ".join(sorted(history.values)[:6])

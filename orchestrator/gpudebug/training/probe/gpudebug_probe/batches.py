@@ -107,7 +107,7 @@ def rows_of(torch: Any, args: Any, kwargs: Any) -> int:
 
 
 def _tensors(torch: Any, value: Any, depth: int) -> Iterator[Any]:
-    """The tensors in there. Runs no code of the user's: subclasses are read as what they are."""
+    """Yield the tensors in there. Runs no code of the user's: subclasses are read as what they are."""
     if isinstance(value, torch.Tensor):
         yield value
         return

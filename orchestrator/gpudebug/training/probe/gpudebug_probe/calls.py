@@ -21,7 +21,7 @@ PLAIN, HOOKED, NEVER = range(3)
 
 
 def shared(torch: Any, recorder: Recorder) -> Calls:
-    """The one of this recorder."""
+    """Return the one of this recorder."""
     if recorder.calls is None:
         recorder.calls = Calls(torch, recorder)
     calls: Calls = recorder.calls
@@ -108,7 +108,7 @@ class Calls:
         self.recorder.counters["reads_n"], self.recorder.counters["reads_s"] = self._reads
 
     def place(self, tensor: Any) -> str:
-        """Where a tensor lives, as `cpu` or `cuda:0`; "" if a call on it is not to be looked at here.
+        """Return where a tensor lives, as `cpu` or `cuda:0`; "" if a call on it is not to be looked at here.
 
         That is one of a subclass, or one under a mode, that is called in place of the tensor's own method:
         it calls that in turn, or does not. And tensors that only represent others (fake ones, traced ones).

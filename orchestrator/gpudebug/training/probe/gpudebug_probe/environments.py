@@ -27,7 +27,7 @@ MOST, DEEPEST = 4096, 8
 
 
 def steps_one(code: CodeType) -> bool:
-    """Whether an environment's class has this code as its step or reset. Runs no code of the user's."""
+    """Tell whether an environment's class has this code as its step or reset. Runs no code of the user's."""
     if code.co_name not in METHODS:
         return False
     for kind in _environments():
@@ -41,7 +41,7 @@ def _own(kind: type) -> Any:
 
 
 def _code(method: Any) -> Any:
-    """The code of a function, of one that is wrapped that of the innermost."""
+    """Return the code of a function, of one that is wrapped that of the innermost."""
     for _ in range(DEEPEST):
         inner = getattr(method, "__wrapped__", None) if isinstance(method, FunctionType) else None
         if inner is None:
@@ -51,7 +51,7 @@ def _code(method: Any) -> Any:
 
 
 def _environments() -> Iterator[type]:
-    """The classes that derive from a known one, each once."""
+    """Yield the classes that derive from a known one, each once."""
     known: set[int] = set()
     left = [base for module, name in BASES if isinstance(base := _found(module, name), type)]
     while left and len(known) < MOST:

@@ -34,7 +34,7 @@ class LoaderGroup:
         self.loader = weakref.ref(loader)
 
     def continues(self, loader: Any) -> bool:
-        """Whether the loader is one that is gone."""
+        """Tell whether the loader is one that is gone."""
         data = self.data() if self.data is not None else None
         gone = self.loader() is None and data is not None
         return (
@@ -79,7 +79,7 @@ class Epochs:
         self._ended: list[bool] = []
 
     def source(self, loader: Any) -> LoaderGroup | None:
-        """What is known of a loader; None if there are too many of them."""
+        """Return what is known of a loader; None if there are too many of them."""
         for source in self._sources:
             if source.loader() is loader:
                 return source
@@ -101,7 +101,7 @@ class Epochs:
             epochs[key] = Epoch(source, iterator, lambda _: epochs.pop(key, None))
 
     def of(self, iterator: Any) -> Epoch | None:
-        """The epoch that an iterator is in, None if its beginning was not seen."""
+        """Return the epoch that an iterator is in, None if its beginning was not seen."""
         return self._epochs.get(id(iterator))
 
     def took(self, iterator: Any, count: int, ended: bool) -> None:

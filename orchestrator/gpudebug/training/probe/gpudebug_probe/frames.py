@@ -243,7 +243,7 @@ def stack_from(frame: FrameType) -> list[FrameType]:
 
 
 def _cut(ids: list[int], at: int) -> tuple[list[int], int]:
-    """The frames that are kept, the user's among them, and its place."""
+    """Return the frames that are kept, the user's among them, and its place."""
     outer = len(ids) - OUTERMOST
     kept = ids[:INNERMOST] + ids[outer:]
     if at >= outer:

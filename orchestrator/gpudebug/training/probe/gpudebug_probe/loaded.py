@@ -104,7 +104,7 @@ def _escaped(character: str) -> str:
 
 
 def _loaded(places: _TreePlaces, start: str) -> tuple[str, list[str], dict[str, list[str]]]:
-    """The tested tree, the files imported from it, and those from each of the other ones."""
+    """Return the tested tree, the files imported from it, and those from each of the other ones."""
     tree = places.tree
     found: dict[str | None, set[str]] = {}
     names = {_file_of(module) for module in list(sys.modules.values())}
@@ -136,7 +136,7 @@ def _file_of(module: object) -> str | None:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether a file is linked into the tested tree."""
+    """Tell whether a file is linked into the tested tree."""
     try:
         return os.path.samefile(one, other)
     except OSError:
@@ -177,7 +177,7 @@ class _TreePlaces:
         return None, ""
 
     def _installed(self, root: str, inside: str) -> bool:
-        """Whether a folder below a tree belongs to an environment that merely lies there."""
+        """Tell whether a folder below a tree belongs to an environment that merely lies there."""
         parts = inside.split(os.sep) if inside else []
         if "site-packages" in parts or "dist-packages" in parts:
             return True

@@ -131,7 +131,7 @@ class _Lone:
             self._stop()
 
     def _stop(self) -> bool:
-        """Whether the thread that waits has ended, in time."""
+        """Tell whether the thread that waits has ended, in time."""
         halt, self._halt = self._halt, None
         if halt is None:
             return True
@@ -206,7 +206,7 @@ def _programs(frame: Any) -> bool:
 
 
 def _meets(frame: Any) -> bool:
-    """Whether the main thread waits in PyTorch for the other processes of its training."""
+    """Tell whether the main thread waits in PyTorch for the other processes of its training."""
     while frame is not None:
         file, name = frame.f_code.co_filename, frame.f_code.co_name
         if file.endswith(MEETING) and name != "<module>":

@@ -17,7 +17,7 @@ _LONGEST = 64
 
 
 def job_of(environ: Mapping[str, str]) -> tuple[str, int] | None:
-    """The launch's node and how many nodes there are; None outside of a job of several."""
+    """Return the launch's node and how many nodes there are; None outside of a job of several."""
     name, _, count = environ.get(VARIABLE, "").rpartition("/")
     return (name, int(count)) if name and count.isdigit() and int(count) > 1 else None
 
@@ -33,7 +33,7 @@ def file_of(name: str, environ: Mapping[str, str]) -> str:
 
 
 def share_of(file: str, name: str, environ: Mapping[str, str]) -> float:
-    """How much of the room of one file this one has: those of all other nodes together fill one."""
+    """Return how much of the room of one file this one has: those of all other nodes together fill one."""
     job = job_of(environ)
     return 1.0 if job is None or file == name else 1.0 / min(job[1] - 1, 16)
 

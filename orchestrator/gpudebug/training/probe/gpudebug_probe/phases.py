@@ -184,7 +184,7 @@ def _calling(original: Callable[..., Any], phases: _Phases) -> Callable[..., Any
 
 
 def _plain(original: Callable[..., Any]) -> bool:
-    """Whether Module.__call__ does nothing but choose between the compiled call and the usual one."""
+    """Tell whether Module.__call__ does nothing but choose between the compiled call and the usual one."""
     code = getattr(original, "__code__", None)
     return code is not None and code.co_names == ("_compiled_call_impl", "_call_impl")
 

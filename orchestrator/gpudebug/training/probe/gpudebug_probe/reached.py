@@ -77,7 +77,7 @@ class Reached:
 
 
 def _owns(module: Any) -> bool:
-    """Whether a module has parameters of its own, trained or not."""
+    """Tell whether a module has parameters of its own, trained or not."""
     try:
         return any(one is not None for one in module.__dict__["_parameters"].values())
     except Exception:  # noqa: BLE001 - a module of another make

@@ -57,7 +57,7 @@ class RecordFile:
         return json.dumps(fields, default=str, separators=(",", ":")) + "\n"
 
     def clock(self) -> dict[str, list[float]]:
-        """What tells how far this node's clock is from the others'; nothing in a job of one node."""
+        """Return what tells how far this node's clock is from the others'; nothing in a job of one node."""
         if job_of(os.environ) is None:
             return {}
         fd = self._open()

@@ -219,7 +219,7 @@ class Recorder:
         return {}
 
     def ranks(self) -> dict[str, int | None]:
-        """Which of several training processes this is."""
+        """Return which of several training processes this is."""
         environ = os.environ.get
         ranks = {name: _number(environ(name.upper()), int) for name in ("rank", "world_size")}
         local = next((text for name in LOCAL_RANKS if (text := environ(name)) is not None), None)

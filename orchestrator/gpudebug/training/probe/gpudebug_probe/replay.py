@@ -115,7 +115,7 @@ class KeptTensor:
 
 
 def _copy(tensor: Any, device: str | None = None) -> Any:
-    """The same numbers in memory of its own, without a graph, and what the user hung on the tensor."""
+    """Return the same numbers in memory of its own, without a graph, and what the user hung on the tensor."""
     source = tensor.detach()
     made = source.clone() if device is None else source.to(device, copy=True)
     vars(made).update(vars(tensor))
@@ -261,7 +261,7 @@ class Replay:
         return self._ready(source)
 
     def _length(self, source: LoaderGroup, known: int | None, before: int | None) -> int | None:
-        """How many batches an epoch has: by the loader, else by an earlier run or an epoch.
+        """Return how many batches an epoch has: by the loader, else by an earlier run or an epoch.
 
         One that was not seen to end has more than was taken: a training that ends after a time takes more of
         it now. Yet one that ends with its data must not go on for ever.
@@ -280,7 +280,7 @@ class Replay:
         return cache if ready else None
 
     def _again(self, cache: Cache, handed: int) -> Any:
-        """The batch once more; StopIteration where the epoch has had its batches."""
+        """Return the batch once more; StopIteration where the epoch has had its batches."""
         if handed >= (cache.length or 0):
             raise StopIteration
         self._last = self._recorder.steps, time.monotonic()
@@ -290,7 +290,7 @@ class Replay:
         return cache.give(self._torch)
 
     def _device(self) -> str | None:
-        """Where the training computes; None for the CPU."""
+        """Return where the training computes; None for the CPU."""
         device = str(self._recorder.facts.get("device") or "cpu")
         return None if device == "cpu" else device
 
@@ -312,7 +312,7 @@ class Replay:
 
 
 def length(loader: Any) -> int | None:
-    """How many batches an epoch has by what the loader says; None if it does not.
+    """Return how many batches an epoch has by what the loader says; None if it does not.
 
     What a data set that is only iterated says of it is a guess, and being asked it takes for a promise.
     """

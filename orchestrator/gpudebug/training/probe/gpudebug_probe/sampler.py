@@ -106,7 +106,7 @@ class StackSampler:
             raise
 
     def stop(self) -> bool:
-        """Whether the thread has ended, in time; one that had not is not waited for again."""
+        """Tell whether the thread has ended, in time; one that had not is not waited for again."""
         halt, self._halt = self._halt, None
         self.late = False
         if halt is not None:
@@ -261,7 +261,7 @@ class StackSampler:
             self._switch = None
 
     def _running(self, clock: int) -> float:
-        """The share of the moment from now on that the thread runs."""
+        """Return the share of the moment from now on that the thread runs."""
         begun, cpu = time.monotonic(), time.clock_gettime(clock)
         self._aside(sleep, LOOK_S)
         return (time.clock_gettime(clock) - cpu) / (time.monotonic() - begun)
@@ -294,7 +294,7 @@ class StackSampler:
         return bool(rarity) and time.monotonic() - self._since >= every * rarity * self.rare
 
     def _lines(self) -> list[str]:
-        """What was seen since they were last made: one line, or none."""
+        """Return what was seen since they were last made: one line, or none."""
         seen, self._seen = self._seen, {}
         since, self._since = self._since, time.monotonic()
         used, self._used = self._used, 0.0

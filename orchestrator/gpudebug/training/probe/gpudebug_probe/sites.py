@@ -82,7 +82,7 @@ class Sites:
         return entry
 
     def _users(self, frame: FrameType) -> FrameType:
-        """The nearest frame of the user's, else the nearest one outside PyTorch, else this one."""
+        """Return the nearest frame of the user's, else the nearest one outside PyTorch, else this one."""
         outside: FrameType | None = None
         above: FrameType | None = frame
         for _ in range(REACH):

@@ -143,7 +143,7 @@ class _TorchState:
             self._memory(facts["device"])
 
     def _compiled(self) -> dict[str, int] | None:
-        """What torch.compile has done; None if it is not in use. Nothing is imported for it."""
+        """Return what torch.compile has done; None if it is not in use. Nothing is imported for it."""
         counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None) or {}
         frames = (counters.get("frames") or {}).get("ok", 0)
         if not frames:

@@ -96,7 +96,7 @@ class _Optimizers:
         self._nesting = False
 
     def may_nest(self, optimizer: Any) -> bool:
-        """Whether a step of it may be inside another one of it."""
+        """Tell whether a step of it may be inside another one of it."""
         return self._nesting or type(optimizer) not in self._kinds
 
     def count(self, optimizer: Any) -> None:
@@ -151,7 +151,7 @@ class _Optimizers:
 
 
 def _weights(optimizer: Any) -> int | None:
-    """How many numbers a step of it trains; None of an optimizer of another make."""
+    """Return how many numbers a step of it trains; None of an optimizer of another make."""
     try:
         groups = optimizer.param_groups
         return sum(int(one.numel()) for group in groups for one in group["params"] if one.requires_grad)
@@ -161,7 +161,7 @@ def _weights(optimizer: Any) -> int | None:
 
 
 def _inside_its_own_step(optimizer: Any) -> bool:
-    """Whether a step of the same optimizer waits for this one: a class that calls `super().step()`."""
+    """Tell whether a step of the same optimizer waits for this one: a class that calls `super().step()`."""
     # The hook's caller is the function that torch puts around each class's step.
     around = sys._getframe(1).f_back
     frame = around

@@ -35,7 +35,7 @@ def host() -> str:
 
 
 def cores() -> float | None:
-    """The cores that this process may use: its affinity, or what its control group leaves of them."""
+    """Return the cores that this process may use: its affinity, or what its control group leaves of them."""
     affinity = getattr(os, "sched_getaffinity", None)
     known = [float(len(affinity(0)))] if affinity is not None else []
     quota = _quota(_read("/sys/fs/cgroup/cpu.max"))
@@ -43,7 +43,7 @@ def cores() -> float | None:
 
 
 def affinity() -> str | None:
-    """The CPUs that this process may run on, as `taskset` writes them: `0-3,8`; None if unknown."""
+    """Return the CPUs that this process may run on, as `taskset` writes them: `0-3,8`; None if unknown."""
     ask = getattr(os, "sched_getaffinity", None)
     if ask is None:
         return None

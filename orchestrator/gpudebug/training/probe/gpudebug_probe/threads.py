@@ -47,7 +47,7 @@ CALLS = {"x86_64": _X86, "aarch64": _ARM}.get(os.uname().machine, {})
 
 
 def hindered() -> str | None:
-    """Why no thread of ours may look; None if one may."""
+    """Return why no thread of ours may look; None if one may."""
     if not OWN:
         return "a library has replaced Python's threads (gevent, eventlet)"
     # Since 3.12 what it counts are the calls of all threads, as if one had made them.
@@ -61,7 +61,7 @@ def idle(code: CodeType) -> bool:
 
 
 def stack_of(ident: int, collects: bool) -> list[FrameType]:
-    """The frames of another thread, from inside out; none if it has ended.
+    """Return the frames of another thread, from inside out; none if it has ended.
 
     In one call of C, and without collecting garbage in it: Python's lock is never let go of there. A thread
     that ran meanwhile would leave frames that are walked, which crashes Python 3.11.
@@ -100,9 +100,9 @@ def delay_of(thread: int) -> float:
 
 
 def waits_in(thread: int) -> str:
-    """What this thread of ours waits for: a file's data (`disk`), its way to the disk (`fsync`), a page of a
-    mapped file (`page`), another machine or process (`socket`), or nothing but time (`sleep`). "" for all
-    else, and if nothing shows it.
+    """Return what this thread of ours waits for: a file's data (`disk`), its way to the disk (`fsync`), a
+    page of a mapped file (`page`), another machine or process (`socket`), or nothing but time (`sleep`). ""
+    for all else, and if nothing shows it.
     """
     try:
         words = _text(f"/proc/self/task/{thread}/syscall").split()

@@ -175,7 +175,7 @@ class _Profile:
         self._tell(file=os.path.basename(path), bytes=os.path.getsize(path))
 
     def _path(self) -> str:
-        """Where the trace goes; two trainings without a rank do not share a file."""
+        """Return where the trace goes; two trainings without a rank do not share a file."""
         rank = self._rank()
         path = os.path.join(self.folder, f"trace.rank{rank}" if rank else "trace")
         if os.path.exists(path + SUFFIX):
@@ -283,7 +283,7 @@ class _Profile:
 
 
 def overhead(active: list[float], plain: list[float]) -> float:
-    """How much longer the `active` iterations took than the `plain` ones, as a share of these.
+    """Return how much longer the `active` iterations took than the `plain` ones, as a share of these.
 
     The smaller of what means and medians say: one slow iteration is not the profiler's doing, and where a
     loader hands over several batches at once the median says nothing of the wait for them.
