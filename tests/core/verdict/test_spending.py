@@ -23,6 +23,7 @@ def test_a_trial_names_its_first_runs_and_how_many_there_may_be(first: NextRun, 
 
 def test_what_runs_took_says_how_long() -> None:
     assert of_trial(NextRun.TRIAL, [70, 74], 8).endswith("1 to 5 are likely, 72 s to 6.0 min of the device")
+    assert of_trial(NextRun.TRIAL, [], 8, least=2).endswith("2 to 5 are likely")
     assert of_trial(NextRun.BASELINE, [60], 8).endswith("2 to 6 are likely, 2.0 min to 6.0 min of the device")
 
 

@@ -33,12 +33,12 @@ def of_baseline(runs: int, seconds: Sequence[float], *, made: int = 0) -> str:
     return f"{runs_text} of about {span(each)}: {span(left * each)} of the device"
 
 
-def of_trial(first: NextRun, seconds: Sequence[float], most: int) -> str:
-    """Return what a trial that begins with `first`, of up to `most` runs of the change, takes; `seconds` are
-    those of the baseline's runs."""
+def of_trial(first: NextRun, seconds: Sequence[float], most: int, *, least: int = 1) -> str:
+    """Return what a trial that begins with `first`, of `least` to `most` runs of the change, takes; `seconds`
+    are those of the baseline's runs."""
     begun = [first] if first is NextRun.BASELINE else []
     whole = [*begun, *planned(most)]
-    fewest, likely = len(begun) + 1, min(len(begun) + LIKELY, len(whole))
+    fewest, likely = len(begun) + least, min(len(begun) + LIKELY, len(whole))
     more = f", …, at most {len(whole)}" if len(whole) > _NAMED else ""
     text = f"runs: {', '.join(whole[:_NAMED])}{more}; {fewest} to {likely} are likely"
     if not seconds:

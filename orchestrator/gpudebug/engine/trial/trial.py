@@ -191,7 +191,9 @@ def _take_up(trial: _Trial, around: Surroundings) -> None:
 
 def _run_until_decided(trial: _Trial) -> Verdict:
     step = _first_step(trial)
-    _say(trial, spending.of_trial(step, _seconds(trial.recorded), _most(trial)))
+    like = trial_case(0, trial.terms, trial.before, trial.after or trial.before, more=trial.more)
+    least = 2 if like.short and not trial.after else 1
+    _say(trial, spending.of_trial(step, _seconds(trial.recorded), like.most, least=least))
     while True:
         measured = _launch(trial, step)
         side = trial.before if step is NextRun.BASELINE else trial.after
@@ -251,11 +253,6 @@ def _case(trial: _Trial) -> TrialCase:
 
 def _judged(trial: _Trial, case: TrialCase) -> Verdict:
     return verdict_of(case, trial.terms, trial.before, trial.after, trial.remarks, trial.crashes)
-
-
-def _most(trial: _Trial) -> int:
-    """Return the most runs of the change: those of a trial like the baseline's runs, if none is made yet."""
-    return trial_case(0, trial.terms, trial.before, trial.after or trial.before, more=trial.more).most
 
 
 def _seconds(runs: Sequence[MeasuredRun]) -> list[float]:

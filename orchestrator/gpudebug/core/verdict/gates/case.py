@@ -100,8 +100,12 @@ class TrialCase:
     def most(self) -> int:
         """How many runs of the trial may be made: twice as many of short ones, and as many again each time
         that it was continued."""
-        short = any(relative_variance(_seconds(e)) > SHORT for e in (*self.before, *self.after))
-        return self.criteria.max_runs * (2 if short else 1) * (1 + self.setting.more)
+        return self.criteria.max_runs * (2 if self.short else 1) * (1 + self.setting.more)
+
+    @property
+    def short(self) -> bool:
+        """Whether a run is short: one alone of the change then decides nothing."""
+        return any(relative_variance(_seconds(e)) > SHORT for e in (*self.before, *self.after))
 
     @property
     def trades_work(self) -> bool:
