@@ -626,7 +626,6 @@ TESTED_ELSEWHERE = {
     "gpudebug.engine.trial.premises": "engine/trial/test_trial.py",
     "gpudebug.engine.run.prepare": "engine/trial/test_trial.py",
     "gpudebug.engine.tools.analyze.samples": "engine/tools/analyze/test_analyze.py",
-    "gpudebug.engine.verify.confirmation": "engine/campaign/test_confirmation.py",
     "gpudebug.engine.verify.terms": "promises/test_settings.py",
     "gpudebug.engine.verify.unlisted": "engine/campaign/test_unlisted.py",
     "gpudebug.mcp.arguments": "mcp/test_tools.py",

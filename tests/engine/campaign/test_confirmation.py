@@ -13,8 +13,8 @@ from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.confirmation import FILE, because, confirm, confirmed_of, records
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.private import campaign_folder
-from gpudebug.engine.verify.confirmation import check_confirmed
 from gpudebug.engine.verify.findings import Findings
+from gpudebug.engine.verify.words import check_confirmed
 
 
 @pytest.fixture

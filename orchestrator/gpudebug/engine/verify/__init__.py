@@ -19,7 +19,6 @@ from gpudebug.engine.campaign.load import look
 from gpudebug.engine.campaign.pin_record import ComparedSettings
 from gpudebug.engine.campaign.tracked_runs import REMEDY, brought, why_brought
 from gpudebug.engine.verify import terms
-from gpudebug.engine.verify.acceptances import AcceptanceCheck
 from gpudebug.engine.verify.entries import (
     CheckedEntry,
     Former,
@@ -31,9 +30,9 @@ from gpudebug.engine.verify.entries import (
 from gpudebug.engine.verify.findings import Finding, Findings
 from gpudebug.engine.verify.measured import check_code
 from gpudebug.engine.verify.runs import CheckedRuns
-from gpudebug.engine.verify.said import check_said
 from gpudebug.engine.verify.unlisted import check_unlisted
 from gpudebug.engine.verify.verdicts import check_verdict
+from gpudebug.engine.verify.words import AcceptanceCheck, check_said
 
 
 def verify(

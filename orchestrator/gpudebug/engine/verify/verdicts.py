@@ -15,10 +15,10 @@ from gpudebug.edges import store
 from gpudebug.engine.campaign.files import Written, record_of
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.trial.judge import CRASH, judge_runs, learning_of, terms_of, work_of
-from gpudebug.engine.verify.confirmation import check_confirmed
 from gpudebug.engine.verify.entries import CheckedEntry
 from gpudebug.engine.verify.findings import Finding, Findings
 from gpudebug.engine.verify.runs import Checked, CheckedRuns, is_older, report, short_digest
+from gpudebug.engine.verify.words import check_confirmed
 
 _NAME = "verdict.json"
 _DERIVED = set(Verdict.model_fields) - {"format", "rule", "terms", "runs"}

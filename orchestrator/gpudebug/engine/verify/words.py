@@ -1,12 +1,16 @@
-"""Accepted lines beside what `accept` recorded."""
+"""What gpudebug keeps of people's words beside the file: acceptances, confirmed counts, `propose --none`."""
 
 from __future__ import annotations
 
-from gpudebug.core.errors import GitError, StoreError
-from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.errors import GitError, GpudebugError, StoreError
+from gpudebug.core.progress import HypothesisEntry, nothing
+from gpudebug.core.records import Verdict
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of
+from gpudebug.engine.campaign.confirmation import because, records
 from gpudebug.engine.campaign.files import Written
+from gpudebug.engine.campaign.private import campaign_folder
+from gpudebug.engine.campaign.said import said_of
 from gpudebug.engine.verify.entries import CheckedEntry
 from gpudebug.engine.verify.findings import Finding, Findings
 
@@ -14,6 +18,7 @@ _AGAIN = "put it back, or a person's `gpudebug next` takes the change back"
 _GONE = f"it was accepted, and its entry is gone: {_AGAIN}"
 _OTHER = f"it was accepted, and its entry is not what was accepted: {_AGAIN}"
 _NO = frozenset({"", "-", "–", "—", "no", "none", "not yet", "pending", "n/a", "tbd"})
+_UNSAID = "UNVERIFIED: no `propose --none` recorded it, and it ends nothing; delete the line"
 
 
 class AcceptanceCheck:
@@ -79,3 +84,49 @@ def _kept(written: Written) -> Acceptances | None:
     except (GitError, StoreError):
         return None
     return found if found.entries is not None else None
+
+
+def check_confirmed(written: Written, stored: Verdict, where: Finding, findings: Findings) -> None:
+    """A person's word that gpudebug has not kept is a problem; in a clone it is unknown."""
+    if stored.confirmed is None:
+        return
+    root, campaign = written.workspace.root, written.config.campaign
+    try:
+        place = git.whereabouts(root)
+        kept = because(records(root, campaign, place), stored.hypothesis, stored.change_digest)
+        here = campaign_folder(root, campaign, place).is_dir()
+    except GpudebugError as e:
+        findings.unchecked.append(f"hypothesis {stored.hypothesis}: {e.file} {e.message}")
+        return
+    if kept is None and not here:
+        text = f"hypothesis {stored.hypothesis}: a person confirmed its counts in another checkout"
+        findings.unchecked.append(f"{text}: {stored.confirmed}")
+    elif kept != stored.confirmed:
+        why = "no person confirmed this with `gpudebug reopen --because`" if kept is None else None
+        findings.differs(where.but(field="confirmed", expected=kept, found=stored.confirmed, why=why))
+
+
+def check_said(written: Written, findings: Findings) -> None:
+    """A line without its record is a problem; in a clone, which has no records, it is noted."""
+    rows = nothing.read(written.document)
+    if not rows:
+        return
+    root, campaign = written.workspace.root, written.config.campaign
+    try:
+        where = git.whereabouts(root)
+        kept = said_of(root, campaign, where)
+        here = campaign_folder(root, campaign, where).is_dir() or kept.file.parent.is_dir()
+    except GpudebugError as e:
+        findings.unchecked.append(f"who has nothing to propose: {e.message}")
+        return
+    if not here:
+        findings.notes.append("who has nothing to propose was said in another checkout: it ends nothing here")
+        return
+    if kept.problem is not None:
+        why = f"{kept.problem}: no line of it counts; gpudebug propose --none rewrites it"
+        findings.differs(Finding(kept.file.name, file=kept.file, why=why))
+    for said in rows:
+        if not kept.has(said):
+            line = written.document.data.partition(said.line.encode())[0].count(b"\n") + 1
+            where_ = Finding("nothing to propose", file=written.progress_path, line=line)
+            findings.differs(where_.but(found=said.line, why=_UNSAID))
