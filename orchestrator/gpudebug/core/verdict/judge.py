@@ -93,6 +93,9 @@ _SPOILT = (
     ("environment_parity", "environment differs"),
 )
 
+# Gates whose failure means that the change is no good, whatever it gains.
+_REFUSED = ("locked_knobs", "one_variable")
+
 # Gates whose failure means that the gain is none.
 _HOLLOW = ("throughput", "work_conserved", "working_share")
 
@@ -112,7 +115,7 @@ def _compose(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bool]
     # At equal steps that no optimizer made, a loss says nothing.
     forged = against is not None and against.invalid
     learning = ("loss",) if forged else ("loss", "loss_parity")
-    for name in ("outcome", *learning, "locked_knobs", "one_variable"):
+    for name in ("outcome", *learning, *_REFUSED):
         if by_name[name].result is Result.FAIL:
             return Status.REJECTED, f"{name.replace('_', ' ')}: {by_name[name].value}", False
     delta = by_name["delta"]
