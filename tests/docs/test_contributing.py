@@ -40,7 +40,6 @@ def test_the_framework_is_read_and_its_recorded_command_is_recognised() -> None:
 
 
 JUDGED = """
-import sys
 from tests.support.trials import run, verdict
 for before, after in ((100.0, 120.0), (100.0, 160.0), (None, 160.0)):
     base = [run(util, 5, peak_rss_mb=before) for util in (28, 29)]
