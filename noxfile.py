@@ -47,3 +47,9 @@ def lint(session: nox.Session) -> None:
 def reference(session: nox.Session) -> None:
     """Write the generated pages of docs/reference."""
     run(session, "tests.support.reference")
+
+
+@nox.session
+def figures(session: nox.Session) -> None:
+    """Print how large the package is, and what makes it hard to read."""
+    run(session, "tests.support.figures")
