@@ -17,7 +17,8 @@ from typing import Any
 import yaml
 from tests.support.excerpts import Excerpt, excerpts
 
-from gpudebug.core.trainlog import LogReader, LogSummary
+from gpudebug.core.trainlog.reader import LogReader
+from gpudebug.core.trainlog.summary import LogSummary
 
 CRASHES = {
     "none": {None},

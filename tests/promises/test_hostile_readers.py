@@ -20,7 +20,8 @@ from gpudebug.core.inside.sections import read_report
 from gpudebug.core.samples.table import LONGEST_LINE, MOST_LONG_LINES, read_samples
 from gpudebug.core.text.json_lines import parse
 from gpudebug.core.trace import summarise
-from gpudebug.core.trainlog import LogReader, printed_settings
+from gpudebug.core.trainlog import printed_settings
+from gpudebug.core.trainlog.reader import LogReader
 
 HEADER = "elapsed,gpu_util,mem_used_mb,gpu_index,gpu_uuid,new_samples\n"
 PIECES = [

@@ -11,7 +11,7 @@ from gpudebug.core.answers.analyze import (
 )
 from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.statistics import numbers
-from gpudebug.core.trainlog.remedies import remedy
+from gpudebug.core.trainlog.endings import remedy
 from gpudebug.core.words import counted
 
 

@@ -6,7 +6,7 @@ from gpudebug.core.answers.analyze import SamplesAnswer
 from gpudebug.core.answers.sample import FailureLines, LatencyFigures, SampleAnswer
 from gpudebug.core.inside.probe.together import side
 from gpudebug.core.statistics import numbers
-from gpudebug.core.trainlog.remedies import remedy
+from gpudebug.core.trainlog.endings import remedy
 from gpudebug.core.words import counted
 from gpudebug.terminal.devices import devices, energy
 from gpudebug.terminal.probe import inside

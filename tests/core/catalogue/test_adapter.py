@@ -21,7 +21,7 @@ from gpudebug.core.change import intervention
 from gpudebug.core.diagnosis import layer_flags
 from gpudebug.core.errors import CatalogueError
 from gpudebug.core.evidence.work import candidates
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.words import WorkName
 from gpudebug.engine.run import adapters, catalogue
 

@@ -10,7 +10,7 @@ from gpudebug.core.config import load
 from gpudebug.core.config.also import also, patterns, usual_direction
 from gpudebug.core.config.pins import rule_of
 from gpudebug.core.errors import ConfigError
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 
 SMALL = "workload: {command: python infer.py}\nmetric: latency_p50\n"
 

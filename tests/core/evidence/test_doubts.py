@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpudebug.core.evidence.doubts import doubts
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 
 
 def said(lines: Iterable[str]) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from statistics import median, stdev
 import pytest
 
 from gpudebug.core.evidence.latency import figures, latency_evidence, quantile, quantile_error
-from gpudebug.core.trainlog import LogReader
 from gpudebug.core.trainlog.latency import KEPT, PrintedLatencies
+from gpudebug.core.trainlog.reader import LogReader
 
 
 def printed(*lines: str, every: float | None = None) -> PrintedLatencies:

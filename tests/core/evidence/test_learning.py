@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudebug.core.evidence.learning import series
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 
 
 def test_the_reward_of_the_log_and_the_users_patterns() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudebug.core.evidence.written import chosen, restarts
-from gpudebug.core.trainlog.event_files import WrittenScalars
+from gpudebug.core.trainlog.logger_files import WrittenScalars
 
 
 def scalars(*names: str) -> WrittenScalars:

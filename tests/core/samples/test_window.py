@@ -22,7 +22,8 @@ from gpudebug.core.samples.window import (
     step_bounds,
     stretches,
 )
-from gpudebug.core.trainlog import LogReader, LogSummary
+from gpudebug.core.trainlog.reader import LogReader
+from gpudebug.core.trainlog.summary import LogSummary
 
 NO_LOG = LogSummary()
 RECORDED = DATA / "logs"

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gpudebug.core.trainlog import LogReader
-from gpudebug.core.trainlog.endings import ending
+from gpudebug.core.trainlog.endings import ending, remedy
+from gpudebug.core.trainlog.reader import LogReader
+
+
+def test_out_of_memory_is_answered_and_an_exception_speaks_for_itself() -> None:
+    assert "smaller batch" in (remedy("oom_gpu") or "")
+    assert remedy("exception") is None
+
 
 TRAINED = "".join(f"step {i} loss {2 - i / 10:.2f}\n" for i in range(9))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudebug.core.records import Failure
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 
 
 def failure(text: str, status: int | None = 1, signal: int | None = None) -> Failure | None:

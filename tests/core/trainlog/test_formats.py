@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 
 LOSSES = (2.5, 2.1, 1.7, 1.2, 0.9, 0.7)
 STEPS = (10, 20, 30, 40, 50, 60)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.trainlog import LogReader
 from gpudebug.core.trainlog.latency import Latency, LatencyReader
+from gpudebug.core.trainlog.reader import LogReader
 
 
 def read(text: str) -> Latency | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudebug.core.errors import ConfigError
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpudebug.core.trainlog import LogReader, LogSummary
+from gpudebug.core.trainlog.reader import LogReader
+from gpudebug.core.trainlog.summary import LogSummary
 
 LINES = st.sampled_from(
     [

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 
 
 def read(text: str) -> LogReader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.trainlog.steps import CounterReading, StepCounter, StepCounters, rate
 
 

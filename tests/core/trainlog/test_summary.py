@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudebug.core.records import Trend
-from gpudebug.core.trainlog import LogSummary
+from gpudebug.core.trainlog.summary import LogSummary
 
 
 def test_nothing_is_known_at_first() -> None:

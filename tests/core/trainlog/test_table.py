@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.trainlog.table import find_header, find_rows, row_like
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.trainlog.work import LoggedWork
 
 LOGS = Path(__file__).parents[2] / "data" / "logs"

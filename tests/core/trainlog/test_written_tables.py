@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudebug.core.trainlog import written_tables
-from gpudebug.core.trainlog.event_files import WrittenScalars
+from gpudebug.core.trainlog.logger_files import WrittenScalars
 from gpudebug.core.trainlog.written_tables import head_of_csv, of_last_run, read_csv, read_jsonl
 
 SB3 = """time/fps,time/total_timesteps,rollout/ep_rew_mean,train/loss

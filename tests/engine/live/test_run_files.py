@@ -11,7 +11,7 @@ from tests.support.growing import GrowingRun
 
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.edges import store
 from gpudebug.engine.live import run_files
 from gpudebug.engine.live.run_files import FollowedRun, LogFacts

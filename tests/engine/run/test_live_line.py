@@ -8,7 +8,7 @@ from time import thread_time
 import pytest
 from tests.support.probe_lines import beat, start
 
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.edges.launcher import Tick
 from gpudebug.engine.run.files import Files
 from gpudebug.engine.run.live_line import Live, Watch, last_utilisation

@@ -24,7 +24,7 @@ from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.records import DeviceInfo, Outcome
 from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
 from gpudebug.core.samples.table import SampleTable, read_samples
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.edges import clusters, launcher
 from gpudebug.edges.clusters import steps
 from gpudebug.edges.clusters.steps import RunningStep

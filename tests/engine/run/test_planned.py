@@ -12,7 +12,7 @@ from tests.support.judged import judged
 from tests.support.trials import run
 
 from gpudebug.core.records import Evidence
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.verdict.run_plan import RunPlan
 from gpudebug.core.words import Outcome
 from gpudebug.edges.launcher import Tick

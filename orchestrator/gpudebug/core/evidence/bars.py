@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from gpudebug.core.trainlog import LogSummary
 from gpudebug.core.trainlog.quantities import ENVIRONMENT_STEPS
 from gpudebug.core.trainlog.steps import CountedBar
+from gpudebug.core.trainlog.summary import LogSummary
 
 SOURCE = "the progress bar"
 

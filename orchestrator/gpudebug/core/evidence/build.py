@@ -43,10 +43,10 @@ from gpudebug.core.samples.window import (
     stretches,
 )
 from gpudebug.core.statistics import loss_curve
-from gpudebug.core.trainlog.last_word import Settings
+from gpudebug.core.trainlog.overrides import Settings
 
 if TYPE_CHECKING:
-    from gpudebug.core.trainlog import LogSummary
+    from gpudebug.core.trainlog.summary import LogSummary
 
 SPARK = 40
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.recordings.runs import MonitorRecording, RecordedRun
 from gpudebug.core.samples.row import DeviceReading
-from gpudebug.core.trainlog.wandb_files import SystemReading, read_wandb_system
+from gpudebug.core.trainlog.logger_files import SystemReading, read_wandb_system
 
 SOURCE = "W&B system metrics"
 

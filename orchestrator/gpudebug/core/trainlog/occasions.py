@@ -1,12 +1,134 @@
-"""Evaluations and checkpoints that a log tells of, once training has begun."""
+"""Lines that tell of an occasion: evaluations, checkpoints, caches, runs that go on, another objective."""
 
 from __future__ import annotations
 
 import re
 
 from gpudebug.core.command.cadence import CHECKPOINT, EVALUATION, LOG
-from gpudebug.core.trainlog.cached import finds_cache
-from gpudebug.core.trainlog.resumed import resumes
+
+_SHOWN = 300
+_MADE = (
+    r"(?:cached?|caches|pre-?processed|(?:pre-?)?tokeni[sz]ed|pre-?computed|packed|mem-?map(?:ped)?|"
+    r"compiled|indexed)"
+)
+_FINDS_CACHE = re.compile(
+    rf"\b(?:us(?:ing|e[sd]?)|load(?:ed|ing|s)?|reus(?:ed|ing|e)|found|read(?:ing)?|restor(?:ed|ing)|hit)\b"
+    rf".{{0,80}}(?<![a-z]){_MADE}(?![a-z])"
+    rf"|(?<![a-z]){_MADE}(?![a-z]).{{0,80}}\b(?:found|exists?|loaded|reused|hit|valid|up to date)\b"
+    r"|\balready (?:exists?|processed|cached|tokeni[sz]ed|pre-?processed|built|compiled|prepared)\b"
+    r"|\breusing (?:the )?dataset\b|\.cache\.{3}",
+    re.I,
+)
+_NO_CACHE = re.compile(
+    r"\b(?:no|not|none|never|without|cannot|can't|unable|false|disabled|miss(?:es|ed|ing)?|if|would|will"
+    r"|kv|key.value)\b|^\W*[\w.-]+['\"]?\s?[:=]\s*\S*$",
+    re.I,
+)
+_CACHE_WORDS = re.compile(
+    rb"cache|processed|toke|computed|packed|memmap|compiled|index|already|reusing", re.I
+)
+
+
+def finds_cache(text: bytes) -> str | None:
+    """Return the line, at most 300 characters, if it says so; None for any other."""
+    if not _CACHE_WORDS.search(text):
+        return None
+    line = text[: 4 * _SHOWN].decode("utf-8", "replace").strip()[:_SHOWN]
+    return line if _FINDS_CACHE.search(line) and not _NO_CACHE.search(line) else None
+
+
+_STATE = r"(?:snapshot|checkpoint(?!ing|er)|ckpt|last\.pt\b|(?:training|trainer|optimizer|saved) state)"
+_COUNT = r"\b(?:epoch|step|iter(?:ation)?|update)s?\b"
+# What a run may go on from: a state, a count of what is behind it, a file or a folder.
+_RESUMES = re.compile(
+    rf"\bresum(?:ed|e|es|ing)\b(?:.{{0,80}}(?:\btraining\b|{_STATE}|{_COUNT})|.{{0,40}}\bfrom\b[\W_]*\w)"
+    rf"|\bcontinuing\b.{{0,80}}(?:{_STATE}|{_COUNT}\D{{0,12}}\d)"
+    rf"|\bstart(?:ing|ed|s)?\b.{{0,30}}\b(?:from|at)\b.{{0,10}}{_COUNT}\D{{0,12}}\d",
+    re.I,
+)
+_LOADS = re.compile(
+    rf"\b(?:load(?:ed|ing|s)?|restor(?:ed|ing)|found|reading)\b.{{0,60}}{_STATE}"
+    rf"|{_STATE}.{{0,60}}\b(?:loaded|restored|found)\b"
+    rf"|\brestor(?:ed|ing)\b.{{0,80}}{_COUNT}\D{{0,12}}\d",
+    re.I,
+)
+# A setting is no act; nor is what is looked for, or is not there.
+_NOT_RESUMED = re.compile(
+    r"\b(?:no|not|none|null|never|without|cannot|can't|unable|false|disabled|skipp\w*|if|shards?|from scratch"
+    r"|look(?:ing|s)? for|search\w*|found 0|would|could|will be saved)\b|^\W*[\w.]*resume\w*['\"]?\s?[:=]",
+    re.I,
+)
+# The beginning is where every run begins: nothing is behind it.
+_FROM_ZERO = re.compile(r"\b(?:epoch|step|iter(?:ation)?|update|at|from)s?\W{0,3}0\b(?![.\d])", re.I)
+# Weights that every run of a training begins with, those of other models, and the best ones at the end.
+_OTHER_STATES = re.compile(
+    r"\b(?:pre-?train\w*|backbone|teacher|encoder|tokenizer|vae|data(?:set)?|hub|base|init|initial|best)\b"
+    r"|\bfor (?:eval\w*|test\w*|inference|sampling|prediction)\b|\bconfig(?:uration)?\b"
+    r"|https?://|torchvision://|[./]cache\b",
+    re.I,
+)
+_RESUMING_WORDS = re.compile(rb"resum|load|restor|found|reading|continuing|start", re.I)
+
+
+def resumes(text: bytes, trained: bool = False) -> str | None:
+    """Return the line, at most 300 characters, if it says so; None for any other.
+
+    What is loaded once the program has `trained` is not what it began with.
+    """
+    if not _RESUMING_WORDS.search(text):
+        return None
+    line = text[: 4 * _SHOWN].decode("utf-8", "replace").strip()[:_SHOWN]
+    if _NOT_RESUMED.search(line) or _FROM_ZERO.search(line):
+        return None
+    loads = not trained and _LOADS.search(line) and not _OTHER_STATES.search(line)
+    return line if loads or _RESUMES.search(line) else None
+
+
+LONGEST = 400
+_NUMBERED = re.compile(
+    rb"\b(?:(?:training|curriculum)[ _-])?(?P<what>stage|phase|curriculum(?:[ _](?:level|step|stage))?)"
+    rb"['\"]?[ _]?[:=#]?[ _]?(?P<at>0?[1-9]|one|two|three|four|five|i{1,3}|iv|v)\b(?!\.\d|%)",
+    re.I,
+)
+_CHANGES = re.compile(
+    rb"\b(?:switch(?:ed|es|ing)?|chang(?:ed|es|ing)|moving on|advanc(?:ed|es|ing)|progress(?:ed|ing))"
+    rb"\b.{0,40}\b(?:stage|phase|curriculum|objective|loss(?: function)?|resolution|image size|task)\b"
+    rb"|\b(?:curriculum|objective|loss function|resolution|task)\b.{0,30}"
+    rb"\b(?:switched|changed|advanced|increased)\b"
+    rb"|\b(?:un-?freez(?:ing|e[sd]?)|unfrozen)\b.{0,40}"
+    rb"\b(?:layers?|backbone|encoder|body|model|weights|parameters)\b",
+    re.I,
+)
+_NO_OBJECTIVE = re.compile(
+    rb"\bzero|stage[ _-]?[123] (?:optimi|shard|offload)|\bif\b|\bwill\b|\bevery\b|/stage", re.I
+)
+_HINT = re.compile(rb"stage|phase|curric|switch|chang|freez|advanc|progress|moving|increased", re.I)
+_WORTH = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5"}
+_ROMAN = {"i": "1", "ii": "2", "iii": "3", "iv": "4", "v": "5"}
+
+
+class Objectives:
+    """Follows the lines of a log; `changed` is the last one that told of another objective."""
+
+    def __init__(self) -> None:
+        self._at: dict[str, str] = {}
+        self.changed: str | None = None
+
+    def read(self, text: bytes, begun: bool) -> bool:
+        """Tell whether this line says that the objective changes; `begun`: a loss was printed before it."""
+        if len(text) > LONGEST or not _HINT.search(text) or _NO_OBJECTIVE.search(text):
+            return False
+        told = _CHANGES.search(text) is not None
+        for match in _NUMBERED.finditer(text):
+            what, at = match["what"].decode("ascii").lower(), match["at"].decode("ascii").lower().lstrip("0")
+            at = _WORTH.get(at, _ROMAN.get(at, at))
+            before = self._at.get(what)
+            self._at[what] = at
+            told = told or (at != before and (before is not None or at != "1"))
+        if told and begun:
+            self.changed = text.decode("ascii").strip()
+        return told and begun
+
 
 _KEPT = 2048
 _LONGEST = 1024

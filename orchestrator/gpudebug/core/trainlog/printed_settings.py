@@ -16,7 +16,7 @@ from gpudebug.core.errors import ConfigError
 from gpudebug.core.redaction.redact import Redactor, secret_pair
 from gpudebug.core.text.json_lines import parse
 from gpudebug.core.trainlog import overrides
-from gpudebug.core.trainlog.last_word import Form, SettingBlock, Settings, resolve
+from gpudebug.core.trainlog.overrides import Form, SettingBlock, Settings, resolve
 from gpudebug.core.yaml import document
 
 LONGEST = 128 << 10

@@ -7,24 +7,19 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 
 from gpudebug.core.text.expressions import Expression
-from gpudebug.core.trainlog.clock import stamp_seconds
 from gpudebug.core.trainlog.failure import ALERT, USAGE, FailureScan, classify_failure
 from gpudebug.core.trainlog.latency import LatencyReader
-from gpudebug.core.trainlog.losses import Losses, Printer
-from gpudebug.core.trainlog.objectives import Objectives
-from gpudebug.core.trainlog.occasions import Occasions
+from gpudebug.core.trainlog.losses import Losses, Printer, UnnamedPlace
+from gpudebug.core.trainlog.occasions import Objectives, Occasions
+from gpudebug.core.trainlog.origin import SourceLines, rank_of
 from gpudebug.core.trainlog.patterns import GROUP
-from gpudebug.core.trainlog.ranks import rank_of
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import Bar, LoggedNumber, Shape, read_shape
-from gpudebug.core.trainlog.sources import SourceLines
-from gpudebug.core.trainlog.speech import Speech, topics
-from gpudebug.core.trainlog.step_times import Timing
+from gpudebug.core.trainlog.step_times import Speech, Timing, topics
 from gpudebug.core.trainlog.steps import CounterReading, Key, StepCounter, StepCounters, rate, unit_of
 from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.core.trainlog.table import Head, read_head, read_row
-from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton
-from gpudebug.core.trainlog.unnamed import UnnamedPlace
+from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton, stamp_seconds
 from gpudebug.core.trainlog.work import NamedStep, WorkLog
 
 MAX_HELD = 16384

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from gpudebug.core.records import Failure, Trend
 from gpudebug.core.trainlog.latency import PrintedLatencies
 from gpudebug.core.trainlog.series import Point
-from gpudebug.core.trainlog.speech import Line
+from gpudebug.core.trainlog.step_times import Line
 from gpudebug.core.trainlog.steps import CountedBar
 from gpudebug.core.trainlog.work import LoggedWork
 

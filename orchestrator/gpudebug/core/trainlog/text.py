@@ -1,4 +1,4 @@
-"""Bytes as they arrive -> drawn segments with their times; control sequences out; numbers in.
+"""Bytes as they arrive -> drawn segments with their times; control sequences out; numbers and time stamps in.
 
 A segment is what is between two line ends, carriage returns, runs of backspaces or cursor moves:
 one redraw of a progress bar is one segment, as is one line.
@@ -136,6 +136,16 @@ def measured(value: float) -> float:
     return 0.0 if size < SMALLEST else value
 
 
+def as_number(text: object) -> float | None:
+    """The number that a value is or spells; None of any other, and of a whole one too large for a float."""
+    if isinstance(text, bool) or not isinstance(text, (int, float, str)):
+        return None
+    try:
+        return measured(float(text))
+    except (ValueError, OverflowError):
+        return None
+
+
 def number(text: bytes | str) -> float | None:
     """Return a printed number: `1,234`, `1e-3`, `nan.0`, `-inf`, `1K`; None if it is not a number."""
     try:
@@ -157,3 +167,30 @@ def clock(text: bytes) -> float:
     for part in text.rpartition(b" ")[2].split(b":"):
         seconds = seconds * 60 + float(part)
     return seconds
+
+
+_TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
+_FULL = re.compile(r"(\d{4})[-/.](\d\d)[-/.](\d\d)|(\d\d)/(\d\d)/(\d{4})|(\d\d)[-/](\d\d)")
+DAY = 86400.0
+
+
+def stamp_seconds(text: str) -> float | None:
+    """Seconds of a stamp on a scale of its own: only differences between stamps of one log mean anything.
+
+    Months count 31 days, so a run across a month's end shows a gap of up to three days there.
+    """
+    clock = _TIME.search(text)
+    if clock is None:
+        return None
+    seconds = int(clock[1]) * 3600 + int(clock[2]) * 60 + int(clock[3]) + float(f"0.{clock[4] or 0}")
+    date = _FULL.search(text)
+    if date is None:
+        return seconds
+    year, month, day = (
+        (date[1], date[2], date[3])
+        if date[1]
+        else (date[6], date[4], date[5])
+        if date[6]
+        else ("0", date[7], date[8])
+    )
+    return ((int(year) * 12 + int(month)) * 31 + int(day)) * DAY + seconds

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 
 from gpudebug.core.trainlog.names import VALIDATION, words
-from gpudebug.core.trainlog.quantities import Quantity
-from gpudebug.core.trainlog.quantity_lines import LoggedQuantity, QuantityLine, read_quantities
-from gpudebug.core.trainlog.ranks import rank_of
+from gpudebug.core.trainlog.origin import rank_of
+from gpudebug.core.trainlog.quantities import LoggedQuantity, Quantity, QuantityLine, read_quantities
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.text import number
 from gpudebug.core.words import WorkName

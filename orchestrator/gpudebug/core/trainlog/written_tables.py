@@ -7,10 +7,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isfinite
 
-from gpudebug.core.trainlog.event_files import WrittenScalars
+from gpudebug.core.trainlog.logger_files import WrittenScalars
 from gpudebug.core.trainlog.names import classify
 from gpudebug.core.trainlog.quantities import quantity
-from gpudebug.core.trainlog.text import measured
+from gpudebug.core.trainlog.text import as_number
 from gpudebug.core.words import WorkName
 
 MAX_ROWS = 200_000
@@ -121,13 +121,3 @@ def _rank(name: str) -> int | None:
     if found is not None and found.kind == "count" and found.unit == WorkName.ENVIRONMENT_STEPS:
         return found.tier
     return 9 if classify(name).kind == "step" else None
-
-
-def as_number(text: object) -> float | None:
-    """The number that a value is or spells; None of any other, and of a whole one too large for a float."""
-    if isinstance(text, bool) or not isinstance(text, (int, float, str)):
-        return None
-    try:
-        return measured(float(text))
-    except (ValueError, OverflowError):
-        return None

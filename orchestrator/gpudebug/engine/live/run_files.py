@@ -13,7 +13,7 @@ from gpudebug.core.inside.probe.live import Lately
 from gpudebug.core.samples.joined import name_on
 from gpudebug.core.samples.live import DeviceNow, Latest
 from gpudebug.core.text import terminal_text
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.words import Trend
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.files import stored_record

@@ -14,7 +14,7 @@ from gpudebug.core.answers.next import Running
 from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.errors import ConfigError, GpudebugError
 from gpudebug.core.samples.table import SampleTable, read_samples
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.words import LOOKS
 from gpudebug.edges import store
 from gpudebug.engine.run.live_line import Live

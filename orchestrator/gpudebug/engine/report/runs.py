@@ -17,7 +17,8 @@ from gpudebug.core.samples.table import SampleTable
 from gpudebug.core.samples.timeline import timelines
 from gpudebug.core.statistics.across import across, name, shown, text
 from gpudebug.core.statistics.downsample import thin
-from gpudebug.core.trainlog import LogReader, LogSummary
+from gpudebug.core.trainlog.reader import LogReader
+from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.files import record_of
 from gpudebug.engine.run.devices import devices_in

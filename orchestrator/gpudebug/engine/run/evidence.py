@@ -26,10 +26,11 @@ from gpudebug.core.inside.probe import absent, counts
 from gpudebug.core.records import DeviceInfo, Evidence, Failure, LoadedFiles, PlannedEnd, RunRecord
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.samples.table import SampleTable, looks_like_samples, read_samples
-from gpudebug.core.trainlog import LogReader, LogSummary
 from gpudebug.core.trainlog.failure import at_own_limit
-from gpudebug.core.trainlog.last_word import Settings, combined
+from gpudebug.core.trainlog.overrides import Settings, combined
 from gpudebug.core.trainlog.printed_settings import LONGEST, printed_settings
+from gpudebug.core.trainlog.reader import LogReader
+from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.core.words import Outcome, counted
 from gpudebug.edges import launcher, store
 from gpudebug.edges.store import jobfiles

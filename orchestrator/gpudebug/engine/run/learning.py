@@ -15,8 +15,7 @@ from gpudebug.core.errors import StoreError
 from gpudebug.core.evidence.written import chosen, restarts
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.redaction.redact import Redactor
-from gpudebug.core.trainlog.event_files import WrittenScalars, read_events
-from gpudebug.core.trainlog.wandb_files import read_wandb
+from gpudebug.core.trainlog.logger_files import WrittenScalars, read_events, read_wandb
 from gpudebug.core.trainlog.written_tables import head_of_csv, of_last_run, read_csv, read_jsonl
 from gpudebug.edges import store
 from gpudebug.edges.walk import files_below

@@ -12,7 +12,7 @@ from time import thread_time
 from typing import Protocol
 
 from gpudebug.core.inside.probe.live import LiveSteps
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher
 from gpudebug.edges.store import jobfiles

@@ -16,7 +16,7 @@ from gpudebug.core.config import expand
 from gpudebug.core.errors import DeviceError, LaunchError
 from gpudebug.core.records import Counted, DeviceInfo, Evidence, PlannedEnd, RunRecord
 from gpudebug.core.redaction.redact import Redactor
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import devices, git, host, launcher, store
 from gpudebug.edges.host import now

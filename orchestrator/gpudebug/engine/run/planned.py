@@ -9,7 +9,7 @@ from typing import Any
 
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.records import Evidence, PlannedEnd
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.verdict.run_plan import (
     RunPlan,
     as_recorded,

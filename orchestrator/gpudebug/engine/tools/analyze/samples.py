@@ -12,7 +12,7 @@ from gpudebug.core.records import Evidence
 from gpudebug.core.samples.table import SampleTable
 from gpudebug.core.samples.timeline import timelines
 from gpudebug.core.statistics.across import across
-from gpudebug.core.trainlog import LogReader
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import charts
 from gpudebug.engine.run.devices import devices_in

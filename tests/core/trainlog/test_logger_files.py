@@ -1,27 +1,74 @@
-"""The history of a Weights & Biases run, in the frames that its offline folder has."""
+"""TensorBoard's event files: what a real writer wrote, and what is left of it when it is damaged."""
 
 from __future__ import annotations
 
 import struct
 import time
 import zlib
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import monitors
 
-from gpudebug.core.trainlog.wandb_files import BLOCK, read_wandb, read_wandb_system
+from gpudebug.core.trainlog.logger_files import BLOCK, fields, read_events, read_wandb, read_wandb_system
+
+FILE = next((Path(__file__).parents[2] / "data" / "learning").glob("events*"))
+"""Written by tensorboardX 2.6.5: 50 values of two tags, every 100 steps."""
+DATA = FILE.read_bytes()
+
+
+def test_the_scalars_of_a_real_file() -> None:
+    found = read_events(DATA)
+    assert found.note is None
+    assert found.values["rollout/ep_rew_mean"] == [(100 * n, 1.5 * n) for n in range(50)]
+    assert [step for step, _ in found.values["losses/value_loss"]] == [100 * n for n in range(50)]
+
+
+@given(st.integers(1, len(DATA) - 1))
+def test_a_file_that_is_cut_short_gives_what_stands_before(size: int) -> None:
+    whole, found = read_events(DATA), read_events(DATA[:size])
+    for tag, values in found.values.items():
+        assert whole.values[tag][: len(values)] == values
+    lost = sum(map(len, whole.values.values())) - sum(map(len, found.values.values()))
+    assert found.note is None or found.note.startswith("is cut short at byte ")
+    assert lost > 0 or found.note is None or size >= len(DATA) - 60
+
+
+@given(st.integers(0, len(DATA) - 1), st.integers(1, 255))
+def test_a_damaged_file_never_gives_another_value(at: int, flip: int) -> None:
+    damaged = bytearray(DATA)
+    damaged[at] ^= flip
+    whole, found = read_events(DATA), read_events(bytes(damaged))
+    assert found.note is not None
+    for tag, values in found.values.items():
+        assert whole.values[tag][: len(values)] == values
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_named(data: bytes) -> None:
+    found = read_events(data)
+    assert not data or found.values or found.note is not None
+
+
+def test_a_message_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="holds a message that is none"):
+        list(fields(b"\x12\xff"))
+    assert list(fields(b"\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")) == [(2, -1)]
+    assert list(fields(b"\x15" + struct.pack("<f", 1.0))) == [(2, struct.pack("<f", 1.0))]
+
 
 ROWS = [
     monitors.history(10 * n, **{"charts/episodic_return": float(n), "note": "x" * 900}) for n in range(100)
 ]
-DATA = monitors.wandb(ROWS)
+WANDB = monitors.wandb(ROWS)
 RETURNS = [(10 * n, float(n)) for n in range(100)]
 
 
 def test_the_history_over_several_blocks() -> None:
-    assert len(DATA) > 2 * BLOCK
-    found = read_wandb(DATA)
+    assert len(WANDB) > 2 * BLOCK
+    found = read_wandb(WANDB)
     assert (found.values, found.note) == ({"charts/episodic_return": RETURNS}, None)
 
 
@@ -46,17 +93,17 @@ def test_a_step_beyond_all_numbers_and_a_value_too_large_for_one() -> None:
     assert (found.values, found.note) == ({"loss": [(1, 3.0), (0, 2.0)]}, None)
 
 
-@given(st.integers(0, len(DATA) - 1))
-def test_a_file_that_is_cut_short_gives_what_stands_before(size: int) -> None:
-    found = read_wandb(DATA[:size])
+@given(st.integers(0, len(WANDB) - 1))
+def test_a_wandb_file_that_is_cut_short_gives_what_stands_before(size: int) -> None:
+    found = read_wandb(WANDB[:size])
     values = found.values.get("charts/episodic_return", [])
     assert RETURNS[: len(values)] == values
     assert len(values) < len(RETURNS)
 
 
-@given(st.integers(7, len(DATA) - 1), st.integers(1, 255))
-def test_a_damaged_file_never_gives_another_value(at: int, flip: int) -> None:
-    damaged = bytearray(DATA)
+@given(st.integers(7, len(WANDB) - 1), st.integers(1, 255))
+def test_a_damaged_wandb_file_never_gives_another_value(at: int, flip: int) -> None:
+    damaged = bytearray(WANDB)
     damaged[at] ^= flip
     found = read_wandb(bytes(damaged))
     values = found.values.get("charts/episodic_return", [])
