@@ -1,4 +1,4 @@
-"""The recorded campaign of gpudebug 0.1.0, restored into a folder."""
+"""Recorded campaigns of earlier versions, restored into a folder."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 
 from tests.support.campaigns import Campaign
 
-_RECORDED = Path(__file__).parents[1] / "data" / "campaign_0.1.0"
+_DATA = Path(__file__).parents[1] / "data"
+_RECORDED = _DATA / "campaign_0.1.0"
+_KEPT = _DATA / "campaign_58a9b807"
 
 
 class OldCampaign(Campaign):
-    """A campaign as 0.1.0 left it."""
+    """A campaign as an earlier version left it."""
 
     @property
     def progress(self) -> Path:
@@ -30,10 +32,29 @@ def restore(folder: Path) -> OldCampaign:
 
 def restore_as_it_was(folder: Path) -> OldCampaign:
     """The recorded repository in `folder`, with its runs, its history and its references."""
+    return _restored(_RECORDED, folder)
+
+
+def restore_kept(folder: Path) -> OldCampaign:
+    """The campaign of 58a9b807, which is verified and continued as well."""
+    return _restored(_KEPT, folder)
+
+
+def _restored(recorded: Path, folder: Path) -> OldCampaign:
     folder.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(_RECORDED / "campaign.tar.gz") as archive:
+    with tarfile.open(recorded / "campaign.tar.gz") as archive:
         archive.extractall(folder, filter="data")
     return OldCampaign(folder)
+
+
+def kept_answer(name: str) -> Any:
+    """What 58a9b807 answered: `status` or `show_1`."""
+    return json.loads((_KEPT / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def kept_patch() -> bytes:
+    """The patch that 58a9b807 exported."""
+    return (_KEPT / "exported.patch").read_bytes()
 
 
 def answered(name: str) -> Any:
