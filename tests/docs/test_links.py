@@ -22,7 +22,9 @@ def test_each_link_leads_somewhere(source: Page) -> None:
 def test_each_page_of_docs_is_linked_from_the_readme() -> None:
     readme, *others = pages()
     linked = {(readme.path.parent / link.partition("#")[0]).resolve() for link in readme.links()}
-    assert [p.path.name for p in others if "docs" in p.path.parts and p.path.resolve() not in linked] == []
+    # What lies in docs/changes is a part of the next CHANGELOG.md.
+    mine = [p for p in others if "docs" in p.path.parts and p.path.parent.name != "changes"]
+    assert [p.path.name for p in mine if p.path.resolve() not in linked] == []
 
 
 def test_the_readme_stays_one_page() -> None:
