@@ -20,7 +20,8 @@ from tests.bench.verdicts.traces import BASELINE, Floats, Program, simulate
 
 from gpudebug.core.records import Conditions, Evidence
 from gpudebug.core.statistics.level import Effect
-from gpudebug.core.verdict.gates import Criteria, TrialCase, TrialSetting, measure
+from gpudebug.core.verdict.gates.case import TrialCase, measure
+from gpudebug.core.verdict.gates.setting import Criteria, TrialSetting
 from gpudebug.core.verdict.judge import judge_case
 from gpudebug.core.verdict.protocol import next_step
 from gpudebug.core.verdict.turns import NextRun

@@ -16,7 +16,7 @@ from tests.field.programs import Place, patch_of, set_up
 from tests.support.campaigns import commit_all
 
 from gpudebug.core.records import Evidence
-from gpudebug.core.verdict import others
+from gpudebug.core.verdict import machine
 
 _MOST_CYCLES = 6
 _LIMIT_S = 3600.0
@@ -137,7 +137,7 @@ def _met(folder: Path, run: str) -> dict[str, Any]:
     evidence = Evidence.model_validate_json((folder / "runs" / run / "evidence.json").read_text())
     window = evidence.window
     return {
-        "kept_from": others.share(evidence),
+        "kept_from": machine.share(evidence),
         "foreign_cpu": evidence.conditions.foreign_cpu,
         "foreign_demand": evidence.conditions.foreign_demand,
         "window_s": round(window.duration_s, 1) if window else None,

@@ -9,7 +9,7 @@ import pytest
 from tests.support.campaigns import contents, git
 from tests.support.old_campaign import OldCampaign, answered, exported, restore, restore_as_it_was
 
-from gpudebug.core.verdict.judge import RULE
+from gpudebug.core.verdict.gates import RULE
 from gpudebug.engine.hypotheses.export import export
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from gpudebug.core.records import DeviceEvidence, Evidence, Failure, Gate, LossEvidence, Verdict, Window
-from gpudebug.core.verdict.gates import Order, TrialCase, measure
-from gpudebug.core.verdict.judge import Criteria, TrialSetting, judge_case
+from gpudebug.core.verdict.gates.case import TrialCase, measure
+from gpudebug.core.verdict.gates.setting import Criteria, Order, TrialSetting
+from gpudebug.core.verdict.judge import judge_case
 from gpudebug.core.verdict.protocol import next_step
 from gpudebug.core.verdict.turns import NextRun
 from gpudebug.core.words import Outcome, Result, Trend

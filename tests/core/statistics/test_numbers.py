@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.trials import run, runs, verdict
 
+from gpudebug.core.records import Verdict
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.verdict.judge import Verdict
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from tests.support.trials import gate, run, verdict
 
 from gpudebug.core.records import Conditions, DeviceEvidence, Evidence, LossEvidence, Spread
-from gpudebug.core.verdict.judge import TrialSetting
+from gpudebug.core.verdict.gates.setting import TrialSetting
 from gpudebug.core.verdict.took_effect import ChangeEffect
 from gpudebug.core.words import Outcome, Result, Status, Trend
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.trials import crashed, gate, run, runs, verdict
 
 from gpudebug.core.records import Conditions, Evidence, Verdict
-from gpudebug.core.verdict.judge import TrialSetting
+from gpudebug.core.verdict.gates.setting import TrialSetting
 from gpudebug.core.words import Outcome, Result, Status, Trend
 
 BASE = runs(28, 27, 29, 28)

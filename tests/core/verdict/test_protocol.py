@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.support.trials import BASE, GOOD, crashed, following, in_turns, measured, run, runs, verdict
 
 from gpudebug.core.records import Conditions, DeviceEvidence, Evidence, LossEvidence
-from gpudebug.core.verdict.gates import Order, TrialCase, TrialSetting
+from gpudebug.core.verdict.gates.case import TrialCase
+from gpudebug.core.verdict.gates.setting import Order, TrialSetting
 from gpudebug.core.verdict.judge import judge_case
 from gpudebug.core.verdict.protocol import first_run, next_step
 from gpudebug.core.verdict.turns import NextRun, planned

@@ -21,8 +21,8 @@ from tests.support.trials import criteria
 from gpudebug.core.change import intervention
 from gpudebug.core.records import Gate
 from gpudebug.core.verdict.gates.case import TrialCase
-from gpudebug.core.verdict.gates.effect import effect_gate
-from gpudebug.core.verdict.judge import TrialSetting
+from gpudebug.core.verdict.gates.conduct import effect_gate
+from gpudebug.core.verdict.gates.setting import TrialSetting
 from gpudebug.core.words import Result
 from gpudebug.engine.run.evidence import evidence_again
 from gpudebug.engine.run.import_paths import Placed, Trees, injected, mapped, placed

@@ -12,7 +12,7 @@ from tests.support.trials import run
 
 from gpudebug.core.change import intervention
 from gpudebug.core.records import LoadedFiles, RunRecord
-from gpudebug.core.verdict.judge import TrialSetting
+from gpudebug.core.verdict.gates.setting import TrialSetting
 from gpudebug.core.verdict.ranks import CORES, COUNT, DEVICE, THREADS
 from gpudebug.core.words import Result
 from gpudebug.edges import store

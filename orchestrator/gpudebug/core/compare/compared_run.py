@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gpudebug.core.records import Evidence, RunRecord, WorkUnit
 from gpudebug.core.trainlog.latency import Latency
 from gpudebug.core.verdict import work
-from gpudebug.core.verdict.gates.rates import rate_of
+from gpudebug.core.verdict.gates.figures import rate_of
 
 # A rate over a whole run is believed where at least this much of what it counts fits into the run.
 LEAST_STEPS = 2

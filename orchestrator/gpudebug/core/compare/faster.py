@@ -18,12 +18,13 @@ from gpudebug.core.compare.compared_run import ComparedRun
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Estimate, WorkUnit
+from gpudebug.core.statistics import work_units
 from gpudebug.core.statistics.intervals import CONFIDENCE
 from gpudebug.core.statistics.level import HELD, RATIOS, Noise, Seen, follow, places, relative_variance
 from gpudebug.core.trainlog.latency import LEAST_FOR_WARMUP
-from gpudebug.core.verdict import others, work
+from gpudebug.core.verdict import machine, work
 from gpudebug.core.verdict.gates.case import ratio_estimate
-from gpudebug.core.verdict.gates.rates import alike, probed
+from gpudebug.core.verdict.gates.figures import alike, probed
 from gpudebug.core.verdict.unlike import unlike_notes
 from gpudebug.core.words import Word, WorkName
 
@@ -88,7 +89,7 @@ class SpeedComparison:
 
 
 def compare(
-    a: Sequence[ComparedRun], b: Sequence[ComparedRun], configured: str = work.AUTO
+    a: Sequence[ComparedRun], b: Sequence[ComparedRun], configured: str = work_units.AUTO
 ) -> SpeedComparison:
     """Compare two sides, each with one completed run or more. `configured` is a unit of work, or `auto`.
 
@@ -208,7 +209,7 @@ def _ratio(
     starts = [datetime.fromisoformat(r.record.start).timestamp() for r, _, _ in runs]
     at = places(starts, [r.wall_time or 0.0 for r, _, _ in runs], HELD)
     seen = [
-        Seen(place, in_b, value, others.share(r.evidence), relative_variance(None if whole else _window(r)))
+        Seen(place, in_b, value, machine.share(r.evidence), relative_variance(None if whole else _window(r)))
         for place, (r, value, in_b) in zip(at, runs, strict=True)
     ]
     found = ratio_estimate(follow(seen, noise if whole else RATIOS), CONFIDENCE)

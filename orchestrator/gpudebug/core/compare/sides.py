@@ -14,7 +14,7 @@ from gpudebug.core.records import WorkUnit
 from gpudebug.core.statistics.across import across
 from gpudebug.core.trainlog.latency import Latency
 from gpudebug.core.verdict import work
-from gpudebug.core.verdict.gates.rates import mean
+from gpudebug.core.verdict.gates.figures import mean
 
 
 def side(

@@ -5,43 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpudebug.core.records import Evidence, Gate, Verdict
-from gpudebug.core.verdict import others
-from gpudebug.core.verdict.cold_cache import fills_cache, is_cold
+from gpudebug.core.verdict import machine
 from gpudebug.core.verdict.course import course_of, sides_of
-from gpudebug.core.verdict.gates import (
-    GATES,
-    Criteria,
-    TrialCase,
-    TrialSetting,
+from gpudebug.core.verdict.gates import GATES, RULE, IfFailed, named
+from gpudebug.core.verdict.gates.case import TrialCase, measure
+from gpudebug.core.verdict.gates.count import unfit
+from gpudebug.core.verdict.gates.delta import PREFIX, also_gates, also_notes
+from gpudebug.core.verdict.gates.figures import SHOWN, estimate_text, improvement_text, throughput_result
+from gpudebug.core.verdict.gates.outcome import (
     crowded_out,
-    estimate_text,
-    improvement_text,
-    is_infrastructure,
     is_machinery,
-    measure,
-    throughput_result,
     training_text,
     worst_trend,
 )
-from gpudebug.core.verdict.gates.also import PREFIX, also_gates, also_notes
-from gpudebug.core.verdict.gates.count import unfit
-from gpudebug.core.verdict.gates.devices import SHOWN
-from gpudebug.core.verdict.learning import worst
+from gpudebug.core.verdict.gates.setting import Criteria, TrialSetting
+from gpudebug.core.verdict.unlike import fills_cache, is_cold
+from gpudebug.core.verdict.work import worst
 from gpudebug.core.words import Outcome, Result, Status, Trend
-
-__all__ = [
-    "RULE",
-    "Criteria",
-    "TrialSetting",
-    "is_infrastructure",
-    "judge",
-    "judge_case",
-    "training_text",
-    "worst_trend",
-]
-
-RULE = "6"
-"""The rule of a verdict; one of another rule was never part of a release, and is not derived again."""
 
 
 def judge(
@@ -57,7 +37,7 @@ def judge(
 
 def judge_case(case: TrialCase) -> Verdict:
     """Judge a trial that is measured."""
-    gates = (*(gate(case) for gate in GATES), *also_gates(case))
+    gates = (*(rule.ask(case) for rule in GATES.values()), *also_gates(case))
     status, why, hollow = _compose(case, gates)
     shown = sides_of(case)
     return Verdict(
@@ -86,20 +66,6 @@ def judge_case(case: TrialCase) -> Verdict:
     )
 
 
-# Gates whose failure means that something else than the hypothesis was measured.
-_SPOILT = (
-    ("change_in_effect", "the change was not in effect"),
-    ("device_to_itself", "the device was shared"),
-    ("environment_parity", "environment differs"),
-)
-
-# Gates whose failure means that the change is no good, whatever it gains.
-_REFUSED = ("locked_knobs", "one_variable")
-
-# Gates whose failure means that the gain is none.
-_HOLLOW = ("throughput", "work_conserved", "working_share")
-
-
 def _compose(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
     """Status, why, hollow: the first rule that matches decides."""
     by_name = {g.name: g for g in gates}
@@ -114,9 +80,8 @@ def _compose(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bool]
     against = unfit(case) if by_name["throughput"].unexplained else None
     # At equal steps that no optimizer made, a loss says nothing.
     forged = against is not None and against.invalid
-    learning = ("loss",) if forged else ("loss", "loss_parity")
-    for name in ("outcome", *learning, *_REFUSED):
-        if by_name[name].result is Result.FAIL:
+    for name in named(IfFailed.REFUSED):
+        if by_name[name].result is Result.FAIL and not (forged and name == "loss_parity"):
             return Status.REJECTED, f"{name.replace('_', ' ')}: {by_name[name].value}", False
     delta = by_name["delta"]
     if delta.result is Result.FAIL:
@@ -128,9 +93,10 @@ def _compose(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bool]
         why = f"the log prints steps that no optimizer made: {by_name['throughput'].note}"
         return Status.INVALID, why, False
     if delta.result is Result.PASS:
-        beside = (*(by_name[name] for name in _HOLLOW), *(g for g in gates if g.name.startswith(PREFIX)))
+        hollow = named(IfFailed.HOLLOW)
+        beside = (g for g in gates if g.name in hollow or g.name.startswith(PREFIX))
         worse = next((g for g in beside if g.result is Result.FAIL), None)
-        if worse is not None and worse.name in _HOLLOW:
+        if worse is not None and worse.name in hollow:
             rose = "utilisation rose" if case.metric.points else f"{case.metric.name} is better"
             return Status.REJECTED, f"hollow: {rose}, {worse.name.replace('_', ' ')} {worse.value}", True
         if worse is not None:
@@ -144,24 +110,17 @@ def _compose(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bool]
 
 def _why_spoilt(case: TrialCase, by_name: Mapping[str, Gate]) -> str | None:
     """Why something else than the hypothesis was measured, behind the trial's own failure if it has one."""
-    for name, reason in _spoilt(case):
+    spoilt = named(IfFailed.SPOILT)
+    if case.setting.other_work:
+        # Another baseline, the remedy for a shared device, would not keep a run from resuming.
+        spoilt.sort(key=lambda name: name == "device_to_itself")
+    for name in spoilt:
         gate = by_name[name]
         if gate.result is Result.FAIL and not _failed_whatever(case, by_name, name):
             remedy = f"; {gate.note}" if gate.note else ""
             own = _own_failure(case)
-            return f"{f'{own}; besides, ' if own else ''}{reason}: {gate.value}{remedy}"
+            return f"{f'{own}; besides, ' if own else ''}{GATES[name].spoilt}: {gate.value}{remedy}"
     return None
-
-
-def _spoilt(case: TrialCase) -> Sequence[tuple[str, str]]:
-    """`_SPOILT` in the order in which it decides.
-
-    The remedy for a shared device, another baseline, would not keep a run from resuming: that is named first.
-    """
-    if case.setting.other_work:
-        effect, device, environment = _SPOILT
-        return effect, environment, device
-    return _SPOILT
 
 
 def _own_failure(case: TrialCase) -> str | None:
@@ -199,7 +158,7 @@ def _failed_whatever(case: TrialCase, by_name: Mapping[str, Gate], spoilt: str) 
 
 def _notes(case: TrialCase, gates: Sequence[Gate], hollow: bool) -> tuple[str, ...]:
     results = {g.name: g.result for g in gates}
-    quota = others.quota_text(case.before, case.after)
+    quota = machine.quota_text(case.before, case.after)
     notes = [quota] if quota else []
     if case.metric.points and case.criteria.devices in SHOWN:
         notes.append(f"utilisation is {SHOWN[case.criteria.devices]}: criteria.devices")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from gpudebug.core.records import Verdict
 from gpudebug.core.statistics.level import Effect
-from gpudebug.core.verdict.gates import UNKNOWN, Order, TrialCase, stand_in
-from gpudebug.core.verdict.gates.also import PREFIX
-from gpudebug.core.verdict.gates.delta import hides, is_too_small
+from gpudebug.core.verdict.gates import GATES, delta
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
+from gpudebug.core.verdict.gates.delta import PREFIX, hides, is_too_small
+from gpudebug.core.verdict.gates.setting import Order
 from gpudebug.core.verdict.turns import BASELINE_RUNS, STALE, NextRun, following
 from gpudebug.core.words import Result, Status
 
 HOPELESS = 1.645
 """Standard deviations by which the estimate would have to move: less than 5 % of the cases do."""
-# Gates that more runs may decide; where work a second is known, that of working shares, too.
-_NARROWED = frozenset({"loss_parity", "throughput", "work_conserved"})
 
 
 def first_run(order: Order) -> NextRun:
@@ -44,15 +43,16 @@ def _narrowed_by_runs(case: TrialCase, unknown: dict[str, str]) -> bool:
     """Whether more runs may decide what is unknown; a delta that is too small rejects whatever else is."""
     if "delta" in unknown:
         return True
-    names = {name for name in unknown if not name.startswith(PREFIX)}
-    narrowed = _NARROWED | {"working_share"} if case.ratio is not None else _NARROWED
-    return names <= narrowed and UNKNOWN not in unknown.values()
+    if case.ratio is None and "working_share" in unknown:
+        return False
+    narrowed = all(name.startswith(PREFIX) or GATES[name].narrowed for name in unknown)
+    return narrowed and UNKNOWN not in unknown.values()
 
 
 def _is_over(case: TrialCase, effect: Effect, unknown: dict[str, str]) -> bool:
     if effect.trials >= case.most:
         return True
-    if "delta" not in unknown or stand_in.hides_delta(case):
+    if "delta" not in unknown or delta.hides_delta(case):
         return False
     return is_over(effect, *case.thresholds, case.most)
 
@@ -62,7 +62,7 @@ def _stays_hidden(case: TrialCase, effect: Effect) -> bool:
     stand-in what got done may show that there was nothing to hide, until it shows a gain."""
     if not is_too_small(effect, *case.thresholds) or hides(case) is None:
         return False
-    return stand_in.is_faster(case) or not stand_in.hides_delta(case)
+    return delta.is_faster(case) or not delta.hides_delta(case)
 
 
 def is_over(effect: Effect, success: float, failure: float, most: int) -> bool:

@@ -13,7 +13,7 @@ from gpudebug.core.command.synonyms import Synonyms, long_name, names_of
 from gpudebug.core.records import LoadedFiles, RankEvidence
 from gpudebug.core.redaction.redact import REDACTED
 from gpudebug.core.text.values import finite_number, same_value
-from gpudebug.core.verdict import rank_effect
+from gpudebug.core.verdict import ranks
 from gpudebug.core.words import Result
 
 
@@ -123,7 +123,7 @@ def _part(
     missing = _missing_in_command(part, run.argv)
     if missing:
         return ChangeEffect(Result.FAIL, missing)
-    behind = rank_effect.lagging(part, [other.ranks for other in before], run.ranks, run.synonyms)
+    behind = ranks.lagging(part, [other.ranks for other in before], run.ranks, run.synonyms)
     if behind is not None:
         return ChangeEffect(Result.FAIL, behind)
     contradicted = _contradicted(part, before, run)
@@ -133,7 +133,7 @@ def _part(
     found = _shown_by(run, part.name)
     of_loader = _of_loader(part, before, run)
     if found is None:
-        each = rank_effect.confirmed(part, run.ranks)
+        each = ranks.confirmed(part, run.ranks)
         shown_by_all = ChangeEffect(Result.PASS, each) if each is not None else None
         return of_loader or shown_by_all or ChangeEffect(Result.SKIPPED, note=_unconfirmed(part))
     judged = _judged(part, before, run, *found)

@@ -19,7 +19,7 @@ def judged(devices: str | None, runs: Sequence[Facts]) -> list[Facts]:
         return list(runs)
     # `status` answers before these would be built, where nothing asks for them.
     from gpudebug.core.records import Evidence
-    from gpudebug.core.verdict.gates.devices import on_devices
+    from gpudebug.core.verdict.gates.figures import on_devices
 
     known: dict[int, Evidence] = {}
     for place, facts in enumerate(runs):

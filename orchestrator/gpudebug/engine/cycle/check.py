@@ -10,8 +10,8 @@ from gpudebug.core.answers.check import CANNOT_TELL, KEPT, REGRESSED, CheckAnswe
 from gpudebug.core.answers.hypotheses import CombinedGain
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Estimate
-from gpudebug.core.verdict.apart import unchanged, worse
-from gpudebug.core.verdict.gates import TrialCase
+from gpudebug.core.verdict.course import unchanged, worse
+from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.verdict.turns import BASELINE_RUNS
 from gpudebug.core.words import counted
 from gpudebug.edges.host import now

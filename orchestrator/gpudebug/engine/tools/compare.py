@@ -21,6 +21,7 @@ from gpudebug.core.errors import InterruptedRun, StoreError, UsageError
 from gpudebug.core.inside.sections import beside
 from gpudebug.core.records import Evidence, Manifest, RunRecord
 from gpudebug.core.redaction.redact import REDACTED, Redactor, sensitive_variable
+from gpudebug.core.statistics import work_units
 from gpudebug.core.text import shell_words
 from gpudebug.core.verdict import work as units
 from gpudebug.core.verdict.run_plan import RunPlan
@@ -68,7 +69,7 @@ def compare(
     device: str = "auto",
     timeout: float | None = None,
     commands_allowed: bool = False,
-    work: str = units.AUTO,
+    work: str = work_units.AUTO,
     run_for: str = "auto",
 ) -> CompareAnswer:
     """Say whether B is faster than A, and what else differs between them.
@@ -308,7 +309,7 @@ def _remarks(commands: Sequence[_SideCommand], warm_up: bool) -> list[str]:
 
 
 def _answer(
-    a: ComparedSide, b: ComparedSide, remarks: tuple[str, ...], unit: str = units.AUTO
+    a: ComparedSide, b: ComparedSide, remarks: tuple[str, ...], unit: str = work_units.AUTO
 ) -> CompareAnswer:
     found = faster.compare(a.runs, b.runs, unit)
     sides = [

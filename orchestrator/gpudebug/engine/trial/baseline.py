@@ -19,16 +19,14 @@ from gpudebug.core.statistics.learning_units import judged_by
 from gpudebug.core.statistics.level import LONG_S
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.statistics.own_work import counted_as_busy
-from gpudebug.core.statistics.work_units import rate_for
-from gpudebug.core.verdict import learning, others, spending
-from gpudebug.core.verdict.gates import mean, rates_of, utilisations
-from gpudebug.core.verdict.gates.also import missing_in
-from gpudebug.core.verdict.gates.devices import judged_mean, judged_text
-from gpudebug.core.verdict.gates.inference import NO_LOSS, infers
-from gpudebug.core.verdict.judge import training_text, worst_trend
+from gpudebug.core.statistics.work_units import AUTO, rate_for
+from gpudebug.core.verdict import machine, turns
+from gpudebug.core.verdict.gates.delta import missing_in
+from gpudebug.core.verdict.gates.figures import judged_mean, judged_text, mean, rates_of, utilisations
+from gpudebug.core.verdict.gates.outcome import NO_LOSS, infers, training_text, worst_trend
 from gpudebug.core.verdict.turns import runs_of
 from gpudebug.core.verdict.unlike import unlike
-from gpudebug.core.verdict.work import AUTO, choose, rate, text
+from gpudebug.core.verdict.work import choose, choose_learning, rate, shown, text
 from gpudebug.core.words import counted
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import workload_of
@@ -140,7 +138,7 @@ class _SidesInTurn:
             for r in self.cycle.loaded.baselines[self.role].records
             if isinstance(s := r.get("duration_s"), float)
         ]
-        text = spending.of_baseline(runs_of(self.role), known, made=len(self.made))
+        text = turns.of_baseline(runs_of(self.role), known, made=len(self.made))
         if self.beside is not None:
             text += ", and as many without the accepted changes, in turn"
         self.announced.append(text)
@@ -303,7 +301,7 @@ UNJUDGED = (
 def _learning_text(loaded: Loaded, runs: Sequence[Evidence]) -> str | None:
     """Return what learning is judged by; None if it is not judged, or cannot be."""
     criteria = loaded.config.criteria
-    return judged_by([learning.shown(e) for e in runs], criteria.learning, criteria.loss)
+    return judged_by([shown(e) for e in runs], criteria.learning, criteria.loss)
 
 
 def advice(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
@@ -335,7 +333,7 @@ def _without_learning(loaded: Loaded, runs: Sequence[MeasuredRun]) -> list[str]:
     """Return why learning cannot be judged by these runs, and what would change that; nothing if it can."""
     evidence, criteria = [m.evidence for m in runs], loaded.config.criteria
     missing = next((e.loss.advice for e in evidence if e.loss.advice), None)
-    if missing is None or criteria.loss == "any" or learning.choose(evidence, criteria.learning):
+    if missing is None or criteria.loss == "any" or choose_learning(evidence, criteria.learning):
         return []
     return [NO_LOSS] if infers(evidence) else [missing, UNJUDGED]
 
@@ -347,7 +345,7 @@ def _of_room(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str
 def without_room(loaded: Loaded, runs: Sequence[Evidence]) -> list[str]:
     """Return why the metric cannot show a success above a baseline of these runs: nothing if it can."""
     success = float(loaded.config.criteria.success)
-    crowded = others.no_room(runs, mean(utilisations(runs)), success) if loaded.metric.points else None
+    crowded = machine.no_room(runs, mean(utilisations(runs)), success) if loaded.metric.points else None
     if crowded is not None:
         unit = choose(runs, loaded.config.work)
         crowded += (

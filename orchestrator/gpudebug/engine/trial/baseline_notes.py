@@ -7,7 +7,7 @@ from typing import Any
 
 from gpudebug.core import progress
 from gpudebug.core.progress.beyond import in_baseline
-from gpudebug.core.verdict.cold_cache import fills_cache
+from gpudebug.core.verdict.unlike import fills_cache
 from gpudebug.edges import templates
 from gpudebug.engine.run.job import MeasuredRun
 

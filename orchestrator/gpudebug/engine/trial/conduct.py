@@ -17,12 +17,10 @@ from gpudebug.core.evidence.rewritten import spoiling
 from gpudebug.core.inside.imported_files import has_package, strays
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Evidence
-from gpudebug.core.verdict.cold_cache import finds_cache
-from gpudebug.core.verdict.gates import TrialSetting
-from gpudebug.core.verdict.planned_work import SideWork, in_code, planned, touched
+from gpudebug.core.verdict.gates.setting import SideWork, TrialSetting, in_code, planned, touched
 from gpudebug.core.verdict.ranks import set_by_code, set_by_flags
 from gpudebug.core.verdict.took_effect import ChangeEffect, ShownConfiguration, effect_of, moved_knobs
-from gpudebug.core.verdict.unlike import unlike
+from gpudebug.core.verdict.unlike import finds_cache, unlike
 from gpudebug.core.words import Result
 from gpudebug.edges import store
 from gpudebug.engine.run.counts import PATCH

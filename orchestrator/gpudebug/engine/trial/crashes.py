@@ -12,7 +12,7 @@ from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.progress.claims import Claim
 from gpudebug.core.records import Evidence, Verdict
-from gpudebug.core.verdict.gates import crowded_out, is_infrastructure, killed_by_host
+from gpudebug.core.verdict.gates.outcome import crowded_out, is_infrastructure, killed_by_host
 from gpudebug.core.words import Outcome, Result, Status, Trend
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign import claims, worktrees

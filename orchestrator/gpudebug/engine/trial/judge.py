@@ -17,8 +17,9 @@ from gpudebug.core.config import Config
 from gpudebug.core.records import Evidence, LearningUnit, Terms, UsedRun, Verdict, WorkUnit
 from gpudebug.core.samples.window import MIN_RUN_WINDOW_S
 from gpudebug.core.statistics.level import places
-from gpudebug.core.verdict import learning, work
-from gpudebug.core.verdict.gates import Criteria, Order, TrialCase, TrialSetting, measure
+from gpudebug.core.verdict import work
+from gpudebug.core.verdict.gates.case import TrialCase, measure
+from gpudebug.core.verdict.gates.setting import Criteria, Order, TrialSetting
 from gpudebug.core.verdict.judge import judge_case
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
@@ -46,7 +47,7 @@ def terms_of(config: Config, before: Sequence[MeasuredRun] = ()) -> Terms:
 def learning_of(before: Sequence[MeasuredRun], configured: Mapping[str, str] | None) -> LearningUnit | None:
     """What learning is judged by, from the recorded runs of a baseline; None for the loss of its logs."""
     recorded = [m.evidence for m in before if m.record.hypothesis is None]
-    return learning.choose(recorded or evidence_of(before), configured)
+    return work.choose_learning(recorded or evidence_of(before), configured)
 
 
 def work_of(before: Sequence[MeasuredRun], configured: str) -> WorkUnit | None:

@@ -24,8 +24,7 @@ from gpudebug.core.statistics.level import (
     relative_variance,
 )
 from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.verdict.detectable import Ahead, own_sd
-from gpudebug.core.verdict.turns import NextRun, planned
+from gpudebug.core.verdict.turns import Ahead, NextRun, own_sd, planned
 from gpudebug.core.words import ended_as_planned
 from gpudebug.edges.store import run_number
 from gpudebug.engine.campaign.allocations import allocation_of_run

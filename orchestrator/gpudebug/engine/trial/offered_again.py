@@ -8,8 +8,8 @@ from typing import Any
 from gpudebug.core import progress
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Terms, Verdict
-from gpudebug.core.verdict.gates import UNKNOWN
-from gpudebug.core.verdict.judge import RULE
+from gpudebug.core.verdict.gates import RULE
+from gpudebug.core.verdict.gates.case import UNKNOWN
 from gpudebug.core.words import Result, Status
 from gpudebug.edges.store import run_number
 from gpudebug.engine.campaign.campaign import Loaded

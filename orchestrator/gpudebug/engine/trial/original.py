@@ -14,8 +14,7 @@ from gpudebug.core.campaign import accepted_changes
 from gpudebug.core.config import Config
 from gpudebug.core.errors import DeviceError, GitError
 from gpudebug.core.text.digests import short_digest
-from gpudebug.core.verdict.cold_cache import fills_cache, is_cold
-from gpudebug.core.verdict.unlike import unlike
+from gpudebug.core.verdict.unlike import fills_cache, is_cold, unlike
 from gpudebug.core.words import AS_PLANNED
 from gpudebug.edges import git
 from gpudebug.engine.campaign import worktrees

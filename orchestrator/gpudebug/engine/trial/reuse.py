@@ -8,7 +8,7 @@ from typing import Any
 from gpudebug.core.campaign.allocation import afresh
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict.gates.figures import has_metric
-from gpudebug.core.verdict.judge import is_infrastructure
+from gpudebug.core.verdict.gates.outcome import is_infrastructure
 from gpudebug.core.words import AS_PLANNED, Status
 from gpudebug.edges import clusters
 from gpudebug.edges.store import run_number

@@ -18,9 +18,9 @@ from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.level import HELD
 from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.verdict.apart import compared, contradict, otherwise
-from gpudebug.core.verdict.course import Shown, sides_of
-from gpudebug.core.verdict.gates import TrialCase, TrialSetting
+from gpudebug.core.verdict.course import Shown, compared, contradict, otherwise, sides_of
+from gpudebug.core.verdict.gates.case import TrialCase
+from gpudebug.core.verdict.gates.setting import TrialSetting
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded, MeasuredCode
 from gpudebug.engine.campaign.files import read_config

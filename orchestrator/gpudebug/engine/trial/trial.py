@@ -14,8 +14,8 @@ from gpudebug.core.errors import GitError, GpudebugError, InterventionError
 from gpudebug.core.progress.claims import Claim
 from gpudebug.core.records import Terms, Verdict
 from gpudebug.core.statistics import numbers
-from gpudebug.core.verdict import spending
-from gpudebug.core.verdict.gates import TrialCase
+from gpudebug.core.verdict import turns
+from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.verdict.protocol import first_run, next_step
 from gpudebug.core.verdict.turns import NextRun, following
 from gpudebug.core.words import Status
@@ -193,7 +193,7 @@ def _run_until_decided(trial: _Trial) -> Verdict:
     step = _first_step(trial)
     like = trial_case(0, trial.terms, trial.before, trial.after or trial.before, more=trial.more)
     least = 2 if like.short and not trial.after else 1
-    _say(trial, spending.of_trial(step, _seconds(trial.recorded), like.most, least=least))
+    _say(trial, turns.of_trial(step, _seconds(trial.recorded), like.most, least=least))
     while True:
         measured = _launch(trial, step)
         side = trial.before if step is NextRun.BASELINE else trial.after

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudebug.core.errors import DeviceError, GpudebugError, InterruptedRun
-from gpudebug.core.verdict.judge import is_infrastructure, training_text
+from gpudebug.core.verdict.gates.outcome import is_infrastructure, training_text
 from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.words import AS_PLANNED, Outcome
 from gpudebug.engine.campaign.worktrees import WorkingTree

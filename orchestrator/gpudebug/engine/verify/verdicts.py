@@ -8,9 +8,9 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.records import Terms, UsedRun, Verdict, WorkUnit
 from gpudebug.core.redaction import alike
-from gpudebug.core.verdict.judge import RULE
-from gpudebug.core.verdict.learning import text as learning_text
-from gpudebug.core.verdict.work import AUTO, text
+from gpudebug.core.statistics.work_units import AUTO
+from gpudebug.core.verdict.gates import RULE
+from gpudebug.core.verdict.work import learning_text, text
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import Written, record_of
 from gpudebug.engine.run.job import MeasuredRun

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.statistics.test_own_work import watched
 from tests.support.trials import BASE, GOOD, gate, in_turns, measured, result, run, runs, verdict
+from tests.support.trials import following as in_turn
 
-from gpudebug.core.records import DeviceEvidence, Evidence, Gate
+from gpudebug.core.records import Conditions, DeviceEvidence, Evidence, Gate, Verdict
 from gpudebug.core.statistics.level import RATIOS, Seen, follow
-from gpudebug.core.verdict.gates import Order, TrialSetting
-from gpudebug.core.verdict.gates.delta import delta_gate, is_gain, is_too_small
+from gpudebug.core.verdict.gates.delta import delta_gate, is_gain, is_too_small, missing_in
+from gpudebug.core.verdict.gates.setting import Order, TrialSetting
 from gpudebug.core.verdict.protocol import is_over
 from gpudebug.core.verdict.turns import NextRun, following
 from gpudebug.core.words import Result, Status
@@ -343,3 +346,134 @@ def test_the_values_alone_have_to_show_a_gain(gain: float, own: float, least: in
     draw = random.Random(3)
     found = [campaign(draw, gain, own) for _ in range(400)]
     assert least <= found.count(Status.VALIDATED) <= most
+
+
+QUIET = Conditions(foreign_procs=0, foreign_share=0.0, foreign_cpu=1.0, cpu_stolen=0.0, cpu_cores=0.9)
+DECODES = watched(("data", 6.0, 6.0))
+WAITS = watched(("data", 6.0, 0.2))
+
+
+def made(like: Evidence, *levels: tuple[float, float]) -> list[Evidence]:
+    """Runs of so much utilisation and so many steps a second, with the stacks of `like`."""
+    changes = [
+        {"utilisation": u, "progress_per_s": r, "steps_per_s": r, "conditions": QUIET} for u, r in levels
+    ]
+    return [like.model_copy(update={**c, "run": f"000{i}-x"}) for i, c in enumerate(changes, 1)]
+
+
+BEFORE = [(98.0, 5.0), (97.8, 5.02), (98.1, 4.98), (98.0, 5.01)]
+
+
+def test_batches_that_workers_make_now_are_no_failure_of_utilisation() -> None:
+    before, after = made(DECODES, *BEFORE), made(WAITS, (60.0, 11.0), (60.4, 11.1))
+    found = verdict(before, after)
+    assert (found.status, gate(found, "delta").result) == (Status.INCONCLUSIVE, Result.UNKNOWN)
+    assert "the CPU stand-in counts that as busy; set metric: steps_per_s in gpudebug.yaml" in found.why
+    assert in_turn(before, after) is NextRun.DONE
+
+
+@pytest.mark.parametrize(
+    ("before", "rate"),
+    [
+        pytest.param(DECODES, 3.5, id="nothing more gets done"),
+        pytest.param(WAITS, 11.0, id="the baseline waits, which utilisation shows"),
+    ],
+)
+def test_otherwise_a_delta_that_is_too_small_rejects(before: Evidence, rate: float) -> None:
+    found = verdict(made(before, *BEFORE), made(WAITS, (60.0, rate), (60.4, rate)))
+    assert (found.status, gate(found, "delta").result) == (Status.REJECTED, Result.FAIL)
+
+
+def test_while_it_is_open_what_gets_done_the_trial_goes_on() -> None:
+    before, after = made(DECODES, *BEFORE), made(WAITS, (60.0, 4.4), (60.4, 6.0))
+    assert verdict(before, after).status is Status.INCONCLUSIVE
+    assert in_turn(before, after) is NextRun.TRIAL
+
+
+HIGHER = {"log:quality": {"direction": "higher", "not_worse": 1.03}}
+LOWER = {"log:quality": {"direction": "lower", "not_worse": 1.02}}
+
+
+def side(utilisation: float, *qualities: float | None) -> list[Evidence]:
+    logged: list[dict[str, Any]] = [{} if q is None else {"quality": q} for q in qualities]
+    return [run(utilisation, 5.0 if utilisation < 50 else 11.0, logged=each) for each in logged]
+
+
+def judged(before: list[Evidence], after: list[Evidence], terms: dict[str, Any]) -> Verdict:
+    return verdict(before, after, TrialSetting(), also=terms)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "terms", "expected"),
+    [
+        ((0.9, 0.9), (0.9, 0.91), HIGHER, Result.PASS),
+        ((0.9, 0.9), (0.88, 0.89), HIGHER, Result.PASS),
+        ((0.9, 0.9), (0.84, 0.85), HIGHER, Result.UNKNOWN),
+        ((0.9, 0.9), (0.4, 0.41), HIGHER, Result.FAIL),
+        ((0.9, 0.9), (0.0, 0.0), HIGHER, Result.FAIL),
+        ((-200, -210), (-205, -200), HIGHER, Result.PASS),
+        ((-200, -210), (-400, -410), HIGHER, Result.FAIL),
+        ((0.1, 0.1), (0.05, 0.05), LOWER, Result.PASS),
+        ((0.1, 0.1), (0.2, 0.2), LOWER, Result.FAIL),
+        ((0.1, 0.1), (0.0, 0.0), LOWER, Result.PASS),
+        ((0.0, 0.0), (0.0, 0.0), LOWER, Result.PASS),
+        ((0.0, 0.0), (0.3, 0.3), LOWER, Result.FAIL),
+    ],
+)
+def test_it_may_not_get_worse(
+    before: tuple[float, ...], after: tuple[float, ...], terms: dict[str, Any], expected: Result
+) -> None:
+    found = judged(side(28, *before), side(61, *after), terms)
+    assert gate(found, "also:log:quality").result is expected
+    assert (found.status is Status.VALIDATED) == (expected is Result.PASS)
+    assert (found.status is Status.REJECTED) == (expected is Result.FAIL)
+
+
+def test_a_fall_is_what_the_verdict_names() -> None:
+    found = judged(side(28, 0.9, 0.9), side(61, 0.45, 0.45), HIGHER)
+    assert found.why.startswith("also:log:quality: 0.9 to 0.45, 50% worse (95% CI ")
+    assert found.hollow is False
+    assert "log:quality 0.9 to 0.45" in found.notes
+
+
+def test_a_fall_counts_only_where_there_is_a_gain_to_pay_for() -> None:
+    before, after = side(28, 0.9, 0.9), side(43, 0.4, 0.41)
+    found = judged(before, after, HIGHER)
+    assert gate(found, "also:log:quality").result is Result.FAIL
+    assert (found.status, gate(found, "delta").result) == (Status.INCONCLUSIVE, Result.UNKNOWN)
+    assert in_turn(before, after, also=HIGHER) is NextRun.TRIAL
+
+
+@pytest.mark.parametrize("part", ["baseline", "trial"])
+def test_what_is_not_printed_is_unknown(part: str) -> None:
+    before = side(28, 0.9, None if part == "baseline" else 0.9)
+    after = side(61, 0.9, None if part == "trial" else 0.9)
+    found = judged(before, after, HIGHER)
+    said = gate(found, "also:log:quality")
+    assert (found.status, said.result) == (Status.INCONCLUSIVE, Result.UNKNOWN)
+    assert (said.note or "").startswith(
+        f"{part}, run 0001-x: the program printed no quality; print `quality: "
+    )
+
+
+def test_an_open_figure_asks_for_another_run() -> None:
+    found = judged(side(28, 0.9, 0.9), side(61, 0.85, 0.85), HIGHER)
+    assert [g.name for g in found.gates if g.result is Result.UNKNOWN] == ["also:log:quality"]
+    assert in_turn(side(28, 0.9, 0.9), side(61, 0.85, 0.85), also=HIGHER) is NextRun.TRIAL
+
+
+def test_without_the_setting_there_is_no_gate() -> None:
+    assert [g.name for g in verdict(BASE, BASE).gates if g.name.startswith("also:")] == []
+
+
+def test_another_metric_may_be_kept_too() -> None:
+    terms = {"latency_p99": {"direction": "lower", "not_worse": 1.1}}
+    before, after = ([run(28, latency_p99_s=v)] * 2 for v in (0.010, 0.020))
+    assert gate(verdict(before, after, also=terms), "also:latency_p99").result is Result.FAIL
+
+
+def test_a_baseline_says_what_it_lacks() -> None:
+    assert missing_in(side(28, 0.9, None), HIGHER) == [
+        "run 0001-x: the program printed no quality; print `quality: 0.93`, or set `log: {quality: …}` in "
+        "gpudebug.yaml"
+    ]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import pytest
-from tests.support.trials import BASE, GOOD, gate, result, run, runs, verdict
+from tests.support.powered import side
+from tests.support.trials import BASE, GOOD, following, gate, result, run, runs, verdict
 
 from gpudebug.core.records import Evidence, ProbeEvidence
-from gpudebug.core.verdict.gates import TrialSetting
+from gpudebug.core.verdict.gates.setting import TrialSetting
+from gpudebug.core.verdict.turns import NextRun
 from gpudebug.core.words import Result, Status
 
 
@@ -238,3 +240,65 @@ class TestRates:
         before, after = [run(None, 5.0)] * 4, [run(None, 9.0)] * 3
         found = verdict(before, after, metric="steps_per_s", **self.TERMS)
         assert (found.status, gate(found, "work_conserved").result) == (Status.VALIDATED, Result.SKIPPED)
+
+
+BEFORE = side(40, 5.0, 340.0, 341.0, 342.0, 340.0)
+
+
+@pytest.mark.parametrize(
+    ("after", "result", "status"),
+    [
+        (side(90, 3.5, 200.0, 201.0), Result.FAIL, Status.REJECTED),
+        (side(90, 11.0, 500.0, 501.0), Result.PASS, Status.VALIDATED),
+        (side(90, 11.0, 300.0, 301.0), Result.PASS, Status.VALIDATED),
+    ],
+)
+def test_busier_without_more_work_is_hollow(after: list[Evidence], result: Result, status: Status) -> None:
+    found = verdict(BEFORE, after)
+    assert gate(found, "working_share").result is result
+    assert found.status is status
+    assert found.hollow is (result is Result.FAIL)
+
+
+def test_it_is_hollow_where_throughput_is_not_judged() -> None:
+    found = verdict(BEFORE, side(90, 3.5, 200.0, 201.0), throughput="any")
+    assert gate(found, "throughput").result is Result.SKIPPED
+    assert (found.status, found.hollow) == (Status.REJECTED, True)
+    assert gate(found, "working_share").value == "50% to 13% of the time"
+
+
+SLIGHTLY = side(65, 5.35, 317.0, 318.0)
+
+
+def test_it_is_open_while_throughput_is_undecided() -> None:
+    """1.07x within noise: neither hollow nor a gain, and more runs decide it."""
+    found = verdict(BEFORE, SLIGHTLY)
+    assert {gate(found, name).result for name in ("throughput", "working_share")} == {Result.UNKNOWN}
+    assert (found.status, found.hollow) == (Status.INCONCLUSIVE, False)
+    assert following(BEFORE, SLIGHTLY) is NextRun.TRIAL
+
+
+def test_more_runs_of_it_are_made_where_throughput_is_not_judged() -> None:
+    """Nothing else is open: the rate that is 1.07x may yet turn out to be a gain."""
+    assert following(BEFORE, SLIGHTLY, throughput="any", success=15) is NextRun.TRIAL
+
+
+def test_no_run_tells_work_that_is_not_counted() -> None:
+    after = side(65, None, 317.0, 318.0)
+    found = verdict(BEFORE, after, throughput="any")
+    assert gate(found, "working_share").result is Result.UNKNOWN
+    assert following(BEFORE, after, throughput="any") is NextRun.DONE
+
+
+def test_it_is_never_validated_if_work_is_unknown() -> None:
+    found = verdict(BEFORE, side(90, None, 200.0, 201.0), throughput="any")
+    assert gate(found, "working_share").result is Result.UNKNOWN
+    assert found.status is not Status.VALIDATED
+
+
+@pytest.mark.parametrize("lacking", [{"scale": None}, {}])
+def test_it_is_skipped_where_power_is_missing(lacking: dict[str, Any]) -> None:
+    after = side(90, 11.0, 500.0, **lacking) if lacking else [run(90, 11.0)]
+    found = gate(verdict(BEFORE, after), "working_share")
+    assert found.result is Result.SKIPPED
+    assert found.note is not None

@@ -22,17 +22,21 @@ from gpudebug.core.statistics.level import (
     relative_variance,
 )
 from gpudebug.core.statistics.metrics import WORK, Metric
-from gpudebug.core.verdict import others
+from gpudebug.core.verdict import machine
 from gpudebug.core.verdict import work as work_units
-from gpudebug.core.verdict.gates.devices import on_devices
 from gpudebug.core.verdict.gates.figures import (
+    ProgressRates,
+    alike,
     comparable,
     has_figure,
     has_metric,
     idle,
+    on_devices,
+    probed,
+    rates_of,
+    sample_rates,
     values_of,
 )
-from gpudebug.core.verdict.gates.rates import ProgressRates, alike, probed, rates_of, sample_rates
 from gpudebug.core.verdict.gates.setting import Criteria, Order, TrialSetting
 from gpudebug.core.verdict.ranks import RanksApart, ranks_apart
 from gpudebug.core.words import WorkName
@@ -211,7 +215,7 @@ def effect_of(case: TrialCase, before: Sequence[float], after: Sequence[float], 
                 one.place,
                 one.changed,
                 values[id(one.evidence)],
-                others.share(one.evidence),
+                machine.share(one.evidence),
                 relative_variance(_seconds(one.evidence), _own_error(case, one.evidence, noise)),
             )
             for one in in_order(case)

@@ -2,14 +2,147 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics.numbers import number
+from gpudebug.core.statistics.same_losses import same
+from gpudebug.core.verdict import machine
 from gpudebug.core.verdict.gates.case import TrialCase
-from gpudebug.core.verdict.gates.harmless import harmless, unread
-from gpudebug.core.verdict.gates.rates import probed
+from gpudebug.core.verdict.gates.figures import mean, probed
+from gpudebug.core.verdict.gates.learning import agrees
+from gpudebug.core.words import Outcome
+
+SAME = 1.02
+"""Elements that reach parameters, of other looks at the same program."""
+LEAST, MOST = 0.8, 1.1
+"""The share of what the model is given that reaches parameters: below, some was not seen to, as in compiled
+code; above, it is blown up first, so that equal sizes prove nothing."""
+
+
+def harmless(case: TrialCase, moved: counts.Moved) -> str | None:
+    """Why fewer elements or weights are the same work: nothing of what is missing can change the result.
+
+    None if nothing shows that, and for any other count.
+    """
+    if moved.name not in (counts.INPUTS, counts.WEIGHTS):
+        return None
+    # Losses that the change itself prints prove nothing of it.
+    own = case.setting.prints
+    before, after = ([e.loss.begin for e in side] for side in (case.before, case.after))
+    alike = same([*before, *after])
+    if alike and not own:
+        return "both sides print the same losses at their first steps"
+    if moved.name == counts.WEIGHTS:
+        return None
+    reached = [_reached(e) for e in case.before], [_reached(e) for e in case.after]
+    # Of a program that repeats its losses to the digit, other ones are of other input: another frame, say.
+    other = alike is False and same(before)
+    if _same_reached(*reached) and not other:
+        return "as many elements reach the parameters as before"
+    if case.setting.redundant and not own and not _fewer_reached(*reached) and agrees(case):
+        return f"{case.setting.redundant} is about input that is never read, and the losses agree"
+    return None
+
+
+def unread(case: TrialCase) -> bool:
+    """Tell whether the losses show that what a flag drops is never read."""
+    return agrees(case) or same([e.loss.begin for e in (*case.before, *case.after)]) is True
+
+
+Reach = tuple[float, float]
+"""Elements that the model is given, and those that reach a parameter."""
+
+
+def _reached(e: Evidence) -> Reach | None:
+    """By the probe's looks at the run; None if it had none, or saw nothing reach a parameter."""
+    inside = counts.counted(e)
+    record = inside.facts.get("input") if inside is not None else None
+    if not isinstance(record, Mapping):
+        return None
+    given, reached = record.get("given"), record.get("reached")
+    if not isinstance(given, (int, float)) or not isinstance(reached, (int, float)):
+        return None
+    return (given, reached) if math.isfinite(given + reached) and given > 0 and reached > 0 else None
+
+
+def _same_reached(before: Sequence[Reach | None], after: Sequence[Reach | None]) -> bool:
+    """Tell whether what is missing never reached a parameter, by all runs."""
+    old, new = [one for one in before if one], [one for one in after if one]
+    if not old or len(old) + len(new) < len(before) + len(after):
+        return False
+    reached = [one[1] for one in (*old, *new)]
+    whole = all(LEAST <= there / given <= MOST for given, there in new)
+    return whole and max(reached) <= SAME * min(reached)
+
+
+def _fewer_reached(before: Sequence[Reach | None], after: Sequence[Reach | None]) -> bool:
+    """Tell whether a run of the trial was seen to have fewer elements reach its parameters."""
+    old, new = [one[1] for one in before if one], [one[1] for one in after if one]
+    return bool(old and new) and min(new) * SAME < min(old)
+
+
+# Start-up that takes less than this longer, in seconds, or less than this share, varies from run to run.
+LEAST_S = 2.0
+LEAST_SHARE = 0.5
+# Of what the steps of the planned length save, what start-up may take: a gain keeps most of itself.
+MOST_OF_SAVED = 0.5
+
+
+def eats_gain(case: TrialCase) -> str | None:
+    """Return why the gain is none over the length that the command plans.
+
+    None if start-up does not take longer, if the length is not known, or if a person confirmed the change:
+    what compiles or caches first is tested short and pays in a long run.
+    """
+    ratio = case.ratio or (case.delta if case.metric.throughput else None)
+    longer, planned = _longer(case), _planned_s(case)
+    if case.setting.confirmed or ratio is None or ratio.value <= 1:
+        return None
+    if longer is None or planned is None:
+        return None
+    saved = planned * (1 - 1 / ratio.value)
+    if longer <= MOST_OF_SAVED * saved:
+        return None
+    return (
+        f"start-up takes {longer:.0f} s longer, and the steps of the planned length save {saved:.0f} s: "
+        "plan as many steps as a real training has"
+    )
+
+
+def _longer(case: TrialCase) -> float | None:
+    """Seconds that start-up takes longer in the trial, by the quickest runs; None if not, or unknown."""
+    sides = [[_first_s(e) for e in side] for side in (case.before, case.after)]
+    before, after = ([value for value in side if value is not None] for side in sides)
+    if len(before) + len(after) < len(case.before) + len(case.after):
+        return None
+    longer = min(after) - min(before)
+    return longer if longer > max(LEAST_S, LEAST_SHARE * max(before)) else None
+
+
+def _first_s(e: Evidence) -> float | None:
+    """Seconds to the first step, as the probe saw it, less what others kept the run from."""
+    first = e.probe.first_step_s if e.probe is not None else None
+    return first * (1 - (machine.share(e) or 0.0) / 100) if first is not None else None
+
+
+def _planned_s(case: TrialCase) -> float | None:
+    """Seconds that the steps of the baseline's planned length take; None if its runs do not tell."""
+    return mean(found) if (found := _lengths(case.before, case.setting.planned_steps)) else None
+
+
+def _lengths(before: Sequence[Evidence], planned_steps: float | None) -> list[float]:
+    found = []
+    for e in before:
+        steps = planned_steps or e.total_steps or (e.steps if e.outcome is Outcome.COMPLETED else None)
+        if not steps or not e.steps_per_s:
+            return []
+        found.append(steps / e.steps_per_s)
+    return found
+
 
 BY_PROBE = "the probe"
 LOG, PROBE, BOTH = "log", "probe", "both"

@@ -1,4 +1,4 @@
-"""Learning by a reward or another series than the printed loss: its course, and beside the baseline's."""
+"""Whether the trial learns as the baseline does: by loss at equal steps, by a reward or another series."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import NamedTuple
 from gpudebug.core.records import Evidence, Gate, LearningUnit
 from gpudebug.core.statistics.intervals import Prior, difference
 from gpudebug.core.statistics.learning_units import BY_LOG, BY_STEPS, HIGHER, MIN_POINTS
-from gpudebug.core.statistics.loss_curve import Curve
+from gpudebug.core.statistics.loss_curve import Curve, Distance, distance
 from gpudebug.core.statistics.numbers import number
-from gpudebug.core.verdict import learning
+from gpudebug.core.verdict import work
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.words import Result, Trend
 
@@ -45,13 +45,13 @@ def course_gate(case: TrialCase, unit: LearningUnit) -> Gate:
 
     A flat reward passes: whether it is as good as the baseline's is `loss_parity`'s question.
     """
-    found = learning.worst(case.after, unit)
+    found = work.worst(case.after, unit)
     gate = Gate(
         name="loss",
         value=f"{unit.name} {_ends(case.after, unit)}",
         threshold=f"{unit.name} finite and not getting worse where the baseline's does not",
         result=Result.PASS,
-        note=f"learning is judged by {learning.text(unit)}",
+        note=f"learning is judged by {work.learning_text(unit)}",
     )
     if found is Trend.NAN:
         return gate.model_copy(update={"value": f"{unit.name} {Trend.NAN}", "result": Result.FAIL})
@@ -60,7 +60,7 @@ def course_gate(case: TrialCase, unit: LearningUnit) -> Gate:
         note = f"run {run.run} shows fewer than {MIN_POINTS} values of {unit.name} ({unit.source})"
         notes = "; ".join((note, *run.learning_notes))
         return gate.model_copy(update={"value": UNKNOWN, "result": Result.UNKNOWN, "note": notes})
-    if found is Trend.DIVERGING and learning.worst(case.before, unit) is not Trend.DIVERGING:
+    if found is Trend.DIVERGING and work.worst(case.before, unit) is not Trend.DIVERGING:
         apart = _apart(case, unit, by_time=False)
         result = (
             Result.UNKNOWN
@@ -74,11 +74,11 @@ def course_gate(case: TrialCase, unit: LearningUnit) -> Gate:
 
 
 def _trend(e: Evidence, unit: LearningUnit) -> Trend:
-    return learning.trend(learning.series_of(e, unit), unit.direction)
+    return work.trend(work.series_of(e, unit), unit.direction)
 
 
 def _ends(runs: Sequence[Evidence], unit: LearningUnit) -> str:
-    known = [one for e in runs if (one := learning.series_of(e, unit)) is not None]
+    known = [one for e in runs if (one := work.series_of(e, unit)) is not None]
     ends = [(one.first, one.last) for one in known if one.first is not None and one.last is not None]
     if not ends:
         return UNKNOWN
@@ -110,7 +110,7 @@ def equal_work_gate(case: TrialCase, unit: LearningUnit) -> Gate:
 
 def _incomparable(gate: Gate, case: TrialCase, unit: LearningUnit) -> Gate:
     """SKIPPED, as the course of the figure has been judged; not if the trial does not show any."""
-    sides = [learning.worst(runs, unit) for runs in (case.before, case.after)]
+    sides = [work.worst(runs, unit) for runs in (case.before, case.after)]
     if sides != [Trend.CONVERGING, Trend.PLATEAU]:
         return gate
     timed = _apart(case, unit, by_time=True) if case.trades_work else gate.note or ""
@@ -137,7 +137,7 @@ def _apart(case: TrialCase, unit: LearningUnit, *, by_time: bool) -> Behind | st
     for runs, rates in ((case.before, case.rates.before), (case.after, case.rates.after)):
         curves: list[Curve] = []
         for index, e in enumerate(runs):
-            one = learning.series_of(e, unit)
+            one = work.series_of(e, unit)
             if one is None or not one.curve:
                 return f"run {e.run} shows no {unit.name} over work"
             overs.add(one.over)
@@ -207,3 +207,63 @@ def _between(curve: Curve, low: float, high: float) -> list[float]:
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
+
+
+# Of what the baseline's loss falls by: below it a difference is harmless, and noise.
+SEEN_LOSS = 0.25
+"""An interval that reaches further above, in what the baseline's loss falls by, shows nothing of it."""
+
+
+def parity_gate(case: TrialCase) -> Gate:
+    """Fails if the trial's loss is above the baseline's by surely more than a tenth of its fall.
+
+    A lower loss passes. A run without its curve, or another batch, makes the steps not comparable.
+    """
+    threshold = f"at most {TOLERANCE:.0%} of its fall above the baseline's at equal steps"
+    gate = Gate(name="loss_parity", value=UNKNOWN, threshold=threshold, result=Result.SKIPPED)
+    if case.learning is not None and case.criteria.loss != "any":
+        return equal_work_gate(case, case.learning)
+    found = losses_apart(case)
+    if not isinstance(found, Distance):
+        return gate.model_copy(update={"note": f"not comparable: {found}"})
+    share, low, high = found.value.value / found.fall, found.value.low, found.value.high
+    assert low is not None and high is not None
+    # What is not surely higher is harmless if these runs would have shown it: one run a side does not.
+    harmless = share <= TOLERANCE or (low <= 0 and high / found.fall <= SEEN_LOSS)
+    sure = low / found.fall > TOLERANCE
+    result = Result.PASS if harmless else Result.FAIL if sure else Result.UNKNOWN
+    above = f"{found.value.value:+.3g}, {share:.0%} of what the baseline's falls by"
+    note = None if result is not Result.UNKNOWN else "higher than the baseline's, but not surely by so much"
+    return gate.model_copy(update={"value": above, "result": result, "note": note})
+
+
+def agrees(case: TrialCase) -> bool:
+    """Whether the losses of both sides are known to be the same at equal steps: neither higher nor lower."""
+    found = None if case.learning is not None else losses_apart(case)
+    if not isinstance(found, Distance):
+        return False
+    share, *bounds = (
+        x / found.fall for x in (found.value.value, found.value.low, found.value.high) if x is not None
+    )
+    return abs(share) <= TOLERANCE and len(bounds) == 2 and max(map(abs, bounds)) <= SEEN_LOSS
+
+
+def losses_apart(case: TrialCase) -> Distance | str:
+    """Return how far apart the losses of both sides are at equal steps; why that is not known."""
+    before, after = ([e.loss.curve for e in runs] for runs in (case.before, case.after))
+    return _losses_incomparable(case) or distance(before, after)
+
+
+def _losses_incomparable(case: TrialCase) -> str | None:
+    if case.criteria.loss == "any":
+        return "the criteria have loss: any"
+    if case.setting.other_steps:
+        return case.setting.other_steps
+    names = sorted({e.loss.name or "no loss" for e in (*case.before, *case.after)})
+    if len(names) > 1:
+        return f"the logs print {' and '.join(names)}"
+    totals = sorted({e.total_steps for e in (*case.before, *case.after) if e.total_steps})
+    if len(totals) > 1:
+        return f"the runs plan {totals[0]} and {totals[-1]} steps, which a schedule may depend on"
+    units = sorted({e.step_unit or "no steps" for e in (*case.before, *case.after)})
+    return f"the logs count {' and '.join(units)}" if len(units) > 1 else None

@@ -1,21 +1,24 @@
-"""Whether more got done, and whether the busy time did the same work as before."""
+"""Whether more got done, whether the busy time did the same work, and whether devices only wait busily."""
 
 from __future__ import annotations
 
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics.metrics import WORK
 from gpudebug.core.verdict.gates.case import SIDE_SURE, UNKNOWN, TrialCase, ratio_estimate
-from gpudebug.core.verdict.gates.count import LOG, OWN_WORD, same_all_the_same, source, unfit
+from gpudebug.core.verdict.gates.count import LOG, OWN_WORD, eats_gain, same_all_the_same, source, unfit
 from gpudebug.core.verdict.gates.figures import (
     BETTER_ESTIMATE,
     NOT_WORSE_BOUND,
+    estimate_text,
     has_figure,
     idle,
+    mean,
+    on_one_scale,
+    probed,
+    rate_of,
     throughput_result,
+    utilisations,
 )
-from gpudebug.core.verdict.gates.rates import probed, rate_of
-from gpudebug.core.verdict.gates.startup import eats_gain
-from gpudebug.core.verdict.gates.text import estimate_text
 from gpudebug.core.words import Result
 
 # Busy seconds a step stay equal when a stall is removed.
@@ -184,3 +187,43 @@ def work_gate(case: TrialCase) -> Gate:
     return gate.model_copy(
         update={"value": estimate_text(case.work, "x", digits=2), "result": result, "note": contradicted},
     )
+
+
+WORKING_SHARE = "working_share"
+ROSE = 1.0
+"""Points of utilisation: the driver's resolution."""
+FELL = 0.03
+"""Of the working share, which is read from power that varies by a few per cent from run to run."""
+WORKING = "work a second rises if utilisation rises and the working share falls"
+
+_UNDECIDED = "utilisation rises, the devices work less, and whether work a second rises is not decided"
+
+
+def working_gate(case: TrialCase) -> Gate:
+    """Fails if utilisation rises by waiting alone. Skipped if power is missing in a run.
+
+    Unknown while the runs do not decide whether work a second rises: more of them may.
+    """
+    gate = Gate(name=WORKING_SHARE, value=UNKNOWN, threshold=WORKING, result=Result.SKIPPED)
+    runs = (*case.before, *case.after)
+    shares = on_one_scale(runs)
+    busy = [mean(utilisations(side)) for side in (case.before, case.after)]
+    if None in shares or None in busy:
+        reason = next((e.working_reason for e in runs if e.working_reason), "its levels are unknown")
+        return gate.model_copy(update={"note": f"power does not show work in every run: {reason}"})
+    known = [share for share in shares if share is not None]
+    before, after = mean(known[: len(case.before)]), mean(known[len(case.before) :])
+    assert before is not None and after is not None
+    assert busy[0] is not None and busy[1] is not None
+    value = f"{before:.0%} to {after:.0%} of the time"
+    gate = gate.model_copy(update={"value": value, "result": Result.PASS})
+    if busy[1] - busy[0] <= ROSE or before - after <= FELL:
+        return gate
+    if case.ratio is None:
+        note = "utilisation rises, the devices work less, and work a second is unknown"
+        return gate.model_copy(update={"result": Result.UNKNOWN, "note": note})
+    if throughput_result("better", case.ratio) is Result.PASS:
+        return gate
+    if surely_fails("better", case):
+        return gate.model_copy(update={"result": Result.FAIL, "note": "they are busier by waiting"})
+    return gate.model_copy(update={"result": Result.UNKNOWN, "note": _UNDECIDED})

@@ -18,7 +18,7 @@ from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.statistics.learning_units import HIGHER, REWARD
 from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.work import LoggedWork
-from gpudebug.core.verdict.learning import trend
+from gpudebug.core.verdict.work import trend
 from gpudebug.edges import charts, store
 from gpudebug.engine.campaign.files import find, read_config, redactor_of
 from gpudebug.engine.run.evidence import read_log, samples_beside

@@ -10,7 +10,7 @@ from gpudebug.core.evidence.written import chosen
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.statistics.learning_units import LOSS, LOWER, REWARD
 from gpudebug.core.trainlog.logger_files import WrittenScalars, read_wandb
-from gpudebug.core.verdict.learning import trend
+from gpudebug.core.verdict.work import trend
 from gpudebug.edges import charts, store
 from gpudebug.engine.run.recordings import LARGEST_WANDB, recording
 from gpudebug.engine.tools.analyze.kinds import AnalyzedFile
