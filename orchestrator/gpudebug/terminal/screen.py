@@ -19,17 +19,14 @@ from gpudebug.terminal.fit import draws
 from gpudebug.terminal.output import print_text
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
 REDRAWN_EVERY_S = 1.0
 LINE_EVERY_S = 10.0
-_ENTER = "\033[?1049h"
-_LEAVE = "\033[?25h\033[?1049l"
-_HOME = "\033[H"
-_CLEAR = "\033[2J"
-_HIDE = "\033[?25l"
+_HEEDS_EVERY_S = 0.1
+"""How soon a new size of the window, or Ctrl-Z, is noticed."""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_HEARD = (signal.SIGWINCH, signal.SIGTSTP, signal.SIGCONT)
+_HEARD = (signal.SIGTSTP, signal.SIGCONT)
 
 
 class LookResult(Protocol):
@@ -82,16 +79,13 @@ def _in_lines(look: Callable[[], S], line: Callable[[S], str]) -> None:
 
 def _on_screen(look: Callable[[], S], frame: Callable[[S, int, int, bool], RenderableType]) -> None:
     with _Terminal() as terminal:
-        seen = look()
-        due = time.monotonic() + REDRAWN_EVERY_S
+        seen, due = look(), time.monotonic() + REDRAWN_EVERY_S
         while True:
-            width, height = terminal.size
-            terminal.draw(frame(seen, width, height, terminal.unicode))
-            if terminal.wait(due) == "quit":
+            terminal.draw(frame(seen, *terminal.size, terminal.unicode))
+            if terminal.quits(due):
                 return
             if time.monotonic() >= due:
-                seen = look()
-                due = time.monotonic() + REDRAWN_EVERY_S
+                seen, due = look(), time.monotonic() + REDRAWN_EVERY_S
 
 
 class _EndSignal(BaseException):
@@ -103,22 +97,31 @@ class _EndSignal(BaseException):
 
 
 class _Terminal:
-    """The terminal of standard output: the alternate screen, no cursor, keys as they are typed, no echo."""
+    """The terminal of standard output: rich's alternate screen, keys as they are typed, no echo."""
 
     def __init__(self) -> None:
         from rich.console import Console
+        from rich.live import Live
 
         self._out = sys.stdout.fileno()
-        self._encoding = sys.stdout.encoding or "ascii"
         self._keys: int | None = 0 if os.isatty(0) else None
-        self._console: Console = Console(force_terminal=True, force_interactive=False, highlight=False)
+        self._console = Console(force_terminal=True, highlight=False)
+        self._live = Live(
+            console=self._console,
+            screen=True,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
         self._modes: list[Any] | None = None
         self._handlers: dict[int, Any] = {}
-        self._wakeup = (-1, -1)
-        self._last_wakeup = -1
+        self._heard: int | None = None
 
     def __enter__(self) -> _Terminal:
-        self._listen()
+        for number in (*_ENDING, *_HEARD):
+            if (before := signal.getsignal(number)) not in (signal.SIG_IGN, None):
+                self._handlers[number] = before
+                signal.signal(number, _end if number in _ENDING else self._hear)
         try:
             self._take()
         except BaseException:
@@ -129,16 +132,13 @@ class _Terminal:
     def __exit__(self, *_: object) -> None:
         _deafen()
         self._give_back()
-        signal.set_wakeup_fd(self._last_wakeup)
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
-        for fd in self._wakeup:
-            os.close(fd)
 
     @property
     def unicode(self) -> bool:
         """Whether it shows more than ASCII."""
-        return draws(self._encoding)
+        return draws(sys.stdout.encoding or "ascii")
 
     @property
     def size(self) -> tuple[int, int]:
@@ -150,27 +150,30 @@ class _Terminal:
         return size.columns or 80, size.lines or 24
 
     def draw(self, renderable: RenderableType) -> None:
-        """Fill the screen in one write; what is too large is cut."""
-        from rich.screen import Screen
-
+        """Fill the screen; what is too large is cut."""
         self._console.size = self.size
-        with self._console.capture() as drawn:
-            self._console.print(Screen(renderable), end="")
-        # Not cleared first, which would flicker: every line is drawn to its end.
-        self._write(_HOME + drawn.get())
+        # Another program may have made the terminal non-blocking.
+        os.set_blocking(self._out, True)
+        try:
+            self._live.update(renderable, refresh=True)
+        except OSError as e:
+            raise GpudebugError(
+                f"cannot write to the terminal: {e.strerror}", next="gpudebug status"
+            ) from None
 
-    def wait(self, until: float) -> str:
-        """Wait until a time of the monotonic clock or an event; return `quit`, `redraw` or `due`."""
-        while (left := until - time.monotonic()) > 0:
-            fds = [fd for fd in (self._keys, self._wakeup[0]) if fd is not None]
-            ready, _, _ = select.select(fds, [], [], left)
-            if self._keys in ready and self._quits():
-                return "quit"
-            if self._wakeup[0] in ready and self._heed():
-                return "redraw"
-        return "due"
+    def quits(self, until: float) -> bool:
+        """Wait until a time of the monotonic clock, or for a cause to draw; tell if `q` was pressed."""
+        drawn = self.size
+        while (left := until - time.monotonic()) > 0 and self.size == drawn:
+            keys = [] if self._keys is None else [self._keys]
+            if select.select(keys, [], [], min(left, _HEEDS_EVERY_S))[0] and self._typed_q():
+                return True
+            if self._heard is not None:
+                self._heed()
+                break
+        return False
 
-    def _quits(self) -> bool:
+    def _typed_q(self) -> bool:
         assert self._keys is not None
         try:
             typed = os.read(self._keys, 1024)
@@ -180,36 +183,20 @@ class _Terminal:
             self._keys = None
         return b"q" in typed or b"Q" in typed
 
-    def _heed(self) -> bool:
-        heard = set(os.read(self._wakeup[0], 1024))
-        if signal.SIGTSTP in heard:
+    def _hear(self, number: int, _frame: FrameType | None) -> None:
+        self._heard = number
+
+    def _heed(self) -> None:
+        number, self._heard = self._heard, None
+        if number == signal.SIGTSTP:
             self._give_back()
             with _as_before(signal.SIGTSTP):
                 os.kill(os.getpid(), signal.SIGTSTP)
-            # In the foreground again; SIGCONT left a byte in the pipe, too.
-            with contextlib.suppress(BlockingIOError):
-                os.read(self._wakeup[0], 1024)
             self._take()
-        elif signal.SIGCONT in heard:
+        else:
             # Stopped by SIGSTOP, which cannot be caught: another program may have changed the terminal.
             tty.setcbreak(self._out, termios.TCSANOW)
-            self._write(_HIDE + _CLEAR)
-        elif signal.SIGWINCH in heard:
-            self._write(_CLEAR)
-        return bool(heard)
-
-    def _listen(self) -> None:
-        read, write = self._wakeup = os.pipe()
-        os.set_blocking(read, False)
-        os.set_blocking(write, False)
-        self._last_wakeup = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-        for number in (*_ENDING, *_HEARD):
-            if (before := signal.getsignal(number)) in (signal.SIG_IGN, None):
-                continue
-            self._handlers[number] = before
-            signal.signal(number, _end if number in _ENDING else _nothing)
-            # Other signals do not interrupt system calls; the wake-up pipe still wakes `select`.
-            signal.siginterrupt(number, number in _ENDING)
+            self._console.show_cursor(False)
 
     def _take(self) -> None:
         # In the background this stops the process until it is in the foreground: the modes before that are
@@ -217,32 +204,19 @@ class _Terminal:
         termios.tcdrain(self._out)
         self._modes = termios.tcgetattr(self._out)
         tty.setcbreak(self._out, termios.TCSANOW)
-        self._write(_ENTER + _HIDE + _CLEAR)
+        self._live.start()
 
     def _give_back(self) -> None:
         """Restore the terminal; do nothing if it is gone."""
         if self._modes is None:
             return
-        with contextlib.suppress(GpudebugError):
-            self._write(_LEAVE)
+        with contextlib.suppress(OSError):
+            self._live.stop()
         with contextlib.suppress(termios.error):
             # Keys typed at this screen are not for the next program.
             termios.tcflush(self._out, termios.TCIFLUSH)
             termios.tcsetattr(self._out, termios.TCSANOW, self._modes)
         self._modes = None
-
-    def _write(self, text: str) -> None:
-        """Write at once, past every buffer: one could hold the rest of an interrupted frame."""
-        rest = memoryview(text.encode(self._encoding, "backslashreplace"))
-        while rest:
-            try:
-                rest = rest[os.write(self._out, rest) :]
-            except BlockingIOError:  # Another program made the terminal non-blocking.
-                select.select([], [self._out], [])
-            except OSError as e:
-                raise GpudebugError(
-                    f"cannot write to the terminal: {e.strerror}", next="gpudebug status"
-                ) from None
 
 
 def _deafen() -> None:
@@ -256,10 +230,6 @@ def _end(number: int, _frame: FrameType | None) -> None:
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise _EndSignal(number)
-
-
-def _nothing(_number: int, _frame: FrameType | None) -> None:
-    """Do nothing: `_heed` reads the signal from the wake-up pipe."""
 
 
 @contextlib.contextmanager
