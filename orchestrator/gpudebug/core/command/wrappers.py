@@ -5,50 +5,22 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # They hand the words to a shell as one text, or build commands out of them.
-SHELL_LIKE = frozenset(
-    {
-        *(
-            "ssh",
-            "rsh",
-            "mosh",
-            "pdsh",
-            "clush",
-            "watch",
-            "eval",
-            "script",
-            "su",
-            "runuser",
-            "parallel",
-            "xargs",
-        ),
-        *(
-            "find",
-            "at",
-            "batch",
-            "tmux",
-            "screen",
-            "sbatch",
-            "bsub",
-            "qsub",
-            "salloc",
-            "make",
-            "just",
-            "task",
-        ),
-        *("npm", "npx", "yarn", "tox", "nox", "invoke", "gcloud", "wsl", "expect", "busybox", "cmd", "pwsh"),
-    }
+SHELL_LIKE = _words(
+    "ssh rsh mosh pdsh clush watch eval script su runuser parallel xargs find at batch tmux screen sbatch "
+    "bsub qsub salloc make just task npm npx yarn tox nox invoke gcloud wsl expect busybox cmd pwsh"
 )
 # They take their own options behind the program, too, or their program is no word of the command.
-MIXED = frozenset(
-    {"colossalai", "fabric", "lightning", "ray", "torchx", "sky", "modal", "runai", "wandb", "mlflow", "dask"}
-)
+MIXED = _words("colossalai fabric lightning ray torchx sky modal runai wandb mlflow dask")
 # Interpreters of other languages: what their options take is not known here.
-OTHERS = frozenset(
-    {
-        *("perl", "ruby", "node", "deno", "bun", "julia", "Rscript", "R", "java", "lua", "luajit", "php"),
-        *("octave", "matlab", "ipython", "ipython3", "jupyter", "awk", "gawk", "sed", "gdb", "lldb", "tclsh"),
-    }
+OTHERS = _words(
+    "perl ruby node deno bun julia Rscript R java lua luajit php octave matlab ipython ipython3 jupyter "
+    "awk gawk sed gdb lldb tclsh"
 )
 
 
@@ -65,10 +37,6 @@ class Wrapper(NamedTuple):
     assignments: bool = False
     scripts: bool = False
     hidden: frozenset[str] = frozenset()
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 def _plain(values: str = "", bare: str = "", words: int = 0, hidden: str = "") -> Wrapper:
@@ -313,45 +281,19 @@ UNCLEAR_MODULES = re.compile(
     r"(cProfile|profile|pdb|trace|timeit|runpy|code|debugpy|bdb|pip|pipx|venv|IPython|ipykernel|zipapp|doctest|ptw"
     r"|torch\.utils\.bottleneck|mpi4py|colossalai|ray|lightning|fabric|webbrowser|antigravity|idlelib|pyflame)(\..*)?"
 )
-LAUNCHERS = frozenset(
-    {"torchrun", "accelerate", "deepspeed", "composer", "mpirun", "mpiexec", "horovodrun", "srun", "numactl"}
-    | {"taskset", "nice", "ionice"}
+LAUNCHERS = _words(
+    "torchrun accelerate deepspeed composer mpirun mpiexec horovodrun srun numactl taskset nice ionice"
 )
 """Launchers whose flags gpudebug.yaml may open with `allow_flags`."""
 # Of these none may ever be opened: they choose what runs, where, or with which settings file.
-NEVER_OPEN = frozenset(
-    {
-        *(
-            "-m",
-            "--module",
-            "--module-mode",
-            "-c",
-            "--command-mode",
-            "--no-python",
-            "--run-path",
-            "--config-file",
-        ),
-        *(
-            "--deepspeed-config-file",
-            "--deepspeed-hostfile",
-            "--hostfile",
-            "-H",
-            "--launcher",
-            "--launcher-args",
-        ),
-        *("--venv-script", "--logs-specs", "--event-log-handler", "--prolog", "--epilog", "--task-prolog"),
-        *("--task-epilog", "--multi-prog", "--export", "--chdir", "-D", "--mca", "-mca", "-x", "--bcast"),
-        *(
-            "--container-image",
-            "--container-mounts",
-            "--wdir",
-            "-wdir",
-            "--main-training-function",
-            "--prefix",
-        ),
-    }
+NEVER_OPEN = _words(
+    "-m --module --module-mode -c --command-mode --no-python --run-path --config-file "
+    "--deepspeed-config-file --deepspeed-hostfile --hostfile -H --launcher --launcher-args --venv-script "
+    "--logs-specs --event-log-handler --prolog --epilog --task-prolog --task-epilog --multi-prog --export "
+    "--chdir -D --mca -mca -x --bcast --container-image --container-mounts --wdir -wdir "
+    "--main-training-function --prefix"
 )
 
 
 # Options that take two words, of MPI's launchers.
-PAIRS = frozenset({"--mca", "-mca", "--gmca", "-gmca", "-genv", "-env", "--prtemca", "--pmixmca", "-tune"})
+PAIRS = _words("--mca -mca --gmca -gmca -genv -env --prtemca --pmixmca -tune")
