@@ -7,8 +7,9 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ class Module:
     name: str
     path: Path
 
-    @property
+    @cached_property
     def tree(self) -> ast.Module:
         return ast.parse(self.path.read_text("utf-8"), str(self.path))
 
@@ -42,6 +43,7 @@ class Module:
     def package(self) -> str:
         return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
 
+    @cached_property
     def imports(self) -> list[Import]:
         return list(_imports(self.tree, self.package, lazy=False, typing=False))
 
@@ -109,15 +111,16 @@ def unit(module: str) -> str:
     return ".".join(module.split(".")[:3])
 
 
-def each(modules: list[Module]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("module", modules, ids=[m.name for m in modules])
+def offending(modules: Iterable[Module], look: Callable[[Module], Iterable[str]]) -> dict[str, list[str]]:
+    """What `look` finds in each module in which it finds something."""
+    return {m.name: found for m in modules if (found := list(look(m)))}
 
 
 def wrong(module: Module, allowed: tuple[str, ...]) -> list[str]:
     """Imports of ours outside `allowed`."""
     return [
         f"{module.name}:{i.line} imports {i.module}"
-        for i in module.imports()
+        for i in module.imports
         if ours(i.module) and not within(i.module, *allowed)
     ]
 
@@ -158,11 +161,15 @@ def test_every_module_has_its_place() -> None:
     assert top <= known | DOORS | {"__main__"}
 
 
-@each(of_package("gpudebug.core"))
-def test_core_imports_core_and_little_else(module: Module) -> None:
-    assert wrong(module, ("gpudebug.core",)) == []
-    foreign = [i.module for i in module.imports() if not ours(i.module) and not standard(i.module)]
-    assert {m.partition(".")[0] for m in foreign} <= {"msgspec", "numpy", "pydantic", "pydantic_core", "yaml"}
+def foreign(imports: Iterable[Import]) -> set[str]:
+    """The packages of others among these imports."""
+    return {i.module.partition(".")[0] for i in imports if not ours(i.module) and not standard(i.module)}
+
+
+def test_core_imports_core_and_little_else() -> None:
+    known = {"msgspec", "numpy", "pydantic", "pydantic_core", "yaml"}
+    core = of_package("gpudebug.core")
+    assert offending(core, lambda m: [*wrong(m, ("gpudebug.core",)), *foreign(m.imports) - known]) == {}
 
 
 # Each room of a floor, and the rooms it may import. A room is listed below those that it imports.
@@ -231,7 +238,7 @@ def arrows(floor: str) -> dict[str, set[str]]:
     for module in of_package(f"gpudebug.{floor}"):
         here = room(floor, module.name)
         if here is not None:
-            below = {room(floor, i.module) for i in module.imports()} - {None, here}
+            below = {room(floor, i.module) for i in module.imports} - {None, here}
             found.setdefault(here, set()).update(b for b in below if b is not None)
     return found
 
@@ -288,7 +295,7 @@ def test_the_reader_of_circles_sees_them() -> None:
 
 def test_no_imports_run_in_a_circle() -> None:
     """Lazy ones and those of types count: a type that two modules need has a module of its own."""
-    arrows = {m.name: {i.module for i in m.imports() if i.module in NAMES} - {m.name} for m in MODULES}
+    arrows = {m.name: {i.module for i in m.imports if i.module in NAMES} - {m.name} for m in MODULES}
     assert _circle(arrows) == set()
 
 
@@ -304,32 +311,32 @@ def test_a_class_name_occurs_once() -> None:
 SHARED = ("gpudebug.edges.removal", "gpudebug.edges.temporary", "gpudebug.edges.walk", "gpudebug.edges.host")
 
 
-@each(of_package("gpudebug.edges"))
-def test_no_edge_imports_another(module: Module) -> None:
-    if module.name == "gpudebug.edges":
-        assert module.imports() == []
-    else:
-        assert wrong(module, ("gpudebug.core", *SHARED, unit(module.name))) == []
+def test_no_edge_imports_another() -> None:
+    assert BY_NAME["gpudebug.edges"].imports == []
+    edges = of_package("gpudebug.edges")
+    assert offending(edges, lambda m: wrong(m, ("gpudebug.core", *SHARED, unit(m.name)))) == {}
 
 
-@each(of_package("gpudebug.edges.launcher.warden"))
-def test_the_warden_is_alone_with_the_standard_library(module: Module) -> None:
-    assert wrong(module, ("gpudebug.edges.launcher.warden",)) == []
-    assert [i.module for i in module.imports() if not ours(i.module) and not standard(i.module)] == []
+def test_the_warden_is_alone_with_the_standard_library() -> None:
+    warden = "gpudebug.edges.launcher.warden"
+    assert offending(of_package(warden), lambda m: [*wrong(m, (warden,)), *foreign(m.imports)]) == {}
 
 
-@each(of_package("gpudebug.engine"))
-def test_the_engine_joins_core_and_edges(module: Module) -> None:
-    found = wrong(module, ("gpudebug.core", "gpudebug.edges", "gpudebug.engine", "gpudebug.demo"))
-    # Of the package itself it may know the version.
-    assert [line for line in found if not line.endswith(" imports gpudebug")] == []
+def beyond_the_version(module: Module, allowed: tuple[str, ...]) -> list[str]:
+    """Imports of ours outside `allowed`; of the package itself each may know the version."""
+    return [line for line in wrong(module, allowed) if not line.endswith(" imports gpudebug")]
+
+
+def test_the_engine_joins_core_and_edges() -> None:
+    allowed = ("gpudebug.core", "gpudebug.edges", "gpudebug.engine", "gpudebug.demo")
+    assert offending(of_package("gpudebug.engine"), lambda m: beyond_the_version(m, allowed)) == {}
 
 
 def test_nothing_else_joins_core_and_edges() -> None:
     joining = {
         m.name
         for m in MODULES
-        for i in m.imports()
+        for i in m.imports
         if within(i.module, "gpudebug.edges") and not within(m.name, "gpudebug.edges", "gpudebug.engine")
     }
     assert joining == set()
@@ -339,24 +346,25 @@ def test_nothing_else_joins_core_and_edges() -> None:
 DOORS = {"cli", "mcp", "terminal"}
 
 
-@each(of_package("gpudebug.__main__", *(f"gpudebug.{d}" for d in DOORS)))
-def test_what_the_user_sees_is_there_before_the_engine_is(module: Module) -> None:
+def test_what_the_user_sees_is_there_before_the_engine_is() -> None:
     """Only lazy imports of the engine, and of anything that takes long to load; `mcp` itself is lazy."""
-    allowed = ("gpudebug.core", "gpudebug.engine", *(f"gpudebug.{d}" for d in DOORS))
-    assert [w for w in wrong(module, allowed) if not w.endswith(" imports gpudebug")] == []
-    if module.name.startswith("gpudebug.mcp."):
-        return
-    eager = [i for i in module.imports() if not i.lazy and not i.typing]
-    assert [i.module for i in eager if within(i.module, "gpudebug.engine")] == []
-    light = {"typer"} if within(module.name, "gpudebug.cli") else set()
-    foreign = {i.module for i in eager if not ours(i.module) and not standard(i.module)}
-    assert {name.partition(".")[0] for name in foreign} <= light
+    doors = tuple(f"gpudebug.{door}" for door in DOORS)
+
+    def look(module: Module) -> Iterator[str]:
+        yield from beyond_the_version(module, ("gpudebug.core", "gpudebug.engine", *doors))
+        if not module.name.startswith("gpudebug.mcp."):
+            eager = [i for i in module.imports if not i.lazy and not i.typing]
+            yield from (i.module for i in eager if within(i.module, "gpudebug.engine"))
+            yield from foreign(eager) - ({"typer"} if within(module.name, "gpudebug.cli") else set())
+
+    assert offending(of_package("gpudebug.__main__", *doors), look) == {}
 
 
-@each(of_package("gpudebug.terminal"))
-def test_what_only_shows_does_nothing(module: Module) -> None:
-    done = [i.module for i in module.imports() if within(i.module, "gpudebug.engine") and not i.typing]
-    assert done == []
+def test_what_only_shows_does_nothing() -> None:
+    def look(module: Module) -> list[str]:
+        return [i.module for i in module.imports if within(i.module, "gpudebug.engine") and not i.typing]
+
+    assert offending(of_package("gpudebug.terminal"), look) == {}
 
 
 def test_the_command_line_loads_nothing_heavy() -> None:
@@ -366,21 +374,21 @@ def test_the_command_line_loads_nothing_heavy() -> None:
     assert said.stdout.strip() == "[]"
 
 
-@each(of_package("gpudebug.training", "gpudebug.demo"))
-def test_what_runs_in_the_users_training_imports_nothing_of_ours(module: Module) -> None:
-    assert wrong(module, ("gpudebug.training",) if within(module.name, "gpudebug.training") else ()) == []
-    if within(module.name, "gpudebug.training"):
+def test_what_runs_in_the_users_training_imports_nothing_of_ours() -> None:
+    def look(module: Module) -> Iterator[str]:
+        within_training = within(module.name, "gpudebug.training")
+        yield from wrong(module, ("gpudebug.training",) if within_training else ())
         # The folder that is injected is on the search path itself: its package has a name of its own there.
-        known = ("gpudebug", "gpudebug_probe")
-        foreign = [i.module for i in module.imports() if not within(i.module, *known)]
-        assert [name for name in foreign if not standard(name)] == []
+        yield from foreign(module.imports) - {"gpudebug_probe"} if within_training else ()
+
+    assert offending(of_package("gpudebug.training", "gpudebug.demo"), look) == {}
 
 
 def test_only_the_launcher_and_the_package_know_the_training_side() -> None:
     knowing = {
         m.name
         for m in MODULES
-        for i in m.imports()
+        for i in m.imports
         if within(i.module, "gpudebug.training") and not within(m.name, "gpudebug.training")
     }
     assert all(name == "gpudebug" or within(name, "gpudebug.edges.launcher") for name in knowing)
@@ -389,7 +397,7 @@ def test_only_the_launcher_and_the_package_know_the_training_side() -> None:
 def test_the_package_itself_imports_nothing_else() -> None:
     assert wrong(BY_NAME["gpudebug"], ("gpudebug.training",)) == []
     assert [
-        i.module for i in BY_NAME["gpudebug"].imports() if not ours(i.module) and i.module != "__future__"
+        i.module for i in BY_NAME["gpudebug"].imports if not ours(i.module) and i.module != "__future__"
     ] == []
 
 
@@ -409,26 +417,26 @@ OUTSIDE_METHODS = """
 
 
 def reaches_outside(tree: ast.Module) -> list[str]:
+    modules, calls, methods = (names.split() for names in (OUTSIDE_MODULES, OUTSIDE_CALLS, OUTSIDE_METHODS))
     found = []
     for node in ast.walk(tree):
         said = None
         if isinstance(node, ast.Import | ast.ImportFrom):
             base = "" if isinstance(node, ast.Import) else f"{node.module}."
             names = [base + alias.name for alias in node.names if not getattr(node, "level", 0)]
-            outside = [n for n in names if n.partition(".")[0] in OUTSIDE_MODULES.split()]
+            outside = [n for n in names if n.partition(".")[0] in modules]
             said = next((f"imports {n}" for n in outside if not within(n, *PURE)), None)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            said = f"calls {node.func.id}" if node.func.id in OUTSIDE_CALLS.split() else None
-        elif isinstance(node, ast.Attribute) and node.attr in OUTSIDE_METHODS.split():
+            said = f"calls {node.func.id}" if node.func.id in calls else None
+        elif isinstance(node, ast.Attribute) and node.attr in methods:
             said = f"uses .{node.attr}"
         if said:
             found.append(f"line {node.lineno}: {said}")
     return found
 
 
-@each(of_package("gpudebug.core"))
-def test_core_touches_nothing_outside(module: Module) -> None:
-    assert reaches_outside(module.tree) == []
+def test_core_touches_nothing_outside() -> None:
+    assert offending(of_package("gpudebug.core"), lambda m: reaches_outside(m.tree)) == {}
 
 
 @pytest.mark.parametrize(
@@ -467,13 +475,14 @@ MAY_REPLACE = {
 }
 
 
-def removes(tree: ast.Module, names: str = REMOVING) -> list[str]:
+def removes(tree: ast.Module) -> list[str]:
     """Calls that remove or rename, and names imported to do so; not `remove` of a list."""
+    names = REMOVING.split()
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module in ("os", "shutil"):
-            found += [f"line {node.lineno}: imports {a.name}" for a in node.names if a.name in names.split()]
-        elif isinstance(node, ast.Attribute) and node.attr in names.split():
+            found += [f"line {node.lineno}: imports {a.name}" for a in node.names if a.name in names]
+        elif isinstance(node, ast.Attribute) and node.attr in names:
             of_os = isinstance(node.value, ast.Name) and node.value.id in ("os", "shutil")
             if of_os or node.attr in ("rmtree", "unlink", "rmdir", "rename"):
                 found.append(f"line {node.lineno}: {node.attr}")
@@ -500,27 +509,20 @@ MAKING = "TemporaryDirectory mkdtemp"
 MAY_MAKE = {"gpudebug.engine.tools.demo": "its folder stays"}
 
 
-@each(MODULES)
-def test_temporary_folders_are_workplaces(module: Module) -> None:
-    used = {getattr(node, "attr", getattr(node, "name", None)) for node in ast.walk(module.tree)}
-    assert module.name in MAY_MAKE or not used & set(MAKING.split())
+def test_temporary_folders_are_workplaces() -> None:
+    def look(module: Module) -> set[str]:
+        used = {getattr(node, "attr", getattr(node, "name", "")) for node in ast.walk(module.tree)}
+        return used & set(MAKING.split())
+
+    assert offending(MODULES, look).keys() <= MAY_MAKE.keys()
 
 
-@each([m for m in MODULES if m.name != REMOVALS])
-def test_only_one_module_removes(module: Module) -> None:
-    found = removes(module.tree)
-    assert module.name in MAY_REMOVE or found == []
+def test_only_these_modules_remove_and_each_exception_is_needed() -> None:
+    assert offending(MODULES, lambda m: removes(m.tree)).keys() == {*MAY_REMOVE, REMOVALS}
 
 
-@each(MODULES)
-def test_only_these_modules_put_a_file_in_the_place_of_another(module: Module) -> None:
-    found = replaces(module.tree)
-    assert module.name in MAY_REPLACE or found == []
-
-
-def test_every_exception_is_needed() -> None:
-    assert [n for n in MAY_REMOVE if n in BY_NAME and not removes(BY_NAME[n].tree)] == []
-    assert [n for n in MAY_REPLACE if n in BY_NAME and not replaces(BY_NAME[n].tree)] == []
+def test_only_these_modules_put_a_file_in_the_place_of_another() -> None:
+    assert offending(MODULES, lambda m: replaces(m.tree)).keys() == MAY_REPLACE.keys()
 
 
 @pytest.mark.parametrize(
