@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import contextlib
 import fcntl
+import importlib
 import json
 import os
 import resource
@@ -74,6 +75,26 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         # Else each process that a test starts compiles it again where the environment forbids to keep that.
         compileall.compile_dir(ROOT / "orchestrator", quiet=2)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection(session: pytest.Session) -> Iterator[object]:
+    """Keep the compiled tests, and begin in each process with another share of them.
+
+    Compiling takes longer than all else of collecting, and each process would compile all.
+    """
+    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
+    try:
+        if worker := getattr(session.config, "workerinput", None):
+            paths = [Path(argument.partition("::")[0]).resolve() for argument in session.config.args]
+            files = sorted({file for path in paths for file in path.rglob("test_*.py")})
+            for file in files[int(worker["workerid"][2:]) :: worker["workercount"]]:
+                # What fails here fails again where it is collected, and is told of there.
+                with contextlib.suppress(Exception, pytest.skip.Exception):
+                    importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
+        return (yield)
+    finally:
+        sys.dont_write_bytecode = kept
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -6,6 +6,7 @@ process all the same, with its own number, working folder, environment, streams,
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import gc
@@ -22,6 +23,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -274,7 +276,20 @@ def _become(order: Mapping[str, Any]) -> None:
     sys.path[0] = os.getcwd()
     for name in [name for name in sys.modules if name == "tests" or name.startswith("tests.")]:
         del sys.modules[name]
-    runpy.run_module("gpudebug", run_name="__main__", alter_sys=True)
+    status = 0
+    try:
+        runpy.run_module("gpudebug", run_name="__main__", alter_sys=True)
+    except SystemExit as e:
+        if not (e.code is None or isinstance(e.code, int)):
+            raise
+        status = e.code or 0
+    # What an interpreter does at its end, but for taking down every module: that would copy all of the
+    # server's memory, and take longer than most commands.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":
