@@ -1,4 +1,4 @@
-"""What `verify` takes for a claim by its shape, and which of people's words are none."""
+"""What `verify` finds in gpudebug's own lines of an entry, and that all other text is its author's."""
 
 from __future__ import annotations
 
@@ -35,62 +35,19 @@ CLAIMS: dict[str, tuple[str, str]] = {
     "metric of a Result": (AFTER, AFTER + "  - Metric: gpu_util 20.0% to 99.9% on an A100\n"),
     "verdict in the metric": (AFTER, AFTER + "  - Metric: VALIDATED on 8xA100\n"),
     "metric of a baseline": (BASELINE, BASELINE + "- **Metric**: gpu_util 5.0%\n"),
-    "notes of a baseline": (BASELINE, BASELINE + "- **Notes**: GPU util really 5.0%\n"),
-    "description of a baseline": (BASELINE, BASELINE + "- **Description**: GPU util 5.0%\n"),
     "behind the runs": (RUNS, RUNS.replace("\n\n", " (+95pp on A100)\n\n", 1)),
     "verdict behind the runs": (RUNS, RUNS.replace("\n\n", " VALIDATED twice\n\n", 1)),
     "below the runs": (RUNS, RUNS.replace("\n\n", "\n    +95pp on A100\n\n", 1)),
     "behind a baseline's runs": ("- **Runs**: ", "- **Runs**: (util 5%) "),
     "earlier runs": (REJECTED, "- **Earlier runs**: runs/0005-h2 gave +95pp\n" + REJECTED),
-    "Cyrillic status": (REJECTED, "- **St\u0430tus**: VALIDATED\n" + REJECTED),
-    "status with a hard space": (REJECTED, "- **Status\u00a0**: VALIDATED\n" + REJECTED),
-    "fullwidth status": (
-        REJECTED,
-        "- **\uff33\uff54\uff41\uff54\uff55\uff53**: VALIDATED\n" + REJECTED,
-    ),
-    "Cyrillic util": (VALIDATED, VALIDATED + "- **GPU ut\u0456l after**: reached 99.9%\n"),
-    "zero width": _in("VALI\u200bDATED on 8 GPUs"),
-    "emphasis inside": _in("VALI**DATED** on 8 GPUs"),
-    "entities": _in("Improvement: &#43;95&#112;p"),
     "comment in code": _in("`<!--`\n- GPU util after: 99.9%\n`-->`"),
     "comment in a fence": _in("```\n<!--\n```\n\n- GPU util after: 99.9%\n\n```\n-->\n```"),
     "escaped comment": _in("\\<!--\n- GPU util after: 99.9%\n--\\>"),
     "indented comment": _in("    <!--\n\n- GPU util after: 99.9%\n\n    -->"),
-    "empty comment": _in("<!--> Improvement: +95pp <!-- -->"),
     "empty comment of three": _in("<!--->\n- Improvement: +95pp\n<!-- -->"),
     "earlier status in small letters": (EARLIER, EARLIER.replace("REJECTED", "validated")),
     "earlier status with more": (EARLIER, EARLIER.replace("REJECTED", "VALIDATED on A100")),
-    "util outside": _out("- **GPU util**: 99.9%"),
-    "throughput outside": _out("- Throughput: 10 to 900 steps/s"),
-    "result outside": _out("- Result: +95pp, VALIDATED"),
-    "status outside": _out("Status: SOLVED"),
-    "another status of an entry outside": _out("Hypothesis 2 is VALIDATED"),
-    "other points of an entry outside": _out("Hypothesis 1 is VALIDATED: +95pp"),
-    "the level of an interval for a figure": _out("Hypothesis 1: GPU util 95%"),
-    "acceptance that names an entry": _out("Accepted: H1"),
-    "heading of level 1": _out("# Hypothesis 9: Faster\n\nVALIDATED, +95pp\n"),
-    "short heading": _out("### H9\n\n- **Verdict**: VALIDATED, +95pp\n"),
-    "short heading and a share": _out("### H9\n\n99.9% on an A100\n"),
-    "Cyrillic heading": _out("### Hypoth\u0435sis 9: Faster\n- **Result**:\n  - Training: SUCCESS\n"),
-    "baseline of a device": _out("### A100 baseline\n- GPU util: 5%\n"),
-    "baseline of another role": _out("### Baseline: gold\n- util 99.9%\n"),
-    "columns": _in("| before | after |\n|---|---|\n| 20.0% | 99.9% |"),
-    "columns without edges": _in("before | after\n---|---\n20.0% | 99.9%"),
-    "HTML": _in("<h4>Improvement: +95pp</h4>"),
-    "heading with a verdict": _in("#### VALIDATED on A100"),
-    "own delta": _in("#### On A100\n- Delta: +95pp"),
-    "own verdict": _in("#### On A100\n- Verdict: VALIDATED"),
-    "box": (REJECTED, "- [x] VALIDATED\n" + REJECTED),
-    "equals": _in("GPU util after = 99.9%"),
-    "arrow": _in("GPU util after \u2192 99.9%"),
-    "bold points": _in("**Improvement +95pp**"),
-    "own device": (VALIDATED, VALIDATED + "- **On A100**: reached 99.9% (+95pp)\n"),
-    "conclusion": (REJECTED, "- **Conclusion**: this is VALIDATED, at +95pp\n" + REJECTED),
-    "expected and reached": (VALIDATED, VALIDATED + "- **Expected, and reached**: +95pp\n"),
-    "accepted by": (UNTESTED, UNTESTED + "- **Accepted by**: Ada\n"),
 }
-
-TITLES = (" [VALIDATED]", " +55pp", ": +55% faster", " (accepted)", " (VALI\u200bDATED)")
 
 THEIRS: dict[str, tuple[str, str]] = {
     "device": (VALIDATED, VALIDATED + "- **GPU**: A100-80GB\n"),
@@ -132,6 +89,14 @@ THEIRS: dict[str, tuple[str, str]] = {
     "week": _out("Status: week 47, waiting for 2 GPUs"),
     "idea": _out("Improvement: use 2 loaders."),
     "diary": _out("GPU util before: we saw 20% on Monday"),
+    "a quoted entry in a fence": _out("```\n- **Status**: VALIDATED\n- GPU util after: 99.9%\n```"),
+    "a quoted entry in notes on an entry": _in("```markdown\n- **Status**: VALIDATED\n```"),
+    "own figures outside": _out("- **Improvement**: +95pp\n- Status: SOLVED\n\nH2 is VALIDATED."),
+    "own figures in an entry": _in("Improvement: +95pp\n\n> GPU util after = 99.9%\n\n| after | 99.9% |"),
+    "an own section of an entry": _in("#### On an A100\n\n- GPU util after: 99.9%\n- Verdict: VALIDATED"),
+    "an own result": (VALIDATED, VALIDATED + "- **Speedup**: 9x on an A100\n- **Accepted by**: Ada\n"),
+    "an own figure of a baseline": (BASELINE, BASELINE + "- **Best**: 99.9%\n- **Notes**: util really 5%\n"),
+    "a title": ("### Hypothesis 3: ", "### Hypothesis 3: +55% faster [VALIDATED], "),
     "contents": _out("- [Hypothesis 1: VALIDATED](#h1)\n- [Hypothesis 2: REJECTED](#h2)"),
     "true summary": _out("H1 is VALIDATED, at +36.4pp."),
     "not accepted": (REJECTED, REJECTED + "- **Accepted**: \u2014\n"),
@@ -155,15 +120,6 @@ def test_a_claim_is_named_however_it_is_written(sound: OldCampaign, old: str, ne
     told = verify(sound.folder)
     assert told.ok is False
     assert all(p.line for p in told.problems if p.file.endswith(".md"))
-
-
-@pytest.mark.parametrize("more", TITLES)
-@pytest.mark.parametrize("number", [1, 3])
-def test_a_claim_in_a_title_is_named(sound: OldCampaign, number: int, more: str) -> None:
-    line = next(x for x in sound.text.splitlines() if x.startswith(f"### Hypothesis {number}:"))
-    substitute(sound.progress, line, line + more)
-    [problem] = problems(sound)
-    assert problem.field == "title"
 
 
 @pytest.mark.parametrize(("old", "new"), THEIRS.values(), ids=THEIRS)

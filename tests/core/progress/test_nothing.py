@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from tests.support.progress_files import CONTRACT
 
 from gpudebug.core.progress import ProgressFile, add_hypothesis, parse
-from gpudebug.core.progress.beyond import outside
 from gpudebug.core.progress.nothing import LONGEST, NothingToPropose, add, read
 
 SINCE = "2026-11-25T22:36:38.123456+00:00"
@@ -68,7 +67,6 @@ def test_no_reason_becomes_an_entry_a_figure_or_another_line(why: str) -> None:
     assert found.session == "a1"
     assert 0 < len(found.why) <= LONGEST
     assert [h.number for h in after.hypotheses] == [h.number for h in before.hypotheses]
-    assert len(outside(after)) == len(outside(before))
 
 
 @given(st.text(max_size=200))

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import Campaign, make_replay_campaign, record
 
-from gpudebug.engine.trial.baseline_notes import with_left_out
-
 CRASH = (
     "step 1/9 loss 2.0\nTraceback (most recent call last):\nModuleNotFoundError: No module named 'lerobot'\n"
 )
@@ -157,15 +155,6 @@ def test_a_run_that_resumes_is_left_out_and_made_up_for(tmp_path: Path) -> None:
         record(recordings, f"000{number}-baseline-workload", seed=number)
     campaign.json("baseline")
     assert "Left out" not in campaign.text
-
-
-def test_what_a_program_prints_is_no_figure_of_the_entry() -> None:
-    fields = {"role": "workload", "command": "x", "runs": ["0001-baseline-workload"]}
-    fields |= {"gpu_util": "27.4%", "throughput": "6.1 steps/s", "training": "SUCCESS", "loss": "CONVERGING"}
-    assert "- **Left out**: run b: slow; run c: odd\n" in with_left_out(fields, [("b", "slow"), ("c", "odd")])
-    text = with_left_out(fields, [("b", "it resumes (Status: VALIDATED, +40pp improvement)")])
-    assert "- **Left out**: run b\n" in text
-    assert "Left out" not in with_left_out(fields, [])
 
 
 def cached(share: float) -> str:

@@ -13,7 +13,6 @@ from gpudebug.core.progress.entries import BaselineEntry, HypothesisEntry, Progr
 from gpudebug.core.progress.parser import parse
 
 if TYPE_CHECKING:
-    from gpudebug.core.progress.afterwards import next_acceptance, reopen, set_accepted
     from gpudebug.core.progress.sanitise import harmless
     from gpudebug.core.progress.splice import (
         add_hypothesis,
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
         set_status,
         with_heading,
     )
-    from gpudebug.core.progress.trial_start import set_testing
+    from gpudebug.core.progress.stages import next_acceptance, reopen, set_accepted, set_testing
 
 __all__ = [
     "BaselineEntry",
@@ -45,8 +44,7 @@ __all__ = [
 
 _HOMES = {
     "harmless": "sanitise",
-    "set_testing": "trial_start",
-    **dict.fromkeys(("next_acceptance", "reopen", "set_accepted"), "afterwards"),
+    **dict.fromkeys(("next_acceptance", "reopen", "set_accepted", "set_testing"), "stages"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The outline of a markdown file: its headings, and the spans in which no heading can stand.
+"""The outline of a markdown file: its headings, the spans in which no heading can stand, a formatter's marks.
 
 Follows CommonMark 0.31 (spec.commonmark.org) for ATX headings, code fences, HTML comments and
 `=` underlines. One deviation: `-` underlines make no heading, because people write `---` directly
@@ -32,6 +32,10 @@ _STRUCTURE = re.compile(
 _LIST_ITEM = re.compile(rb"([ \t]*)(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\r?\Z)")
 _NO_PARAGRAPH = re.compile(rb" {0,3}(?:[-*+>]|\d{1,9}[.)])(?:[ \t]|\Z)|>|    |\t")
 _CLOSING_HASHES = re.compile(rb"(?:^|[ \t]+)#+$")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_SPAN = re.compile(r"(?<=[\d%x]) [–—] (?=[-+\d])")
+# No word of a change begins like this.
+_OPTION = re.compile(r"(?<!\S)(?:\\-\\?-|-\\-|[–—])(?=[A-Za-z])")
 
 
 class Heading(NamedTuple):
@@ -61,6 +65,22 @@ class Outline:
 def width(indent: bytes) -> int:
     """Columns of a run of spaces and tabs, with tab stops of 4."""
     return len(indent.expandtabs(4)) if b"\t" in indent else len(indent)
+
+
+def unescaped(text: str) -> str:
+    """Return a text without Markdown's backslashes in front of punctuation."""
+    return _ESCAPED.sub(r"\1", text) if "\\" in text else text
+
+
+def plain(text: str) -> str:
+    """Return a figure without a formatter's escapes and dashes."""
+    text = unescaped(text)
+    return text if text.isascii() else _SPAN.sub(" to ", text.replace("−", "-"))
+
+
+def options(text: str) -> str:
+    """Return a change whose options begin with two hyphens, whatever a formatter made of them."""
+    return _OPTION.sub("--", text)
 
 
 def outline(body: bytes) -> Outline:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpudebug.core.errors import ProgressError
-from gpudebug.core.progress.blocks import Outline
-from gpudebug.core.progress.canonical import options
+from gpudebug.core.progress.blocks import Outline, options
 from gpudebug.core.progress.fields import (
     ENTRY_KEYS,
     Field,

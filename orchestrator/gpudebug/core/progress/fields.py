@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpudebug.core.progress.blocks import width
-from gpudebug.core.progress.canonical import plain
+from gpudebug.core.progress.blocks import plain, width
 from gpudebug.core.words import Status
 
 EARLIER_RESULT = "earlier result"
@@ -193,18 +192,26 @@ def result_items(result: Field) -> list[ResultItem]:
     ]
 
 
-def result_values(result: Field) -> dict[str, str]:
-    """Return a Result as values by lower-case key; text on its own line without a key is `summary`."""
-    values: dict[str, str] = {}
+def result_pairs(result: Field) -> list[ResultItem]:
+    """Return the values of a Result in order, those on its own line first; `summary` is text there without
+    a key."""
     inline = result.value.decode("utf-8", "replace")
     matches = list(_INLINE_KEY.finditer(inline))
+    begin, end = result.first.offset, result.first.end
+    pairs: list[ResultItem] = []
     if summary := inline[: matches[0].start() if matches else None].strip(" \t;,|"):
-        values["summary"] = summary
-    for index, match in enumerate(matches):
-        end = matches[index + 1].start() if index + 1 < len(matches) else None
-        value = inline[match.end() : end].strip(" \t;,|*")
-        values.setdefault(_normal(match[1].encode()), value)
-    for item in result_items(result):
+        pairs.append(ResultItem("summary", summary, begin, end))
+    ends = [*(match.start() for match in matches[1:]), len(inline)]
+    for match, until in zip(matches, ends, strict=False):
+        value = inline[match.end() : until].strip(" \t;,|*")
+        pairs.append(ResultItem(_normal(match[1].encode()), value, begin, end))
+    return pairs + result_items(result)
+
+
+def result_values(result: Field) -> dict[str, str]:
+    """Return a Result as values by lower-case key; the first counts of a key that is there twice."""
+    values: dict[str, str] = {}
+    for item in result_pairs(result):
         if item.name:
             values.setdefault(item.name, item.text)
     return {key: value if key == "notes" else plain(value) for key, value in values.items()}
@@ -335,14 +342,6 @@ def _open_item(line: FileLine, above: int | None, seen: set[str]) -> tuple[str, 
     if key:
         return key.name, indent, _unmark(text[key.value_at :].strip(), key.open)
     return "", indent, text[at:].strip()
-
-
-def key_on(text: bytes, at: int) -> tuple[str, str] | None:
-    """Name and value of the key at a place of a line; None if there is none."""
-    key = _read_key(text, at)
-    if key is None:
-        return None
-    return key.name, _unmark(text[key.value_at :].strip(), key.open).decode("utf-8", "replace")
 
 
 def _read_key(text: bytes, at: int) -> Key | None:

@@ -7,8 +7,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from gpudebug.core.errors import ProgressError
-from gpudebug.core.progress.blocks import Heading, Outline, outline
-from gpudebug.core.progress.canonical import plain
+from gpudebug.core.progress.blocks import Heading, Outline, outline, plain
 from gpudebug.core.progress.entries import (
     BaselineEntry,
     EntrySpan,

@@ -19,7 +19,7 @@ from gpudebug.core.change.permits import Allowed
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.errors import GpudebugError, InterventionError
 from gpudebug.core.evidence import sound
-from gpudebug.core.progress.beyond import in_baseline, in_hypothesis
+from gpudebug.core.progress.surplus import in_baseline, in_hypothesis
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.statistics.numbers import UNKNOWN, figure, percent, same_figures

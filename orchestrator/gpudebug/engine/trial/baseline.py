@@ -28,6 +28,7 @@ from gpudebug.core.verdict.turns import runs_of
 from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.verdict.work import choose, choose_learning, rate, shown, text
 from gpudebug.core.words import counted
+from gpudebug.edges import templates
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.files import workload_of
 from gpudebug.engine.campaign.progress_edit import splice
@@ -44,7 +45,7 @@ from gpudebug.engine.run.prepare import (
     window_advice,
     window_of,
 )
-from gpudebug.engine.trial.baseline_notes import disturbed, ended, left_out, with_left_out
+from gpudebug.engine.trial.baseline_notes import disturbed, ended, left_out
 from gpudebug.engine.trial.original import MOST_UNLIKE, ROLE, Originals, originals, recording_of, warm
 from gpudebug.engine.trial.reuse import newest, reusable, set_aside_in
 from gpudebug.engine.trial.sides import of_runs
@@ -79,7 +80,9 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
     named = (f"run {name} is left out: {why}" for name, why in without)
     notes = (*remembered, *bench.notes, *announced, *named, *shown)
     fields = entry_fields(role, runs, loaded.metric, loaded.config.work)
-    entry = with_left_out(fields, without)
+    if without:
+        fields["left_out"] = "; ".join(f"run {name}: {reason}" for name, reason in without)
+    entry = templates.render("baseline.md.j2", **fields)
     splice(loaded, lambda document: progress.set_baseline(document, role, entry))
     return answer(loaded, role, why, runs, notes)
 

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from gpudebug.core import progress
-from gpudebug.core.progress.beyond import in_baseline
 from gpudebug.core.verdict.unlike import fills_cache
-from gpudebug.edges import templates
 from gpudebug.engine.run.job import MeasuredRun
 
 
@@ -44,18 +38,3 @@ def left_out(runs: list[MeasuredRun]) -> tuple[str, str]:
     first, later = (m.evidence.conditions.read_mb_s or 0.0 for m in runs[:2])
     why = f"it met a cold page cache and read {first:.0f} MB/s from disk, the next one {later:.0f} MB/s"
     return runs[0].folder.name, why
-
-
-def with_left_out(fields: Mapping[str, Any], runs: Sequence[tuple[str, str]]) -> str:
-    """Return a baseline's entry of these fields that names the runs which are left out, and why.
-
-    Not why where a program printed what reads as a figure of the entry.
-    """
-    if not runs:
-        return templates.render("baseline.md.j2", **fields)
-    for texts in ([f"run {name}: {why}" for name, why in runs], [f"run {name}" for name, _ in runs]):
-        text = templates.render("baseline.md.j2", **fields, left_out="; ".join(texts))
-        document = progress.parse(f"## Baselines\n\n{text}".encode("utf-8", "replace"), "")
-        if not in_baseline(document, document.baselines[0]):
-            break
-    return text

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from gpudebug.core.answers.verify import CheckedEvidence, VerifyAnswer
 from gpudebug.core.errors import GpudebugError, UsageError
-from gpudebug.core.progress import BaselineEntry, HypothesisEntry, shapes
-from gpudebug.core.progress.beyond import in_baseline, in_hypothesis, outside
+from gpudebug.core.progress import BaselineEntry, HypothesisEntry, surplus
+from gpudebug.core.progress.fields import is_known
 from gpudebug.core.words import VERDICTS
 from gpudebug.engine.campaign.files import ROLES, Written, read, stored_record
 from gpudebug.engine.campaign.load import look
@@ -27,7 +27,7 @@ from gpudebug.engine.verify.entries import (
     check_former,
     check_result,
 )
-from gpudebug.engine.verify.findings import Finding, Findings
+from gpudebug.engine.verify.findings import Findings
 from gpudebug.engine.verify.measured import check_code
 from gpudebug.engine.verify.runs import CheckedRuns
 from gpudebug.engine.verify.unlisted import check_unlisted
@@ -72,9 +72,6 @@ def verify(
         accepted.check_file()
         check_said(written, findings)
         also(written, findings)
-        for claim in outside(written.document):
-            where = Finding(claim.key, file=written.progress_path, line=claim.line, found=claim.text)
-            findings.differs(where.but(why=claim.why))
     _name_brought(written, runs, findings)
     return VerifyAnswer(
         ok=findings.ok,
@@ -116,10 +113,8 @@ def _baseline(
     pinned: ComparedSettings | None,
 ) -> None:
     shown = CheckedEntry(written, entry, findings)
-    beyond = in_baseline(written.document, entry)
     if entry.role not in ROLES or entry is not written.document.baseline(entry.role):
-        shows = entry.runs or beyond or any(shapes.measured(text) for text in entry.fields.values())
-        if shows:
+        if entry.runs or any(is_known(key) and surplus.measured(text) for key, text in entry.fields.items()):
             why = _SECOND if entry.role in ROLES else _NO_ROLE
             findings.differs(shown.at("baseline").but(line=entry.line, found=entry.title, why=why))
         return
@@ -133,7 +128,7 @@ def _baseline(
     elif (checked := runs.named(entry.runs, shown.at("runs"))) is not None:
         check_baseline(shown, entry, checked)
         terms.check_replayed(pinned, checked, shown.at("runs"), findings)
-    shown.beyond(beyond)
+    shown.surplus(surplus.in_baseline(written.document, entry))
 
 
 def _in_turn(written: Written, runs: CheckedRuns) -> None:
@@ -167,7 +162,7 @@ def _hypothesis(
         _verdict(shown, entry, runs, pinned)
     for old in entry.earlier_results:
         _former(shown, entry, runs, Former("earlier result", *old))
-    shown.beyond(in_hypothesis(written.document, entry))
+    shown.surplus(surplus.in_hypothesis(written.document, entry))
 
 
 def _verdict(
@@ -190,7 +185,7 @@ def _former(shown: CheckedEntry, entry: HypothesisEntry, runs: CheckedRuns, form
     """A Result of an earlier test is its verdict's, too."""
     at = shown.at(former.field).but(line=former.line, found=former.status)
     if not former.runs:
-        if former.status or any(shapes.measured(text) for text in former.values.values()):
+        if former.status or any(surplus.measured(text) for text in former.values.values()):
             shown.findings.differs(at.but(why=_BY_HAND))
     elif runs.all_absent:
         shown.findings.is_absent(former.runs, hypothesis=entry.number)

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from gpudebug.core import progress
 from gpudebug.core.progress import BaselineEntry, HypothesisEntry
-from gpudebug.core.progress.beyond import Beyond
-from gpudebug.core.progress.canonical import plain
-from gpudebug.core.progress.shapes import figured, fold, measured
+from gpudebug.core.progress.blocks import plain
+from gpudebug.core.progress.surplus import Surplus, figured, measured
 from gpudebug.core.records import Verdict
 from gpudebug.core.redaction.alike import alike, reworded
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
@@ -52,8 +51,8 @@ class CheckedEntry:
         path = self.written.progress_path
         return Finding(field, file=path, line=line, hypothesis=hypothesis, baseline=role)
 
-    def beyond(self, claims: Sequence[Beyond]) -> None:
-        """Report a problem for each claim without evidence."""
+    def surplus(self, claims: Sequence[Surplus]) -> None:
+        """Report what gpudebug did not write in a line of its own."""
         for claim in claims:
             self.findings.differs(
                 self.at(claim.key).but(found=claim.text or claim.key, line=claim.line, why=claim.why)
@@ -72,7 +71,7 @@ class CheckedEntry:
             if text is None or not (_says(field, value, text) or (older and _same_unknown(value, text))):
                 self.differs(field, expected=value, found=text)
         for field in sorted(_CHECKED & found.keys() - expected.keys()):
-            if measured(fold(found[field])):
+            if measured(found[field]):
                 self.differs(field, found=found[field], why=_NONE_WRITTEN)
 
 
@@ -86,7 +85,7 @@ def _says(field: str, expected: str, found: str) -> bool:
     # Notes are kept as they are written: a formatter may have put escapes into them.
     for text in (found, plain(found)) if field == "notes" else (found,):
         if field == "notes" and text.startswith(expected):
-            return not figured(fold(text[len(expected) :]))
+            return not figured(text[len(expected) :])
         if alike(expected, text):
             return True  # Older entries say no more than the figure.
     return False

@@ -13,6 +13,7 @@ from gpudebug.core.progress import (
     set_accepted,
     set_result,
     set_status,
+    set_testing,
 )
 from gpudebug.core.words import Status
 
@@ -211,3 +212,44 @@ def test_a_large_file_is_reopened_and_accepted() -> None:
     made = read(set_accepted(read(set_status(doc, 1999, Status.VALIDATED)), 1999, 1))
     assert [h.number for h in made.hypotheses if h.accepted] == [1999]
     assert read(reopen(doc, 2)).hypothesis(2).earlier_runs == ("0009-h2", "0010-h2")
+
+
+BEGUN = [
+    (
+        "replaced",
+        "### Hypothesis 1: x\n- **Intervention**: --code\n- **Status**: UNTESTED\n- Own: y\n",
+        "### Hypothesis 1: x\n- **Intervention**: --patch p\n- **Status**: TESTING - since 1\n- Own: y\n",
+    ),
+    (
+        "added in front of the status",
+        "### Hypothesis 1: x\n* **Description**: d\n* **Status**: UNTESTED\n",
+        "### Hypothesis 1: x\n* **Description**: d\n* **Intervention**: --patch p\n"
+        "* **Status**: TESTING - since 1\n",
+    ),
+    (
+        "a value that went on is replaced whole",
+        "### Hypothesis 1: x\r\n- Intervention:\r\n  --code\r\n- Status: UNTESTED\r\n",
+        "### Hypothesis 1: x\r\n- Intervention: --patch p\r\n- Status: TESTING - since 1\r\n",
+    ),
+    (
+        "neither is there",
+        "### Hypothesis 1: x\n- **Test Method**: m\n\n## Notes\n",
+        "### Hypothesis 1: x\n- **Test Method**: m\n- **Intervention**: --patch p\n"
+        "- **Status**: TESTING - since 1\n\n## Notes\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), [c[1:] for c in BEGUN], ids=[c[0] for c in BEGUN])
+def test_a_trial_that_begins_has_its_status_and_change(text: str, expected: str) -> None:
+    document = read(text)
+    found = read(set_testing(document, 1, "since 1", "--patch p"))
+    entry = found.hypothesis(1)
+    assert (entry.status, entry.intervention) == (Status.TESTING, "--patch p")
+    assert sorted(found.data.decode().splitlines()) == sorted(expected.splitlines())
+
+
+def test_without_a_change_only_the_status_is_touched() -> None:
+    text = "### Hypothesis 1: x\n- **Intervention**: --set --a=1\n- **Status**: UNTESTED\n"
+    document = read(text)
+    assert set_testing(document, 1, "since 1").decode() == text.replace("UNTESTED", "TESTING - since 1")
