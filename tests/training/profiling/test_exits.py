@@ -12,6 +12,7 @@ import pytest
 from tests.support.profiled import by_name, run
 
 from gpudebug.training.profiling import exits
+from gpudebug.training.profiling.exits import ProfilerEnvironment
 
 WORK = """
 for _ in range(12):
@@ -260,3 +261,41 @@ def test_hostile_names_of_sections(tmp_path: Path) -> None:
     assert "\x1b" not in done.out
     assert "two\\nlines" in done.out
     assert "größe-模型" in done.out
+
+
+def refuse() -> None:
+    raise MemoryError("full")
+
+
+@pytest.mark.parametrize(
+    ("asked", "printed"),
+    [
+        ({}, ""),
+        ({"GPUDEBUG_PROFILE": "r.json"}, "gpudebug: sections are not profiled: MemoryError: full\n"),
+        ({"GPUDEBUG_PROFILE_SUMMARY": "5"}, "gpudebug: sections are not profiled: MemoryError: full\n"),
+        (
+            {"GPUDEBUG_PROFILE_SUMMARY": "often"},
+            "gpudebug: GPUDEBUG_PROFILE_SUMMARY takes a whole number of iterations, not 'often'\n",
+        ),
+    ],
+)
+def test_profiling_that_cannot_begin_is_a_line(
+    asked: dict[str, str], printed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(exits, "places", ProfilerEnvironment(asked))
+    exits.begin(refuse, str.split)  # type: ignore[arg-type]
+    assert capsys.readouterr().err == printed
+
+
+def test_methods_that_cannot_be_timed_are_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def locked(text: str) -> None:
+        raise OSError("no")
+
+    monkeypatch.setattr(exits, "places", ProfilerEnvironment({}))
+    exits.begin(refuse, locked)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("GPUDEBUG_PROFILE_METHODS", "pkg:Policy")
+    exits.begin(refuse, locked)
+    assert capsys.readouterr().err == "gpudebug: methods are not profiled: OSError: no\n"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.profiled import by_name, places, report_of
 
 from gpudebug.training.profiling import report as reports
-from gpudebug.training.profiling.tree import Node, ThreadTree, registry
+from gpudebug.training.profiling.tree import Figures, Node, Roots, edges, larger, registry
 
 
 @pytest.mark.slow
@@ -64,7 +64,7 @@ def test_threads_that_ended_keep_their_figures_and_leave_their_place(tmp_path: P
     for _ in range(200):
         thread = threading.Thread(target=work); thread.start(); thread.join()
     work()
-    assert len(registry.threads) <= 3, len(registry.threads)
+    assert len(registry.roots) <= 3, len(registry.roots)
     """
     report = report_of(code, tmp_path)
     assert {path: p["calls"] for path, p in places(report).items()} == {"outer": 201, "outer/inner": 201}
@@ -122,30 +122,29 @@ def grown(program: list[tuple[str, int] | tuple[str, int, list[object]]], under:
     """Enter `program` below a node with durations as given on top of what the inner sections take."""
     whole = 0
     for name, own, *inner in program:
-        handle = under.children[name]
-        duration = own + (grown(inner[0], handle.node) if inner else 0)  # type: ignore[arg-type]
-        handle.node.pending.append(duration)
+        node = under.children[name]
+        duration = own + (grown(inner[0], node) if inner else 0)  # type: ignore[arg-type]
+        node.pending.append(duration)
         whole += duration
     return whole
 
 
 def recurses(node: Node, around: frozenset[str] = frozenset()) -> bool:
     """Whether a name stands inside itself, at whatever remove."""
-    inner = [handle.node for handle in node.children.values()]
+    inner = list(node.children.values())
     return any(n.name in around or recurses(n, around | {n.name}) for n in inner)
 
 
 @settings(deadline=None)
 @given(PROGRAMS)
 def test_totals_of_any_program(program: list[tuple[str, int] | tuple[str, int, list[object]]]) -> None:
-    before = registry.threads
-    thread = ThreadTree(1)
-    registry.threads = [thread]
+    before, top = registry.roots, Node("", None)
+    registry.roots = Roots({1: top})
     try:
-        whole = grown(program, thread.root)
+        whole = grown(program, top)
         by, root, _ = reports.gather()
     finally:
-        registry.threads = before
+        registry.roots = before
         registry.nodes = 0
     # Own times add up to all that was measured, whatever recursion there was.
     assert sum(sums.own for sums in by.values()) == whole
@@ -157,7 +156,84 @@ def test_totals_of_any_program(program: list[tuple[str, int] | tuple[str, int, l
         flat[place.name] = flat.get(place.name, 0) + place.calls
         # Where a name stands inside itself, what is in the inner one is shown in the outer one too.
         inside = sum(child.total for child in place.children.values())
-        assert inside <= place.total or recurses(thread.root)
+        assert inside <= place.total or recurses(top)
         waiting.extend(place.children.values())
     assert {name: sums.figures.calls for name, sums in by.items()} == flat
     assert all(sums.own <= sums.total <= whole for sums in by.values())
+
+
+DURATIONS = st.lists(st.integers(0, 10**13), min_size=1, max_size=300)
+
+
+def taken(*batches: list[int]) -> Figures:
+    figures = Figures()
+    for batch in batches:
+        figures.take(list(batch))
+    return figures
+
+
+@settings(deadline=None)
+@given(DURATIONS)
+def test_sums_and_extremes_are_exact(durations: list[int]) -> None:
+    figures = taken(durations)
+    assert figures.calls == len(durations) == sum(figures.buckets.values())
+    assert (figures.total, figures.low, figures.high) == (sum(durations), min(durations), max(durations))
+
+
+@settings(deadline=None)
+@given(DURATIONS, st.floats(0, 1))
+def test_a_quantile_is_off_by_less_than_a_bucket(durations: list[int], share: float) -> None:
+    exact = sorted(durations)[int(share * (len(durations) - 1))]
+    found = taken(durations).quantile(share)
+    # The exact rank lies between two calls: the bucket is that of the lower one.
+    assert exact - max(exact / 16, 1) <= found <= exact + max(exact / 16, 1)
+
+
+@settings(deadline=None)
+@given(DURATIONS, DURATIONS)
+def test_the_order_in_which_calls_are_put_together_does_not_matter(one: list[int], other: list[int]) -> None:
+    together = taken(one + other)
+    apart = taken(one, other)
+    added = taken(one)
+    added.add(taken(other))
+    for figures in (apart, added):
+        for key in ("calls", "total", "low", "high", "buckets"):
+            assert getattr(figures, key) == getattr(together, key)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 1 << 60))
+def test_a_duration_lies_in_its_bucket(duration: int) -> None:
+    (key,) = taken([duration]).buckets
+    start, width = edges(key)
+    assert start <= duration < start + width
+    assert width <= max(duration / 16, 1)
+
+
+def test_buckets_follow_each_other_without_a_gap() -> None:
+    for key in range(800):
+        start, width = edges(key)
+        assert edges(key + 1)[0] == start + width
+
+
+def test_without_calls_there_is_no_quantile() -> None:
+    with pytest.raises(ValueError, match="no calls"):
+        Figures().quantile(0.5)
+    figures = taken([])
+    assert (figures.calls, figures.total, figures.buckets) == (0, 0, {})
+
+
+def test_a_peak_outlives_what_is_cleared() -> None:
+    figures = taken([5])
+    figures.mem_peak, figures.errors = 7, 2
+    figures.clear()
+    assert (figures.calls, figures.errors, figures.mem_peak) == (0, 0, 7)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"), [(None, None, None), (1, None, 1), (None, 2, 2), (3, 2, 3), (0, None, 0)]
+)
+def test_the_larger_of_two_where_either_may_be_unknown(
+    one: int | None, other: int | None, expected: int | None
+) -> None:
+    assert larger(one, other) == expected

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpudebug.training.profiling import handles, sections
+from gpudebug.training.profiling.sections import profile
+from gpudebug.training.profiling.state import state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _around(function: Any, name: str, track_memory: bool) -> Any:
     if flags & COROUTINE:
 
         async def coroutine(*args: Any, **kwargs: Any) -> Any:
-            with sections.profile(name, track_memory):
+            with profile(name, track_memory):
                 return await function(*args, **kwargs)
 
         return coroutine
@@ -88,9 +89,9 @@ def _around(function: Any, name: str, track_memory: bool) -> Any:
         return _generator(function, name, track_memory)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if handles.off:
+        if not state.on:
             return function(*args, **kwargs)
-        with sections.profile(name, track_memory):
+        with profile(name, track_memory):
             return function(*args, **kwargs)
 
     return call
@@ -101,7 +102,7 @@ def _generator(function: Any, name: str, track_memory: bool) -> Any:
         inner = function(*args, **kwargs)
         resume, given = inner.send, None
         while True:
-            with sections.profile(name, track_memory):
+            with profile(name, track_memory):
                 try:
                     item = resume(given)
                 except StopIteration as e:
@@ -122,7 +123,7 @@ def _async_generator(function: Any, name: str, track_memory: bool) -> Any:
         inner = function(*args, **kwargs)
         resume, given = inner.asend, None
         while True:
-            with sections.profile(name, track_memory):
+            with profile(name, track_memory):
                 try:
                     item = await resume(given)
                 except StopAsyncIteration:

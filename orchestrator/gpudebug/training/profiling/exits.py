@@ -1,4 +1,4 @@
-"""Where reports go: what the environment asks for, and what is written when the process ends."""
+"""What the environment asks for when the library is loaded, and what is written when the process ends."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import errno
 import os
 import sys
 
+from gpudebug.training.profiling.state import state
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Mapping
-
-    from gpudebug.training.profiling.progress import ProfilerState
 
     Report = Callable[[], dict[str, Any]]
 
@@ -59,45 +59,65 @@ class ProfilerEnvironment:
             self.problem = f"GPUDEBUG_PROFILE_SUMMARY takes a whole number of iterations, not {text!r}"
         return 0
 
-    def reports(self, progress: ProfilerState) -> list[str]:
+    def reports(self) -> list[str]:
         """Return the files that a report is due in when the process ends."""
         ours = self.path or (self._path(REPORT) if self.records else None)
-        return list(dict.fromkeys(path for path in (progress.report_path, ours) if path))
+        return list(dict.fromkeys(path for path in (state.report_path, ours) if path))
 
 
-def arrange(progress: ProfilerState, report: Report, forked: Callable[[], None]) -> None:
+def begin(start: Callable[[], None], time_named: Callable[[str], None]) -> None:
+    """Enable profiling and time classes if the environment asks for it.
+
+    The import of a training must not fail for us: an error is a line on standard error.
+    """
+    if places.problem:
+        warn(places.problem)
+    try:
+        if places.path or places.summary_every:
+            start()
+    except Exception as e:  # noqa: BLE001
+        warn(f"sections are not profiled: {type(e).__name__}: {e}")
+    named = os.environ.get("GPUDEBUG_PROFILE_METHODS")
+    try:
+        if named:
+            time_named(named)
+    except Exception as e:  # noqa: BLE001
+        warn(f"methods are not profiled: {type(e).__name__}: {e}")
+
+
+def arrange(report: Report, forked: Callable[[], None]) -> None:
     """Have the reports written when this process ends, and have its forked children start empty."""
     if places.arranged:
         return
     places.arranged = True
-    atexit.register(at_exit, progress, report)
-    os.register_at_fork(after_in_child=lambda: _after_fork(progress, report, forked))
+    atexit.register(at_exit, report)
+    os.register_at_fork(after_in_child=lambda: _after_fork(report, forked))
 
 
-def _after_fork(progress: ProfilerState, report: Report, forked: Callable[[], None]) -> None:
+def _after_fork(report: Report, forked: Callable[[], None]) -> None:
     forked()
     places.began_in(os.environ, forked=True)
     # A child of multiprocessing ends without atexit, and forgets what was arranged before it began.
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
-        util.register_after_fork(progress, lambda _: _when_the_child_ends(progress, report))
+        util.register_after_fork(places, lambda _: _when_the_child_ends(report))
 
 
-def _when_the_child_ends(progress: ProfilerState, report: Report) -> None:
+def _when_the_child_ends(report: Report) -> None:
     from multiprocessing.util import Finalize
 
-    Finalize(None, at_exit, (progress, report), exitpriority=0)
+    Finalize(None, at_exit, (report,), exitpriority=0)
 
 
-def at_exit(progress: ProfilerState, report: Report) -> None:
+def at_exit(report: Report) -> None:
     """Write what is due; a failure is one line on standard error."""
     try:
-        paths = places.reports(progress)
+        paths = places.reports()
         if not paths or (_is_child() and not _is_rank()):
             return
         document = report()
         # A launcher asks for every program's sections; most have none.
-        if not document["sections"] and not progress.asked_by_code and places.run_dir:
+        if not document["sections"] and not state.asked_by_code and places.run_dir:
             return
         for path in paths:
             _write_or_warn(of_rank(path, document["rank"]), document)

@@ -6,23 +6,17 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, NamedTuple
+    from typing import Any, Callable, Optional, Tuple
 
-    class Reading(NamedTuple):
-        resident: int | None
-        allocated: int | None
-        peak: int | None
+    Reading = Tuple[Optional[int], Optional[int], Optional[int]]
 
 
-def read() -> tuple[int | None, int | None, int | None]:
+def read() -> Reading:
     """Bytes: resident; allocated by PyTorch on its current GPU; and the most so far that it had allocated."""
     return (_resident(), *_allocated())
 
 
-def grown(
-    before: tuple[int | None, int | None, int | None],
-    after: tuple[int | None, int | None, int | None],
-) -> tuple[int | None, int | None]:
+def grown(before: Reading, after: Reading) -> tuple[int | None, int | None]:
     """Return what a call used above its beginning: resident at its end, and the peak on the GPU; bytes.
 
     The GPU's is exact where the call raised the process's peak, as the first calls do; else it is what the

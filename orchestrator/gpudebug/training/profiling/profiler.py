@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import os
-from _thread import get_ident
+from _thread import RLock, get_ident
 from time import perf_counter_ns as clock
 
-from gpudebug.training.profiling import calibration, entries, exits, handles
-from gpudebug.training.profiling.progress import ProfilerState
-from gpudebug.training.profiling.settings import settings
+from gpudebug.training.profiling import exits, sections
+from gpudebug.training.profiling.state import PENDING, state
 from gpudebug.training.profiling.tree import registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, ContextManager
-
-    from gpudebug.training.profiling.tree import Node
+    from typing import Any, Callable, ContextManager, TextIO
 
 EVENTS = 100_000
 
 
-class Profiler(ProfilerState):
+class Profiler:
     """There is one a process: `get_profiler()`."""
 
     def __init__(self) -> None:
-        super().__init__(exits.places.summary_every)
+        state.summary_every = exits.places.summary_every
         self._label: int | None = None
 
     @property
     def enabled(self) -> bool:
         """Whether sections are measured now."""
-        return settings.on
+        return state.on
 
     def enable(
         self,
@@ -64,133 +61,132 @@ class Profiler(ProfilerState):
         warmup = _count("warmup", warmup)
         summary_every = _count("summary_every", summary_every)
         kept = _count("trace", EVENTS if trace is True else 0 if trace is False else trace)
-        self.asked_by_code = True
-        calibration.calibrate()
+        state.asked_by_code = True
         if sync is not None:
-            settings.sync = sync if callable(sync) else None
+            state.sync = sync if callable(sync) else None
         if track_memory is not None:
-            settings.track_memory = track_memory
+            state.track_memory = track_memory
         if kept is not None:
             self._keep_events(kept)
-        self.categories = dict(categories) if categories is not None else self.categories
-        self.title = title if title is not None else self.title
-        self.step_label = step_label if step_label is not None else self.step_label
+        state.thorough = state.track_memory or state.sync is not None or state.events is not None
+        if categories is not None:
+            state.categories = dict(categories)
+        if title is not None:
+            state.title = title
+        if step_label is not None:
+            state.step_label = step_label
         if summary_every is not None and not exits.places.summary_every:
-            self.summary_every = summary_every
+            state.summary_every = summary_every
         if warmup is not None:
-            self.warmup, self.left_out, self.iterations = warmup, 0, 0
+            state.warmup, state.left_out, state.iterations = warmup, 0, 0
         if report is not None:
-            self.report_path = os.path.abspath(os.path.expanduser(report))
+            state.report_path = os.path.abspath(os.path.expanduser(report))
         self.start()
 
     def start(self) -> None:
         """Measure from now on, with the options as they are."""
-        calibration.calibrate()
-        settings.completed = self._completed
-        settings.noticed = exits.notice_rank
-        registry.stepper = get_ident()
-        self.ever_enabled = True
-        if not settings.on:
-            settings.on = True
-            self.on_since = clock()
-            self.began = self.began or self.on_since
-        handles.switch()
+        sections.calibrate()
+        state.stepper = get_ident()
+        state.ever_enabled = True
+        if not state.on:
+            state.on = True
+            state.on_since = clock()
+            state.began = state.began or state.on_since
         self._watch()
-        exits.arrange(self, self.report, self.forked)
+        exits.arrange(self.report, self.forked)
 
     def _watch(self) -> None:
-        registry.watch(bool(self.summary_every or self.warming_up) and not self.explicit)
+        watching = bool(state.summary_every or state.warming_up) and not state.explicit
+        state.completed, state.limit = (self._completed, -1) if watching else (None, PENDING)
 
     @staticmethod
     def _keep_events(count: int) -> None:
         from collections import deque
 
-        old = settings.events
-        settings.events = deque(old or (), count) if count else None
+        state.events = deque(state.events or (), count) if count else None
 
     def disable(self) -> None:
         """Measure nothing from now on; what was measured stays. A call on its way is still counted."""
-        if settings.on:
-            settings.on = False
-            self.on_for += clock() - self.on_since
-        handles.switch()
+        if state.on:
+            state.on = False
+            state.on_for += clock() - state.on_since
 
     def reset(self) -> None:
         """Forget all figures and iterations; what is open now counts from now."""
         self._forget(peaks=True)
-        self.left_out = 0
-        del settings.notes[:]
+        state.left_out = 0
+        del state.notes[:]
         self._watch()
 
-    def _forget(self, peaks: bool) -> None:
+    @staticmethod
+    def _forget(peaks: bool) -> None:
         now = clock()
         registry.clear(peaks)
-        handles.restart_open(now)
-        if settings.events is not None:
-            settings.events.clear()
-        self.shown.clear()
-        self.iterations, self.on_for, self.on_since = 0, 0, now
-        self.began = now if self.began is not None else None
+        sections.restart_open(now)
+        if state.events is not None:
+            state.events.clear()
+        state.shown.clear()
+        state.iterations, state.on_for, state.on_since = 0, 0, now
+        state.began = now if state.began is not None else None
 
     def forked(self) -> None:
         """In a forked child: nothing that the parent measured is ours."""
-        registry.after_fork()
-        entries.after_fork()
+        registry.lock, registry.folding = RLock(), False
+        state.stepper = get_ident()
+        sections.after_fork()
         self._forget(peaks=True)
         self._watch()
 
     def section(self, name: str) -> ContextManager[None]:
-        """A handle to keep and to enter as often as you like: `with` it costs less than a look-up by name.
+        """A section to keep and to enter as often as you like, shared by threads and tasks, open or not.
 
-        That is so in the thread that entered it first and where it stays at one place of the tree. It may be
-        shared by threads and tasks, and entered again while it is open, at five times the cost: a name is
-        cheaper there. Where two generators hold it open at once and end in another order than they began,
-        their durations are exchanged.
+        It may be made before profiling is enabled. Where two generators hold it open at once and end in
+        another order than they began, their durations are exchanged.
         """
-        return handles.section(name)
+        return sections.section(name)
 
     def step(self, number: int | None = None) -> None:
         """An iteration is over; `number` is what the summary shows for it, e.g. the agent's step."""
-        if not settings.on:
+        if not state.on:
             return
-        if not self.explicit:
+        if not state.explicit:
             # What outermost sections counted until now was this iteration's.
-            self.explicit = True
-            self.iterations = self.left_out = 0
-            registry.watch(False)
+            state.explicit = True
+            state.iterations = state.left_out = 0
+            self._watch()
         self._label = number
-        self._guarded(self.iterations + 1)
+        self._guarded(state.iterations + 1)
 
-    def _completed(self, node: Node) -> None:
-        """An outermost section of the thread that counts ended."""
-        if not self.explicit and node.calls > self.iterations:
-            self._guarded(node.calls)
+    def _completed(self, calls: int) -> None:
+        """An outermost section of the thread that counts ended, so many times by now."""
+        if calls > state.iterations:
+            self._guarded(calls)
 
     def _guarded(self, iterations: int) -> None:
         try:
             self._iterated(iterations)
         except Exception as e:  # noqa: BLE001 - an error of ours must not end the training
-            settings.note(f"profiling switched itself off: {type(e).__name__}: {e}")
+            state.note(f"profiling switched itself off: {type(e).__name__}: {e}")
             self.disable()
 
     def _iterated(self, iterations: int) -> None:
-        self.iterations = iterations
-        if self.warming_up:
-            self.left_out += 1
-            if self.left_out == self.warmup:
+        state.iterations = iterations
+        if state.warming_up:
+            state.left_out += 1
+            if state.left_out == state.warmup:
                 self._forget(peaks=False)
                 self._watch()
-        elif self.summary_every and iterations % self.summary_every == 0:
+        elif state.summary_every and iterations % state.summary_every == 0:
             from gpudebug.training.profiling import summary
 
-            shown = iterations + self.left_out if self._label is None else self._label
-            summary.print_interval(self, f"{self.title} ({self.step_label}={shown})", self.summary_every)
+            shown = iterations + state.left_out if self._label is None else self._label
+            summary.print_interval(f"{state.title} ({state.step_label}={shown})", state.summary_every)
 
     def report(self) -> dict[str, Any]:
         """Return all figures so far, as they are written to a report; seconds, MB of 2**20 bytes."""
         from gpudebug.training.profiling import report
 
-        return report.build(self)
+        return report.build()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report to a file, whole or not at all. OSError if that cannot be."""
@@ -201,9 +197,9 @@ class Profiler(ProfilerState):
 
         RuntimeError if none were asked for. OSError if the file cannot be written.
         """
-        from gpudebug.training.profiling import events
+        from gpudebug.training.profiling import report
 
-        exits.write(os.fspath(path), events.trace(self.categories))
+        exits.write(os.fspath(path), report.trace())
 
 
 def _texts(given: Any) -> bool:
@@ -217,3 +213,18 @@ def _count(option: str, given: int | None) -> int | None:
 
 
 PROFILER = Profiler()
+
+
+def get_profiler() -> Profiler:
+    """Return the process's profiler, with all that can be done with it."""
+    return PROFILER
+
+
+def print_profiling_summary(tree: bool = False, file: TextIO | None = None) -> None:
+    """Print what was measured so far: a table of sections, and below it, if asked for, their tree.
+
+    Where there is nothing to print it says why. `file` is standard output unless it is given.
+    """
+    from gpudebug.training.profiling import summary
+
+    print(summary.text(tree), file=file, flush=True)

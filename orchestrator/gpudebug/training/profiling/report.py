@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import threading
 
-from gpudebug.training.profiling import exits, handles
-from gpudebug.training.profiling.figures import Figures, larger
-from gpudebug.training.profiling.settings import settings
-from gpudebug.training.profiling.surroundings import surroundings
-from gpudebug.training.profiling.tree import NAMES, registry
+from gpudebug.training.profiling import exits, sections
+from gpudebug.training.profiling.state import state
+from gpudebug.training.profiling.tree import NAMES, Figures, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, Mapping
+    from typing import Any, Iterator, Sequence
 
-    from gpudebug.training.profiling.progress import ProfilerState
     from gpudebug.training.profiling.tree import Node
 
 _DEEPEST = 100
 _FEW = 10
 _MB = 1 << 20
+# Names that say how much work a call does, or how it is done; values are words, no paths and no secrets.
+_NAME = re.compile(
+    r"(?:^|[._-])(?:\w*horizon|chunk_size|n_action_steps|\w*batch_?size|\w*compile\w*|device|dtype|precision"
+    r"|\w*denois\w*|num_envs|policy[._]type|n_obs_steps)$",
+    re.I,
+)
+_VALUE = re.compile(r"[\w.+]{1,40}")
+_OPTION = re.compile(r"-{0,2}([A-Za-z_][\w.-]{0,60})(?:=(.*))?$", re.S)
+_MOST_SETTINGS = 40
 
 
 class SectionCalls:
@@ -49,15 +57,12 @@ class Sums:
         self.own = self.total = 0
 
 
-def build(progress: ProfilerState) -> dict[str, Any]:
+def build() -> dict[str, Any]:
     """Everything that a report holds; seconds, MB of 2**20 bytes, None if a peak was not looked at."""
     by_name, root, deep = gather()
-    warm = progress.warming_up
-    if warm:
+    if state.warming_up:
         by_name, root = {}, SectionCalls("")
-    sections = [
-        _section(name, sums, progress.categories) for name, sums in by_name.items() if sums.figures.calls
-    ]
+    measured = [_section(name, sums) for name, sums in by_name.items() if sums.figures.calls]
     return {
         "format": "gpudebug-sections",
         "version": 1,
@@ -65,15 +70,15 @@ def build(progress: ProfilerState) -> dict[str, Any]:
         "rank": exits.rank(),
         "python": sys.version.split()[0],
         "surroundings": surroundings(),
-        **progress.seconds(),
-        "warmup": progress.left_out,
-        "iterations": progress.completed(),
-        "sync": settings.sync is not None,
-        "categories": progress.categories,
+        **state.seconds(),
+        "warmup": state.left_out,
+        "iterations": registry.completed(),
+        "sync": state.sync is not None,
+        "categories": state.categories,
         "capped": registry.capped(),
-        "open": handles.names_open(),
-        "notes": [*_notes(progress, sections, deep), *settings.notes],
-        "sections": sorted(sections, key=lambda s: -s["total_s"]),
+        "open": sections.names_open(),
+        "notes": [*_notes(measured, deep), *state.notes],
+        "sections": sorted(measured, key=lambda s: -s["total_s"]),
         "tree": [_place(place) for place in root.children.values()],
     }
 
@@ -85,12 +90,11 @@ def gather() -> tuple[dict[str, Sums], SectionCalls, bool]:
     with registry.lock:
         for node in reversed(list(registry.all())):
             node.fold()
-            around = (node.parent or node).figures
-            # What is held inside is held outside.
-            around.mem_peak = larger(around.mem_peak, node.figures.mem_peak)
-            around.gpu_peak = larger(around.gpu_peak, node.figures.gpu_peak)
-        for thread in registry.threads:
-            for node, path, place in _walk(thread.root, root):
+            if node.parent is not None:
+                # What is held inside is held outside.
+                node.parent.peaks(node.figures.mem_peak, node.figures.gpu_peak)
+        for top in list(registry.roots.values()):
+            for node, path, place in _walk(top, root):
                 deep = deep or place is None
                 _count(node, path, place, by_name)
     _prune(root)
@@ -104,7 +108,7 @@ def _walk(top: Node, root: SectionCalls) -> Iterator[tuple[Node, tuple[str, ...]
     ]
     while waiting:
         node, path, around, place = waiting.pop()
-        children = [handle.node for handle in list(node.children.values())]
+        children = list(node.children.values())
         for child in children:
             inside = around.get(child.name)
             if inside is None and place is not None and len(around) < _DEEPEST:
@@ -122,7 +126,7 @@ def _count(node: Node, path: tuple[str, ...], place: SectionCalls | None, by_nam
     sums = by_name.get(node.name)
     if sums is None:
         sums = by_name[node.name] = Sums()
-    inner = [handle.node.figures for handle in list(node.children.values())]
+    inner = [child.figures for child in list(node.children.values())]
     figures = node.figures
     total = _unbiased(figures.total, figures.calls)
     outermost = node.name not in path
@@ -147,14 +151,14 @@ def _prune(root: SectionCalls) -> None:
 
 
 def _unbiased(duration: float, calls: int = 1) -> int:
-    return max(round(duration) - calls * settings.bias, 0)
+    return max(round(duration) - calls * state.bias, 0)
 
 
-def _section(name: str, sums: Sums, categories: Mapping[str, str]) -> dict[str, Any]:
+def _section(name: str, sums: Sums) -> dict[str, Any]:
     figures = sums.figures
     return {
         "name": name,
-        "category": category(name, categories),
+        "category": category(name),
         "calls": figures.calls,
         "errors": figures.errors,
         "total_s": sums.total / 1e9,
@@ -176,38 +180,38 @@ def _place(place: SectionCalls) -> dict[str, Any]:
     return {"name": place.name, "calls": place.calls, "total_s": total, "children": children}
 
 
-def category(name: str, categories: Mapping[str, str]) -> str | None:
+def category(name: str) -> str | None:
     """Return the category of the longest prefix that the name has; None without one."""
-    fitting = [prefix for prefix in categories if name.startswith(prefix)]
-    return categories[max(fitting, key=len)] if fitting else None
+    fitting = [prefix for prefix in state.categories if name.startswith(prefix)]
+    return state.categories[max(fitting, key=len)] if fitting else None
 
 
-def _notes(progress: ProfilerState, sections: list[dict[str, Any]], deep: bool) -> Iterator[str]:
-    why = explain(progress, sections)
+def _notes(measured: list[dict[str, Any]], deep: bool) -> Iterator[str]:
+    why = explain(measured)
     if why:
         yield why
-    if settings.calibrated and sections:
+    if state.calibrated and measured:
         yield (
-            f"{settings.bias} ns that a section takes itself for are taken off each call; "
-            f"it costs what encloses it {settings.cost} ns more"
+            f"{state.bias} ns that a section takes itself for are taken off each call; "
+            f"it costs what encloses it {state.cost} ns more"
         )
     if registry.capped():
         yield f"more than {NAMES} names: the calls of further ones are counted under (other)"
     if deep:
         yield f"sections more than {_DEEPEST} deep are counted, and not shown in the tree"
-    if settings.track_memory and sections and all(s["mem_peak_mb"] is None for s in sections):
+    if state.track_memory and measured and all(s["mem_peak_mb"] is None for s in measured):
         yield "memory could not be read here: install psutil"
 
 
-def explain(progress: ProfilerState, sections: list[dict[str, Any]]) -> str | None:
+def explain(measured: list[dict[str, Any]]) -> str | None:
     """Return why there is nothing to see, or too little to believe; None if all is well."""
-    if not sections:
-        if progress.warming_up:
+    if not measured:
+        if state.warming_up:
             return (
-                f"only {progress.left_out} of {progress.warmup} warm-up iterations were completed: "
+                f"only {state.left_out} of {state.warmup} warm-up iterations were completed: "
                 "all calls so far are left out"
             )
-        if not progress.ever_enabled:
+        if not state.ever_enabled:
             return (
                 "profiling is not enabled: call enable_profiling() before the code that you profile, "
                 "or set GPUDEBUG_PROFILE=report.json"
@@ -216,7 +220,99 @@ def explain(progress: ProfilerState, sections: list[dict[str, Any]]) -> str | No
             "profiling was enabled, but no section was ever executed: "
             "is the code with profile_section or @profile_method reached?"
         )
-    most = max(section["calls"] for section in sections)
+    most = max(section["calls"] for section in measured)
     if most < _FEW:
         return f"no section was called more than {most} times: fewer than {_FEW} iterations mean little"
     return None
+
+
+def surroundings() -> dict[str, Any]:
+    """Return what decides how much a call does, as far as it is known without loading anything."""
+    torch = sys.modules.get("torch")
+    return {
+        "machine": os.uname().machine if hasattr(os, "uname") else None,
+        "cpus": _cpus(),
+        "device": _device(torch),
+        "torch": getattr(torch, "__version__", None) and str(torch.__version__)[:40],  # type: ignore[union-attr]
+        "compiled": _compiled(torch),
+        "settings": dict(_settings(sys.argv[1:])),
+    }
+
+
+def _cpus() -> int | None:
+    try:
+        return len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):
+        return os.cpu_count()
+
+
+def _device(torch: Any) -> str | None:
+    """Return the GPU in use; nothing is initialised for it."""
+    try:
+        return str(torch.cuda.get_device_name())[:80] if torch.cuda.is_initialized() else None
+    except Exception:  # noqa: BLE001 - a program's own torch, or half of one
+        return None
+
+
+def _compiled(torch: Any) -> bool | None:
+    """Tell whether torch.compile has compiled something in this process; None without PyTorch."""
+    if torch is None or not hasattr(torch, "__version__"):
+        return None
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    try:
+        return bool(counters and counters["frames"].get("ok", 0))
+    except Exception:  # noqa: BLE001 - private to PyTorch, and may change
+        return None
+
+
+def _settings(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    found = 0
+    for word, after in zip(words, [*words[1:], ""]):
+        option = _OPTION.match(word)
+        name = option[1].replace("-", "_") if option else ""
+        if option is None or not _NAME.search(name) or found >= _MOST_SETTINGS:
+            continue
+        value = option[2]
+        if value is None:
+            if not word.startswith("-"):
+                continue
+            value = "true" if not after or after.startswith("-") else after
+        if _VALUE.fullmatch(value):
+            found += 1
+            yield name, value
+
+
+def trace() -> dict[str, Any]:
+    """Return the calls that were kept, in the Trace Event Format that Perfetto and chrome://tracing read.
+
+    Complete events in microseconds of the monotonic clock. RuntimeError if no events were kept.
+    """
+    if state.events is None:
+        raise RuntimeError("no calls were kept for a trace: call enable_profiling(trace=True) first")
+    pid = os.getpid()
+    kept = list(state.events)
+    events = [
+        {
+            # Half a surrogate pair would make the whole file unreadable to some.
+            "name": name.encode("utf-8", "replace").decode(),
+            "cat": category(name) or "section",
+            "ph": "X",
+            "ts": start / 1000,
+            "dur": duration / 1000,
+            "pid": pid,
+            "tid": ident,
+        }
+        for name, start, duration, ident in kept
+    ]
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    named = [
+        {
+            "name": "thread_name",
+            "ph": "M",
+            "pid": pid,
+            "tid": ident,
+            "args": {"name": names.get(ident, "ended")},
+        }
+        for ident in dict.fromkeys(kept_event[3] for kept_event in kept)
+    ]
+    return {"displayTimeUnit": "ms", "traceEvents": named + events}

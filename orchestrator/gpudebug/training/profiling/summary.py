@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from gpudebug.training.profiling import report as reports
-from gpudebug.training.profiling.settings import settings
+from gpudebug.training.profiling.state import state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator
 
-    from gpudebug.training.profiling.progress import ProfilerState
     from gpudebug.training.profiling.report import SectionCalls
 
 _RULE = "=" * 60
@@ -22,9 +21,9 @@ _ROWS = 200
 _COLUMNS = ("Calls", "Total(s)", "Avg(s)", "Min(s)", "Max(s)", "Mem Peak(MB)", "GPU Peak(MB)")
 
 
-def text(progress: ProfilerState, tree: bool = False) -> str:
+def text(tree: bool = False) -> str:
     """Return the table, the tree, and what the report notes."""
-    report = reports.build(progress)
+    report = reports.build()
     parts = []
     if report["sections"]:
         parts.append(table(report["sections"][:_ROWS]))
@@ -34,7 +33,7 @@ def text(progress: ProfilerState, tree: bool = False) -> str:
     if tree and report["tree"]:
         iterations = report["iterations"] or 1
         lines = [line for root in report["tree"] for line in tree_lines(root, iterations)]
-        parts.append(framed(f"{progress.title} (mean of {iterations} iterations)", lines))
+        parts.append(framed(f"{state.title} (mean of {iterations} iterations)", lines))
     notes = [f"Open: {', '.join(report['open'])}"] if report["open"] else []
     notes += [note[0].upper() + note[1:] for note in report["notes"]]
     return "\n".join([*parts, *notes])
@@ -110,19 +109,19 @@ def framed(title: str, lines: list[str]) -> str:
     return "\n".join([_RULE, title, _RULE, *lines, _RULE])
 
 
-def print_interval(progress: ProfilerState, title: str, iterations: int) -> None:
+def print_interval(title: str, iterations: int) -> None:
     """Print the tree of what was measured since the last time, a mean of so many iterations."""
     _, root, _ = reports.gather()
     lines: list[str] = []
     for place in root.children.values():
-        since = _since(place, (), progress.shown)
+        since = _since(place, (), state.shown)
         if since["calls"] or since["children"]:
             lines.extend(tree_lines(since, iterations))
     try:
         print(framed(title, lines), flush=True)
     except (OSError, ValueError) as e:
         # Standard output is full, closed or a pipe without a reader: the training decides what that means.
-        settings.note(f"a summary could not be printed: {e}")
+        state.note(f"a summary could not be printed: {e}")
 
 
 def _since(

@@ -1,40 +1,142 @@
-"""Where durations are kept: a tree of sections for each thread, grown as sections are entered."""
+"""The tree of sections, its bounds, and the arithmetic of durations. Whole nanoseconds."""
 
 from __future__ import annotations
 
-from _thread import RLock, _local, get_ident
+from _bisect import bisect_right
+from _thread import RLock, get_ident
 
-from gpudebug.training.profiling.figures import Figures
-from gpudebug.training.profiling.settings import settings
+from gpudebug.training.profiling import exits
+from gpudebug.training.profiling.state import PENDING, state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator
+    from typing import Iterator
 
 OTHER = "(other)"
 NAMES = 10_000
 """Distinct names of sections; calls of any further one are counted under `OTHER`."""
 
 _NODES = 20_000
-# Durations kept as they came; folding them together is cheaper than each alone.
-_PENDING = 255
 _BITMAP = 1 << 20
+# Buckets an octave: a quantile is off by less than 1/16 of itself.
+_PARTS = 16
+_BITS = 5
+_NEVER = 1 << 62
+
+
+class Figures:
+    """Calls, their durations, errors and peaks (bytes) of one section."""
+
+    __slots__ = ("buckets", "calls", "errors", "gpu_peak", "high", "low", "mem_peak", "total")
+
+    def __init__(self) -> None:
+        self.buckets: dict[int, int] = {}
+        self.mem_peak: int | None = None
+        self.gpu_peak: int | None = None
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the durations and errors; peaks stay, for a GPU's shows only in the first calls."""
+        self.buckets.clear()
+        self.calls = self.total = self.high = self.errors = 0
+        self.low = _NEVER
+
+    def take(self, batch: list[int]) -> None:
+        """Count durations in; sorts `batch`."""
+        if not batch:
+            return
+        batch.sort()
+        if batch[0] < 0:
+            # A reset by another thread came while the call ended.
+            batch = [max(duration, 0) for duration in batch]
+        self.calls += len(batch)
+        self.total += sum(batch)
+        self.low = min(self.low, batch[0])
+        self.high = max(self.high, batch[-1])
+        buckets, count, i = self.buckets, len(batch), 0
+        while i < count:
+            # All that lie in one bucket stand side by side.
+            duration = batch[i]
+            shift = max(duration.bit_length() - _BITS, 0)
+            part = duration >> shift
+            after = bisect_right(batch, ((part + 1) << shift) - 1, i)
+            key = shift * _PARTS + part
+            buckets[key] = buckets.get(key, 0) + after - i
+            i = after
+
+    def add(self, other: Figures) -> None:
+        """Count in what another place or thread saw of the same section."""
+        self.calls += other.calls
+        self.total += other.total
+        self.errors += other.errors
+        self.low = min(self.low, other.low)
+        self.high = max(self.high, other.high)
+        for key, count in other.buckets.items():
+            self.buckets[key] = self.buckets.get(key, 0) + count
+        self.mem_peak = larger(self.mem_peak, other.mem_peak)
+        self.gpu_peak = larger(self.gpu_peak, other.gpu_peak)
+
+    def quantile(self, share: float) -> float:
+        """Return the duration that `share` of the calls do not exceed, off by at most a bucket's width.
+
+        Linear between the buckets' edges; ValueError without calls.
+        """
+        if not self.calls:
+            raise ValueError("no calls, no quantile")
+        rank, before = int(share * (self.calls - 1)), 0
+        for key in sorted(self.buckets):
+            count = self.buckets[key]
+            if before + count > rank:
+                start, width = edges(key)
+                # No call of the first and the last bucket lies beyond the extremes.
+                start, end = max(start, self.low), min(start + width, self.high)
+                return start + (end - start) * (rank - before + 0.5) / count
+            before += count
+        return float(self.high)
+
+
+def edges(key: int) -> tuple[int, int]:
+    """Return where a bucket begins, and its width."""
+    if key < 2 * _PARTS:
+        return key, 1
+    shift = key // _PARTS - 1
+    return (key - shift * _PARTS) << shift, 1 << shift
+
+
+def larger(one: int | None, other: int | None) -> int | None:
+    """Return the larger of two where either may be unknown."""
+    if one is None or other is None:
+        return other if one is None else one
+    return max(one, other)
 
 
 class Node:
     """One section at one place of one thread's tree. The root of a thread has no parent."""
 
-    __slots__ = ("children", "figures", "limit", "name", "parent", "pending", "thread")
+    __slots__ = ("children", "figures", "name", "parent", "pending")
 
-    def __init__(self, name: str, parent: Node | None, thread: ThreadTree) -> None:
+    def __init__(self, name: str, parent: Node | None) -> None:
         self.name = name
         self.parent = parent
-        self.thread = thread
         self.children = Children()
         self.children.node = self
         self.figures = Figures()
         self.pending: list[int] = []
-        self.limit = _PENDING
+
+    def look(self, kind: type | None) -> None:
+        """See to what is due after a call, which ended with an exception of this kind or none."""
+        # Closing a generator is how one that is not used up ends.
+        if kind is not None and kind is not GeneratorExit:
+            self.figures.errors += 1
+        if len(self.pending) > PENDING:
+            self.fold()
+        if state.completed is not None and self in registry.counted():
+            state.completed(self.calls)
+
+    @property
+    def calls(self) -> int:
+        """How often the section ended here, folded or not."""
+        return self.figures.calls + len(self.pending)
 
     def fold(self) -> None:
         """Put what is pending into the figures; any thread may ask for it."""
@@ -50,17 +152,10 @@ class Node:
             finally:
                 registry.folding = False
 
-    def full(self) -> None:
-        """What is to be done when `pending` is longer than `limit`."""
-        if len(self.pending) > _PENDING:
-            self.fold()
-        if self.limit < 0:
-            settings.completed(self)
-
-    @property
-    def calls(self) -> int:
-        """How often the section ended here, folded or not."""
-        return self.figures.calls + len(self.pending)
+    def peaks(self, resident: int | None, gpu: int | None) -> None:
+        """Keep what a call used if it is the most so far."""
+        self.figures.mem_peak = larger(self.figures.mem_peak, resident)
+        self.figures.gpu_peak = larger(self.figures.gpu_peak, gpu)
 
     def clear(self, peaks: bool) -> None:
         """Forget the figures, and peaks too if asked; the place in the tree stays."""
@@ -71,46 +166,20 @@ class Node:
 
 
 class Children(dict):  # type: ignore[type-arg]
-    """The sections directly inside `node`: name to handle; a new name grows a node."""
+    """The sections directly inside `node`, by name; a new name grows a node."""
 
     __slots__ = ("node",)
     node: Node
 
-    def __missing__(self, name: Any) -> Any:
+    def __missing__(self, name: str) -> Node:
         return registry.grow(self, name)
 
 
-class ThreadTree:
-    """One thread's tree: `here` are the children of the innermost open section, `ident` 0 when it died."""
+class Roots(dict):  # type: ignore[type-arg]
+    """Each thread's tree, by the thread's number; one that died leaves its tree to the next of its number."""
 
-    __slots__ = ("here", "ident", "root")
-
-    def __init__(self, ident: int) -> None:
-        self.ident = ident
-        self.root = Node("", None, self)
-        self.here = self.root.children
-
-    def leave(self) -> None:
-        """Its thread is no more: whatever was open is not."""
-        self.ident = 0
-        self.here = self.root.children
-
-
-class _TreeLease:
-    """Kept in the thread's own storage: when the thread dies, its tree serves the next one."""
-
-    __slots__ = ("free", "ident", "thread")
-
-    def __init__(self, thread: ThreadTree, free: list[ThreadTree]) -> None:
-        self.thread = thread
-        self.ident = thread.ident
-        self.free = free
-
-    def __del__(self) -> None:
-        # No lock here: this may run anywhere. After a fork the tree may be free already.
-        if self.thread.ident == self.ident:
-            self.thread.leave()
-            self.free.append(self.thread)
+    def __missing__(self, ident: int) -> Node:
+        return self.setdefault(ident, Node("", None))  # type: ignore[no-any-return]
 
 
 class Registry:
@@ -119,51 +188,25 @@ class Registry:
     def __init__(self) -> None:
         self.lock = RLock()
         self.folding = False
-        self.handle: Callable[[str, Node], Any]
-        self.threads: list[ThreadTree] = []
-        self.free: list[ThreadTree] = []
+        self.roots = Roots()
         self.names: dict[str, None] = {}
         self.nodes = 0
-        # The thread whose outermost sections are iterations, and whether anybody wants to know of them.
-        self.stepper = 0
-        self.watching = False
         self._seen_beyond: bytearray | None = None
 
-    def arrive(self) -> ThreadTree:
-        """Return a tree for the calling thread."""
-        with self.lock:
-            if self.free:
-                thread = self.free.pop()
-                thread.ident = get_ident()
-            else:
-                thread = ThreadTree(get_ident())
-                self.threads.append(thread)
-            local.thread = thread
-            local.lease = _TreeLease(thread, self.free)
-            self._watch(thread)
-        return thread
-
-    def grow(self, children: Children, name: Any) -> Any:
-        """Return the handle of a section that is new at this place; of `OTHER` beyond the bounds."""
-        settings.noticed()
-        name = name if isinstance(name, str) else str(name)
+    def grow(self, children: Children, name: str) -> Node:
+        """Return the node of a section that is new at this place; of `OTHER` beyond the bounds."""
+        exits.notice_rank()
         with self.lock:
             if name not in self.names and len(self.names) >= NAMES:
                 self._beyond(name)
                 name = OTHER
-            if name in children:
-                return children[name]
-            if self.nodes >= _NODES:
-                children = children.node.thread.root.children
-                name = OTHER
-                if name in children:
-                    return children[name]
-            self.names[name] = None
-            self.nodes += 1
-            node = Node(name, children.node, children.node.thread)
-            node.limit = self._limit(node)
-            handle = children[name] = self.handle(name, node)
-            return handle
+            if name not in children and self.nodes >= _NODES:
+                children, name = self.roots[get_ident()].children, OTHER
+            if name not in children:
+                self.names[name] = None
+                self.nodes += 1
+                children[name] = Node(name, children.node)
+            return children[name]  # type: ignore[no-any-return]
 
     def _beyond(self, name: str) -> None:
         if self._seen_beyond is None:
@@ -180,36 +223,24 @@ class Registry:
         unset = sum(8 - bin(byte).count("1") for byte in self._seen_beyond)
         return round(-_BITMAP * log(max(unset, 1) / _BITMAP))
 
-    def watch(self, watching: bool) -> None:
-        """Have `settings.completed` called for each outermost section that ends, or no longer."""
-        with self.lock:
-            self.watching = watching
-            for thread in self.threads:
-                self._watch(thread)
-
-    def _watch(self, thread: ThreadTree) -> None:
-        for handle in thread.root.children.values():
-            handle.node.limit = self._limit(handle.node)
-
-    def _limit(self, node: Node) -> int:
-        outermost = node.parent is not None and node.parent.parent is None
-        return -1 if self.watching and outermost and node.thread.ident == self.stepper else _PENDING
-
     def completed(self) -> int:
-        """Of the outermost sections of the thread that counts, how often the one that ended most did."""
-        roots = [thread.root for thread in self.threads if thread.ident == self.stepper]
-        return max(
-            (handle.node.calls for root in roots for handle in list(root.children.values())), default=0
-        )
+        """Iterations in the figures: calls of `step()`, else of the outermost section that ended most."""
+        if state.warming_up:
+            return 0
+        return state.iterations if state.explicit else max((n.calls for n in self.counted()), default=0)
+
+    def counted(self) -> list[Node]:
+        """Return the outermost sections of the thread that counts."""
+        root = self.roots.get(state.stepper)
+        return [] if root is None else list(root.children.values())
 
     def all(self) -> Iterator[Node]:
-        """Yield every node but the roots, parents before their children."""
-        waiting = [thread.root for thread in self.threads]
+        """Yield every node but the root, parents before their children."""
+        waiting = [child for root in list(self.roots.values()) for child in list(root.children.values())]
         while waiting:
             node = waiting.pop()
-            if node.parent is not None:
-                yield node
-            waiting.extend(handle.node for handle in list(node.children.values()))
+            yield node
+            waiting.extend(list(node.children.values()))
 
     def clear(self, peaks: bool) -> None:
         """Forget all figures, and peaks too if asked; open sections stay open."""
@@ -218,25 +249,5 @@ class Registry:
                 node.clear(peaks)
             self._seen_beyond = None
 
-    def after_fork(self) -> None:
-        """In a forked child: only the calling thread lives on, and nothing of it was the child's."""
-        mine = getattr(local, "thread", None)
-        self.lock = RLock()
-        self.folding = False
-        self.free = [thread for thread in self.threads if thread is not mine]
-        for thread in self.free:
-            thread.leave()
-        self.stepper = get_ident()
-        self.clear(True)
 
-
-def present() -> ThreadTree:
-    """Return the calling thread's tree."""
-    try:
-        return local.thread  # type: ignore[no-any-return]
-    except AttributeError:
-        return registry.arrive()
-
-
-local = _local()
 registry = Registry()
