@@ -182,7 +182,7 @@ ROOMS = {
         answers: records words
         trace: answers errors
         agents: errors progress
-        text: errors progress
+        text: progress
         command: records text
         change: command errors text
         redaction: command words
@@ -222,7 +222,7 @@ ROOMS = {
 
 
 def room(floor: str, module: str) -> str | None:
-    """The room of a module: `trace` of gpudebug.core.trace.launches; None for another floor's."""
+    """The room of a module: `trace` of gpudebug.core.trace.devices; None for another floor's."""
     parts = module.split(".")
     return parts[2] if len(parts) > 2 and parts[1] == floor else None
 
@@ -588,7 +588,6 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.work": "core/verdict/test_work.py",
     "gpudebug.core.answers.status": "cli/test_golden.py",
     "gpudebug.core.catalogue.model": "core/catalogue/test_parser.py",
-    "gpudebug.core.compare.compared_run": "core/compare/test_faster.py",
     "gpudebug.core.change.flag_edits": "core/command/test_launchers.py",
     "gpudebug.core.command.wrappers": "core/command/test_launchers.py",
     "gpudebug.core.diagnosis.layer_flags": "core/diagnosis/test_layers.py",
@@ -605,7 +604,6 @@ TESTED_ELSEWHERE = {
     "gpudebug.edges.launcher.warden.served": "edges/launcher/warden/test_serving.py",
     "gpudebug.core.records.series": "core/evidence/test_build.py",
     "gpudebug.core.records.work": "core/verdict/test_work.py",
-    "gpudebug.core.trace.names": "core/trace/test_summary.py",
     "gpudebug.engine.campaign.campaign": "engine/campaign/test_load.py",
     "gpudebug.engine.campaign.change_files": "engine/campaign/test_premises.py",
     "gpudebug.engine.campaign.changes": "engine/campaign/test_premises.py",

@@ -6,8 +6,7 @@ import json
 import tarfile
 from pathlib import Path
 
-from gpudebug.core.hardware.machine import Gpu, Machine
-from gpudebug.core.hardware.recording import GpuRecording
+from gpudebug.core.hardware.recording import Gpu, GpuRecording, Machine
 from gpudebug.engine.tools.gpu_bundle import FILES, RUN, RunTexts
 
 

@@ -9,9 +9,8 @@ from typing import Any
 from tests.support import nvml
 
 from gpudebug.core.answers.doctor import DoctorCheck
-from gpudebug.core.hardware.machine import Gpu, Machine
 from gpudebug.core.hardware.plan import Load, plain_uuid, schedule
-from gpudebug.core.hardware.recording import GpuRecording, parse_recording
+from gpudebug.core.hardware.recording import Gpu, GpuRecording, Machine, parse_recording
 from gpudebug.core.hardware.table import checks_of
 from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
 

@@ -237,7 +237,7 @@ def loop(
 
 
 def _seconds(option: str, text: str | None) -> float | None:
-    from gpudebug.core.text.units import QuantityError, parse_duration
+    from gpudebug.core.text.values import QuantityError, parse_duration
 
     try:
         return None if text is None else parse_duration(text)

@@ -11,8 +11,7 @@ from types import FrameType
 from typing import Any
 
 from gpudebug.core.answers.answer import Answer
-from gpudebug.core.errors import GpudebugError, InterruptedRun
-from gpudebug.core.text.refusals import refused
+from gpudebug.core.errors import GpudebugError, InterruptedRun, refused
 from gpudebug.terminal import output
 
 # A job that was asked to stop is asked again after this time.

@@ -73,7 +73,7 @@ def _owner_of_removed_worktree(directory: Path) -> Path | None:
 
 def timeout(text: str | None, option: str = "--timeout") -> float | None:
     """Parse the text of `option` into seconds; None if not given. UsageError if it is not a duration."""
-    from gpudebug.core.text.units import QuantityError, parse_duration
+    from gpudebug.core.text.values import QuantityError, parse_duration
 
     try:
         return None if text is None else parse_duration(text)
@@ -233,7 +233,7 @@ def _discard() -> None:
 
 
 def _unexpected(error: Exception, *, as_json: bool, debug: bool) -> int:
-    from gpudebug.core.text.refusals import refused
+    from gpudebug.core.errors import refused
 
     if debug:
         import traceback

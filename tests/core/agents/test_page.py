@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpudebug.core.agents import page
 from gpudebug.core.agents.page import PagePart, Tried
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.text.values import short_digest
 
 HOSTILE = st.text() | st.text(alphabet="`~#->*\"'\\ \n\r\x1b[]m\x9d\u202e\u2028<!ab…", max_size=300)
 LINES = st.lists(HOSTILE, max_size=30)

@@ -5,7 +5,159 @@ from __future__ import annotations
 import pytest
 
 from gpudebug.core.cluster.jobs import JobEnd, JobState, SeenJob
-from gpudebug.core.cluster.reasons import explained, unknown, unlogged
+from gpudebug.core.cluster.reasons import advice, explained, failed_by_cluster, reason, unknown, unlogged
+from gpudebug.core.config import SlurmSettings
+from gpudebug.core.trainlog.failure import ALERT, FailureScan, classify_failure
+
+TORCHRUN = """\
+Traceback (most recent call last):
+  File "/usr/bin/torchrun", line 8, in <module>
+    sys.exit(main())
+torch.distributed.elastic.multiprocessing.api.SignalException: Process 4242 got signal: 15
+"""
+NO_MEMORY = "srun: error: Unable to create step for job 12: Memory required by task is not available"
+CRASH = """\
+[rank0]: Traceback (most recent call last):
+[rank0]:   File "train.py", line 8, in <module>
+[rank0]: ValueError: bad
+"""
+AWAY = "srun: error: Unable to confirm allocation for job 12: Unable to contact slurm controller"
+LATE = "srun: error: Unable to create step for job 12: Socket timed out on send/recv operation"
+LAUNCH = "srun: error: Task launch for StepId=12.0 failed on node n1: Communication connection failure"
+STEP = "slurmstepd: error: *** STEP 12.0 ON n0 CANCELLED AT 2026-11-26T12:00:00"
+
+
+def quoted(log: str, status: int) -> tuple[str, ...]:
+    scan = FailureScan()
+    for line in log.encode().splitlines():
+        scan.feed(line, bool(ALERT.search(line)), 0)
+    failure = classify_failure(scan, status, None, 0)
+    return () if failure is None else failure.lines
+
+
+@pytest.mark.parametrize(
+    ("log", "status", "why"),
+    [
+        (f"{AWAY} (connect failure)\nsrun: Check SLURM_JOB_ID environment variable.\n", 1, AWAY),
+        (f"step 1 loss 2\n{LATE}\n", 1, LATE.removesuffix(" on send/recv operation")),
+        (f"{LAUNCH}\nsrun: Job step aborted: Waiting up to 32 seconds\n", 1, LAUNCH),
+        (
+            "srun: error: Node failure on n1\nsrun: error: n0: task 0: Killed\n",
+            1,
+            "srun: error: Node failure on n",
+        ),
+        (f"{STEP} DUE TO PREEMPTION ***\n{TORCHRUN}", 1, f"{STEP} DUE TO PREEMPTION"),
+        (TORCHRUN, 1, TORCHRUN.splitlines()[-1]),
+        ("step 1 loss 2\nTerminated\n", 143, "ended by signal 15"),
+        ("step 1 loss 2\n", 143, "ended by signal 15"),
+        # The command's own: what it asks for, its step's limit, a rank that took others along.
+        (
+            f"{NO_MEMORY}\n",
+            1,
+            None,
+        ),
+        (f"{STEP} DUE TO TIME LIMIT ***\n", 1, None),
+        (
+            CRASH + f"srun: Terminating StepId=12.0\n{STEP} ***\n" + TORCHRUN,
+            1,
+            None,
+        ),
+        ("W1126 Sending process 7 closing signal SIGTERM\n" + CRASH, 1, None),
+        (f"{CRASH}", 143, None),
+        ("step 1 loss 2\n", 1, None),
+        ("step 1 loss 2\nKilled\n", 137, None),
+    ],
+)
+def test_what_a_crash_says_of_the_cluster(log: str, status: int, why: str | None) -> None:
+    assert failed_by_cluster(quoted(log, status), log, status - 128) == why
+
+
+PARTITION = """\
+sbatch: error: invalid partition specified: nope
+sbatch: error: Batch job submission failed: Invalid partition name specified
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "why", "setting"),
+    [
+        (
+            PARTITION,
+            "invalid partition specified: nope; Invalid partition name specified",
+            "runner.slurm.partition",
+        ),
+        (
+            "sbatch: error: Batch job submission failed: Requested node configuration is not available",
+            "Requested node configuration is not available",
+            "runner.slurm.nodes",
+        ),
+        (
+            "sbatch: error: Batch job submission failed: Invalid feature specification",
+            "Invalid feature specification",
+            "runner.slurm.constraint",
+        ),
+        (
+            "sbatch: error: Batch job submission failed: Invalid generic resource (gres) specification",
+            "Invalid generic resource (gres) specification",
+            "runner.slurm.gpus_per_node",
+        ),
+        (
+            "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: "
+            "Batch job submission failed: Job violates accounting/QOS policy "
+            "(job submit limit, user's size and/or time limits)",
+            "QOSMaxSubmitJobPerUserLimit; "
+            "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)",
+            "squeue --me",
+        ),
+        (
+            "sbatch: error: Batch job submission failed: "
+            "Unable to contact slurm controller (connect failure)",
+            "Unable to contact slurm controller (connect failure)",
+            "wait for Slurm's controller",
+        ),
+        (
+            "sbatch: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host\n"
+            "sbatch: fatal: Could not establish a configuration source",
+            "resolve_ctls_from_dns_srv: res_nsearch error: Unknown host; "
+            "Could not establish a configuration source",
+            "no slurm.conf",
+        ),
+        ("sbatch: error: lua: write a ticket", "write a ticket", "submit --dry-run"),
+        (
+            "sbatch: error: You must request a GPU type\n"
+            "sbatch: error: Batch job submission failed: Unspecified error",
+            "You must request a GPU type",
+            "submit --dry-run",
+        ),
+        ("sbatch: error: Batch job submission failed: Unspecified error", "Unspecified error", "--dry-run"),
+        (
+            "Welcome to the cluster\n"
+            "sbatch: error: CPU count per node can not be satisfied\n"
+            "sbatch: error: Batch job submission failed: Requested node configuration is not available\n"
+            "Ask help@site",
+            "CPU count per node can not be satisfied; Requested node configuration is not available",
+            "runner.slurm.nodes",
+        ),
+        ("salloc is not allowed on this host", "salloc is not allowed on this host", "--dry-run"),
+    ],
+)
+def test_a_refusal_says_slurms_reason_and_the_setting(error: str, why: str, setting: str) -> None:
+    assert reason(error) == why
+    assert setting in advice(error, SlurmSettings())
+
+
+def test_an_option_that_an_older_slurm_lacks() -> None:
+    error = "sbatch: unrecognized option '--gpus-per-node=8'\nTry \"sbatch --help\" for more information\n"
+    settings = SlurmSettings.model_validate({"gpus_per_node": 8})
+    assert reason(error) == "unrecognized option '--gpus-per-node=8'"
+    assert "gpus_per_node: 0 and extra: [--gres=gpu:8]" in advice(error, settings)
+
+
+def test_an_option_of_ones_own_that_slurm_lacks() -> None:
+    settings = SlurmSettings.model_validate({"extra": ["--tres-bind=x"]})
+    assert "remove --tres-bind from runner.slurm.extra" in advice(
+        "unrecognized option '--tres-bind=x'", settings
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpudebug.core.cluster.slurm_options import AskedOf, asked_of
 from gpudebug.core.cluster.slurm_partitions import addresses, gpus_in, node_groups, problem
+from gpudebug.core.cluster.slurm_script import AskedOf, asked_of
 from gpudebug.core.config import SlurmSettings
 
 SINFO = """\

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from gpudebug.core.redaction.records import scrubbed
-from gpudebug.core.redaction.redact import REDACTED, Redactor, secret_pair, sensitive_variable
+from gpudebug.core.redaction.redact import REDACTED, Redactor, secret_pair, sensitive_flag, sensitive_variable
 
 PW = "Q7x9Kd2mVb4TzR8w"
 HEX40 = "9f1c3b5d7e0a2c4f6b8d9f1c3b5d7e0a2c4f6b8d"
@@ -416,3 +416,55 @@ def test_what_a_key_above_calls_a_secret_goes(document: dict[str, object]) -> No
 def test_a_list_that_is_no_command_stays() -> None:
     document = {"args": ["train", "--lr", "0.1", "--n", "y"], "pwd": "/x", "tokens": {"n": "gpt2"}}
     assert scrubbed(document, Redactor().redact) == document
+
+
+SECRET = (
+    *(
+        "db_pass",
+        "smtp-pass",
+        "ssh.pass",
+        "sshpass",
+        "ldappass",
+        "pass",
+        "api_keys",
+        "accessKeys",
+        "hf-tokens",
+    ),
+    *("jwt", "user.jwt", "sentry_dsn", "connection_string", "conn_str", "connectionstring", "slack_webhook"),
+    *(
+        "slack_webhook_url",
+        "passwords",
+        "secrets",
+        "netrc",
+        "private_keys",
+        "signing-keys",
+        "token_2",
+    ),
+)
+HARMLESS = (
+    *("bypass", "compass", "forward_pass", "backward_pass", "num_pass", "passes", "passed", "n_keys", "keys"),
+    *("tokens", "num_tokens", "max_new_tokens", "past_keys", "jwts", "dsnet", "connection", "connections"),
+    *(
+        "string",
+        "webhooks_sent",
+        "tokenizer",
+        "authors",
+        "monkey",
+        "turkey",
+        "keyframe",
+        "low_pass",
+        "first.pass",
+    ),
+)
+
+
+@pytest.mark.parametrize("name", SECRET)
+def test_names_of_secrets(name: str) -> None:
+    assert sensitive_flag(name)
+    assert sensitive_flag(f"--{name}")
+    assert sensitive_flag(name.upper())
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_names_that_are_only_like_them(name: str) -> None:
+    assert not sensitive_flag(name)

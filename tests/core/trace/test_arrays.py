@@ -2,13 +2,52 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support import traces
 from tests.support.traces import device, host, launched
 
-from gpudebug.core.trace.arrays import Recording, Track
+from gpudebug.core.trace import arrays, spans
+from gpudebug.core.trace.arrays import Links, Recording, Track, matched
 from gpudebug.core.trace.reader import TraceReader
+
+correlations = st.lists(st.one_of(st.integers(0, 12), st.integers(2**32 - 3, 2**32 - 1)), max_size=25)
+
+
+@given(correlations, correlations, st.sampled_from([1, 4, 50_000]))
+def test_the_first_launch_with_the_correlation(wanted: list[int], launched: list[int], block: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spans, "_BLOCK", block)
+        found = matched(array("I", wanted), array("I", launched))
+    assert found.tolist() == [launched.index(c) if c and c in launched else -1 for c in wanted]
+
+
+ids = st.integers(1, 20)
+
+
+@given(st.lists(ids), st.lists(st.integers(0, 25)))
+def test_operators_are_found_by_their_id_in_any_order(known: list[int], wanted: list[int]) -> None:
+    of = Links()
+    for name, external in enumerate(known, start=1):
+        of.add(external, name)
+    of.finish()
+    found = of.names(np.array(wanted, np.uint32))
+    # The first of several with one id; none for 0.
+    assert found.tolist() == [known.index(i) + 1 if i in known else 0 for i in wanted]
+
+
+def test_links_beyond_the_limit_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "LIMIT", 2)
+    of = Links()
+    for number in (5, 6, 7):
+        of.add(number, number)
+    of.finish()
+    assert of.names(np.array([7, 6, 5])).tolist() == [0, 6, 5]
 
 
 def recorded(*events: dict[str, Any]) -> Recording:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gpudebug.core.trace.events import (
+    LOADER,
+    OTHER,
+    READ,
     Call,
+    Names,
     call_of,
     copy_of,
     holds_sync,
@@ -16,7 +20,6 @@ from gpudebug.core.trace.events import (
     is_transfer,
     step_of,
 )
-from gpudebug.core.trace.names import LOADER, OTHER, READ, Names
 
 CALLS = {
     "cudaLaunchKernel": Call.LAUNCH,

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.trace.events import EventKind
+from gpudebug.core.trace.events import EventKind, Names
 from gpudebug.core.trace.hosts import Hosts
-from gpudebug.core.trace.names import Names
 from gpudebug.core.trace.spans import total
 
 Node = tuple[str, int, list[Any]]

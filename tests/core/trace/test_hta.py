@@ -19,8 +19,7 @@ from tests.support.places import SUPPORT
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.trace.arrays import Recording
-from gpudebug.core.trace.devices import TraceDevice, devices, streams, times
-from gpudebug.core.trace.launches import Launches
+from gpudebug.core.trace.devices import Launches, TraceDevice, devices, streams, times
 from gpudebug.core.trace.reader import TraceReader
 from gpudebug.core.trace.tables import copies, kernels
 

@@ -14,7 +14,105 @@ from tests.support import traces
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.trace.events import Event
-from gpudebug.core.trace.reader import TraceReader
+from gpudebug.core.trace.reader import Inflate, TraceReader, objects
+
+PLAIN = bytes(range(256)) * 2000
+PACKED = gzip.compress(PLAIN)
+TWO = gzip.compress(PLAIN[:9]) + gzip.compress(PLAIN[9:]) + bytes(9)
+
+
+def cut_off(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[at : at + size] for at in range(0, len(data), size))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, 10**7])
+@pytest.mark.parametrize(
+    "data", [PLAIN, PACKED, gzip.compress(PLAIN[:9]) + gzip.compress(PLAIN[9:]) + bytes(9)]
+)
+def test_plain_and_packed_bytes_come_out_plain(data: bytes, size: int) -> None:
+    if size == 1 and data is PLAIN:
+        data = PLAIN[:3000]
+        assert b"".join(Inflate(cut_off(data, 1))) == data
+        return
+    source = Inflate(cut_off(data, size))
+    assert b"".join(source) == PLAIN
+    assert not source.broken
+
+
+def test_a_chunk_that_holds_much_comes_in_pieces() -> None:
+    pieces = list(Inflate([gzip.compress(bytes(50 << 20))]))
+    assert sum(map(len, pieces)) == 50 << 20
+    assert max(map(len, pieces)) <= 1 << 20
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped"])
+def test_what_was_there_before_the_damage_comes_out(damage: str) -> None:
+    data = bytearray(gzip.compress(b"".join(b"%d " % i for i in range(200_000)), 1))
+    half = len(data) // 2
+    if damage == "cut":
+        del data[half:]
+    else:
+        data[half : half + 50] = bytes(50)
+    source = Inflate(cut_off(bytes(data), 4096))
+    text = b"".join(source)
+    assert text.startswith(b"0 1 2 3 ")
+    assert len(text) > 10_000
+    assert source.broken
+
+
+def test_nothing_in_gives_nothing() -> None:
+    assert list(Inflate([])) == []
+    assert b"".join(Inflate([b"", b"\x1f"])) == b"\x1f"
+
+
+texts = st.text(st.sampled_from('ab"\\{}[],:é\n'), max_size=8)
+values = st.recursive(
+    st.none() | st.integers(-9, 9) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    st.lists(st.dictionaries(texts, values, max_size=3), max_size=5),
+    st.sampled_from([None, 2]),
+    st.booleans(),
+)
+def test_ends_are_where_the_decoder_sees_them(
+    found: list[object], indent: int | None, ascii_only: bool
+) -> None:
+    text = json.dumps(found, indent=indent, ensure_ascii=ascii_only)
+    ends, end = objects(text[1:].encode())
+    assert end == len(text[1:].encode()) - 1
+    wanted, at = [], 1
+    for _ in found:
+        at = text.index("{", at)
+        at = json.JSONDecoder().raw_decode(text, at)[1]
+        wanted.append(len(text[1:at].encode()))
+    assert ends == wanted
+
+
+@given(st.lists(st.dictionaries(texts, values, max_size=2), min_size=1, max_size=4), st.data())
+def test_a_cut_text_has_the_objects_before_the_cut(found: list[object], data: st.DataObject) -> None:
+    text = json.dumps(found)[1:].encode()
+    ends, _ = objects(text)
+    cut = data.draw(st.integers(0, len(text) - 1))
+    assert objects(text[:cut]) == ([e for e in ends if e <= cut], None)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b"", ([], None)),
+        (b"]", ([], 0)),
+        (b'{"a": "\\\\"}, {"b": "\\\\\\"}"}]', ([11, 27], 27)),
+        (b'1, [2], {}] , "x": [{}]}', ([10], 10)),
+        (b"}}", ([], 0)),
+    ],
+)
+def test_edges(text: bytes, found: tuple[list[int], int | None]) -> None:
+    assert objects(text) == found
+
 
 EVENTS = traces.training(4)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gpudebug.core.errors import ConfigError
 from gpudebug.core.yaml import document
+from gpudebug.core.yaml.document import named, nearest
 
 BOMB = "a: &a [x, x, x, x]\nb: &b [*a, *a, *a, *a]\nc: &c [*b, *b, *b, *b]\n"
 
@@ -125,3 +126,9 @@ def test_no_text_raises_anything_else(text: str) -> None:
         assert error.line is None or error.line >= 1
     else:
         assert all(line >= 1 for line in (*found.keys.values(), *found.lines.values()))
+
+
+def test_places_and_names_as_a_person_says_them() -> None:
+    assert named(("signature", 1, "weight")) == "signature 2.weight"
+    assert nearest("datawait_share", ["data_wait_share", "gpu_util"]) == "data_wait_share"
+    assert nearest("zzz", ["gpu_util"]) is None

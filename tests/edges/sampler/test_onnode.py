@@ -12,7 +12,7 @@ from typing import Any
 from tests.support import nvml
 from tests.support.campaigns import wait_for
 
-from gpudebug.core.cluster.pieces import messages_in
+from gpudebug.core.cluster.node_reports import messages_in
 from gpudebug.core.samples.row import HEADER
 from gpudebug.edges.sampler import onnode
 

@@ -17,7 +17,7 @@ from tests.support.campaigns import record
 from tests.support.sampling import SamplerProcess, numbers
 
 from gpudebug.core.samples.row import COLUMNS, HEADER
-from gpudebug.core.text.isolation import isolated_argv
+from gpudebug.core.text.shell_words import isolated_argv
 from gpudebug.edges import sampler
 
 CPU = {"kind": "cpu", "cores": 1.0}

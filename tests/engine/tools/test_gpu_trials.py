@@ -15,7 +15,7 @@ from tests.support import gpu_recordings as made
 from gpudebug.core.answers.doctor import DoctorCheck
 from gpudebug.core.answers.sample import FailureLines
 from gpudebug.core.errors import BusyError, GpudebugError, InterruptedRun
-from gpudebug.core.hardware.machine import Gpu
+from gpudebug.core.hardware.recording import Gpu
 from gpudebug.edges import launcher
 from gpudebug.edges.launcher.interpreter import Asked
 from gpudebug.engine.tools import gpu_trials

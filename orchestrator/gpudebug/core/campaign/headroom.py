@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudebug.core.campaign.decide import DEFAULT_TARGET, Campaign, goal
-from gpudebug.core.statistics.work_units import rate_for
+from gpudebug.core.statistics.units import rate_for
 
 FULL = 100.0
 

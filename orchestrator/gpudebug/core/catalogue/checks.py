@@ -28,8 +28,7 @@ from gpudebug.core.change import intervention as interventions
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.inside.stacks.patterns import LEAST
 from gpudebug.core.text.expressions import Unbounded, bounded
-from gpudebug.core.yaml.document import Path
-from gpudebug.core.yaml.problem import YamlProblem, named, nearest
+from gpudebug.core.yaml.document import Path, YamlProblem, named, nearest
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _WHAT = ("signal", "stack", "code", "section", "flag", "printed")

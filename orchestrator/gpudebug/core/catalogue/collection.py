@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gpudebug.core.catalogue.model import GROUPS, Cause
 from gpudebug.core.errors import CatalogueError, UsageError
-from gpudebug.core.yaml.problem import nearest
+from gpudebug.core.yaml.document import nearest
 
 
 @dataclass(frozen=True)

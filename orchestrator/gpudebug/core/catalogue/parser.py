@@ -13,8 +13,7 @@ from gpudebug.core.catalogue.adapter import Framework
 from gpudebug.core.catalogue.model import GROUPS, Cause, Strict
 from gpudebug.core.config.values import shown
 from gpudebug.core.errors import CatalogueError, ConfigError
-from gpudebug.core.yaml.document import Document, Path, read
-from gpudebug.core.yaml.problem import YamlProblem, named, nearest, refuse
+from gpudebug.core.yaml.document import Document, Path, YamlProblem, named, nearest, read, refuse
 
 _LARGEST = 1 << 17
 _R = TypeVar("_R", bound=Strict)

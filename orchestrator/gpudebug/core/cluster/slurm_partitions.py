@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gpudebug.core.cluster.slurm_options import AskedOf
+from gpudebug.core.cluster.slurm_script import AskedOf
 from gpudebug.core.cluster.slurm_states import seconds
 from gpudebug.core.config.runners import count_of
 

@@ -3,13 +3,80 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from gpudebug.core.records import Evidence, RunRecord, WorkUnit
+from gpudebug.core.records import Evidence, RunRecord, SectionFigures, WorkUnit
 from gpudebug.core.trainlog.latency import Latency
 from gpudebug.core.verdict import work
 from gpudebug.core.verdict.gates.figures import rate_of
+from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, RunPlan, as_recorded
+
+
+def plan(run_for: float | str | None, first: Sequence[Evidence] = ()) -> RunPlan | None:
+    """Return the plan of a run; None: it ends by itself. `run_for` as `protocol.run_for`, None for `auto`.
+
+    With `auto` the `first` run of A decides for all, once it is made, and none is ended that counts nothing.
+    """
+    made = [e.model_dump(mode="json", include={"outcome", "window"}) for e in first]
+    found = as_recorded(run_for, made, learns=False)
+    return replace(found, counted=True) if found is not None and run_for is None else found
+
+
+def announced(run_for: float | str | None) -> str | None:
+    """Return what is said before the first run; None if nothing is ended."""
+    if run_for == "end":
+        return None
+    if run_for is not None:
+        return f"each run is ended after {run_for:g} s of steady work"
+    return (
+        f"a run that goes on is ended after {LEAST_WINDOW_S:g} s of steady work, if it counts steps or "
+        "latencies; --run-for end lets each end by itself"
+    )
+
+
+def ended(records: Sequence[RunRecord]) -> tuple[str, ...]:
+    """Return a note of which runs were ended."""
+    found = [one.planned for one in records if one.planned is not None]
+    if not found:
+        return ()
+    count = f"{len(found)} of {len(records)} runs" if len(found) < len(records) else "each run"
+    return (f"gpudebug ended {count} after {found[0].window_s:g} s of steady work (--run-for)",)
+
+
+FEWEST_CALLS = 10
+"""Fewer calls tell little beside start-up and noise."""
+
+
+class SectionRates(NamedTuple):
+    """Calls a second of one section, by run of each side."""
+
+    section: str
+    a: tuple[float, ...]
+    b: tuple[float, ...]
+
+
+def rates(a: Sequence[Evidence], b: Sequence[Evidence]) -> SectionRates | None:
+    """Of the section that all runs called often and spent the most time in; None if there is none.
+
+    A section that encloses others wins over these: it is the iteration.
+    """
+    runs = [_often(e) for e in (*a, *b)]
+    if not runs or not all(runs):
+        return None
+    shared = [name for name in runs[0] if all(name in run for run in runs)]
+    name = max(shared, key=lambda n: min(run[n].share for run in runs), default=None)
+    if name is None:
+        return None
+    found = tuple(1 / run[name].mean_s for run in runs)
+    return SectionRates(name, found[: len(a)], found[len(a) :])
+
+
+def _often(e: Evidence) -> dict[str, SectionFigures]:
+    sections = e.sections.sections if e.sections else ()
+    return {s.name: s for s in sections if s.calls >= FEWEST_CALLS and s.mean_s > 0}
+
 
 # A rate over a whole run is believed where at least this much of what it counts fits into the run.
 LEAST_STEPS = 2

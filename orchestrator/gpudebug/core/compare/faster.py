@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gpudebug.core.command import batch
-from gpudebug.core.compare import checklist, timed_sections
+from gpudebug.core.compare import checklist, compared_run
 from gpudebug.core.compare.checklist import Checklist
 from gpudebug.core.compare.compared_run import ComparedRun
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Estimate, WorkUnit
-from gpudebug.core.statistics import work_units
+from gpudebug.core.statistics import units
 from gpudebug.core.statistics.intervals import CONFIDENCE
 from gpudebug.core.statistics.level import HELD, RATIOS, Noise, Seen, follow, places, relative_variance
 from gpudebug.core.trainlog.latency import LEAST_FOR_WARMUP
@@ -89,7 +89,7 @@ class SpeedComparison:
 
 
 def compare(
-    a: Sequence[ComparedRun], b: Sequence[ComparedRun], configured: str = work_units.AUTO
+    a: Sequence[ComparedRun], b: Sequence[ComparedRun], configured: str = units.AUTO
 ) -> SpeedComparison:
     """Compare two sides, each with one completed run or more. `configured` is a unit of work, or `auto`.
 
@@ -100,9 +100,7 @@ def compare(
     unit = _unit(a, b, configured)
     throughput = _throughput(a, b, other, unit) if counts_work(unit) else _throughput_of_steps(a, b, other)
     timed = (
-        None
-        if throughput.ratio or other
-        else timed_sections.rates(*([r.evidence for r in s] for s in (a, b)))
+        None if throughput.ratio or other else compared_run.rates(*([r.evidence for r in s] for s in (a, b)))
     )
     if timed is not None:
         ratio = _ratio(a, b, timed.a, timed.b, whole=True)

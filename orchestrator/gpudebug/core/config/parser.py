@@ -9,8 +9,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gpudebug.core.text import shell_words
-from gpudebug.core.yaml.document import Document, Path, read
-from gpudebug.core.yaml.problem import YamlProblem, nearest, refuse
+from gpudebug.core.yaml.document import Document, Path, YamlProblem, nearest, read, refuse
 
 from ..errors import ConfigError, UsageError
 from . import pins, schema, servers, values

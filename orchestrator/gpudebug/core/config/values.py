@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from gpudebug.core.change import permits
-from gpudebug.core.text import units
+from gpudebug.core.text import values
 from gpudebug.core.words import WorkName
 
 _LATENCIES = ("latency_p50", "latency_p95", "latency_p99")
@@ -114,8 +114,8 @@ def duration(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise _expected(what, value)
     try:
-        seconds = units.parse_duration(str(getattr(value, "text", value)))
-    except units.QuantityError:
+        seconds = values.parse_duration(str(getattr(value, "text", value)))
+    except values.QuantityError:
         raise _expected(what, value) from None
     if seconds <= 0:
         raise _expected("a duration above 0", value)
@@ -161,8 +161,8 @@ def size(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise _expected(what, value)
     try:
-        result = units.parse_size(str(getattr(value, "text", value)))
-    except units.QuantityError:
+        result = values.parse_size(str(getattr(value, "text", value)))
+    except values.QuantityError:
         raise _expected(what, value) from None
     if result <= 0:
         raise _expected("a size above 0", value)

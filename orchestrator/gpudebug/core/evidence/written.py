@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from gpudebug.core.evidence.learning import of_points
 from gpudebug.core.records import LearningSeries
-from gpudebug.core.statistics.learning_units import LOSS, MIN_POINTS, REWARD
+from gpudebug.core.statistics.units import LOSS, MIN_POINTS, REWARD
 from gpudebug.core.trainlog.logger_files import WrittenScalars
 from gpudebug.core.trainlog.names import classify
 from gpudebug.core.trainlog.quantities import quantity

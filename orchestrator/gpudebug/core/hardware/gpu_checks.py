@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from gpudebug.core.answers.doctor import DoctorCheck
-from gpudebug.core.hardware.machine import Gpu
 from gpudebug.core.hardware.plan import DUTIES, IDLE, SPIN, TOGETHER, WORK, name_of
-from gpudebug.core.hardware.recording import GpuRecording, Span
+from gpudebug.core.hardware.recording import Gpu, GpuRecording, Span
 from gpudebug.core.samples.conditions import SLOWING
 from gpudebug.core.samples.row import DeviceReading
 

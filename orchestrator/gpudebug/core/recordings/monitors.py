@@ -9,15 +9,17 @@ from itertools import chain, islice
 from typing import Any
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.recordings import headerless
 from gpudebug.core.recordings.columns import (
+    ADD,
     CSV,
     DCGMI,
     DMON,
     NVIDIA_SMI,
     PMON,
     MonitorColumns,
+    columns_of,
     dmon_columns,
+    looks_headerless,
     moment,
     number,
     query_columns,
@@ -79,7 +81,7 @@ def recognised(head: str) -> str | None:
     if found is not None and ("elapsed" in found.at or found.source != CSV):
         return found.source
     # A last line may be cut where the head ends.
-    return NVIDIA_SMI if headerless.looks_headerless(lines[:-1] or lines) else None
+    return NVIDIA_SMI if looks_headerless(lines[:-1] or lines) else None
 
 
 def read_monitor(lines: Iterable[str], file: str) -> MonitorRows:
@@ -89,11 +91,9 @@ def read_monitor(lines: Iterable[str], file: str) -> MonitorRows:
     reader = _Reader(file)
     first = next((line for line in peeked if line.strip()), "").lstrip("\ufeff")
     if not first.lstrip().startswith("#") and query_columns(_cells(first)) is None:
-        columns, note = headerless.columns_of(
-            [line for line in peeked if line.strip() and line.endswith("\n")]
-        )
+        columns, note = columns_of([line for line in peeked if line.strip() and line.endswith("\n")])
         if columns is None:
-            raise GpudebugError(note, file=file, next=headerless.ADD)
+            raise GpudebugError(note, file=file, next=ADD)
         reader.notes.append(note)
         reader.begin(columns, 1)
     for count, line in enumerate(chain(peeked, iterator), start=1):

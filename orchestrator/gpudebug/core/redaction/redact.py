@@ -14,8 +14,7 @@ from itertools import pairwise
 from urllib.parse import quote
 
 from gpudebug.core.command import command_line
-from gpudebug.core.redaction.names import END_OF_NAME, NAME, PLACES, SECRET_WORDS, WORDS
-from gpudebug.core.redaction.shapes import BESIDE, WHOLE
+from gpudebug.core.redaction.shapes import BESIDE, END_OF_NAME, NAME, PLACES, SECRET_WORDS, WHOLE, WORDS
 from gpudebug.core.words import Outcome, Result, Status, Trend
 
 REDACTED = "[redacted]"

@@ -8,6 +8,7 @@ Source: POSIX.1-2017, Shell Command Language, sections 2.2 (quoting) and 2.3 (to
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 _BLANK = " \t\n"
@@ -146,3 +147,14 @@ def _refuse_shell_only(text: str, position: int, *, at_start: bool) -> None:
         raise ShellSyntaxError("# starts a comment in a shell", position)
     if at_start and char == "~" and (after or " ") in "/ \t\n":
         raise ShellSyntaxError("only a shell expands ~ to the home folder", position)
+
+
+def isolated_argv(executable: str, folders: Iterable[str], statement: str) -> tuple[str, ...]:
+    """The command line that runs `statement` in `executable` with `folders` behind the standard library.
+
+    `-I` ignores PYTHONPATH and the working folder and `-S` skips site-packages with its .pth files
+    and any sitecustomize, so neither a `json.py` beside the training script nor the probe that is
+    injected into the training can run here. `folders` are those of gpudebug and of its requirements.
+    """
+    path = list(dict.fromkeys(folders))
+    return (executable, "-I", "-S", "-c", f"import sys; sys.path += {path!r}; {statement}")

@@ -9,12 +9,74 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpudebug.core.trace.correlation import matched
-from gpudebug.core.trace.events import CATEGORIES, DEVICE, Args, Call, Event, EventKind, step_of
+from gpudebug.core.trace.events import CATEGORIES, DEVICE, OTHER, Args, Call, Event, EventKind, Names, step_of
 from gpudebug.core.trace.hosts import Hosts
-from gpudebug.core.trace.links import Links
-from gpudebug.core.trace.names import OTHER, Names
-from gpudebug.core.trace.spans import Floats, Named, blocks
+from gpudebug.core.trace.spans import Floats, Ints, Named, blocks
+
+_INDEX = np.uint64(0xFFFFFFFF)
+_SHIFT = np.uint64(32)
+
+
+def matched(wanted: array[int], launched: array[int]) -> NDArray[np.int32]:
+    """For each of the `wanted` correlations the index of the first launch with it, -1 for none.
+
+    The answer takes the place of `wanted`, in its memory: there may be a hundred million of them.
+    """
+    found = np.frombuffer(wanted, np.int32)
+    table = _table(np.frombuffer(launched, np.uint32))
+    for part in blocks(len(found)):
+        correlation = found[part].view(np.uint32).astype(np.uint64)
+        if not len(table):
+            found[part] = -1
+            continue
+        row = table[np.minimum(np.searchsorted(table, correlation << _SHIFT), len(table) - 1)]
+        known = (row >> _SHIFT == correlation) & (correlation != 0)
+        found[part] = np.where(known, row & _INDEX, -1)
+    return found
+
+
+def _table(launched: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """Correlation and index in one number each, sorted: half the memory of sorting by an order."""
+    table = np.empty(len(launched), np.uint64)
+    for part in blocks(len(launched)):
+        index = np.arange(part.start, part.start + len(launched[part]), dtype=np.uint64)
+        table[part] = launched[part].astype(np.uint64) << _SHIFT | index
+    table.sort()
+    return table
+
+
+# Operators whose link to their kernels is kept.
+LIMIT = 2_000_000
+
+
+class Links:
+    """`add` while the trace is read, `finish`, then ask for `names`; 6 bytes a link."""
+
+    def __init__(self) -> None:
+        self._external, self._name = array("I"), array("H")
+
+    def add(self, external: int, name: int) -> None:
+        if len(self._name) < LIMIT:
+            self._external.append(external)
+            self._name.append(name)
+
+    def finish(self) -> None:
+        """Sort by id; of operators with the same id the first stays in front."""
+        external, name = np.frombuffer(self._external, np.uint32), np.frombuffer(self._name, np.uint16)
+        if not (external[1:] >= external[:-1]).all():
+            order = np.argsort(external, kind="stable")
+            external[:] = external[order]
+            name[:] = name[order]
+
+    def names(self, external: NDArray[Any]) -> Ints:
+        """Return the operator's name for each id, 0 if unknown."""
+        known_ids = np.frombuffer(self._external, np.uint32)
+        if not len(known_ids):
+            return np.zeros(len(external), np.int64)
+        at = np.minimum(np.searchsorted(known_ids, external), len(known_ids) - 1)
+        known = (known_ids[at] == external) & (external != 0)
+        return np.where(known, np.frombuffer(self._name, np.uint16)[at], 0).astype(np.int64)
+
 
 _SYNCS = 300_000
 # Microseconds: no trace lasts thirty years, and clocks count from 1970 at the earliest.

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudebug.core.trace.arrays import Recording
-from gpudebug.core.trace.devices import KERNEL_WAIT_US, ROUNDING_US, Gap, TraceDevice
-from gpudebug.core.trace.events import Call
-from gpudebug.core.trace.launches import Launches
-from gpudebug.core.trace.names import OTHER
+from gpudebug.core.trace.devices import KERNEL_WAIT_US, ROUNDING_US, Gap, Launches, TraceDevice
+from gpudebug.core.trace.events import OTHER, Call
 from gpudebug.core.trace.spans import Cover, Floats, Ints, Named, common, union
 
 # Upper bounds of the size classes, microseconds.

@@ -6,8 +6,7 @@ from array import array
 
 import numpy as np
 
-from gpudebug.core.trace.events import EventKind
-from gpudebug.core.trace.names import HOLDER, LOADER, OTHER, OWN, READ, Names
+from gpudebug.core.trace.events import HOLDER, LOADER, OTHER, OWN, READ, EventKind, Names
 from gpudebug.core.trace.spans import Named
 
 # Events that may come in any order among each other. Kineto writes a thread's events in the order of time.

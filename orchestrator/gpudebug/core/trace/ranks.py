@@ -17,7 +17,7 @@ import numpy as np
 from gpudebug.core.answers.analyze import ComparedRank, RanksTogether
 from gpudebug.core.trace.arrays import Recording
 from gpudebug.core.trace.devices import TraceDevice
-from gpudebug.core.trace.names import COMMUNICATION
+from gpudebug.core.trace.events import COMMUNICATION
 from gpudebug.core.trace.spans import Floats
 
 # Of the collectives of the rank with most of them: fewer matched ones say nothing of the rest.

@@ -3,15 +3,107 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.trace.events import Event
-from gpudebug.core.trace.inflate import Inflate
-from gpudebug.core.trace.structure import objects
+
+MAGIC = b"\x1f\x8b"
+# What one call of the inflater may give: a compressed chunk can hold a thousand times its size.
+_PIECE = 1 << 20
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+class Inflate:
+    """Iterates over plain bytes; `broken` says afterwards that the gzip stream is cut off or damaged."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self.broken = False
+        self._chunks = iter(chunks)
+
+    def __iter__(self) -> Iterator[bytes]:
+        head = b""
+        for chunk in self._chunks:
+            head += chunk
+            if len(head) >= len(MAGIC):
+                break
+        if head.startswith(MAGIC):
+            yield from self._inflated(head)
+        elif head:
+            yield head
+            yield from self._chunks
+
+    def _inflated(self, data: bytes) -> Iterator[bytes]:
+        stream = zlib.decompressobj(_GZIP)
+        try:
+            while True:
+                plain = stream.decompress(data, _PIECE)
+                if plain:
+                    yield plain
+                data = stream.unconsumed_tail
+                if stream.eof:
+                    # Zeros behind a member are padding; anything else is the next member.
+                    data = stream.unused_data.lstrip(b"\0") or next(self._chunks, b"").lstrip(b"\0")
+                    if not data:
+                        return
+                    stream = zlib.decompressobj(_GZIP)
+                elif not data and not plain:
+                    data = next(self._chunks, b"")
+                    if not data:
+                        self.broken = True
+                        return
+        except zlib.error:
+            self.broken = True
+
+
+_QUOTE, _BACKSLASH, _CLOSE = ord('"'), ord("\\"), ord("}")
+_STRUCTURAL = np.zeros(256, bool)
+_STRUCTURAL[list(b'"\\{}[]')] = True
+_OPENING = np.zeros(256, bool)
+_OPENING[list(b"{[")] = True
+
+
+def objects(text: bytes | bytearray) -> tuple[list[int], int | None]:
+    """Offsets behind each complete object of the array, and of its closing bracket if that is there.
+
+    `text` begins behind the array's opening bracket or behind one of its elements. Braces in strings and
+    nested values are told apart; what is behind the closing bracket is not looked at.
+    """
+    data = np.frombuffer(text, np.uint8)
+    at = np.flatnonzero(_STRUCTURAL[data])
+    what = data[at]
+    if (what == _BACKSLASH).any():
+        kept = ~_escaped(at, what) & (what != _BACKSLASH)
+        at, what = at[kept], what[kept]
+    quote = what == _QUOTE
+    outside = ~quote & (np.cumsum(quote) % 2 == 0)
+    at, what = at[outside], what[outside]
+    depth = np.cumsum(np.where(_OPENING[what], 1, -1))
+    over = np.flatnonzero(depth < 0)
+    end = int(at[over[0]]) if over.size else None
+    limit = over[0] if over.size else len(at)
+    at, what, depth = at[:limit], what[:limit], depth[:limit]
+    return (at[(depth == 0) & (what == _CLOSE)] + 1).tolist(), end
+
+
+def _escaped(at: NDArray[np.int64], what: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Return which characters stand behind an odd number of backslashes."""
+    slash = what == _BACKSLASH
+    behind = np.zeros(len(at), bool)
+    behind[1:] = slash[:-1] & (np.diff(at) == 1)
+    order = np.arange(len(at))
+    first = np.maximum.accumulate(np.where(slash & ~behind, order, 0))
+    run = np.zeros(len(at), np.int64)
+    run[1:] = order[:-1] - first[:-1] + 1
+    escaped: NDArray[np.bool_] = behind & (run % 2 == 1) & ~slash
+    return escaped
+
 
 # Text of one decode: larger ones are slower and take more memory.
 BATCH = 1 << 20

@@ -11,15 +11,13 @@ import numpy as np
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.trace.arrays import Recording
-from gpudebug.core.trace.devices import TraceDevice, devices, launched_before, streams, times
+from gpudebug.core.trace.devices import Launches, TraceDevice, devices, launched_before, streams, times
 from gpudebug.core.trace.events import Event, EventKind
 from gpudebug.core.trace.gaps import Idle
-from gpudebug.core.trace.launches import Launches
 from gpudebug.core.trace.ranks import Collectives, collectives
 from gpudebug.core.trace.reader import TraceReader
 from gpudebug.core.trace.spans import Cover, merged, total
-from gpudebug.core.trace.steps import steps
-from gpudebug.core.trace.tables import copies, kernels, operators, syncs
+from gpudebug.core.trace.tables import copies, kernels, operators, steps, syncs
 
 NO_DEVICE = "no device event in the trace: a CPU-only trace, or a profiler without ProfilerActivity.CUDA"
 _DIGITS = 7

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 from math import isfinite
 
 from gpudebug.core.records import Evidence, LearningSeries, LearningUnit, WorkUnit
-from gpudebug.core.statistics import learning_units, work_units
-from gpudebug.core.statistics.learning_units import HIGHER, MIN_POINTS, LearningFigure, LearningOfRun
-from gpudebug.core.statistics.work_units import AUTO, CountedRate
+from gpudebug.core.statistics import units
+from gpudebug.core.statistics.units import (
+    AUTO,
+    HIGHER,
+    MIN_POINTS,
+    CountedRate,
+    LearningFigure,
+    LearningOfRun,
+)
 from gpudebug.core.words import Trend
 
 
@@ -20,7 +26,7 @@ def choose(runs: Sequence[Evidence], configured: str = AUTO) -> WorkUnit | None:
     `configured` is a unit by its full name, or `auto`. One that is set and that a run lacks has no source: it
     is unknown, and no other takes its place. Runs of gpudebug 0.1.0 have none.
     """
-    found = work_units.pick([_counted(e) for e in runs], configured)
+    found = units.pick([_counted(e) for e in runs], configured)
     if found is None and configured != AUTO and any(e.work for e in runs):
         return WorkUnit(unit=configured, source="", chosen=False)
     if found is None:
@@ -34,7 +40,7 @@ def _counted(e: Evidence) -> list[CountedRate]:
 
 def rate(e: Evidence, unit: str, source: str) -> float | None:
     """Return what a run processed a second by this source; None if it does not say."""
-    return work_units.rate_of(_counted(e), unit, source)
+    return units.rate_of(_counted(e), unit, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +109,7 @@ def text(unit: WorkUnit) -> str:
     """`environment steps, from total_timesteps`."""
     if not unit.source:
         return f"{unit.unit}, which not all runs count (set)"
-    return work_units.text(unit.unit, unit.source, unit.chosen)
+    return units.text(unit.unit, unit.source, unit.chosen)
 
 
 CHANGE = 0.1
@@ -118,7 +124,7 @@ def choose_learning(
     `configured` is `criteria.learning`, complete: its `metric` and `direction`. A metric that is set and
     that a run lacks is a unit without a source.
     """
-    found = learning_units.pick([shown(e) for e in runs], configured)
+    found = units.pick_learning([shown(e) for e in runs], configured)
     if found is None:
         return None
     return LearningUnit(**found.figure._asdict(), direction=found.direction, chosen=found.chosen)
@@ -167,9 +173,9 @@ def worst(runs: Sequence[Evidence], unit: LearningUnit) -> Trend:
 def learning_text(unit: LearningUnit | None) -> str:
     """`reward ep_rew_mean, from the log, higher is better`."""
     if unit is None:
-        return learning_units.PRINTED_LOSS
+        return units.PRINTED_LOSS
     figure = LearningFigure(unit.metric, unit.name, unit.source)
-    return learning_units.PickedLearning(figure, unit.direction, unit.chosen).text
+    return units.PickedLearning(figure, unit.direction, unit.chosen).text
 
 
 def _mean(values: Sequence[float]) -> float:

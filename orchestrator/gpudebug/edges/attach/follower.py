@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpudebug.core.inside.attached.looks import MOST_STACKS, Looks, hottest_place, stacks_line
-from gpudebug.core.text.isolation import isolated_argv
+from gpudebug.core.text.shell_words import isolated_argv
 from gpudebug.edges.attach import counters, processes, sources
 from gpudebug.edges.attach.processes import ForeignProcess
 from gpudebug.edges.attach.recorder import ProcessLook

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpudebug.core.cluster import slurm_partitions, slurm_refusals, slurm_script, slurm_states
-from gpudebug.core.cluster.hostlists import expanded
+from gpudebug.core.cluster import reasons, slurm_partitions, slurm_script, slurm_states
 from gpudebug.core.cluster.jobs import ASK_S, BatchJob, InsideJob, JobEnd, JobPlace, JobState, SeenJob
 from gpudebug.core.cluster.node_reports import ClusterFact
-from gpudebug.core.cluster.slurm_options import asked_of, environment, several_clusters
+from gpudebug.core.cluster.slurm_script import asked_of, environment, several_clusters
+from gpudebug.core.cluster.slurm_states import expanded
 from gpudebug.core.config import SlurmSettings
 from gpudebug.core.errors import ClusterError
 from gpudebug.edges.clusters import answers, slurm_doctor
@@ -345,6 +345,6 @@ def _refusal(answer: CommandAnswer, settings: SlurmSettings) -> ClusterError:
     if answer.status == 0:
         return ClusterError(f"sbatch printed no job id: {answer.out.strip()[:200]!r}", next="squeue --me")
     return ClusterError(
-        f"Slurm refused the job: {slurm_refusals.reason(answer.error) or answer.why}",
-        next=slurm_refusals.advice(answer.error, settings),
+        f"Slurm refused the job: {reasons.reason(answer.error) or answer.why}",
+        next=reasons.advice(answer.error, settings),
     )

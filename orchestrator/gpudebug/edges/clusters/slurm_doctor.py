@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpudebug.core.cluster import slurm_partitions, slurm_refusals
+from gpudebug.core.cluster import reasons, slurm_partitions
 from gpudebug.core.cluster.jobs import BatchJob
 from gpudebug.core.cluster.node_reports import ClusterFact, NodeReport, facts, reports
-from gpudebug.core.cluster.slurm_options import asked_of, environment, for_srun
+from gpudebug.core.cluster.slurm_script import asked_of, environment, for_srun
 from gpudebug.core.config import SlurmSettings
 from gpudebug.edges.clusters import nodecheck
 from gpudebug.edges.clusters.commands import ask, available
@@ -33,8 +33,8 @@ def login_facts(job: BatchJob, settings: SlurmSettings) -> Iterator[ClusterFact]
     yield ClusterFact("slurm", "ok", f"{version or 'unknown version'}; {_wrappers()}")
     queue = ask("squeue", "-h", "-u", str(os.getuid()), "-o", "%i")
     if queue.status != 0:
-        advice = slurm_refusals.advice(queue.error, settings)
-        why = slurm_refusals.reason(queue.error) or queue.why
+        advice = reasons.advice(queue.error, settings)
+        why = reasons.reason(queue.error) or queue.why
         yield ClusterFact("controller", "failed", f"squeue: {why}", advice)
         return
     jobs = len(queue.out.split())
@@ -140,7 +140,7 @@ def _on_nodes(
         env=environment(os.environ, settings),
         within_s=QUEUES_S + 2 * nodecheck.PATIENCE_S + 30,
     )
-    return reports(answer.out), slurm_refusals.reason(answer.error) or answer.why
+    return reports(answer.out), reasons.reason(answer.error) or answer.why
 
 
 def _after_setup(setup: str, program: tuple[str, ...]) -> tuple[str, ...]:

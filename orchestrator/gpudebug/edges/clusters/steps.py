@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from gpudebug.core.cluster.jobs import NodeStep
-from gpudebug.core.cluster.pieces import messages_in
+from gpudebug.core.cluster.node_reports import messages_in
 from gpudebug.core.errors import ClusterError
 
 _POLL_S = 0.02

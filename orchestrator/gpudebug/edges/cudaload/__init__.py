@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.hardware.plan import Phase, written
-from gpudebug.core.text.isolation import isolated_argv
+from gpudebug.core.text.shell_words import isolated_argv
 
 # CUDA starts each GPU of the host: some seconds where there are eight.
 _PATIENCE_S = 60.0

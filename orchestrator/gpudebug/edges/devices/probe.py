@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from gpudebug.core.change.permits import chooses_code
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.text.isolation import isolated_argv
+from gpudebug.core.text.shell_words import isolated_argv
 
 TIMEOUT_S = 20.0
 

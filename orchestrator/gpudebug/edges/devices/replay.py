@@ -14,7 +14,7 @@ from typing import Any
 
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.samples.row import DeviceReading, parse_row
-from gpudebug.core.text.isolation import isolated_argv
+from gpudebug.core.text.shell_words import isolated_argv
 
 RECORDING = "recording of "
 _RUN = re.compile(r"(\d+)-(.+)")

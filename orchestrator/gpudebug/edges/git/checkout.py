@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpudebug.core.errors import GitError
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.text.values import short_digest
 from gpudebug.edges.git.address import Address, answer, find, find_at, finish, looked, start
 from gpudebug.edges.git.commits import entries_of
 

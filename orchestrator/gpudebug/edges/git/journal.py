@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpudebug.core.errors import BusyError, GitError
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.text.values import short_digest
 from gpudebug.edges import removal
 from gpudebug.edges.git import grounds
 from gpudebug.edges.git.address import PATIENCE_S

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.text.values import short_digest
 from gpudebug.edges.git import grounds
 from gpudebug.edges.git.address import Address, looked
 from gpudebug.edges.git.checkout import Checkout, digest_of

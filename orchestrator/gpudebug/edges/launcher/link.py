@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.text.isolation import isolated_argv
+from gpudebug.core.text.shell_words import isolated_argv
 from gpudebug.edges.launcher.command import FAILED, cannot_launch
 
 STATEMENT = "from warden.main import main; sys.exit(main())"

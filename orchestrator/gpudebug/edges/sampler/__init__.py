@@ -41,7 +41,7 @@ from gpudebug.core.samples.row import (
     SamplerDevice,
     csv_row,
 )
-from gpudebug.core.text.isolation import isolated_argv
+from gpudebug.core.text.shell_words import isolated_argv
 from gpudebug.edges.sampler.csvfile import Changed, CsvFile
 
 FORMAT = 1

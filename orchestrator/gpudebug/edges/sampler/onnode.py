@@ -25,9 +25,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.cluster.pieces import lines_of
+from gpudebug.core.cluster.node_reports import lines_of
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.text.isolation import isolated_argv
+from gpudebug.core.text.shell_words import isolated_argv
 from gpudebug.edges.sampler import (
     Notes,
     Opener,

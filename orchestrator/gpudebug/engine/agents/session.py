@@ -14,8 +14,8 @@ from typing import Any
 from gpudebug.core.campaign.decide import Claimed
 from gpudebug.core.campaign.loop_limits import Did
 from gpudebug.core.errors import GpudebugError, InterruptedRun, UsageError
+from gpudebug.core.redaction.records import RedactedStream
 from gpudebug.core.redaction.redact import Redactor
-from gpudebug.core.redaction.stream import RedactedStream
 from gpudebug.core.text import shell_words
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpudebug.core.agents.page import unseen
 from gpudebug.core.errors import StoreError
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.text.values import short_digest
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import find, read_config
 

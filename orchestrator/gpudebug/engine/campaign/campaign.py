@@ -16,8 +16,8 @@ from gpudebug.core.config import Config
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.progress import claims
 from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.statistics.work_units import AUTO
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.statistics.units import AUTO
+from gpudebug.core.text.values import short_digest
 from gpudebug.core.words import Status
 from gpudebug.edges import git, store
 from gpudebug.edges.store import leases

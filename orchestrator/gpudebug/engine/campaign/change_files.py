@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.intervention import parse as parse_intervention
 from gpudebug.core.errors import InterventionError, StoreError
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.text.values import short_digest
 from gpudebug.edges import store
 
 

@@ -9,7 +9,7 @@ from gpudebug.core import progress
 from gpudebug.core.campaign import decide
 from gpudebug.core.progress import claims, nothing
 from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.text.values import short_digest
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded

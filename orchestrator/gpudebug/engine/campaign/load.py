@@ -23,7 +23,7 @@ from gpudebug.core.progress.surplus import in_baseline, in_hypothesis
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.statistics.numbers import UNKNOWN, figure, percent, same_figures
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.text.values import short_digest
 from gpudebug.core.verdict.turns import runs_of
 from gpudebug.core.words import VERDICTS, Status, ended_as_planned
 from gpudebug.edges import git, host, launcher, store

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from gpudebug.core.agents import session_names
 from gpudebug.core.agents.session_names import OF_AGENT
 from gpudebug.core.errors import GpudebugError, UsageError
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.text.values import short_digest
 from gpudebug.edges import ancestry
 from gpudebug.edges.ancestry import AncestorProcess
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpudebug.core.agents.setups import files as agents_files
 from gpudebug.core.errors import GitError, InterventionError
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.text.values import short_digest
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign.private import refs
 

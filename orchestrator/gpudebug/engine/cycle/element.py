@@ -14,9 +14,8 @@ from pathlib import Path
 
 from gpudebug.core.campaign.decide import over
 from gpudebug.core.cluster.jobs import InsideJob
-from gpudebug.core.errors import ClusterError, GpudebugError, InterruptedRun, StoreError
+from gpudebug.core.errors import ClusterError, GpudebugError, InterruptedRun, StoreError, refused
 from gpudebug.core.progress.sanitise import visible
-from gpudebug.core.text.refusals import refused
 from gpudebug.edges import clusters, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.allocations import living_jobs

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.answers.next import NextAnswer
-from gpudebug.core.errors import GpudebugError, InterruptedRun
+from gpudebug.core.errors import GpudebugError, InterruptedRun, refused
 from gpudebug.core.progress.sanitise import visible
-from gpudebug.core.text.refusals import refused
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Ear
 from gpudebug.edges.host import now

@@ -26,7 +26,7 @@ from gpudebug.core.catalogue.search import search
 from gpudebug.core.catalogue.settings import text_of
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.errors import UsageError
-from gpudebug.core.yaml.problem import nearest
+from gpudebug.core.yaml.document import nearest
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import read_config, training_environment
 from gpudebug.engine.run import adapters, catalogue

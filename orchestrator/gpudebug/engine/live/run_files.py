@@ -12,7 +12,7 @@ from typing import Any
 from gpudebug.core.inside.probe.live import Lately
 from gpudebug.core.samples.joined import name_on
 from gpudebug.core.samples.live import DeviceNow, Latest
-from gpudebug.core.text import terminal_text
+from gpudebug.core.text import shown
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.words import Trend
 from gpudebug.edges import launcher, store
@@ -129,7 +129,7 @@ class FollowedRun:
         return self._facts
 
     def _rows(self) -> tuple[str, ...]:
-        rows = terminal_text.rows(_outside_keys(self._log_end.decode("utf-8", "replace")))
+        rows = shown.rows(_outside_keys(self._log_end.decode("utf-8", "replace")))
         clean = self.folder.scrub("\n".join(rows)).split("\n")
         return tuple(row[:LONGEST_ROW] for row in clean[-ROWS:] if row)
 

@@ -16,7 +16,7 @@ from gpudebug.core.records import Evidence
 from gpudebug.core.redaction.records import scrubbed_record
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.statistics import numbers
-from gpudebug.core.text.markdown import inline, verbatim
+from gpudebug.core.text.shown import inline, verbatim
 from gpudebug.edges import store, templates
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.playback import NOTE

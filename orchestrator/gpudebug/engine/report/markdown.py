@@ -10,7 +10,7 @@ from typing import Any
 from gpudebug.core.campaign import overview
 from gpudebug.core.campaign.decide import ActionKind
 from gpudebug.core.statistics import numbers
-from gpudebug.core.text.markdown import inline, legible, verbatim
+from gpudebug.core.text.shown import inline, legible, verbatim
 from gpudebug.core.words import Status, counted
 from gpudebug.edges import templates
 from gpudebug.engine.report.headline import figure_name, headline

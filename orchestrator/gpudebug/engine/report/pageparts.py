@@ -14,7 +14,7 @@ from urllib.parse import quote
 from gpudebug.core.statistics.across import name as device_name
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.statistics.numbers import UNKNOWN, figure, number, percent, seconds
-from gpudebug.core.text.markdown import legible
+from gpudebug.core.text.shown import legible
 
 Data = Mapping[str, Any]
 SPARK = 100

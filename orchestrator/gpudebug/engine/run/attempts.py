@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from gpudebug.core.cluster.step_ends import failed_by_cluster
+from gpudebug.core.cluster.reasons import failed_by_cluster
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Evidence, RunNode
 from gpudebug.core.words import Outcome

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpudebug.core.catalogue import frameworks
-from gpudebug.core.cluster.traps import traps
+from gpudebug.core.cluster.jobs import traps
 from gpudebug.core.command.command_line import Option
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError

@@ -10,8 +10,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.recordings.columns import CSV
 from gpudebug.core.recordings.formats import WANDB, binary_format, next_step
 from gpudebug.core.recordings.monitors import recognised
-from gpudebug.core.recordings.runs import MonitorRecording, RecordedRun, read_recording
-from gpudebug.core.recordings.wandb import read_wandb_run
+from gpudebug.core.recordings.runs import MonitorRecording, RecordedRun, read_recording, read_wandb_run
 from gpudebug.core.samples.table import SampleTable, looks_like_samples, read_samples
 from gpudebug.core.words import counted
 from gpudebug.edges import store

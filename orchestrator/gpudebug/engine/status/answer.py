@@ -33,11 +33,10 @@ from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.campaign.order import NO_DIAGNOSIS, HypothesisOrder, ordered
 from gpudebug.core.progress import claims
 from gpudebug.core.progress.entries import LEFT_OUT
-from gpudebug.core.statistics import learning_units, numbers
-from gpudebug.core.statistics.across import across
+from gpudebug.core.statistics import numbers, units
+from gpudebug.core.statistics.across import across, counted_as_busy
 from gpudebug.core.statistics.metrics import GPU_UTIL
-from gpudebug.core.statistics.own_work import counted_as_busy
-from gpudebug.core.statistics.work_units import pick, recorded
+from gpudebug.core.statistics.units import pick, recorded
 from gpudebug.core.words import VERDICTS, Status, Trend
 from gpudebug.engine.campaign.campaign import CampaignBaseline, Loaded
 from gpudebug.engine.campaign.load import load
@@ -219,8 +218,8 @@ def _work(loaded: Loaded, baseline: CampaignBaseline) -> WorkFigure | None:
 def _learning(loaded: Loaded, baseline: CampaignBaseline) -> str | None:
     """Return what learning is judged by, as its runs show; None if it is not judged, or cannot be."""
     criteria = loaded.config.criteria
-    runs = [learning_units.recorded(e) for e in baseline.evidence]
-    return learning_units.judged_by(runs, criteria.learning, criteria.loss)
+    runs = [units.recorded_learning(e) for e in baseline.evidence]
+    return units.judged_by(runs, criteria.learning, criteria.loss)
 
 
 def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:

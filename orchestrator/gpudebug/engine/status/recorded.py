@@ -34,7 +34,7 @@ from gpudebug.core.answers.status import (
     UsedDevice,
 )
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.text.values import short_digest
 from gpudebug.edges import git
 from gpudebug.edges.store import root as places
 from gpudebug.edges.store.summary import Summary, as_they_are, read_summary, run_names, summaries

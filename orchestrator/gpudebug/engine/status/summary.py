@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gpudebug import __version__
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.redaction.records import scrubbed_record
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.text.values import short_digest
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.edges.host import now

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudebug.core.answers.compare import CompareAnswer, CompareSide, SpeedRatio
-from gpudebug.core.compare import faster, planning
+from gpudebug.core.compare import compared_run, faster
 from gpudebug.core.compare.compared_run import ComparedRun
 from gpudebug.core.compare.faster import SpeedFigure
 from gpudebug.core.compare.sides import side as shown_side
@@ -21,7 +21,7 @@ from gpudebug.core.errors import InterruptedRun, StoreError, UsageError
 from gpudebug.core.inside.sections import beside
 from gpudebug.core.records import Evidence, Manifest, RunRecord
 from gpudebug.core.redaction.redact import REDACTED, Redactor, sensitive_variable
-from gpudebug.core.statistics import work_units
+from gpudebug.core.statistics.units import AUTO
 from gpudebug.core.text import shell_words
 from gpudebug.core.verdict import work as units
 from gpudebug.core.verdict.run_plan import RunPlan
@@ -69,7 +69,7 @@ def compare(
     device: str = "auto",
     timeout: float | None = None,
     commands_allowed: bool = False,
-    work: str = work_units.AUTO,
+    work: str = AUTO,
     run_for: str = "auto",
 ) -> CompareAnswer:
     """Say whether B is faster than A, and what else differs between them.
@@ -101,10 +101,10 @@ def compare(
         _command(directory, letter, text, interval, device, timeout, report)
         for letter, text in (("a", a), ("b", b))
     ]
-    if (text := planning.announced(wanted)) is not None:
+    if (text := compared_run.announced(wanted)) is not None:
         remarks(report)(text)
     sides = _run_in_turn(directory, root, commands, pairs or PAIRS, warm_up, wanted)
-    notes = planning.ended([run.record for side in sides for run in side.runs])
+    notes = compared_run.ended([run.record for side in sides for run in side.runs])
     return _answer(*sides, (*notes, *_remarks(commands, warm_up)), unit)
 
 
@@ -261,10 +261,10 @@ def _run_in_turn(
             for c, b in zip(commands, benches, strict=True)
         ]
         for command in ready if warm_up else ():
-            workspace.discard(_once(command, planning.plan(run_for)).folder)
+            workspace.discard(_once(command, compared_run.plan(run_for)).folder)
         found: dict[str, list[MeasuredRun]] = {c.letter: [] for c in ready}
         for command in ready * pairs:
-            plan = planning.plan(run_for, [m.evidence for m in found["a"][:1]])
+            plan = compared_run.plan(run_for, [m.evidence for m in found["a"][:1]])
             found[command.letter].append(_once(command, plan))
     a, b = (_measured_side(c, found[c.letter]) for c in ready)
     return a, b
@@ -308,9 +308,7 @@ def _remarks(commands: Sequence[_SideCommand], warm_up: bool) -> list[str]:
     return [*remarks, *dict.fromkeys(note for c in commands for note in c.bench.notes)]
 
 
-def _answer(
-    a: ComparedSide, b: ComparedSide, remarks: tuple[str, ...], unit: str = work_units.AUTO
-) -> CompareAnswer:
+def _answer(a: ComparedSide, b: ComparedSide, remarks: tuple[str, ...], unit: str = AUTO) -> CompareAnswer:
     found = faster.compare(a.runs, b.runs, unit)
     sides = [
         shown_side(s.label, s.runs, other_batch=found.other_batch, unit=found.work, replayed=_played_back(s))

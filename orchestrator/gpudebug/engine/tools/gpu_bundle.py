@@ -16,8 +16,10 @@ from pathlib import Path
 from gpudebug import __version__
 from gpudebug.core.answers.doctor import DoctorCheck
 from gpudebug.core.errors import StoreError
-from gpudebug.core.hardware.machine import (
+from gpudebug.core.hardware.recording import (
+    GpuRecording,
     Machine,
+    parse_recording,
     pseudonyms,
     records_alone,
     renamed,
@@ -26,7 +28,6 @@ from gpudebug.core.hardware.machine import (
     without_paths,
     written_machine,
 )
-from gpudebug.core.hardware.recording import GpuRecording, parse_recording
 from gpudebug.core.redaction.hosts import host_names
 from gpudebug.edges import store
 from gpudebug.edges.store.root import RUNS, find_root

@@ -10,8 +10,8 @@ from pathlib import Path
 from gpudebug.core.answers.doctor import DoctorCheck, GpuDoctorAnswer
 from gpudebug.core.errors import BusyError, InterruptedRun
 from gpudebug.core.hardware.gpu_checks import unknown
-from gpudebug.core.hardware.machine import Gpu, Machine
 from gpudebug.core.hardware.plan import schedule
+from gpudebug.core.hardware.recording import Gpu, Machine
 from gpudebug.core.hardware.table import checks_of
 from gpudebug.core.words import Outcome
 from gpudebug.edges import cudaload, devices, store, temporary

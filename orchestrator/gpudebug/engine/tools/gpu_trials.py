@@ -14,8 +14,8 @@ from gpudebug.core.answers.doctor import DoctorCheck
 from gpudebug.core.answers.next import NextAnswer
 from gpudebug.core.errors import BusyError, GpudebugError, InterruptedRun
 from gpudebug.core.hardware.gpu_checks import unknown
-from gpudebug.core.hardware.machine import Machine, is_raised
-from gpudebug.core.hardware.probe_check import NAME, probe_check
+from gpudebug.core.hardware.recording import Machine, is_raised
+from gpudebug.core.hardware.table import NAME, probe_check
 from gpudebug.core.records import ProbeEvidence
 from gpudebug.edges import cudaload, git, launcher, store, temporary
 from gpudebug.engine.campaign.files import progress_head, read_config

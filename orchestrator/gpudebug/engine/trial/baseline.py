@@ -14,12 +14,10 @@ from gpudebug.core.errors import GitError
 from gpudebug.core.evidence.together import mean_hides
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics import intervals, numbers
-from gpudebug.core.statistics.across import across
-from gpudebug.core.statistics.learning_units import judged_by
+from gpudebug.core.statistics.across import across, counted_as_busy
 from gpudebug.core.statistics.level import LONG_S
 from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.statistics.own_work import counted_as_busy
-from gpudebug.core.statistics.work_units import AUTO, rate_for
+from gpudebug.core.statistics.units import AUTO, judged_by, rate_for
 from gpudebug.core.verdict import machine, turns
 from gpudebug.core.verdict.gates.delta import missing_in
 from gpudebug.core.verdict.gates.figures import judged_mean, judged_text, mean, rates_of, utilisations

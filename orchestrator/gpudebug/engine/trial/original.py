@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from gpudebug.core.campaign import accepted_changes
 from gpudebug.core.config import Config
 from gpudebug.core.errors import DeviceError, GitError
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.text.values import short_digest
 from gpudebug.core.verdict.unlike import fills_cache, is_cold, unlike
 from gpudebug.core.words import AS_PLANNED
 from gpudebug.edges import git

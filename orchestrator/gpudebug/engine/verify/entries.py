@@ -13,7 +13,7 @@ from gpudebug.core.records import Verdict
 from gpudebug.core.redaction.alike import alike, reworded
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 from gpudebug.core.statistics.numbers import UNKNOWN
-from gpudebug.core.statistics.work_units import AUTO
+from gpudebug.core.statistics.units import AUTO
 from gpudebug.core.words import AS_PLANNED, Outcome
 from gpudebug.edges import templates
 from gpudebug.engine.campaign.change_files import tested_change

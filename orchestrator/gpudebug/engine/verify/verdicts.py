@@ -8,7 +8,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.records import Terms, UsedRun, Verdict, WorkUnit
 from gpudebug.core.redaction import alike
-from gpudebug.core.statistics.work_units import AUTO
+from gpudebug.core.statistics.units import AUTO
 from gpudebug.core.verdict.gates import RULE
 from gpudebug.core.verdict.work import learning_text, text
 from gpudebug.edges import store

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.statistics.test_own_work import watched
+from tests.core.statistics.test_across import watched
 from tests.support.trials import BASE, GOOD, gate, in_turns, measured, result, run, runs, verdict
 from tests.support.trials import following as in_turn
 

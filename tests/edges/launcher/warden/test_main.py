@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gpudebug.core.text.isolation import isolated_argv
+from gpudebug.core.text.shell_words import isolated_argv
 from gpudebug.edges import launcher
 from gpudebug.edges.launcher.link import STATEMENT
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 
 from gpudebug.core.change.patches.hunks import Hunk, Patch, PatchedFile, read
-from gpudebug.core.text.digests import short_digest
+from gpudebug.core.text.values import short_digest
 
 # Above this only what a file's change begins and ends with is matched, for that takes quadratic time.
 _MATCHED = 500

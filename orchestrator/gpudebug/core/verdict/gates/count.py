@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Evidence
+from gpudebug.core.statistics.loss_curve import same
 from gpudebug.core.statistics.numbers import number
-from gpudebug.core.statistics.same_losses import same
 from gpudebug.core.verdict import machine
 from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.verdict.gates.figures import mean, probed

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.across import LARGE, counted_as_busy
 from gpudebug.core.statistics.intervals import CONFIDENCE
 from gpudebug.core.statistics.level import SHORT, Effect, Noise
 from gpudebug.core.statistics.metrics import JOULES, LOG, Metric
-from gpudebug.core.statistics.own_work import LARGE, counted_as_busy
-from gpudebug.core.statistics.work_units import rate_for
+from gpudebug.core.statistics.units import rate_for
 from gpudebug.core.verdict import machine
 from gpudebug.core.verdict.gates.case import SIDE_SURE, UNKNOWN, TrialCase, effect_of
 from gpudebug.core.verdict.gates.figures import (

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from gpudebug.core.records import Evidence, Gate, LearningUnit
 from gpudebug.core.statistics.intervals import Prior, difference
-from gpudebug.core.statistics.learning_units import BY_LOG, BY_STEPS, HIGHER, MIN_POINTS
 from gpudebug.core.statistics.loss_curve import Curve, Distance, distance
 from gpudebug.core.statistics.numbers import number
+from gpudebug.core.statistics.units import BY_LOG, BY_STEPS, HIGHER, MIN_POINTS
 from gpudebug.core.verdict import work
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.words import Result, Trend

@@ -15,7 +15,7 @@ from gpudebug.core.evidence.latency import latency_evidence
 from gpudebug.core.evidence.work import MIN_SEEN
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.redaction.redact import Redactor
-from gpudebug.core.statistics.learning_units import HIGHER, REWARD
+from gpudebug.core.statistics.units import HIGHER, REWARD
 from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.work import LoggedWork
 from gpudebug.core.verdict.work import trend

@@ -9,8 +9,8 @@ from gpudebug.core.answers.sample import SampledRate
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.evidence.together import notes
 from gpudebug.core.records import Evidence
+from gpudebug.core.samples.live import timelines
 from gpudebug.core.samples.table import SampleTable
-from gpudebug.core.samples.timeline import timelines
 from gpudebug.core.statistics.across import across
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.words import Outcome

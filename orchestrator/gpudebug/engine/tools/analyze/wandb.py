@@ -8,7 +8,7 @@ from gpudebug.core.answers.analyze import LogAnswer, LoggedLoss
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence.written import chosen
 from gpudebug.core.records import LearningSeries
-from gpudebug.core.statistics.learning_units import LOSS, LOWER, REWARD
+from gpudebug.core.statistics.units import LOSS, LOWER, REWARD
 from gpudebug.core.trainlog.logger_files import WrittenScalars, read_wandb
 from gpudebug.core.verdict.work import trend
 from gpudebug.edges import charts, store

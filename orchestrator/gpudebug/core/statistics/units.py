@@ -1,13 +1,75 @@
-"""Figures of learning by their name and source: which of them a campaign is judged by."""
+"""The unit of work and the figure of learning that a campaign is judged by, among what its runs show.
+
+Plain values: `status` chooses without records.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpudebug.core.words import LOG
+from gpudebug.core.words import LOG, WorkName
 
-AUTO, REWARD, LOSS = "auto", "reward", "loss"
+AUTO = "auto"
+
+
+class CountedRate(NamedTuple):
+    """What a run processed a second, and what says so."""
+
+    unit: str
+    source: str
+    per_s: float
+
+
+class PickedUnit(NamedTuple):
+    """The unit and the source that all runs have, with the rate of each run."""
+
+    unit: str
+    source: str
+    rates: tuple[float, ...]
+
+    @property
+    def per_s(self) -> float:
+        """The mean of the runs."""
+        return sum(self.rates) / len(self.rates)
+
+
+def pick(runs: Sequence[Sequence[CountedRate]], configured: str = AUTO) -> PickedUnit | None:
+    """Return the first unit, and source of it, of the first run that all runs have; None if there is none.
+
+    `configured` is a unit by its full name: then no other is taken. The user's own patterns are taken only
+    if they are asked for.
+    """
+    for one in runs[0] if runs else ():
+        if one.unit.startswith(LOG) if configured == AUTO else one.unit != configured:
+            continue
+        found = [rate for run in runs if (rate := rate_of(run, one.unit, one.source)) is not None]
+        if len(found) == len(runs):
+            return PickedUnit(one.unit, one.source, tuple(found))
+    return None
+
+
+def rate_of(run: Sequence[CountedRate], unit: str, source: str) -> float | None:
+    """Return what a run processed a second by this source; None if it does not say."""
+    return next((one.per_s for one in run if one.unit == unit and one.source == source), None)
+
+
+def recorded(evidence: Mapping[str, Any]) -> list[CountedRate]:
+    """Return the candidates in evidence.json as it was read."""
+    return [CountedRate(one["unit"], one["source"], one["per_s"]) for one in evidence.get("work") or ()]
+
+
+def text(unit: str, source: str, chosen: bool = True) -> str:
+    """`environment steps, from total_timesteps`; marked if a person has set it."""
+    return f"{unit}, from {source}" + ("" if chosen else " (set)")
+
+
+def rate_for(unit: str | None) -> str:
+    """Return the metric that counts what gets done, of a baseline that counts `unit` as work."""
+    return f"work_per_s ({unit})" if unit not in {None, WorkName.OPTIMIZER_STEPS} else "steps_per_s"
+
+
+REWARD, LOSS = "reward", "loss"
 HIGHER, LOWER = "higher", "lower"
 BY_LOG, BY_STEPS = "the log", "the log's steps"
 """Sources of a figure, and what it is over where nothing else is counted."""
@@ -50,7 +112,9 @@ class PickedLearning(NamedTuple):
 PRINTED_LOSS = "the loss that the log prints"
 
 
-def pick(runs: Sequence[LearningOfRun], configured: Mapping[str, str] | None = None) -> PickedLearning | None:
+def pick_learning(
+    runs: Sequence[LearningOfRun], configured: Mapping[str, str] | None = None
+) -> PickedLearning | None:
     """Return the first figure of the first run that all runs have; None for the loss of their logs.
 
     `configured` is `criteria.learning`, complete: its `metric` and `direction`. By default rewards come
@@ -82,13 +146,13 @@ def judged_by(runs: Sequence[LearningOfRun], configured: Mapping[str, str] | Non
     """What learning is judged by, as text; None if `criteria.loss` is `any`, or if nothing can be judged."""
     if loss == "any":
         return None
-    found = pick(runs, configured)
+    found = pick_learning(runs, configured)
     if found is not None:
         return found.text
     return PRINTED_LOSS if any(run.prints_loss for run in runs) else None
 
 
-def recorded(evidence: Mapping[str, Any]) -> LearningOfRun:
+def recorded_learning(evidence: Mapping[str, Any]) -> LearningOfRun:
     """Return the same of evidence.json as it was read; runs of gpudebug 0.1.0 have the loss alone."""
     figures = (
         LearningFigure(one["metric"], one["name"], one["source"]) for one in evidence.get("learning") or ()
