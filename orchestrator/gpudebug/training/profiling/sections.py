@@ -33,7 +33,7 @@ _loose: set[Entry] = set()
 _running: Callable[[], Any] = partial(sys.modules.get, "asyncio.events")
 
 
-class Section:
+class NamedSection:
     """What `with` is given. It keeps nothing of a call: threads, tasks and places share it, open or not."""
 
     __slots__ = ("name", "track_memory")
@@ -42,8 +42,8 @@ class Section:
         self.name = name
         self.track_memory = track_memory
 
-    def __reduce__(self) -> tuple[type[Section], tuple[str, bool]]:
-        return Section, (self.name, self.track_memory)
+    def __reduce__(self) -> tuple[type[NamedSection], tuple[str, bool]]:
+        return NamedSection, (self.name, self.track_memory)
 
     def __repr__(self) -> str:
         return f"<section {self.name!r}>"
@@ -86,11 +86,11 @@ class Entry:
     ident: int
     memory: Reading
     node: Node
-    section: Section
+    section: NamedSection
     start: int
 
 
-def _begin(section: Section) -> None:
+def _begin(section: NamedSection) -> None:
     """Begin a call in an event loop, or one of which more is asked than its time."""
     in_loop = _loop_runs()
     if state.sync is not None:
@@ -129,7 +129,7 @@ def _here(ident: int, in_loop: bool) -> Node:
     return registry.roots[ident] if around is None else around.node
 
 
-def _begun(section: Section) -> Entry | None:
+def _begun(section: NamedSection) -> Entry | None:
     """Return the call of a section that ends now; None if it began while profiling was off."""
     ident = get_ident()
     for entry in _chain(_innermost.get()):
@@ -204,15 +204,15 @@ class _Nothing:
 
 
 _NOTHING = _Nothing()
-_named: dict[str, Section] = {}
+_named: dict[str, NamedSection] = {}
 
 
-def section(name: str) -> Section:
+def section(name: str) -> NamedSection:
     """Return the section of this name, to be entered as often as you like."""
     name = str(name)
     if name not in _named and len(_named) >= NAMES:
-        return Section(name)
-    return _named.setdefault(name, Section(name))
+        return NamedSection(name)
+    return _named.setdefault(name, NamedSection(name))
 
 
 def profile_section(name: str) -> ContextManager[None]:
@@ -233,7 +233,7 @@ def profile(name: str, track_memory: bool = False) -> ContextManager[None]:
     largest of all calls counts, and a section's is at least that of the sections in it.
     """
     if track_memory and state.on:
-        return Section(str(name), True)
+        return NamedSection(str(name), True)
     return profile_section(name)
 
 
@@ -297,7 +297,7 @@ def calibrate() -> None:
         return
     state.calibrated = True
     options = state.on, state.thorough, registry.roots, _running
-    ident, empty, whole = get_ident(), Section(""), []
+    ident, empty, whole = get_ident(), NamedSection(""), []
     around = _tops.pop(ident, None)
     registry.roots = Roots()
     node = registry.roots[ident].children[""] = Node("", registry.roots[ident])
