@@ -152,7 +152,7 @@ def _load() -> None:
     import typer.main
 
     from gpudebug.cli import app
-    from gpudebug.core.inside.stacks.patterns import pattern
+    from gpudebug.core.inside.stacks.shares import pattern
     from gpudebug.edges import templates
     from gpudebug.engine.run import adapters, catalogue
 

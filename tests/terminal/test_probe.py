@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpudebug.core.answers.probe import ProbeSide
-from gpudebug.core.inside.probe.together import together
+from gpudebug.core.inside.probe.figures import together
 from gpudebug.core.records import ProbedCopies, ProbeEvidence, ReadSite
 from gpudebug.terminal.probe import HEADING, sides
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudebug.core.answers.analyze import SamplesAnswer
 from gpudebug.core.answers.sample import FailureLines, LatencyFigures, SampleAnswer
-from gpudebug.core.inside.probe.together import side
+from gpudebug.core.inside.probe.figures import side
 from gpudebug.core.statistics import numbers
 from gpudebug.core.trainlog.endings import remedy
 from gpudebug.core.words import counted

@@ -28,8 +28,7 @@ def places(stacks: Answer | None) -> list[str]:
 def _of(who: str, record: Answer | None) -> list[str]:
     if not record or not record["seconds"]:
         return []
-    from gpudebug.core.inside.stacks.evaluation import evaluation
-    from gpudebug.core.inside.stacks.hottest import hottest
+    from gpudebug.core.inside.stacks.evaluation import evaluation, hottest
     from gpudebug.core.records import Stacks
 
     stacks = Stacks.model_validate(record)

@@ -10,7 +10,7 @@ from tests.support.section_reports import a_section
 from gpudebug.core.answers.sections import SideSection
 from gpudebug.core.compare.sections import compare
 from gpudebug.core.inside.sections import Report, Section
-from gpudebug.core.inside.sections.report import MeasuredOn
+from gpudebug.core.inside.sections.cost import MeasuredOn
 
 
 def of(*sections: Section, seconds: float | None = 10.0, **more: Any) -> Report:

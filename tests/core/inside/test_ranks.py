@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import random
 from typing import Any
 
 import pytest
 from tests.support.probe_lines import T0, beat, line, training
-from tests.support.rank_lines import recorded, recorded_text
+from tests.support.rank_lines import rank, recorded, recorded_text
 from tests.support.stack_lines import told
 
+from gpudebug.core.diagnosis.ranks import judged
 from gpudebug.core.inside import probe, stacks
-from gpudebug.core.inside.ranks import rank_evidence
-from gpudebug.core.records import DeviceInfo, RankEvidence, Window
+from gpudebug.core.inside.ranks import MOST_LINED, bare_uuid, compact, named, place_of, rank_evidence
+from gpudebug.core.inside.stacks.shares import LONGEST_SOURCE
+from gpudebug.core.records import DeviceInfo, RankEvidence, RankLine, Window
 
 WINDOW = Window(start_s=10, end_s=30, samples=100, rule="steps")
 DDP = "parallel/distributed.py:DistributedDataParallel.forward"
@@ -281,3 +285,96 @@ def test_shares_of_a_real_job_are_of_all_that_was_seen() -> None:
         assert sum(known) == pytest.approx(1.0, abs=0.001)
         assert one.samples is not None
         assert one.samples > 100
+
+
+@pytest.mark.parametrize(
+    ("device", "uuid", "visible", "place"),
+    [
+        ("cpu", None, None, None),
+        (None, "GPU-a", "0", None),
+        ("cuda:1", "GPU-a", "0,1", "GPU-a"),
+        ("cuda:1", None, "4, 5", "GPU 5"),
+        ("cuda:1", None, None, "GPU 1"),
+        ("cuda", None, "7", "GPU 7"),
+        ("cuda:3", None, "4,5", None),
+    ],
+)
+def test_the_place_of_a_rank(
+    device: str | None, uuid: str | None, visible: str | None, place: str | None
+) -> None:
+    assert place_of(rank(0, device=device, uuid=uuid, visible=visible)) == place
+
+
+def test_ranks_are_named_up_to_eight() -> None:
+    assert (named([3]), named([0, 1])) == ("rank 3", "ranks 0, 1")
+    assert named(list(range(10))) == "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"
+
+
+def test_a_uuid_is_bare_of_its_kind() -> None:
+    assert bare_uuid("GPU-Ab") == bare_uuid("MIG-ab") == bare_uuid("ab") == "ab"
+
+
+LONG = "loss = criterion(model(batch.to(device)), targets)  # " + "x" * 99
+NOISE = 0.02
+
+
+def line_of_rank_size(number: int, share: float) -> RankLine:
+    return RankLine(frame="job/train.py:train", line=number, state="waiting", code=LONG, share=share)
+
+
+def job(world: int, late: int | None, seed: int = 1) -> list[RankEvidence]:
+    """Ranks that wait 0.3 of the time for others but one, which saves; all have the same lines."""
+    made = random.Random(seed)
+    found = []
+    for number in range(world):
+        saves = 0.28 if number == late else 0.0
+        waits, batches = 0.3 - saves + made.uniform(-NOISE, NOISE), 0.2 + made.uniform(-NOISE, NOISE)
+        lines = (
+            line_of_rank_size(88, saves),
+            line_of_rank_size(7, batches),
+            line_of_rank_size(9, 0.123456789),
+            line_of_rank_size(11, 0.1),
+            line_of_rank_size(12, 0.05),
+        )
+        kept = tuple(one for one in lines if one.share > 0)
+        shares = {"wait_share": waits, "save_share": saves, "data_share": batches, "other_share": 0.0}
+        found.append(rank(number, world_size=world, uuid=f"GPU-{number:032d}", lines=kept, **shares))
+    return found
+
+
+@pytest.mark.parametrize("world", [2, 8, 64])
+@pytest.mark.parametrize("late", [None, 1])
+def test_the_straggler_is_the_same(world: int, late: int | None) -> None:
+    for seed in range(5):
+        whole = job(world, late, seed)
+        (before, why), (after, still) = judged(whole, world), judged(compact(whole), world)
+        assert (before is None, why) == (after is None, still)
+        assert (before is None) == (late is None)
+        if before is not None and after is not None:
+            assert before.gap == pytest.approx(after.gap, rel=1e-4)
+            assert (before.rank, before.cause, before.line, before.for_) == (
+                *(after.rank, after.cause, after.line, after.for_),
+            )
+            assert str(after.line).startswith("train.py:88 train (waiting): `loss = criterion(")
+            assert str(after.line).endswith("…`")
+
+
+def test_the_others_have_no_lines_in_a_large_job() -> None:
+    found = compact(job(64, 5))
+    lined = [one for one in found if one.lines]
+    assert len(lined) == MOST_LINED
+    assert found[5] in lined
+    # By far the most of it takes a median rank in the line that all have.
+    assert [(one.line, one.others) for one in found[5].lines][:3] == [
+        (88, 0.0),
+        (7, pytest.approx(0.2, abs=NOISE)),
+        (9, 0.12346),
+    ]
+    assert all(len(one.code or "") == LONGEST_SOURCE + 1 for one in found[5].lines)
+    size = len(json.dumps([one.model_dump(mode="json") for one in found], indent=1))
+    assert size < 64 * 1200 + MOST_LINED * 5 * 250
+
+
+def test_what_is_unknown_stays_so() -> None:
+    (one,) = compact([rank(0, wait_share=None, samples=None, own_s=None, lines=(line_of_rank_size(1, 0.5),))])
+    assert (one.wait_share, one.own_s, one.lines) == (None, None, ())

@@ -26,7 +26,7 @@ from gpudebug.core.catalogue.settings import words_of
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.errors import InterventionError
-from gpudebug.core.inside.stacks.patterns import LEAST
+from gpudebug.core.inside.stacks.shares import LEAST
 from gpudebug.core.text.expressions import Unbounded, bounded
 from gpudebug.core.yaml.document import Path, YamlProblem, named, nearest
 

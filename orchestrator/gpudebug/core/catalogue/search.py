@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from gpudebug.core.catalogue.model import Cause
-from gpudebug.core.inside.stacks.patterns import pattern
+from gpudebug.core.inside.stacks.shares import pattern
 
 MOST = 8
 """Causes that are shown at most; more are no answer."""

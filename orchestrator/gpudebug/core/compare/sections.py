@@ -17,10 +17,8 @@ from gpudebug.core.answers.sections import (
     SideSection,
 )
 from gpudebug.core.compare.faster import WHOLE_RUN, SpeedAnswer, judge
-from gpudebug.core.inside.sections.cost import profiled_s, share
-from gpudebug.core.inside.sections.hints import hint
-from gpudebug.core.inside.sections.many_reports import merge
-from gpudebug.core.inside.sections.report import Report
+from gpudebug.core.inside.sections.analysis import merge
+from gpudebug.core.inside.sections.cost import Report, hint_for, profiled_s, share
 from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.intervals import CONFIDENCE
@@ -170,7 +168,7 @@ def _advice(verdict: SpeedAnswer, a: Report, b: Report) -> tuple[SectionAdvice, 
         instead = (
             f" instead of {_ms(before[name])}" if name in before else ", and the other has no such section"
         )
-        helps = hint(name) or "look inside it: time what it calls (profile_object)"
+        helps = hint_for(name) or "look inside it: time what it calls (profile_object)"
         part = f"{100 * lost[name] / gone:.0f}% of what {letter} loses"
         text = f"{name!r} takes {_ms(now[name])} {unit}{instead} ({part}): {helps}"
         found.append(SectionAdvice(level=letter, section=name, text=text))

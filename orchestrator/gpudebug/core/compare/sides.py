@@ -9,7 +9,7 @@ from gpudebug.core.answers.compare import CompareSide, Latencies, RateSpread, Wa
 from gpudebug.core.answers.work import WorkFigure
 from gpudebug.core.compare.compared_run import ComparedRun
 from gpudebug.core.compare.faster import counts_work
-from gpudebug.core.inside.probe import together
+from gpudebug.core.inside.probe import figures
 from gpudebug.core.records import WorkUnit
 from gpudebug.core.statistics.across import across
 from gpudebug.core.trainlog.latency import Latency
@@ -31,7 +31,7 @@ def side(
     walls = [r.wall_time for r in runs if r.wall_time is not None]
     used = [r.evidence.utilisation for r in runs if r.evidence.utilisation is not None]
     joules = [r.evidence.joules_per_step for r in runs if r.evidence.joules_per_step is not None]
-    inside = together.side(label, [r.evidence.model_dump(mode="json") for r in runs])
+    inside = figures.side(label, [r.evidence.model_dump(mode="json") for r in runs])
     return CompareSide(
         label=label,
         runs=tuple(r.record.name for r in runs),

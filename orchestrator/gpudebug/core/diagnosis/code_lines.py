@@ -9,8 +9,7 @@ from gpudebug.core.catalogue.model import Cause, Term
 from gpudebug.core.diagnosis.figures import TermFigure, figure, number
 from gpudebug.core.diagnosis.model import DiagnosisFacts, UnexplainedWait
 from gpudebug.core.diagnosis.odds import WeighedSign
-from gpudebug.core.inside.stacks.patterns import pattern
-from gpudebug.core.inside.stacks.shares import CodeLine, SampledStack, seen
+from gpudebug.core.inside.stacks.shares import CodeLine, SampledStack, pattern, seen
 from gpudebug.core.records import Stacks
 
 LEAST = 0.2

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Condition, Share, Term
 from gpudebug.core.diagnosis.model import DiagnosisFacts
-from gpudebug.core.inside.stacks.patterns import pattern
-from gpudebug.core.inside.stacks.shares import CodeLine, share
+from gpudebug.core.inside.stacks.shares import CodeLine, pattern, share
 from gpudebug.core.words import SignalValue
 
 _YES = frozenset({"true", "yes", "on", "1"})

@@ -7,9 +7,7 @@ from typing import Any
 
 from gpudebug.core.command.cadence import EVALUATION
 from gpudebug.core.inside.stacks import shares
-from gpudebug.core.inside.stacks.evaluation import evaluation
-from gpudebug.core.inside.stacks.host_work import host_share
-from gpudebug.core.inside.stacks.rollouts import rollout_shares
+from gpudebug.core.inside.stacks.evaluation import evaluation, host_share, rollout_shares
 from gpudebug.core.records import Stacks, StacksEvidence
 from gpudebug.core.words import SignalValue
 

@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from gpudebug.core.inside.rank_names import named, place_of
-from gpudebug.core.inside.ranks import MOST_RANKS
+from gpudebug.core.inside.ranks import MOST_RANKS, named, place_of
 from gpudebug.core.records import RankEvidence
 
 CROWDED = 4

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from gpudebug.core.answers.ranks import LateRank, RankRow, RanksFinding, StragglerRank
 from gpudebug.core.diagnosis import rank_notes
-from gpudebug.core.inside.rank_size import others_share
+from gpudebug.core.inside.ranks import others_share
 from gpudebug.core.inside.stacks.shares import CodeLine
 from gpudebug.core.records import RankEvidence, RankLine
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gpudebug.core.answers.why import BusyPlace, StepParts
 from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.ofattached import phases
-from gpudebug.core.inside.stacks.hottest import hottest
+from gpudebug.core.inside.stacks.evaluation import hottest
 from gpudebug.core.records import Evidence
 
 _PARTS: Mapping[str, str] = {

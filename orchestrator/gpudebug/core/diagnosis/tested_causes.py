@@ -12,7 +12,7 @@ from gpudebug.core.catalogue.model import Cause, Knob
 from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.diagnosis.figures import equal, number, truth
 from gpudebug.core.diagnosis.model import DiagnosisFacts
-from gpudebug.core.inside.stacks.patterns import pattern
+from gpudebug.core.inside.stacks.shares import pattern
 from gpudebug.core.words import SignalValue
 
 NAMED, BY_FLAG, BY_KNOB = 1.0, 0.95, 0.85

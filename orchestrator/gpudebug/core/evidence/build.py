@@ -13,7 +13,7 @@ from gpudebug.core.evidence import latency, learning, speed, work
 from gpudebug.core.evidence.devices import device_evidence, joules_per_step, silent
 from gpudebug.core.evidence.together import together
 from gpudebug.core.inside import probe, stacks
-from gpudebug.core.inside.probe import crosscheck
+from gpudebug.core.inside.probe.figures import nodes, notes
 from gpudebug.core.inside.ranks import rank_evidence
 from gpudebug.core.records import (
     AttachedEvidence,
@@ -325,8 +325,7 @@ def _checked(
     if inside is None:
         return None
     by_log = rate.steps_per_s if rate.steps_by == "arrival" else None
-    notes = crosscheck.notes(inside, by_log, devices) + crosscheck.nodes(told)
-    return inside.model_copy(update={"notes": notes})
+    return inside.model_copy(update={"notes": notes(inside, by_log, devices) + nodes(told)})
 
 
 def _measured_rate(log: LogSummary, window: Window | None) -> float | None:

@@ -10,17 +10,90 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from gpudebug.core.command import loader_settings
 from gpudebug.core.inside.probe import ProbeRecord, TrainingProcess, steady
 from gpudebug.core.inside.probe.spans import ProcessSpan, percentile
-from gpudebug.core.inside.rank_names import bare_uuid
-from gpudebug.core.inside.rank_size import compact
 from gpudebug.core.inside.stacks import StacksRecord, stacks_of, watched_span
 from gpudebug.core.inside.stacks.evaluation import evaluating
-from gpudebug.core.inside.stacks.shares import SampledStack, seen
+from gpudebug.core.inside.stacks.shares import LONGEST_SOURCE, SampledStack, seen
 from gpudebug.core.records import DeviceInfo, RankEvidence, RankLine, Stacks, Window
+
+_NAMED = 8
+_KIND_OF_UUID = re.compile("^(?:GPU|MIG)-", re.I)
+
+
+def named(ranks: Sequence[int]) -> str:
+    """`rank 3`, `ranks 0, 1`; of many the first ones."""
+    more = f" and {len(ranks) - _NAMED} more" if len(ranks) > _NAMED else ""
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks[:_NAMED]))}{more}"
+
+
+def bare_uuid(uuid: str) -> str:
+    """PyTorch reports a UUID without the `GPU-` or `MIG-` that NVML begins it with."""
+    return _KIND_OF_UUID.sub("", uuid).lower()
+
+
+def place_of(one: RankEvidence) -> str | None:
+    """The GPU's UUID, else the GPU that CUDA_VISIBLE_DEVICES makes of a number; None if unknown, or a CPU."""
+    if one.device is None or not one.device.startswith("cuda"):
+        return None
+    if one.uuid is not None:
+        return one.uuid
+    number = one.device.partition(":")[2] or "0"
+    if one.visible is None:
+        return f"GPU {number}"
+    entries = dict(enumerate(entry.strip() for entry in one.visible.split(",")))
+    entry = entries.get(int(number)) if number.isdecimal() else None
+    return f"GPU {entry}" if entry else None
+
+
+MOST_LINED = 8
+"""Ranks whose lines are kept: who is named is one of those that wait least, or none is."""
+_DIGITS = 5
+"""Significant digits of a figure: looks at a thread, of which shares are, are some hundreds."""
+
+
+def compact(ranks: Sequence[RankEvidence]) -> tuple[RankEvidence, ...]:
+    """The same ranks with short figures, and lines of the `MOST_LINED` that wait least for others alone.
+
+    What the others spend in a line that is kept stands in it, since theirs may not be kept.
+    """
+    watched = [one for one in ranks if one.wait_share is not None and one.samples]
+    lined = sorted(watched, key=lambda one: one.wait_share or 0.0)[:MOST_LINED]
+    return tuple(_short(one, _beside(one, watched) if one in lined else ()) for one in ranks)
+
+
+def _beside(one: RankEvidence, watched: Sequence[RankEvidence]) -> tuple[RankLine, ...]:
+    others = [other for other in watched if other is not one]
+    return tuple(line.model_copy(update=_of_line(line, others)) for line in one.lines)
+
+
+def _of_line(line: RankLine, others: Sequence[RankEvidence]) -> dict[str, object]:
+    known = [others_share(line, other) for other in others]
+    return {
+        "share": _rounded(line.share),
+        "others": _rounded(median(known)) if known else None,
+        # One more than is shown: that it goes on is shown, too.
+        "code": None if line.code is None else line.code[: LONGEST_SOURCE + 1],
+    }
+
+
+def others_share(line: RankLine, other: RankEvidence) -> float:
+    """Return the share of its time (0 to 1) that another rank spends in a line."""
+    return sum(one.share for one in other.lines if (one.frame, one.line) == (line.frame, line.line))
+
+
+def _short(one: RankEvidence, lines: tuple[RankLine, ...]) -> RankEvidence:
+    figures = {name: _rounded(value) for name, value in one if isinstance(value, float)}
+    return one.model_copy(update={**figures, "lines": lines})
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
+
 
 MOST_RANKS = 64
 MOST_LINES = 5

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gpudebug.core.change.intervention import SingleChange
 from gpudebug.core.command import loader_settings
 from gpudebug.core.command.synonyms import Synonyms, long_name
-from gpudebug.core.inside.rank_names import bare_uuid, named, place_of
+from gpudebug.core.inside.ranks import bare_uuid, named, place_of
 from gpudebug.core.records import Evidence, RankEvidence
 from gpudebug.core.text.values import same_value
 from gpudebug.core.words import Outcome

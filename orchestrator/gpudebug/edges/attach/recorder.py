@@ -11,8 +11,8 @@ import subprocess
 import time
 from contextlib import suppress
 
+from gpudebug.core.inside.attached.foreign_frames import RawStack, read_raw
 from gpudebug.core.inside.attached.looks import Looks, looks_of
-from gpudebug.core.inside.attached.raw_stacks import RawStack, read_raw
 from gpudebug.edges.attach import counters, spy
 from gpudebug.edges.attach.processes import inner_number, tasks
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gpudebug.core.answers.why import AttachedLook, WhyAnswer
 from gpudebug.core.errors import BusyError, UsageError
-from gpudebug.core.inside.attached.permission import PtraceFacts, refusal
+from gpudebug.core.inside.attached.looks import PtraceFacts, refusal
 from gpudebug.core.statistics import numbers
 from gpudebug.edges import store
 from gpudebug.edges.attach import AttachError, TargetJob, follower, processes, spy, target

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.inside.probe.live import Lately
+from gpudebug.core.inside.probe.spans import Lately
 from gpudebug.core.samples.joined import name_on
 from gpudebug.core.samples.live import DeviceNow, Latest
 from gpudebug.core.text import shown

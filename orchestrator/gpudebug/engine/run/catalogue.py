@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 
 from gpudebug.core.catalogue import Catalogue, Cause, collect, read_cause
-from gpudebug.core.inside.stacks.patterns import limit
+from gpudebug.core.inside.stacks.shares import limit
 from gpudebug.edges import catalogue as files
 from gpudebug.engine.run import adapters
 

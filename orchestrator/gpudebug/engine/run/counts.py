@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.inside.probe import nodes
+from gpudebug.core.inside.probe import spans
 from gpudebug.core.inside.torch_profile import read_profiles
 from gpudebug.core.records import Counted
 from gpudebug.core.words import Outcome
@@ -158,13 +158,13 @@ def _join_nodes(folder: Path) -> None:
     """Add to the run's record what the processes of other nodes wrote into files of their own."""
     others = {
         node: data.decode("utf-8", "replace")
-        for node, name in nodes.records_of(jobfiles.names_in(folder, store.RECORDS)).items()
+        for node, name in spans.records_of(jobfiles.names_in(folder, store.RECORDS)).items()
         if (data := jobfiles.read_of(folder, name, LONGEST_RECORD // 2)) is not None
     }
     if others:
         path = folder / launcher.PROBE
         first = store.read_head(path, LONGEST_RECORD).decode("utf-8", "replace") if path.exists() else ""
-        store.copy_into(path, nodes.joined(first, others).encode()[:LONGEST_RECORD])
+        store.copy_into(path, spans.joined(first, others).encode()[:LONGEST_RECORD])
 
 
 def take_over(folder: Path, altered: Mapping[str, str]) -> None:

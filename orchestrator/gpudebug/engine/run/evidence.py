@@ -20,9 +20,9 @@ from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.errors import StoreError
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.inside import probe, stacks
-from gpudebug.core.inside.attached.record import FROM_OUTSIDE, read_attached
+from gpudebug.core.inside.attached.looks import FROM_OUTSIDE, read_attached
 from gpudebug.core.inside.imported_files import read_loaded
-from gpudebug.core.inside.probe import absent, counts
+from gpudebug.core.inside.probe import counts, figures
 from gpudebug.core.records import DeviceInfo, Evidence, Failure, LoadedFiles, PlannedEnd, RunRecord
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.samples.table import SampleTable, looks_like_samples, read_samples
@@ -164,7 +164,7 @@ def read_evidence(
             settings=_configuration(files, redactor or Redactor()),
             loaded=_loaded(files.folder) if files.folder else None,
             told=found,
-            probe_reason=FROM_OUTSIDE if attached else absent.reason(argv, probed, found),
+            probe_reason=FROM_OUTSIDE if attached else figures.reason(argv, probed, found),
             watched=stacks.read_stacks(text),
             written=written.series,
             written_notes=written.notes,

@@ -11,7 +11,7 @@ from statistics import median
 from time import thread_time
 from typing import Protocol
 
-from gpudebug.core.inside.probe.live import LiveSteps
+from gpudebug.core.inside.probe.spans import LiveSteps
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher

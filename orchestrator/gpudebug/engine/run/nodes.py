@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from gpudebug.core.cluster.jobs import InsideJob, NodeStep
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.inside.probe.nodes import MOST_NODES, ClockTouch, clock_offset
+from gpudebug.core.inside.probe.spans import MOST_NODES, ClockTouch, clock_offset
 from gpudebug.core.records import Counted, DeviceInfo, RunNode
 from gpudebug.core.samples.conditions import LATEST_ROW_S, LATEST_ROW_SHARE
 from gpudebug.edges import clusters, launcher, store

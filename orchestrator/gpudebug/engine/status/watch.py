@@ -12,7 +12,7 @@ from typing import Any
 from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.answers.status import NextAction
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.inside.probe.live import LATELY_S
+from gpudebug.core.inside.probe.spans import LATELY_S
 from gpudebug.core.samples.live import DeviceNow, HostNow
 from gpudebug.core.words import LOOKS, Word
 from gpudebug.edges import store

@@ -8,7 +8,7 @@ from typing import Any
 from gpudebug.core.answers.probe import ProbeSide, SectionRow
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import sound
-from gpudebug.core.inside.probe import together
+from gpudebug.core.inside.probe import figures
 from gpudebug.core.inside.sections import beside
 from gpudebug.core.records import Evidence
 from gpudebug.engine.campaign.campaign import Loaded
@@ -16,7 +16,7 @@ from gpudebug.engine.campaign.campaign import Loaded
 
 def of_runs(part: str, runs: Sequence[Evidence]) -> ProbeSide:
     """One side, of evidence that is at hand."""
-    return together.side(part, _dumped(runs))
+    return figures.side(part, _dumped(runs))
 
 
 def _dumped(runs: Iterable[Evidence]) -> list[dict[str, Any]]:
@@ -41,7 +41,7 @@ def of_sides(
     """Return the same of evidence that is at hand."""
     if not after:
         return (), ()
-    probe = (together.side("baseline", before), together.side("trial", after))
+    probe = (figures.side("baseline", before), figures.side("trial", after))
     return probe, beside(before, after)
 
 

@@ -6,8 +6,16 @@ import json
 
 import pytest
 
-from gpudebug.core.inside.attached.looks import Looks, hottest_place, looks_of, stacks_line
-from gpudebug.core.inside.attached.raw_stacks import RawFrame, RawStack
+from gpudebug.core.inside.attached.foreign_frames import RawFrame, RawStack
+from gpudebug.core.inside.attached.looks import (
+    Looks,
+    PtraceFacts,
+    hottest_place,
+    looks_of,
+    read_attached,
+    refusal,
+    stacks_line,
+)
 from gpudebug.core.inside.stacks import read_stacks
 
 TORCH = "/v/lib/python3.11/site-packages/torch/"
@@ -97,3 +105,61 @@ def test_of_very_many_stacks_the_longest_are_told() -> None:
     many = [seen((RawFrame(f"f{n}", f"/p/{n}.py", 1),), n) for n in range(1, 20)]
     line = stacks_line(joined(many, None, 1.0), pid=1, since=0.0, until=10.0, t0=0.0, sources={}, most=3)
     assert [stack[5] for stack in line["stacks"]] == [19, 18, 17]
+
+
+MAIN = {"kind": "process", "pid": 5, "of": "training", "cores": 1.5, "looks": 90, "loader": "x"}
+END = {"kind": "observer", "pid": 9, "seconds": 40.0, "cpu_s": 0.2, "members": 3, "ended": False}
+
+
+def lines(*entries: object) -> str:
+    return "\n".join(json.dumps(entry) for entry in entries)
+
+
+def test_processes_and_what_looking_cost_are_read() -> None:
+    found = read_attached(lines(MAIN, {**MAIN, "pid": 6, "of": "worker"}, END))
+    assert found is not None
+    assert found.main is not None
+    assert (found.main.pid, found.main.cores) == (5, 1.5)
+    assert [one.pid for one in found.of("worker")] == [6]
+    assert (found.members, found.observer_cores) == (3, 0.005)
+
+
+def test_a_run_that_was_launched_has_none() -> None:
+    assert read_attached('{"kind":"start","pid":3,"t":1,"t0":0}\n') is None
+
+
+def test_a_line_that_is_not_the_followers_counts_for_nothing() -> None:
+    text = lines(MAIN, {"kind": "process", "pid": 8}, {**MAIN, "pid": 10, "cores": "many"}) + "\n{torn"
+    found = read_attached(text)
+    assert found is not None
+    assert [one.pid for one in found.processes] == [5]
+    assert found.observer_cores is None
+
+
+FREE = PtraceFacts(yama=None, capable=True, root=True, same_user=True, filtered=False, contained=False)
+USER = FREE._replace(capable=False, root=False)
+COMMAND = "gpudebug why --pid 7"
+
+
+@pytest.mark.parametrize(
+    ("facts", "why", "allow"),
+    [
+        (USER._replace(yama=1), "ptrace_scope is 1", f"sudo {COMMAND} or sudo sysctl"),
+        (USER._replace(yama=2), "ptrace_scope is 2", f"sudo {COMMAND}"),
+        (FREE._replace(yama=3), "until a reboot", "reboot"),
+        (USER._replace(same_user=False), "another user's", f"sudo {COMMAND}"),
+        (FREE._replace(capable=False, same_user=False), "CAP_SYS_PTRACE", "--cap-add SYS_PTRACE"),
+        (FREE._replace(filtered=True), "seccomp", "seccomp=unconfined"),
+        (USER, "protected", f"sudo {COMMAND}"),
+        (FREE, "the kernel refuses it", "dmesg"),
+        (FREE._replace(contained=True), "the kernel refuses it", "--cap-add SYS_PTRACE"),
+    ],
+)
+def test_each_refusal_names_its_reason_and_what_allows_it(facts: PtraceFacts, why: str, allow: str) -> None:
+    found = refusal(facts, COMMAND)
+    assert why in found.why
+    assert allow in found.allow
+
+
+def test_root_is_not_told_to_become_root() -> None:
+    assert "sudo" not in refusal(FREE._replace(capable=False, same_user=False), COMMAND).allow

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.probe_lines import beat, bucket, line, start, training
 
-from gpudebug.core.inside.probe import evidence_of, read_probe
-from gpudebug.core.records import ProbeEvidence, Window
+from gpudebug.core.answers.answer import plain
+from gpudebug.core.answers.probe import ProbeSide
+from gpudebug.core.inside.probe import evidence_of
+from gpudebug.core.inside.probe.figures import (
+    BY_SCRIPT,
+    MOST_SITES,
+    NEVER_ASKED,
+    NOBODY,
+    REPLACED,
+    SWITCHED_OFF,
+    factor,
+    nodes,
+    notes,
+    reason,
+    side,
+    together,
+)
+from gpudebug.core.inside.probe.processes import read_probe
+from gpudebug.core.records import DeviceInfo, ProbedCopies, ProbeEvidence, ReadSite, Window
 
 WINDOW = Window(start_s=10, end_s=20, samples=50, rule="steps")
 PER_STEP = {
@@ -177,3 +198,164 @@ def test_stalls_of_a_few_steps_are_not_known() -> None:
         training(step_s=2.0, steps=10, every=1), Window(start_s=12, end_s=18, samples=9, rule="steps")
     )
     assert (found.stall_share, found.stall_every_steps) == (None, None)
+
+
+COMMANDS = {
+    "python train.py": NOBODY,
+    "torchrun --nproc-per-node=2 train.py": NOBODY,
+    "python train.py -I": NOBODY,
+    "python -m train -S": NOBODY,
+    "python -c pass -I": NOBODY,
+    "python -u -W ignore train.py": NOBODY,
+    "python -X importtime -Wignore train.py -E": NOBODY,
+    "PYTHONPATH=src:$PYTHONPATH python train.py": NOBODY,
+    "python": NOBODY,
+    "": NOBODY,
+    "python -I train.py": "`python -I` keeps the probe out: it ignores PYTHONPATH",
+    "/opt/venv/bin/python3.11 -E train.py": "`python3.11 -E` keeps the probe out: it ignores PYTHONPATH",
+    "python3 -S train.py": "`python3 -S` keeps the probe out: it does not run sitecustomize",
+    "python -uIm train": "`python -I` keeps the probe out: it ignores PYTHONPATH",
+    "python -X utf8 -S train.py": "`python -S` keeps the probe out: it does not run sitecustomize",
+    "env PYTHONPATH=src python train.py": REPLACED,
+    "cd x && PYTHONPATH= python -u train.py": REPLACED,
+    "env A=1 python -I train.py": "`python -I` keeps the probe out: it ignores PYTHONPATH",
+}
+
+
+@pytest.mark.parametrize(("command", "why"), COMMANDS.items(), ids=COMMANDS)
+def test_the_options_of_python_that_keep_it_out(command: str, why: str) -> None:
+    assert reason(command.split(), True, None) == why
+    assert reason(["sh", "-c", command], True, None) == (BY_SCRIPT if why == NOBODY else why)
+
+
+@pytest.mark.parametrize(
+    "command", ["bash run.sh", "./train.sh --steps=3", "/bin/sh train.sh -I", "make train"]
+)
+def test_a_script_may_keep_it_out(command: str) -> None:
+    assert reason(command.split(), True, None) == BY_SCRIPT
+
+
+def test_nobody_asked_for_it() -> None:
+    assert reason(["python", "-I", "train.py"], False, None) == SWITCHED_OFF
+    assert reason(["python", "-I", "train.py"], None, None) == NEVER_ASKED
+
+
+def test_the_record_itself_says_why() -> None:
+    argv = ["python", "train.py"]
+    assert "version 2; this gpudebug reads version 1" in reason(argv, True, read_probe(start(version=2)))
+    off = read_probe(line("off", 1, 3, why="OSError: full"))
+    assert reason(argv, True, off) == "the probe switched itself off: OSError: full"
+
+
+CPU = DeviceInfo(index=0, uuid="CPU", name="a processor", kind="cpu")
+GPU = DeviceInfo(index=0, uuid="GPU-0", name="a GPU", kind="nvml")
+TWO = {"optimizers": [{"index": 0}, {"index": 1}]}
+
+
+def probe(rate: float | None = 10.0, **more: Any) -> ProbeEvidence:
+    return ProbeEvidence(pid=1, steps=300, steps_per_s=rate, **more)
+
+
+RATES = {
+    "the same": (probe(), 10.0, None),
+    "nearly": (probe(), 10.9, None),
+    "the log does not tell": (probe(), None, None),
+    "the probe does not": (probe(None), 10.0, None),
+    "four times": (probe(), 39.6, "the log counts 4 steps for each step of the optimizer"),
+    "two optimizers": (probe(facts=TWO), 20.0, "each step of the optimizer: there are 2 optimizers"),
+    "accumulated": (probe(backwards_per_step=8.0), 80.5, "gradients are accumulated over 8 backward passes"),
+    "a third": (probe(), 3.3, "the optimizer steps 3 times for each step of the log"),
+    "apart": (probe(), 14.0, "14 steps/s by the log, 10 by the optimizer's steps"),
+    "far beyond": (probe(), 5000.0, "count different things"),
+}
+
+
+@pytest.mark.parametrize(("told", "log_rate", "said"), RATES.values(), ids=RATES)
+def test_the_rates_of_log_and_probe(told: ProbeEvidence, log_rate: float | None, said: str | None) -> None:
+    found = notes(told, log_rate, [CPU])
+    assert len(found) == (said is not None)
+    assert all(said in note for note in found if said)
+
+
+@pytest.mark.parametrize(
+    ("device", "sampled", "count"),
+    [("cpu", [GPU], 1), ("cpu", [CPU], 0), ("cuda:0", [GPU], 0), (None, [GPU], 0), ("cpu", [], 0)],
+)
+def test_a_training_on_the_cpu_beside_an_idle_gpu(
+    device: str | None, sampled: list[DeviceInfo], count: int
+) -> None:
+    found = notes(probe(facts={"device": device} if device else {}), None, sampled)
+    assert len(found) == count
+    assert all("runs on the CPU" in note for note in found)
+
+
+def test_a_probe_that_switched_itself_off_is_noted() -> None:
+    assert notes(probe(off="ValueError: no"), 10.0, [CPU]) == (
+        "the probe switched itself off: ValueError: no",
+    )
+
+
+@given(st.integers(2, 128), st.floats(-0.14, 0.14))
+def test_a_whole_factor_is_found_within_what_rates_are_known_to(times: int, error: float) -> None:
+    assert factor(times + min(1.0, 0.05 * times / 0.15) * error) == times
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.3, 1.0, 1.04, 1.5, 2.4, 3.5, 7.5, 129.0, 1e9])
+def test_other_ratios_are_no_factor(ratio: float) -> None:
+    assert factor(ratio) is None
+
+
+@pytest.mark.parametrize(("second", "noted"), [(0, True), (1, False)], ids=["the same rank", "another"])
+def test_a_node_that_trains_on_its_own_is_named(second: int, noted: bool) -> None:
+    text = training(1, steps=60, rank=0, world_size=2, node="n0")
+    found = nodes(read_probe(text + training(2, steps=50, rank=second, world_size=2, node="n1")))
+    assert [note.partition(",")[0] for note in found] == (["n1 trained"] if noted else [])
+    assert nodes(None) == ()
+
+
+def told(**more: Any) -> dict[str, Any]:
+    return ProbeEvidence(pid=1, steps=100, **more).model_dump(mode="json")
+
+
+def site(name: str, count: int, seconds: float) -> ReadSite:
+    return ReadSite(site=name, kind="item", device="cpu", count=count, seconds=seconds)
+
+
+def test_means_of_what_is_known_and_the_largest_of_peaks() -> None:
+    found = together(
+        [
+            told(steps_per_s=10.0, data_wait_share=0.6, peak_host_mb=800.0, facts={"device": "cpu"}),
+            told(steps_per_s=12.0, peak_host_mb=900.0, facts={"device": "cuda:0"}, notes=("a", "b")),
+            told(steps_per_s=14.0, data_wait_share=0.4, notes=("b",)),
+        ]
+    )
+    assert found is not None
+    assert (found.steps_per_s, found.data_wait_share, found.peak_host_mb) == (12, 0.5, 900)
+    assert (found.gc_share, found.h2d, found.facts, found.notes) == (None, None, {}, ("a", "b"))
+
+
+def test_one_run_is_as_it_was_told() -> None:
+    run = told(
+        steps_per_s=10.0, h2d=ProbedCopies(count=2, mb=3.0, seconds=0.1, pinned_share=0.5), span_steps=7
+    )
+    found = together([run])
+    assert found is not None
+    shown = plain(found)
+    assert {**run, **shown} == {**run, "sites": []}
+
+
+def test_sites_of_a_mean_run_by_their_time() -> None:
+    many = tuple(site(f"{n}.py:1", 10, 0.01 * n) for n in range(9))
+    found = together([told(sites=(site("a.py:1", 100, 1.0), *many)), told(sites=(site("a.py:1", 50, 0.5),))])
+    assert found is not None
+    assert len(found.sites) == MOST_SITES
+    first = found.sites[0]
+    assert (first.site, first.count, first.seconds) == ("a.py:1", 75, pytest.approx(0.75))
+
+
+def test_a_side_whose_runs_tell_nothing_says_why() -> None:
+    silent = {"run": "0001-x", "probe": None, "probe_reason": "no"}
+    assert side("trial", [silent]) == ProbeSide(part="trial", runs=("0001-x",), figures=None, reason="no")
+    assert side("baseline", [{"run": "0001-x"}]).reason is None
+    mixed = side("trial", [silent, {"run": "0002-x", "probe": told(steps_per_s=3.0)}])
+    assert (mixed.figures and mixed.figures.steps_per_s, mixed.reason) == (3, None)

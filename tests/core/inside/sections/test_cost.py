@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 from tests.support.section_reports import a_section
 
 from gpudebug.core.inside.sections import Report, Section, SectionNode
-from gpudebug.core.inside.sections.cost import profiled_s, recommendations, score, share
+from gpudebug.core.inside.sections.cost import (
+    NONE,
+    category_of,
+    category_shares,
+    hint_for,
+    profiled_s,
+    recommendations,
+    score,
+    share,
+)
 
 SCORES = {
     "nothing": (a_section(mean=0.0), 0.0, 0.0),
@@ -115,3 +124,112 @@ def test_a_name_that_tells_nothing_has_advice_too() -> None:
 def test_a_recursive_section_is_not_below_itself() -> None:
     tree = (SectionNode("walk", 9, 1.0, (SectionNode("walk", 8, 0.9),)),)
     assert "look there" not in said(a_section("walk"), tree=tree)
+
+
+@pytest.mark.parametrize(
+    ("iterations", "seconds", "rate"),
+    [(100, 10.0, 10.0), (None, 10.0, None), (100, None, None), (100, 0.0, None), (0, 10.0, None)],
+)
+def test_a_rate_needs_iterations_and_their_time(
+    iterations: int | None, seconds: float | None, rate: float | None
+) -> None:
+    assert Report((), iterations=iterations, enabled_s=seconds).iterations_per_s == rate
+
+
+NAMED = {
+    "GPU->CPU": "pinned buffers",
+    "gpu_to_cpu": "pinned buffers",
+    "h2d_copy": "non_blocking=True",
+    "to_device": "non_blocking=True",
+    "get_actions.preprocessing": "smaller or fewer images",
+    "env_rgb_rendering": "smaller or fewer images",
+    "get_actions.action_queue_merge": "ring buffer",
+    "rtc.action_merging": "ring buffer",
+    "get_actions.postprocessing": "whole batches",
+    "simulated_data_collection": "fewer environments",
+    "Replay Store": "allocated once",
+    "serialise_obs": "serialise less often",
+    "checkpoint": "save less often",
+    "data_loading": "more workers",
+    "robot.get_observation": "lower the resolution",
+    "rtc.guidance_computation": "lower its weight",
+    "Teacher Total": "leave the teacher out",
+    "Student Forward": "mixed precision",
+    "get_actions.policy_inference": "mixed precision",
+    "convlstm_forward_pass": "mixed precision",
+    "optimizer_step": "fused optimizer",
+    "Stack+Back": "reuse tensors",
+    "env_step": "fewer environments",
+    "evaluate": "evaluate less often",
+    "logging": "log less often",
+}
+
+
+@pytest.mark.parametrize(("name", "words"), NAMED.items(), ids=NAMED)
+def test_a_name_brings_its_advice(name: str, words: str) -> None:
+    assert words in (hint_for(name) or "")
+
+
+@pytest.mark.parametrize("name", ["", "x", "training_total", "step", "logits", "catalog", "🙂", "retrieval"])
+def test_a_name_that_says_nothing_brings_none(name: str) -> None:
+    assert hint_for(name) is None
+
+
+def test_a_name_of_any_length_is_quick() -> None:
+    assert hint_for("z" * 10_000_000 + "data") is None
+
+
+OWN = {"load": "Data", "load_image": "Images"}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("env_step", "Environment"),
+        ("env_rgb_resizing", "Rendering"),
+        ("convlstm_layers", "Model"),
+        ("recurrent_policy_forward", "Policy"),
+        ("training_total", "Training"),
+        ("simulated_model_update", "Training"),
+        ("forward", None),
+    ],
+)
+def test_the_longest_prefix_counts(name: str, expected: str | None) -> None:
+    assert category_of(a_section(name), Report(())) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("load_text", "Data"), ("load_image_jpeg", "Images"), ("env_step", None)]
+)
+def test_categories_of_ones_own_take_the_place_of_the_usual_ones(name: str, expected: str | None) -> None:
+    assert category_of(a_section(name), Report((), categories=OWN)) == expected
+
+
+def test_a_category_of_its_own_counts_before_any_prefix() -> None:
+    assert category_of(a_section("env_step", category="Mine"), Report((), categories={"env_": "E"})) == "Mine"
+    assert category_of(a_section("env_step"), Report((), categories={"env_": "E"})) == "E"
+
+
+def test_shares_are_of_own_time() -> None:
+    report = Report(
+        (
+            a_section("training_total", calls=1, mean=10.0, self_s=1.0),
+            a_section("env_step", mean=0.06, self_s=6.0),
+            a_section("other", mean=0.03, self_s=3.0),
+        )
+    )
+    assert [(c.name, c.self_s, c.share) for c in category_shares(report)] == [
+        ("Environment", 6.0, 0.6),
+        (NONE, 3.0, pytest.approx(0.3)),
+        ("Training", 1.0, 0.1),
+    ]
+
+
+def test_without_any_category_there_are_no_shares() -> None:
+    assert category_shares(Report((a_section("x"),))) == []
+    assert category_shares(Report(())) == []
+
+
+def test_no_time_has_no_share() -> None:
+    (only,) = category_shares(Report((a_section("env_x", mean=0.0),)))
+    assert only.share == 0.0

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.diagnoses import stacks
 
-from gpudebug.core.inside.stacks.shares import hottest, seen, share, together
+from gpudebug.core.inside.stacks.shares import hottest, pattern, seen, share, together
 
 RESIZE = "train.py:main data/images.py:load PIL/Image.py:resize"
 LAYER = "train.py:main nets/net.py:forward modules/linear.py:Linear.forward"
@@ -131,3 +131,8 @@ def test_inside_a_compiler_only_the_file_says_what_is_done() -> None:
     assert share(found, stack=r"_src/compiler\.py:").value == pytest.approx(2 / 3)
     assert share(found, stack="get_cache").value == pytest.approx(1 / 3)
     assert share(found, stack="_cpp").value == 0.0
+
+
+def test_an_expression_is_compiled_once_and_letter_case_does_not_count() -> None:
+    assert pattern("resize|pil/") is pattern("resize|pil/")
+    assert pattern("resize|pil/").search("PIL/Image.py:Image.resize")

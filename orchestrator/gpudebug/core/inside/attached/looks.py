@@ -1,8 +1,12 @@
-"""What py-spy counted of one process over a span -> the stacks that a run's record holds.
+"""What py-spy counted of one process over a span -> a run's record; why the kernel may refuse the look.
 
 Two recordings go side by side: one of every look, one of those looks at which the thread ran. The first says
 how long each stack took, the second how much of that it ran on a CPU or was ready to. How long the thread ran
-in all is known better, from /proc: what the stacks ran is brought to that sum.
+in all is known better, from /proc: what the stacks ran is brought to that sum. The job cannot write the
+follower's lines, but they are read as any other: nothing is believed unseen.
+
+Sources: ptrace(2), "Ptrace access mode checking"; Documentation/admin-guide/LSM/Yama.rst; the seccomp
+profiles of container runtimes.
 """
 
 from __future__ import annotations
@@ -11,8 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gpudebug.core.inside.attached.foreign_frames import OTHER, FoldedStack, Line, fold, trainers
-from gpudebug.core.inside.attached.raw_stacks import RawStack
+from pydantic import ValidationError
+
+from gpudebug.core.inside.attached.foreign_frames import OTHER, FoldedStack, Line, RawStack, fold, trainers
+from gpudebug.core.inside.probe.processes import read_line
+from gpudebug.core.records import AttachedEvidence, SeenProcess
 
 MOST_STACKS = 100
 _ROUNDS = 4
@@ -194,3 +201,103 @@ def stacks_line(
         "code": code,
         "packaged": list(packaged),
     }
+
+
+FROM_OUTSIDE = "the training ran already: gpudebug saw it from outside, so its steps are not counted"
+MOST_PROCESSES = 64
+_KINDS = ("process", "observer")
+
+
+def read_attached(text: str) -> AttachedEvidence | None:
+    """Parse the record of a run; None if the run was no look at a job."""
+    found: dict[int, SeenProcess] = {}
+    observer: Mapping[str, Any] | None = None
+    for raw in text.split("\n"):
+        line = read_line(raw) if any(f'"{kind}"' in raw for kind in _KINDS) else None
+        if line is None or line["kind"] not in _KINDS:
+            continue
+        if line["kind"] == "observer":
+            observer = line
+        elif (process := _process(line)) and (process.pid in found or len(found) < MOST_PROCESSES):
+            found[process.pid] = process
+    if observer is None and not found:
+        return None
+    spent, seconds = (_number((observer or {}).get(name)) for name in ("cpu_s", "seconds"))
+    members = (observer or {}).get("members")
+    return AttachedEvidence(
+        processes=tuple(found.values()),
+        members=members if isinstance(members, int) else None,
+        observer_cores=spent / seconds if spent is not None and seconds else None,
+        ended=bool((observer or {}).get("ended")),
+    )
+
+
+def _process(line: Mapping[str, Any]) -> SeenProcess | None:
+    try:
+        return SeenProcess.model_validate(line, strict=False)
+    except ValidationError:
+        return None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if value >= 0 else None
+
+
+_CAPABILITY = "CAP_SYS_PTRACE"
+_CONTAINER = (
+    "start the container with --cap-add SYS_PTRACE (Kubernetes: securityContext.capabilities.add: "
+    "[SYS_PTRACE])"
+)
+
+
+class PtraceFacts(NamedTuple):
+    """What decides. `yama` is kernel.yama.ptrace_scope, None without Yama; `capable` whether this process has
+    CAP_SYS_PTRACE, `root` whether it is root, `same_user` whether the target is this user's, `filtered`
+    whether a seccomp filter is in force here, `contained` whether this is a container's PID namespace."""
+
+    yama: int | None
+    capable: bool
+    root: bool
+    same_user: bool
+    filtered: bool
+    contained: bool
+
+
+class Refusal(NamedTuple):
+    """Why looking is refused, and what a person can do to allow it."""
+
+    why: str
+    allow: str
+
+
+def refusal(facts: PtraceFacts, command: str) -> Refusal:
+    """Explain a refusal that has happened; `command` is what to run again with more rights."""
+    asking = f"sudo {command}" if not facts.root else _CONTAINER
+    if facts.yama == 3:
+        return Refusal(
+            "kernel.yama.ptrace_scope is 3: no process may look into another until a reboot",
+            "set kernel.yama.ptrace_scope=1 in /etc/sysctl.d and reboot, then run gpudebug as root",
+        )
+    if not facts.same_user and not facts.capable:
+        return Refusal(f"the process is another user's, and gpudebug runs without {_CAPABILITY}", asking)
+    if facts.yama in (1, 2) and not facts.capable:
+        lower = " or sudo sysctl kernel.yama.ptrace_scope=0" if facts.yama == 1 else ""
+        return Refusal(
+            f"kernel.yama.ptrace_scope is {facts.yama}: only root may look into what it did not start",
+            f"{asking}{lower}",
+        )
+    if facts.filtered:
+        return Refusal(
+            "a seccomp filter refuses it, as those of containers do",
+            f"{_CONTAINER}, or with --security-opt seccomp=unconfined",
+        )
+    if not facts.capable:
+        return Refusal(
+            "the process is protected (it has changed its user, or has capabilities), and gpudebug runs "
+            f"without {_CAPABILITY}",
+            asking,
+        )
+    where = _CONTAINER if facts.contained else "look for SELinux or AppArmor in the kernel's log (dmesg)"
+    return Refusal("the kernel refuses it", where)

@@ -1,13 +1,18 @@
-"""A record of the probe and the steady window -> `ProbeEvidence`."""
+"""A record of the probe and the steady window -> `ProbeEvidence`; why there is none, and what disagrees."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
-from gpudebug.core.inside.probe.processes import ProbeRecord, TrainingProcess
+from gpudebug.core.answers.probe import CopyFigures, ProbeFigures, ProbeSide, SiteFigures
+from gpudebug.core.inside.probe.processes import VERSION, ProbeRecord, TrainingProcess
 from gpudebug.core.inside.probe.spans import ProcessSpan, first_step, middle, percentile, steady
-from gpudebug.core.records import ProbedCopies, ProbedForwards, ProbeEvidence, ProbeRank, Window
+from gpudebug.core.records import DeviceInfo, ProbedCopies, ProbedForwards, ProbeEvidence, ProbeRank, Window
+from gpudebug.core.statistics import numbers
 
 MB = 2.0**20
 FEW_STEPS = 5
@@ -163,3 +168,216 @@ def _fact(facts: Mapping[str, object], name: str) -> float | None:
 def _sum(values: list[float | None]) -> float | None:
     known = [v for v in values if v is not None]
     return sum(known) if known and len(known) == len(values) else None
+
+
+NOBODY = "the command ran no PyTorch training step"
+NEVER_ASKED = "the run was recorded without a probe"
+SWITCHED_OFF = "`probe: false` in gpudebug.yaml"
+REPLACED = "`PYTHONPATH=` in the command keeps the probe out: it replaces the probe's entry"
+BY_SCRIPT = f"{NOBODY}; a script that resets PYTHONPATH, or starts `python -I`, keeps the probe out"
+_SHELL = re.compile(r"(?:ba|da|k|z)?sh|.*\.sh|make|just")
+_PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?t?")
+# Options of Python that take the next word if nothing follows in their own.
+_WITH_VALUE = "XWcm"
+
+
+def reason(argv: Sequence[str], probed: bool | None, record: ProbeRecord | None) -> str:
+    """In one clause. `probed` says whether the probe was put into the run; None: unknown."""
+    if probed is None:
+        return NEVER_ASKED
+    if not probed:
+        return SWITCHED_OFF
+    if record is not None and record.other_version is not None:
+        return f"probe.jsonl is of version {record.other_version}; this gpudebug reads version {VERSION}"
+    if record is not None and record.off is not None:
+        return f"the probe switched itself off: {record.off}"
+    return _kept_out(argv) or (BY_SCRIPT if _by_script(argv) else NOBODY)
+
+
+def _kept_out(argv: Sequence[str]) -> str | None:
+    """Return what keeps sitecustomize, and the probe with it, out of the command's Python."""
+    words = [word for text in argv for word in text.split()]
+    if any(word.startswith("PYTHONPATH=") and "$" not in word for word in words):
+        return REPLACED
+    for index, word in enumerate(words):
+        if _PYTHON.fullmatch(PurePosixPath(word).name):
+            letters = _letters(words[index + 1 :])
+            for letter, why in (("S", "does not run sitecustomize"), ("I", _IGNORES), ("E", _IGNORES)):
+                if letter in letters:
+                    return f"`{PurePosixPath(word).name} -{letter}` keeps the probe out: it {why}"
+    return None
+
+
+def _by_script(argv: Sequence[str]) -> bool:
+    return any(_SHELL.fullmatch(PurePosixPath(word).name) for word in argv[:1])
+
+
+_IGNORES = "ignores PYTHONPATH"
+
+
+def _letters(words: Sequence[str]) -> str:
+    """Return the options of Python itself among the words behind it: one letter each, up to its script."""
+    found, skip = "", False
+    for word in words:
+        if skip:
+            skip = False
+        elif len(word) < 2 or word[0] != "-" or word.startswith("--"):
+            return found
+        else:
+            for position, letter in enumerate(word[1:], 1):
+                found += letter
+                if letter in _WITH_VALUE:
+                    skip = position == len(word) - 1
+                    break
+            if letter in "cm":
+                return found
+    return found
+
+
+APART = 0.10
+"""Rates of log and probe further apart than this do not tell of the same thing."""
+MOST_TIMES = 128
+# Rates over the same window are known to a few percent, and beyond this 15 times cannot be told from 16.
+_NEAR, _NEAR_WHOLE = 0.05, 0.15
+
+
+def notes(probe: ProbeEvidence, log_rate: float | None, devices: Sequence[DeviceInfo]) -> tuple[str, ...]:
+    """Return what does not fit together. `log_rate` is steps per second by the arrival of the log's lines."""
+    found = [
+        _rates(probe, log_rate),
+        _device(probe, devices),
+        f"the probe switched itself off: {probe.off}" if probe.off else None,
+    ]
+    return tuple(note for note in found if note)
+
+
+def nodes(record: ProbeRecord | None) -> tuple[str, ...]:
+    """Return which nodes have a training of their own beside the one that is looked at."""
+    others = record.elsewhere if record else ()
+    if record is None or record.main is None or not others:
+        return ()
+    names = ", ".join(dict.fromkeys(process.node or "another node" for process in others))
+    has = f"{names} trained, too, with the ranks of {record.main.node or 'this node'}"
+    return (f"{has}, which alone is looked at: without one rendezvous, each node trains on its own",)
+
+
+def _rates(probe: ProbeEvidence, log_rate: float | None) -> str | None:
+    own = probe.steps_per_s
+    if not own or not log_rate or abs(log_rate / own - 1) <= APART:
+        return None
+    if times := factor(log_rate / own):
+        return f"the log counts {times} steps for each step of the optimizer{_why(probe, times)}"
+    if times := factor(own / log_rate):
+        return f"the optimizer steps {times} times for each step of the log"
+    text = f"{numbers.number(log_rate)} steps/s by the log, {numbers.number(own)} by the optimizer's steps"
+    return f"{text}: they count different things, or the log was not followed well"
+
+
+def factor(ratio: float) -> int | None:
+    """Return the whole number above 1 that a ratio of rates is, as well as such rates are known."""
+    whole = round(ratio)
+    near = abs(ratio - whole) <= min(_NEAR * whole, _NEAR_WHOLE)
+    return whole if 1 < whole <= MOST_TIMES and near else None
+
+
+def _why(probe: ProbeEvidence, times: int) -> str:
+    if probe.backwards_per_step and round(probe.backwards_per_step) == times:
+        return f": gradients are accumulated over {times} backward passes"
+    optimizers = probe.facts.get("optimizers")
+    if isinstance(optimizers, list) and len(optimizers) == times:
+        return f": there are {times} optimizers"
+    return ""
+
+
+def _device(probe: ProbeEvidence, devices: Sequence[DeviceInfo]) -> str | None:
+    if probe.facts.get("device") != "cpu" or all(d.kind != "nvml" for d in devices):
+        return None
+    return "the training runs on the CPU, and a GPU is sampled"
+
+
+MOST_SITES = 5
+_MEANS = (
+    "steps",
+    "span_steps",
+    "steps_per_s",
+    "samples_per_s",
+    "step_time_p50_s",
+    "step_time_p95_s",
+    "data_wait_share",
+    "eval_data_share",
+    "background_data_share",
+    "loader_start_share",
+    "forward_share",
+    "backward_share",
+    "optimizer_share",
+    "backwards_per_step",
+    "inputs_per_step",
+    "blocking_reads_per_step",
+    "blocking_read_share",
+    "syncs_per_step",
+    "device_time_share",
+    "gc_share",
+    "cpu_cores",
+)
+_LARGEST = ("alloc_retries", "peak_host_mb", "peak_device_mb")
+
+
+def side(part: str, evidence: Sequence[Mapping[str, Any]]) -> ProbeSide:
+    """`part` (baseline, trial, …) with what its runs' evidence.json holds; `reason` if none holds any."""
+    probes = [e["probe"] for e in evidence if e.get("probe")]
+    reasons = [e["probe_reason"] for e in evidence if e.get("probe_reason")]
+    return ProbeSide(
+        part=part,
+        runs=tuple(e["run"] for e in evidence),
+        figures=together(probes),
+        reason=None if probes else next(iter(reasons), None),
+    )
+
+
+def together(records: Sequence[Mapping[str, Any]]) -> ProbeFigures | None:
+    """Return the figures of several runs as of one; None of none."""
+    if not records:
+        return None
+    return ProbeFigures(
+        **{name: _mean([run.get(name) for run in records]) for name in _MEANS},
+        **{name: max(_known([run.get(name) for run in records]), default=None) for name in _LARGEST},
+        h2d=_copies_of_runs([run.get("h2d") for run in records]),
+        d2h=_copies_of_runs([run.get("d2h") for run in records]),
+        rank=records[-1].get("rank"),
+        world_size=records[-1].get("world_size"),
+        facts=records[-1].get("facts") or {},
+        sites=_sites(records),
+        notes=tuple(dict.fromkeys(note for run in records for note in run.get("notes") or ())),
+    )
+
+
+def _known(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = _known(values)
+    return math.fsum(known) / len(known) if known else None
+
+
+def _copies_of_runs(records: Sequence[Mapping[str, Any] | None]) -> CopyFigures | None:
+    known = [one for one in records if one]
+    names = ("count", "mb", "seconds", "pinned_share")
+    return CopyFigures(**{name: _mean([one.get(name) for one in known]) for name in names}) if known else None
+
+
+def _sites(records: Sequence[Mapping[str, Any]]) -> tuple[SiteFigures, ...]:
+    found: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    for site in (site for run in records for site in run.get("sites") or ()):
+        found.setdefault((site["site"], site["kind"], site["device"]), []).append(site)
+    sites = (
+        SiteFigures(
+            site=place,
+            kind=kind,
+            device=device,
+            count=sum(one["count"] / len(records) for one in ones),
+            seconds=sum(one["seconds"] / len(records) for one in ones),
+        )
+        for (place, kind, device), ones in found.items()
+    )
+    return tuple(sorted(sites, key=lambda site: -site.seconds)[:MOST_SITES])

@@ -1,4 +1,4 @@
-"""What a training process did between two moments: its counters and step times, from beat to beat.
+"""What training processes did between two moments, how far they are, and their records of several nodes.
 
 Counters are cumulative and reported every half second or more rarely, so what lies between two beats is
 interpolated; every beat ends an iteration, so a span from beat to beat is exact.
@@ -6,12 +6,24 @@ interpolated; every beat ends an iteration, so a span from beat to beat is exact
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any, NamedTuple
 
-from gpudebug.core.inside.probe.processes import TrainingProcess
+from gpudebug.core.inside.probe.processes import (
+    LONGEST_LINE,
+    MOST_PROCESSES,
+    ProcessKey,
+    TrainingProcess,
+    finite,
+    key_of,
+    read_line,
+)
 
 # As in `core.window`: warm-up ends at this iteration, or at this share of all, whichever is later.
 WARMUP_STEPS = 10
@@ -130,3 +142,187 @@ def percentile(buckets: dict[int, float], share: float) -> float | None:
             return SHORTEST_S * 2 ** ((bucket + inside) / BUCKETS_AN_OCTAVE)
         passed += count
     return None
+
+
+LATELY_S = 60.0
+"""Lately is within so many seconds, and since the last beat but one if that is longer ago."""
+_MOST_BEATS = 256
+
+
+class LiveSteps:
+    """Fed with what was appended to probe.jsonl.
+
+    `steps` are those of the process that made the most, `gap` the seconds between the last two times that
+    more of them were reported: these grow rarer in a long run.
+    """
+
+    def __init__(self) -> None:
+        self.steps: int | None = None
+        self.gap = 0.0
+        self._at: float | None = None
+        self._host: str | None = None
+        self._rest = b""
+
+    def feed(self, data: bytes) -> None:
+        lines, self._rest = _cut(self._rest + data)
+        for line in _beats(lines):
+            self._take(line.get("steps"), line.get("t"), key_of(line).host)
+
+    def _take(self, steps: object, at: object, host: str | None) -> None:
+        if not isinstance(steps, int) or not isinstance(at, (int, float)) or steps <= (self.steps or 0):
+            return
+        # Two hosts have two clocks.
+        if self._at is not None and host == self._host:
+            self.gap = max(0.0, at - self._at)
+        self.steps, self._at, self._host = steps, at, host
+
+
+class Lately:
+    """Fed with what was appended to probe.jsonl: what the process with the most iterations did lately."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        # Of each process its beats: the monotonic clock, iterations and seconds that it waited for data.
+        self._beats: dict[ProcessKey, deque[tuple[float, int, float | None]]] = {}
+
+    def feed(self, data: bytes, *, torn: bool = False) -> None:
+        """`torn`: something before `data` is left out, and its first line may not be whole."""
+        if torn:
+            self._rest, data = b"", data.partition(b"\n")[2]
+        lines, self._rest = _cut(self._rest + data)
+        for line in _beats(lines):
+            self._take(line)
+
+    def _take(self, line: dict[str, Any]) -> None:
+        at, steps, counters = _known(line.get("t")), _known(line.get("steps")), line.get("counters")
+        if at is None or steps is None:
+            return
+        waited = _known(counters.get("data_s")) if isinstance(counters, dict) else None
+        key = key_of(line)
+        if key not in self._beats and len(self._beats) >= MOST_PROCESSES:
+            return
+        beats = self._beats.setdefault(key, deque(maxlen=_MOST_BEATS))
+        if beats and (at <= beats[-1][0] or steps < beats[-1][1]):
+            return
+        beats.append((at, int(steps), waited))
+        while len(beats) > 2 and beats[0][0] < at - LATELY_S:
+            beats.popleft()
+
+    @property
+    def steps(self) -> int | None:
+        """The iterations of that process so far; None if it reported none."""
+        main = self._main
+        return main[-1][1] if main else None
+
+    @property
+    def steps_per_s(self) -> float | None:
+        """Its iterations a second; None before its second beat."""
+        main = self._main
+        return (main[-1][1] - main[0][1]) / (main[-1][0] - main[0][0]) if main and len(main) > 1 else None
+
+    @property
+    def data_wait_share(self) -> float | None:
+        """The share of the time in which it waited for data; None if it does not tell, or only once."""
+        main = self._main
+        if not main or len(main) < 2 or main[0][2] is None or main[-1][2] is None:
+            return None
+        return min(1.0, max(0.0, (main[-1][2] - main[0][2]) / (main[-1][0] - main[0][0])))
+
+    @property
+    def _main(self) -> deque[tuple[float, int, float | None]] | None:
+        return max(self._beats.values(), key=lambda beats: beats[-1][1], default=None)
+
+
+def _cut(data: bytes) -> tuple[list[bytes], bytes]:
+    """Whole lines, and what may become one."""
+    *lines, rest = data.split(b"\n")
+    return lines, rest if len(rest) <= LONGEST_LINE else b""
+
+
+def _beats(lines: list[bytes]) -> Iterator[dict[str, Any]]:
+    for raw in lines:
+        line = read_line(raw.decode("utf-8", "replace"))
+        if line and line["kind"] == "beat":
+            yield line
+
+
+def _known(value: object) -> float | None:
+    """Return a count or a time; None for anything else, NaN and infinity among it."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if 0 <= value < 2**53 else None
+
+
+NODE_FILE = re.compile(r"probe\.([A-Za-z0-9_.-]{1,64})\.jsonl", re.ASCII)
+MOST_NODES = 16
+"""Other nodes that are joined: `MOST_RANKS` ranks are eight nodes of eight GPUs."""
+CLOCK_WITHIN_S = 0.1
+"""A measured offset that may be further off is none: ranks are told apart by parts of a second."""
+FILE_TICK_S = 0.01
+"""How coarse the times of files are: a tick of the kernel, at most 10 ms (CONFIG_HZ=100)."""
+PIDS = 1 << 22
+"""No number of a process is larger (PID_MAX_LIMIT of 64-bit Linux): each node adds so much to its own."""
+
+
+class ClockTouch(NamedTuple):
+    """A node's clock, within some seconds, at the moment of a time of the shared file system."""
+
+    at: float
+    within: float
+    stamp: float
+
+
+def records_of(names: Iterable[str]) -> dict[str, str]:
+    """The records of other nodes among a folder's files, by node: at most `MOST_NODES`, n2 before n10."""
+    found = {match[1]: name for name in names if (match := NODE_FILE.fullmatch(name))}
+    return {node: found[node] for node in sorted(found, key=_natural)[:MOST_NODES]}
+
+
+def joined(first: str, others: Mapping[str, str]) -> str:
+    """`first`, the record of the node that the run was launched on, then those of the `others`, by node.
+
+    The number of another node's process is raised by that node's place times `PIDS`, and its start has the
+    `offset` of its clock to the first node's in seconds, if it was measured. Torn lines are left out.
+    """
+    base = _touch(first)
+    lines = [first if first.endswith("\n") or not first else first + "\n"]
+    for place, node in enumerate(sorted(others, key=_natural)[:MOST_NODES], 1):
+        own = _touch(others[node])
+        ahead = clock_offset(base, own) if base and own else None
+        lines += (_raised(line, place, ahead) for line in _lines(others[node]))
+    return "".join(lines)
+
+
+def _natural(node: str) -> list[tuple[int, str]]:
+    """n2 before n10."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", node)]
+
+
+def _lines(text: str) -> Iterator[dict[str, Any]]:
+    return (line for raw in text.split("\n") if (line := read_line(raw)) is not None)
+
+
+def _raised(line: dict[str, Any], place: int, offset: float | None) -> str:
+    found = {**line, "pid": line["pid"] + place * PIDS}
+    if line["kind"] == "start" and offset is not None:
+        found["offset"] = round(offset, 6)
+    return json.dumps(found, separators=(",", ":")) + "\n"
+
+
+def _touch(text: str) -> ClockTouch | None:
+    """Return the best that the processes of one node measured."""
+    found = []
+    for line in _lines(text):
+        clock = line.get("clock") if line["kind"] == "start" else None
+        known = [x for x in map(finite, clock) if x is not None] if isinstance(clock, list) else []
+        if len(known) == len(ClockTouch._fields):
+            found.append(ClockTouch(*known))
+    return min(found, key=lambda touch: touch.within, default=None)
+
+
+def clock_offset(base: ClockTouch, own: ClockTouch) -> float | None:
+    """Return what a node's clock is ahead of the first one's; None if that is not known well enough."""
+    within = base.within + own.within + FILE_TICK_S
+    if not 0 <= within <= CLOCK_WITHIN_S:
+        return None
+    return (own.at - own.stamp) - (base.at - base.stamp)

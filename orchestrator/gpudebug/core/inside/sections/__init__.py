@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from gpudebug.core.answers.sections import Section, SectionNode
-from gpudebug.core.inside.sections.analysis import analysis
-from gpudebug.core.inside.sections.evidence import beside, outline, sections_evidence, unreadable
-from gpudebug.core.inside.sections.many_reports import merge
+from gpudebug.core.inside.sections.analysis import (
+    analysis,
+    beside,
+    merge,
+    outline,
+    sections_evidence,
+    unreadable,
+)
+from gpudebug.core.inside.sections.cost import Report
 from gpudebug.core.inside.sections.parser import read_report
-from gpudebug.core.inside.sections.report import Report
 
 __all__ = [
     "Report",
