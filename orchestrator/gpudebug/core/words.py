@@ -103,3 +103,8 @@ def counted(count: int, noun: str, many: str | None = None) -> str:
 def from_to(option: str, first: int, last: int) -> str:
     """Return the values of an option that a person may choose: `--run 33 to --run 40`, of one `--run 33`."""
     return f"{option} {first}" + (f" to {option} {last}" if last > first else "")
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a list in one text, as tables of them are written here."""
+    return frozenset(text.split())

@@ -25,19 +25,8 @@ _GPUS = ("--gres", "--gpus", "-G", "--gpus-per-node", "--gpus-per-task", "--gpus
 _SBATCHS = (
     *("--array", "-a", "--batch", "--export-file", "--get-user-env", "--gid", "--ignore-pbs", "--parsable"),
     *("--kill-on-invalid-dep", "--no-requeue", "--requeue", "--uid", "--wait", "-W", "--wait-all-nodes"),
-    *(
-        "--wrap",
-        "--signal",
-        "--output",
-        "-o",
-        "--error",
-        "-e",
-        "--input",
-        "-i",
-        "--open-mode",
-        "--job-name",
-        "-J",
-    ),
+    *("--wrap", "--signal", "--output", "-o", "--error", "-e", "--input", "-i", "--open-mode", "--job-name"),
+    *("-J",),
     *("--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--time", "-t"),
 )
 

@@ -10,7 +10,7 @@ from gpudebug.core.answers.compare import OtherValue
 from gpudebug.core.command import batch, command_line
 from gpudebug.core.records import RunRecord
 from gpudebug.core.statistics.across import name as device_name
-from gpudebug.core.trainlog.names import word_set
+from gpudebug.core.words import word_set
 
 NOT_SET = "not set"
 # Variables that switch compilation off, and those that switch it on, if they are true.

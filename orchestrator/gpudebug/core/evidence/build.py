@@ -30,8 +30,7 @@ from gpudebug.core.records import (
     WorkRate,
 )
 from gpudebug.core.samples import conditions
-from gpudebug.core.samples.joined import joined
-from gpudebug.core.samples.table import SampleTable
+from gpudebug.core.samples.table import SampleTable, joined
 from gpudebug.core.samples.window import (
     MIN_RUN_WINDOW_S,
     Device,

@@ -85,16 +85,8 @@ def _columns(name: str, gpu: Gpu, recording: GpuRecording) -> DoctorCheck:
 
 
 _DEVICE_COLUMNS = (
-    "gpu_util",
-    "mem_util",
-    "mem_used_mb",
-    "power_w",
-    "sm_clock_mhz",
-    "mem_clock_mhz",
-    "temperature_c",
-    "throttle",
-    "energy_j",
-    "foreign_procs",
+    *("gpu_util", "mem_util", "mem_used_mb", "power_w", "sm_clock_mhz", "mem_clock_mhz", "temperature_c"),
+    *("throttle", "energy_j", "foreign_procs"),
 )
 
 

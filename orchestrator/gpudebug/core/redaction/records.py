@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.redaction.shapes import OWNERS
+from gpudebug.core.words import word_set
 
 if TYPE_CHECKING:
     from gpudebug.core.redaction.redact import Redactor
@@ -71,17 +72,13 @@ def _forced_end(text: str, longest: int) -> int:
 
 
 # Keys whose texts are gpudebug's own.
-_OURS = frozenset(
-    {
-        *("action", "status", "verdict", "outcome", "result", "training", "trend", "loss", "kind", "role"),
-        *("code", "field", "metric", "figure", "direction", "unit", "rule", "source", "part", "group", "id"),
-        *("step_unit", "throughput_unit", "throughput_source", "steps_by", "samples_by", "step_time_by"),
-        *("category", "workload_kind", "campaign", "run", "runs", "baseline", "baselines", "state", "phase"),
-        *("next_command", "made", "start", "end", "ended", "when", "claim", "session", "gpudebug", "clock"),
-        *("gpu_util_text", "metric_text", "throughput_text", "target_text", "claimed", "improvement"),
-        *("uuid", "driver", "device", "setting", "host", "interpreter", "cwd", "root", "worktree", "page"),
-        *("sha256", "evidence_sha256", "commit", "tree", "digest", "change_digest", "checked_out"),
-    }
+_OURS = word_set(
+    "action status verdict outcome result training trend loss kind role code field metric figure "
+    "direction unit rule source part group id step_unit throughput_unit throughput_source steps_by "
+    "samples_by step_time_by category workload_kind campaign run runs baseline baselines state phase "
+    "next_command made start end ended when claim session gpudebug clock gpu_util_text metric_text "
+    "throughput_text target_text claimed improvement uuid driver device setting host interpreter cwd "
+    "root worktree page sha256 evidence_sha256 commit tree digest change_digest checked_out"
 )
 # All that is below these is, too.
 _OURS_WHOLE = frozenset({"identity", "packages", "written", "files", "imports", "loaded", "classes"})

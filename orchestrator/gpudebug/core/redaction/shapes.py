@@ -7,7 +7,7 @@ one. What may stand before a match is checked behind its first letters, so that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from gpudebug.core.words import word_set
 
 Shapes = tuple[tuple[tuple[str, ...], str], ...]
 
@@ -128,103 +128,22 @@ BESIDE: Shapes = (
 """The first group stays, what follows it goes."""
 
 
-_HARMLESS_KEYS = (
-    *("image", "images", "text", "sort", "video", "label", "column", "dataset", "feature", "batch", "map"),
-    *("cache", "primary", "foreign", "group", "target", "loss", "audio", "state", "action", "obs", "input"),
-    *("observation", "output", "prompt", "answer", "question", "metric", "monitor", "score", "index", "data"),
-    *("message", "messages", "template", "field", "frame", "camera", "reward", "query", "public", "mask"),
-    *(
-        "checkpoint",
-        "ckpt",
-        "model",
-        "rng",
-        "prng",
-        "random",
-        "cond",
-        "stage",
-        "train",
-        "val",
-        "test",
-        "task",
-    ),
-    *(
-        "layer",
-        "policy",
-        "chosen",
-        "rejected",
-        "response",
-        "tag",
-        "dict",
-        "params",
-        "module",
-        "embed",
-        "head",
-    ),
+_HARMLESS_KEYS = word_set(
+    "image images text sort video label column dataset feature batch map cache primary foreign group "
+    "target loss audio state action obs input observation output prompt answer question metric monitor "
+    "score index data message messages template field frame camera reward query public mask checkpoint "
+    "ckpt model rng prng random cond stage train val test task layer policy chosen rejected response tag "
+    "dict params module embed head"
 )
-_HARMLESS_TOKENS = (
-    *(
-        "pad",
-        "eos",
-        "bos",
-        "unk",
-        "sep",
-        "cls",
-        "mask",
-        "image",
-        "video",
-        "audio",
-        "stop",
-        "add",
-        "per",
-        "num",
-    ),
-    *(
-        "placeholder",
-        "initializer",
-        "instance",
-        "class",
-        "reward",
-        "register",
-        "registers",
-        "concept",
-        "latent",
-    ),
-    *("max", "min", "begin", "end", "start", "new", "next", "last", "first", "prompt", "special", "extra"),
-    *("system", "user", "tool", "assistant", "target", "action", "state", "query", "text", "input", "output"),
+_HARMLESS_TOKENS = word_set(
+    "pad eos bos unk sep cls mask image video audio stop add per num placeholder initializer instance "
+    "class reward register registers concept latent max min begin end start new next last first prompt "
+    "special extra system user tool assistant target action state query text input output"
 )
-_HARMLESS_PASSES = (
-    *(
-        "forward",
-        "backward",
-        "first",
-        "second",
-        "third",
-        "last",
-        "one",
-        "two",
-        "multi",
-        "single",
-        "num",
-        "by",
-    ),
-    *(
-        "low",
-        "high",
-        "band",
-        "all",
-        "max",
-        "min",
-        "per",
-        "test",
-        "full",
-        "each",
-        "this",
-        "next",
-        "prev",
-        "eval",
-    ),
-    *("gate", "compile", "norm", "n", "fusion", "optimizer", "render", "inference"),
-    *("train", "training", "warmup", "sampling", "data", "did", "can", "should", "and", "or", "no", "must"),
+_HARMLESS_PASSES = word_set(
+    "forward backward first second third last one two multi single num by low high band all max min per "
+    "test full each this next prev eval gate compile norm n fusion optimizer render inference train "
+    "training warmup sampling data did can should and or no must"
 )
 
 
@@ -233,10 +152,10 @@ def _after(word: str, *before: str) -> str:
     return "(?:" + "|".join(rf"(?<={front}{word})" for front in before) + ")"
 
 
-def _separated(word: str, harmless: Sequence[str]) -> str:
+def _separated(word: str, harmless: frozenset[str]) -> str:
     """`word` behind a separator, unless a harmless qualifier is before that."""
     widths = {len(front) for front in harmless}
-    alike = ["|".join(front for front in harmless if len(front) == width) for width in sorted(widths)]
+    alike = ["|".join(front for front in sorted(harmless) if len(front) == width) for width in sorted(widths)]
     return rf"(?<=[_.\-]{word})" + "".join(rf"(?<!(?:{fronts})[_.\-]{word})" for fronts in alike)
 
 
@@ -283,21 +202,9 @@ SECRET_WORDS = ("SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL")
 PLACES = ("_FILE", "_PATH", "_DIR", "_NAME", "_ARN", "_SOCK", "_TYPE", "_LENGTH", "_URL")
 """The ends of names of variables that say where a secret is, or what it is like."""
 
-OWNERS = frozenset(
-    {
-        *("api", "auth", "aws", "azure", "gcp", "openai", "anthropic", "wandb", "hf", "hub", "huggingface"),
-        *(
-            "kaggle",
-            "comet",
-            "neptune",
-            "mlflow",
-            "clearml",
-            "secret",
-            "secrets",
-            "credential",
-            "credentials",
-        ),
-        *("login", "account", "s3", "smtp", "db", "database", "redis", "server", "service", "access"),
-    }
+OWNERS = word_set(
+    "api auth aws azure gcp openai anthropic wandb hf hub huggingface kaggle comet neptune mlflow "
+    "clearml secret secrets credential credentials login account s3 smtp db database redis server "
+    "service access"
 )
 """A plain `key` or `token` inside a mapping of such a name is one of these."""

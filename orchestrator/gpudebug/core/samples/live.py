@@ -26,12 +26,9 @@ def timelines(samples: SampleTable, most: int, interval: float | None = None) ->
     times the `interval` of the samples, is a gap.
     """
     gap = max(GAP_S, _PERIODS * (interval or 0.0))
-    rows: dict[tuple[int, str], list[Sample]] = {}
-    for row in samples.rows:
-        rows.setdefault((row.gpu_index, row.gpu_uuid), []).append(row)
     return [
         {"index": index, "uuid": uuid, "points": thin(list(_moments(own, gap)), most, (1, 2))}
-        for (index, uuid), own in rows.items()
+        for (index, uuid), own in samples.by_device.items()
     ]
 
 

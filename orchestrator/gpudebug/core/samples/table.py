@@ -4,67 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timezone
+from pathlib import PurePath
+from typing import Any
 
 from gpudebug.core.errors import GpudebugError
+from gpudebug.core.samples.row import HostReading
 
-# What other monitors call our columns, after `_plain`; where one name could mean two things it is not here.
-_NAMES = {
-    "elapsed": (
-        "elapsed",
-        "elapsed_s",
-        "elapsed_sec",
-        "elapsed_seconds",
-        "elapsed_time",
-        "timestamp",
-        "datetime",
-        "time",
-        "time_s",
-    ),
-    "gpu_util": (
-        "gpu_util",
-        "gpu_util_percent",
-        "gpu_util_pct",
-        "gpu_utilization",
-        "gpu_utilization_percent",
-        "gpu_utilization_pct",
-        "gpu_utilisation",
-        "utilization_gpu",
-    ),
-    "mem_used_mb": (
-        "mem_used_mb",
-        "mem_used_mib",
-        "memory_used",
-        "memory_used_mb",
-        "memory_used_mib",
-        "gpu_mem_used_mb",
-        "gpu_memory_used_mb",
-    ),
-    "gpu_index": ("gpu_index", "gpu_id", "index"),
-    "gpu_uuid": ("gpu_uuid", "uuid"),
-    "new_samples": ("new_samples",),
-    "rss_mb": ("rss_mb",),
-    "log_bytes": ("log_bytes",),
-    "sm_clock_mhz": ("sm_clock_mhz",),
-    "throttle": ("throttle",),
-    "foreign_procs": ("foreign_procs",),
-    "foreign_cpu": ("foreign_cpu",),
-    "read_mb_s": ("read_mb_s",),
-    "write_mb_s": ("write_mb_s",),
-    "cpu_util": ("cpu_util",),
-    "cpu_wait": ("cpu_wait",),
-    "cpu_throttled": ("cpu_throttled",),
-    "cpu_stolen": ("cpu_stolen",),
-    "foreign_demand": ("foreign_demand",),
-    "mem_util": ("mem_util",),
-    "mem_total_mb": ("mem_total_mb",),
-    "power_w": ("power_w",),
-    "mem_clock_mhz": ("mem_clock_mhz",),
-    "temperature_c": ("temperature_c",),
-    "energy_j": ("energy_j",),
-}
 # Columns of a training program's own table, which may list utilisation among its metrics.
 _METRICS = frozenset({"loss", "train_loss", "step", "global_step", "epoch"})
 _FROM_FIRST_ROW = frozenset({"timestamp", "datetime"})
@@ -116,6 +64,26 @@ class Sample:
     mem_clock_mhz: float | None = None
     temperature_c: float | None = None
     energy_j: float | None = None
+
+
+_COLUMNS = tuple(f.name for f in fields(Sample))
+# What other monitors call our columns, after `_plain`; where one name could mean two things it is not here.
+_NAMES = {name: (name,) for name in _COLUMNS} | {
+    "elapsed": (
+        *("elapsed", "elapsed_s", "elapsed_sec", "elapsed_seconds", "elapsed_time"),
+        *("timestamp", "datetime", "time", "time_s"),
+    ),
+    "gpu_util": (
+        *("gpu_util", "gpu_util_percent", "gpu_util_pct", "gpu_utilization", "gpu_utilization_percent"),
+        *("gpu_utilization_pct", "gpu_utilisation", "utilization_gpu"),
+    ),
+    "mem_used_mb": (
+        *("mem_used_mb", "mem_used_mib", "memory_used", "memory_used_mb", "memory_used_mib"),
+        *("gpu_mem_used_mb", "gpu_memory_used_mb"),
+    ),
+    "gpu_index": ("gpu_index", "gpu_id", "index"),
+    "gpu_uuid": ("gpu_uuid", "uuid"),
+}
 
 
 @dataclass(slots=True)
@@ -232,7 +200,9 @@ class _Rows:
 
     def __init__(self, columns: _Columns) -> None:
         self._columns = columns
-        self._places = {name: columns.at.get(name, _ABSENT) for name in _NAMES}
+        self._plan = [(_PARSERS.get(name, _number), columns.at.get(name, _ABSENT)) for name in _COLUMNS[1:]]
+        if "new_samples" not in columns.at:
+            self._plan[_COLUMNS.index("new_samples") - 1] = (lambda _: 1, _ABSENT)
         self._unit = 1.0
         self._start: float | None = None
         self._dated = False
@@ -253,41 +223,11 @@ class _Rows:
             return None
 
     def _sample(self, cells: list[str]) -> Sample:
-        at = self._places
         # What a file has no column for.
         cells.append("")
-        utilisation = _figure(cells[at["gpu_util"]].removesuffix("%"))
-        if utilisation is not None and not 0 <= utilisation <= 100:
-            raise ValueError(utilisation)
-        memory = cells[at["mem_used_mb"]]
-        return Sample(
-            gpu_util=utilisation,
-            mem_used_mb=_number(memory if memory[-1:] != "B" else re.sub(r" ?Mi?B$", "", memory)),
-            gpu_index=_count(cells[at["gpu_index"]]) or 0,
-            gpu_uuid=cells[at["gpu_uuid"]],
-            new_samples=_count(cells[at["new_samples"]]) if at["new_samples"] != _ABSENT else 1,
-            rss_mb=_number(cells[at["rss_mb"]]),
-            log_bytes=_count(cells[at["log_bytes"]]),
-            sm_clock_mhz=_number(cells[at["sm_clock_mhz"]]),
-            throttle=cells[at["throttle"]] or None,
-            foreign_procs=_count(cells[at["foreign_procs"]]),
-            foreign_cpu=_number(cells[at["foreign_cpu"]]),
-            read_mb_s=_number(cells[at["read_mb_s"]]),
-            write_mb_s=_number(cells[at["write_mb_s"]]),
-            cpu_util=_number(cells[at["cpu_util"]]),
-            cpu_wait=_number(cells[at["cpu_wait"]]),
-            cpu_throttled=_number(cells[at["cpu_throttled"]]),
-            cpu_stolen=_number(cells[at["cpu_stolen"]]),
-            foreign_demand=_number(cells[at["foreign_demand"]]),
-            mem_util=_beside(cells[at["mem_util"]]),
-            mem_total_mb=_beside(cells[at["mem_total_mb"]]),
-            power_w=_beside(cells[at["power_w"]]),
-            mem_clock_mhz=_beside(cells[at["mem_clock_mhz"]]),
-            temperature_c=_beside(cells[at["temperature_c"]]),
-            energy_j=_beside(cells[at["energy_j"]]),
-            # Last, so that a row that is refused does not set the start.
-            elapsed=self._elapsed(cells[at["elapsed"]]),
-        )
+        found = [parse(cells[place]) for parse, place in self._plan]
+        # Last, so that a row that is refused does not set the start.
+        return Sample(self._elapsed(cells[self._columns.at["elapsed"]]), *found)
 
     def _elapsed(self, text: str) -> float:
         date = _DATE.fullmatch(text) if ":" in text else None
@@ -355,6 +295,24 @@ def _count(text: str) -> int | None:
     return int(number)
 
 
+def _utilisation(text: str) -> float | None:
+    value = _figure(text.removesuffix("%"))
+    if value is not None and not 0 <= value <= 100:
+        raise ValueError(value)
+    return value
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "gpu_util": _utilisation,
+    "mem_used_mb": lambda text: _number(text if text[-1:] != "B" else re.sub(r" ?Mi?B$", "", text)),
+    "gpu_index": lambda text: _count(text) or 0,
+    "gpu_uuid": str,
+    "throttle": lambda text: text or None,
+    **dict.fromkeys(("new_samples", "log_bytes", "foreign_procs"), _count),
+    **dict.fromkeys(_COLUMNS[_COLUMNS.index("mem_util") :], _beside),
+}
+
+
 def column_of(name: str) -> str | None:
     """Return which of our columns other monitors call so."""
     plain = _plain(name)
@@ -368,3 +326,23 @@ def since_1970(text: str) -> float | None:
         return _since_1970(date) if date else None
     except ValueError:
         return None
+
+
+def name_on(node: str, samples: str) -> str:
+    """Return the file of another node beside the first one's: `samples.n1.csv` beside `samples.csv`."""
+    path = PurePath(samples)
+    return f"{path.stem}.{node}{path.suffix}"
+
+
+_NO_HOST: dict[str, Any] = dict.fromkeys({*HostReading._fields, "log_bytes"} & {*_COLUMNS})
+
+
+def joined(first: SampleTable, others: Sequence[SampleTable]) -> SampleTable:
+    """Return all rows, the first node's first; of other nodes' the devices, which their UUIDs tell apart.
+
+    What could not be read of another node's file is left to its devices, which then have too few readings.
+    """
+    known = {uuid for _, uuid in first.devices}
+    # Of the columns of the host those of a run are its first node's.
+    rows = [replace(row, **_NO_HOST) for table in others for row in table.rows if row.gpu_uuid not in known]
+    return replace(first, rows=[*first.rows, *rows]) if rows else first

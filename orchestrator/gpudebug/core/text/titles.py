@@ -14,40 +14,28 @@ _WORD = re.compile(r"\w+")
 _ENDINGS = ("ing", "ed", "es", "s")
 _SHORTEST_STEM = 3
 _EMPTY = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "by",
-        "for",
-        "from",
-        "has",
-        "have",
-        "in",
-        "is",
-        "it",
-        "its",
-        "not",
-        "of",
-        "on",
-        "or",
-        "so",
-        "that",
-        "the",
-        "then",
-        "there",
-        "this",
-        "to",
-        "too",
-        "was",
-        "when",
-        "while",
-        "with",
-    ]
+    (
+        *(
+            "a",
+            "an",
+            "and",
+            "are",
+            "as",
+            "at",
+            "be",
+            "by",
+            "for",
+            "from",
+            "has",
+            "have",
+            "in",
+            "is",
+            "it",
+            "its",
+        ),
+        *("not", "of", "on", "or", "so", "that", "the", "then", "there", "this", "to", "too", "was", "when"),
+        *("while", "with"),
+    )
 )
 
 

@@ -14,8 +14,8 @@ from itertools import pairwise
 from statistics import median
 
 from gpudebug.core.statistics import intervals
-from gpudebug.core.trainlog.names import word_set
 from gpudebug.core.trainlog.text import Splitter, measured, plain
+from gpudebug.core.words import word_set
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0}
 _SECONDS |= {"second": 1.0, "seconds": 1.0, "millisecond": 1e-3, "milliseconds": 1e-3, "msec": 1e-3}

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from gpudebug.core.words import word_set
+
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _LEVEL = re.compile(r"(?:^|[^a-z])l0$")
 _FILE = re.compile(r"\.(?:py|cc|cpp|cu|c|h|hpp|rs|go|json|ya?ml|txt|csv|pt|pth|bin|log)$", re.I)
@@ -17,10 +19,6 @@ _RATE = re.compile(r"(?:/|_per_|\bper )s(?:ec|econd)?\b|per_sec", re.I)
 LONGEST_NAME = 80
 NO_COURSE = 5
 """From this tier on losses need not fall where a program learns: a critic's, then a policy's, an entropy."""
-
-
-def word_set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 VALIDATION = word_set(

@@ -9,11 +9,11 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from gpudebug.core.trainlog.names import LONGEST_NAME, phase_of, word_set, words
+from gpudebug.core.trainlog.names import LONGEST_NAME, phase_of, words
 from gpudebug.core.trainlog.origin import NO_RANKS, RankPlaces, find_ranks
 from gpudebug.core.trainlog.shape import COARSE, label_of, next_phase, tokens_of, without_marks
 from gpudebug.core.trainlog.text import Span
-from gpudebug.core.words import WorkName
+from gpudebug.core.words import WorkName, word_set
 
 ENVIRONMENT_STEPS, TOKENS, SAMPLES = WorkName.ENVIRONMENT_STEPS, WorkName.TOKENS, WorkName.SAMPLES
 

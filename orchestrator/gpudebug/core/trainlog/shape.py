@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass, replace
 
 from gpudebug.core.trainlog.losses import UnnamedPlace, find_unnamed
-from gpudebug.core.trainlog.names import TRAINING, VALIDATION, Role, classify, phase_of, word_set, words
+from gpudebug.core.trainlog.names import TRAINING, VALIDATION, Role, classify, phase_of, words
 from gpudebug.core.trainlog.origin import NO_RANKS, RankPlaces, find_ranks, recognise
 from gpudebug.core.trainlog.table import find_header, find_rows, row_like
 from gpudebug.core.trainlog.text import NUMBER, Span
+from gpudebug.core.words import word_set
 
 LONGEST_UNIT = 5
 """Longer words right after a number are other text that was printed there, as after a bar."""

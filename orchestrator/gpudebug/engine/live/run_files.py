@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.inside.probe.spans import Lately
-from gpudebug.core.samples.joined import name_on
 from gpudebug.core.samples.live import DeviceNow, Latest
+from gpudebug.core.samples.table import name_on
 from gpudebug.core.text import shown
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.words import Trend

@@ -12,9 +12,8 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside import probe, step_histogram
 from gpudebug.core.inside.probe.spans import ProcessSpan, steady
 from gpudebug.core.records import Evidence, RunRecord, Window
-from gpudebug.core.samples.joined import joined
 from gpudebug.core.samples.live import timelines
-from gpudebug.core.samples.table import SampleTable
+from gpudebug.core.samples.table import SampleTable, joined
 from gpudebug.core.statistics.across import across, name, shown, text
 from gpudebug.core.statistics.numbers import thin
 from gpudebug.core.trainlog.reader import LogReader

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpudebug.core.records import DeviceInfo, RunNode
-from gpudebug.core.samples.joined import name_on
+from gpudebug.core.samples.table import name_on
 from gpudebug.edges import removal, store
 
 SERVER_LOG = "server.log"
