@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.terminal.gauges import Pen, means
-from gpudebug.terminal.panels import label
+from gpudebug.terminal.panels import Pen, label, means
 
 if TYPE_CHECKING:
     from gpudebug.engine.status.watch import WatchedDevice

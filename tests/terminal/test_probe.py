@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support.stack_lines import evidence, told
 
+from gpudebug.core.answers.next import RecordedProfile
 from gpudebug.core.answers.probe import ProbeSide
 from gpudebug.core.inside.probe.figures import together
 from gpudebug.core.records import ProbedCopies, ProbeEvidence, ReadSite
-from gpudebug.terminal.probe import HEADING, sides
+from gpudebug.terminal.probe import HEADING, places, profile, sides, trace
 
 LOADERS = [
     {"workers": 4, "method": "fork", "batch_size": 8, "pin_memory": True, "training": True, "fetched": 90},
@@ -165,3 +167,107 @@ def test_notes_are_shown_with_their_side() -> None:
 )
 def test_facts_of_another_shape_do_no_harm(facts: dict[str, Any]) -> None:
     assert sides([side(steps_per_s=3.0, facts=facts)])[0] == HEADING
+
+
+def test_the_hottest_lines_of_each_kind_of_thread() -> None:
+    worker = told(2, of="workers", s=0.75, cpu=0.0)
+    found = evidence(told() + worker + worker.replace('"frames"', '"why": "an error", "x"'))
+    assert places(found.model_dump(mode="json")) == [
+        "Where the training thread is (40 samples, running in 50% of the time):",
+        "   50%  runs   data       train.py:7 main  image.resize(size)",
+        "   25%  waits  other      train.py:9 main  time.sleep(1)",
+        "Where loader workers are (40 samples, running in 0% of the time):",
+        "   67%  runs   data       train.py:7 main  image.resize(size)",
+        "   33%  waits  other      train.py:9 main  time.sleep(1)",
+        "  note: stacks end early: an error",
+    ]
+
+
+def test_long_names_and_lines_are_cut_and_little_is_left_out() -> None:
+    frames = ["job/train.py:" + "f" * 90, "job/train.py:g"]
+    stacks = [["other", [0], 7, 0.995, 0, 1], ["other", [1], 9, 0.005, 0, 1]]
+    found = evidence(told(frames=frames, stacks=stacks, code={"0:7": "x" * 100, "1:9": "y"}))
+    heading, only = places(found.model_dump(mode="json"))
+    assert "50%" in heading
+    assert only == f"  100%  waits  other      train.py:7 {'f' * 28}…  {'x' * 59}…"
+
+
+def test_nothing_is_said_of_nothing() -> None:
+    assert places(None) == []
+    assert places({"training": None, "workers": None, "notes": []}) == []
+
+
+def test_evaluation_is_shown_as_a_whole() -> None:
+    frames = ["job/train.py:main", "job/train.py:estimate_loss", "job/model.py:Net.forward"]
+    rows = [["forward", [0, 2], 7, 0.6, 0.6, 20], ["eval", [0, 1, 2], 7, 0.4, 0.4, 10]]
+    found = evidence(told(frames=frames, stacks=rows, code={"2:7": "x = self.one(x)"}))
+    lines = places(found.model_dump(mode="json"))
+    assert lines[1] == "   40%  of it in evaluation, called by train.py estimate_loss"
+    assert "model.py:7" in lines[2]
+
+
+TRACE: dict[str, Any] = {
+    "file": "trace.json.gz",
+    "files": ["trace.json.gz"],
+    "path": "/r/runs/0007-profile-workload/trace.json.gz",
+    "steps": 4,
+    "active_step_s": 0.012345,
+    "overhead": 0.234,
+}
+
+
+def test_the_answer_names_trace_cost_and_what_to_do_next() -> None:
+    answer = RecordedProfile(
+        campaign="rtc",
+        role="profile-workload",
+        run="0007-profile-workload",
+        trace=TRACE,
+        notes=("the profiler made them longer",),
+        why="asked for",
+        next_command="gpudebug analyze F",
+    )
+    assert profile(answer).splitlines() == [
+        "Profile of the workload: run 0007-profile-workload, no part of its baseline",
+        "trace   /r/runs/0007-profile-workload/trace.json.gz",
+        "        4 iterations, 12.3 ms each, 23% longer by the profiler",
+        "note: the profiler made them longer",
+        "Next: gpudebug analyze F",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"overhead": None}, "4 iterations, 12.3 ms each, overhead unknown"),
+        ({"overhead": -0.02}, "4 iterations, 12.3 ms each, 0% longer by the profiler"),
+        ({"steps": 1, "active_step_s": None}, "1 iteration, 23% longer by the profiler"),
+    ],
+    ids=["unknown", "in the noise", "one"],
+)
+def test_what_is_not_known_is_said(changes: dict[str, Any], said: str) -> None:
+    assert trace({**TRACE, **changes})[1].strip() == said
+
+
+def test_what_the_trace_says_comes_below() -> None:
+    analysis = {
+        "busy_share": 0.432,
+        "kernels_per_step": 212,
+        "mean_kernel_us": 12.34,
+        "operators": [{"name": f"aten::{name}"} for name in ("mm", "add", "t", "sum")],
+        "steps": {"data_wait_share": 0.21},
+    }
+    assert trace({**TRACE, "analysis": analysis})[2:] == [
+        "        device busy 43.2%, waiting for data 21.0%, 212 kernels a step of 12.3 us",
+        "        most time in aten::mm, aten::add, aten::t",
+    ]
+    assert trace({**TRACE, "analysis": {"busy_share": None, "operators": [], "steps": None}})[2:] == []
+
+
+def test_other_ranks_are_counted() -> None:
+    files = ["trace.json.gz", "trace.rank1.json.gz", "trace.rank2.json.gz"]
+    assert trace({**TRACE, "files": files})[0].endswith("trace.json.gz and 2 of other ranks")
+
+
+@pytest.mark.parametrize("found", [None, {}, {"why": "it broke"}])
+def test_no_trace_is_no_line(found: dict[str, Any] | None) -> None:
+    assert trace(found) == []

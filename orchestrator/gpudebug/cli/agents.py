@@ -60,12 +60,12 @@ def submit(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.cycle.submit import submit as engine
-    from gpudebug.terminal import acceptance
+    from gpudebug.terminal import hypotheses
     from gpudebug.terminal.live import LiveLine
 
     with LiveLine() as live:
         answer = engine(folder, live, session_of(), dry_run=dry_run)
-    print_(answer, acceptance.submit)
+    print_(answer, hypotheses.submit)
 
 
 @app.command(epilog="Example: gpudebug stop")
@@ -77,12 +77,12 @@ def stop(directory: Directory = None, json: Json = False) -> None:
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.cycle.stop import stop as engine
-    from gpudebug.terminal import acceptance
+    from gpudebug.terminal import hypotheses
     from gpudebug.terminal.live import LiveLine
 
     with LiveLine() as live:
         answer = engine(folder, live, session_of())
-    print_(answer, acceptance.stop)
+    print_(answer, hypotheses.stop)
 
 
 @app.command(epilog="Example: gpudebug -C ~/my-training mcp")
@@ -122,9 +122,9 @@ def accept(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.accept import accept as engine
-    from gpudebug.terminal import acceptance
+    from gpudebug.terminal import hypotheses
 
-    print_(engine(folder, hypothesis, session_of(), terms_differ=terms_differ), acceptance.accept)
+    print_(engine(folder, hypothesis, session_of(), terms_differ=terms_differ), hypotheses.accept)
 
 
 @app.command(epilog="Example: gpudebug release 3")
@@ -136,9 +136,9 @@ def release(hypothesis: Hypothesis, directory: Directory = None, json: Json = Fa
     folder = choose(directory, json)
     from gpudebug.engine.agents.release import release as engine
     from gpudebug.engine.campaign.session import session_of
-    from gpudebug.terminal import acceptance
+    from gpudebug.terminal import hypotheses
 
-    print_(engine(folder, hypothesis, session_of()), acceptance.release)
+    print_(engine(folder, hypothesis, session_of()), hypotheses.release)
 
 
 @app.command(
@@ -165,9 +165,9 @@ def reopen(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.reopen import reopen as engine
-    from gpudebug.terminal import acceptance
+    from gpudebug.terminal import hypotheses
 
-    print_(engine(folder, hypothesis, session_of(), because=because), acceptance.reopen)
+    print_(engine(folder, hypothesis, session_of(), because=because), hypotheses.reopen)
 
 
 @app.command(epilog="Example: gpudebug export -o patches")
@@ -185,9 +185,9 @@ def export(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.export import export as engine
-    from gpudebug.terminal import acceptance
+    from gpudebug.terminal import hypotheses
 
-    print_(engine(folder, output and folder / output, session_of()), acceptance.export)
+    print_(engine(folder, output and folder / output, session_of()), hypotheses.export)
 
 
 @app.command(epilog="Example: gpudebug loop --agent 'claude -p --permission-mode acceptEdits' --hypotheses 5")
@@ -221,7 +221,7 @@ def loop(
     from gpudebug.engine.agents.loop import adopt, exit_status
     from gpudebug.engine.agents.loop import loop as engine
     from gpudebug.engine.campaign.session import persons_only
-    from gpudebug.terminal import loop as render
+    from gpudebug.terminal import setup as render
     from gpudebug.terminal.live import LiveLine
 
     persons_only("starting agents", "gpudebug next does this session's one hypothesis")

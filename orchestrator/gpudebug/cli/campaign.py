@@ -123,9 +123,9 @@ def settings(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.campaign.settings import settings as engine
-    from gpudebug.terminal import acceptance
+    from gpudebug.terminal import hypotheses
 
-    print_(engine(folder, accept, session_of()), acceptance.settings)
+    print_(engine(folder, accept, session_of()), hypotheses.settings)
 
 
 @app.command(epilog="Example: gpudebug show 3")

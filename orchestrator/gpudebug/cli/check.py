@@ -139,7 +139,7 @@ def check(directory: Directory = None, json: Json = False) -> None:
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import persons_only
     from gpudebug.engine.cycle.check import check as engine
-    from gpudebug.terminal.acceptance import checked as render
+    from gpudebug.terminal.hypotheses import checked as render
     from gpudebug.terminal.live import LiveLine
 
     persons_only("measuring again what was accepted", "gpudebug status has what it gained")

@@ -150,7 +150,7 @@ def _layer(folder: Path, run: str | None, layer: str) -> None:
     from gpudebug.core.diagnosis.layers import layer_named
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.diagnosis.layer_run import record_layer
-    from gpudebug.terminal.layers import layer as render
+    from gpudebug.terminal.diagnose import layer as render
     from gpudebug.terminal.live import LiveLine
 
     layer_named(layer)

@@ -50,8 +50,8 @@ def sample(
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import persons_only
     from gpudebug.engine.run.sample import sample as engine
+    from gpudebug.terminal.devices import sample as render
     from gpudebug.terminal.live import LiveLine
-    from gpudebug.terminal.sample import sample as render
 
     if command:
         persons_only("running a command", "gpudebug sample, without one, runs the workload")

@@ -39,7 +39,7 @@ def report(
     from gpudebug.engine.report import report as engine
     from gpudebug.engine.report import report_run
     from gpudebug.terminal.live import LiveLine
-    from gpudebug.terminal.report import report as render
+    from gpudebug.terminal.setup import report as render
 
     page = output and folder / output
     with LiveLine() as live:

@@ -58,8 +58,7 @@ def _one(answer: OneFile, all_rows: bool) -> str:
 
 
 def _samples(answer: SamplesAnswer) -> str:
-    from gpudebug.terminal.devices import devices, energy
-    from gpudebug.terminal.sample import failure, inside_of
+    from gpudebug.terminal.devices import devices, energy, failure, inside_of
 
     window = answer.window
     span = f"{window.start_s:.1f} to {window.end_s:.1f} s" if window else answer.reason
@@ -102,7 +101,7 @@ def _log(answer: LogAnswer) -> str:
             f"over {counted(reward.points, 'point')} ({reward.name})"
         )
     if answer.latency:
-        from gpudebug.terminal.sample import latency
+        from gpudebug.terminal.devices import latency
 
         lines += [line.replace("latency ", "latency   ", 1) for line in latency(answer.latency)]
     if answer.failure:

@@ -1,14 +1,30 @@
-"""The devices of a run as text for people: a line each of a few, of many a table and what is apart."""
+"""The devices, the ranks and the sample of a run as text for people.
+
+A few devices have a line each, many a table and what is apart.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 
+from gpudebug.core.answers.analyze import SamplesAnswer
 from gpudebug.core.answers.devices import FigureAcross
-from gpudebug.core.answers.sample import FigureSpread, SampledDevice
+from gpudebug.core.answers.ranks import RanksFinding, StragglerRank
+from gpudebug.core.answers.sample import (
+    FailureLines,
+    FigureSpread,
+    LatencyFigures,
+    SampleAnswer,
+    SampledDevice,
+)
+from gpudebug.core.inside.probe.figures import side
 from gpudebug.core.samples.conditions import SLOWING
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import name, shown, text
+from gpudebug.core.trainlog.endings import remedy
+from gpudebug.core.words import counted
+from gpudebug.terminal.probe import inside, places, trace
 
 FEW = 2
 """Up to so many have lines of their own."""
@@ -124,3 +140,107 @@ _COLUMNS: Mapping[str, Callable[[SampledDevice], str]] = {
     "throttled": _throttled,
     "link": lambda d: d.link or "",
 }
+
+
+def ranks(found: RanksFinding) -> list[str]:
+    """Return what they wait, the straggler or why none is named, and what is odd, a line each."""
+    return [_head(found), *_straggler(found), *_late(found), *(f"Ranks: {note}" for note in found.notes)]
+
+
+def facts(found: RanksFinding) -> list[str]:
+    """Return what speaks for the straggler's cause."""
+    return [*found.straggler.for_] if found.straggler else []
+
+
+def _head(found: RanksFinding) -> str:
+    known = [row.wait_share for row in found.rows if row.wait_share is not None]
+    seen = f"Ranks: {found.reported} of {found.world_size} reported"
+    if not known:
+        return f"{seen}; what they wait for each other is unknown"
+    least, middle, most = (numbers.percent(100 * value) for value in (min(known), median(known), max(known)))
+    shares = f"wait for each other {least} (least), {middle} (median), {most} (most) of the time"
+    if all(row.device == "cpu" for row in found.rows):
+        return f"{seen}; they {shares}"
+    return f"{seen}; their hosts {shares}, and what their devices wait is not seen"
+
+
+def _straggler(found: RanksFinding) -> list[str]:
+    if found.abstains:
+        return [f"No straggler is named: {found.abstains}"]
+    return [_named(found.straggler)] if found.straggler else ["No rank holds the others up"]
+
+
+def _named(one: StragglerRank) -> str:
+    where = f" on {one.node}" if one.node else ""
+    kind = "Straggler" if one.certain else "Possible straggler"
+    gap = numbers.percent(100 * one.gap)
+    return f"{kind}: rank {one.rank}{where}, {one.cause}: {one.title}; they wait {gap} of the time for it"
+
+
+def _late(found: RanksFinding) -> list[str]:
+    if found.late is None:
+        return []
+    took = numbers.duration(found.late.seconds)
+    return [f"Late start: rank {found.late.rank} began last; the others had waited {took} longer or more"]
+
+
+def sample(answer: SampleAnswer) -> str:
+    why = f" ({answer.why})" if answer.why else ""
+    lines = [f"{answer.outcome}{why}, exit status {answer.exit_status}"]
+    window = answer.window
+    if answer.failure:
+        lines += failure(answer.failure)
+    if window:
+        lines[0] += f"; {window_text(window.start_s, window.end_s, window.samples)}"
+    lines += devices(answer.devices, answer.across)
+    rate = answer.throughput.steps_per_s
+    # The probe's own rate is among its figures.
+    if rate is not None and rate != (answer.probe or {}).get("steps_per_s"):
+        lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
+    lines += energy(answer.joules_per_step)
+    lines += latency(answer.latency)
+    lines += [f"note: {line}" for line in answer.notes]
+    lines += inside_of(answer)
+    return "\n".join([*lines, f"samples {answer.csv}", f"log     {answer.log}", *_trace(answer)])
+
+
+def inside_of(answer: SampleAnswer | SamplesAnswer) -> list[str]:
+    """Render what the training process showed from inside."""
+    record = {"run": "probe", "probe": answer.probe, "probe_reason": answer.probe_reason}
+    lines = [*inside([side("probe", [record])]), *places(answer.stacks)]
+    if answer.sections:
+        from gpudebug.terminal import sections
+
+        lines += sections.of_run(answer.sections)
+    return lines
+
+
+def failure(found: FailureLines) -> list[str]:
+    """Format a failure: its class and last line, and what to try."""
+    last = f": {found.lines[-1].strip()}" if found.lines else ""
+    helps = remedy(found.class_)
+    return [f"failure {found.class_}{last}", *([f"  try {helps}"] if helps else [])]
+
+
+def _trace(answer: SampleAnswer) -> list[str]:
+    if not answer.trace:
+        return []
+    return trace(answer.trace)
+
+
+def latency(found: LatencyFigures | None) -> list[str]:
+    """Format the latencies that were printed: `latency p50 12.3 ms, p95 15 ms (290 of 300, first 2.4 s)`."""
+    if found is None:
+        return []
+    known = [(name, getattr(found, f"{name}_s")) for name in ("p50", "p95", "p99")]
+    known = [(name, value) for name, value in known if value is not None] or [("mean", found.mean_s)]
+    text = ", ".join(f"{name} {numbers.seconds(value)}" for name, value in known)
+    if found.count is None:
+        return [f"latency {text} (as printed over all)"]
+    printed = found.count + found.warmup
+    count = f"{found.count} of {printed} printed" if found.warmup else f"{printed} printed"
+    return [f"latency {text} ({count}, first {numbers.seconds(found.first_s)})"]
+
+
+def window_text(start_s: float, end_s: float, samples: int) -> str:
+    return f"window {start_s:.1f} to {end_s:.1f} s, {counted(samples, 'sample')}"

@@ -1,20 +1,19 @@
-"""A diagnosis as text for people: each likely cause with its evidence and its test."""
+"""A diagnosis and its layer tests as text for people: each likely cause with its evidence and its test."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudebug.core.answers.diagnosis import DiagnoseAnswer, DiagnosedCause
+from gpudebug.core.answers.diagnosis import DiagnoseAnswer, DiagnosedCause, LayerAnswer
 from gpudebug.core.answers.ranks import RanksFinding
 from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.evidence.together import mean_misleads
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import LEAST, WORKING
 from gpudebug.core.words import counted
-from gpudebug.terminal import rank_lines
+from gpudebug.terminal import devices
+from gpudebug.terminal.devices import failure
 from gpudebug.terminal.fit import wrap
-from gpudebug.terminal.layers import around
-from gpudebug.terminal.sample import failure
 
 _SHOWN = 3
 _WIDTH = 100
@@ -69,9 +68,9 @@ def _beside(answer: DiagnoseAnswer) -> list[str]:
 
 
 def _ranks(found: RanksFinding) -> Iterator[str]:
-    for line in rank_lines.ranks(found):
+    for line in devices.ranks(found):
         yield from wrap(line, _WIDTH, rest="  ")
-    for fact in rank_lines.facts(found):
+    for fact in devices.facts(found):
         yield from wrap(fact, _WIDTH, "   for      ")
     if found.straggler and found.straggler.line:
         yield from wrap(found.straggler.line, _WIDTH, "   line     ")
@@ -129,3 +128,35 @@ def _test(cause: DiagnosedCause) -> Iterator[str]:
     change = test.change or ("code to be written" if test.instructions else None)
     action = ", ".join(text for text in (test.command, change) if text) or "write down how to test it"
     yield from wrap(f"{action}{cost}", _WIDTH, "   test     ")
+
+
+_MOST = 12
+DIAGNOSTIC = "It shows where to look and is not a fix: no hypothesis, baseline or verdict uses this run."
+
+
+def layer(answer: LayerAnswer) -> str:
+    """Render `diagnose --layer`."""
+    took = answer.device_time_s
+    cost = f", {numbers.duration(took)} of the device" if took is not None else ""
+    lines = [
+        f"Layer test {answer.layer}: run {answer.run}{cost}",
+        f"changed  {answer.changed}",
+        f"means    {answer.means[:1].upper()}{answer.means[1:]}.",
+    ]
+    if answer.layer == "double-batch" and answer.ratio is not None:
+        lines.append(f"         Samples a second: {answer.ratio:.2f} times the baseline's.")
+    lines += [f"note     {note}" for note in answer.notes]
+    return "\n".join([*lines, DIAGNOSTIC, f"Next: {answer.next_command}"])
+
+
+def around(answer: DiagnoseAnswer) -> list[str]:
+    """List layer tests and differences from the reference, a line each; long lists are cut."""
+    lines = [
+        f"Layer {name}: {test.means} ({', '.join(test.runs)}; diagnostic only)"
+        for name, test in answer.layers.items()
+    ]
+    differences = answer.difference.lines if answer.difference else ()
+    if differences:
+        more = [f"and {len(differences) - _MOST} more, in --json"] if len(differences) > _MOST else []
+        lines += ["Differs from the reference:", *(f"  {line}" for line in (*differences[:_MOST], *more))]
+    return lines

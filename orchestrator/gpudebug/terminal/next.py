@@ -18,9 +18,9 @@ from gpudebug.core.answers.next import (
     Running,
 )
 from gpudebug.core.statistics.across import shown, text
-from gpudebug.terminal.colours import coloured
-from gpudebug.terminal.gates import gates
+from gpudebug.terminal.fit import coloured
 from gpudebug.terminal.probe import inside
+from gpudebug.terminal.show import gates
 
 
 @singledispatch
@@ -84,14 +84,14 @@ def _(answer: RecordedAA) -> str:
 
 @next_.register
 def _(answer: RecordedProfile) -> str:
-    from gpudebug.terminal.torchprofile import profile
+    from gpudebug.terminal.probe import profile
 
     return profile(answer)
 
 
 @next_.register
 def _(answer: Running) -> str:
-    from gpudebug.terminal.underway import progress
+    from gpudebug.terminal.live import progress
 
     return f"Running: {answer.why}.\n  {progress(answer)}\nNext: {answer.next_command}"
 

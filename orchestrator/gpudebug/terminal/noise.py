@@ -11,8 +11,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.level import POINTS
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.words import counted
-from gpudebug.terminal.colours import coloured
-from gpudebug.terminal.fit import Screen
+from gpudebug.terminal.fit import Screen, coloured
 
 if TYPE_CHECKING:
     # A tenth of what `status` takes, which shows the noise too.

@@ -1,12 +1,19 @@
-"""The probe's figures from inside the training, in aligned lines: one side, or two side by side."""
+"""What went on inside the training: the probe's figures, where its threads were, and torch profiles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from gpudebug.core.answers.next import RecordedProfile
 from gpudebug.core.answers.probe import CopyFigures, ProbeFigures, ProbeSide, SiteFigures
+from gpudebug.core.inside.torch_profile import overhead_of
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import counted
+
+if TYPE_CHECKING:
+    from gpudebug.core.inside.stacks.shares import Taken
+
 
 HEADING = "Inside the training (% of its time):"
 _SITES = 3
@@ -229,3 +236,98 @@ _ROWS: dict[str, Callable[[ProbeFigures], str | None]] = {
 }
 _SETTINGS = ("rank", "loader", "device")
 _SITES_AFTER = 1 + list(_ROWS).index("blocking reads")
+
+
+Stacks = Mapping[str, Any]
+_PLACES = {"training": 6, "workers": 3}
+_WHO = {"training": "the training thread is", "workers": "loader workers are"}
+_LEAST_OF_STACKS = 0.01
+_LONGEST_NAME, _LONGEST_CODE = 40, 60
+
+
+def places(stacks: Stacks | None) -> list[str]:
+    """Render an evidence's `stacks`; nothing without them."""
+    if not stacks:
+        return []
+    lines = [line for who in _PLACES for line in _of(who, stacks[who])]
+    return [*lines, *(f"  note: {note}" for note in stacks["notes"])]
+
+
+def _of(who: str, record: Stacks | None) -> list[str]:
+    if not record or not record["seconds"]:
+        return []
+    from gpudebug.core.inside.stacks.evaluation import evaluation, hottest
+    from gpudebug.core.records import Stacks
+
+    stacks = Stacks.model_validate(record)
+    hot = [one for one in hottest(stacks) if one.share >= _LEAST_OF_STACKS][: _PLACES[who]]
+    ran = 100 * record["cpu_s"] / record["seconds"]
+    heading = (
+        f"Where {_WHO[who]} ({counted(record['samples'], 'sample')}, running in {ran:.0f}% of the time):"
+    )
+    names = [_cut(f"{one.site} {one.function}", _LONGEST_NAME) for one in hot]
+    width = max(map(len, names), default=0)
+    evaluates = evaluation(stacks)
+    return [
+        heading,
+        *([_all_of(evaluates)] if evaluates.value >= _LEAST_OF_STACKS else []),
+        *(
+            f"  {100 * one.share:3.0f}%  {one.state:<5}  {one.phase:<9}  {name:<{width}}  "
+            f"{_cut(one.code, _LONGEST_CODE)}".rstrip()
+            for one, name in zip(hot, names, strict=True)
+        ),
+    ]
+
+
+def _all_of(evaluates: Taken) -> str:
+    """Evaluation as a whole: its lines are those of the network, which training runs as well."""
+    function = str(evaluates.place).partition(" (")[0] if evaluates.place else "the training's own loop"
+    return f"  {100 * evaluates.value:3.0f}%  of it in evaluation, called by {function}"
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+Profile = dict[str, Any]
+
+
+def profile(answer: RecordedProfile) -> str:
+    """Render `baseline --torch-profile`."""
+    role = answer.role.partition("-")[2]
+    lines = [f"Profile of the {role}: run {answer.run}, no part of its baseline"]
+    lines += trace(answer.trace)
+    lines += [f"note: {line}" for line in answer.notes]
+    return "\n".join([*lines, f"Next: {answer.next_command}"])
+
+
+def trace(record: Profile | None) -> list[str]:
+    """List the trace's file, what it covers and what the profiler cost; nothing without a trace."""
+    if not record or not record.get("file"):
+        return []
+    overhead = overhead_of(record)
+    took = record.get("active_step_s")
+    facts = [
+        counted(record["steps"], "iteration"),
+        *([f"{numbers.number(took * 1e3, 'ms')} each"] if took else []),
+        f"{max(0.0, overhead):.0%} longer by the profiler" if overhead is not None else "overhead unknown",
+    ]
+    others = len(record.get("files", ())) - 1
+    more = f" and {others} of other ranks" if others > 0 else ""
+    lines = [f"trace   {record.get('path') or record['file']}{more}", f"        {', '.join(facts)}"]
+    return lines + [f"        {line}" for line in _summary(record.get("analysis") or {})]
+
+
+def _summary(analysis: Profile) -> list[str]:
+    """Summarise a trace: how busy the device was, what the steps waited for, the slowest operators."""
+    steps = analysis.get("steps") or {}
+    shares = {
+        "device busy": analysis.get("busy_share"),
+        "waiting for data": steps.get("data_wait_share"),
+    }
+    facts = [f"{name} {numbers.percent(100 * share)}" for name, share in shares.items() if share is not None]
+    kernels, mean = analysis.get("kernels_per_step"), analysis.get("mean_kernel_us")
+    if kernels is not None and mean is not None:
+        facts.append(f"{numbers.number(kernels)} kernels a step of {numbers.number(mean, 'us')}")
+    most = ", ".join(row["name"] for row in (analysis.get("operators") or ())[:3])
+    return ([", ".join(facts)] if facts else []) + ([f"most time in {most}"] if most else [])

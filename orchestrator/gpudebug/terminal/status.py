@@ -153,7 +153,7 @@ def _ahead(answer: StatusAnswer, here: Screen) -> list[str]:
     if answer.allocation:
         lines += here.labelled("Cluster  ", answer.allocation)
     if answer.progress:
-        from gpudebug.terminal.underway import progress
+        from gpudebug.terminal.live import progress
 
         lines += here.labelled("Progress ", progress(answer.progress))
     return lines

@@ -12,7 +12,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import MISLEADING
 from gpudebug.core.words import counted
 from gpudebug.terminal import panels
-from gpudebug.terminal.gauges import Pen, mean
+from gpudebug.terminal.panels import Pen, mean
 
 if TYPE_CHECKING:
     from rich.text import Text

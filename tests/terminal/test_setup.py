@@ -9,7 +9,7 @@ from tests.support.answers import read
 from tests.support.statuses import hypothesis
 
 from gpudebug.core.answers.loop import LoopAnswer, LoopSession
-from gpudebug.terminal.loop import loop, session
+from gpudebug.terminal.setup import loop, session
 
 SESSION: dict[str, Any] = {
     "session": "loop-20261121-1",
