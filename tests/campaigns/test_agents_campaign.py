@@ -19,7 +19,7 @@ import pytest
 from tests.support import scripted_agent
 from tests.support.campaigns import Campaign, git, make_repository
 from tests.support.judged import disturbed, settled
-from tests.support.repositories import left_over, users, worktrees
+from tests.support.repositories import left_over, users
 
 from gpudebug import demo
 
@@ -191,7 +191,6 @@ def test_agents_that_misbehave(tmp_path: Path) -> None:
     assert waits(tmp_path / "clone") < 0.02
 
     campaign.run("next").expect(4)
-    assert worktrees(campaign.folder) == []
     assert left_over(campaign.folder) == []
     assert git(campaign.folder, "for-each-ref", "refs/gpudebug") == ""
     assert not list((campaign.folder / "runs" / ".leases").glob("*/*.json"))

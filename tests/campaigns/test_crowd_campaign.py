@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from tests.support import crowd, crowd_agent
 from tests.support.campaigns import Campaign, environment, git, make_replay_campaign, record
-from tests.support.repositories import left_over, users, worktrees
+from tests.support.repositories import left_over, users
 
 from gpudebug.core.progress import parse
 from gpudebug.core.words import VERDICTS, Status
@@ -145,7 +145,6 @@ def check_nothing_left(campaign: Campaign, mark: str) -> None:
     while (left := crowd.processes(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not left
-    assert worktrees(campaign.folder) == []
     assert left_over(campaign.folder) == []
     assert git(campaign.folder, "for-each-ref", "refs/gpudebug") == ""
     runs = campaign.folder / "runs"

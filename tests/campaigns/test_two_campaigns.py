@@ -16,7 +16,7 @@ from tests.support.campaigns import (
     record,
 )
 from tests.support.holders import holding
-from tests.support.repositories import worktrees
+from tests.support.repositories import left_over
 
 from gpudebug.edges import store
 from gpudebug.edges.store import hostlocks
@@ -65,11 +65,11 @@ def test_two_folders_of_one_repository(tmp_path: Path, recordings: Path) -> None
     assert first != second
     assert second == two.folder / "runs" / "worktrees" / "test" / "h1" / "sub"
     assert len(refs(one)) == 2
-    assert len(worktrees(one.folder)) == 2
+    assert len(left_over(one.folder)) == len(left_over(two.folder)) == 1
     finish(one, first)
     assert two.statuses() == ["TESTING"]
     finish(two, second)
-    assert worktrees(one.folder) == []
+    assert left_over(one.folder) == left_over(two.folder) == []
     one.json("accept", "1")
     assert one.json("next")["action"] == "recorded_baseline"
     assert two.json("next", status=5)["action"] == "propose"
@@ -86,14 +86,14 @@ def test_another_campaign_of_the_same_folder(tmp_path: Path, recordings: Path) -
     campaign.config.write_text(re.sub("campaign: test", "campaign: other\nprogress: progress/other.md", text))
     second = begin(campaign)
     assert first != second
-    assert len(worktrees(campaign.folder)) == 2
+    assert len(left_over(campaign.folder)) == 2
     assert len(refs(campaign)) == 2
     finish(campaign, second)
     campaign.config.write_text(text)
     assert campaign.statuses() == ["TESTING"]
     finish(campaign, first)
     campaign.json("verify")
-    assert worktrees(campaign.folder) == []
+    assert left_over(campaign.folder) == []
 
 
 @pytest.mark.slow

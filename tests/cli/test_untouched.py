@@ -117,16 +117,17 @@ def test_a_change_in_a_worktree_that_leaves_the_tree(
     ["{0}/.git", pytest.param("{0}/../elsewhere", marks=pytest.mark.slow)],
     ids=["the checkout's", "nowhere"],
 )
-def test_a_worktree_whose_git_file_leads_elsewhere(dirty: Campaign, led: str) -> None:
+def test_a_worktree_whose_git_leads_elsewhere(dirty: Campaign, led: str) -> None:
     worktree = begin(dirty)
     (worktree / "data.py").write_text("READERS = 8\n")
+    shutil.rmtree(worktree / ".git")
     (worktree / ".git").write_text(f"gitdir: {led.format(dirty.folder)}\n")
     before = mine(dirty)
     assert dirty.json("status", env=AGENT)["next"]["hypothesis"] == 1
-    # It is not read, only written again: what is in the worktree counts.
+    # It is not read, only made again: what is in the worktree counts.
     answer = dirty.json("next", env=AGENT)
     assert answer["verdict"] == "VALIDATED"
-    assert "h1: its .git file was gone or led elsewhere; it is written again" in answer["notes"]
+    assert "h1: its own git repository was gone or led elsewhere; it is made again" in answer["notes"]
     assert mine(dirty) == before
 
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from tests.support.campaigns import (
     record,
 )
 from tests.support.patches import write_patch
+from tests.support.repositories import users
 
 from gpudebug.edges import removal
 
@@ -133,21 +135,18 @@ class TestAClone:
         assert "bare" in gpudebug(inner, "status").err
 
 
-class TestAWorktreesGitFile:
-    def test_a_folder_of_gits_that_it_names_is_neither_run_nor_believed(
-        self, campaign: Campaign, tmp_path: Path
-    ) -> None:
+class TestAWorktreesOwnRepository:
+    @pytest.mark.parametrize("where", ["in it", "elsewhere"])
+    def test_it_is_neither_run_nor_believed(self, campaign: Campaign, tmp_path: Path, where: str) -> None:
         worktree, ran = write_by_code(campaign), tmp_path / "ran"
-        real = Path((worktree / ".git").read_text().removeprefix("gitdir:").strip())
-        fake = worktree.parent / "fake"
-        shutil.copytree(real, fake)
-        (fake / "commondir").unlink()
-        shutil.copytree(campaign.folder / ".git" / "objects", fake / "objects")
-        shutil.copytree(campaign.folder / ".git" / "refs", fake / "refs")
-        (fake / "config").write_text(f'[filter "evil"]\n\tclean = "touch {ran}; cat"\n')
-        (fake / "info").mkdir(exist_ok=True)
+        fake = worktree / ".git"
+        if where == "elsewhere":
+            fake = fake.rename(worktree.parent / "fake")
+            shutil.copytree(campaign.folder / ".git" / "objects", fake / "objects", dirs_exist_ok=True)
+            (worktree / ".git").write_text(f"gitdir: {fake}\n")
+        with (fake / "config").open("a") as config:
+            config.write(f'[filter "evil"]\n\tclean = "touch {ran}; cat"\n')
         (fake / "info" / "attributes").write_text("* filter=evil\n")
-        (worktree / ".git").write_text(f"gitdir: {fake}\n")
         (worktree / "helper.py").write_text("y = 2\n")
         git(campaign.folder, "-C", str(worktree), "status")
         assert ran.exists()
@@ -156,7 +155,7 @@ class TestAWorktreesGitFile:
             campaign.run(*words)
             assert not ran.exists(), words
         assert campaign.json("show", "1")["status"] == "VALIDATED"
-        assert fake.exists()
+        assert fake.exists() is (where == "elsewhere")
 
     def test_submodules_that_are_not_checked_out_run_nothing(
         self, campaign: Campaign, tmp_path: Path
@@ -190,11 +189,11 @@ class TestAWorktreesGitFile:
             campaign.run(*words)
             assert not ran.exists(), words
 
-    @pytest.mark.parametrize("moment", ["reset", "worktree"])
+    @pytest.mark.parametrize("moment", ["read-tree", "update-ref"])
     def test_one_that_vanishes_never_leads_git_to_the_checkout(
         self, campaign: Campaign, tmp_path: Path, moment: str
     ) -> None:
-        """A git that takes the .git file of every worktree away before it works."""
+        """A git that takes the .git folder of every worktree away before it works."""
         (campaign.folder / "helper.py").write_text("y = 1  # three days of work\n")
         (campaign.folder / "staged.py").write_text("new\n")
         git(campaign.folder, "add", "staged.py")
@@ -203,7 +202,7 @@ class TestAWorktreesGitFile:
         program.parent.mkdir()
         program.write_text(
             "#!/bin/sh\n"
-            f'case " $* " in *" {moment} "*) rm -f {campaign.folder}/runs/worktrees/test/*/.git;; esac\n'
+            f'case " $* " in *" {moment} "*) rm -rf {campaign.folder}/runs/worktrees/test/*/.git;; esac\n'
             f'exec {shutil.which("git")} "$@"\n'
         )
         program.chmod(0o755)
@@ -229,7 +228,7 @@ class TestAWorktreesGitFile:
         def take_away() -> None:
             while not done.is_set():
                 for found in (campaign.folder / "runs" / "worktrees").glob("*/*/.git"):
-                    found.unlink(missing_ok=True)
+                    shutil.rmtree(found, ignore_errors=True)
                 time.sleep(0.001)
 
         thief = threading.Thread(target=take_away)
@@ -302,16 +301,6 @@ class TestARemoval:
         assert "+y = 2" in patch.read_text()
         assert (taken / "x").read_text() == "mine"
 
-    def test_a_worktree_of_another_name_is_known_by_its_mark(self, campaign: Campaign) -> None:
-        taken = campaign.folder / "runs/worktrees/test/h1"
-        taken.mkdir(parents=True)
-        (taken / "x").write_text("mine")
-        worktree = write_by_code(campaign)
-        (worktree / "helper.py").write_text("y = 2\n")
-        shutil.rmtree(campaign.folder / ".git/gpudebug/worktrees")
-        assert campaign.json("next", status=5)["worktree"] == str(worktree)
-        assert campaign.json("next")["action"] == "tested"
-
     def test_a_copied_repository_keeps_what_was_written_in_it(
         self, campaign: Campaign, tmp_path: Path
     ) -> None:
@@ -327,7 +316,7 @@ class TestARemoval:
         assert copy.json("next")["action"] == "tested"
         assert any("+z = 3" in p.read_text() for p in copy.folder.glob("hypotheses/patches/*"))
 
-    @pytest.mark.parametrize("lost", ["moved and pruned", "git's folder", "index"])
+    @pytest.mark.parametrize("lost", ["moved", "git's folder", "index"])
     @pytest.mark.parametrize("command", [["clean", "--worktrees", "--yes"], ["next"]], ids=["clean", "next"])
     def test_what_git_cannot_tell_of_is_not_taken_for_unchanged(
         self, campaign: Campaign, tmp_path: Path, lost: str, command: list[str]
@@ -336,14 +325,13 @@ class TestARemoval:
         (worktree / "helper.py").write_text("y = 'three hours'\n")
         if command == ["next"]:
             campaign.progress.write_text(campaign.text.replace("TESTING", "REJECTED"))
-        if lost == "moved and pruned":
+        if lost == "moved":
             campaign = Campaign(campaign.folder.rename(tmp_path / "moved"))
-            git(campaign.folder, "worktree", "prune", "--expire=now")
         elif lost == "index":
-            (index,) = campaign.folder.glob(".git/worktrees/*/index")
+            (index,) = campaign.folder.glob(".git/gpudebug/worktrees/*/h1.index")
             index.write_bytes(b"junk")
         else:
-            shutil.rmtree(campaign.folder / ".git/worktrees")
+            shutil.rmtree(worktree / ".git")
         campaign.run(*command)
         kept = [
             *campaign.folder.glob("hypotheses/patches/*"),
@@ -351,21 +339,26 @@ class TestARemoval:
         ]
         assert any("three hours" in p.read_text() for p in kept if p.is_file())
 
-    def test_a_worktree_whose_commit_is_gone_is_left_to_its_user(
-        self, campaign: Campaign, tmp_path: Path
-    ) -> None:
+    @pytest.mark.parametrize("lost", [False, True])
+    def test_its_commit_is_kept_while_it_is_written_in(self, campaign: Campaign, lost: bool) -> None:
         worktree = write_by_code(campaign)
         (worktree / "helper.py").write_text("y = 2\n")
         (campaign.folder / "sub/deep.py").write_text("z = 7\n")
         commit_all(campaign.folder)
         campaign.json("baseline")
-        moved = Campaign(campaign.folder.rename(tmp_path / "moved"))
-        git(moved.folder, "worktree", "prune", "--expire=now")
-        git(moved.folder, "reflog", "expire", "--expire=now", "--all")
-        git(moved.folder, "gc", "--quiet", "--prune=now")
-        answer = moved.json("next", status=5)
+        if lost:
+            (kept,) = git(
+                campaign.folder, "for-each-ref", "--format=%(refname)", "refs/gpudebug/*/h1"
+            ).split()
+            git(campaign.folder, "update-ref", "-d", kept)
+        git(campaign.folder, "reflog", "expire", "--expire=now", "--all")
+        git(campaign.folder, "gc", "--quiet", "--prune=now")
+        if not lost:
+            assert campaign.json("next")["action"] == "tested"
+            return
+        answer = campaign.json("next", status=5)
         assert "git has lost the commit" in " ".join(answer["notes"])
-        assert (moved.folder / "runs/worktrees/test/h1/helper.py").read_text() == "y = 2\n"
+        assert (worktree / "helper.py").read_text() == "y = 2\n"
         assert Path(answer["worktree"]).name == "h1-2"
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
@@ -487,6 +480,89 @@ class TestTheBase:
         ).split()
         git(campaign.folder, "update-ref", name, "HEAD")
         assert campaign.json("baseline")["action"] == "recorded_baseline"
+
+
+def shallow(origin: Path, place: Path) -> None:
+    git(origin, "clone", "--quiet", "--depth=1", f"file://{origin}", str(place))
+
+
+def partial(origin: Path, place: Path) -> None:
+    git(origin, "config", "uploadpack.allowFilter", "true")
+    git(origin, "clone", "--quiet", "--filter=blob:none", f"file://{origin}", str(place))
+
+
+def sparse(origin: Path, place: Path) -> None:
+    git(origin, "clone", "--quiet", str(origin), str(place))
+    git(place, "sparse-checkout", "set", "--cone", "--sparse-index", "sub")
+
+
+def sha256(origin: Path, place: Path) -> None:
+    git(origin.parent, "init", "--quiet", "--object-format=sha256", str(place))
+    copy_files(origin, place)
+
+
+def reftable(origin: Path, place: Path) -> None:
+    made = subprocess.run(["git", "init", "--quiet", "--ref-format=reftable", str(place)], check=False)
+    if made.returncode:
+        pytest.skip("this git has no reftable")
+    copy_files(origin, place)
+
+
+def borrowing(origin: Path, place: Path) -> None:
+    git(origin, "clone", "--quiet", "--shared", str(origin), str(place))
+
+
+def with_submodule(origin: Path, place: Path) -> None:
+    git(origin, "clone", "--quiet", str(origin), str(place))
+    git(place, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(origin), "lib")
+    commit_all(place)
+
+
+def a_submodule(origin: Path, place: Path) -> None:
+    outer = place.parent / "outer"
+    git(origin, "clone", "--quiet", str(origin), str(outer))
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(origin), "lib")
+    place.symlink_to(outer / "lib")
+
+
+def copy_files(origin: Path, place: Path) -> None:
+    for name in git(origin, "ls-files").split():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(origin / name, place / name)
+    commit_all(place)
+
+
+KINDS = (shallow, partial, sparse, sha256, reftable, borrowing, with_submodule, a_submodule)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=[kind.__name__ for kind in KINDS])
+def test_any_repository_from_proposal_to_export(
+    recorded_once: Campaign, tmp_path: Path, kind: Callable[[Path, Path], None]
+) -> None:
+    kind(recorded_once.folder, tmp_path / "repo")
+    campaign = Campaign((tmp_path / "repo").resolve())
+    campaign.pin()
+    campaign.json("next")
+    campaign.propose("--code", "By code")
+    worktree = Path(campaign.json("next", status=5)["worktree"])
+    (worktree / "sub/deep.py").write_text("z = 2\n")
+    before = users(campaign.folder)
+    assert git(worktree, "log", "--format=%s", "-1") == "gpudebug: the tree as it lies\n"
+    # Git refuses a link in the place of a submodule.
+    if kind is not with_submodule:
+        assert git(worktree, "status", "--porcelain") == " M sub/deep.py\n"
+        commit_all(worktree, "Mine")
+    assert campaign.json("next")["verdict"] == "VALIDATED"
+    after = users(campaign.folder)
+    changed = {name for name in after if after[name] != before.get(name)}
+    assert changed == {"progress/test.md", "hypotheses/patches/h1-by-code.patch"}
+    campaign.json("accept", "1")
+    campaign.json("next")
+    campaign.json("export", "-o", "out")
+    (patch,) = (campaign.folder / "out").glob("0001-*.patch")
+    git(campaign.folder, "apply", "--check", str(patch))
+    assert "+z = 2" in patch.read_text()
 
 
 def test_worktrees_lie_on_the_disk_that_runs_leads_to(campaign: Campaign, tmp_path: Path) -> None:

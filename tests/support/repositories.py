@@ -81,15 +81,9 @@ def lies(folder: Path) -> dict[str, tuple[str, str]]:
 
 
 def worktrees(top: Path) -> list[str]:
-    """The worktrees that git knows, but for the checkout itself."""
+    """The worktrees that git knows, but for the checkout itself: none of them is ours."""
     listed = git(top, "worktree", "list", "--porcelain").split("\n\n")
     return [block.split("\n")[0].removeprefix("worktree ") for block in listed[1:] if block]
-
-
-def registered(top: Path) -> list[str]:
-    """What is in git's folder of worktrees, whole or not."""
-    place = top / ".git" / "worktrees"
-    return sorted(os.listdir(place)) if place.is_dir() else []
 
 
 def left_over(top: Path) -> list[str]:

@@ -60,11 +60,11 @@ def out_of_the_index(worktree: Path) -> None:
 
 
 def without_index(worktree: Path) -> None:
-    Path(git(worktree, "rev-parse", "--git-path", "index").strip()).unlink()
+    (worktree / ".git" / "index").unlink()
 
 
 def broken_index(worktree: Path) -> None:
-    Path(git(worktree, "rev-parse", "--git-path", "index").strip()).write_bytes(b"DIRC nonsense")
+    (worktree / ".git" / "index").write_bytes(b"DIRC nonsense")
 
 
 def link_replaced(worktree: Path) -> None:
@@ -73,9 +73,9 @@ def link_replaced(worktree: Path) -> None:
     (worktree / ".venv" / "x.py").write_text("x")
 
 
-def test_its_git_file_is_not_read(worktree: Path, commit: str, tmp_path: Path) -> None:
+def test_its_own_repository_is_not_read(worktree: Path, commit: str, tmp_path: Path) -> None:
     """Written anew it could lead to the checkout's own index, or to a folder whose filters run programs."""
-    (worktree / ".git").unlink()
+    shutil.rmtree(worktree / ".git")
     assert change_in(worktree, commit).files == ()
     (worktree / "train.py").write_text("changed\n")
     assert change_in(worktree, commit).files == ("train.py",)
@@ -88,8 +88,8 @@ def test_its_git_file_is_not_read(worktree: Path, commit: str, tmp_path: Path) -
     assert not (tmp_path / "ran").exists()
 
 
-def test_without_gits_folder_of_it_nothing_is_told(worktree: Path, commit: str) -> None:
-    shutil.rmtree(worktree.parents[3] / ".git" / "worktrees")
+def test_without_its_record_nothing_is_told(worktree: Path, commit: str) -> None:
+    shutil.rmtree(worktree.parents[3] / ".git" / "gpudebug")
     with pytest.raises(GitError, match="not a git worktree") as caught:
         change_in(worktree, commit)
     assert caught.value.next

@@ -10,7 +10,7 @@ from tests.support.campaigns import commit_all, git, make_repository
 from tests.support.repositories import REF, stored
 
 from gpudebug.edges import git as snapshot
-from gpudebug.edges.git import indexes
+from gpudebug.edges.git import repository as module
 from gpudebug.edges.git.kept import MeasuredTree, trusted, vouch
 
 ALL = MeasuredTree(())
@@ -81,7 +81,7 @@ def test_a_base_made_anew_or_forgotten_has_no_old_record(top: Path) -> None:
 
 
 def test_an_index_is_gone_afterwards(top: Path) -> None:
-    with indexes.temporary(top / ".git") as path:
+    with module._temporary_index(top / ".git") as path:
         path.write_text("x")
         assert path.parent.stat().st_mode & 0o777 == 0o700
     assert os.listdir(top / ".git" / "gpudebug" / "indexes") == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,9 @@ from tests.support.repositories import REF, address, change_in, repository, stor
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges import git as snapshot
-from gpudebug.edges.git import indexes
 from gpudebug.edges.git import repository as module
 from gpudebug.edges.git.address import Address, message_of
+from gpudebug.edges.git.grounds import PRIVATE
 
 HOOKS = """
     post-checkout pre-commit commit-msg post-commit reference-transaction post-index-change pre-auto-gc
@@ -197,7 +198,7 @@ def test_what_a_kill_left_of_a_temporary_index_goes_with_the_next_and_nothing_el
     (tmp_path / "gpudebug-index-mine" / "index").touch()
     os.utime(tmp_path / "gpudebug-index-mine", (1, 1))
     place = top / ".git" / "gpudebug" / "indexes"
-    with indexes.temporary(top / ".git") as path:
+    with module._temporary_index(top / ".git") as path:
         in_use = path.parent.name
         (place / "left").mkdir()
         (place / "left" / "index").touch()
@@ -232,10 +233,39 @@ def test_of_many_lines_the_one_that_says_it(err: str, line: str) -> None:
         ("fatal: detected dubious ownership in repository at '/x'", "dubious", "safe.directory"),
         ("error: external filter 'git-lfs filter-process' failed", "git-lfs", "install git-lfs"),
         ("fatal: bad object", "bad object", "git fsck"),
-        ("fatal: '/w' is a missing but already registered worktree;\nuse", "missing", "worktree remove"),
     ],
 )
 def test_what_helps_is_said(tmp_path: Path, err: str, message: str, advice: str) -> None:
     error = module.Repository(at(tmp_path)).failure(err)
     assert message in error.message
     assert advice in (error.next or "")
+
+
+def test_an_index_is_there_for_a_while_and_what_a_kill_left_goes_with_it(tmp_path: Path) -> None:
+    common = make_repository(tmp_path / "repo", {"a.py": ""}) / ".git"
+    place = common / PRIVATE / "indexes"
+    with module._temporary_index(common) as first, module._temporary_index(common) as second:
+        assert first != second
+        assert first.parent.is_dir() and second.parent.is_dir()
+        first.write_bytes(b"an index")
+    assert list(place.iterdir()) == []
+    left = place / "0123456789abcdef"
+    left.mkdir()
+    (left / "index").write_bytes(b"of a killed command")
+    with module._temporary_index(common) as made:
+        assert [path.name for path in place.iterdir()] == [made.parent.name]
+    assert list(place.iterdir()) == []
+
+
+def test_what_another_host_made_is_left_alone_for_longer_than_a_command_takes(tmp_path: Path) -> None:
+    """NFS keeps the lock of a folder to its host, so that it looks free here."""
+    common = make_repository(tmp_path / "repo", {"a.py": ""}) / ".git"
+    with module._temporary_index(common) as index:
+        mine = index.parent.name.rpartition(".")[0]
+    place = common / PRIVATE / "indexes"
+    at_work, left, own = place / "0-0.aa", place / "0-0.bb", place / f"{mine}.cc"
+    for folder in (at_work, left, own):
+        folder.mkdir()
+    os.utime(left, (0, time.time() - 2 * 3600))
+    with module._temporary_index(common):
+        assert [at_work.exists(), left.exists(), own.exists()] == [True, False, False]

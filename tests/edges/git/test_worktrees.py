@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shutil
+import signal
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 from tests.support.campaigns import commit_all, git, make_repository
+from tests.support.processes import fork
 from tests.support.repositories import (
     REF,
     began_with,
     change_in,
     left_over,
     lies,
-    registered,
     repository,
+    stored,
     touched,
     users,
     worktrees,
 )
 
-from gpudebug.core.errors import GitError, StoreError
+from gpudebug.core.errors import BusyError, GitError, StoreError
 from gpudebug.edges import git as snapshot
 from gpudebug.edges.git import journal
+from gpudebug.edges.removal import identity_of
+
+MOMENTS = 25
 
 
 @pytest.fixture
@@ -56,7 +65,7 @@ def test_made_used_and_removed_under_any_name(hostile: Path) -> None:
     assert again == made
     snapshot.remove_worktree(top, made.path)
     assert users(top) == before
-    assert (registered(top), left_over(top)) == ([], [])
+    assert left_over(top) == []
     assert (top / ".venv" / "bin" / "python").read_text() == "#!"
     snapshot.remove_worktree(top, made.path)
     assert began_with(made.path) is None
@@ -77,22 +86,21 @@ def test_touched_is_what_differs_and_is_not_linked(hostile: Path) -> None:
     assert not touched(path)
     (path / "train.py").write_text("a = 7\n")
     assert touched(path)
+    shutil.rmtree(path / ".git")
     (path / ".git").write_text("gitdir: nowhere\n")
     assert touched(path)
     assert not touched(place(top, "none"))
 
 
-def test_names_that_are_taken_are_no_matter(top: Path, tmp_path: Path) -> None:
+def test_git_knows_no_worktree_of_ours(top: Path, tmp_path: Path) -> None:
     """Two campaigns have an h1, and the user has a worktree of that name."""
     commit = base_of(top)
     git(top, "worktree", "add", "--quiet", "--detach", str(tmp_path / "h1"))
-    paths = [place(top), top / "runs" / "worktrees" / "other" / "h1"]
-    for path in paths:
+    for path in (place(top), top / "runs" / "worktrees" / "other" / "h1"):
         snapshot.add_worktree(top, path, commit)
-    assert worktrees(top) == [str(p) for p in (tmp_path / "h1", *paths)]
-    for path in paths:
+        assert worktrees(top) == [str(tmp_path / "h1")]
+        assert worktrees(path) == []
         snapshot.remove_worktree(top, path)
-    assert worktrees(top) == [str(tmp_path / "h1")]
     assert (tmp_path / "h1" / "train.py").exists()
 
 
@@ -111,7 +119,6 @@ def test_links_on_the_way_are_refused(top: Path, tmp_path: Path, linked: str) ->
     assert caught.value.next
     snapshot.remove_worktree(top, place(top))
     assert lies(tmp_path / "elsewhere") == before
-    assert registered(top) == []
 
 
 def test_a_folder_that_was_made_a_link_afterwards_is_left(top: Path, tmp_path: Path) -> None:
@@ -135,7 +142,6 @@ def test_a_folder_that_was_made_a_link_afterwards_is_left(top: Path, tmp_path: P
         f"h1: {made.path} is not the folder that gpudebug made (device, inode or birth differ): it stays"
     ]
     assert (made.path / "thesis").read_text() == "mine"
-    assert registered(top) == []
 
 
 class TestLinks:
@@ -181,7 +187,6 @@ class TestLinks:
         with pytest.raises(GitError, match=r"worktree\.link") as caught:
             snapshot.add_worktree(top, place(top), base_of(top), links=[name], checkout=top)
         assert caught.value.next
-        assert registered(top) == []
         assert os.listdir(place(top).parent) == []
 
 
@@ -265,14 +270,6 @@ class TestInTheWay:
         assert snapshot.repair(top, place(top).parent) == []
         assert worktrees(top) == [str(place(top))]
 
-    def test_a_worktree_of_the_users_that_is_registered_but_gone(self, top: Path) -> None:
-        git(top, "worktree", "add", "--quiet", "--detach", str(place(top)))
-        before = users(top), registered(top)
-        place(top).rename(top / "runs" / "elsewhere")
-        assert snapshot.add_worktree(top, place(top), base_of(top)).path == place(top, "h1-2")
-        snapshot.remove_worktree(top, place(top))
-        assert (users(top), registered(top)) == before
-
     def test_ours_at_another_commit(self, top: Path) -> None:
         snapshot.add_worktree(top, place(top), base_of(top))
         with pytest.raises(GitError, match="another commit"):
@@ -282,7 +279,6 @@ class TestInTheWay:
         with pytest.raises(GitError, match="0000000") as caught:
             snapshot.add_worktree(top, place(top), "0" * 40)
         assert caught.value.next
-        assert registered(top) == []
         assert snapshot.repair(top, place(top).parent) == []
 
     def test_a_checkout_that_needs_a_filter_which_fails(self, top: Path) -> None:
@@ -295,7 +291,6 @@ class TestInTheWay:
         with pytest.raises(GitError, match=r"smudge filter vault failed") as caught:
             snapshot.add_worktree(top, place(top), commit)
         assert caught.value.next
-        assert registered(top) == []
         assert not place(top).exists()
 
 
@@ -308,30 +303,271 @@ def test_folders_that_may_not_be_written_go_too(top: Path) -> None:
     assert (top / ".venv" / "bin" / "python").exists()
 
 
-def test_a_lock_that_git_could_not_take_away_blocks_nobody(
-    top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commit, real = base_of(top), shutil.which("git")
-    script = tmp_path / "bin" / "git"
-    script.parent.mkdir()
-    script.write_text(
-        f'#!/bin/sh\n{real} "$@"; status=$?\n'
-        'case "$*" in *"reset --hard"*)\n'
-        f'for d in {top}/.git/worktrees/*/; do touch "$d/HEAD.lock"; done;; esac\n'
-        "exit $status\n"
-    )
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
-    made = snapshot.add_worktree(top, place(top), commit)
-    assert list(top.glob(".git/worktrees/*/*.lock")) == []
-    git(made.path, "checkout", "--quiet", "--detach", "HEAD")
-
-
 def test_the_lock_that_a_killed_removal_left_goes_with_the_next(top: Path) -> None:
     made = snapshot.add_worktree(top, place(top), base_of(top))
     common = top / ".git"
     file = journal.file_of(common, place(top))
     snapshot.remove_worktree(top, made.path)
-    (file.parent / "h1.lock").touch()
+    (file.parent / "h1.held").touch()
     snapshot.remove_worktree(top, made.path)
     assert list(file.parent.iterdir()) == []
+
+
+@pytest.fixture
+def commit(top: Path) -> str:
+    for n in range(40):
+        (top / "pkg" / f"module{n}.py").write_text(f"n = {n}\n" * 50)
+    return base_of(top)
+
+
+def add(top: Path, commit: str, name: str = "h1") -> snapshot.Worktree:
+    return snapshot.add_worktree(top, place(top, name), commit, links=[".venv"], checkout=top)
+
+
+def killed_after(seconds: float, body: Callable[[], object], group: bool) -> None:
+    """Run `body` in a process, and end it (or all that it started, too) by SIGKILL."""
+
+    def alone() -> None:
+        os.setpgid(0, 0)
+        body()
+
+    pid = fork(alone)
+    with contextlib.suppress(PermissionError, ProcessLookupError):
+        os.setpgid(pid, pid)
+    time.sleep(seconds)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL) if group else os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def duration(body: Callable[[], object]) -> float:
+    started = time.monotonic()
+    pid = fork(body)
+    os.waitpid(pid, 0)
+    return time.monotonic() - started
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_moment_of_making_is_mended(top: Path, commit: str) -> None:
+    before = users(top)
+    took = duration(lambda: add(top, commit))
+    expected = lies(place(top))
+    snapshot.remove_worktree(top, place(top))
+    mended = 0
+    for moment in range(MOMENTS):
+        killed_after(took * 1.1 * moment / MOMENTS, lambda: add(top, commit), group=moment % 2 == 0)
+        if moment % 3:
+            told = snapshot.repair(top, place(top).parent)
+            mended += bool(told)
+            assert all(line == "h1: was left half-made; it is removed" for line in told)
+        made = add(top, commit)
+        assert lies(made.path) == expected
+        assert (made.linked, made.notes) == ((".venv",), ())
+        assert git(made.path, "status", "--porcelain") == ""
+        assert snapshot.repair(top, place(top).parent) == []
+        snapshot.remove_worktree(top, made.path)
+        assert users(top) == before
+        assert left_over(top) == []
+    assert mended
+    git(top, "fsck", "--connectivity-only")
+
+
+def test_a_kill_at_any_moment_of_removing_is_mended(top: Path, commit: str) -> None:
+    add(top, commit)
+    took = duration(lambda: snapshot.remove_worktree(top, place(top)))
+    for moment in range(8):
+        made = add(top, commit)
+        killed_after(took * moment / 8, lambda: snapshot.remove_worktree(top, place(top)), group=True)
+        snapshot.repair(top, place(top).parent)
+        if moment % 2:
+            assert lies(add(top, commit).path).keys() >= {"train.py", "new.py"}
+        snapshot.remove_worktree(top, made.path)
+        assert left_over(top) == []
+
+
+def test_a_kill_in_the_middle_of_a_snapshot_leaves_nothing_of_the_users_changed(top: Path) -> None:
+    before = users(top)
+    took = duration(lambda: snapshot.snapshot(top, ref=f"{REF}-0", label="l"))
+    for moment in range(8):
+        ref = f"{REF}-{moment}"
+        killed_after(
+            took * moment / 8, lambda ref=ref: snapshot.snapshot(top, ref=ref, label="l"), group=True
+        )
+        assert users(top) == before
+        found = stored(top, ref)
+        assert snapshot.snapshot(top, ref=ref, label="l") == (found or stored(top, ref))
+
+
+def test_what_is_at_work_is_left_alone(top: Path, commit: str) -> None:
+    """Not even the process counts, but who holds the journal: an orphaned git does so too."""
+    path = place(top)
+    ready, done = os.pipe(), os.pipe()
+    record = journal.WorktreeRecord("making", commit, str(path))
+
+    def at_work() -> None:
+        path.parent.mkdir(parents=True)
+        with journal.held(top / ".git", path) as ours:
+            ours.write(record)
+            path.mkdir()
+            ours.write(replace(record, made=identity_of(os.stat(path))))
+            os.write(ready[1], b".")
+            os.close(done[1])
+            os.read(done[0], 1)
+
+    pid = fork(at_work)
+    os.read(ready[0], 1)
+    try:
+        assert snapshot.repair(top, path.parent) == []
+        with (
+            pytest.raises(BusyError, match="another command"),
+            journal.held(top / ".git", path, patience=0.05),
+        ):
+            pass
+        assert path.is_dir()
+    finally:
+        os.close(done[1])
+        os.waitpid(pid, 0)
+    assert snapshot.repair(top, path.parent) == ["h1: was left half-made; it is removed"]
+    for descriptor in (*ready, done[0]):
+        os.close(descriptor)
+
+
+class TestByHand:
+    """Somebody removed a part of it."""
+
+    def test_the_folder(self, top: Path, commit: str) -> None:
+        made = add(top, commit)
+        shutil.rmtree(made.path)
+        told = snapshot.repair(top, made.path.parent, written=lambda name: True)
+        assert told == ["h1: its folder was deleted; the worktree is forgotten"]
+        assert add(top, commit).path.is_dir()
+
+    def test_the_folder_and_nobody_repairs(self, top: Path, commit: str) -> None:
+        made = add(top, commit)
+        shutil.rmtree(made.path)
+        assert lies(add(top, commit).path)["train.py"]
+        shutil.rmtree(made.path)
+        snapshot.remove_worktree(top, made.path)
+
+    def test_all_of_runs(self, top: Path, commit: str) -> None:
+        made, other = add(top, commit), add(top, commit, "h2")
+        shutil.rmtree(top / "runs")
+        told = snapshot.repair(top, made.path.parent)
+        assert told == [f"{name}: its folder was deleted; the worktree is forgotten" for name in ("h1", "h2")]
+        assert not (top / "runs").exists()
+        add(top, commit, "h2")
+        shutil.rmtree(top / "runs")
+        snapshot.remove_worktree(top, other.path)
+
+    @pytest.mark.parametrize("left", ["nothing", "a file", "a link"])
+    def test_its_own_repository(self, top: Path, commit: str, left: str) -> None:
+        made, other = add(top, commit), add(top, commit, "h2")
+        (made.path / "train.py").write_text("work of hours\n")
+        shutil.rmtree(made.path / ".git")
+        if left == "a file":
+            (made.path / ".git").write_text(f"gitdir: {top / '.git'}\n")
+        elif left == "a link":
+            (made.path / ".git").symlink_to(top / ".git")
+        shutil.rmtree(other.path / ".git")
+        before = users(top)
+        told = snapshot.repair(top, made.path.parent, written=lambda name: name == "h1")
+        assert told == ["h1: its own git repository was gone or led elsewhere; it is made again"]
+        assert git(made.path, "status", "--porcelain") == " M train.py\n"
+        assert change_in(made.path, commit).files == ("train.py",)
+        assert snapshot.repair(top, made.path.parent, written=lambda name: True) != told
+        assert users(top) == before
+
+    def test_one_that_a_kill_left_half_made_again(self, top: Path, commit: str) -> None:
+        made = add(top, commit)
+        shutil.rmtree(made.path / ".git")
+        took = duration(lambda: snapshot.repair(top, made.path.parent, lambda name: True))
+        for moment in range(8):
+            shutil.rmtree(made.path / ".git")
+            mend = lambda: snapshot.repair(top, made.path.parent, lambda name: True)  # noqa: E731
+            killed_after(took * moment / 8, mend, group=True)
+            mend()
+            assert git(made.path, "status", "--porcelain") == ""
+            assert git(made.path, "rev-parse", "HEAD") == f"{commit}\n"
+
+    def test_the_commit(self, top: Path) -> None:
+        (top / "train.py").write_text("another\n")
+        commit = snapshot.snapshot(top, ref=REF, label="l").commit
+        made = add(top, commit)
+        snapshot.forget(top, REF)
+        git(top, "gc", "--quiet", "--prune=now")
+        (told,) = snapshot.repair(top, made.path.parent, written=lambda name: True)
+        assert "git has lost the commit" in told
+        assert (made.path / "train.py").read_text() == "another\n"
+        assert snapshot.repair(top, made.path.parent, written=lambda name: True) == []
+
+
+def test_a_moved_repository(top: Path, commit: str) -> None:
+    made = add(top, commit)
+    (made.path / "train.py").write_text("work of hours\n")
+    moved = top.with_name("moved")
+    top.rename(moved)
+    told = snapshot.repair(moved, place(moved).parent, written=lambda name: True)
+    assert told == []
+    assert git(place(moved), "status", "--porcelain") == " M train.py\n"
+    assert change_in(place(moved), commit).files == ("train.py",)
+    snapshot.remove_worktree(moved, place(moved))
+    assert left_over(moved) == []
+
+
+class TestALinkedWorktree:
+    """As earlier versions had git make one: with a folder of git's in the user's repository."""
+
+    @pytest.fixture
+    def linked(self, top: Path, commit: str) -> Path:
+        path, token = place(top), "0123456789abcdef"
+        git(top, "worktree", "add", "--quiet", "--detach", str(path), commit)
+        admin = top / ".git" / "worktrees" / f"h1-{token}"
+        (top / ".git" / "worktrees" / "h1").rename(admin)
+        (path / ".git").write_text(f"gitdir: {admin}\n")
+        (admin / "gpudebug").write_text("{}")
+        file = journal.file_of(top / ".git", path)
+        file.parent.mkdir(parents=True, mode=0o700)
+        made = journal.WorktreeRecord("ready", commit, str(path), identity_of(path.stat()), id=admin.name)
+        record = asdict(replace(made, admin=identity_of(admin.stat()))) | {"token": token}
+        del record["mending"]
+        file.write_text(json.dumps(record))
+        (path / "train.py").write_text("work of hours\n")
+        return path
+
+    def test_it_goes_on_as_one_with_a_repository_of_its_own(
+        self, top: Path, linked: Path, commit: str
+    ) -> None:
+        git(linked, "commit", "--quiet", "--all", "--message", "Mine")
+        assert began_with(linked) == commit
+        assert touched(linked)
+        assert change_in(linked, commit).files == ("train.py",)
+        assert snapshot.repair(top, linked.parent, written=lambda name: True) == []
+        assert os.listdir(top / ".git" / "worktrees") == []
+        assert git(linked, "status", "--porcelain") == "M  train.py\n"
+        assert change_in(linked, commit).files == ("train.py",)
+        snapshot.remove_worktree(top, linked)
+        assert left_over(top) == []
+
+    def test_a_kill_while_it_is_taken_over_is_mended(self, top: Path, linked: Path, commit: str) -> None:
+        for moment in range(6):
+            mend = lambda: snapshot.repair(top, linked.parent, lambda name: True)  # noqa: E731
+            killed_after(0.03 * moment, mend, group=True)
+            assert change_in(linked, commit).files == ("train.py",)
+        snapshot.repair(top, linked.parent, lambda name: True)
+        assert os.listdir(top / ".git" / "worktrees") == []
+        assert git(linked, "status", "--porcelain") == " M train.py\n"
+
+    @pytest.mark.parametrize("state", ["making", "ready", "removing"])
+    def test_it_is_removed_whole(self, top: Path, linked: Path, state: str) -> None:
+        file = journal.file_of(top / ".git", linked)
+        file.write_text(json.dumps({**json.loads(file.read_text()), "state": state}))
+        snapshot.remove_worktree(top, linked)
+        assert (left_over(top), os.listdir(top / ".git" / "worktrees")) == ([], [])
+
+    def test_what_is_not_gits_folder_of_it_stays(self, top: Path, linked: Path) -> None:
+        (admin,) = (top / ".git" / "worktrees").iterdir()
+        shutil.copytree(admin, top / "aside")
+        shutil.rmtree(admin)
+        (top / "aside").rename(admin)
+        snapshot.remove_worktree(top, linked)
+        assert admin.is_dir()

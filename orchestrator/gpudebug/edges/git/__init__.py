@@ -24,12 +24,18 @@ if TYPE_CHECKING:
         with_patch,
     )
     from gpudebug.edges.git.changes import WorktreeChange, worktree_change
-    from gpudebug.edges.git.checkout import Checkout, create, identify, ignores, top_folder
-    from gpudebug.edges.git.commits import base_of, refs_below
+    from gpudebug.edges.git.checkout import (
+        Checkout,
+        base_of,
+        create,
+        identify,
+        ignores,
+        refs_below,
+        top_folder,
+    )
     from gpudebug.edges.git.journal import put_beside, read_beside
     from gpudebug.edges.git.kept import MeasuredTree, trusted, vouch
     from gpudebug.edges.git.links import Fingerprint, fingerprint, linked_changes
-    from gpudebug.edges.git.repairs import repair
     from gpudebug.edges.git.untracked import LeftOut
     from gpudebug.edges.git.worktrees import (
         Worktree,
@@ -39,6 +45,7 @@ if TYPE_CHECKING:
         identify_worktree,
         place_of,
         remove_worktree,
+        repair,
         touched,
         worktrees_in,
     )
@@ -93,8 +100,9 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("Address", "whereabouts"), "address"),
-    **dict.fromkeys(("base_of", "refs_below"), "commits"),
-    **dict.fromkeys(("Checkout", "create", "identify", "ignores", "top_folder"), "checkout"),
+    **dict.fromkeys(
+        ("Checkout", "base_of", "create", "identify", "ignores", "refs_below", "top_folder"), "checkout"
+    ),
     **dict.fromkeys(("WorktreeChange", "worktree_change"), "changes"),
     **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),
     **dict.fromkeys(("FileMarks", "marks", "uncounted", "written_since"), "writes"),
@@ -103,12 +111,11 @@ _HOMES = {
     **dict.fromkeys(
         (
             *("Worktree", "add_worktree", "began_with", "estranged", "identify_worktree", "place_of"),
-            *("remove_worktree", "touched", "worktrees_in"),
+            *("remove_worktree", "repair", "touched", "worktrees_in"),
         ),
         "worktrees",
     ),
     "LeftOut": "untracked",
-    "repair": "repairs",
 }
 
 

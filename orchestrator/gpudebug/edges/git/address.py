@@ -41,12 +41,14 @@ class Address:
     """A work tree, git's folder of it, and the one that all work trees of the repository share.
 
     With `descriptor`, the open folder of the work tree, git works in that folder whatever `top` has become.
+    `index` is another index than git's folder has.
     """
 
     top: Path
     git_dir: Path
     common: Path
     descriptor: int | None = None
+    index: Path | None = None
 
     @property
     def private(self) -> Path:
@@ -70,6 +72,11 @@ class Address:
         """The descriptors that git needs."""
         return () if self.descriptor is None else (self.descriptor,)
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables that git needs."""
+        return {} if self.index is None else {"GIT_INDEX_FILE": str(self.index)}
+
 
 class FoundRepository(NamedTuple):
     """What `find` found, and the commit of HEAD: None before the first one."""
@@ -91,7 +98,7 @@ def _refuse_special(path: Path) -> None:
         raise GitError("not a regular file", file=str(path), next="put a plain file in its place")
 
 
-def _run(words: tuple[str, ...], folder: Path, inherited: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
+def _run(words: tuple[str, ...], folder: Path, at: Address | None = None) -> subprocess.Popen[bytes]:
     _refuse_special(folder / ".gitignore")
     try:
         return subprocess.Popen(
@@ -99,8 +106,8 @@ def _run(words: tuple[str, ...], folder: Path, inherited: tuple[int, ...] = ()) 
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=_environment(),
-            pass_fds=inherited,
+            env=_environment() | (at.variables if at else {}),
+            pass_fds=at.inherited if at else (),
         )
     except FileNotFoundError:
         raise GitError("git is not installed", next="install git") from None
@@ -112,7 +119,7 @@ def _run(words: tuple[str, ...], folder: Path, inherited: tuple[int, ...] = ()) 
 
 def start(at: Address, *arguments: str) -> subprocess.Popen[bytes]:
     """Start a git command that only reads."""
-    return _run((*at.words, *_QUIET, *arguments), at.place, at.inherited)
+    return _run((*at.words, *_QUIET, *arguments), at.place, at)
 
 
 def answer(process: subprocess.Popen[bytes], folder: Path) -> tuple[bytes, bytes]:
@@ -250,8 +257,6 @@ def failed(top: Path, err: str) -> GitError:
         named = re.search(r"dubious ownership in repository at '(.+)'", err)
         owned = shlex.quote(named.group(1) if named else str(top))
         advice = f"git config --global --add safe.directory {owned}"
-    if "already registered worktree" in err:
-        advice = "git worktree list shows it, git worktree remove -f -f PATH takes it away"
     if "filter" in err and "lfs" in err:
         advice = "install git-lfs (its filter is configured), or run `git lfs uninstall`"
     if _BAD_INDEX.search(err):

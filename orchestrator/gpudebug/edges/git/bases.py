@@ -13,7 +13,7 @@ from gpudebug.core.change import patches
 from gpudebug.core.errors import GitError, InterventionError
 from gpudebug.edges.git import kept, refs, trees, untracked
 from gpudebug.edges.git.address import Address, looked
-from gpudebug.edges.git.commits import refs_below
+from gpudebug.edges.git.checkout import refs_below
 from gpudebug.edges.git.kept import refs_name
 from gpudebug.edges.git.repository import GitOutput, Repository, opened
 from gpudebug.edges.git.untracked import LeftOut

@@ -11,13 +11,13 @@ from typing import NamedTuple
 from gpudebug.core.errors import GitError
 from gpudebug.core.text.values import short_digest
 from gpudebug.edges.git.address import Address, answer, find, find_at, finish, looked, start
-from gpudebug.edges.git.commits import entries_of
 
 # Tracked paths with mode and blob, once more where they are changed (C) or deleted (R), and untracked ones.
 # A path that git is set not to look at has a lower case tag (assume-unchanged) or S (skip-worktree).
 _LISTED = ("-z", "-v", "--stage", "--cached", "--modified", "--deleted", "--others", "--exclude-standard")
 
 _SUBMODULE = b"160"
+_HEX = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +146,47 @@ def digest_of(
     folders = {b""} | {path.rpartition(b"/")[0] for path in entries}
     if any(path.endswith(b".py") and path.rpartition(b"/")[0] in folders for path in left):
         return None
-    for path, entry in entries.items():
-        if entry.startswith(_SUBMODULE):
-            entries[path], _ = _submodule(at, os.fsdecode(path), entry, None)
-    return _digest(entries)
+    return _digest(_with_submodules(at, entries))
+
+
+def _with_submodules(at: Address, entries: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return the entries of a commit with the submodules as they are now."""
+    return {
+        path: _submodule(at, os.fsdecode(path), entry, None)[0] if entry.startswith(_SUBMODULE) else entry
+        for path, entry in entries.items()
+    }
+
+
+def entries_of(at: Address, revision: str) -> dict[bytes, bytes] | None:
+    """Mode and blob of each path of the tree of `revision`; None if git does not have it."""
+    listed = looked(at, "ls-tree", "-r", "-z", "--full-tree", revision)
+    if listed is None:
+        return None
+    found = {}
+    for line in listed.split(b"\0"):
+        head, tab, path = line.partition(b"\t")
+        if tab:
+            mode, _kind, blob = head.split(b" ")
+            found[path] = mode[:3] + b" " + blob
+    return found
+
+
+def base_of(top: Path, commit: str, *, patched: bool) -> dict[bytes, bytes] | None:
+    """Return the entries of the commit that a trial's patch went onto: its own, or if `patched` its parent's.
+
+    Submodules are as they are now. None if it is not there any more, or if `commit` is no name of a commit.
+    """
+    if not commit or not _HEX.issuperset(commit):
+        return None
+    at = find_at(top).at
+    found = entries_of(at, f"{commit}^" if patched else commit)
+    return None if found is None else _with_submodules(at, found)
+
+
+def refs_below(at: Address, prefix: str) -> list[str]:
+    """Return the names of the references that begin with `prefix` and a slash, or are it."""
+    found = looked(at, "for-each-ref", "--format=%(refname)", prefix) or b""
+    return [name.decode("utf-8", "surrogateescape") for name in found.split()]
 
 
 def _digest(entries: Mapping[bytes, bytes]) -> str:

@@ -1,9 +1,9 @@
 """What a worktree of ours is, and how far its making or removing came: a record of its own, locked meanwhile.
 
 Records lie in git's common folder, where no clone, patch or other user puts a file. The record is written
-before git is asked for the worktree and is the last thing to go: whatever a kill leaves between is known to
-be ours. The lock is inherited by the git processes that work on the worktree, so that it is free only when
-the last of them has ended.
+before anything is made and is the last thing to go: whatever a kill leaves between is known to be ours. The
+lock is inherited by the git processes that work on the worktree, so that it is free only when the last of
+them has ended. Beside the record is the index that gpudebug looks at the worktree by.
 """
 
 from __future__ import annotations
@@ -30,30 +30,31 @@ from gpudebug.edges.removal import Identity
 
 _POLL_S = 0.02
 _PLACE = "worktrees"
-_TOKEN = re.compile(r"[0-9a-f]{16}")
+_RECORD, _LOCK, _INDEX, _BESIDE = ".json", ".held", ".index", ".linked"
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
-_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_ID = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9._-]*)?")
 
 
 @dataclass(frozen=True, slots=True)
 class WorktreeRecord:
-    """One worktree. `token` is in git's folder of it too, and in that folder's name `id`.
+    """One worktree.
 
-    `path` is where the worktree is: of another name where that was taken. `made` and `admin` are the
-    identities of the worktree's folder and of git's folder of it, None before gpudebug made them; `born` is
-    when the worktree's folder was made, None also if the file system does not tell.
+    `path` is where it is: of another name where that was taken. `made` is the identity of its folder, None
+    before gpudebug made it; `born` is when that was made, None also if the file system does not tell.
+    `mending` says that its own repository is being made again. `id` and `admin` are name and identity of
+    git's folder of a worktree that an earlier version linked to the user's repository.
     """
 
     state: Literal["making", "ready", "removing"]
-    token: str
     commit: str
     path: str
-    id: str
     made: Identity | None = None
-    admin: Identity | None = None
     linked: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     born: int | None = None
+    mending: bool = False
+    id: str = ""
+    admin: Identity | None = None
 
     def at(self, path: Path) -> Path:
         """Where the worktree that is asked for as `path` is: beside it, also in a repository that moved."""
@@ -72,22 +73,28 @@ def place_of(common: Path, folder: Path) -> Path:
     return common.joinpath(PRIVATE, *_names(common, folder))
 
 
-def file_of(common: Path, path: Path) -> Path:
-    return place_of(common, path.parent) / f"{_plain(path)}.json"
+def file_of(common: Path, path: Path, kind: str = _RECORD) -> Path:
+    return place_of(common, path.parent) / f"{_plain(path)}{kind}"
+
+
+def index_of(common: Path, path: Path, record: WorktreeRecord) -> Path:
+    """Return the index that gpudebug looks at a worktree by; that of a linked one until it has its own."""
+    own = file_of(common, path, _INDEX)
+    return common / "worktrees" / record.id / "index" if record.id and not own.exists() else own
 
 
 def worktrees_of(common: Path, folder: Path) -> list[Path]:
     """The worktrees in `folder` that have a record, finished or not, or the lock of one that a kill left."""
     place = place_of(common, folder)
     try:
-        found = {name.rpartition(".")[0] for name in os.listdir(place) if name.endswith((".json", ".lock"))}
+        found = {name.rpartition(".")[0] for name in os.listdir(place) if name.endswith((_RECORD, _LOCK))}
     except FileNotFoundError:
         return []
     except OSError as e:
         raise GitError(f"cannot list it: {e.strerror}", file=str(place), next="see whose it is") from None
     for name in found:
         if name in ("", ".", ".."):
-            raise _unreadable(place / f"{name}.json")
+            raise _unreadable(place / f"{name}{_RECORD}")
     return sorted(folder / name for name in found)
 
 
@@ -104,6 +111,10 @@ class Journal:
     def file(self) -> Path:
         return file_of(self.common, self.path)
 
+    @property
+    def index(self) -> Path:
+        return file_of(self.common, self.path, _INDEX)
+
     def read(self) -> WorktreeRecord | None:
         """Return the record; None if there is none. GitError if it cannot be read."""
         return _read(grounds.read_file(self.folder, self.file.name), self.file)
@@ -113,9 +124,10 @@ class Journal:
             grounds.replace_file(self.folder, self.file.name, json.dumps(asdict(record)).encode())
 
     def remove(self) -> None:
+        """Remove the record, the last of what is kept of a worktree."""
         with failing("remove the record of a worktree", self.file):
-            for name in (self.file.name, f"{self.path.name}.linked"):
-                grounds.drop_file(self.folder, name)
+            for kind in (_INDEX, f"{_INDEX}.lock", _BESIDE, _RECORD):
+                grounds.drop_file(self.folder, f"{self.path.name}{kind}")
 
 
 def _unreadable(file: Path) -> GitError:
@@ -131,10 +143,11 @@ def _read(data: bytes | None, file: Path) -> WorktreeRecord | None:
         return None
     try:
         facts: dict[str, Any] = json.loads(data)
+        # Linked worktrees had one.
+        facts.pop("token", None)
         record = WorktreeRecord(**{key: _plain_value(key, value) for key, value in facts.items()})
         sound = (
             record.state in ("making", "ready", "removing")
-            and _TOKEN.fullmatch(record.token)
             and _COMMIT.fullmatch(record.commit)
             and _ID.fullmatch(record.id)
             and os.path.isabs(record.path)
@@ -154,7 +167,7 @@ def _plain_value(key: str, value: Any) -> Any:
         return None if value is None else int(value)
     if key in ("linked", "notes"):
         return tuple(str(word) for word in value)
-    if not isinstance(value, str):
+    if not isinstance(value, bool if key == "mending" else str):
         raise TypeError(key)
     return value
 
@@ -167,36 +180,33 @@ def peek(common: Path, path: Path) -> WorktreeRecord | None:
 
 def put_beside(common: Path, path: Path, data: bytes) -> None:
     """Keep `data` with the record of a worktree, until that goes."""
+    file = file_of(common, path, _BESIDE)
     with (
         grounds.private(common, *_names(common, path.parent)) as folder,
-        failing("write what a worktree borrows", file_of(common, path)),
+        failing("write what a worktree borrows", file),
     ):
-        grounds.replace_file(folder, f"{_plain(path)}.linked", data)
+        grounds.replace_file(folder, file.name, data)
 
 
 def read_beside(common: Path, path: Path) -> bytes | None:
-    return grounds.read_file(place_of(common, path.parent), f"{_plain(path)}.linked")
+    file = file_of(common, path, _BESIDE)
+    return grounds.read_file(file.parent, file.name)
 
 
 @contextmanager
 def held(common: Path, path: Path, patience: float = PATIENCE_S) -> Iterator[Journal]:
     """The record of the worktree at `path`, alone. BusyError if another has it for `patience` seconds."""
-    file = file_of(common, path)
-    names = _names(common, path.parent)
-    with grounds.private(common, *names) as folder:
+    file = file_of(common, path, _LOCK)
+    with grounds.private(common, *_names(common, path.parent)) as folder:
         descriptor = _hold(folder, file, path, patience)
         try:
             yield Journal(common, path, folder, descriptor)
         finally:
             try:
                 # Under the lock: a waiting process checks that it is still the file of that name.
-                grounds.drop_file(folder, _lock(file))
+                grounds.drop_file(folder, file.name)
             finally:
                 os.close(descriptor)
-
-
-def _lock(file: Path) -> str:
-    return f"{file.stem}.lock"
 
 
 def _hold(folder: int, file: Path, path: Path, patience: float) -> int:
@@ -204,10 +214,10 @@ def _hold(folder: int, file: Path, path: Path, patience: float) -> int:
     deadline = time.monotonic() + patience
     while True:
         with failing("lock the record of a worktree", file):
-            descriptor = os.open(_lock(file), flags, 0o600, dir_fd=folder)
+            descriptor = os.open(file.name, flags, 0o600, dir_fd=folder)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if removal.identity_at(folder, _lock(file)) == removal.identity_of(os.fstat(descriptor)):
+                if removal.identity_at(folder, file.name) == removal.identity_of(os.fstat(descriptor)):
                     return descriptor
             except OSError as e:
                 if e.errno not in (errno.EWOULDBLOCK, errno.EACCES):

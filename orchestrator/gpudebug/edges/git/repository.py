@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import secrets
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gpudebug.core.errors import GitError
-from gpudebug.edges.git import indexes
+from gpudebug.edges import removal
+from gpudebug.edges.git import grounds
 from gpudebug.edges.git.address import PATIENCE_S, Address, failed, find_at
-from gpudebug.edges.git.grounds import failing
+from gpudebug.edges.git.grounds import PRIVATE, alone, failing
+from gpudebug.edges.host import boot_id
 
 if TYPE_CHECKING:
     import git
@@ -41,6 +47,10 @@ _ENVIRONMENT = {
     "GIT_COMMITTER_EMAIL": "gpudebug@localhost",
 }
 _STARTING = threading.Lock()
+_INDEXES = "indexes"
+_NO_BOOT = "unknown"
+# On NFS another host's lock cannot be seen: what it made is left alone for longer than a command takes.
+_OTHERS_S = 3600.0
 
 
 class GitOutput(NamedTuple):
@@ -121,7 +131,7 @@ class Repository:
                     command,
                     as_process=True,
                     istream=subprocess.PIPE,
-                    env={**_ENVIRONMENT, **self._extra},
+                    env={**_ENVIRONMENT, **self.at.variables, **self._extra},
                     pass_fds=(*self._keep, *self.at.inherited),
                 )
         except _library().GitCommandNotFound:
@@ -176,9 +186,9 @@ class Repository:
 
         A copy keeps what the files' times say, so that only changed files are read, and skip-worktree bits.
         """
-        with indexes.temporary(self.common) as path:
+        with _temporary_index(self.common) as path:
             if copied:
-                source = self.at.git_dir / "index"
+                source = self.at.index or self.at.git_dir / "index"
                 with failing("copy the git index", source):
                     if source.exists():
                         shutil.copyfile(source, path)
@@ -205,3 +215,53 @@ def opened(top: Path) -> tuple[Repository, str]:
             next="git add -A && git commit -m 'Start'",
         )
     return Repository(at), commit
+
+
+@contextmanager
+def _temporary_index(common: Path) -> Iterator[Path]:
+    """The path of an index that is gone afterwards, and with it those that kills left: their lock is free."""
+    place = common / PRIVATE / _INDEXES
+    with grounds.private(common, _INDEXES) as parent:
+        name = f"{boot_id() or _NO_BOOT}.{secrets.token_hex(8)}"
+        with failing("make a temporary index", place), alone(common):
+            os.mkdir(name, 0o700, dir_fd=parent)
+            with removal.folder(place, name) as made:
+                kept = _locked(made)
+            _sweep(parent, place)
+        try:
+            yield place / name / "index"
+        finally:
+            with failing("remove a temporary index", place):
+                _remove(parent, name)
+            os.close(kept)
+
+
+def _locked(folder: int) -> int:
+    """A lock in a folder that has just been made: a later holder knows that its process has ended."""
+    descriptor = os.dup(folder)
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return descriptor
+
+
+def _sweep(parent: int, place: Path) -> None:
+    for name in os.listdir(parent):
+        with suppress(OSError, removal.NotOurs), removal.folder(place, name) as left:
+            boot = name.rpartition(".")[0]
+            elsewhere = boot not in ("", boot_id() or _NO_BOOT)
+            if elsewhere and time.time() - os.fstat(left).st_mtime < _OTHERS_S:
+                continue
+            try:
+                fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as e:
+                # One that is held is at work; without locks it is unknown.
+                if e.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.ENOLCK, errno.ENOTSUP):
+                    continue
+                raise
+            _remove(parent, name)
+
+
+def _remove(parent: int, name: str) -> None:
+    found = removal.identity_at(parent, name)
+    if found is not None:
+        removal.remove_folder(parent, name, found)

@@ -1,19 +1,24 @@
-"""Worktrees of our own: made at a commit, links in, marked; removed whole. Never one that is not ours."""
+"""Worktrees of our own: made at a commit, links in, recorded; mended after a kill; removed whole.
+
+Git works in them by the user's repository and an index of gpudebug's, and leaves nothing there. Never one
+that is not ours.
+"""
 
 from __future__ import annotations
 
 import os
-import secrets
-from collections.abc import Iterable, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpudebug.core.errors import GitError
+from gpudebug.core.errors import BusyError, GitError
 from gpudebug.edges import removal
-from gpudebug.edges.git import admin, grounds, journal, lfs, links, trees
+from gpudebug.edges.git import clones, grounds, journal, links, refs, trees
 from gpudebug.edges.git.address import Address
 from gpudebug.edges.git.checkout import Checkout, differs, identify_at
+from gpudebug.edges.git.grounds import alone, failing
 from gpudebug.edges.git.journal import Journal, WorktreeRecord
 from gpudebug.edges.git.repository import Repository, opened
 
@@ -32,7 +37,7 @@ class Worktree:
 def add_worktree(
     top: Path, path: Path, commit: str, *, links: Sequence[str] = (), checkout: Path | None = None
 ) -> Worktree:
-    """A detached worktree of `commit` at `path`, with `links` (relative to `checkout`, or the top) linked in.
+    """A worktree of `commit` at `path`, with `links` (relative to `checkout`, or the top) linked in.
 
     What a kill left of an earlier attempt is taken away first; one that is complete and of the same commit
     is handed back as it is. If something else has its name it gets another one, which a note says.
@@ -41,8 +46,8 @@ def add_worktree(
     repository, _ = opened(top)
     path = _below(repository, top, path)
     with journal.held(repository.common, path) as ours:
-        record = ours.read() or admin.adopted(repository, ours)
-        if record is not None and record.state == "ready" and sound(repository, path, record):
+        record = ours.read()
+        if record is not None and record.state == "ready" and _is_made(repository, ours, record):
             if record.commit != commit:
                 raise GitError(
                     "a worktree of another commit is there",
@@ -50,7 +55,7 @@ def add_worktree(
                     next="remove it first",
                 )
             return Worktree(record.at(path), record.notes, record.linked)
-        left = admin.clear(repository.top, repository.common, path, record) if record is not None else []
+        left = _cleared(repository, ours, record) if record is not None else []
         return _made(repository, commit, links, checkout or repository.top, ours, left)
 
 
@@ -63,24 +68,20 @@ def _made(
     left: Sequence[str],
 ) -> Worktree:
     with grounds.folder_of(repository.top, ours.path, make=True) as parent:
-        path = ours.path.with_name(_free_name(repository, ours.path, parent))
-        token = secrets.token_hex(8)
-        record = WorktreeRecord("making", token, commit, str(path), admin.new_id(path.name, token))
+        path = ours.path.with_name(_free_name(ours.path, parent))
+        record = WorktreeRecord("making", commit, str(path))
         ours.write(record)
         try:
-            with grounds.failing("make a worktree", path):
+            with failing("make a worktree", path):
                 os.mkdir(path.name, dir_fd=parent)
             with grounds.opened(repository.top, path) as inside:
                 record = replace(record, made=_new(inside, path), born=removal.born(inside))
-                ours.write(record)
-                record = admin.register(repository, record, ours, inside)
                 ours.write(record)
                 record = _filled(repository, record, linking, checkout, ours, inside)
             if grounds.identity(repository.top, path) != record.made:
                 raise _lost(path, "was moved away while it was being made")
         except (GitError, removal.NotOurs):
-            admin.clear(repository.top, repository.common, ours.path, record)
-            ours.remove()
+            _cleared(repository, ours, record)
             raise
     if path != ours.path:
         left = (*left, f"{ours.path} is not gpudebug's: it was left there, and the worktree is {path}")
@@ -97,12 +98,11 @@ def _new(inside: int, path: Path) -> removal.Identity:
     return removal.identity_of(status)
 
 
-def _free_name(repository: Repository, path: Path, parent: int) -> str:
-    """Return a name that no file has, nor a worktree that git knows: what is there is not ours to replace."""
-    taken = {admin.path_of(folder) for folder in admin.folders(repository.common)}
+def _free_name(path: Path, parent: int) -> str:
+    """Return a name that no file has: what is there is not ours to replace."""
     for number in range(1, _MOST_NAMES):
         name = path.name if number == 1 else f"{path.name}-{number}"
-        if path.with_name(name) not in taken and removal.identity_at(parent, name) is None:
+        if removal.identity_at(parent, name) is None:
             return name
     raise GitError("is in the way of a worktree", file=str(path), next="move it away")
 
@@ -115,27 +115,23 @@ def _filled(
     ours: Journal,
     inside: int,
 ) -> WorktreeRecord:
-    path = record.at(ours.path)
     git = repository.keeping(ours.descriptor)
-    within = Repository(admin.address_of(repository.common, record, path, inside), keep=(ours.descriptor,))
-    _refuse_other_tree(within, inside, path)
-    within.run("reset", "--hard", "--quiet")
+    at = _address(repository.at, ours.path, record, inside)
+    within = Repository(at, keep=(ours.descriptor,))
+    clones.make(at, record.commit)
+    within.run("read-tree", "--reset", "-u", record.commit)
     _check_out_present(git, within)
-    notes = lfs.fetch_stored(within)
-    admin.drop_locks(admin.folder_of(repository.common, record))
-    linked, said = links.link_all(git, within.at.place, record.commit, linking, checkout)
+    notes = clones.fetch_stored(within)
+    clones.give_index(at)
+    linked, said = links.link_all(git, at.place, record.commit, linking, checkout)
     return replace(record, state="ready", linked=tuple(linked), notes=(*notes, *said))
 
 
-def _refuse_other_tree(within: Repository, inside: int, path: Path) -> None:
-    """Before anything is written: git takes the folder that gpudebug made for the work tree, and no other."""
-    found = within.line("rev-parse", "--show-toplevel")
-    try:
-        same = removal.identity_of(os.stat(found)) == removal.identity_of(os.fstat(inside))
-    except OSError:
-        same = False
-    if not same:
-        raise _lost(path, f"git takes {found} for the worktree")
+def _address(at: Address, path: Path, record: WorktreeRecord, inside: int) -> Address:
+    """Where git works for a worktree of ours: by the user's git folder and an index of ours, never by what
+    is in the worktree, where any training may write."""
+    index = journal.index_of(at.common, path, record)
+    return Address(record.at(path), at.git_dir, at.common, inside, index)
 
 
 def _lost(path: Path, why: str) -> GitError:
@@ -155,36 +151,142 @@ def remove_worktree(top: Path, path: Path) -> list[str]:
     """Take a worktree of ours away, as much of it as is there; a line on what stays, as it is not ours."""
     repository, _ = opened(top)
     path = _below(repository, top, path)
-    common = repository.common
-    named = path in journal.worktrees_of(common, path.parent)
-    if not named and not os.path.lexists(path) and not _known(common, path):
+    if path not in journal.worktrees_of(repository.common, path.parent):
         return []
-    with journal.held(common, path) as ours:
-        record = ours.read() or admin.adopted(repository, ours)
+    with journal.held(repository.common, path) as ours:
+        record = ours.read()
         if record is None:
-            forget_gone(common, path)
             return []
-        record = replace(record, state="removing")
-        ours.write(record)
-        left = admin.clear(repository.top, common, path, record)
+        ours.write(replace(record, state="removing"))
+        return _cleared(repository, ours, record)
+
+
+def _cleared(repository: Repository, ours: Journal, record: WorktreeRecord) -> list[str]:
+    """Take away what there is of a worktree of ours, its record last; a line on what is not proven ours.
+
+    What its links lead to stays.
+    """
+    path, left = record.at(ours.path), []
+    with (
+        failing("remove a worktree", path),
+        suppress(FileNotFoundError),
+        grounds.folder_of(repository.top, path) as parent,
+    ):
+        if record.made is None:
+            # Made, and killed before it was recorded: then it is empty.
+            removal.remove_empty(parent, path.name)
+        elif _is_made(repository, ours, record):
+            removal.remove_folder(parent, path.name, record.made)
+        elif removal.identity_at(parent, path.name) is not None:
+            why = f"{path} is not the folder that gpudebug made (device, inode or birth differ): it stays"
+            left = [f"{ours.path.name}: {why}"]
+    _unlink(repository.common, record)
+    ours.remove()
+    return left
+
+
+def _is_made(repository: Repository, ours: Journal, record: WorktreeRecord) -> bool | None:
+    return is_made(repository.top, record.at(ours.path), record)
+
+
+def is_made(top: Path, path: Path, record: WorktreeRecord) -> bool | None:
+    """Tell whether the folder at `path` is the one that gpudebug made; None if nothing is there.
+
+    A file system hands out the inode of what was removed again: where it records the time of birth, that must
+    be the same. removal.NotOurs if a link leads there.
+    """
+    found = grounds.identity(top, path)
+    if found is None:
+        return None
+    if found != record.made:
+        return False
+    try:
+        with grounds.opened(top, path) as inside:
+            same = removal.identity_of(os.fstat(inside)) == record.made
+            born = None if record.born is None else removal.born(inside)
+    except GitError:
+        return False
+    return same and (born is None or born == record.born)
+
+
+def repair(top: Path, folder: Path, written: Callable[[str], bool] = lambda name: False) -> list[str]:
+    """Mend or take away the worktrees of ours in `folder` that are not whole; a line for each.
+
+    One that was half-made or half-removed is taken away. One of a name in which files are `written` is given
+    its own repository again if that is gone; if git has lost its commit, it is left to its user. What another
+    command is at work on stays, as do those that are not ours. Locks that a killed git of ours left go too.
+    """
+    repository, _ = opened(top)
+    refs.mend(repository)
+    lines = []
+    for path in journal.worktrees_of(repository.common, folder):
+        try:
+            with journal.held(repository.common, path, patience=0) as ours:
+                lines += _mended(repository, ours, written(path.name))
+        except BusyError:
+            continue
+    return lines
+
+
+def _mended(repository: Repository, ours: Journal, keep: bool) -> list[str]:
+    record, name = ours.read(), ours.path.name
+    if record is None:
+        return []
+    made = _is_made(repository, ours, record) if record.state == "ready" else True
+    if not made or record.state != "ready":
+        line = "its folder was deleted; the worktree is forgotten" if made is None else ""
+        if record.state != "ready":
+            line = f"was left half-{'made' if record.state == 'making' else 'removed'}; it is removed"
+        return _cleared(repository, ours, record) or ([f"{name}: {line}"] if line else [])
+    if not keep:
+        return []
+    if repository.ask("cat-file", "-e", f"{record.commit}^{{commit}}").status:
+        _unlink(repository.common, record)
         ours.remove()
-        return left
+        return [
+            f"{name}: git has lost the commit that it was made of, so it is no worktree any more; "
+            f"{record.at(ours.path)} stays as it is"
+        ]
+    return _given_its_own(repository, ours, record)
 
 
-def _known(common: Path, path: Path) -> bool:
-    return any(admin.path_of(folder) == path for folder in admin.folders(common))
+def _given_its_own(repository: Repository, ours: Journal, record: WorktreeRecord) -> list[str]:
+    """Give a worktree a repository of its own again; a linked one for the first time. Each step may be done
+    twice."""
+    place = record.at(ours.path)
+    with grounds.opened(repository.top, place) as inside:
+        if clones.is_there(inside) and not record.mending:
+            return []
+        ours.write(replace(record, mending=True))
+        linked = journal.index_of(repository.common, ours.path, record)
+        if linked != ours.index:
+            with failing("copy the git index", linked), suppress(FileNotFoundError):
+                shutil.copyfile(linked, ours.index)
+        clones.drop(inside)
+        at = _address(repository.at, ours.path, replace(record, id=""), inside)
+        clones.make(at, record.commit)
+        clones.give_index(at)
+    _unlink(repository.common, record)
+    ours.write(replace(record, mending=False, id="", admin=None))
+    if record.id:
+        return []
+    return [f"{ours.path.name}: its own git repository was gone or led elsewhere; it is made again"]
 
 
-def forget_gone(common: Path, path: Path) -> bool:
-    """Take git's folder of a worktree of ours away whose own folder and record are gone; whether it was."""
-    gone = [
-        folder
-        for folder in admin.folders(common)
-        if admin.mark_of(folder) is not None and admin.path_of(folder) == path and not os.path.lexists(path)
-    ]
-    for folder in gone:
-        admin.remove(common, folder)
-    return bool(gone)
+def _unlink(common: Path, record: WorktreeRecord) -> None:
+    """Take git's folder of a linked worktree away, if it is the one that an earlier version had git make."""
+    if not record.id:
+        return
+    with (
+        alone(common),
+        failing("remove git's folder of a worktree", common / "worktrees" / record.id),
+        suppress(FileNotFoundError),
+        removal.folder(common, "worktrees") as parent,
+    ):
+        found = removal.identity_at(parent, record.id)
+        # Before its identity was recorded, its random name was.
+        if found is not None and record.admin in (None, found):
+            removal.remove_folder(parent, record.id, found)
 
 
 def place_of(at: Address, path: Path) -> Path:
@@ -210,11 +312,10 @@ def began_with(at: Address, path: Path) -> str | None:
 def looking(at: Address, path: Path) -> Iterator[tuple[Address, WorktreeRecord]]:
     """A whole worktree of ours, open for git to look at, and its record. GitError if there is none."""
     record = journal.peek(at.common, path)
-    if record is None or record.state != "ready" or admin.proven(at.common, record) is None:
+    if record is None or record.state != "ready":
         raise GitError("is not a git worktree any more", file=str(path), next="gpudebug next, which mends it")
-    place = record.at(path)
-    with grounds.opened(at.top, place) as inside:
-        yield admin.address_of(at.common, record, place, inside), record
+    with grounds.opened(at.top, record.at(path)) as inside:
+        yield _address(at, path, record, inside), record
 
 
 def touched(at: Address, path: Path) -> bool | None:
@@ -241,19 +342,8 @@ def estranged(at: Address, path: Path) -> bool:
     if record is None or record.state != "ready":
         return False
     with suppress(removal.NotOurs):
-        return admin.is_made(at.top, record.at(path), record) is False
+        return is_made(at.top, record.at(path), record) is False
     return False
-
-
-def sound(repository: Repository, path: Path, record: WorktreeRecord) -> bool:
-    """Tell whether worktree and git's folder of it are there, ours, and know each other."""
-    folder, place = admin.proven(repository.common, record), record.at(path)
-    if folder is None or admin.path_of(folder) != place or not (folder / "index").exists():
-        return False
-    if not admin.is_made(repository.top, place, record):
-        return False
-    with grounds.opened(repository.top, place) as inside:
-        return admin.points(folder, inside)
 
 
 def _below(repository: Repository, top: Path, path: Path) -> Path:

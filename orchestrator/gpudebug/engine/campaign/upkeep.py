@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudebug.core.errors import GitError
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import git, store
-from gpudebug.engine.campaign.worktrees import KeptChange, folder, references, rescue
+from gpudebug.engine.campaign.worktrees import KeptChange, discard, folder, references, rescue
 
 if TYPE_CHECKING:
     from gpudebug.engine.campaign.campaign import Loaded
@@ -70,7 +70,7 @@ def _cleared(loaded: Loaded, path: Path) -> list[str]:
         return [f"{path.name}: git cannot list what was written in it, so {place} stays as it is"]
     if kept.worktree is not None:
         return []
-    git.remove_worktree(loaded.checkout.top, path)
+    discard(loaded, path.name)
     return [f"{path.name}: not needed any more; it is removed"]
 
 

@@ -269,8 +269,10 @@ def worktree_for(loaded: Loaded, number: int) -> Path:
     top, at, asked = loaded.checkout.top, loaded.checkout.at, folder(loaded) / f"h{number}"
     if git.began_with(at, asked) is None:
         git.remove_worktree(top, asked)
-        links = loaded.config.worktree.link
-        made = git.add_worktree(top, asked, base(loaded).commit, links=links, checkout=loaded.workspace.root)
+        commit, links = base(loaded).commit, loaded.config.worktree.link
+        # What is written is a change of this commit, whatever the campaign's base is by then.
+        git.keep(top, f"{references(loaded)}/h{number}", commit)
+        made = git.add_worktree(top, asked, commit, links=links, checkout=loaded.workspace.root)
         linked = _linked(loaded, made)
         if linked is not None:
             seen = {"links": linked.links, "whole": linked.seen.whole, "files": linked.seen.files}
@@ -326,11 +328,15 @@ def keep_patch(loaded: Loaded, number: int, patch: bytes) -> str:
 
 
 def remove(loaded: Loaded, number: int) -> None:
-    """Remove what a hypothesis needed: its worktrees and the commit that its trial ran at."""
-    top = loaded.checkout.top
+    """Remove what a hypothesis needed: its worktrees and the commits that they were made of."""
     for name in (f"h{number}", f"h{number}-trial"):
-        git.remove_worktree(top, folder(loaded) / name)
-    git.forget(top, f"{references(loaded)}/h{number}-trial")
+        discard(loaded, name)
+
+
+def discard(loaded: Loaded, name: str) -> None:
+    """Remove a worktree of the campaign and what keeps its commit."""
+    git.remove_worktree(loaded.checkout.top, folder(loaded) / name)
+    git.forget(loaded.checkout.top, f"{references(loaded)}/{name}")
 
 
 class KeptChange(NamedTuple):

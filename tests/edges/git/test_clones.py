@@ -1,4 +1,4 @@
-"""Git LFS in worktrees: contents that are here are there too, nothing is downloaded, pointers are named."""
+"""The repository that a worktree has of its own, and Git LFS: contents that are here are there too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import commit_all, git, make_repository
-from tests.support.repositories import REF, change_in, registered, users
+from tests.support.repositories import REF, change_in, left_over, users
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges import git as snapshot
@@ -16,7 +16,7 @@ from gpudebug.edges import git as snapshot
 # What git-lfs does with one file at a time: the store, the pointer, and never a download.
 STAND_IN = """\
 #!/bin/sh
-store="$(git rev-parse --git-common-dir)/lfs"
+store="$(git rev-parse --git-common-dir)/$(git config lfs.storage || echo lfs)"
 mkdir -p "$store"
 case "$1" in
 clean)
@@ -90,7 +90,7 @@ def test_where_git_lfs_is_configured_and_not_installed(
     with pytest.raises(GitError, match="lfs") as caught:
         snapshot.add_worktree(top, place(top), commit)
     assert "install git-lfs" in str(caught.value.next)
-    assert registered(top) == []
+    assert left_over(top) == []
 
 
 def test_where_it_is_not_configured_pointers_are_files(top: Path) -> None:
