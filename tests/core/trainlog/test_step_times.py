@@ -6,7 +6,7 @@ import pytest
 
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.trainlog.series import LIMIT
-from gpudebug.core.trainlog.step_times import LONGEST_LINE, Speech, Timing, topics
+from gpudebug.core.trainlog.step_times import LONGEST_LINE, Timing, topics
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_quoted_source_is_no_speech() -> None:
 
 
 def test_memory_is_bounded_in_lines_and_in_their_length() -> None:
-    speech = Speech()
+    reader = LogReader()
     for count in range(10 * LIMIT):
-        speech.keep(("samples",), b"%d samples/s" % count + b" " * 10 * LONGEST_LINE, float(count))
-    lines = speech.items()["samples"]
+        reader.feed(b"%d samples/s" % count + b" " * 2 * LONGEST_LINE + b"|\n", float(count))
+    lines = reader.summary().speech["samples"]
     assert len(lines) <= LIMIT + 1
     assert max(len(text) for text, _ in lines) == LONGEST_LINE
     assert lines[0][1] == 0.0

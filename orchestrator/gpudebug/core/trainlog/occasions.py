@@ -31,10 +31,13 @@ _CACHE_WORDS = re.compile(
 
 def finds_cache(text: bytes) -> str | None:
     """Return the line, at most 300 characters, if it says so; None for any other."""
-    if not _CACHE_WORDS.search(text):
-        return None
-    line = text[: 4 * _SHOWN].decode("utf-8", "replace").strip()[:_SHOWN]
-    return line if _FINDS_CACHE.search(line) and not _NO_CACHE.search(line) else None
+    line = _shown(text, _CACHE_WORDS)
+    return line if line and _FINDS_CACHE.search(line) and not _NO_CACHE.search(line) else None
+
+
+def _shown(text: bytes, hint: re.Pattern[bytes]) -> str | None:
+    """Return the beginning of a line that has a word of the `hint`; None for any other."""
+    return text[: 4 * _SHOWN].decode("utf-8", "replace").strip()[:_SHOWN] if hint.search(text) else None
 
 
 _STATE = r"(?:snapshot|checkpoint(?!ing|er)|ckpt|last\.pt\b|(?:training|trainer|optimizer|saved) state)"
@@ -75,10 +78,8 @@ def resumes(text: bytes, trained: bool = False) -> str | None:
 
     What is loaded once the program has `trained` is not what it began with.
     """
-    if not _RESUMING_WORDS.search(text):
-        return None
-    line = text[: 4 * _SHOWN].decode("utf-8", "replace").strip()[:_SHOWN]
-    if _NOT_RESUMED.search(line) or _FROM_ZERO.search(line):
+    line = _shown(text, _RESUMING_WORDS)
+    if not line or _NOT_RESUMED.search(line) or _FROM_ZERO.search(line):
         return None
     loads = not trained and _LOADS.search(line) and not _OTHER_STATES.search(line)
     return line if loads or _RESUMES.search(line) else None
@@ -130,7 +131,6 @@ class Objectives:
         return told and begun
 
 
-_KEPT = 2048
 _LONGEST = 1024
 # Steps that may be shown before a program says that it resumes: what it loads later is its own.
 _MOST_BEFORE = 3
@@ -155,6 +155,14 @@ _FIGURES = re.compile(
 )
 
 
+def occasion(skeleton: str) -> str:
+    """Return what lines of this skeleton tell of: a checkpoint, an evaluation, or nothing."""
+    plain = skeleton[:_LONGEST]
+    if _CHECKPOINT.search(plain):
+        return CHECKPOINT
+    return EVALUATION if _EVALUATION.search(plain) else ""
+
+
 class Occasions:
     """Counts lines that tell of an evaluation or a checkpoint.
 
@@ -166,28 +174,21 @@ class Occasions:
     def __init__(self) -> None:
         self.evaluations = [0, 0]
         self.checkpoints = [0, 0]
-        self._kinds: dict[bytes, tuple[bool, bool]] = {}
         self._last: list[str] = []
         self.resumed: str | None = None
         self.cached: str | None = None
 
-    def read(self, key: bytes, text: bytes, seen: int, trained: bool = False) -> None:
-        """Takes a line in; `key` is its skeleton, `seen` how many steps were seen before it, `trained` says
-        that a loss was."""
+    def read(self, kind: str, text: bytes, seen: int, trained: bool = False) -> None:
+        """Takes a line in that tells of an occasion of this `kind`; `seen` is how many steps were seen before
+        it, `trained` says that a loss was."""
         if self.resumed is None and seen < _MOST_BEFORE:
             self.resumed = resumes(text, trained)
         if self.cached is None and seen < _MOST_BEFORE:
             self.cached = finds_cache(text)
         begun = seen > 0
-        kinds = self._kinds.get(key)
-        if kinds is None:
-            plain = key[:_LONGEST].decode("ascii", "replace")
-            kinds = _EVALUATION.search(plain) is not None, _CHECKPOINT.search(plain) is not None
-            if len(self._kinds) < _KEPT and len(key) <= _LONGEST:
-                self._kinds[key] = kinds
-        if kinds[1]:
+        if kind == CHECKPOINT:
             self.checkpoints[begun] += 1
-        elif kinds[0]:
+        elif kind == EVALUATION:
             figures = _FIGURES.findall(text[:_LONGEST].decode("utf-8", "replace"))
             if figures and figures == self._last:
                 return

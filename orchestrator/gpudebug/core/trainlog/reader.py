@@ -7,10 +7,12 @@ Memory is bounded whatever comes; the result does not depend on how the bytes we
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping
 
-from gpudebug.core.trainlog.patterns import compile_patterns
-from gpudebug.core.trainlog.state import LogState
+from gpudebug.core.errors import ConfigError
+from gpudebug.core.text.expressions import Expression, Unbounded, bounded
+from gpudebug.core.trainlog.state import GROUP, LogState
 from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.core.trainlog.text import Splitter
 
@@ -64,3 +66,27 @@ class LogReader:
             state = copy.deepcopy(state)
             state.read(segment, time)
         return state.summary(exit_status, signal)
+
+
+SIMPLER = r"write it with fewer repeats, as in loss[=:]\s*(?P<value>\S+)"
+
+
+def compile_patterns(patterns: Mapping[str, str] | None) -> dict[str, Expression]:
+    """`log:` of the configuration compiled; ConfigError for one that is no expression, lacks the group, or
+    could take for ever on some line."""
+    compiled: dict[str, Expression] = {}
+    for name, pattern in (patterns or {}).items():
+        try:
+            compiled[name] = bounded(pattern)
+        except Unbounded as error:
+            raise ConfigError(f"log.{name}: {pattern!r} {error}", next=SIMPLER) from None
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ConfigError(
+                f"log.{name}: not a regular expression: {error}", next=f"mend the pattern {pattern!r}"
+            ) from error
+        if GROUP not in compiled[name].pattern.groupindex:
+            raise ConfigError(
+                f"log.{name}: the pattern {pattern!r} has no group named `{GROUP}`",
+                next=f"put (?P<{GROUP}>...) around the number",
+            )
+    return compiled

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import isfinite
+from typing import NamedTuple
 
 from gpudebug.core.text.expressions import Expression
 from gpudebug.core.trainlog.failure import ALERT, USAGE, FailureScan, classify_failure
 from gpudebug.core.trainlog.latency import LatencyReader
 from gpudebug.core.trainlog.losses import Losses, Printer, UnnamedPlace
-from gpudebug.core.trainlog.occasions import Objectives, Occasions
+from gpudebug.core.trainlog.names import Role
+from gpudebug.core.trainlog.occasions import Objectives, Occasions, occasion
 from gpudebug.core.trainlog.origin import SourceLines, rank_of
-from gpudebug.core.trainlog.patterns import GROUP
+from gpudebug.core.trainlog.quantities import QuantityLine, read_quantities
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import Bar, LoggedNumber, Shape, read_shape
-from gpudebug.core.trainlog.step_times import Speech, Timing, topics
+from gpudebug.core.trainlog.step_times import LONGEST_LINE, Line, Timing, topics
 from gpudebug.core.trainlog.steps import CounterReading, Key, StepCounter, StepCounters, rate, unit_of
 from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.core.trainlog.table import Head, read_head, read_row
@@ -34,26 +36,38 @@ PATTERN_SECONDS = 20.0
 """What the user's own expressions may take of one log: a log that is made to slow them down is not read."""
 
 MAX_NAMES = 64
+GROUP = "value"
+"""Of the user's own patterns: the number."""
+
 TRACEBACK = b"Traceback (most recent call last)"
 STEP_WEIGHTS = (1.1, 1.0, 0.8)
 
-Learned = tuple[Shape | None, bool, tuple[str, ...]]
+
+class LearnedLine(NamedTuple):
+    """All that follows from a line's skeleton: its shape, if it may tell of a failure, the topics of its
+    speech, its quantities of work, and the occasion that it tells of."""
+
+    shape: Shape | None
+    alert: bool
+    about: tuple[str, ...]
+    work: QuantityLine | None
+    occasion: str
 
 
-class _Shapes(dict[bytes, Learned]):
-    """Shape, alarm and topics by skeleton; copies of a state share it: all follow from the skeleton."""
+class _LearnedLines(dict[bytes, LearnedLine]):
+    """Lines by skeleton; copies of a state share them."""
 
     held = 0
 
-    def keep(self, key: bytes, learned: Learned) -> None:
+    def keep(self, key: bytes, line: LearnedLine) -> None:
         if self.held > MAX_HELD:
             self.clear()
             self.held = 0
-        shape = learned[0]
-        self.held += 1 + len(key) // 64 + (shape.size if shape else 0)
-        self[key] = learned
+        size = (line.shape.size if line.shape else 0) + (len(line.work.found) if line.work else 0)
+        self.held += 1 + len(key) // 64 + size
+        self[key] = line
 
-    def __deepcopy__(self, memo: object) -> _Shapes:
+    def __deepcopy__(self, memo: object) -> _LearnedLines:
         return self
 
 
@@ -79,11 +93,11 @@ class LogState:
     def __init__(self, patterns: dict[str, Expression], clock: Callable[[], float] = float) -> None:
         self.patterns = patterns
         self.clock = clock
-        self.shapes = _Shapes()
+        self.learned = _LearnedLines()
         self.steps = StepCounters()
         self.losses = Losses()
         self.timing = Timing()
-        self.speech = Speech()
+        self.speech: dict[str, Thinned[Line]] = {}
         self.occasions = Occasions()
         self.objectives = Objectives()
         self.latencies = LatencyReader()
@@ -108,12 +122,12 @@ class LogState:
         if raised > 0:
             text = text[:raised]
         key = skeleton(text)
-        known = self.shapes.get(key)
-        shape, alert, about = known if known is not None else self._learn(key)
+        learned = self.learned.get(key) or self._learn(key)
+        shape = learned.shape
         if time is not None:
             self.arrivals = True
         if raised >= 0 or shape is None or not shape.redraw:
-            self.scan.feed(segment, alert or raised >= 0, self._seen())
+            self.scan.feed(segment, learned.alert or raised >= 0, self._seen())
         else:
             self.scan.redrawn = segment
         if self.sources.quotes(key, segment) or USAGE.match(key):
@@ -121,27 +135,34 @@ class LogState:
             return
         if self.objectives.read(text, self.losses.begun):
             self.losses.turn()
-        self.occasions.read(key, text, self._seen(), self.losses.begun)
-        if about:
-            self.speech.keep(about, text, time)
-        if "latency" in about:
-            self.latencies.line(text, time)
+        self.occasions.read(learned.occasion, text, self._seen(), self.losses.begun)
+        self._speak(learned.about, text, time)
         named = self._named(segment) if self.patterns else []
         for name, value in named:
             if name == "step":
                 self._user_step(value, time)
         step, at = self._apply(shape, text, time) if shape is not None else (None, time)
-        self.work.read(key, text, step, at, self.steps.current)
+        self.work.read(learned.work, text, step, at, self.steps.current)
         for name, value in named:
             self._take_named(name, value, time)
+
+    def _speak(self, about: tuple[str, ...], text: bytes, time: float | None) -> None:
+        for topic in about:
+            if topic == "latency":
+                self.latencies.line(text, time)
+            else:
+                line = text[:LONGEST_LINE].decode("ascii")
+                self.speech.setdefault(topic, Thinned()).add((line, time))
 
     def _seen(self) -> int:
         return self.steps.leader.seen if self.steps.leader else 0
 
-    def _learn(self, key: bytes) -> Learned:
-        learned = read_shape(key.decode("ascii")), ALERT.search(key) is not None, topics(key)
+    def _learn(self, key: bytes) -> LearnedLine:
+        text = key.decode("ascii")
+        alert = ALERT.search(key) is not None
+        learned = LearnedLine(read_shape(text), alert, topics(key), read_quantities(text), occasion(text))
         if len(key) <= LONGEST_KEPT:
-            self.shapes.keep(key, learned)
+            self.learned.keep(key, learned)
         return learned
 
     def _recognise(self, shape: Shape | None) -> None:
@@ -185,29 +206,27 @@ class LogState:
         value = number(text[item.value[0] : item.value[1]])
         if value is None:
             return
-        role = item.role
         name = item.name
         if item.named:
             name = text[item.named[0] : item.named[1]].decode("ascii").lower()
         total = number(text[item.total[0] : item.total[1]]) if item.total else None
-        self._take(role.kind, role.phase, role.tier, name, item.style, value, total, item.scale, line)
+        self._take(item.role, (item.style, name), value, total, line, item.scale)
 
     def _take(
         self,
-        kind: str,
-        phase: str,
-        tier: int,
-        name: str,
-        style: str,
+        role: Role,
+        key: tuple[str, str],
         value: float,
         total: float | None,
-        scale: float,
         line: _LineReadings,
+        scale: float = 1.0,
     ) -> None:
+        """Takes in a number of a line; `key` is the style and the name in which it is printed."""
+        kind, phase, (style, name) = role.kind, role.phase, key
         if kind == "loss":
-            line.losses.append(((style, "val" if phase == "val" else "", name), tier, value))
+            line.losses.append(((style, "val" if phase == "val" else "", name), role.tier, value))
         elif kind in ("step", "other"):
-            self._position(kind, phase, tier, name, style, value, total, line)
+            self._position(role, key, value, total, line)
         elif kind == "epoch" and isfinite(value) and phase != "val":
             line.epoch = value
             self.steps.epochs = _whole(total) or self.steps.epochs
@@ -222,29 +241,21 @@ class LogState:
         elif kind == "gradient":
             line.gradient_lost = line.gradient_lost or not isfinite(value)
         elif phase != "val" and isfinite(value) and value >= 0:
-            self._duration(kind, tier, value * scale, line)
+            self._duration(kind, role.tier, value * scale, line)
 
     def _position(
-        self,
-        kind: str,
-        phase: str,
-        tier: int,
-        name: str,
-        style: str,
-        value: float,
-        total: float | None,
-        line: _LineReadings,
+        self, role: Role, key: tuple[str, str], value: float, total: float | None, line: _LineReadings
     ) -> None:
-        if phase == "val" or not 0 <= value < MAX_STEP or value != int(value):
+        if role.phase == "val" or not 0 <= value < MAX_STEP or value != int(value):
             return
-        whole = _whole(total)
+        (style, name), whole = key, _whole(total)
         if whole and self.steps.moving_total((line.rank, style, name), int(value), whole):
             value, whole = float(whole), None
-        key = (line.rank, f"{style}{name}", str(whole or ""), "#" if not name else "")
-        weight = STEP_WEIGHTS[min(tier, 2)]
+        source = (line.rank, f"{style}{name}", str(whole or ""), "#" if not name else "")
+        weight = STEP_WEIGHTS[min(role.tier, 2)]
         if name == "#":
-            line.positions = [entry for entry in line.positions if entry[0] != key]
-        line.positions.append((key, "other" if kind == "other" else "step", weight, int(value), whole))
+            line.positions = [entry for entry in line.positions if entry[0] != source]
+        line.positions.append((source, role.kind, weight, int(value), whole))
 
     def _duration(self, kind: str, tier: int, value: float, line: _LineReadings) -> None:
         if kind == "data":
@@ -278,9 +289,8 @@ class LogState:
         """Takes in a row of the table whose head was seen last; False if the line is not a row."""
         found = read_row(self.head, text, shape.rows) if self.head else None
         for column, value, total in found or ():
-            role = column.role
-            if role.kind not in ("data", "update", "total", "part", "rate"):
-                self._take(role.kind, role.phase, role.tier, column.name, "row", value, total, 1.0, line)
+            if column.role.kind not in ("data", "update", "total", "part", "rate"):
+                self._take(column.role, ("row", column.name), value, total, line)
         return bool(found)
 
     def _settle(self, line: _LineReadings, time: float | None, numbered: int | None) -> None:
@@ -364,7 +374,7 @@ class LogState:
             update_s=self.timing.update_s(),
             failure=classify_failure(self.scan, exit_status, signal, self._seen()),
             durations=self.timing.durations(),
-            speech=self.speech.items(),
+            speech={topic: lines.items() for topic, lines in self.speech.items()},
             latencies=self.latencies.printed(),
             objective=self.objectives.changed,
             resumed=self.occasions.resumed,

@@ -30,23 +30,6 @@ def topics(skeleton: bytes) -> tuple[str, ...]:
     return tuple(name for name, pattern in _TOPICS.items() if pattern.search(skeleton))
 
 
-class Speech:
-    """The lines kept, by topic."""
-
-    def __init__(self) -> None:
-        self._lines: dict[str, Thinned[Line]] = {}
-
-    def keep(self, about: tuple[str, ...], text: bytes, time: float | None) -> None:
-        line = text[:LONGEST_LINE].decode("ascii")
-        for topic in about:
-            if topic == "latency":
-                continue  # `LatencyReader` keeps the values themselves.
-            self._lines.setdefault(topic, Thinned()).add((line, time))
-
-    def items(self) -> dict[str, tuple[Line, ...]]:
-        return {topic: lines.items() for topic, lines in self._lines.items()}
-
-
 CUMULATIVE_GROWTH = 3.0
 MIN_BAR_SECONDS = 10.0
 """A bar's clock shows whole seconds, so its turns must last for this long on average."""

@@ -9,7 +9,7 @@ from math import isfinite
 
 from gpudebug.core.trainlog.names import VALIDATION, words
 from gpudebug.core.trainlog.origin import rank_of
-from gpudebug.core.trainlog.quantities import LoggedQuantity, Quantity, QuantityLine, read_quantities
+from gpudebug.core.trainlog.quantities import LoggedQuantity, Quantity, QuantityLine
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.text import number
 from gpudebug.core.words import WorkName
@@ -22,8 +22,6 @@ AGAIN = 0.5
 THE_STEPS = "the log's steps"
 """What rewards are over where the log counts no work of an environment."""
 
-MAX_LINES = 4096
-LONGEST_KEPT = 1024
 _GROUP_ROW = re.compile(rb"\|\s*([A-Za-z_]\w*)/\s*\|\s*\|\s*$")
 
 
@@ -153,23 +151,6 @@ class _Read:
     rank: str = ""
 
 
-class _KnownLines(dict[bytes, "QuantityLine | None"]):
-    """What was found in lines by their skeleton; copies of a log share it: all follows from the skeleton."""
-
-    def of(self, skeleton: bytes) -> QuantityLine | None:
-        if skeleton in self:
-            return self[skeleton]
-        found = read_quantities(skeleton.decode("ascii"))
-        if len(skeleton) <= LONGEST_KEPT:
-            if len(self) >= MAX_LINES:
-                self.clear()
-            self[skeleton] = found
-        return found
-
-    def __deepcopy__(self, memo: object) -> _KnownLines:
-        return self
-
-
 class WorkLog:
     """Follows them in bounded memory."""
 
@@ -181,24 +162,23 @@ class WorkLog:
         self._leader: _RunningCount | None = None
         self._counted_at: int | None = None
         self._before: int | None = None
-        self._lines = _KnownLines()
         self._group = ""
         self._at = 0
 
     def read(
         self,
-        skeleton: bytes,
+        line: QuantityLine | None,
         text: bytes,
         step: NamedStep | None,
         time: float | None,
         done: int | None = None,
     ) -> None:
-        """Takes a line in. `step` is what it calls a step: beside the return of an episode it is one of the
-        environment. `done` are the log's steps so far. The rows below `| eval/ |  |` are of an evaluation."""
+        """Takes a line in with its quantities. `step` is what it calls a step: beside the return of an
+        episode it is one of the environment. `done` are the log's steps so far. The rows below
+        `| eval/ |  |` are of an evaluation."""
         self._at += 1
         if text[:1] in (b"|", b"-"):
             self._look_at_group(text)
-        line = self._lines.of(skeleton)
         if line is None:
             return
         rank = rank_of(text, line.ranks)
