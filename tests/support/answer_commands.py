@@ -11,27 +11,31 @@ from gpudebug.core.answers.analyze import (
 )
 from gpudebug.core.answers.answer import Answer
 from gpudebug.core.answers.catalogue import CatalogueAnswer, CauseAnswer, SignalsAnswer
-from gpudebug.core.answers.check import CheckAnswer
 from gpudebug.core.answers.compare import CompareAnswer
-from gpudebug.core.answers.diagnosis import DiagnoseAnswer, LayerAnswer
-from gpudebug.core.answers.doctor import DoctorAnswer, GpuDoctorAnswer
+from gpudebug.core.answers.diagnosis import DiagnoseAnswer, LayerAnswer, WhyAnswer
 from gpudebug.core.answers.hypotheses import (
     AcceptAnswer,
     ExportAnswer,
+    LoopAnswer,
     ProposeAnswer,
     ReleaseAnswer,
     ReopenAnswer,
 )
-from gpudebug.core.answers.loop import LoopAnswer
-from gpudebug.core.answers.report import ReportAnswer
 from gpudebug.core.answers.sample import SampleAnswer
 from gpudebug.core.answers.sections import SectionsAnswer
-from gpudebug.core.answers.settings import SettingsAnswer
-from gpudebug.core.answers.setup import CleanAnswer, DefaultsAnswer, DemoAnswer, InitAnswer
+from gpudebug.core.answers.setup import (
+    CleanAnswer,
+    DefaultsAnswer,
+    DemoAnswer,
+    DoctorAnswer,
+    GpuDoctorAnswer,
+    InitAnswer,
+    ReportAnswer,
+    SettingsAnswer,
+)
 from gpudebug.core.answers.show import ShowAnswer
 from gpudebug.core.answers.status import StatusAnswer
-from gpudebug.core.answers.verify import VerifyAnswer
-from gpudebug.core.answers.why import WhyAnswer
+from gpudebug.core.answers.verify import CheckAnswer, VerifyAnswer
 
 _CYCLE = (cycle.RecordedVerdict, cycle.RecordedBaseline, cycle.Recovered, cycle.Request, cycle.SessionDone)
 

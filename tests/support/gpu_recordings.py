@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support import nvml
 
-from gpudebug.core.answers.doctor import DoctorCheck
+from gpudebug.core.answers.setup import DoctorCheck
 from gpudebug.core.hardware.plan import Load, plain_uuid, schedule
 from gpudebug.core.hardware.recording import Gpu, GpuRecording, Machine, parse_recording
 from gpudebug.core.hardware.table import checks_of

@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpudebug.core.answers.ranks import LateRank, RankRow, RanksFinding, StragglerRank
-from gpudebug.core.answers.sample import DeviceMemory, FigureSpread, SampledDevice, UtilisationSpread
+from gpudebug.core.answers.sample import (
+    DeviceMemory,
+    FigureSpread,
+    LateRank,
+    RankRow,
+    RanksFinding,
+    SampledDevice,
+    StragglerRank,
+    UtilisationSpread,
+)
 from gpudebug.core.samples.conditions import SLOWING
 from gpudebug.core.statistics.across import across
 from gpudebug.terminal.devices import devices, energy, facts, ranks, slowed

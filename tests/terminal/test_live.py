@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import make_replay_campaign, record
 
-from gpudebug.core.answers.devices import DeviceValue
 from gpudebug.core.answers.next import NothingRunning, Running
-from gpudebug.core.answers.progress import RunProgress
+from gpudebug.core.answers.status import DeviceValue, RunProgress
 from gpudebug.engine.run.live_line import Live
 from gpudebug.terminal.live import LiveLine, line, progress
 from gpudebug.terminal.next import next_

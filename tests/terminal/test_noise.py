@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from tests.support.answers import read
 
-from gpudebug.core.answers.noise import Resolution
-from gpudebug.core.answers.status import ExpectedFigure, FlagSweep
+from gpudebug.core.answers.status import ExpectedFigure, FlagSweep, Resolution
 from gpudebug.terminal import noise
 from gpudebug.terminal.fit import Screen
 

@@ -9,8 +9,8 @@ from typing import Any
 from tests.support.answers import read
 from tests.support.section_reports import a_section, node, report, section
 
-from gpudebug.core.answers.probe import SectionRow
 from gpudebug.core.answers.sections import SectionsAnswer
+from gpudebug.core.answers.show import SectionRow
 from gpudebug.core.compare.sections import compare
 from gpudebug.core.inside import sections as core
 from gpudebug.core.inside.sections import Report, SectionNode

@@ -8,7 +8,7 @@ import pytest
 from tests.support.answers import read
 from tests.support.statuses import hypothesis
 
-from gpudebug.core.answers.loop import LoopAnswer, LoopSession
+from gpudebug.core.answers.hypotheses import LoopAnswer, LoopSession
 from gpudebug.terminal.setup import loop, session
 
 SESSION: dict[str, Any] = {

@@ -10,7 +10,7 @@ from tests.support.answers import read
 from tests.support.powered import busy
 from tests.support.trials import run
 
-from gpudebug.core.answers.gates import GateRow
+from gpudebug.core.answers.status import GateRow
 from gpudebug.core.evidence.together import notes
 from gpudebug.terminal import fit, show
 from gpudebug.terminal.fit import Screen, coloured, short

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpudebug.core.answers.progress import RunProgress
-from gpudebug.core.answers.status import NextAction
+from gpudebug.core.answers.status import NextAction, RunProgress
 from gpudebug.core.samples.live import DeviceNow, HostNow
 from gpudebug.engine.live.underway import RunningCommand
 from gpudebug.engine.status.watch import Sight, WatchedDevice, WatchState

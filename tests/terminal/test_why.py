@@ -6,7 +6,7 @@ import pytest
 from tests.support.answers import read
 from tests.terminal.test_diagnose import CAUSE
 
-from gpudebug.core.answers.why import AttachedLook, WhyAnswer
+from gpudebug.core.answers.diagnosis import AttachedLook, WhyAnswer
 from gpudebug.terminal import why as render
 from gpudebug.terminal.why import job, ranks, unseen
 

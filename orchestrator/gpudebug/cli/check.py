@@ -12,7 +12,7 @@ from gpudebug.cli.options import AnyHypothesis, Directory, Json, app, choose, ch
 from gpudebug.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gpudebug.core.answers.doctor import DoctorAnswer
+    from gpudebug.core.answers.setup import DoctorAnswer
 
 
 @app.command(epilog="Example: gpudebug demo")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpudebug.core.answers.compare import CompareAnswer, CompareSide
-from gpudebug.core.answers.probe import ProbeSide
+from gpudebug.core.answers.show import ProbeSide
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import text
 from gpudebug.core.words import counted

@@ -9,15 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from gpudebug.core.answers.analyze import SamplesAnswer
-from gpudebug.core.answers.devices import FigureAcross
-from gpudebug.core.answers.ranks import RanksFinding, StragglerRank
 from gpudebug.core.answers.sample import (
     FailureLines,
     FigureSpread,
     LatencyFigures,
+    RanksFinding,
     SampleAnswer,
     SampledDevice,
+    StragglerRank,
 )
+from gpudebug.core.answers.status import FigureAcross
 from gpudebug.core.inside.probe.figures import side
 from gpudebug.core.samples.conditions import SLOWING
 from gpudebug.core.statistics import numbers

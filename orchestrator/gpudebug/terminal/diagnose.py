@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudebug.core.answers.diagnosis import DiagnoseAnswer, DiagnosedCause, LayerAnswer
-from gpudebug.core.answers.ranks import RanksFinding
+from gpudebug.core.answers.sample import RanksFinding
 from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.evidence.together import mean_misleads
 from gpudebug.core.statistics import numbers

@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple
 
-from gpudebug.core.answers.check import CheckAnswer
 from gpudebug.core.answers.hypotheses import (
     AcceptAnswer,
     ExportAnswer,
@@ -21,8 +20,9 @@ from gpudebug.core.answers.hypotheses import (
     ReopenAnswer,
 )
 from gpudebug.core.answers.next import StopAnswer, SubmitAnswer
-from gpudebug.core.answers.settings import SettingsAnswer
+from gpudebug.core.answers.setup import SettingsAnswer
 from gpudebug.core.answers.status import BaselineRow, HypothesisRow, StatusAnswer
+from gpudebug.core.answers.verify import CheckAnswer
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 from gpudebug.core.words import counted

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from gpudebug.core.answers.progress import RunProgress
+from gpudebug.core.answers.status import RunProgress
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import name
 from gpudebug.core.words import counted

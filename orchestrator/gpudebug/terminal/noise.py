@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpudebug.core.answers.noise import DetectableFigure, Resolution
-from gpudebug.core.answers.status import ExpectedFigure, FlagSweep, SweepValue
+from gpudebug.core.answers.status import DetectableFigure, ExpectedFigure, FlagSweep, Resolution, SweepValue
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.level import POINTS
 from gpudebug.core.statistics.metrics import Metric

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.answers.next import RecordedProfile
-from gpudebug.core.answers.probe import CopyFigures, ProbeFigures, ProbeSide, SiteFigures
+from gpudebug.core.answers.show import CopyFigures, ProbeFigures, ProbeSide, SiteFigures
 from gpudebug.core.inside.torch_profile import overhead_of
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import counted

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.answers.probe import SectionRow
 from gpudebug.core.answers.sections import Check, SectionNode, SectionsAnswer, SectionsComparison, SideSection
+from gpudebug.core.answers.show import SectionRow
 from gpudebug.core.inside.sections.names import short
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import counted

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from gpudebug.core.answers.doctor import DoctorAnswer, GpuDoctorAnswer
-from gpudebug.core.answers.loop import LoopAnswer, LoopSession
-from gpudebug.core.answers.report import ReportAnswer
-from gpudebug.core.answers.setup import CleanAnswer, DemoAnswer, InitAnswer
+from gpudebug.core.answers.hypotheses import LoopAnswer, LoopSession
+from gpudebug.core.answers.setup import (
+    CleanAnswer,
+    DemoAnswer,
+    DoctorAnswer,
+    GpuDoctorAnswer,
+    InitAnswer,
+    ReportAnswer,
+)
 from gpudebug.core.answers.status import HypothesisRow
 from gpudebug.core.statistics import numbers
 from gpudebug.terminal.fit import coloured, short

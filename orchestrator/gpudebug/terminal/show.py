@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpudebug.core.agents.session_names import named
-from gpudebug.core.answers.gates import GateRow
 from gpudebug.core.answers.show import ShowAnswer
+from gpudebug.core.answers.status import GateRow
 from gpudebug.core.evidence.together import notes
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.course import MOST, drawing

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from gpudebug.core.answers.devices import FigureAcross
-from gpudebug.core.answers.diagnosis import DiagnosedCause
+from gpudebug.core.answers.diagnosis import AttachedLook, DiagnosedCause, StepParts, WhyAnswer
 from gpudebug.core.answers.sample import SampledDevice
-from gpudebug.core.answers.why import AttachedLook, StepParts, WhyAnswer
+from gpudebug.core.answers.status import FigureAcross
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import apart_text, text
 from gpudebug.core.words import AS_PLANNED

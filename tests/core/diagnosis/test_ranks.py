@@ -9,7 +9,7 @@ import pytest
 from tests.support import zoo
 from tests.support.rank_lines import rank, recorded
 
-from gpudebug.core.answers.ranks import RanksFinding
+from gpudebug.core.answers.sample import RanksFinding
 from gpudebug.core.diagnosis.ranks import LATE_S, UNSEEN, finding, gap_of
 from gpudebug.core.records import RankEvidence, RankLine
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.trials import run, runs, verdict
 
-from gpudebug.core.answers.course import VerdictCourse
+from gpudebug.core.answers.show import VerdictCourse
 from gpudebug.core.records import Evidence, Terms, Verdict
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.course import MOST, course, drawing, sentence

@@ -24,7 +24,7 @@ text(answer)
 print(answer.recorded is not None)
 wanted = {"pydantic", "yaml", "rich", "typer", "git", "gpudebug.core.config"}
 ours = {"gpudebug.core.progress", "gpudebug.engine.campaign.load", "gpudebug.core.catalogue"}
-ours |= {"gpudebug.core.answers.next", "gpudebug.core.answers.probe"}
+ours |= {"gpudebug.core.answers.next", "gpudebug.core.answers.show"}
 print(sorted(sys.modules.keys() & (wanted | ours)))
 """
 

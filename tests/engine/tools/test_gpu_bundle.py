@@ -13,7 +13,7 @@ from tests.support import gpu_recordings as made
 from tests.support.gpu_bundles import members, read_bundle
 from tests.support.places import DATA
 
-from gpudebug.core.answers.doctor import DoctorCheck
+from gpudebug.core.answers.setup import DoctorCheck
 from gpudebug.core.errors import StoreError
 from gpudebug.core.hardware.table import checks_of
 from gpudebug.engine.tools.gpu_bundle import NAME, RunTexts, place_in, write_bundle

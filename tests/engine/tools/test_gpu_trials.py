@@ -12,8 +12,8 @@ import pytest
 from tests.support import cuda
 from tests.support import gpu_recordings as made
 
-from gpudebug.core.answers.doctor import DoctorCheck
 from gpudebug.core.answers.sample import FailureLines
+from gpudebug.core.answers.setup import DoctorCheck
 from gpudebug.core.errors import BusyError, GpudebugError, InterruptedRun
 from gpudebug.core.hardware.recording import Gpu
 from gpudebug.edges import launcher

@@ -12,7 +12,7 @@ from tests.support.campaigns import Campaign
 from tests.support.probe_lines import training
 from tests.support.tampering import reseal, rewrite
 
-from gpudebug.core.answers.probe import ProbeSide
+from gpudebug.core.answers.show import ProbeSide
 from gpudebug.core.inside.probe import evidence_of, read_probe
 from gpudebug.core.records import Evidence
 from gpudebug.engine.campaign.load import load

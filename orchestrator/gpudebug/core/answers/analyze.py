@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.answers.answer import Answer, omitted
-from gpudebug.core.answers.devices import FigureAcross
 from gpudebug.core.answers.sample import (
     FailureLines,
     LatencyFigures,
@@ -15,6 +14,7 @@ from gpudebug.core.answers.sample import (
     SampledWindow,
 )
 from gpudebug.core.answers.sections import SectionsAnswer
+from gpudebug.core.answers.status import FigureAcross
 
 Table = list[dict[str, Any]]
 """Rows of a trace, with the keys that docs/reference lists and --detailed writes."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpudebug.core.answers.answer import Answer
-from gpudebug.core.answers.devices import FigureAcross
-from gpudebug.core.answers.probe import ProbeFigures, SectionRow
-from gpudebug.core.answers.work import WorkFigure
+from gpudebug.core.answers.show import ProbeFigures, SectionRow
+from gpudebug.core.answers.status import FigureAcross, WorkFigure
 
 
 @dataclass(frozen=True, kw_only=True)

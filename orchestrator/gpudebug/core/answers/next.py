@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.answers.answer import Answer, omitted
-from gpudebug.core.answers.devices import DeviceValue, FigureAcross
 from gpudebug.core.answers.diagnosis import LikelyCause, UnexplainedLine
-from gpudebug.core.answers.gates import GateRow
-from gpudebug.core.answers.noise import Resolution
-from gpudebug.core.answers.probe import ProbeSide
-from gpudebug.core.answers.work import WorkFigure
+from gpudebug.core.answers.show import ProbeSide
+from gpudebug.core.answers.status import DeviceValue, FigureAcross, GateRow, Resolution, WorkFigure
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,10 @@
-"""What `init`, `demo` and `clean` answer."""
+"""What `init`, `demo`, `clean`, `doctor`, `settings` and `report` answer."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gpudebug.core.answers.answer import Answer
 from gpudebug.core.answers.next import NextAnswer
@@ -72,3 +74,97 @@ class CleanAnswer(Answer):
     kept: tuple[KeptPath, ...] = ()
     next_command: None = None
     files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DoctorCheck:
+    """One check: `result` is ok, warning, unknown or failed; `next` mends it, null if nothing is amiss."""
+
+    name: str
+    result: str
+    found: str
+    next: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorAnswer(Answer):
+    """`doctor`: `ok` is false if a check failed. Warnings do not fail."""
+
+    ok: bool
+    checks: tuple[DoctorCheck, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuDoctorAnswer(DoctorAnswer):
+    """`doctor --gpu`: checks that are unknown do not fail. `bundle` is the file to attach to a report."""
+
+    bundle: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangedSetting:
+    """A setting whose value in gpudebug.yaml is not the pinned one, both as JSON has them.
+
+    `weaker`: whether a change passes more easily by it; null if that cannot be compared.
+    """
+
+    key: str
+    value: Any
+    pinned: Any
+    weaker: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingsAnswer(Answer):
+    """The settings that bind a campaign: the pinned ones, else those of gpudebug.yaml.
+
+    `settings` has them by key, as the file has them, and `lines` as texts; `classes` says of each whether
+    another value is weaker (`ordered`) or asks for a new baseline (`different`). `action` is `pinned` if this
+    call pinned them, `was_pinned` says whether they were before. `when` and `digest` are null if nothing is
+    pinned. `changed`, as texts `differences`, is what gpudebug.yaml has otherwise; after a pin, what it had.
+    `problem` says why what was pinned cannot be read. `replayed`: recordings are the device. `next_command`
+    is null if nothing is to be pinned.
+    """
+
+    action: str
+    campaign: str
+    pinned: bool
+    was_pinned: bool
+    when: str | None
+    digest: str | None
+    replayed: bool
+    settings: Mapping[str, Any]
+    lines: tuple[str, ...]
+    changed: tuple[ChangedSetting, ...]
+    differences: tuple[str, ...]
+    problem: str | None
+    classes: Mapping[str, str]
+    next_command: str | None
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkippedRun:
+    """A run that is not in the report."""
+
+    run: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportAnswer(Answer):
+    """`page`, its size in `bytes` and the text `markdown`: null if not asked for.
+
+    `runs` and `hypotheses` count what they show. `campaign` is null of a run without one.
+    """
+
+    campaign: str | None
+    page: str | None
+    bytes: int | None
+    markdown: str | None
+    runs: int
+    hypotheses: int
+    skipped: tuple[SkippedRun, ...]
+    notes: tuple[str, ...]
+    next_command: str | None
+    files: tuple[str, ...]

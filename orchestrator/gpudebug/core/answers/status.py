@@ -10,10 +10,136 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.answers.answer import Answer, omitted
-from gpudebug.core.answers.devices import FigureAcross
-from gpudebug.core.answers.noise import Resolution
-from gpudebug.core.answers.progress import RunProgress
-from gpudebug.core.answers.work import WorkFigure
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateRow:
+    """One gate: `value`, None if it is unknown, and `threshold` are as printed.
+
+    `result` is pass, fail, unknown or skipped. `source` is whose count a throughput is (`log`, `probe`,
+    `both`), `unexplained` what does not fit between them; both are None of other gates.
+    """
+
+    name: str
+    value: str | None
+    threshold: str
+    result: str
+    note: str | None = None
+    source: str | None = None
+    unexplained: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkFigure:
+    """`per_s` of `unit` a second, the mean of the runs; `source` is what it is read from. `per_s` is null if
+    a run lacks it."""
+
+    unit: str
+    per_s: float | None
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceValue:
+    """A figure of one device, by its index and UUID; `node` is the one that it is on, of several."""
+
+    index: int
+    uuid: str
+    value: float
+    node: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureAcross:
+    """A figure over the devices of a run, in its unit: % of `gpu_util`, `mem_util` and `throttled`, W, MHz,
+    MB, degrees Celsius.
+
+    `apart` are the devices that differ from the others by the rule of outliers, the farthest first; none of
+    fewer than three. `unknown` counts the devices that lack it. `unused` are devices that no run used: they
+    are left out of the rest.
+    """
+
+    figure: str
+    least: DeviceValue
+    median: float
+    most: DeviceValue
+    apart: tuple[DeviceValue, ...] = ()
+    unknown: int = 0
+    unused: tuple[DeviceValue, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunProgress:
+    """How far a run is. Seconds, percent; None is unknown.
+
+    `gpu_util` is the mean of the run's samples so far, of at most sixteen parts of a long one; `runs_done`
+    counts the sealed runs of the same command before it; `latency_s` is the median of the latencies printed
+    last. Between two runs `run` is the last one. `least` is the least busy device of several.
+    """
+
+    run: str | None = None
+    role: str | None = None
+    hypothesis: int | None = None
+    step: int | None = None
+    steps: int | None = None
+    left_s: float | None = None
+    elapsed_s: float | None = None
+    gpu_util: float | None = None
+    loss: float | None = None
+    latency_s: float | None = None
+    runs_done: int = 0
+    least: DeviceValue | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoalRuns:
+    """The fewest runs that confirm an effect: of the trial, and of the baseline beside it.
+
+    `device_time_s` is None if no run recorded its duration.
+    """
+
+    total: int
+    trial: int
+    baseline: int
+    device_time_s: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectableFigure:
+    """One figure of a trial: the campaign's metric, or throughput. `unit` is `pp` or `x`.
+
+    `sd` is the spread between runs as the verdict rule takes it, `own_sd` that of the `runs` alone; of a
+    ratio, of its logarithm. `told` is the smallest effect that a trial detects, `passed` the smallest that
+    passes the delta gate, each in four trials of five. `goal_runs` are the runs that `goal` takes; None if no
+    trial may have so many. Any other None is not known.
+    """
+
+    figure: str
+    unit: str
+    sd: float | None
+    own_sd: float | None
+    runs: int
+    told: float | None
+    passed: float | None
+    goal: float
+    goal_runs: GoalRuns | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolution:
+    """Which effects a trial can detect, and the runs that an effect takes.
+
+    `fresh_runs` are the baseline's beside trials, `left` is how many runs the device time pays for (None: not
+    known), `limited` says that a trial may want more.
+    """
+
+    baseline_runs: int
+    fresh_runs: int
+    aa_runs: int
+    max_runs: int
+    left: int | None
+    limited: bool
+    figures: tuple[DetectableFigure, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from gpudebug.core.answers.compare import CompareSide, Latencies, RateSpread, WallTimes
-from gpudebug.core.answers.work import WorkFigure
+from gpudebug.core.answers.status import WorkFigure
 from gpudebug.core.compare.compared_run import ComparedRun
 from gpudebug.core.compare.faster import counts_work
 from gpudebug.core.inside.probe import figures

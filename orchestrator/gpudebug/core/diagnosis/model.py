@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpudebug.core.answers.diagnosis import Missing
-from gpudebug.core.answers.ranks import RanksFinding
+from gpudebug.core.answers.sample import RanksFinding
 from gpudebug.core.inside.stacks.shares import CodeLine
 from gpudebug.core.records import SectionFigures, StacksEvidence
 from gpudebug.core.words import SignalValue

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from gpudebug.core.answers.ranks import LateRank, RankRow, RanksFinding, StragglerRank
+from gpudebug.core.answers.sample import LateRank, RankRow, RanksFinding, StragglerRank
 from gpudebug.core.diagnosis import rank_notes
 from gpudebug.core.inside.ranks import others_share
 from gpudebug.core.inside.stacks.shares import CodeLine

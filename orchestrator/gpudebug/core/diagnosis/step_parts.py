@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpudebug.core.answers.why import BusyPlace, StepParts
+from gpudebug.core.answers.diagnosis import BusyPlace, StepParts
 from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.ofattached import phases
 from gpudebug.core.inside.stacks.evaluation import hottest

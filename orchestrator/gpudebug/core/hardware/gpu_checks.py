@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from gpudebug.core.answers.doctor import DoctorCheck
+from gpudebug.core.answers.setup import DoctorCheck
 from gpudebug.core.hardware.plan import DUTIES, IDLE, SPIN, TOGETHER, WORK, name_of
 from gpudebug.core.hardware.recording import Gpu, GpuRecording, Span
 from gpudebug.core.samples.conditions import SLOWING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudebug.core.answers.doctor import DoctorCheck
+from gpudebug.core.answers.setup import DoctorCheck
 from gpudebug.core.hardware.gpu_checks import of_gpu, together, unknown
 from gpudebug.core.hardware.plan import plain_uuid
 from gpudebug.core.hardware.recording import GpuRecording, Machine

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from gpudebug.core.answers.devices import DeviceValue, FigureAcross
+from gpudebug.core.answers.status import DeviceValue, FigureAcross
 
 # A device is apart if it lies this many median absolute deviations, each scaled to a standard deviation of
 # normal values, from the median of all (Leys et al. 2013, J. Exp. Soc. Psychol. 49: 3 is their careful one) …

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpudebug.core.answers.course import ChangedLevel, LevelPoint, VerdictCourse
+from gpudebug.core.answers.show import ChangedLevel, LevelPoint, VerdictCourse
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from gpudebug.core.answers.gates import GateRow
+from gpudebug.core.answers.status import GateRow
 from gpudebug.core.statistics.metrics import GPU_UTIL, WORK, Metric
 from gpudebug.core.words import Trend, counted
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.answers.loop import LoopAnswer, LoopSession
+from gpudebug.core.answers.hypotheses import LoopAnswer, LoopSession
 from gpudebug.core.answers.next import NextAnswer
 from gpudebug.core.answers.status import HypothesisRow
 from gpudebug.core.campaign.decide import Action, ActionKind, Ending, decide

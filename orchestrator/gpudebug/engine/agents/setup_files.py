@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gpudebug.core.agents import instructions as known
 from gpudebug.core.agents.setups import PROGRAMS, SETUPS, SetupFile
-from gpudebug.core.answers.doctor import DoctorCheck
+from gpudebug.core.answers.setup import DoctorCheck
 from gpudebug.core.errors import GpudebugError
 from gpudebug.edges import store
 from gpudebug.engine.agents.instructions import prepare

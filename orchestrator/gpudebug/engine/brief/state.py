@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpudebug.core.agents.page import Say, code, quoted
-from gpudebug.core.answers.noise import DetectableFigure
+from gpudebug.core.answers.status import DetectableFigure
 from gpudebug.core.progress import HypothesisEntry, harmless
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import VERDICTS

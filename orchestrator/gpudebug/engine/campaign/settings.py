@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpudebug.core.answers.settings import ChangedSetting, SettingsAnswer
+from gpudebug.core.answers.setup import ChangedSetting, SettingsAnswer
 from gpudebug.core.config import Config, pins
 from gpudebug.core.config.pins import PinDifference
 from gpudebug.core.errors import ConfigError, GpudebugError

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpudebug.core.answers.next import NextAnswer, Running
-from gpudebug.core.answers.progress import RunProgress
+from gpudebug.core.answers.status import RunProgress
 from gpudebug.core.cluster.jobs import ASK_S, Cluster, JobEnd, JobState, SeenJob
 from gpudebug.core.cluster.reasons import CLEANING, explained, unknown, unlogged
 from gpudebug.core.errors import ClusterError, InterruptedRun

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gpudebug.core.answers.check import CANNOT_TELL, KEPT, REGRESSED, CheckAnswer
 from gpudebug.core.answers.hypotheses import CombinedGain
+from gpudebug.core.answers.verify import CANNOT_TELL, KEPT, REGRESSED, CheckAnswer
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Estimate
 from gpudebug.core.verdict.course import unchanged, worse

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.answers.next import NextAnswer, NothingRunning, Running
-from gpudebug.core.answers.progress import RunProgress
+from gpudebug.core.answers.status import RunProgress
 from gpudebug.core.errors import BusyError, GpudebugError
 from gpudebug.edges import store
 from gpudebug.edges.daemon import Daemon

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from gpudebug.core.answers.why import AttachedLook, WhyAnswer
+from gpudebug.core.answers.diagnosis import AttachedLook, WhyAnswer
 from gpudebug.core.errors import BusyError, UsageError
 from gpudebug.core.inside.attached.looks import PtraceFacts, refusal
 from gpudebug.core.statistics import numbers

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpudebug.core.answers.diagnosis import WhyAnswer
 from gpudebug.core.answers.sample import SampledRate
-from gpudebug.core.answers.why import WhyAnswer
 from gpudebug.core.command.reach import BeyondReach
 from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, is_blind, problem_of
 from gpudebug.core.diagnosis.model import Diagnosis

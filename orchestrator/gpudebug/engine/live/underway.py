@@ -9,9 +9,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from gpudebug.core.answers.devices import DeviceValue
 from gpudebug.core.answers.next import Running
-from gpudebug.core.answers.progress import RunProgress
+from gpudebug.core.answers.status import DeviceValue, RunProgress
 from gpudebug.core.errors import ConfigError, GpudebugError
 from gpudebug.core.samples.table import SampleTable, read_samples
 from gpudebug.core.trainlog.reader import LogReader

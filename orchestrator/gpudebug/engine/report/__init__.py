@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.answers.report import ReportAnswer, SkippedRun
+from gpudebug.core.answers.setup import ReportAnswer, SkippedRun
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.report import outputs

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.answers.noise import Resolution
-from gpudebug.core.answers.progress import RunProgress
 from gpudebug.core.answers.show import ShowAnswer, UnreadRun
 from gpudebug.core.answers.status import (
     BaselineRow,
@@ -21,13 +19,15 @@ from gpudebug.core.answers.status import (
     NextAction,
     OrderSource,
     PinnedSettings,
+    Resolution,
+    RunProgress,
     RunSpark,
     StatusAnswer,
     SweepValue,
     UnlistedVerdict,
     UsedDevice,
+    WorkFigure,
 )
-from gpudebug.core.answers.work import WorkFigure
 from gpudebug.core.campaign import decide
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.campaign.order import NO_DIAGNOSIS, HypothesisOrder, ordered

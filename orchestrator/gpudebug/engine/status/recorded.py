@@ -12,21 +12,24 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug import __version__
-from gpudebug.core.answers.devices import DeviceValue, FigureAcross
-from gpudebug.core.answers.noise import DetectableFigure, GoalRuns, Resolution
 from gpudebug.core.answers.status import (
     AcceptedWorth,
     BaselineRow,
     BudgetLeft,
     CampaignFiles,
+    DetectableFigure,
+    DeviceValue,
     ExpectedFigure,
+    FigureAcross,
     FlagSweep,
+    GoalRuns,
     HypothesisClaim,
     HypothesisRow,
     NextAction,
     OrderSource,
     PinnedSettings,
     RecordedAt,
+    Resolution,
     RunSpark,
     StatusAnswer,
     SweepValue,

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.answers.progress import RunProgress
-from gpudebug.core.answers.status import NextAction
+from gpudebug.core.answers.status import NextAction, RunProgress
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe.spans import LATELY_S
 from gpudebug.core.samples.live import DeviceNow, HostNow

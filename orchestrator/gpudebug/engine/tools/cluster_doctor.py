@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpudebug.core.answers.doctor import DoctorAnswer, DoctorCheck
+from gpudebug.core.answers.setup import DoctorAnswer, DoctorCheck
 from gpudebug.core.cluster.jobs import BatchJob, Cluster
 from gpudebug.core.cluster.node_reports import ClusterFact
 from gpudebug.edges import store

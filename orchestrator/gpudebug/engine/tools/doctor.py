@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.answers.doctor import DoctorAnswer, DoctorCheck
+from gpudebug.core.answers.setup import DoctorAnswer, DoctorCheck
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.words import counted

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from gpudebug import __version__
-from gpudebug.core.answers.doctor import DoctorCheck
+from gpudebug.core.answers.setup import DoctorCheck
 from gpudebug.core.errors import StoreError
 from gpudebug.core.hardware.recording import (
     GpuRecording,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpudebug.core.answers.doctor import DoctorCheck, GpuDoctorAnswer
+from gpudebug.core.answers.setup import DoctorCheck, GpuDoctorAnswer
 from gpudebug.core.errors import BusyError, InterruptedRun
 from gpudebug.core.hardware.gpu_checks import unknown
 from gpudebug.core.hardware.plan import schedule

@@ -10,8 +10,8 @@ from importlib import resources
 from pathlib import Path
 
 from gpudebug import demo
-from gpudebug.core.answers.doctor import DoctorCheck
 from gpudebug.core.answers.next import NextAnswer
+from gpudebug.core.answers.setup import DoctorCheck
 from gpudebug.core.errors import BusyError, GpudebugError, InterruptedRun
 from gpudebug.core.hardware.gpu_checks import unknown
 from gpudebug.core.hardware.recording import Machine, is_raised

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpudebug.core import progress
 from gpudebug.core.answers.next import RecordedBaseline
-from gpudebug.core.answers.work import WorkFigure
+from gpudebug.core.answers.status import WorkFigure
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.errors import GitError
 from gpudebug.core.evidence.together import mean_hides

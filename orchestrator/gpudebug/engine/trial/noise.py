@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
-from gpudebug.core.answers.noise import DetectableFigure, GoalRuns, Resolution
+from gpudebug.core.answers.status import DetectableFigure, GoalRuns, Resolution
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.statistics.level import (
     HELD,

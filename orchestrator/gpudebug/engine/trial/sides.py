@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.answers.probe import ProbeSide, SectionRow
+from gpudebug.core.answers.show import ProbeSide, SectionRow
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import sound
 from gpudebug.core.inside.probe import figures

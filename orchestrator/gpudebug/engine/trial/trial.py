@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpudebug.core.answers.next import RecordedVerdict
-from gpudebug.core.answers.probe import ProbeSide
+from gpudebug.core.answers.show import ProbeSide
 from gpudebug.core.errors import GitError, GpudebugError, InterventionError
 from gpudebug.core.progress.claims import Claim
 from gpudebug.core.records import Terms, Verdict

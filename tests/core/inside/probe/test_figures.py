@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.probe_lines import beat, bucket, line, start, training
 
 from gpudebug.core.answers.answer import plain
-from gpudebug.core.answers.probe import ProbeSide
+from gpudebug.core.answers.show import ProbeSide
 from gpudebug.core.inside.probe import evidence_of
 from gpudebug.core.inside.probe.figures import (
     BY_SCRIPT,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.section_reports import a_section
 from tests.support.trials import run
 
-from gpudebug.core.answers.probe import SectionMean
+from gpudebug.core.answers.show import SectionMean
 from gpudebug.core.inside.sections import (
     Report,
     Section,

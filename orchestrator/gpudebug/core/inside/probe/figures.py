@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from gpudebug.core.answers.probe import CopyFigures, ProbeFigures, ProbeSide, SiteFigures
+from gpudebug.core.answers.show import CopyFigures, ProbeFigures, ProbeSide, SiteFigures
 from gpudebug.core.inside.probe.processes import VERSION, ProbeRecord, TrainingProcess
 from gpudebug.core.inside.probe.spans import ProcessSpan, first_step, middle, percentile, steady
 from gpudebug.core.records import DeviceInfo, ProbedCopies, ProbedForwards, ProbeEvidence, ProbeRank, Window

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeAlias, TypeVar, cast
 
-from gpudebug.core.answers.probe import SectionMean, SectionRow
 from gpudebug.core.answers.sections import ScoredSection, Section, SectionAdvice, SectionNode, SectionsAnswer
+from gpudebug.core.answers.show import SectionMean, SectionRow
 from gpudebug.core.inside.sections.cost import (
     MeasuredOn,
     Report,
