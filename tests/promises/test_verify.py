@@ -229,7 +229,7 @@ def test_an_accepted_line_written_by_hand_changes_nothing(recorded: OldCampaign)
     assert load(recorded.folder).stack == ()
     substitute(recorded.progress, validated, validated + "- **Accepted**: 1\n")
     loaded = load(recorded.folder)
-    assert (loaded.stack, loaded.accepted) == ((), ())
+    assert (loaded.code.stack, loaded.accepted) == ((), ())
     assert loaded.code.digest != before.code.digest
     [row, *_] = status_of(loaded).hypotheses
     assert (row.accepted, row.accepted_by_hand) == (None, True)
@@ -269,7 +269,7 @@ def test_a_record_that_is_torn_accepts_nothing_and_is_named(recorded: OldCampaig
 
 def test_a_campaign_of_0_1_0_is_accepted_until_a_person_records_it(sound: OldCampaign) -> None:
     loaded = load(sound.folder)
-    assert [step.hypothesis for step in loaded.stack] == [1]
+    assert [step.hypothesis for step in loaded.code.stack] == [1]
     assert not loaded.acceptances.file.exists()
 
 

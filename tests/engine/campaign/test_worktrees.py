@@ -6,15 +6,15 @@ import difflib
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 from tests.support.campaigns import Campaign, commit_all, git
 
+from gpudebug.core.campaign.accepted_changes import AcceptedChange
+from gpudebug.core.change.intervention import parse
 from gpudebug.core.errors import GitError
 from gpudebug.edges import git as snapshot
-from gpudebug.engine.campaign.campaign import Loaded, MeasuredCode
+from gpudebug.engine.campaign.campaign import MeasuredCode
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.worktrees import _accepted_as, base, in_checkout, place_of_base, refs
 
@@ -146,12 +146,9 @@ def test_a_base_that_lacks_an_accepted_patch_is_never_kept(recorded: Campaign) -
 
 
 def test_an_accepted_patch_is_named_by_its_hypothesis_and_its_file() -> None:
-    changes = (None, "hypotheses/patches/x.patch")
-    loaded = SimpleNamespace(
-        accepted=(SimpleNamespace(number=3), SimpleNamespace(number=5)),
-        stack=tuple(SimpleNamespace(intervention=SimpleNamespace(patch=patch)) for patch in changes),
-    )
-    assert _accepted_as(cast(Loaded, loaded), 0) == "hypothesis 5, hypotheses/patches/x.patch"
+    made = ((3, parse("--set --lr=0.2")), (5, parse("--patch hypotheses/patches/x.patch")))
+    stack = [AcceptedChange(number, change, "p.md", 1) for number, change in made]
+    assert _accepted_as(stack, 0) == "hypothesis 5, hypotheses/patches/x.patch"
 
 
 def test_two_campaigns_of_one_repository_keep_their_commits_apart(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudebug.core import progress
 from gpudebug.core.campaign import decide
-from gpudebug.core.campaign.accepted_changes import AcceptedChange, changes
+from gpudebug.core.campaign.accepted_changes import AcceptedChange
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.intervention import parse as parse_intervention
 from gpudebug.core.config import Config
@@ -94,12 +94,14 @@ class CampaignBaseline:
 class MeasuredCode:
     """The code that a campaign measures: the tree that its base was made of, and the patches accepted since.
 
-    `drifted` says that the checkout is another tree by now, which this caller may not make the base.
+    `drifted` says that the checkout is another tree by now, which this caller may not make the base. `stack`
+    are the changes of the accepted hypotheses, patches and others.
     """
 
     tree: str
     patches: tuple[bytes, ...]
     drifted: bool = False
+    stack: tuple[AcceptedChange, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -158,11 +160,6 @@ class Loaded:
             return parse_intervention(entry.intervention) if entry.intervention else None
         except InterventionError:
             return None
-
-    @property
-    def stack(self) -> tuple[AcceptedChange, ...]:
-        """The changes of the accepted hypotheses."""
-        return changes(self.document, self.accepted)
 
     @property
     def accepted(self) -> tuple[progress.HypothesisEntry, ...]:

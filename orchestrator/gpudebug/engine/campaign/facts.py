@@ -35,7 +35,7 @@ def decidable(loaded: Loaded) -> decide.Campaign:
         untold=len(loaded.unlisted),
         device_time=_device_time(loaded),
         device_time_budget=config.budget.device_time,
-        accepted=bool(loaded.stack),
+        accepted=bool(loaded.code.stack),
         nothing=_nothing(loaded),
     )
 

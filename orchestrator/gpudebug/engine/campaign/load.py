@@ -141,7 +141,7 @@ def _code(
     workspace: store.Workspace,
     config: Config,
     checkout: git.Checkout,
-    stack: Sequence[AcceptedChange],
+    stack: tuple[AcceptedChange, ...],
     session: str | None,
     measured: str | None,
     apart: tuple[Path, ...],
@@ -154,14 +154,14 @@ def _code(
     found = (patch_of(workspace, step.intervention) for step in stack)
     patches = tuple(patch for patch in found if patch is not None)
     if session is None:
-        return MeasuredCode(checkout.tree, patches)
+        return MeasuredCode(checkout.tree, patches, stack=stack)
     ref = f"{refs(workspace.root, config.campaign, checkout)}/checkout"
     base = git.stored(checkout.at, ref)
     counted = git.MeasuredTree(apart, store.CONFIG)
     if base is not None and git.trusted(checkout.at, ref, base.commit, base.tree, counted):
-        return MeasuredCode(base.tree, patches, drifted=base.tree != checkout.tree)
+        return MeasuredCode(base.tree, patches, base.tree != checkout.tree, stack)
     known = [MeasuredCode(checkout.tree, patches[:count]).digest for count in range(len(patches) + 1)]
-    return MeasuredCode(checkout.tree, patches, drifted=measured not in (None, *known))
+    return MeasuredCode(checkout.tree, patches, measured not in (None, *known), stack)
 
 
 def code_for(loaded: Loaded, session: str | None) -> MeasuredCode:
@@ -169,7 +169,7 @@ def code_for(loaded: Loaded, session: str | None) -> MeasuredCode:
     workspace, config, checkout = loaded.workspace, loaded.config, loaded.checkout
     measured = _measured_tree(loaded.document, loaded.records)
     home = progress_path(workspace, config)
-    return _code(workspace, config, checkout, loaded.stack, session, measured, apart(workspace, home))
+    return _code(workspace, config, checkout, loaded.code.stack, session, measured, apart(workspace, home))
 
 
 def _measured_tree(document: progress.ProgressFile, records: Mapping[str, Mapping[str, Any]]) -> str | None:

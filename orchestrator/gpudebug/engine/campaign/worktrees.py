@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from gpudebug.edges import git, store
 from gpudebug.engine.campaign.private import refs
 
 if TYPE_CHECKING:
+    from gpudebug.core.campaign.accepted_changes import AcceptedChange
     from gpudebug.engine.campaign.campaign import Loaded
 
 PATCHES = "hypotheses/patches"
@@ -164,7 +165,7 @@ def with_accepted(loaded: Loaded, commit: str) -> str:
             try:
                 made = git.with_patch(top, commit, patch, label=loaded.code.digest, file=_STACKED)
             except GitError as e:
-                e.file, e.message = _accepted_as(loaded, place), f"accepted, {e.message}"
+                e.file, e.message = _accepted_as(loaded.code.stack, place), f"accepted, {e.message}"
                 e.next = (
                     "take back what was changed there in the checkout, apply the patch there yourself, or "
                     "delete the Accepted line of its hypothesis"
@@ -174,10 +175,9 @@ def with_accepted(loaded: Loaded, commit: str) -> str:
     return commit
 
 
-def _accepted_as(loaded: Loaded, place: int) -> str:
-    """Return the file of the accepted patch at a place in the stack, and whose it is."""
-    accepted = zip(loaded.accepted, loaded.stack, strict=True)
-    files = [f"hypothesis {e.number}, {file}" for e, step in accepted if (file := step.intervention.patch)]
+def _accepted_as(stack: Sequence[AcceptedChange], place: int) -> str:
+    """Return the file of the accepted patch at a place among those of a stack, and whose it is."""
+    files = [f"hypothesis {s.hypothesis}, {file}" for s in stack if (file := s.intervention.patch)]
     return files[place] if place < len(files) else _STACKED
 
 

@@ -42,7 +42,7 @@ def campaign_told(loaded: Loaded, ending: str) -> str:
     accepted = _all_tested(loaded, loaded.recorded)
     first = loaded.trials[loaded.recorded[0].number].verdict if loaded.recorded else None
     worth = together(loaded, first).text if first else None
-    command = spoken(loaded.config.workload, loaded.stack) if accepted else None
+    command = spoken(loaded.config.workload, loaded.code.stack) if accepted else None
     return of_campaign(
         loaded.workspace.scrub(ending),
         loaded.campaign.tested,

@@ -75,4 +75,4 @@ def _change(entry: HypothesisEntry) -> Intervention | None:
 
 def _before_accepting(loaded: Loaded, entry: HypothesisEntry) -> bool:
     """Tell whether a change was accepted since its trial: its result need not hold any more."""
-    return bool(loaded.stack) and bool({"command", "tree"} & set(moved(loaded, entry)))
+    return bool(loaded.code.stack) and bool({"command", "tree"} & set(moved(loaded, entry)))

@@ -160,7 +160,7 @@ def _command(loaded: Loaded, entry: HypothesisEntry) -> str:
     """Return the workload with all that is accepted, this hypothesis included."""
     step = accepted_changes.changes(loaded.document, [entry])
     workload = accepted_changes.effective(loaded.config.workload, step, loaded.config.allowed)
-    return loaded.workspace.scrub(accepted_changes.spoken(workload, [*loaded.stack, *step]))
+    return loaded.workspace.scrub(accepted_changes.spoken(workload, [*loaded.code.stack, *step]))
 
 
 def _notes(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
@@ -176,7 +176,7 @@ def _notes(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
             f"{' and '.join(since)} changed since it was measured: the combination is not measured yet, "
             "`gpudebug next` measures it"
         )
-    for earlier in loaded.stack:
+    for earlier in loaded.code.stack:
         names = [n for n in step.intervention.names if earlier.intervention.touches(n)]
         if names:
             notes.append(f"it changes {', '.join(names)}, as hypothesis {earlier.hypothesis} did before it")

@@ -352,7 +352,7 @@ def _written(text: str) -> Intervention | None:
 def _refuse_accepted(loaded: Loaded, change: Intervention) -> None:
     """Refuse what is part of the baseline since it was accepted, whatever else the change holds."""
     for part in change.changes:
-        owner = next((step for step in loaded.stack if _is_in(loaded, part, step)), None)
+        owner = next((step for step in loaded.code.stack if _is_in(loaded, part, step)), None)
         if owner is not None:
             raise Duplicate(
                 f"{' '.join(part.words)} is accepted already, with hypothesis {owner.hypothesis}",

@@ -92,7 +92,7 @@ def warm(runs: list[MeasuredRun]) -> list[MeasuredRun]:
 def recording_of(loaded: Loaded, role: str) -> str | None:
     """Return what the runs of both sides of the recording that comes next have in common; None if nothing is
     accepted, or nothing can run without it."""
-    if role != "workload" or not loaded.stack or there_already(loaded):
+    if role != "workload" or not loaded.code.stack or there_already(loaded):
         return None
     entry = loaded.document.baseline(role)
     of = json.dumps([loaded.identities[role], newest(entry.runs if entry else ())], sort_keys=True)
@@ -135,7 +135,7 @@ def _place(cycle: Cycle) -> WorkingTree:
 def in_command(loaded: Loaded) -> tuple[int, ...]:
     """Return the accepted hypotheses of which gpudebug.yaml has a flag or variable by now. Reads only."""
     plain: Config = read_config(loaded.workspace)
-    return accepted_changes.already(plain.workload, loaded.stack, plain.allowed)
+    return accepted_changes.already(plain.workload, loaded.code.stack, plain.allowed)
 
 
 def there_already(loaded: Loaded) -> tuple[int, ...]:
@@ -144,7 +144,7 @@ def there_already(loaded: Loaded) -> tuple[int, ...]:
     For commands that run something: git keeps the base that patches are looked for in.
     """
     found = set(in_command(loaded))
-    patched = [step.hypothesis for step in loaded.stack if step.intervention.patch is not None]
+    patched = [step.hypothesis for step in loaded.code.stack if step.intervention.patch is not None]
     if loaded.code.patches:
         try:
             top, base = loaded.checkout.top, worktrees.checkout_base(loaded).commit

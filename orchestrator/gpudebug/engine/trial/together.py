@@ -118,7 +118,7 @@ def _with_all_now(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence
 
 def contrast_of(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> TrialCase:
     """Runs without and with the accepted changes, judged as a trial of all of them would be."""
-    changes = tuple(change for step in loaded.stack for change in step.intervention.changes)
+    changes = tuple(change for step in loaded.code.stack for change in step.intervention.changes)
     setting = TrialSetting(changes=len(changes), compound=True, work=work_of(before, loaded.config.work))
     setting = with_conduct(setting, Intervention(changes, compound=True), (), before, after)
     return apart(loaded, before, after, setting)
@@ -160,7 +160,7 @@ def _contradiction(loaded: Loaded, found: TrialCase) -> str | None:
 
 def base_identity(loaded: Loaded, count: int) -> dict[str, str]:
     """Return what the workload is with the first `count` accepted changes alone, as run.json records it."""
-    plain, steps = read_config(loaded.workspace), loaded.stack[:count]
+    plain, steps = read_config(loaded.workspace), loaded.code.stack[:count]
     workload = accepted_changes.effective(plain.workload, steps, plain.allowed)
     patched = sum(step.intervention.patch is not None for step in steps)
     code = MeasuredCode(loaded.code.tree, loaded.code.patches[:patched])
@@ -202,6 +202,6 @@ def _throughput(found: TrialCase, sides: Shown) -> str | None:
 
 def _other(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> list[str]:
     """Return what differs in the surroundings, but for what the accepted changes themselves set."""
-    set_ = frozenset(name for step in loaded.stack for name in step.intervention.names)
+    set_ = frozenset(name for step in loaded.code.stack for name in step.intervention.names)
     now = [replace(recorded(m.record), meant=set_) for m in after]
     return [d for m in before for each in now for d in differences(recorded(m.record), each)]
