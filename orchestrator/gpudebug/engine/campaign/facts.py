@@ -12,7 +12,7 @@ from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.text.values import short_digest
 from gpudebug.core.words import Status
 from gpudebug.edges import store
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import CampaignBaseline, Loaded
 from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.files import stored_verdict
 from gpudebug.engine.campaign.said import said_of
@@ -44,15 +44,15 @@ def _nothing(loaded: Loaded) -> tuple[str | None, ...]:
     found = nothing.read(loaded.document)
     if not found:
         return ()
-    kept, now = said_of(loaded.workspace.root, loaded.config.campaign, loaded.checkout), standing(loaded)
+    kept = said_of(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
+    now = standing(loaded.document, loaded.baselines)
     return tuple(said.session for said in found if said.standing == now and kept.has(said))
 
 
-def standing(loaded: Loaded, document: progress.ProgressFile | None = None) -> str:
+def standing(document: progress.ProgressFile, baselines: Mapping[str, CampaignBaseline]) -> str:
     """A digest of what was proposed, tested and measured: it changes if there may be more to propose."""
-    entries = (document or loaded.document).hypotheses
-    told = [f"{h.number} {h.status} {' '.join(h.runs)}" for h in entries]
-    baseline = loaded.baselines.get("workload")
+    told = [f"{h.number} {h.status} {' '.join(h.runs)}" for h in document.hypotheses]
+    baseline = baselines.get("workload")
     return short_digest("\0".join([*told, *(baseline.runs if baseline else ())]).encode())
 
 

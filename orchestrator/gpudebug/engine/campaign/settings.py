@@ -50,8 +50,8 @@ def refuse_other_repository(loaded: Loaded) -> None:
     root, checkout = loaded.workspace.root, loaded.checkout
     if loaded.settings.pinned is not None or root == checkout.top:
         return
-    records = (r for r in loaded.records.values() if r.get("campaign") == loaded.config.campaign)
-    commits = {str(record["commit"]) for record in records if record.get("commit")}
+    mine = (r for r in loaded.records.values() if r.get("campaign") == loaded.config.campaign)
+    commits = {str(record["commit"]) for record in mine if record.get("commit")}
     if commits and not any(git.whole(checkout.at, commit) for commit in commits):
         raise SettingsChanged(
             f"its runs were measured in another repository than {checkout.top}: is its own .git gone?",

@@ -44,22 +44,22 @@ def propose_nothing(directory: Path, why: str, session: str | None = None) -> Ne
         return _stopped(loaded, action)
     _refuse(loaded, action)
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds")
-    said = NothingToPropose(session, now, standing(loaded), reason)
+    said = NothingToPropose(session, now, standing(loaded.document, loaded.baselines), reason)
     splice(loaded, lambda document: _added(loaded, document, said))
     loaded = load(directory, session)
     return finished(loaded) or _stopped(loaded, decide(loaded.campaign))
 
 
-def _added(loaded: Loaded, document: progress.ProgressFile, said: NothingToPropose) -> bytes:
+def _added(loaded: Loaded, now: progress.ProgressFile, said: NothingToPropose) -> bytes:
     """By the file as it is at the moment of the write: another may propose at once."""
-    if standing(loaded, document) != said.standing:
+    if standing(now, loaded.baselines) != said.standing:
         raise SomethingLeft(
             "the campaign was changed in the meantime, and nothing was recorded",
-            file=document.file,
+            file=now.file,
             next="gpudebug next",
         )
-    data = add(document, said)
-    keep(loaded, read(progress.parse(data, document.file))[-1])
+    data = add(now, said)
+    keep(loaded, read(progress.parse(data, now.file))[-1])
     return data
 
 

@@ -63,8 +63,8 @@ def _not_accepted(loaded: Loaded) -> list[HypothesisEntry]:
     return sorted(good, key=lambda h: _worth(loaded, h), reverse=True)
 
 
-def _all_tested(loaded: Loaded, entries: Iterable[HypothesisEntry]) -> list[JudgedChange]:
-    return [one for h in entries if (one := _tested(loaded, h)) is not None]
+def _all_tested(loaded: Loaded, hypotheses: Iterable[HypothesisEntry]) -> list[JudgedChange]:
+    return [one for h in hypotheses if (one := _tested(loaded, h)) is not None]
 
 
 def _worth(loaded: Loaded, entry: HypothesisEntry) -> float:

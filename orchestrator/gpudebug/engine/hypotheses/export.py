@@ -88,7 +88,7 @@ def is_ours(name: str, head: bytes) -> bool:
     return name.endswith(".patch") and name[:4].isdecimal() and head.startswith(patch_mail.FIRST_LINE)
 
 
-def _refuse(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> None:
+def _refuse(loaded: Loaded, accepted: Sequence[HypothesisEntry]) -> None:
     where = str(loaded.progress_path)
     by_hand = next((h for h in loaded.document.hypotheses if loaded.acceptances.by_hand(h)), None)
     if by_hand is not None:
@@ -98,9 +98,9 @@ def _refuse(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> None:
             line=loaded.document.line_of(by_hand, "accepted"),
             next=f"gpudebug accept {by_hand.number}, or delete the line",
         )
-    if not entries:
+    if not accepted:
         raise NotExported("nothing is accepted yet", file=where, next="gpudebug accept H")
-    for entry in entries:
+    for entry in accepted:
         if not loaded.trials[entry.number].verified:
             raise NotExported(
                 f"hypothesis {entry.number} is accepted but UNVERIFIED by its runs",
@@ -126,13 +126,13 @@ def _refuse(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> None:
         )
 
 
-def _parts(loaded: Loaded, entries: Sequence[HypothesisEntry]) -> list[_ExportedChange]:
+def _parts(loaded: Loaded, accepted: Sequence[HypothesisEntry]) -> list[_ExportedChange]:
     """Return the accepted hypotheses, each patch as the difference that it makes to those before it."""
     top, found = loaded.checkout.top, list[_ExportedChange]()
     patches = iter(enumerate(loaded.code.patches))
     base = worktrees.checkout_base(loaded).commit if loaded.code.patches else ""
     there = git.first_there(top, base, loaded.code.patches)
-    for entry, step in zip(entries, accepted_changes.changes(loaded.document, entries), strict=True):
+    for entry, step in zip(accepted, accepted_changes.changes(loaded.document, accepted), strict=True):
         part = _ExportedChange(entry, step, loaded.trials[entry.number].verdict or {})
         file = step.intervention.patch
         place, patch = next(patches) if file is not None else (0, None)

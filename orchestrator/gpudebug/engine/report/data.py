@@ -87,8 +87,8 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
 
 def _replayed(loaded: Loaded) -> str | None:
     """That figures of the report are those of recordings; None if no run was played back."""
-    records = {n: r for n, r in loaded.records.items() if r.get("campaign") == loaded.config.campaign}
-    return NOTE if played_back(loaded.workspace, [*records], records) else None
+    mine = {n: r for n, r in loaded.records.items() if r.get("campaign") == loaded.config.campaign}
+    return NOTE if played_back(loaded.workspace, [*mine], mine) else None
 
 
 def _rank(status: Status, order: int | None, number: int) -> tuple[int, int]:

@@ -107,12 +107,12 @@ def _trial(loaded: Loaded, runs: ReportedRuns, entry: HypothesisEntry) -> Event:
     return _place(names), _event("trial", text, names, at=_start(loaded, names), hypothesis=entry.number)
 
 
-def _acceptances(loaded: Loaded, trials: Mapping[int, Event], recorded: Sequence[float]) -> Iterator[Event]:
+def _acceptances(loaded: Loaded, trials: Mapping[int, Event], places: Sequence[float]) -> Iterator[Event]:
     latest = -_NEVER
     for entry in loaded.recorded:
         names = entry.runs
         last = max((store.run_number(name) for name in names), default=_NEVER)
-        after = min((place for place in recorded if place > last), default=_NEVER)
+        after = min((place for place in places if place > last), default=_NEVER)
         latest = max(latest, after - 0.5)
         text = f"Hypothesis {entry.number}, {entry.title}: accepted into the baseline"
         yield latest, _event("accepted", text, [], hypothesis=entry.number)

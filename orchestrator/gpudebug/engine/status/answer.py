@@ -165,8 +165,8 @@ def _under_way(loaded: Loaded, order: HypothesisOrder | None) -> decide.Action:
 
 def _device(loaded: Loaded) -> UsedDevice:
     """Return the device as the last run saw it; the setting alone before the first."""
-    records = reversed(loaded.records.values())
-    seen: list[dict[str, Any]] = next((r["devices"] for r in records if r.get("devices")), [])
+    latest = reversed(loaded.records.values())
+    seen: list[dict[str, Any]] = next((r["devices"] for r in latest if r.get("devices")), [])
     return UsedDevice(setting=loaded.config.device, devices=seen, replayed=any(_plays(d) for d in seen))
 
 
@@ -296,12 +296,12 @@ def _sweeps(loaded: Loaded, hypotheses: Sequence[HypothesisRow]) -> list[FlagSwe
 
     workload = loaded.config.workload
     argv, env = workload.argv(), workload.env
-    entries = {h.number: h for h in hypotheses}
+    rows_of = {h.number: h for h in hypotheses}
     return [
         FlagSweep(
             parameter=name,
             standing=sweep.standing(changes[rows[0][1]].changes[0], argv, env),
-            rows=[_sweep_value(value, entries[number]) for value, number in rows],
+            rows=[_sweep_value(value, rows_of[number]) for value, number in rows],
         )
         for name, rows in sweep.sweeps(changes.items())
     ]

@@ -111,9 +111,9 @@ def _in_order(loaded: Loaded, before: Sequence[Facts], aa: Sequence[Facts]) -> l
     found = judged(loaded.config.criteria.devices, [*before, *aa])
     marked = [(e, place >= len(before)) for place, e in enumerate(found)]
     marked.sort(key=lambda one: run_number(str(one[0]["run"])))
-    records = [loaded.records[str(e["run"])] for e, _ in marked]
-    starts = [datetime.fromisoformat(str(r["start"])).timestamp() for r in records]
-    at = places(starts, [float(r.get("duration_s") or 0.0) for r in records], HELD)
+    known = [loaded.records[str(e["run"])] for e, _ in marked]
+    starts = [datetime.fromisoformat(str(r["start"])).timestamp() for r in known]
+    at = places(starts, [float(r.get("duration_s") or 0.0) for r in known], HELD)
     return [_Run(place, e, aa, _variance(e)) for place, (e, aa) in zip(at, marked, strict=True)]
 
 

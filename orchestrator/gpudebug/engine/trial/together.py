@@ -163,8 +163,8 @@ def base_identity(loaded: Loaded, count: int) -> dict[str, str]:
     plain, steps = read_config(loaded.workspace), loaded.code.stack[:count]
     workload = accepted_changes.effective(plain.workload, steps, plain.allowed)
     patched = sum(step.intervention.patch is not None for step in steps)
-    code = MeasuredCode(loaded.code.tree, loaded.code.patches[:patched])
-    return identity(loaded.workspace, plain, workload, code.digest)
+    measured = MeasuredCode(loaded.code.tree, loaded.code.patches[:patched])
+    return identity(loaded.workspace, plain, workload, measured.digest)
 
 
 def differed(then: Sequence[MeasuredRun], now: Sequence[MeasuredRun]) -> str:
