@@ -304,7 +304,7 @@ def test_settings_that_change_during_a_command_are_refused(
             pytest.raises(ConfigError, match=r"edited while .* protocol.max_runs is 9, was 3"),
         ):
             cycle.again()
-        assert cycle.loaded.config.protocol.max_runs == 3
+        assert cycle.setup.config.protocol.max_runs == 3
 
 
 def test_a_person_pins_by_the_first_next_and_is_told(tmp_path: Path) -> None:

@@ -225,11 +225,14 @@ def test_an_accepted_line_written_by_hand_changes_nothing(recorded: OldCampaign)
     before = load(recorded.folder)
     validated = "- **Status**: VALIDATED\n"
     substitute(recorded.progress, "- **Accepted**: 1\n", "")
-    assert settle(load(recorded.folder)) == "hypothesis 1: no longer accepted, as its Accepted line is gone"
-    assert load(recorded.folder).stack == ()
+    again = load(recorded.folder)
+    assert (
+        settle(again.setup, again.entries) == "hypothesis 1: no longer accepted, as its Accepted line is gone"
+    )
+    assert load(recorded.folder).code.stack == ()
     substitute(recorded.progress, validated, validated + "- **Accepted**: 1\n")
     loaded = load(recorded.folder)
-    assert (loaded.code.stack, loaded.accepted) == ((), ())
+    assert (loaded.code.stack, loaded.entries.accepted) == ((), ())
     assert loaded.code.digest != before.code.digest
     [row, *_] = status_of(loaded).hypotheses
     assert (row.accepted, row.accepted_by_hand) == (None, True)
@@ -240,14 +243,14 @@ def test_an_accepted_line_written_by_hand_changes_nothing(recorded: OldCampaign)
     assert "gpudebug accept 1" in str(problem.why)
     assert "accept 1" in recorded.run("export").expect(1).err
     assert accept(recorded.folder, 1).already is False
-    assert [step.hypothesis for step in load(recorded.folder).stack] == [1]
+    assert [step.hypothesis for step in load(recorded.folder).code.stack] == [1]
     assert problems(recorded) == []
 
 
 def test_a_session_takes_nothing_back_by_deleting_the_line(recorded: OldCampaign) -> None:
     substitute(recorded.progress, "- **Accepted**: 1\n", "")
-    assert [step.hypothesis for step in load(recorded.folder, "agent").stack] == [1]
-    assert load(recorded.folder).stack == ()
+    assert [step.hypothesis for step in load(recorded.folder, "agent").code.stack] == [1]
+    assert load(recorded.folder).code.stack == ()
     [note] = [n for n in answer(recorded).notes if "Accepted line is gone" in n]
     assert "gpudebug accept 1" in note
 
@@ -261,7 +264,7 @@ def test_a_record_that_is_torn_accepts_nothing_and_is_named(recorded: OldCampaig
     [file] = (recorded.folder / ".git" / "gpudebug").rglob("accepted.json")
     for text in ('{"format": 1', "[" * 10_000, '{"format": 1, "accepted": [{"hypothesis": NaN}]}', "[]"):
         file.write_text(text)
-        assert load(recorded.folder).stack == ()
+        assert load(recorded.folder).code.stack == ()
         assert {"accepted.json", "accepted"} <= {p.field for p in answer(recorded).problems}
     assert accept(recorded.folder, 1).already is False
     assert problems(recorded) == []
@@ -270,7 +273,7 @@ def test_a_record_that_is_torn_accepts_nothing_and_is_named(recorded: OldCampaig
 def test_a_campaign_of_0_1_0_is_accepted_until_a_person_records_it(sound: OldCampaign) -> None:
     loaded = load(sound.folder)
     assert [step.hypothesis for step in loaded.code.stack] == [1]
-    assert not loaded.acceptances.file.exists()
+    assert not loaded.entries.acceptances.file.exists()
 
 
 def test_an_expected_figure_is_on_the_report(tmp_path: Path) -> None:

@@ -34,21 +34,21 @@ def grown(
 
     Only their entries and verdicts are made up, not their runs. `config` replaces settings.
     """
-    verdict = loaded.trials[like].verdict
+    verdict = loaded.entries.trials[like].verdict
     assert verdict is not None
-    first = max(h.number for h in loaded.document.hypotheses) + 1
+    first = max(h.number for h in loaded.entries.document.hypotheses) + 1
     statuses = {n: "REJECTED" if n % 7 else "VALIDATED" for n in range(first, first + count)}
     entries = (_ENTRY.format(n=n, title=title(n), status=s) for n, s in statuses.items())
-    data = loaded.document.data + b"\n\n" + "".join(entries).encode()
+    data = loaded.entries.document.data + b"\n\n" + "".join(entries).encode()
     return replace(
         loaded,
-        document=progress.parse(data, loaded.document.file),
-        trials=loaded.trials
+        document=progress.parse(data, loaded.entries.document.file),
+        trials=loaded.entries.trials
         | {
             n: Judged(None, False) if by_hand(n) else Judged(verdict | {"hypothesis": n, "status": s}, True)
             for n, s in statuses.items()
         },
-        config=loaded.config.model_copy(update=config),
+        config=loaded.setup.config.model_copy(update=config),
     )
 
 

@@ -27,7 +27,7 @@ class Replay:
         self._root, self._progress = campaign.folder, campaign.progress
         self.untested = sheet.entries(self._progress.read_text())
         # What a baseline is valid for is this copy's now.
-        self._identities: Mapping[str, Mapping[str, str]] = load(self._root).identities
+        self._identities: Mapping[str, Mapping[str, str]] = load(self._root).history.identities
         for run in recording.runs:
             self._restore(run)
         self.show({})

@@ -103,7 +103,7 @@ def test_a_session_without_a_trace(
     recorded: Campaign, remarks: list[str], finished: bool, verdict: str | None, did: Did
 ) -> None:
     session = session_in(recorded, agent_in(recorded, ""), remarks)
-    before = state(session.load())
+    before = state(session.load().entries.document)
     assert settle(session, before, finished=finished) is did
     assert (record_of(session)["verdict"], record_of(session)["proposed"]) == (verdict, [])
     assert record_of(session)["end"]
@@ -111,7 +111,7 @@ def test_a_session_without_a_trace(
 
 def test_an_agent_that_failed_after_its_verdict_did_something(told: Campaign, remarks: list[str]) -> None:
     session = session_in(told, agent_in(told, ""), remarks)
-    before = state(session.load())
+    before = state(session.load().entries.document)
     told.json("next", env={"GPUDEBUG_SESSION": session.name})
     assert settle(session, before, finished=False) is Did.SOMETHING
     assert (record_of(session)["tested"], record_of(session)["verdict"]) == (2, "REJECTED")
@@ -123,13 +123,13 @@ def test_a_change_of_an_agent_that_failed_is_kept_and_not_tested(
     session = session_in(recorded, agent_in(recorded, ""), remarks)
     env = {"GPUDEBUG_SESSION": session.name}
     recorded.propose("--code", "Half done")
-    before = state(session.load())
+    before = state(session.load().entries.document)
     worktree = Path(recorded.json("next", status=5, env=env)["worktree"])
     (worktree / "train.py").write_text("half = 1\n")
     abandon(session, stop=True)
     assert recorded.statuses() == ["UNTESTED"]
     assert record_of(session)["kept"] == "hypotheses/patches/h1-half-done.patch"
     assert (record_of(session)["outcome"], record_of(session)["released"]) == ("INTERRUPTED", 1)
-    assert state(session.load()) == before
+    assert state(session.load().entries.document) == before
     assert not worktree.exists()
     assert any("its change is kept in hypotheses/patches/h1-half-done.patch" in line for line in remarks)

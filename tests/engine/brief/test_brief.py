@@ -173,7 +173,7 @@ def test_what_was_accepted_is_in_the_base(story: Campaign) -> None:
 def test_every_answer_has_a_page_that_ends_with_a_command(
     known: Loaded, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(known.workspace.root)
+    monkeypatch.chdir(known.setup.workspace.root)
     value = ActionKind(kind) if kind in ActionKind._value2member_map_ else kind
     page = page_of(known, value, 3)  # type: ignore[arg-type]
     assert page.splitlines()[-1] == ("    gpudebug status" if kind == "stop" else "    gpudebug next")
@@ -186,10 +186,10 @@ def test_from_elsewhere_the_command_says_where(story: Campaign, tmp_path: Path) 
 
 
 def test_a_place_that_no_line_can_show_is_shown_as_a_shell_reads_it(known: Loaded) -> None:
-    worktree = known.workspace.root / "two\nlines's" / "h3"
+    worktree = known.setup.workspace.root / "two\nlines's" / "h3"
     page = page_of(known, ActionKind.IMPLEMENT, 3, worktree=worktree)
     assert "\n       $'" in page and "two\\x0alines\\x27s/h3'\n" in page
-    deep = known.workspace.root / ("d" * 200 + "/") / ("e" * 250) / "h3"
+    deep = known.setup.workspace.root / ("d" * 200 + "/") / ("e" * 250) / "h3"
     assert f"\n       {'d' * 200}/{'e' * 250}/h3\n" in page_of(known, ActionKind.IMPLEMENT, 3, worktree=deep)
 
 
@@ -235,8 +235,8 @@ def test_the_page_keeps_its_limit_and_its_end_whatever_the_campaign(
         context=tuple(files),
         locked=tuple(locked),
     )
-    number = loaded.document.hypotheses[-1].number
-    worktree = loaded.workspace.root / folder
+    number = loaded.entries.document.hypotheses[-1].number
+    worktree = loaded.setup.workspace.root / folder
     page = page_of(
         loaded, kind, number, session="s" * 64, worktree=worktree, remarks=remarks, diagnosis=diagnosis
     )

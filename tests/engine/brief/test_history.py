@@ -24,8 +24,8 @@ def say(text: str) -> str:
 
 
 def test_a_verified_verdict_is_told_with_its_figures(known: Loaded) -> None:
-    (entry,) = history.judged(known)
-    told = history.tried(known, entry, say)
+    (entry,) = history.judged(known.entries.document)
+    told = history.tried(known.entries, entry, say)
     assert (told.number, told.mark) == (1, "VALIDATED")
     assert told.first == 'h1 VALIDATED "The loader waits", `--set --lr=0.2`'
     figures, why = told.details
@@ -41,12 +41,12 @@ def test_a_verified_verdict_is_told_with_its_figures(known: Loaded) -> None:
 
 
 def test_the_newest_stands_first(known: Loaded) -> None:
-    assert [h.number for h in history.judged(grown(known, 3))] == [5, 4, 3, 1]
+    assert [h.number for h in history.judged(grown(known, 3).entries.document)] == [5, 4, 3, 1]
 
 
 def test_a_claim_by_hand_is_marked_and_quoted(known: Loaded) -> None:
     loaded = grown(known, 1, lambda n: f'"done" {"x" * 300}', by_hand=lambda n: True)
-    told = history.tried(loaded, loaded.document.hypothesis(3), say)
+    told = history.tried(loaded.entries, loaded.entries.document.hypothesis(3), say)
     assert told.mark == "REJECTED UNVERIFIED"
     assert told.first.startswith('h3 REJECTED UNVERIFIED, by hand, claimed "+1.0pp" "\'done\' xxx')
     assert told.details == () and len(told.brief) <= 150
@@ -54,13 +54,13 @@ def test_a_claim_by_hand_is_marked_and_quoted(known: Loaded) -> None:
 
 def test_training_output_in_a_verdict_is_quoted(known: Loaded) -> None:
     loaded = grown(known, 1)
-    verdict = loaded.trials[3].verdict
+    verdict = loaded.entries.trials[3].verdict
     assert verdict is not None
     verdict |= {
         "training": "FAILED - CRASHED: do as I say",
         "why": "outcome: do `as` \x1b[1mI\x1b[0m say\n# now",
     }
-    told = history.tried(loaded, loaded.document.hypothesis(3), say)
+    told = history.tried(loaded.entries, loaded.entries.document.hypothesis(3), say)
     assert "training FAILED, " in told.details[0]
     assert told.details[1] == 'why: "outcome: do `as` I say # now"'
 
@@ -74,6 +74,6 @@ def test_a_line_by_hand_accepts_nothing(told: Campaign, status: str, accepted: s
         f"\n### Hypothesis 9: x\n- Change: --set --a=1\n- **Status**: {status}\n- **Accepted**: {accepted}\n"
     )
     loaded = load(told.folder)
-    entry = loaded.document.hypothesis(9)
-    assert history.accepted(loaded, entry) is is_
-    assert history.mark(loaded, entry) == f"{status} UNVERIFIED"
+    entry = loaded.entries.document.hypothesis(9)
+    assert history.accepted(loaded.entries, entry) is is_
+    assert history.mark(loaded.entries, entry) == f"{status} UNVERIFIED"

@@ -26,9 +26,10 @@ def say(text: str) -> str:
 
 def told(loaded: Loaded, limit: int = 1100, **record: Any) -> str:
     """The part, with the newest run's record changed."""
-    name, newest = list(loaded.records.items())[-1]
-    records = {**loaded.records, name: {**newest, **record}}
-    text = last_run(replaced(loaded, records), say, limit)
+    name, newest = list(loaded.history.records.items())[-1]
+    records = {**loaded.history.records, name: {**newest, **record}}
+    other = replaced(loaded, records)
+    text = last_run(other.setup, other.history.records, say, limit)
     assert len(text) <= max(limit, 0)
     return text
 
@@ -45,7 +46,7 @@ def test_a_run_that_ended_well_is_told_by_its_figures(known: Loaded) -> None:
 
 
 def test_a_baseline_beside_a_trial_is_not_what_matters(known: Loaded) -> None:
-    assert list(known.records)[-1].endswith("baseline-workload")
+    assert list(known.history.records)[-1].endswith("baseline-workload")
     assert "-h1 of h1: COMPLETED" in told(known)
     assert "-baseline-workload of h1: CRASHED" in told(known, outcome="CRASHED")
 
@@ -80,6 +81,8 @@ def test_a_cpu_that_stands_in_is_no_gpu(known: Loaded) -> None:
 
 
 def test_without_a_run_the_setting_is_told(known: Loaded) -> None:
-    assert last_run(replaced(known, {}), say, 500).startswith("## Device\n\nreplay:")
-    others = {name: {**r, "campaign": "other"} for name, r in known.records.items()}
-    assert "nothing has run yet" in last_run(replaced(known, others), say, 500)
+    loaded = replaced(known, {})
+    assert last_run(loaded.setup, loaded.history.records, say, 500).startswith("## Device\n\nreplay:")
+    others = {name: {**r, "campaign": "other"} for name, r in known.history.records.items()}
+    loaded = replaced(known, others)
+    assert "nothing has run yet" in last_run(loaded.setup, loaded.history.records, say, 500)

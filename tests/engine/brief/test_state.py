@@ -23,7 +23,7 @@ def say(text: str) -> str:
 
 
 def lines(loaded: Loaded, number: int | None = None) -> dict[str, str]:
-    entry = loaded.document.hypothesis(number) if number else None
+    entry = loaded.entries.document.hypothesis(number) if number else None
     return dict(line.split(": ", 1) for line in state.lines(loaded, entry, say))
 
 
@@ -47,14 +47,14 @@ def test_ones_own_hypothesis_is_not_among_the_others(known: Loaded) -> None:
 
 
 def test_where_a_step_spends_its_time_is_told(known: Loaded) -> None:
-    baseline = known.baselines["workload"]
+    baseline = known.history.baselines["workload"]
     evidence = tuple({**e, "data_s": 0.12, "update_s": 0.031} for e in baseline.evidence)
     loaded = replace(known, baselines={"workload": replace(baseline, evidence=evidence)})
     assert lines(loaded)["Baseline workload"].endswith("; of a step: data loading 0.12 s, update 0.031 s")
 
 
 def test_what_no_longer_holds_says_so(known: Loaded) -> None:
-    baseline = known.baselines["workload"]
+    baseline = known.history.baselines["workload"]
     stale = replace(
         known, baselines={"workload": replace(baseline, why="tree changed since it was recorded")}
     )
@@ -66,15 +66,15 @@ def test_what_no_longer_holds_says_so(known: Loaded) -> None:
 
 
 def test_figures_without_runs_are_quoted_claims(known: Loaded) -> None:
-    baseline = replace(known.baselines["workload"], unverified=True)
+    baseline = replace(known.history.baselines["workload"], unverified=True)
     told = state.lines(replace(known, baselines={"workload": baseline}), None, say)[1]
     assert told.startswith('Baseline workload, UNVERIFIED: "gpu_util 20.0%')
 
 
 def test_many_that_wait_are_counted(known: Loaded) -> None:
-    data = known.document.data + b"".join(
+    data = known.entries.document.data + b"".join(
         b"\n### Hypothesis %d: w\n- **Status**: UNTESTED\n" % n for n in range(3, 40)
     )
-    trials = known.trials | {n: Judged(None, False) for n in range(3, 40)}
+    trials = known.entries.trials | {n: Judged(None, False) for n in range(3, 40)}
     loaded = replace(known, document=parse(data, "p.md"), trials=trials)
     assert lines(loaded)["Proposed already, not yours"].endswith('h39 UNTESTED "w", 33 more')

@@ -88,12 +88,12 @@ def test_a_record_that_gpudebug_did_not_write_is_a_problem_and_nothing_is_accept
     judged: Campaign, data: Any
 ) -> None:
     judged.pin()
-    file = load(judged.folder).acceptances.file
+    file = load(judged.folder).entries.acceptances.file
     assert file.name == FILE
     file.write_text(data if isinstance(data, str) else json.dumps(data))
-    found = load(judged.folder).acceptances
+    found = load(judged.folder).entries.acceptances
     assert found.entries == {} and found.problem == "is not what gpudebug writes"
-    assert load(judged.folder).accepted == ()
+    assert load(judged.folder).entries.accepted == ()
 
 
 def test_an_element_has_what_was_accepted_when_it_was_submitted(tmp_path: Path) -> None:

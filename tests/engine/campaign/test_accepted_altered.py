@@ -29,21 +29,24 @@ VALIDATED = "- **Status**: VALIDATED\n"
 )
 def test_a_bullet_of_ones_own_takes_no_acceptance_back(adopted: Campaign, own: str, claims: bool) -> None:
     before = [
-        (load(adopted.folder, s).code.digest, load(adopted.folder, s).config.workload) for s in (None, "a")
+        (load(adopted.folder, s).code.digest, load(adopted.folder, s).setup.config.workload)
+        for s in (None, "a")
     ]
     substitute(adopted.progress, VALIDATED, VALIDATED + own)
     after = [
-        (load(adopted.folder, s).code.digest, load(adopted.folder, s).config.workload) for s in (None, "a")
+        (load(adopted.folder, s).code.digest, load(adopted.folder, s).setup.config.workload)
+        for s in (None, "a")
     ]
     assert after == before
-    assert settle(load(adopted.folder)) is None
+    loaded = load(adopted.folder)
+    assert settle(loaded.setup, loaded.entries) is None
     assert adopted.json("status", env=SESSION)["next"]["action"] == "propose"
     assert answer(adopted).ok is not claims
 
 
 def judged_in(campaign: Campaign) -> Path:
     """The run that holds the verdict on hypothesis 1."""
-    return campaign.folder / "runs" / (load(campaign.folder).acceptances.entries or {})[1].run
+    return campaign.folder / "runs" / (load(campaign.folder).entries.acceptances.entries or {})[1].run
 
 
 def without_its_entry(campaign: Campaign) -> None:
@@ -81,9 +84,10 @@ def test_a_session_measures_nothing_where_an_acceptance_was_altered(
     assert line.endswith("next: put it back as it was; a person who means it runs: gpudebug next")
     assert adopted.runs() == before
     assert 1 in {p.hypothesis for p in answer(adopted).problems}
-    assert settle(load(adopted.folder)) == (
+    loaded = load(adopted.folder)
+    assert settle(loaded.setup, loaded.entries) == (
         "hypothesis 1: no longer accepted, as its Accepted line is gone"
         if alter in (without_its_entry, with_another_status)
         else "hypothesis 1: no longer accepted, as it is not what was accepted any more"
     )
-    assert [step.hypothesis for step in load(adopted.folder, "agent-2").stack] == [2]
+    assert [step.hypothesis for step in load(adopted.folder, "agent-2").code.stack] == [2]

@@ -23,27 +23,30 @@ def loaded(tmp_path: Path) -> Loaded:
 
 
 def path_of(loaded: Loaded) -> Path:
-    return campaign_folder(loaded.workspace.root, loaded.config.campaign, loaded.checkout) / FILE
+    return (
+        campaign_folder(loaded.setup.workspace.root, loaded.setup.config.campaign, loaded.setup.checkout)
+        / FILE
+    )
 
 
 def test_it_is_kept_for_this_change_and_the_newest_counts(loaded: Loaded) -> None:
-    assert confirmed_of(loaded, 1, "a") is None
-    confirm(loaded, 1, {"change_digest": "a"}, "micro-batches", "4 steps of the log")
-    confirm(loaded, 1, {"change_digest": "a"}, "micro-batches, I looked", "4 steps of the log")
-    assert confirmed_of(loaded, 1, "a") == "micro-batches, I looked"
-    assert (confirmed_of(loaded, 1, "b"), confirmed_of(loaded, 2, "a")) == (None, None)
+    assert confirmed_of(loaded.setup, 1, "a") is None
+    confirm(loaded.setup, 1, {"change_digest": "a"}, "micro-batches", "4 steps of the log")
+    confirm(loaded.setup, 1, {"change_digest": "a"}, "micro-batches, I looked", "4 steps of the log")
+    assert confirmed_of(loaded.setup, 1, "a") == "micro-batches, I looked"
+    assert (confirmed_of(loaded.setup, 1, "b"), confirmed_of(loaded.setup, 2, "a")) == (None, None)
     path = path_of(loaded)
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert path.is_relative_to(loaded.workspace.root / ".git" / "gpudebug" / "campaigns")
+    assert path.is_relative_to(loaded.setup.workspace.root / ".git" / "gpudebug" / "campaigns")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"hypothesis": 1}]', "[" * 100_000])
 def test_a_file_that_is_none_is_named(loaded: Loaded, text: str) -> None:
-    confirm(loaded, 1, {"change_digest": "a"}, "why", "counts")
+    confirm(loaded.setup, 1, {"change_digest": "a"}, "why", "counts")
     path_of(loaded).write_text(text)
     with pytest.raises(StoreError, match="is not what gpudebug writes") as caught:
-        confirmed_of(loaded, 1, "a")
+        confirmed_of(loaded.setup, 1, "a")
     assert (caught.value.file, caught.value.next) == (str(path_of(loaded)), "move it away, and confirm again")
 
 
@@ -53,7 +56,7 @@ def test_no_link_is_followed(loaded: Loaded, tmp_path: Path) -> None:
     path.parent.parent.mkdir(parents=True)
     path.parent.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreError):
-        confirm(loaded, 1, {"change_digest": "a"}, "why", "counts")
+        confirm(loaded.setup, 1, {"change_digest": "a"}, "why", "counts")
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
@@ -79,13 +82,13 @@ def test_nothing_confirmed_is_nothing_to_check(loaded: Loaded) -> None:
         confirmed: str | None = None
         hypothesis, change_digest = 1, "a"
 
-    written, findings, stored = read(loaded.workspace.root), Findings(), Stored()
+    written, findings, stored = read(loaded.setup.workspace.root), Findings(), Stored()
     check_confirmed(written, stored, Finding("verdict.json"), findings)  # type: ignore[arg-type]
     assert findings.ok is True
     stored.confirmed = "because"
     check_confirmed(written, stored, Finding("verdict.json"), findings)  # type: ignore[arg-type]
     assert findings.ok is None
-    confirm(loaded, 1, {"change_digest": "b"}, "because", "counts")
+    confirm(loaded.setup, 1, {"change_digest": "b"}, "because", "counts")
     check_confirmed(written, stored, Finding("verdict.json"), findings)
     assert [p.field for p in findings.problems] == ["confirmed"]
-    assert len(records(loaded.workspace.root, loaded.config.campaign, loaded.checkout)) == 1
+    assert len(records(loaded.setup.workspace.root, loaded.setup.config.campaign, loaded.setup.checkout)) == 1

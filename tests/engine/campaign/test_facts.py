@@ -79,8 +79,8 @@ def test_a_hand_written_acceptance_is_no_command(recorded: Campaign) -> None:
         "- **Accepted**: 1\n- **Result**:\n  - Improvement: +50pp\n"
     )
     loaded = load(recorded.folder)
-    assert "--lr=0.9" not in loaded.config.workload.argv()
-    assert loaded.baselines["workload"].why is None
+    assert "--lr=0.9" not in loaded.setup.config.workload.argv()
+    assert loaded.history.baselines["workload"].why is None
 
 
 def test_an_unreadable_lease_is_no_claim(recorded: Campaign, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_where_a_patch_may_lie(patched: Campaign, tmp_path: Path) -> None:
     (folder / "in.patch").symlink_to("good.patch")
     (folder / "folder.patch").mkdir()
     os.mkfifo(folder / "pipe.patch")
-    workspace = load(patched.folder).workspace
+    workspace = load(patched.folder).setup.workspace
     for name, said in {
         "none.patch": "the patch is missing",
         "out.patch": "leads out of",
@@ -93,7 +93,8 @@ def test_a_patch_is_tried_on_the_code_as_it_is_and_the_base_stays(patched: Campa
     write_patch(patched, f"{PATCHES}/x.patch", {"loader.py": LOADER.replace("1", "4")})
     before = contents(patched.folder)
     with pytest.raises(GpudebugError, match=r"does not apply to loader\.py at line 1"):
-        refuse_unusable(load(patched.folder), f"{PATCHES}/x.patch")
+        loaded = load(patched.folder)
+        refuse_unusable(loaded.setup, loaded.code, f"{PATCHES}/x.patch")
     assert contents(patched.folder) == before
 
 
@@ -104,7 +105,7 @@ def test_patches_of_one_effect_are_alike(patched: Campaign) -> None:
     write_patch(patched, f"{PATCHES}/c.patch", {"loader.py": LOADER.replace("1", "3")})
     (patched.folder / PATCHES / "d.patch").write_text("prose\n")
     written = [f"--patch {PATCHES}/{name}.patch" for name in "abcd"]
-    found = effects(load(patched.folder).workspace, [*written, "--set --a=1", None, "--nonsense"])
+    found = effects(load(patched.folder).setup.workspace, [*written, "--set --a=1", None, "--nonsense"])
     a, b, c = (found[f"{PATCHES}/{name}.patch"] for name in "abc")
     assert a == b != c
     assert f"{PATCHES}/d.patch" not in found

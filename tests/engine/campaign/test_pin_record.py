@@ -24,4 +24,4 @@ def test_a_copy_elsewhere_keeps_its_pin(campaign: Campaign, tmp_path: Path) -> N
 
 def test_the_pin_has_a_format(campaign: Campaign) -> None:
     campaign.pin()
-    assert json.loads(load(campaign.folder).settings.file.read_text())["format"] == pin_record.FORMAT
+    assert json.loads(load(campaign.folder).setup.compared.file.read_text())["format"] == pin_record.FORMAT

@@ -28,9 +28,9 @@ def under_test(document: progress.ProgressFile) -> bytes:
 
 
 def test_the_file_is_read_anew_for_every_splice(loaded: Loaded) -> None:
-    loaded.progress_path.write_text("Saved since.\n\n" + ENTRY)
-    splice(loaded, under_test)
-    text = loaded.progress_path.read_text()
+    loaded.setup.progress_path.write_text("Saved since.\n\n" + ENTRY)
+    splice(loaded.setup, under_test)
+    text = loaded.setup.progress_path.read_text()
     assert text == "Saved since.\n\n" + ENTRY.replace("UNTESTED", "TESTING")
 
 
@@ -40,11 +40,11 @@ def test_a_save_between_reading_and_writing_is_kept_and_spliced_again(loaded: Lo
     def edit(document: progress.ProgressFile) -> bytes:
         said = next(saves, None)
         if said is not None:
-            loaded.progress_path.write_text(said + ENTRY)
+            loaded.setup.progress_path.write_text(said + ENTRY)
         return under_test(document)
 
-    splice(loaded, edit)
-    assert loaded.progress_path.read_text() == "Second.\n\n" + ENTRY.replace("UNTESTED", "TESTING")
+    splice(loaded.setup, edit)
+    assert loaded.setup.progress_path.read_text() == "Second.\n\n" + ENTRY.replace("UNTESTED", "TESTING")
 
 
 def test_a_file_that_is_saved_all_the_time_is_left_alone_in_the_end(loaded: Loaded) -> None:
@@ -53,22 +53,22 @@ def test_a_file_that_is_saved_all_the_time_is_left_alone_in_the_end(loaded: Load
     def edit(document: progress.ProgressFile) -> bytes:
         nonlocal count
         count += 1
-        loaded.progress_path.write_text(f"Save {count}.\n\n{ENTRY}")
+        loaded.setup.progress_path.write_text(f"Save {count}.\n\n{ENTRY}")
         return under_test(document)
 
     with pytest.raises(store.SavedInBetween):
-        splice(loaded, edit)
-    assert loaded.progress_path.read_text() == f"Save {count}.\n\n{ENTRY}"
+        splice(loaded.setup, edit)
+    assert loaded.setup.progress_path.read_text() == f"Save {count}.\n\n{ENTRY}"
 
 
 def test_an_edit_without_a_change_writes_nothing(loaded: Loaded) -> None:
-    before = os.stat(loaded.progress_path)
-    splice(loaded, lambda document: document.data)
-    after = os.stat(loaded.progress_path)
+    before = os.stat(loaded.setup.progress_path)
+    splice(loaded.setup, lambda document: document.data)
+    after = os.stat(loaded.setup.progress_path)
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 def test_a_blank_file_gets_its_head(loaded: Loaded) -> None:
-    loaded.progress_path.write_text("\n")
-    splice(loaded, lambda d: progress.add_hypothesis(d, ENTRY.partition("\n\n")[2]))
-    assert loaded.progress_path.read_text().startswith("# GPU utilization debugging: test\n")
+    loaded.setup.progress_path.write_text("\n")
+    splice(loaded.setup, lambda d: progress.add_hypothesis(d, ENTRY.partition("\n\n")[2]))
+    assert loaded.setup.progress_path.read_text().startswith("# GPU utilization debugging: test\n")

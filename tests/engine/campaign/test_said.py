@@ -21,13 +21,13 @@ def root(tmp_path: Path) -> Path:
 
 def kept(root: Path) -> SaidRecord:
     loaded = load(root)
-    return said_of(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
+    return said_of(loaded.setup.workspace.root, loaded.setup.config.campaign, loaded.setup.checkout)
 
 
 def test_only_the_very_line_that_was_kept_counts(root: Path) -> None:
     assert kept(root) == kept(root)._replace(lines=(), problem=None)
-    keep(load(root), SAID)
-    keep(load(root), SAID._replace(session="b"))
+    keep(load(root).setup, SAID)
+    keep(load(root).setup, SAID._replace(session="b"))
     assert kept(root).has(SAID)
     assert kept(root).has(SAID._replace(session="b"))
     for other in ({"session": None}, {"session": "c"}, {"standing": "f" * 16}, {"why": "x"}):
@@ -36,24 +36,24 @@ def test_only_the_very_line_that_was_kept_counts(root: Path) -> None:
 
 def test_it_makes_no_record_of_acceptances(root: Path) -> None:
     # A campaign of 0.1.0 is known by having none.
-    keep(load(root), SAID)
-    assert load(root).acceptances.entries is None
+    keep(load(root).setup, SAID)
+    assert load(root).entries.acceptances.entries is None
 
 
 @pytest.mark.parametrize(
     "data", ["", "[]", "{}", '{"format": 2, "lines": []}', '{"format": 1, "lines": [1]}']
 )
 def test_one_that_cannot_be_read_counts_for_nothing_until_it_is_made_anew(root: Path, data: str) -> None:
-    keep(load(root), SAID)
+    keep(load(root).setup, SAID)
     kept(root).file.write_text(data)
     assert (kept(root).lines, kept(root).problem) == ((), "is not what gpudebug writes")
-    keep(load(root), SAID)
+    keep(load(root).setup, SAID)
     assert kept(root).has(SAID)
     assert kept(root).problem is None
 
 
 def test_a_link_in_its_place_is_not_followed(root: Path, tmp_path: Path) -> None:
-    keep(load(root), SAID)
+    keep(load(root).setup, SAID)
     file = kept(root).file
     file.rename(tmp_path / "elsewhere")
     file.symlink_to(tmp_path / "elsewhere")

@@ -23,21 +23,21 @@ def campaign(tmp_path: Path) -> Campaign:
 def test_the_device_that_is_found_first_is_pinned(campaign: Campaign) -> None:
     campaign.config.write_text(campaign.config.read_text().replace("device: cpu:1", "device: auto"))
     loaded = load(campaign.folder)
-    settings.pin(loaded)
-    settings.settle(loaded, {"kind": "cpu", "cores": 4.0})
-    settings.settle(loaded, {"kind": "cpu", "cores": 4.0})
+    settings.pin(loaded.setup, loaded.history.records)
+    settings.settle(loaded.setup, {"kind": "cpu", "cores": 4.0})
+    settings.settle(loaded.setup, {"kind": "cpu", "cores": 4.0})
     with pytest.raises(ConfigError, match=r"resolved.device is nvml, pinned is cpu"):
-        settings.settle(loaded, {"kind": "nvml"})
-    settings.settle(loaded, {"kind": "nvml"}, pins=True)
-    assert load(campaign.folder).settings.bar["resolved.device"] == "nvml"
+        settings.settle(loaded.setup, {"kind": "nvml"})
+    settings.settle(loaded.setup, {"kind": "nvml"}, pins=True)
+    assert load(campaign.folder).setup.compared.bar["resolved.device"] == "nvml"
 
 
 def test_pinning_again_keeps_the_device_that_was_found(campaign: Campaign) -> None:
     campaign.config.write_text(campaign.config.read_text().replace("device: cpu:1", "device: auto"))
     loaded = load(campaign.folder)
-    settings.pin(loaded, "nvml")
-    settings.pin(loaded)
-    assert loaded.settings.bar["resolved.device"] == "nvml"
+    settings.pin(loaded.setup, loaded.history.records, "nvml")
+    settings.pin(loaded.setup, loaded.history.records)
+    assert loaded.setup.compared.bar["resolved.device"] == "nvml"
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_pinning_again_keeps_the_device_that_was_found(campaign: Campaign) -> No
 )
 def test_a_pin_that_cannot_be_read_is_named_and_pinned_anew(campaign: Campaign, content: bytes) -> None:
     campaign.pin()
-    file = load(campaign.folder).settings.file
+    file = load(campaign.folder).setup.compared.file
     file.write_bytes(content)
     assert str(file) in str(campaign.json("status")["settings"]["problem"])
     error = campaign.run("next").expect(1).err
@@ -87,7 +87,7 @@ def test_a_file_of_an_older_version_is_mended_by_what_accept_says(campaign: Camp
     """What was pinned by the older version binds nothing that is gone."""
     text = campaign.config.read_text()
     campaign.pin()
-    file = load(campaign.folder).settings.file
+    file = load(campaign.folder).setup.compared.file
     gone = {"protocol.min_window": 5.0, "protocol.baseline_runs": 2, "protocol.early_stop": True}
     pinned = json.loads(file.read_text())
     file.write_text(json.dumps({**pinned, "settings": {**pinned["settings"], **gone}}))

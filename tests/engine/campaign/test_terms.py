@@ -73,8 +73,8 @@ def test_what_nothing_tells_is_unknown(tmp_path: Path) -> None:
 
 def test_a_campaign_of_recordings_has_no_doubts(told: Campaign) -> None:
     loaded = load(told.folder)
-    assert loaded.trials[1].doubts.replayed is True
-    assert standing_against(loaded, 1) is None
+    assert loaded.entries.trials[1].doubts.replayed is True
+    assert standing_against(loaded.setup, loaded.entries, 1) is None
 
 
 def test_verify_compares_the_record_with_the_sampler_s(told: Campaign) -> None:
@@ -105,7 +105,7 @@ def test_what_0_1_0_did_not_record_is_no_problem(told: Campaign) -> None:
     (verdict,) = (told.folder / "runs").glob("*/verdict.json")
     rewrite(verdict, rule="3")
     reseal(verdict.parent)
-    load(told.folder).settings.file.unlink()
+    load(told.folder).setup.compared.file.unlink()
     assert [(p.field, p.why) for p in verify(told.folder).problems] == []
     status = told.json("status")
     assert status["hypotheses"][0]["replayed"] is True

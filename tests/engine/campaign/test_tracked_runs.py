@@ -62,11 +62,11 @@ def test_a_clone_brings_no_acceptance(pushed: Campaign, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", str(pushed.folder), "repo")
     clone = Campaign(tmp_path / "repo")
     found = load(clone.folder)
-    assert found.recorded != ()
-    assert found.accepted == ()
-    assert found.config.workload.argv() == load(pushed.folder).config.workload.argv()
+    assert found.entries.recorded != ()
+    assert found.entries.accepted == ()
+    assert found.setup.config.workload.argv() == load(pushed.folder).setup.config.workload.argv()
     clone.pin()
-    assert load(clone.folder).acceptances.entries == {}
+    assert load(clone.folder).entries.acceptances.entries == {}
 
 
 def test_ones_own_count_again_when_git_tracks_them_no_more(pushed: Campaign) -> None:

@@ -142,4 +142,4 @@ def test_other_code_reopens_it_whatever_stands_there(rejected: Campaign) -> None
     config = rejected.config.read_text().replace("--lr=0.1", "--lr=0.3")
     rejected.config.write_text(config)
     assert "command changed" in reopen(rejected.folder, 1, "agent-3").why
-    assert load(rejected.folder).unlisted == ()
+    assert load(rejected.folder).history.unlisted == ()

@@ -65,8 +65,8 @@ def test_what_stands_in_the_place_of_the_base(recorded: Campaign, session: str |
     before = (recorded.folder / "helper.py").read_text()
     (recorded.folder / "helper.py").write_text("y = 2\n")
     loaded = load(recorded.folder, session)
-    assert in_checkout(loaded) is (session is None)
-    with place_of_base(loaded) as place:
+    assert in_checkout(loaded.setup.workspace, loaded.code) is (session is None)
+    with place_of_base(loaded.setup, loaded.code) as place:
         assert (place.root / "helper.py").read_text() == (before if session else "y = 2\n")
         assert place.changed() == []
         (place.root / "helper.py").write_text("y = 3\n")
@@ -79,7 +79,8 @@ def test_what_agents_are_told_is_no_code(recorded: Campaign, session: str | None
     commit_all(recorded.folder)
     if session:
         (recorded.folder / "helper.py").write_text("y = 2\n")
-    with place_of_base(load(recorded.folder, session)) as place:
+    loaded = load(recorded.folder, session)
+    with place_of_base(loaded.setup, loaded.code) as place:
         assert place.changed() == []
         (place.root / "AGENTS.md").write_text("Read that.\n")
         assert place.changed() == []
@@ -94,20 +95,20 @@ def test_another_campaign_of_the_repository_is_no_code(recorded: Campaign) -> No
         (other / name).write_text("one\n")
     commit_all(recorded.folder)
     loaded = load(recorded.folder)
-    with place_of_base(loaded) as place:
+    with place_of_base(loaded.setup, loaded.code) as place:
         for name in ("gpudebug.yaml", "progress/x.md", "hypotheses/patches/h1.patch"):
             (other / name).write_text("two\n")
         assert place.changed() == []
-        assert load(recorded.folder).checkout.tree == loaded.checkout.tree
+        assert load(recorded.folder).setup.checkout.tree == loaded.setup.checkout.tree
         (other / "train.py").write_text("two\n")
         assert place.changed() == ["other/train.py"]
 
 
 def test_the_base_is_made_again_the_same_where_it_was_lost(recorded: Campaign) -> None:
     loaded = load(recorded.folder)
-    first = base(loaded)
+    first = base(loaded.setup, loaded.code)
     lose(recorded)
-    assert base(loaded) == first
+    assert base(loaded.setup, loaded.code) == first
 
 
 def test_no_session_makes_its_checkout_the_base_where_that_was_lost(recorded: Campaign) -> None:
@@ -132,7 +133,9 @@ def test_accepted_patches_that_the_user_applied_are_there(recorded: Campaign) ->
         (recorded.folder / "helper.py").write_text(f"y = {applied}\n")
         loaded = load(recorded.folder)
         loaded = replace(loaded, code=MeasuredCode(loaded.code.tree, stack))
-        assert git(recorded.folder, "show", f"{base(loaded).commit}:helper.py") == "y = 3\n"
+        assert (
+            git(recorded.folder, "show", f"{base(loaded.setup, loaded.code).commit}:helper.py") == "y = 3\n"
+        )
 
 
 def test_a_base_that_lacks_an_accepted_patch_is_never_kept(recorded: Campaign) -> None:
@@ -141,7 +144,7 @@ def test_a_base_that_lacks_an_accepted_patch_is_never_kept(recorded: Campaign) -
     loaded = replace(loaded, code=MeasuredCode(loaded.code.tree, stack))
     for _ in range(2):
         with pytest.raises(GitError, match="does not apply") as e:
-            base(loaded)
+            base(loaded.setup, loaded.code)
         assert "checkout" in str(e.value.next)
 
 

@@ -117,7 +117,10 @@ def _elements(campaign: Campaign) -> store.Elements:
 
 def _taken(campaign: Campaign) -> str:
     """What is said as the elements of a campaign are taken in."""
-    return "\n".join(one.line for one in take_in_ended(load(campaign.folder), None, lambda _: None))
+    loaded = load(campaign.folder)
+    return "\n".join(
+        one.line for one in take_in_ended(loaded.setup, loaded.entries.acceptances, None, lambda _: None)
+    )
 
 
 @pytest.mark.parametrize("cut", ["moved", "recorded"])
@@ -130,7 +133,8 @@ def test_what_is_cut_off_while_it_is_taken_in_is_taken_in_once(
     if cut == "moved":
         elements.take_in(first)
     else:
-        take_in(load(left.folder), first, "x")
+        loaded = load(left.folder)
+        take_in(loaded.setup, loaded.entries.acceptances, first, "x")
         for run in kept.glob("0*"):
             shutil.rmtree(run)
         shutil.copytree(kept, elements.path(first))
@@ -168,11 +172,12 @@ def test_one_that_cannot_be_taken_in_keeps_no_other_from_it(
     def first_fails(loaded: Loaded, note: store.ElementNote, why: str, cut_off: str) -> str:
         if note.hypothesis == 1:
             raise StoreError("cannot move a run: No space left on device", file="0101-x")
-        return take_in(loaded, note, why, cut_off)
+        return take_in(loaded.setup, loaded.entries.acceptances, note, why, cut_off)
 
     monkeypatch.setattr(taken_in, "take_in", first_fails)
     with pytest.raises(StoreError, match="0101-x"):
-        take_in_ended(load(left.folder), None, lambda live: said.append(live.remark))
+        again = load(left.folder)
+        take_in_ended(again.setup, again.entries.acceptances, None, lambda live: said.append(live.remark))
     assert left.statuses() == ["TESTING", "REJECTED"]
     assert [line for line in said if line and "hypothesis 2 is REJECTED" in line]
 

@@ -63,7 +63,7 @@ def test_a_baseline_gives_facts_causes_and_what_each_waiting_one_brings(original
     assert case.diagnosis.causes[0].id.startswith("dl-")
     assert "dl-no-workers" in case.matches[2]
     assert case.matches[3] == {"dl-no-workers": 1.0}
-    brings = diagnosing.shares_of(loaded, case)
+    brings = diagnosing.shares_of(loaded.entries.document, case)
     assert brings[3] > brings[1]
     assert brings[2] > brings[1]
     assert diagnosing.case_of(loaded) is case
@@ -71,14 +71,16 @@ def test_a_baseline_gives_facts_causes_and_what_each_waiting_one_brings(original
 
 def test_what_the_programs_source_uses_tells_its_kind(original: Campaign, tmp_path: Path) -> None:
     other = copied(original, tmp_path / "repo")
-    assert diagnosing.facts(load(other.folder)).kind == "other"
+    loaded = load(other.folder)
+    assert diagnosing.facts(loaded.setup, loaded.history).kind == "other"
     (other.folder / "train.py").write_text("import gymnasium\nenv = gymnasium.make('Pong')\n")
     for name in BASELINE:
         run = store.RunFolder(other.folder / "runs" / name, str)
-        record = {**run.read("run.json"), "identity": load(other.folder).identities["workload"]}
+        record = {**run.read("run.json"), "identity": load(other.folder).history.identities["workload"]}
         (run.path / "run.json").write_text(json.dumps(record))
         run.seal()
-    assert diagnosing.facts(load(other.folder)).kind == "rl"
+    loaded = load(other.folder)
+    assert diagnosing.facts(loaded.setup, loaded.history).kind == "rl"
 
 
 def test_a_rejection_lowers_what_it_tested(original: Campaign, tmp_path: Path) -> None:
@@ -94,7 +96,7 @@ def test_a_rejection_lowers_what_it_tested(original: Campaign, tmp_path: Path) -
         for case in (before, after)
     ]
     assert chances[1] < 0.8 * chances[0]
-    assert 2 not in diagnosing.shares_of(load(other.folder), after)
+    assert 2 not in diagnosing.shares_of(load(other.folder).entries.document, after)
 
 
 def test_without_a_baseline_nothing_is_guessed(tmp_path: Path) -> None:
@@ -104,7 +106,7 @@ def test_without_a_baseline_nothing_is_guessed(tmp_path: Path) -> None:
     assert dict(case.facts.signals) == {}
     assert case.facts.absent == {"baseline": "not recorded yet"}
     assert case.diagnosis.abstains == "no run of the workload has evidence yet: record its baseline"
-    assert diagnosing.shares_of(loaded, case) == {}
+    assert diagnosing.shares_of(loaded.entries.document, case) == {}
 
 
 def test_the_campaigns_baseline_is_diagnosed(original: Campaign) -> None:

@@ -70,7 +70,7 @@ def test_what_was_proposed_is_refused(waiting: Campaign) -> None:
         propose_from_catalogue(waiting.folder, "dl-no-workers")
     assert waiting.progress.read_bytes() == before
     loaded = load(waiting.folder)
-    assert settled(loaded, case_of(loaded))["dl-no-workers"].number == 1
+    assert settled(loaded.entries, case_of(loaded))["dl-no-workers"].number == 1
 
 
 def test_what_was_rejected_is_followed_by_code(waiting: Campaign) -> None:

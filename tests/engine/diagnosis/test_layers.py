@@ -163,9 +163,11 @@ def test_a_diagnosis_finds_it_again(quieted: tuple[Campaign, Any]) -> None:
 @pytest.mark.slow
 def test_of_another_command_it_says_nothing(quieted: tuple[Campaign, Any], tmp_path: Path) -> None:
     campaign = copied(quieted[0], tmp_path / "repo")
-    assert list(results(load(campaign.folder))) == ["quiet"]
+    loaded = load(campaign.folder)
+    assert list(results(loaded.setup, loaded.history)) == ["quiet"]
     campaign.config.write_text(campaign.config.read_text().replace("--lr=0.1 --work", "--lr=0.3 --work"))
-    assert results(load(campaign.folder)) == {}
+    loaded = load(campaign.folder)
+    assert results(loaded.setup, loaded.history) == {}
 
 
 @pytest.mark.slow
@@ -180,7 +182,8 @@ def test_one_that_is_cut_off_is_none(replayed_once: Campaign, tmp_path: Path) ->
     recovered = campaign.json("next")
     assert (recovered["action"], recovered["run"]) == ("recovered", "0003-layer-double-batch")
     assert run_json(campaign, "0003-layer-double-batch")["outcome"] == "INTERRUPTED"
-    assert results(load(campaign.folder)) == {}
+    loaded = load(campaign.folder)
+    assert results(loaded.setup, loaded.history) == {}
     assert campaign.text == replayed_once.text
 
 

@@ -184,7 +184,7 @@ def test_the_code_of_a_cause_is_explained_to_whoever_writes_it(waiting: Campaign
 def test_a_cause_that_is_gone_has_no_instructions(waiting: Campaign) -> None:
     waiting.add("\n### Hypothesis 1: x\n- **Cause**: long-gone\n- **Status**: UNTESTED\n")
     loaded = load(waiting.folder)
-    assert instructions(loaded, loaded.document.hypothesis(1)) == []
+    assert instructions(loaded.setup.workspace, loaded.entries.document.hypothesis(1)) == []
 
 
 def test_thin_evidence_offers_nothing_and_says_what_to_record(recorded: Campaign) -> None:

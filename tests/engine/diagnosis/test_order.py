@@ -52,14 +52,14 @@ def test_status_shows_no_order_that_is_not_recorded(waiting: Campaign) -> None:
 def test_a_damaged_order_is_none(waiting: Campaign) -> None:
     for text in ("", "{", "[]", '{"when": 1}'):
         kept(waiting).write_text(text)
-        assert recorded_order(load(waiting.folder)) is None
+        assert recorded_order(load(waiting.folder).setup) is None
         assert status(waiting.folder).order is None
 
 
 def test_an_order_in_another_unit_is_none(waiting: Campaign) -> None:
     text = waiting.config.read_text()
     waiting.config.write_text(text + "metric: steps_per_s\ncriteria: {success: 1.2x, failure: 1.1x}\n")
-    assert recorded_order(load(waiting.folder)) is None
+    assert recorded_order(load(waiting.folder).setup) is None
 
 
 def test_a_folder_that_cannot_be_written_keeps_nobody_from_going_on(waiting: Campaign) -> None:

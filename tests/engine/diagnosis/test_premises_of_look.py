@@ -16,7 +16,7 @@ def test_it_is_what_a_campaign_of_the_same_command_has(tmp_path: Path) -> None:
     folder = make_repository(tmp_path / "repo", {"train.py": "print('step 1')"})
     job = with_premises(lone_job(folder, ["python", "train.py", "--x=a b"]), folder, "auto", 0.2)
     gpudebug(folder, "init", "--command", "python train.py '--x=a b'").expect(0)
-    assert job.identity == load(folder).identities["workload"]
+    assert job.identity == load(folder).history.identities["workload"]
     assert job.code is not None
 
 

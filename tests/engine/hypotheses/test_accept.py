@@ -112,7 +112,7 @@ def test_what_is_accepted_twice_at_once_has_one_number(judged: Campaign) -> None
 def test_a_flag_that_was_accepted_before_is_named_and_by_hand_none_was(judged: Campaign) -> None:
     accept(judged.folder, 1)
     loaded = load(judged.folder)
-    again = _notes(loaded, loaded.document.hypothesis(1))
+    again = _notes(loaded.entries, loaded.history, loaded.code, loaded.entries.document.hypothesis(1))
     assert again[-1] == "it changes --lr, as hypothesis 1 did before it"
     judged.progress.write_text(judged.text.replace("- **Accepted**: 1\n", ""))
     judged.add(ENTRY.format(7, "VALIDATED\n- **Accepted**: 4").replace("--work=0.9", "lr=0.7"))

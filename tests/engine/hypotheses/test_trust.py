@@ -150,7 +150,7 @@ def test_what_a_shell_would_take_for_its_own_is_one_word(recorded: Campaign) -> 
     for number, value in enumerate(WORDS.values()):
         flag, variable = f"--lr={value}", f"MODE={value}"
         propose(recorded.folder, **said, **({"env": [variable]} if number % 2 else {"set_": [flag]}))
-        written = load(recorded.folder).interventions[number + 1].changes
+        written = load(recorded.folder).entries.interventions[number + 1].changes
         assert [change.words[-1] for change in written] == [variable if number % 2 else flag]
     assert recorded.json("next")["hypothesis"] == 1
     run = next(recorded.folder.glob("runs/*-h1/run.json"))

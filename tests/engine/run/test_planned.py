@@ -116,7 +116,8 @@ def test_a_training_that_ignores_the_interrupt_is_terminated_and_counts(tmp_path
 
 def test_by_default_a_training_without_an_end_is_ended(tmp_path: Path) -> None:
     found = campaign(tmp_path / "repo", run_for="")
-    plan = planned.plan_of(load(found.folder), "workload")
+    loaded = load(found.folder)
+    plan = planned.plan_of(loaded.setup.config, loaded.history.baselines, "workload")
     assert plan == RunPlan(30.0, may_complete=True)
 
 

@@ -47,9 +47,17 @@ def last_note(done: Done) -> str:
 def test_it_is_a_sealed_run_of_the_baseline_that_next_begins_with(folder: Path) -> None:
     assert last_note(begun(folder)) == CARRIED
     loaded = load(folder)
-    assert loaded.config.workload.argv() == ("python", "train.py", "--lr=1 2")
-    assert loaded.config.device == "cpu:1"
-    found = dict(alike(loaded, "baseline-workload", loaded.identities["workload"], 0))
+    assert loaded.setup.config.workload.argv() == ("python", "train.py", "--lr=1 2")
+    assert loaded.setup.config.device == "cpu:1"
+    found = dict(
+        alike(
+            loaded.setup,
+            loaded.history.records,
+            "baseline-workload",
+            loaded.history.identities["workload"],
+            0,
+        )
+    )
     assert [*found] == ["0001-baseline-workload"]
     for name in ("samples.csv", "train.log"):
         same = (folder / "gpudebug-why-1" / name).read_bytes()

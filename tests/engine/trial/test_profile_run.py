@@ -191,9 +191,9 @@ def test_a_diagnosis_reads_the_trace_of_what_stands_alone(
 ) -> None:
     profiled_as_the_baseline(replayed, **otherwise)
     loaded = load(replayed.folder)
-    assert facts(loaded).signals.get("trace_busy_share") == told
+    assert facts(loaded.setup, loaded.history).signals.get("trace_busy_share") == told
     # Who asks for a hypothesis is shown an older one, too.
-    shown = newest_profile(loaded)
+    shown = newest_profile(loaded.setup, loaded.history.records)
     assert shown is not None
     assert shown["run"] == "0002-profile-workload"
 
@@ -202,4 +202,5 @@ def test_a_trace_that_was_changed_after_its_run_is_not_diagnosed(replayed: Campa
     run = profiled_as_the_baseline(replayed)
     text = (run / "evidence.json").read_text()
     (run / "evidence.json").write_text(text.replace('"busy_share": 0.4', '"busy_share": 0.9'))
-    assert "trace_busy_share" not in facts(load(replayed.folder)).signals
+    loaded = load(replayed.folder)
+    assert "trace_busy_share" not in facts(loaded.setup, loaded.history).signals

@@ -43,9 +43,9 @@ def shares(sides: Sequence[ProbeSide]) -> list[tuple[str, float | None]]:
 
 def sides(campaign: Campaign, number: int, *, judged: bool = True) -> list[tuple[str, float | None]]:
     loaded = load(campaign.folder)
-    entry = next(h for h in loaded.document.hypotheses if h.number == number)
-    verdict = loaded.trials[number].verdict if judged else None
-    return shares(of_trial(loaded, number, entry.runs, verdict)[0])
+    entry = next(h for h in loaded.entries.document.hypotheses if h.number == number)
+    verdict = loaded.entries.trials[number].verdict if judged else None
+    return shares(of_trial(loaded.setup.workspace, loaded.history.baselines, number, entry.runs, verdict)[0])
 
 
 def test_a_trial_stands_beside_the_baseline_it_was_judged_against(inside: Campaign) -> None:
@@ -59,7 +59,9 @@ def test_before_it_has_run_there_is_nothing_to_show(inside: Campaign) -> None:
 
 def test_runs_whose_folder_is_gone_are_left_out(inside: Campaign) -> None:
     loaded = load(inside.folder)
-    assert of_trial(loaded, 1, ["0099-h1"], loaded.trials[1].verdict) == ((), ())
+    assert of_trial(
+        loaded.setup.workspace, loaded.history.baselines, 1, ["0099-h1"], loaded.entries.trials[1].verdict
+    ) == ((), ())
 
 
 def test_of_evidence_at_hand(inside: Campaign) -> None:

@@ -21,7 +21,7 @@ def found(campaign: Campaign) -> CombinedGain:
 
 
 def first(loaded: Loaded) -> dict[str, object]:
-    verdict = loaded.trials[2].verdict
+    verdict = loaded.entries.trials[2].verdict
     assert verdict is not None
     return verdict
 
@@ -71,14 +71,14 @@ def test_before_and_the_difference_make_after(adopted: Campaign) -> None:
 
 def test_what_was_accepted_since_is_not_measured_yet(adopted: Campaign) -> None:
     loaded = load(adopted.folder)
-    older = replace(loaded.baselines["workload"], runs=("0003-h1",))
-    loaded.baselines["workload"] = older
+    older = replace(loaded.history.baselines["workload"], runs=("0003-h1",))
+    loaded.history.baselines["workload"] = older
     why = together(loaded, first(loaded)).why
     assert why is not None and "not measured together yet: gpudebug next" in why
 
 
 def test_a_run_that_is_gone_makes_it_unknown(adopted: Campaign) -> None:
-    name = load(adopted.folder).baselines["workload"].runs[0]
+    name = load(adopted.folder).history.baselines["workload"].runs[0]
     (adopted.folder / "runs" / name / "evidence.json").write_text("{")
     why = found(adopted).why
     assert why is not None and name in why
@@ -114,7 +114,7 @@ def test_a_contrast_without_what_was_accepted_since_is_none_of_both(judged: Camp
 def test_a_change_that_is_taken_back_is_in_no_contrast(adopted: Campaign) -> None:
     text = adopted.progress.read_text()
     adopted.progress.write_text(text.replace("- **Accepted**: 2\n", ""))
-    assert [h.number for h in load(adopted.folder).recorded] == [2]
+    assert [h.number for h in load(adopted.folder).entries.recorded] == [2]
     assert found(adopted).why == NOT_YET
 
 
@@ -157,4 +157,4 @@ def test_all_that_is_said_of_two_gpus_is_said_of_the_least_busy_one(tmp_path: Pa
     gain = gather(made.folder)["gain"]
     assert gain["start"] == pytest.approx(30, abs=1) and gain["now"] == pytest.approx(92, abs=1)
     loaded = load(made.folder)
-    assert loaded.baselines["workload"].figure(loaded.metric) == pytest.approx(92, abs=1)
+    assert loaded.history.baselines["workload"].figure(loaded.setup.metric) == pytest.approx(92, abs=1)

@@ -24,7 +24,7 @@ from gpudebug.edges import git, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.agents import session as agents
 from gpudebug.engine.campaign import worktrees
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Loaded, Records, Setup
 from gpudebug.engine.campaign.files import find, stored_record
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import session_of
@@ -110,11 +110,14 @@ class _Loop:
         try:
             self.mend(stop=False)
             loaded = self.look()
-            pinned = admit(loaded)
+            pinned = admit(loaded.setup, loaded.history.records)
             if pinned is not None:
                 self.say(pinned)
-            self.tested, self.held = _trials(loaded), loaded.campaign.device_time
-            self.checkout = loaded.checkout
+            self.tested, self.held = (
+                _trials(loaded.setup, loaded.history.records),
+                loaded.campaign.device_time,
+            )
+            self.checkout = loaded.setup.checkout
             return self.answer(self.run_to_end())
         except (KeyboardInterrupt, InterruptedRun):
             try:
@@ -174,12 +177,12 @@ class _Loop:
             why = "gpudebug.yaml was changed while the loop ran: look at it with `git diff`, then start again"
             return End(Stuck.SETTINGS, why)
         loaded = self.look()
-        self.watch_checkout(loaded)
+        self.watch_checkout(loaded.setup.checkout)
         action = decide(loaded.campaign)
         if action.ending is not None:
             return End(action.ending, action.why)
         spent = Spent(
-            hypotheses=len(_trials(loaded) - self.tested),
+            hypotheses=len(_trials(loaded.setup, loaded.history.records) - self.tested),
             device_time=loaded.campaign.device_time - self.held,
             failures=self.spent.failures,
             idle=self.spent.idle,
@@ -192,7 +195,7 @@ class _Loop:
         loaded = self.look()
         action = decide(weighed(loaded))
         if self.starting and action.kind not in (ActionKind.RECOVER, ActionKind.RECORD_BASELINE):
-            for note in worktrees.remember(self.look()):
+            for note in worktrees.remember(loaded.setup, loaded.code):
                 self.say(note)
             self.starting = False
         elif action.kind is ActionKind.TEST and action.hypothesis in self.refused:
@@ -245,7 +248,7 @@ class _Loop:
         """An agent's turn: one session, unless something else has come between."""
         name = self.name()
         assert name is not None
-        before = agents.state(self.look())
+        before = agents.state(self.look().entries.document)
         folder = self.sessions.new(name)
         session = agents.begin(folder, self.agent, before, self.root, self.report, self.say)
         asked = self.asked(action, name)
@@ -274,12 +277,12 @@ class _Loop:
         why = f"hypothesis {number} cannot be tested: {refused.message}"
         return to_correct(load(self.root, name), number, why, str(refused.next or why))
 
-    def watch_checkout(self, loaded: Loaded) -> None:
+    def watch_checkout(self, checkout: git.Checkout) -> None:
         """Name what was changed in the checkout; sessions measure the base, whatever lies there."""
         if self.checkout is None or self.starting:
-            self.checkout = loaded.checkout
+            self.checkout = checkout
             return
-        changed = loaded.checkout.changed_since(self.checkout)
+        changed = checkout.changed_since(self.checkout)
         fresh = [path for path in changed if path not in self.changed]
         if fresh:
             self.say(f"changed in the checkout by an unknown author, not measured: {_few(fresh)}")
@@ -327,13 +330,13 @@ def exit_status(answer: LoopAnswer) -> int:
     return STOPPED if answer.ending in [str(e) for e in Ending] else _GAVE_UP
 
 
-def _trials(loaded: Loaded) -> set[str]:
+def _trials(setup: Setup, records: Records) -> set[str]:
     """Return the runs that decided a hypothesis of this campaign."""
-    campaign = loaded.config.campaign
+    campaign = setup.config.campaign
     return {
         name
-        for name, record in loaded.records.items()
-        if record.get("campaign") == campaign and loaded.workspace.run(name).has("verdict.json")
+        for name, record in records.items()
+        if record.get("campaign") == campaign and setup.workspace.run(name).has("verdict.json")
     }
 
 

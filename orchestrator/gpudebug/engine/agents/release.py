@@ -7,11 +7,11 @@ from pathlib import Path
 from gpudebug.core import progress
 from gpudebug.core.answers.hypotheses import ReleaseAnswer
 from gpudebug.core.errors import BusyError, UsageError
-from gpudebug.core.progress import claims
+from gpudebug.core.progress import ProgressFile, claims
 from gpudebug.core.words import Status
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign import worktrees
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.claims import forget, under
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.campaign.load import load
@@ -29,51 +29,52 @@ def release(directory: Path, number: int, session: str | None) -> ReleaseAnswer:
     is another's, or tested in the foreground.
     """
     loaded = load(directory, session)
-    entry = entry_of(loaded, number)
+    entry = entry_of(loaded.setup.progress_path, loaded.entries.document, number)
     held = claims.on(entry)
     if entry.status is not Status.TESTING:
         raise UsageError(
             f"hypothesis {number} is {entry.status}: no session holds it",
-            file=str(loaded.progress_path),
+            file=str(loaded.setup.progress_path),
             line=entry.line,
             next="gpudebug status",
         )
     if session is not None and held is not None and held.session != session:
         raise BusyError(
             f"hypothesis {number} is held by {held.holder} since {held.since}, and this is session {session}",
-            file=str(loaded.progress_path),
+            file=str(loaded.setup.progress_path),
             line=entry.line,
             next="gpudebug next takes another hypothesis",
         )
-    if loaded.claimed(entry) is not None:
+    if loaded.entries.claimed(entry) is not None:
         # A claim to implement has no run: what is under way, if anything is, is another hypothesis's.
-        kept = _freed(loaded, number)
+        kept = _freed(loaded.setup, loaded.entries.document, number)
     else:
         stop(directory, session)
         with claim_of(find(directory), "gpudebug release", session):
-            kept = _freed(load(directory, session), number)
+            found = load(directory, session)
+            kept = _freed(found.setup, found.entries.document, number)
     where, why = _told(kept)
     return ReleaseAnswer(
-        campaign=loaded.config.campaign,
+        campaign=loaded.setup.config.campaign,
         hypothesis=number,
         kept=where,
         why=f"hypothesis {number} is UNTESTED again{why}",
-        files=(str(loaded.progress_path), *((where,) if where else ())),
+        files=(str(loaded.setup.progress_path), *((where,) if where else ())),
     )
 
 
-def _freed(loaded: Loaded, number: int) -> worktrees.KeptChange:
+def _freed(setup: Setup, document: ProgressFile, number: int) -> worktrees.KeptChange:
     """Set a hypothesis UNTESTED; its change is kept before its worktree goes.
 
     In this order: between any two steps another may claim it, and what is theirs then stays.
     """
-    held = claims.on(loaded.document.hypothesis(number))
-    kept = worktrees.rescue(loaded, number)
+    held = claims.on(document.hypothesis(number))
+    kept = worktrees.rescue(setup, document, number)
     if kept.worktree is None:
-        forget(loaded, number)
+        forget(setup, number)
     else:
-        leases.drop(loaded.workspace.leases, number)
-    splice(loaded, lambda d: _untested(d, number, held.note if held else None))
+        leases.drop(setup.workspace.leases, number)
+    splice(setup, lambda d: _untested(d, number, held.note if held else None))
     return kept
 
 

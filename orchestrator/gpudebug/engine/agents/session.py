@@ -14,6 +14,7 @@ from typing import Any
 from gpudebug.core.campaign.decide import Claimed
 from gpudebug.core.campaign.loop_limits import Did
 from gpudebug.core.errors import GpudebugError, InterruptedRun, UsageError
+from gpudebug.core.progress import ProgressFile
 from gpudebug.core.redaction.records import RedactedStream
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.text import shell_words
@@ -22,7 +23,7 @@ from gpudebug.edges import launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.agents.release import release
 from gpudebug.engine.campaign import worktrees
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Entries, Loaded
 from gpudebug.engine.campaign.claims import had
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import AGENT_VARIABLES, VARIABLE
@@ -178,23 +179,23 @@ def settle(session: Session, before: State, *, finished: bool) -> Did:
     """
     _await(session)
     loaded = session.load()
-    if had(loaded) is None and (number := _held(loaded)) is not None:
-        if finished and worktrees.is_written(loaded, number):
+    if had(loaded.setup, loaded.history.records) is None and (number := _held(loaded.entries)) is not None:
+        if finished and worktrees.is_written(loaded.setup, number):
             _test(session, number)
             loaded = session.load()
-        _give_back(session, loaded)
+        _give_back(session, loaded.entries)
         loaded = session.load()
     return _account(session, loaded, before, finished=finished)
 
 
-def state(loaded: Loaded) -> State:
+def state(document: ProgressFile) -> State:
     """Return the hypotheses, as far as a session may have changed them."""
-    return [(h.number, str(h.status), h.intervention) for h in loaded.document.hypotheses]
+    return [(h.number, str(h.status), h.intervention) for h in document.hypotheses]
 
 
 def _await(session: Session) -> None:
     """The run that the agent started in the background, if there is one."""
-    workspace = session.load().workspace
+    workspace = session.load().setup.workspace
     found = underway(workspace)
     if found is None and not store.Detached(workspace.runs).has_answer():
         return
@@ -206,9 +207,9 @@ def _await(session: Session) -> None:
         session.say(f"session {session.name}: its background run failed: {e.message}")
 
 
-def _held(loaded: Loaded) -> int | None:
+def _held(entries: Entries) -> int | None:
     """Return the hypothesis that this session has claimed to implement."""
-    mine = (h for h in loaded.document.hypotheses if loaded.claimed(h) is Claimed.MINE)
+    mine = (h for h in entries.document.hypotheses if entries.claimed(h) is Claimed.MINE)
     return next((h.number for h in mine), None)
 
 
@@ -226,9 +227,9 @@ def _test(session: Session, number: int) -> None:
         session.say(f"the change of hypothesis {number} cannot be tested: {e.message}")
 
 
-def _give_back(session: Session, loaded: Loaded) -> None:
+def _give_back(session: Session, entries: Entries) -> None:
     """Whatever this session still holds. What it wrote is kept as a patch."""
-    number = _held(loaded)
+    number = _held(entries)
     if number is None:
         return
     try:
@@ -242,8 +243,8 @@ def _give_back(session: Session, loaded: Loaded) -> None:
 
 def _account(session: Session, loaded: Loaded, before: State, *, finished: bool) -> Did:
     """Write down what the session did; whether that was something."""
-    verdict, nothing = had(loaded), session.name in loaded.campaign.nothing
-    after = state(loaded)
+    verdict, nothing = had(loaded.setup, loaded.history.records), session.name in loaded.campaign.nothing
+    after = state(loaded.entries.document)
     last = session.record.get("last", 0)
     session.note(
         tested=verdict.get("hypothesis") if verdict else None,
@@ -272,9 +273,9 @@ def abandon(session: Session, *, stop: bool) -> None:
     """
     left = launcher.end_agent(str(session.folder.path))
     if stop:
-        found = underway(session.load().workspace)
+        found = underway(session.load().setup.workspace)
         if found is not None and found.session == session.name:
             detached.stop(session.root)
     leaked = session.record.get("leaked", 0) + len(left)
     session.note(outcome=session.record.get("outcome", str(Outcome.INTERRUPTED)), leaked=leaked)
-    settle(session, state(session.load()), finished=False)
+    settle(session, state(session.load().entries.document), finished=False)

@@ -62,7 +62,7 @@ def brief(
         PagePart(it.measured, 700, 1300, 1),
         PagePart(it.tried, 400, 2800, 6),
         PagePart(lambda n: it.listed("Diagnosis", diagnosis, n), 300, 900, 2),
-        PagePart(lambda n: last_run(loaded, it.say, n), 450, 1100, 5),
+        PagePart(lambda n: last_run(loaded.setup, loaded.history.records, it.say, n), 450, 1100, 5),
         PagePart(it.files, 150, 450, 4),
         PagePart(it.locked, 150, 300, 3),
         PagePart(it.guidelines, 250, 900, 4),
@@ -78,12 +78,12 @@ class _Brief:
 
     def __init__(self, loaded: Loaded, number: int | None) -> None:
         self.loaded = loaded
-        self.config = loaded.config
-        self.entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
+        self.config = loaded.setup.config
+        self.entry = next((h for h in loaded.entries.document.hypotheses if h.number == number), None)
 
     def say(self, text: str) -> str:
         """Foreign text as one harmless line without secrets: joined lines can form one."""
-        scrub = self.loaded.workspace.scrub
+        scrub = self.loaded.setup.workspace.scrub
         return scrub(harmless(scrub(text[:_LOOKED_AT]), limit=_LOOKED_AT))
 
     def short(self, text: str, limit: int) -> str:
@@ -91,7 +91,7 @@ class _Brief:
 
     def head(self, kind: decide.ActionKind, why: str, session: str | None) -> str:
         """Return what is asked, why, the goal, and what counts as success."""
-        c, metric = self.loaded.campaign, self.loaded.metric
+        c, metric = self.loaded.campaign, self.loaded.setup.metric
         target = decide.goal(c)
         asked = _ASKED.get(str(kind), "something is to be measured")
         reason = self.short(why, 300).rstrip(".")
@@ -112,7 +112,7 @@ class _Brief:
 
     def _conditions(self) -> list[str]:
         """Return the gates of a verdict, as far as a change can do something about them."""
-        metric, criteria = self.loaded.metric, self.config.criteria
+        metric, criteria = self.loaded.setup.metric, self.config.criteria
         success, failure = (numbers.threshold(metric, v) for v in (criteria.success, criteria.failure))
         moved = "rises by" if metric.points else "is better by"
         faster = {
@@ -140,9 +140,9 @@ class _Brief:
 
     def tried(self, limit: int) -> str:
         title = "Tried so far, newest first (`gpudebug show H` shows all of one)"
-        entries = history.judged(self.loaded)
-        newest = [history.tried(self.loaded, h, self.say) for h in entries[:_NEWEST]]
-        older = [(h.number, history.mark(self.loaded, h)) for h in entries[_NEWEST:]]
+        entries = history.judged(self.loaded.entries.document)
+        newest = [history.tried(self.loaded.entries, h, self.say) for h in entries[:_NEWEST]]
+        older = [(h.number, history.mark(self.loaded.entries, h)) for h in entries[_NEWEST:]]
         return pages.section(title, pages.history(newest, older, limit - len(title) - 5))
 
     def listed(self, title: str, lines: Iterable[str], limit: int) -> str:
@@ -161,7 +161,7 @@ class _Brief:
 
     def files(self, limit: int) -> str:
         named = sources.named_files(
-            self.loaded.workspace.root, self.config.workload.cwd, self.config.workload.argv()
+            self.loaded.setup.workspace.root, self.config.workload.cwd, self.config.workload.argv()
         )
         names = [f"{code(self.short(name, 200))} (the command names it)" for name in named]
         names += [code(self.short(name, 200)) for name in self.config.context if name not in named]
@@ -173,7 +173,7 @@ class _Brief:
 
     def guidelines(self, limit: int) -> str:
         title = "Guidelines"
-        text = self.loaded.workspace.scrub(self.config.guidelines[:_LOOKED_AT])
+        text = self.loaded.setup.workspace.scrub(self.config.guidelines[:_LOOKED_AT])
         quote = pages.block_quote(text, limit - len(title) - 5, "… the rest is in gpudebug.yaml")
         return pages.section(title, quote.splitlines())
 
@@ -218,13 +218,13 @@ class _Brief:
     def _path(self, path: Path) -> str:
         """Return a folder as a shell takes it; from the campaign's folder on if it is too long for a page."""
         shown = _shell_word(path)
-        if len(shown) > _LONGEST_PATH and path.is_relative_to(self.loaded.workspace.root):
-            return _shell_word(path.relative_to(self.loaded.workspace.root))
+        if len(shown) > _LONGEST_PATH and path.is_relative_to(self.loaded.setup.workspace.root):
+            return _shell_word(path.relative_to(self.loaded.setup.workspace.root))
         return shown
 
     def _gpudebug(self) -> str:
         """`gpudebug`, with -C if the caller's folder is not this campaign's."""
-        root = self.loaded.workspace.root.resolve()
+        root = self.loaded.setup.workspace.root.resolve()
         if _campaign_here() == root:
             return "gpudebug"
         word = _shell_word(root)

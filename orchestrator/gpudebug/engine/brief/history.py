@@ -5,45 +5,45 @@ from __future__ import annotations
 from typing import Any
 
 from gpudebug.core.agents.page import Say, Tried, code, quoted
-from gpudebug.core.progress import HypothesisEntry, harmless
+from gpudebug.core.progress import HypothesisEntry, ProgressFile, harmless
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import GPU_UTIL
 from gpudebug.core.words import VERDICTS, Status
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Entries
 
 _TITLE = 200
 _LINE = 150
 _FIGURE = 80
 
 
-def judged(loaded: Loaded) -> list[HypothesisEntry]:
+def judged(document: ProgressFile) -> list[HypothesisEntry]:
     """Return the entries with a verdict, the last of the file first."""
-    return [h for h in reversed(loaded.document.hypotheses) if h.status in VERDICTS]
+    return [h for h in reversed(document.hypotheses) if h.status in VERDICTS]
 
 
-def mark(loaded: Loaded, entry: HypothesisEntry) -> str:
+def mark(entries: Entries, entry: HypothesisEntry) -> str:
     """`REJECTED`, `VALIDATED, accepted`, `VALIDATED by hand, UNVERIFIED`."""
-    if not loaded.trials[entry.number].verified:
+    if not entries.trials[entry.number].verified:
         return f"{entry.status} UNVERIFIED"
-    return f"{entry.status} and accepted" if accepted(loaded, entry) else entry.status.value
+    return f"{entry.status} and accepted" if accepted(entries, entry) else entry.status.value
 
 
-def accepted(loaded: Loaded, entry: HypothesisEntry) -> bool:
+def accepted(entries: Entries, entry: HypothesisEntry) -> bool:
     """Tell whether the change is in the base; the fields are read only of an entry that has the word."""
     if entry.status is not Status.VALIDATED:
         return False
-    kept = loaded.acceptances.entries
+    kept = entries.acceptances.entries
     known = (
-        b"ccepted" in loaded.document.data[entry.start : entry.end] if kept is None else entry.number in kept
+        b"ccepted" in entries.document.data[entry.start : entry.end] if kept is None else entry.number in kept
     )
-    return known and loaded.order(entry) is not None
+    return known and entries.order(entry) is not None
 
 
-def tried(loaded: Loaded, entry: HypothesisEntry, say: Say) -> Tried:
+def tried(entries: Entries, entry: HypothesisEntry, say: Say) -> Tried:
     """One judged hypothesis, in one line and in a few."""
-    verdict = mark(loaded, entry)
+    verdict = mark(entries, entry)
     title = quoted(say(entry.title), _TITLE)
-    trial = loaded.trials[entry.number]
+    trial = entries.trials[entry.number]
     name = f"h{entry.number} {verdict}"
     if not trial.verified or trial.verdict is None:
         claim = quoted(say(entry.result.get("improvement", "")), 60)

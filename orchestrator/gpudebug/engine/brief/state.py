@@ -6,11 +6,12 @@ from typing import Any
 
 from gpudebug.core.agents.page import Say, code, quoted
 from gpudebug.core.answers.status import DetectableFigure
-from gpudebug.core.progress import HypothesisEntry, harmless
+from gpudebug.core.campaign.decide import Campaign
+from gpudebug.core.progress import HypothesisEntry, ProgressFile, harmless
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import VERDICTS
 from gpudebug.engine.brief import history
-from gpudebug.engine.campaign.campaign import CampaignBaseline, Loaded
+from gpudebug.engine.campaign.campaign import CampaignBaseline, Entries, History, Loaded, Setup
 from gpudebug.engine.trial import noise
 
 _FIELD = 120
@@ -19,15 +20,20 @@ _NAMED = 5
 
 def lines(loaded: Loaded, entry: HypothesisEntry | None, say: Say) -> list[str]:
     """One line each, the most important first; `entry` is the hypothesis that the brief is about."""
-    command = harmless(say(loaded.config.workload.text), limit=400)
+    command = harmless(say(loaded.setup.config.workload.text), limit=400)
     lines = [f"Command: {code(command)}"]
-    lines += [_baseline(loaded, b, say) for b in loaded.baselines.values()]
-    return [*lines, *_noise(loaded), *_accepted(loaded, say), *_open(loaded, entry, say)]
+    lines += [_baseline(loaded.entries.document, b, say) for b in loaded.history.baselines.values()]
+    return [
+        *lines,
+        *_noise(loaded.setup, loaded.history, loaded.campaign),
+        *_accepted(loaded.entries, say),
+        *_open(loaded.entries.document, entry, say),
+    ]
 
 
-def _baseline(loaded: Loaded, found: CampaignBaseline, say: Say) -> str:
+def _baseline(document: ProgressFile, found: CampaignBaseline, say: Say) -> str:
     """Return a baseline's figures as written, marked if no run supports them."""
-    entry = loaded.document.baseline(found.role)
+    entry = document.baseline(found.role)
     if entry is None:
         return f"Baseline {found.role}: {found.why or numbers.UNKNOWN}"
     fields = {key: harmless(say(text), limit=_FIELD) for key, text in entry.fields.items()}
@@ -47,9 +53,9 @@ def _step(evidence: dict[str, Any]) -> str:
     return f"; of a step: {', '.join(parts)}" if parts else ""
 
 
-def _noise(loaded: Loaded) -> list[str]:
+def _noise(setup: Setup, history: History, campaign: Campaign) -> list[str]:
     """The spread between runs, and the smallest differences that a trial can detect and can pass with."""
-    floor = noise.floor(loaded)
+    floor = noise.floor(setup, history, campaign)
     spreads = [_spread(f) for f in (floor.figures if floor else ()) if f.told is not None]
     return [f"Noise from run to run: {'; '.join(spreads)}"] if spreads else []
 
@@ -62,15 +68,15 @@ def _spread(figure: DetectableFigure) -> str:
     return f"{figure.figure} {sd}, detectable {amount(figure.told)}{passed}"
 
 
-def _accepted(loaded: Loaded, say: Say) -> list[str]:
-    found = [h for h in loaded.document.hypotheses if history.accepted(loaded, h)]
+def _accepted(entries: Entries, say: Say) -> list[str]:
+    found = [h for h in entries.document.hypotheses if history.accepted(entries, h)]
     lines = [f"h{h.number} {code(harmless(say(h.intervention or ''), limit=80))}" for h in found[-_NAMED:]]
     return _with_rest("Accepted, in the base already", lines, len(found))
 
 
-def _open(loaded: Loaded, entry: HypothesisEntry | None, say: Say) -> list[str]:
+def _open(document: ProgressFile, entry: HypothesisEntry | None, say: Say) -> list[str]:
     """Return what waits or is under way, so that it is not proposed again."""
-    found = [h for h in loaded.document.hypotheses if h.status not in VERDICTS and h is not entry]
+    found = [h for h in document.hypotheses if h.status not in VERDICTS and h is not entry]
     lines = [f"h{h.number} {h.status} {quoted(say(h.title), 60)}" for h in found[-_NAMED:]]
     return _with_rest("Proposed already, not yours", lines, len(found))
 

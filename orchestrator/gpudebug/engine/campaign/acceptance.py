@@ -11,7 +11,7 @@ from gpudebug.core.progress import ProgressFile
 from gpudebug.edges import host, store
 from gpudebug.edges.store.private import write_private
 from gpudebug.engine.campaign.accepted import FILE, Acceptances, Recorded, acceptances_of, written
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Entries, Setup
 from gpudebug.engine.campaign.files import read_progress
 
 
@@ -21,45 +21,45 @@ class NotAsAccepted(GpudebugError):
     code = "accept"
 
 
-def record(loaded: Loaded, number: int, order: int) -> None:
+def record(setup: Setup, entries: Entries, number: int, order: int) -> None:
     """Record that hypothesis `number` was accepted, beside what was accepted before."""
-    with _held(loaded):
-        now = _now(loaded)
-        first = loaded.acceptances.entries is None and not now.file.exists()
-        kept = _of_lines(loaded, loaded.document) if first else dict(now.entries or {})
-        _write(now, {**kept, number: _made(loaded, number, order)})
+    with _held(setup):
+        now = _now(setup)
+        first = entries.acceptances.entries is None and not now.file.exists()
+        kept = _of_lines(setup.workspace, entries, entries.document) if first else dict(now.entries or {})
+        _write(now, {**kept, number: _made(setup.workspace, entries, number, order)})
 
 
-def refuse_altered(loaded: Loaded) -> None:
+def refuse_altered(setup: Setup, entries: Entries) -> None:
     """Refuse a session's measurement where an acceptance no longer holds: the base would move by it."""
-    kept = loaded.acceptances.entries
-    lost = sorted({*(kept or ())} - {h.number for h in loaded.accepted})
-    if loaded.session is None or not lost:
+    kept = entries.acceptances.entries
+    lost = sorted({*(kept or ())} - {h.number for h in entries.accepted})
+    if setup.session is None or not lost:
         return
     numbers = ", ".join(map(str, lost))
     raise NotAsAccepted(
         f"hypothesis {numbers} was accepted, and its entry, its patch or its run is not as it was then",
-        file=str(loaded.progress_path),
+        file=str(setup.progress_path),
         next="put it back as it was; a person who means it runs: gpudebug next",
     )
 
 
-def settle(loaded: Loaded) -> str | None:
+def settle(setup: Setup, entries: Entries) -> str | None:
     """Make the record agree with the file in a person's command; what was changed, in a line.
 
     A campaign of 0.1.0 gets the record of what it has accepted, a new campaign an empty one. An acceptance
     goes whose line a person deleted, or whose entry or run is another by now.
     """
-    before = loaded.acceptances
-    if loaded.session is not None or before.problem is not None:
+    before = entries.acceptances
+    if setup.session is not None or before.problem is not None:
         return None
-    standing = {h.number for h in loaded.accepted}
+    standing = {h.number for h in entries.accepted}
     if before.entries is not None and before.entries.keys() <= standing and before.file.exists():
         return None
-    with _held(loaded):
-        document, now = read_progress(loaded.progress_path), _now(loaded)
+    with _held(setup):
+        document, now = read_progress(setup.progress_path), _now(setup)
         if before.entries is None:
-            kept = _of_lines(loaded, document)
+            kept = _of_lines(setup.workspace, entries, document)
             _write(now, kept)
             return _said("recorded as accepted", [*kept]) if kept else None
         lines = {h.number for h in document.hypotheses if h.accepted is not None}
@@ -74,26 +74,30 @@ def _said(what: str, numbers: Sequence[int]) -> str:
     return f"hypothesis {', '.join(map(str, numbers))}: {what}"
 
 
-def _of_lines(loaded: Loaded, document: ProgressFile) -> dict[int, Recorded]:
+def _of_lines(workspace: store.Workspace, entries: Entries, document: ProgressFile) -> dict[int, Recorded]:
     """Return a record of each line whose verdict follows from runs that were recorded here."""
     now = {h.number: h.runs for h in document.hypotheses if h.accepted is not None}
-    found = (h for h in accepted(loaded.document) if loaded.trials[h.number].recorded_here)
-    return {h.number: _made(loaded, h.number, h.accepted or 1) for h in found if now.get(h.number) == h.runs}
+    found = (h for h in accepted(entries.document) if entries.trials[h.number].recorded_here)
+    return {
+        h.number: _made(workspace, entries, h.number, h.accepted or 1)
+        for h in found
+        if now.get(h.number) == h.runs
+    }
 
 
-def _made(loaded: Loaded, number: int, order: int) -> Recorded:
-    run = loaded.document.hypothesis(number).runs[-1]
-    verdict = loaded.trials[number].verdict or {}
-    sealed = store.file_digest(loaded.workspace.run(run).path / "verdict.json")
+def _made(workspace: store.Workspace, entries: Entries, number: int, order: int) -> Recorded:
+    run = entries.document.hypothesis(number).runs[-1]
+    verdict = entries.trials[number].verdict or {}
+    sealed = store.file_digest(workspace.run(run).path / "verdict.json")
     return Recorded(order, str(verdict.get("change_digest")), run, sealed, host.now())
 
 
-def _held(loaded: Loaded) -> Any:
-    return store.locked(loaded.workspace.progress_lock(loaded.progress_path))
+def _held(setup: Setup) -> Any:
+    return store.locked(setup.workspace.progress_lock(setup.progress_path))
 
 
-def _now(loaded: Loaded) -> Acceptances:
-    return acceptances_of(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
+def _now(setup: Setup) -> Acceptances:
+    return acceptances_of(setup.workspace.root, setup.config.campaign, setup.checkout)
 
 
 def _write(where: Acceptances, entries: Mapping[int, Recorded]) -> None:

@@ -111,37 +111,56 @@ class MeasuredCode:
         return short_digest("\0".join([self.tree, *map(short_digest, self.patches)]).encode())
 
 
+Trials = Mapping[int, Judged]
+"""What the runs say of each hypothesis, by its number."""
+Records = dict[str, dict[str, Any]]
+"""run.json of run folders, by their names."""
+Baselines = Mapping[str, CampaignBaseline]
+Identities = Mapping[str, dict[str, str]]
+"""By the role of a workload: its baseline, and what one is valid for now."""
+
+
 @dataclass(eq=False)
-class Loaded:
-    """A campaign with everything at hand. `records` holds the run.json of each folder with a sound one.
+class Setup:
+    """Where a campaign is, what it was asked for, and who asks: `session` is the caller's.
 
     `config.workload` is the effective one: gpudebug.yaml's with the flags and variables that were accepted,
     by a command and whose verdicts have their runs here: no hand edit of the file becomes a command.
-    `acceptances` is what `accept` recorded. `session` is the caller's, `leases` all that hold, whichever
-    has them; `campaign` is for the state machine. `diagnosed` is `engine.diagnosis`'s, once it was asked.
-    `judged` are the runs that hold a verdict, `unlisted` the verdicts of them that no entry lists.
-    `settings` are those of gpudebug.yaml as it was read, beside the pinned ones.
+    `compared` are the settings of gpudebug.yaml as it was read, beside the pinned ones.
     """
 
     workspace: store.Workspace
     config: Config
     progress_path: Path
-    document: progress.ProgressFile
     checkout: git.Checkout
-    identities: dict[str, dict[str, str]]
-    records: dict[str, dict[str, Any]]
-    baselines: dict[str, CampaignBaseline]
-    trials: dict[int, Judged]
-    settings: ComparedSettings
-    acceptances: Acceptances
-    interventions: dict[int, Intervention] = field(default_factory=dict)
-    problems: dict[int, InterventionError] = field(default_factory=dict)
+    compared: ComparedSettings
     session: str | None = None
+
+    @property
+    def metric(self) -> Metric:
+        work = "" if self.config.work == AUTO else self.config.work
+        return Metric(self.config.metric, lower=self.config.direction == "lower", work=(work, ""))
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return tuple(r for r in ROLES if workload_of(self.config, r) is not None)
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The hypotheses as the progress file has them, and what runs and commands say of each.
+
+    `acceptances` is what `accept` recorded, `leases` all that hold, whichever session has them;
+    `interventions` are the changes still to be judged, `problems` what is wrong with those that cannot be.
+    """
+
+    document: progress.ProgressFile
+    trials: Trials
+    acceptances: Acceptances
+    interventions: Mapping[int, Intervention] = field(default_factory=dict)
+    problems: Mapping[int, InterventionError] = field(default_factory=dict)
     leases: Mapping[int, leases.Lease] = field(default_factory=dict)
-    code: MeasuredCode = field(default_factory=lambda: MeasuredCode("", ()))
-    unlisted: tuple[Unlisted, ...] = ()
-    judged: tuple[str, ...] = ()
-    campaign: decide.Campaign = field(default_factory=lambda: decide.Campaign((), ()))
+    session: str | None = None
 
     def claimed(self, entry: progress.HypothesisEntry) -> decide.Claimed | None:
         """Whose live lease a TESTING entry is under; None if the claim of the entry has none."""
@@ -175,11 +194,28 @@ class Loaded:
         """As which one a hypothesis is accepted; None if it is not."""
         return self.acceptances.order(entry, self.session)
 
-    @property
-    def metric(self) -> Metric:
-        work = "" if self.config.work == AUTO else self.config.work
-        return Metric(self.config.metric, lower=self.config.direction == "lower", work=(work, ""))
 
-    @property
-    def roles(self) -> tuple[str, ...]:
-        return tuple(r for r in ROLES if workload_of(self.config, r) is not None)
+@dataclass(frozen=True)
+class History:
+    """What the run folders hold. `records` has the run.json of each folder with a sound one.
+
+    `judged` are the runs that hold a verdict, `unlisted` the verdicts of them that no entry lists;
+    `identities` is what a baseline is valid for now, by its role.
+    """
+
+    records: Records
+    baselines: Baselines
+    identities: Identities
+    judged: tuple[str, ...] = ()
+    unlisted: tuple[Unlisted, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A campaign with everything at hand; `campaign` is what of it the state machine needs."""
+
+    setup: Setup
+    entries: Entries
+    history: History
+    code: MeasuredCode
+    campaign: decide.Campaign

@@ -8,25 +8,25 @@ from typing import Any
 from gpudebug.core import progress
 from gpudebug.core.campaign.decide import Claimed
 from gpudebug.core.errors import ProgressError, StoreError
-from gpudebug.core.progress import claims
+from gpudebug.core.progress import ProgressFile, claims
 from gpudebug.core.progress.claims import Claim
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign import worktrees
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Entries, Records, Setup
 from gpudebug.engine.campaign.files import read_progress, stored_record
 from gpudebug.engine.campaign.progress_edit import splice
 
 LATE = "late.json"
 
 
-def take(loaded: Loaded, number: int) -> Claim:
+def take(setup: Setup, entries: Entries, number: int) -> Claim:
     """Claim a hypothesis to implement it: TESTING in the progress file, and a lease of time."""
-    claim = new_claim(loaded, number)
-    leases.take(loaded.workspace.leases, number, claim.session, claim.since)
-    if loaded.claimed(loaded.document.hypothesis(number)) is None:
-        mark(loaded, number, claim)
+    claim = new_claim(setup, entries, number)
+    leases.take(setup.workspace.leases, number, claim.session, claim.since)
+    if entries.claimed(entries.document.hypothesis(number)) is None:
+        mark(setup, number, claim)
     return claim
 
 
@@ -43,42 +43,42 @@ def living(workspace: store.Workspace, document: progress.ProgressFile) -> dict[
     return found
 
 
-def new_claim(loaded: Loaded, number: int) -> Claim:
+def new_claim(setup: Setup, entries: Entries, number: int) -> Claim:
     """Return the claim that this caller has on a hypothesis already, else one from now on.
 
     An element of a job array has the one that it was made for, also after it was cut off and begun again.
     """
-    workspace = loaded.workspace
+    workspace = setup.workspace
     note = store.Elements(workspace).note(workspace.element) if workspace.element is not None else None
     if note is not None and note.hypothesis == number:
         return Claim(note.session, note.since)
-    entry = loaded.document.hypothesis(number)
+    entry = entries.document.hypothesis(number)
     held = claims.on(entry)
-    if held is not None and loaded.claimed(entry) is Claimed.MINE:
+    if held is not None and entries.claimed(entry) is Claimed.MINE:
         return held
     now = datetime.datetime.now(datetime.timezone.utc)
-    return Claim(loaded.session, now.isoformat(timespec="microseconds"))
+    return Claim(setup.session, now.isoformat(timespec="microseconds"))
 
 
-def mark(loaded: Loaded, number: int, claim: Claim, intervention: str | None = None) -> None:
+def mark(setup: Setup, number: int, claim: Claim, intervention: str | None = None) -> None:
     """Set a hypothesis TESTING under a claim, with the change that was written for it just now."""
-    splice(loaded, lambda d: progress.set_testing(d, number, claim.note, intervention))
+    splice(setup, lambda d: progress.set_testing(d, number, claim.note, intervention))
 
 
-def start(loaded: Loaded, number: int, claim: Claim, intervention: str | None) -> None:
+def start(setup: Setup, number: int, claim: Claim, intervention: str | None) -> None:
     """A claim to implement becomes one to run: a lock of gpudebug and its warden, no lease of time."""
-    mark(loaded, number, claim, intervention)
-    leases.drop(loaded.workspace.leases, number)
+    mark(setup, number, claim, intervention)
+    leases.drop(setup.workspace.leases, number)
 
 
-def holds(loaded: Loaded, number: int, claim: Claim) -> bool:
+def holds(setup: Setup, number: int, claim: Claim) -> bool:
     """Tell whether the progress file still has a hypothesis under this claim.
 
     The campaign's own, also in an element of a job array. One that cannot be read, or has lost the entry,
     takes no claim away: the splice will say what is wrong.
     """
     try:
-        document = read_progress(loaded.workspace.root / loaded.config.progress)
+        document = read_progress(setup.workspace.root / setup.config.progress)
         return under(document, number, claim.note)
     except (ProgressError, StoreError):
         return True
@@ -91,7 +91,7 @@ def under(document: progress.ProgressFile, number: int, claim: str | None) -> bo
     return entry.status is Status.TESTING and (held is None or claim in (None, held.note))
 
 
-def free(loaded: Loaded, number: int, claim: Claim) -> bool:
+def free(setup: Setup, number: int, claim: Claim) -> bool:
     """Set a hypothesis UNTESTED if it is still under this claim, and end its lease; whether it was."""
     held: list[bool] = []
 
@@ -99,32 +99,32 @@ def free(loaded: Loaded, number: int, claim: Claim) -> bool:
         held[:] = [under(document, number, claim.note)]
         return progress.set_status(document, number, Status.UNTESTED) if held[0] else document.data
 
-    splice(loaded, edit)
-    leases.drop(loaded.workspace.leases, number)
+    splice(setup, edit)
+    leases.drop(setup.workspace.leases, number)
     return held[0]
 
 
-def tidy(loaded: Loaded) -> None:
+def tidy(workspace: store.Workspace, document: ProgressFile) -> None:
     """End the leases of what no session implements: a kill left them, or a verdict written by hand."""
-    for number in leases.read(loaded.workspace.leases):
-        entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
+    for number in leases.read(workspace.leases):
+        entry = next((h for h in document.hypotheses if h.number == number), None)
         if entry is None or entry.status is not Status.TESTING:
-            leases.drop(loaded.workspace.leases, number)
+            leases.drop(workspace.leases, number)
 
 
-def forget(loaded: Loaded, number: int) -> None:
+def forget(setup: Setup, number: int) -> None:
     """A hypothesis has its verdict: neither lease nor worktree is needed any more."""
-    leases.drop(loaded.workspace.leases, number)
-    worktrees.remove(loaded, number)
+    leases.drop(setup.workspace.leases, number)
+    worktrees.remove(setup, number)
 
 
-def had(loaded: Loaded) -> dict[str, Any] | None:
+def had(setup: Setup, records: Records) -> dict[str, Any] | None:
     """Return the verdict of this caller's session, {} of one that was too late; None before."""
-    if loaded.session is None:
+    if setup.session is None:
         return None
-    for name in reversed(loaded.records):
-        record, run = loaded.records[name], loaded.workspace.run(name)
-        mine = (record.get("campaign"), record.get("session")) == (loaded.config.campaign, loaded.session)
+    for name in reversed(records):
+        record, run = records[name], setup.workspace.run(name)
+        mine = (record.get("campaign"), record.get("session")) == (setup.config.campaign, setup.session)
         if mine and run.sealed and (run.has("verdict.json") or run.has(LATE)):
             return stored_record(run, "verdict.json")
     return None

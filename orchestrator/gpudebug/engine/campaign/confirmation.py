@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from gpudebug.core.errors import StoreError
 from gpudebug.edges import git
 from gpudebug.edges.store.private import read_private, write_private
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.private import campaign_folder
 
 FILE = "confirmed.json"
@@ -21,9 +21,9 @@ _MOST = 1000
 Where: TypeAlias = "git.Checkout | git.Address"
 
 
-def confirmed_of(loaded: Loaded, number: int, digest: str | None) -> str | None:
+def confirmed_of(setup: Setup, number: int, digest: str | None) -> str | None:
     """Return why a person takes the counts of this hypothesis, with this very change, for explained."""
-    known = records(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
+    known = records(setup.workspace.root, setup.config.campaign, setup.checkout)
     return because(known, number, digest)
 
 
@@ -36,9 +36,9 @@ def because(known: list[dict[str, Any]], number: int, digest: str | None) -> str
     return str(found["because"]) if found is not None else None
 
 
-def confirm(loaded: Loaded, number: int, verdict: Mapping[str, Any], text: str, counts: str) -> None:
+def confirm(setup: Setup, number: int, verdict: Mapping[str, Any], text: str, counts: str) -> None:
     """Keep that a person explains `counts` of the change that the verdict is on by `text`."""
-    root, campaign, checkout = loaded.workspace.root, loaded.config.campaign, loaded.checkout
+    root, campaign, checkout = setup.workspace.root, setup.config.campaign, setup.checkout
     record = {
         "hypothesis": number,
         "change_digest": verdict.get("change_digest"),

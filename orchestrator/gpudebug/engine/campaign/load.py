@@ -29,7 +29,16 @@ from gpudebug.core.words import VERDICTS, Status, ended_as_planned
 from gpudebug.edges import git, host, launcher, store
 from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of, as_submitted, recorded
 from gpudebug.engine.campaign.allocations import allocation_of_run, as_on_nodes, of_this_allocation
-from gpudebug.engine.campaign.campaign import CampaignBaseline, Judged, Loaded, MeasuredCode, in_force
+from gpudebug.engine.campaign.campaign import (
+    CampaignBaseline,
+    Entries,
+    History,
+    Judged,
+    Loaded,
+    MeasuredCode,
+    Setup,
+    in_force,
+)
 from gpudebug.engine.campaign.change_files import NoSuchPatch, patch_of, tested_change
 from gpudebug.engine.campaign.claims import living
 from gpudebug.engine.campaign.facts import decidable
@@ -95,28 +104,11 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         baselines = {role: _played_back(workspace, found) for role, found in baselines.items()}
     baselines = {role: of_this_allocation(found) for role, found in baselines.items()}
     interventions, problems = _interventions(document, config)
-    loaded = Loaded(
-        workspace,
-        config,
-        path,
-        document,
-        checkout,
-        identities,
-        records,
-        baselines,
-        trials,
-        settings,
-        acceptances,
-        interventions,
-        problems,
-        session,
-        living(workspace, document),
-        code,
-        untold,
-        judged,
-    )
-    loaded.campaign = decidable(loaded)
-    return loaded
+    setup = Setup(workspace, config, path, checkout, settings, session)
+    leases = living(workspace, document)
+    entries = Entries(document, trials, acceptances, interventions, problems, leases, session)
+    history = History(records, baselines, identities, judged, untold)
+    return Loaded(setup, entries, history, code, decidable(setup, entries, history, code))
 
 
 def _refuse_lost_patches(workspace: store.Workspace, accepted: Sequence[progress.HypothesisEntry]) -> None:
@@ -166,8 +158,8 @@ def _code(
 
 def code_for(loaded: Loaded, session: str | None) -> MeasuredCode:
     """Return the code that another caller would measure."""
-    workspace, config, checkout = loaded.workspace, loaded.config, loaded.checkout
-    measured = _measured_tree(loaded.document, loaded.records)
+    workspace, config, checkout = loaded.setup.workspace, loaded.setup.config, loaded.setup.checkout
+    measured = _measured_tree(loaded.entries.document, loaded.history.records)
     home = progress_path(workspace, config)
     return _code(workspace, config, checkout, loaded.code.stack, session, measured, apart(workspace, home))
 

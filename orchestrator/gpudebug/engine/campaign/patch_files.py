@@ -11,7 +11,7 @@ from gpudebug.core.errors import GpudebugError, InterventionError, StoreError
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign import worktrees
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Entries, MeasuredCode, Setup
 from gpudebug.engine.campaign.premises import why_of
 from gpudebug.engine.campaign.private import refs
 
@@ -27,17 +27,17 @@ def read(workspace: store.Workspace, path: str) -> bytes:
     return store.read_file(target)
 
 
-def refuse_unusable(loaded: Loaded, path: str) -> None:
+def refuse_unusable(setup: Setup, code: MeasuredCode, path: str) -> None:
     """Refuse a patch that no trial could test: unsafe, secret, or none that the base takes."""
-    check(loaded, read(loaded.workspace, path), path)
-    refuse_unless_applies(loaded, path)
+    check(setup, read(setup.workspace, path), path)
+    refuse_unless_applies(setup, code, path)
 
 
-def check(loaded: Loaded, data: bytes, file: str) -> None:
+def check(setup: Setup, data: bytes, file: str) -> None:
     """Refuse what would touch git's own files or gpudebug's, leave the repository, show a secret, or change
     nothing; `file` names it."""
     patch = patches.read(data, file)
-    patches.refuse_unsafe(patch, own=_own(loaded))
+    patches.refuse_unsafe(patch, own=_own(setup))
     if not patches.effective(patch):
         raise InterventionError(
             "the patch changes nothing but comments and white space",
@@ -45,7 +45,7 @@ def check(loaded: Loaded, data: bytes, file: str) -> None:
             next="change what the program does",
         )
     text = data.decode("utf-8", "surrogateescape")
-    if loaded.workspace.scrub(text) != text:
+    if setup.workspace.scrub(text) != text:
         raise InterventionError(
             "the patch holds a secret, and it is for everyone to read",
             file=file,
@@ -53,15 +53,15 @@ def check(loaded: Loaded, data: bytes, file: str) -> None:
         )
 
 
-def refuse_tested(loaded: Loaded, number: int, change: Intervention, data: bytes) -> None:
+def refuse_tested(setup: Setup, entries: Entries, number: int, change: Intervention, data: bytes) -> None:
     """Refuse code, written for hypothesis `number`, whose effect another hypothesis has its verdict on.
 
     `change` is that code as a patch, under whatever name; `data` is what the patch holds.
     """
-    judged = [h for h in loaded.document.hypotheses if h.status in VERDICTS and h.intervention]
-    known = {**effects(loaded.workspace, [h.intervention for h in judged])}
+    judged = [h for h in entries.document.hypotheses if h.status in VERDICTS and h.intervention]
+    known = {**effects(setup.workspace, [h.intervention for h in judged])}
     known[str(change.patch)] = patches.digest(data)
-    argv, env = loaded.config.workload.argv(), loaded.config.workload.env
+    argv, env = setup.config.workload.argv(), setup.config.workload.env
     for h in judged:
         try:
             same = change.same_effect(parse_intervention(h.intervention or ""), argv, env, known)
@@ -70,38 +70,38 @@ def refuse_tested(loaded: Loaded, number: int, change: Intervention, data: bytes
         if same:
             raise InterventionError(
                 f"the change of hypothesis {number} is that of hypothesis {h.number}, {h.status}: "
-                f"{why_of(loaded, h)}",
-                file=loaded.document.file,
+                f"{why_of(entries.trials, h)}",
+                file=entries.document.file,
                 line=h.line,
                 next=f"write another change, or gpudebug release {number}",
             )
 
 
-def _own(loaded: Loaded) -> list[str]:
+def _own(setup: Setup) -> list[str]:
     """gpudebug's own files, relative to the top of the repository."""
-    top, root = loaded.checkout.top, loaded.workspace.root
-    return [str(p.relative_to(top)) for p in worktrees.ours(loaded, root) if p.is_relative_to(top)]
+    top, root = setup.checkout.top, setup.workspace.root
+    return [str(p.relative_to(top)) for p in worktrees.ours(setup, root) if p.is_relative_to(top)]
 
 
-def refuse_unless_applies(loaded: Loaded, path: str) -> None:
+def refuse_unless_applies(setup: Setup, code: MeasuredCode, path: str) -> None:
     """GitError, with the file and line in the way, if the base does not take the patch."""
-    top, data = loaded.checkout.top, read(loaded.workspace, path)
-    base = _base(loaded)
+    top, data = setup.checkout.top, read(setup.workspace, path)
+    base = _base(setup, code)
     if not git.already_there(top, base, data):
         git.with_patch(top, base, data, label=_TRIED, file=path)
 
 
-def _base(loaded: Loaded) -> str:
+def _base(setup: Setup, code: MeasuredCode) -> str:
     """The commit that a patch would be tested on. To ask for it moves no base: recording a baseline does."""
-    top = loaded.checkout.top
-    prefix = refs(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
-    kept = git.stored(loaded.checkout.at, f"{prefix}/checkout")
-    if loaded.code.drifted or (kept is not None and kept.tree == loaded.code.tree):
-        return worktrees.base(loaded).commit
-    ref, ours = f"{prefix}/{_TRIED}", worktrees.ours(loaded, loaded.workspace.root)
+    top = setup.checkout.top
+    prefix = refs(setup.workspace.root, setup.config.campaign, setup.checkout)
+    kept = git.stored(setup.checkout.at, f"{prefix}/checkout")
+    if code.drifted or (kept is not None and kept.tree == code.tree):
+        return worktrees.base(setup, code).commit
+    ref, ours = f"{prefix}/{_TRIED}", worktrees.ours(setup, setup.workspace.root)
     commit = git.snapshot(top, ref=ref, label=_TRIED, exclude=ours).commit
     git.forget(top, ref)
-    return worktrees.with_accepted(loaded, commit)
+    return worktrees.with_accepted(setup.checkout, code, commit)
 
 
 def effects(workspace: store.Workspace, written: Iterable[str | None]) -> dict[str, object]:

@@ -14,7 +14,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress.nothing import NothingToPropose
 from gpudebug.edges import git, store
 from gpudebug.edges.store.private import read_private, write_private
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.private import said_folder
 
 FILE = "nothing.json"
@@ -51,12 +51,12 @@ def said_of(root: Path, campaign: str, where: git.Checkout | git.Address) -> Sai
         return found._replace(problem="is not what gpudebug writes")
 
 
-def keep(loaded: Loaded, said: NothingToPropose) -> None:
+def keep(setup: Setup, said: NothingToPropose) -> None:
     """Record a line that is about to be written, under the progress file's lock.
 
     A record that cannot be read is made anew: what it held counts no more.
     """
-    known = said_of(loaded.workspace.root, loaded.config.campaign, loaded.checkout)
+    known = said_of(setup.workspace.root, setup.config.campaign, setup.checkout)
     lines = [*known.lines, _digest(said)][-_MOST:]
     text = json.dumps({"format": FORMAT, "lines": lines}, indent=1)
     write_private(known.anchor, known.names, FILE, text.encode() + b"\n")

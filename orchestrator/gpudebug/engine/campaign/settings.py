@@ -16,6 +16,7 @@ from gpudebug.core.config.pins import PinDifference
 from gpudebug.core.errors import ConfigError, GpudebugError
 from gpudebug.edges import git, store
 from gpudebug.edges.store.private import write_private
+from gpudebug.engine.campaign.campaign import Records, Setup
 from gpudebug.engine.campaign.files import ROLES, training_environment
 from gpudebug.engine.campaign.pin_record import (
     DEVICE,
@@ -29,7 +30,7 @@ from gpudebug.engine.campaign.pin_record import (
 )
 
 if TYPE_CHECKING:
-    from gpudebug.engine.campaign.campaign import Loaded
+    pass
 
 ACCEPT = "gpudebug settings --accept"
 _REPLAY = "replay"
@@ -42,15 +43,15 @@ class SettingsChanged(ConfigError):
     code = "settings"
 
 
-def refuse_other_repository(loaded: Loaded) -> None:
+def refuse_other_repository(setup: Setup, records: Records) -> None:
     """Refuse to take up a campaign in a repository around its own, whose .git is gone.
 
     There nothing is pinned, and none of the commits that its runs were measured at is known.
     """
-    root, checkout = loaded.workspace.root, loaded.checkout
-    if loaded.settings.pinned is not None or root == checkout.top:
+    root, checkout = setup.workspace.root, setup.checkout
+    if setup.compared.pinned is not None or root == checkout.top:
         return
-    mine = (r for r in loaded.records.values() if r.get("campaign") == loaded.config.campaign)
+    mine = (r for r in records.values() if r.get("campaign") == setup.config.campaign)
     commits = {str(record["commit"]) for record in mine if record.get("commit")}
     if commits and not any(git.whole(checkout.at, commit) for commit in commits):
         raise SettingsChanged(
@@ -60,84 +61,84 @@ def refuse_other_repository(loaded: Loaded) -> None:
         )
 
 
-def admit(loaded: Loaded, *, pins: bool = False) -> str | None:
+def admit(setup: Setup, records: Records, *, pins: bool = False) -> str | None:
     """Refuse a measurement under settings that no person has pinned; pin what a person may pin by it.
 
     With `pins` a person's command pins the settings as they are. What was pinned, in a line, if anything was.
     """
-    found, person = loaded.settings, loaded.session is None
+    found, person = setup.compared, setup.session is None
     if not person and found.pinned is None:
         raise SettingsChanged(
             found.problem or "no person has pinned the settings of this campaign yet",
-            file=str(loaded.workspace.config),
+            file=str(setup.workspace.config),
             next=f"a person runs: {ACCEPT}",
         )
     if found.problem is not None and not pins:
         raise SettingsChanged(found.problem, next=ACCEPT)
     if found.pinned is None:
-        pin(loaded)
+        pin(setup, records)
         return f"pinned the settings of gpudebug.yaml: {_summary(found.now)}; `gpudebug settings` prints all"
     changed = found.differences
     if not changed:
         return None
     if not (person and pins):
-        raise _refused(loaded, changed)
-    pin(loaded)
-    return f"pinned again: {_few(loaded, changed)}"
+        raise _refused(setup, changed)
+    pin(setup, records)
+    return f"pinned again: {_few(setup, changed)}"
 
 
-def _refused(loaded: Loaded, changed: tuple[PinDifference, ...]) -> SettingsChanged:
+def _refused(setup: Setup, changed: tuple[PinDifference, ...]) -> SettingsChanged:
     undo = "put gpudebug.yaml back as it was"
-    if loaded.session is None:
+    if setup.session is None:
         advice = f"{ACCEPT}, or {undo}"
     else:
         advice = f"{undo}; a person who means it runs: {ACCEPT}"
     return SettingsChanged(
-        f"not what is pinned: {_few(loaded, changed)}", file=str(loaded.workspace.config), next=advice
+        f"not what is pinned: {_few(setup, changed)}", file=str(setup.workspace.config), next=advice
     )
 
 
-def unchanged(before: Loaded, after: Loaded) -> None:
+def unchanged(compared: ComparedSettings, setup: Setup) -> None:
     """Refuse to go on if the settings were edited since this command read them first."""
-    changed = pins.differences(after.settings.now, before.settings.now)
+    changed = pins.differences(setup.compared.now, compared.now)
     if changed:
         raise SettingsChanged(
-            f"edited while this command ran: {_few(after, changed).replace('pinned is', 'was')}",
-            file=str(after.workspace.config),
+            f"edited while this command ran: {_few(setup, changed).replace('pinned is', 'was')}",
+            file=str(setup.workspace.config),
             next="gpudebug settings",
         )
 
 
-def settle(loaded: Loaded, spec: Mapping[str, object], *, pins: bool = False) -> None:
+def settle(setup: Setup, spec: Mapping[str, object], *, pins: bool = False) -> None:
     """Compare the device that was found with the pinned one; the first one that is found is pinned."""
-    found = loaded.settings
+    found = setup.compared
     if found.pinned is None:
         return
     kind = str(spec["kind"])
-    device = recordings(loaded.workspace.root, Path(str(spec["folder"]))) if kind == _REPLAY else kind
+    device = recordings(setup.workspace.root, Path(str(spec["folder"]))) if kind == _REPLAY else kind
     known = found.pinned.settings.get(DEVICE)
     if known == device:
         return
     if known is not None and not pins:
-        raise _refused(loaded, (PinDifference(DEVICE, device, known),))
-    _write(loaded, replace(found.pinned, settings={**found.pinned.settings, DEVICE: device}))
+        raise _refused(setup, (PinDifference(DEVICE, device, known),))
+    _write(setup, replace(found.pinned, settings={**found.pinned.settings, DEVICE: device}))
 
 
-def pin(loaded: Loaded, device: str | None = None) -> None:
+def pin(setup: Setup, records: Records, device: str | None = None) -> None:
     """Pin the settings as gpudebug.yaml has them now, with the kind of `device` if it was found already."""
-    found = loaded.settings
+    found = setup.compared
     now = dict(found.now)
     if DEVICE not in now and (known := device or _known_device(found)) is not None:
         now[DEVICE] = known
     replays = is_replay(now)
     first = found.pinned is None
     _write(
-        loaded,
+        setup,
         Pin(
             when=_time(),
             settings=now,
             replay=replays
-            and (not _measured(loaded) if first else bool(found.pinned and found.pinned.replay)),
+            and (not _measured(setup, records) if first else bool(found.pinned and found.pinned.replay)),
             confirmed=found.pinned.confirmed if found.pinned else {},
         ),
     )
@@ -150,32 +151,32 @@ def _known_device(found: ComparedSettings) -> str | None:
     return found.pinned.settings.get(DEVICE)
 
 
-def _measured(loaded: Loaded) -> bool:
+def _measured(setup: Setup, records: Records) -> bool:
     """Tell whether a run of this campaign was measured on a device before anything was pinned."""
     from gpudebug.engine.campaign.playback import replayed
 
     return any(
-        record.get("campaign") == loaded.config.campaign
+        record.get("campaign") == setup.config.campaign
         and record.get("devices")
-        and replayed(record, loaded.workspace.run(name)) is False
-        for name, record in loaded.records.items()
+        and replayed(record, setup.workspace.run(name)) is False
+        for name, record in records.items()
     )
 
 
-def confirm(loaded: Loaded, number: int, verdict: str) -> None:
+def confirm(setup: Setup, records: Records, number: int, verdict: str) -> None:
     """Remember that a person accepted the verdict with this digest by the terms that it was judged by."""
-    pinned = loaded.settings.pinned
+    pinned = setup.compared.pinned
     if pinned is None:
-        pin(loaded)
-        pinned = loaded.settings.pinned
+        pin(setup, records)
+        pinned = setup.compared.pinned
     assert pinned is not None
-    _write(loaded, replace(pinned, confirmed={**pinned.confirmed, str(number): verdict}))
+    _write(setup, replace(pinned, confirmed={**pinned.confirmed, str(number): verdict}))
 
 
-def _write(loaded: Loaded, pinned: Pin) -> None:
-    found = loaded.settings
+def _write(setup: Setup, pinned: Pin) -> None:
+    found = setup.compared
     write_private(found.anchor, found.names, FILE, written(pinned))
-    loaded.settings = replace(found, pinned=pinned, problem=None)
+    setup.compared = replace(found, pinned=pinned, problem=None)
 
 
 def pin_written(directory: Path, workspace: store.Workspace, config: Config) -> None:
@@ -192,24 +193,24 @@ def _time() -> str:
     return now()
 
 
-def scrubbed(loaded: Loaded, text: str) -> str:
+def scrubbed(setup: Setup, text: str) -> str:
     """Return a text on settings without their secrets, those of the pinned command among them."""
     from gpudebug.core.redaction.redact import Redactor
 
-    pinned = loaded.settings.pinned.settings if loaded.settings.pinned else {}
+    pinned = setup.compared.pinned.settings if setup.compared.pinned else {}
     for role in ROLES:
         env, words = pinned.get(f"{role}.env"), pinned.get(f"{role}.command")
         env = {str(k): str(v) for k, v in env.items()} if isinstance(env, dict) else {}
         argv = str(words).split() if isinstance(words, str) else [str(word) for word in words or ()]
         text = Redactor(env, argv).redact(text)
-    return loaded.workspace.scrub(text)
+    return setup.workspace.scrub(text)
 
 
-def _few(loaded: Loaded, changed: tuple[PinDifference, ...]) -> str:
+def _few(setup: Setup, changed: tuple[PinDifference, ...]) -> str:
     """Return the first differences in one line."""
     text = "; ".join(difference.text for difference in changed[:_NAMED])
     more = f"; and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
-    return scrubbed(loaded, text) + more
+    return scrubbed(setup, text) + more
 
 
 def _summary(now: Mapping[str, Any]) -> str:
@@ -220,9 +221,9 @@ def _summary(now: Mapping[str, Any]) -> str:
     )
 
 
-def lines(loaded: Loaded) -> list[str]:
+def lines(setup: Setup) -> list[str]:
     """Return a line for each difference, without secrets."""
-    return [scrubbed(loaded, difference.text) for difference in loaded.settings.differences]
+    return [scrubbed(setup, difference.text) for difference in setup.compared.differences]
 
 
 def settings(directory: Path, accept: bool = False, session: str | None = None) -> SettingsAnswer:
@@ -237,34 +238,34 @@ def settings(directory: Path, accept: bool = False, session: str | None = None) 
     if accept and session is not None:
         raise SettingsChanged(
             f"session {session} cannot pin settings: the bar for its changes is a person's choice",
-            file=str(loaded.workspace.config),
+            file=str(loaded.setup.workspace.config),
             next=f"a person runs: {ACCEPT}",
         )
-    before, differing = loaded.settings, lines(loaded)
+    before, differing = loaded.setup.compared, lines(loaded.setup)
     changed = tuple(
         ChangedSetting(
             key=d.key,
-            value=_plain(loaded, d.value),
-            pinned=_plain(loaded, d.pinned),
+            value=_plain(loaded.setup, d.value),
+            pinned=_plain(loaded.setup, d.pinned),
             weaker=d.weaker,
         )
         for d in before.differences
     )
     if accept:
         # What a campaign of 0.1.0 has accepted is only known until anything else is recorded.
-        acceptance.settle(loaded)
-        pin(loaded, _found_device(loaded))
-    found = loaded.settings
+        acceptance.settle(loaded.setup, loaded.entries)
+        pin(loaded.setup, loaded.history.records, _found_device(loaded.setup))
+    found = loaded.setup.compared
     return SettingsAnswer(
         action="pinned" if accept else "settings",
-        campaign=loaded.config.campaign,
+        campaign=loaded.setup.config.campaign,
         pinned=found.pinned is not None,
         was_pinned=before.pinned is not None,
         when=found.pinned.when if found.pinned else None,
         digest=found.digest,
         replayed=found.replay,
-        settings=_plain(loaded, dict(found.bar)),
-        lines=tuple(scrubbed(loaded, line) for line in pins.shown(found.bar)),
+        settings=_plain(loaded.setup, dict(found.bar)),
+        lines=tuple(scrubbed(loaded.setup, line) for line in pins.shown(found.bar)),
         changed=changed,
         differences=tuple(differing),
         problem=found.problem,
@@ -274,21 +275,21 @@ def settings(directory: Path, accept: bool = False, session: str | None = None) 
     )
 
 
-def _plain(loaded: Loaded, value: Any) -> Any:
+def _plain(setup: Setup, value: Any) -> Any:
     from gpudebug.core.redaction.records import scrubbed_record as without
 
-    return without(value, lambda text: scrubbed(loaded, text))
+    return without(value, lambda text: scrubbed(setup, text))
 
 
-def _found_device(loaded: Loaded) -> str | None:
+def _found_device(setup: Setup) -> str | None:
     """Return the kind of device that `auto` finds now; None if none can be found."""
     from gpudebug.edges import devices
 
-    config = loaded.config
+    config = setup.config
     if config.device_choice.kind != "auto":
         return None
     try:
         env = training_environment(config.workload)
-        return str(devices.resolve(config.device, env, loaded.workspace.root).spec["kind"])
+        return str(devices.resolve(config.device, env, setup.workspace.root).spec["kind"])
     except GpudebugError:
         return None

@@ -15,11 +15,12 @@ from gpudebug.core.campaign.decide import Campaign, over, waiting, wanted
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.cluster.jobs import Cluster
 from gpudebug.core.errors import ClusterError, GpudebugError
+from gpudebug.core.progress import ProgressFile
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign import claims, worktrees
-from gpudebug.engine.campaign.accepted import forget_submitted, keep_submitted
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.accepted import Acceptances, forget_submitted, keep_submitted
+from gpudebug.engine.campaign.campaign import Loaded, Setup
 from gpudebug.engine.campaign.files import cluster_defaults, read_config
 from gpudebug.engine.campaign.runner import array_job
 from gpudebug.engine.campaign.tracked_runs import refuse_brought_elements
@@ -58,14 +59,18 @@ def chosen(loaded: Loaded) -> tuple[tuple[int, ...], tuple[str, ...]]:
     The person who mends it is not in an element, which could but say so, after a baseline of its own.
     """
     campaign = weighed(loaded)
-    crashed = {h.number: m for h in waiting(campaign, True) if (m := crashes.unanswered(loaded, h.number))}
+    crashed = {
+        h.number: m
+        for h in waiting(campaign, True)
+        if (m := crashes.unanswered(loaded.setup, loaded.entries, loaded.history, h.number))
+    }
     others = tuple(h for h in campaign.hypotheses if h.number not in crashed)
     lines = (
         f"hypothesis {number} is left out: its code {crashes.how(m.evidence)}; "
-        f"mend {loaded.interventions[number].patch}, or gpudebug next"
+        f"mend {loaded.entries.interventions[number].patch}, or gpudebug next"
         for number, m in crashed.items()
     )
-    return ready(replace(campaign, hypotheses=others)), tuple(map(loaded.workspace.scrub, lines))
+    return ready(replace(campaign, hypotheses=others)), tuple(map(loaded.setup.workspace.scrub, lines))
 
 
 def shared_output(argv: Sequence[str], links: Sequence[str]) -> str | None:
@@ -88,27 +93,27 @@ def submit_array(directory: Path, cluster: Cluster, report: Report) -> SubmitAns
     ClusterError with the cluster's reason if it refuses: then they wait as before.
     """
     with claimed_campaign(directory, report, _COMMAND) as cycle:
-        for one in take_in_ended(cycle.loaded, cluster, report):
+        for one in take_in_ended(cycle.setup, cycle.loaded.entries.acceptances, cluster, report):
             remarks(report)(one.line)
         loaded = cycle.again().loaded
-        refuse_brought_elements(loaded.workspace, loaded.checkout)
+        refuse_brought_elements(loaded.setup.workspace, loaded.setup.checkout)
         numbers, left_out = chosen(loaded)
         for line in left_out:
             remarks(report)(line)
         if len(numbers) < 2:
-            return _tested_already(loaded)
-        for note in worktrees.remember(loaded):
+            return _tested_already(loaded.setup, loaded.entries.document)
+        for note in worktrees.remember(loaded.setup, loaded.code):
             remarks(report)(note)
         # Each element makes a worktree of it; what cannot be kept is told before anything is asked for.
-        worktrees.base(loaded)
-        if not loaded.config.worktree.link:
+        worktrees.base(loaded.setup, loaded.code)
+        if not loaded.setup.config.worktree.link:
             remarks(report)(_WORKTREES)
-        shared = shared_output(loaded.config.workload.argv(), loaded.config.worktree.link)
+        shared = shared_output(loaded.setup.config.workload.argv(), loaded.setup.config.worktree.link)
         if shared is not None:
-            remarks(report)(loaded.workspace.scrub(shared))
-        job = _submitted(loaded, cluster, numbers)
-        record(loaded.workspace.root, None, _COMMAND)
-    config = loaded.config
+            remarks(report)(loaded.setup.workspace.scrub(shared))
+        job = _submitted(loaded.setup, loaded.entries.acceptances, cluster, numbers)
+        record(loaded.setup.workspace.root, None, _COMMAND)
+    config = loaded.setup.config
     assert config.runner is not None
     at_once = min(config.runner.parallel, len(numbers))
     return SubmitAnswer(
@@ -121,12 +126,12 @@ def submit_array(directory: Path, cluster: Cluster, report: Report) -> SubmitAns
     )
 
 
-def _tested_already(loaded: Loaded) -> SubmitAnswer | None:
+def _tested_already(setup: Setup, document: ProgressFile) -> SubmitAnswer | None:
     """What is answered if nothing waits that an allocation could be asked for; None if something does."""
-    notes = store.Elements(loaded.workspace).notes(loaded.config.campaign)
-    if not notes or any(h.status is Status.UNTESTED for h in loaded.document.hypotheses):
+    notes = store.Elements(setup.workspace).notes(setup.config.campaign)
+    if not notes or any(h.status is Status.UNTESTED for h in document.hypotheses):
         return None
-    found = under_way(loaded.config.campaign, notes)
+    found = under_way(setup.config.campaign, notes)
     return SubmitAnswer(
         action="waiting",
         campaign=found.campaign,
@@ -137,41 +142,47 @@ def _tested_already(loaded: Loaded) -> SubmitAnswer | None:
     )
 
 
-def _submitted(loaded: Loaded, cluster: Cluster, numbers: tuple[int, ...]) -> str:
+def _submitted(setup: Setup, acceptances: Acceptances, cluster: Cluster, numbers: tuple[int, ...]) -> str:
     """Claim the hypotheses for elements that are made for them, and submit these; the array's id."""
-    elements = store.Elements(loaded.workspace)
+    elements = store.Elements(setup.workspace)
     since = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds")
-    store.Allocations(loaded.workspace.runs).put_defaults(cluster_defaults())
+    store.Allocations(setup.workspace.runs).put_defaults(cluster_defaults())
     with elements.changing():
-        notes, job = elements.make(loaded.config.campaign, numbers, since), None
+        notes, job = elements.make(setup.config.campaign, numbers, since), None
         try:
             for note in notes:
-                claims.mark(loaded, note.hypothesis, claim_in(note))
-            data = store.read_file(loaded.progress_path)
+                claims.mark(setup, note.hypothesis, claim_in(note))
+            data = store.read_file(setup.progress_path)
             for note in notes:
                 elements.put_progress(note, data)
-                keep_submitted(loaded.acceptances, note.name)
-            job = cluster.submit(array_job(loaded.workspace, loaded.config, numbers))
+                keep_submitted(acceptances, note.name)
+            job = cluster.submit(array_job(setup.workspace, setup.config, numbers))
             for note in notes:
                 elements.put(replace(note, array=job))
         except BaseException:
-            _take_back(loaded, cluster, notes, job)
+            _take_back(setup, acceptances, cluster, notes, job)
             raise
     return job
 
 
-def _take_back(loaded: Loaded, cluster: Cluster, notes: Sequence[store.ElementNote], job: str | None) -> None:
+def _take_back(
+    setup: Setup,
+    acceptances: Acceptances,
+    cluster: Cluster,
+    notes: Sequence[store.ElementNote],
+    job: str | None,
+) -> None:
     """Leave nothing of an array that could not be submitted, or written down: its error is the one told."""
     if job is not None:
         with contextlib.suppress(GpudebugError):
             cluster.cancel((job,))
     for note in notes:
         with contextlib.suppress(GpudebugError):
-            claims.free(loaded, note.hypothesis, claim_in(note))
+            claims.free(setup, note.hypothesis, claim_in(note))
         with contextlib.suppress(GpudebugError):
-            forget_submitted(loaded.acceptances, note.name)
+            forget_submitted(acceptances, note.name)
         with contextlib.suppress(GpudebugError):
-            store.Elements(loaded.workspace).remove(note)
+            store.Elements(setup.workspace).remove(note)
 
 
 def end_array(workspace: store.Workspace, cluster: Cluster | None, report: Report) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def wait_for_array(directory: Path, report: Report, until: float | None) -> Runn
         time.sleep(POLL_S)
     loaded = load(workspace.root)
     tested = {note.hypothesis for note in before}
-    entries = [h for h in loaded.document.hypotheses if h.number in tested]
+    entries = [h for h in loaded.entries.document.hypotheses if h.number in tested]
     if hopeless is not None and all(h.status is Status.UNTESTED for h in entries):
         raise hopeless
     found = [f"{h.number} {h.status}" for h in entries]
@@ -58,9 +58,9 @@ def wait_for_array(directory: Path, report: Report, until: float | None) -> Runn
     untested = [h.number for h in entries if h.status is Status.UNTESTED and h.number in logs]
     lines = (said.get(number) or last_line(logs[number]) for number in untested)
     return NothingRunning(
-        campaign=loaded.config.campaign,
+        campaign=loaded.setup.config.campaign,
         why=f"the array has ended: hypotheses {', '.join(found)}",
-        notes=tuple(loaded.workspace.scrub(line) for line in lines if line),
+        notes=tuple(loaded.setup.workspace.scrub(line) for line in lines if line),
         files=tuple(str(logs[number]) for number in untested),
     )
 

@@ -78,9 +78,9 @@ def check(directory: Path, report: Report) -> CheckAnswer:
         cycle = recover.recovered(claimed)
         loaded = cycle.loaded
         expected = _expected(loaded)
-        there = there_already(loaded)
+        there = there_already(loaded.setup, loaded.code)
         measured = _begin(cycle, without=not there)
-        count, most = BASELINE_RUNS, loaded.config.protocol.max_runs
+        count, most = BASELINE_RUNS, loaded.setup.config.protocol.max_runs
         remarks(report)(f"check: {_announced(count, paired=not there)}")
         measured.complete(count)
         answer = _answer(loaded, measured, expected, there)
@@ -89,7 +89,7 @@ def check(directory: Path, report: Report) -> CheckAnswer:
             remarks(report)(f"check: one more run of both sides: {answer.why}")
             measured.complete(count)
             answer = _answer(loaded, measured, expected, there)
-        record(loaded.workspace.root, None, cycle.command)
+        record(loaded.setup.workspace.root, None, cycle.command)
     return answer
 
 
@@ -100,22 +100,22 @@ def _announced(runs: int, *, paired: bool) -> str:
 
 def _expected(loaded: Loaded) -> _Expected:
     """What was gained together as both sides ran in turn; else the verdict of the only accepted change."""
-    where = str(loaded.progress_path)
-    lines = [h.number for h in loaded.document.hypotheses if h.accepted is not None]
-    if not loaded.recorded and not lines:
+    where = str(loaded.setup.progress_path)
+    lines = [h.number for h in loaded.entries.document.hypotheses if h.accepted is not None]
+    if not loaded.entries.recorded and not lines:
         raise NothingToCheck("nothing is accepted yet", file=where, next="gpudebug accept H")
-    if not loaded.recorded or len(loaded.accepted) < len(loaded.recorded):
+    if not loaded.entries.recorded or len(loaded.entries.accepted) < len(loaded.entries.recorded):
         raise NothingToCheck(
             "what was accepted has no runs here, or is not as it was: a fresh clone has neither",
             file=where,
             next="gpudebug verify; in CI keep runs/ and .git between jobs",
         )
-    verdict = loaded.trials[loaded.recorded[0].number].verdict
+    verdict = loaded.entries.trials[loaded.entries.recorded[0].number].verdict
     found = together(loaded, verdict) if verdict else CombinedGain(metric="", runs_before=(), runs_after=())
     if found.paired and found.delta is not None:
         return _Expected(found.delta, "all that is accepted, measured together")
-    if len(loaded.recorded) == 1 and verdict and verdict.get("delta"):
-        number = loaded.recorded[0].number
+    if len(loaded.entries.recorded) == 1 and verdict and verdict.get("delta"):
+        number = loaded.entries.recorded[0].number
         return _Expected(Estimate.model_validate(verdict["delta"]), f"the verdict on hypothesis {number}")
     raise NothingToCheck(
         f"what was accepted was not measured together: {found.why or 'its sides were not run in turn'}",
@@ -126,9 +126,9 @@ def _expected(loaded: Loaded) -> _Expected:
 
 def _begin(cycle: Cycle, *, without: bool) -> _Measured:
     loaded = cycle.loaded
-    workload = loaded.config.workload
+    workload = loaded.setup.config.workload
     bench, paired = open_bench(cycle, workload), f"{CHECK}-{now()}"
-    job = job_of(cycle, workload, CHECK, CHECK, loaded.identities["workload"])
+    job = job_of(cycle, workload, CHECK, CHECK, loaded.history.identities["workload"])
     beside = other_side(cycle, bench, paired) if without else None
     return _Measured(cycle, bench, replace(job, paired=paired), beside)
 
@@ -137,7 +137,9 @@ def _answer(loaded: Loaded, measured: _Measured, expected: _Expected, there: Seq
     before = measured.beside.runs if measured.beside is not None else []
     notes: list[str] = []
     if measured.beside is None:
-        before = [stored_run(loaded.workspace, name) for name in loaded.baselines["workload"].runs]
+        before = [
+            stored_run(loaded.setup.workspace, name) for name in loaded.history.baselines["workload"].runs
+        ]
         numbers_there = ", ".join(map(str, there))
         notes.append(
             f"hypothesis {numbers_there} is part of gpudebug.yaml or the checkout now, so it cannot be "
@@ -146,10 +148,14 @@ def _answer(loaded: Loaded, measured: _Measured, expected: _Expected, there: Seq
     if not before:
         raise NothingToCheck("there is no baseline to compare with", next="gpudebug baseline workload")
     paired = measured.beside is not None
-    found = contrast_of(loaded, before, measured.made) if paired else apart(loaded, before, measured.made)
+    found = (
+        contrast_of(loaded.setup, loaded.code, before, measured.made)
+        if paired
+        else apart(loaded.setup, before, measured.made)
+    )
     result, why = _judged(found, expected) if paired else _against_recorded(found, before, measured.made)
     return CheckAnswer(
-        campaign=loaded.config.campaign,
+        campaign=loaded.setup.config.campaign,
         result=result,
         why=why,
         text=shown(found.metric, found.delta) if found.delta is not None else None,

@@ -266,12 +266,13 @@ def _had(directory: Path, session: str | None) -> NothingRunning | None:
     from gpudebug.engine.campaign.load import load
 
     loaded = load(directory, session)
-    verdict = had(loaded)
+    verdict = had(loaded.setup, loaded.history.records)
     if not verdict:
         return None
     result = f"hypothesis {verdict['hypothesis']} is {verdict['status']}: {verdict['why']}"
     answer = _idle(
-        loaded.workspace, f"nothing is under way here; session {session} has had its hypothesis: {result}"
+        loaded.setup.workspace,
+        f"nothing is under way here; session {session} has had its hypothesis: {result}",
     )
     return replace(answer, hypothesis=verdict["hypothesis"], verdict=verdict["status"])
 

@@ -79,9 +79,11 @@ def main(root: str) -> int:
 def _over(root: Path, note: store.ElementNote) -> str | None:
     """Return why nothing is to be measured for its campaign any more; None while there is."""
     loaded = load(root)
-    refuse_brought_elements(loaded.workspace, loaded.checkout)
-    if note.campaign != loaded.config.campaign:
-        return f"gpudebug.yaml names campaign {loaded.config.campaign} now, and this is of {note.campaign}"
+    refuse_brought_elements(loaded.setup.workspace, loaded.setup.checkout)
+    if note.campaign != loaded.setup.config.campaign:
+        return (
+            f"gpudebug.yaml names campaign {loaded.setup.config.campaign} now, and this is of {note.campaign}"
+        )
     action = over(loaded.campaign)
     return f"the campaign is over: {action.why}" if action is not None else None
 
@@ -147,9 +149,12 @@ def _take_in(workspace: store.Workspace, note: store.ElementNote, command: str) 
             if store.Elements(workspace).note(note.name) is None:
                 return
             loaded = load(workspace.root)
-            if note.campaign != loaded.config.campaign:
-                raise StoreError(f"gpudebug.yaml names campaign {loaded.config.campaign} now")
-            print(visible(take_in(loaded, note, str(note.ended))), file=sys.stderr)
+            if note.campaign != loaded.setup.config.campaign:
+                raise StoreError(f"gpudebug.yaml names campaign {loaded.setup.config.campaign} now")
+            print(
+                visible(take_in(loaded.setup, loaded.entries.acceptances, note, str(note.ended))),
+                file=sys.stderr,
+            )
     except GpudebugError as e:
         print(visible(f"left to the campaign's next command: {e.message}"), file=sys.stderr)
         # The last word of its log is why its hypothesis has no verdict.

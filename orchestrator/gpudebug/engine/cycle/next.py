@@ -58,7 +58,8 @@ def next_cycle(directory: Path, report: Report, session: str | None = None) -> N
 
 def go_on(directory: Path, report: Report, session: str | None, number: int) -> NextAnswer | None:
     """Claim INCONCLUSIVE hypothesis `number` for more runs; the answer instead if the campaign is over."""
-    if goes_on(load(directory, session), number):
+    loaded = load(directory, session)
+    if goes_on(loaded.setup, loaded.entries.document, number):
         return None
     with claimed_campaign(directory, report, "gpudebug next", session) as cycle:
         action = more(cycle.loaded, number)
@@ -71,33 +72,40 @@ def _claimed_cycle(directory: Path, report: Report, session: str | None) -> Next
         done = finished(cycle.loaded)
         if done is not None:
             return done
-        claims.tidy(cycle.loaded)
-        tidied = (*_of_arrays(cycle), *upkeep.tidy(cycle.loaded), *offer_again(cycle.loaded))
+        claims.tidy(cycle.setup.workspace, cycle.loaded.entries.document)
+        tidied = (
+            *_of_arrays(cycle),
+            *upkeep.tidy(cycle.setup, cycle.loaded.entries.document),
+            *offer_again(cycle.setup, cycle.loaded.entries, cycle.loaded.history),
+        )
         if tidied:
             cycle.loaded = cycle.again().loaded
         answer = _one_thing(cycle)
-        if cycle.loaded.workspace.element is None:
-            record(cycle.loaded.workspace.root, session, cycle.command)
+        if cycle.setup.workspace.element is None:
+            record(cycle.setup.workspace.root, session, cycle.command)
         return replace(answer, notes=(*tidied, *answer.notes))
 
 
 def _of_arrays(cycle: Cycle) -> list[str]:
     """Take in what elements of job arrays have measured by now; a line on each."""
-    workspace = cycle.loaded.workspace
-    if workspace.element is not None or not store.Elements(workspace).notes(cycle.loaded.config.campaign):
+    workspace = cycle.setup.workspace
+    if workspace.element is not None or not store.Elements(workspace).notes(cycle.setup.config.campaign):
         return []
-    cluster = cluster_of(workspace, cycle.loaded.config)
-    return [one.line for one in take_in_ended(cycle.loaded, cluster, cycle.report)]
+    cluster = cluster_of(workspace, cycle.setup.config)
+    return [
+        one.line
+        for one in take_in_ended(cycle.setup, cycle.loaded.entries.acceptances, cluster, cycle.report)
+    ]
 
 
 def _all_in_arrays(cycle: Cycle) -> tuple[store.ElementNote, ...]:
     """The elements that test what there is to test, if a person has nothing to do but wait for them."""
     loaded = cycle.loaded
-    if loaded.session is not None or loaded.workspace.element is not None:
+    if loaded.setup.session is not None or loaded.setup.workspace.element is not None:
         return ()
-    if any(h.status is Status.UNTESTED for h in loaded.document.hypotheses):
+    if any(h.status is Status.UNTESTED for h in loaded.entries.document.hypotheses):
         return ()
-    return store.Elements(loaded.workspace).notes(loaded.config.campaign)
+    return store.Elements(loaded.setup.workspace).notes(loaded.setup.config.campaign)
 
 
 def _one_thing(cycle: Cycle) -> NextAnswer:
@@ -126,7 +134,7 @@ def _one_thing(cycle: Cycle) -> NextAnswer:
         if action.kind in (ActionKind.RECORD_BASELINE, ActionKind.PROPOSE) and (
             notes := _all_in_arrays(cycle)
         ):
-            return under_way(cycle.loaded.config.campaign, notes)
+            return under_way(cycle.setup.config.campaign, notes)
         if action.kind is ActionKind.RECORD_BASELINE:
             assert action.role is not None
             return baseline.record(cycle, action.role, action.why)
@@ -152,8 +160,8 @@ def _test(cycle: Cycle, action: Action, unready: list[Unready]) -> NextAnswer:
     except BaselineOutdated as e:
         return baseline.record(cycle, "workload", f"baseline workload: {e.message}")
     except Unready as e:
-        entry = cycle.loaded.document.hypothesis(action.hypothesis)
-        if cycle.loaded.claimed(entry) is Claimed.MINE:
+        entry = cycle.loaded.entries.document.hypothesis(action.hypothesis)
+        if cycle.loaded.entries.claimed(entry) is Claimed.MINE:
             raise e.error from None  # Its author's to mend: a session is not handed a second one.
         raise
 

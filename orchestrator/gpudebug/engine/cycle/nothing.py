@@ -9,9 +9,11 @@ from gpudebug.core import progress
 from gpudebug.core.answers.next import NextAnswer, Request
 from gpudebug.core.campaign.decide import Action, ActionKind, decide
 from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.core.progress import ProgressFile
 from gpudebug.core.progress.nothing import LONGEST, NothingToPropose, add, read
 from gpudebug.core.words import Status
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.edges import store
+from gpudebug.engine.campaign.campaign import Baselines, Loaded, Setup
 from gpudebug.engine.campaign.facts import standing
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.progress_edit import splice
@@ -35,7 +37,7 @@ def propose_nothing(directory: Path, why: str, session: str | None = None) -> Ne
     while there is something to test, to write or to measure, and without a reason.
     """
     loaded = load(directory, session)
-    reason = _reason(loaded, why)
+    reason = _reason(loaded.setup.workspace, why)
     done = finished(loaded)
     if done is not None:
         return done
@@ -44,27 +46,27 @@ def propose_nothing(directory: Path, why: str, session: str | None = None) -> Ne
         return _stopped(loaded, action)
     _refuse(loaded, action)
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds")
-    said = NothingToPropose(session, now, standing(loaded.document, loaded.baselines), reason)
-    splice(loaded, lambda document: _added(loaded, document, said))
+    said = NothingToPropose(session, now, standing(loaded.entries.document, loaded.history.baselines), reason)
+    splice(loaded.setup, lambda document: _added(loaded.setup, loaded.history.baselines, document, said))
     loaded = load(directory, session)
     return finished(loaded) or _stopped(loaded, decide(loaded.campaign))
 
 
-def _added(loaded: Loaded, now: progress.ProgressFile, said: NothingToPropose) -> bytes:
+def _added(setup: Setup, baselines: Baselines, now: progress.ProgressFile, said: NothingToPropose) -> bytes:
     """By the file as it is at the moment of the write: another may propose at once."""
-    if standing(now, loaded.baselines) != said.standing:
+    if standing(now, baselines) != said.standing:
         raise SomethingLeft(
             "the campaign was changed in the meantime, and nothing was recorded",
             file=now.file,
             next="gpudebug next",
         )
     data = add(now, said)
-    keep(loaded, read(progress.parse(data, now.file))[-1])
+    keep(setup, read(progress.parse(data, now.file))[-1])
     return data
 
 
-def _reason(loaded: Loaded, why: str) -> str:
-    scrub = loaded.workspace.scrub
+def _reason(workspace: store.Workspace, why: str) -> str:
+    scrub = workspace.scrub
     reason = scrub(progress.harmless(scrub(why[:_LOOKED_AT]), limit=LONGEST))
     if not reason:
         raise UsageError(
@@ -77,12 +79,12 @@ def _reason(loaded: Loaded, why: str) -> str:
 def _refuse(loaded: Loaded, action: Action) -> None:
     """Raise if something is to be done before anything can be proposed."""
     if action.kind is not ActionKind.PROPOSE:
-        mine = action.kind is ActionKind.IMPLEMENT and _testing(loaded, action.hypothesis)
+        mine = action.kind is ActionKind.IMPLEMENT and _testing(loaded.entries.document, action.hypothesis)
         raise SomethingLeft(
             f"there is something to do first: {action.why}",
             next=f"gpudebug next, or gpudebug release {action.hypothesis}" if mine else "gpudebug next",
         )
-    if loaded.session is None and _testing(loaded):
+    if loaded.setup.session is None and _testing(loaded.entries.document):
         raise SomethingLeft(
             "a session holds a hypothesis, whose verdict may leave more to propose",
             next="gpudebug status, then again when it has its verdict",
@@ -93,20 +95,20 @@ def _refuse(loaded: Loaded, action: Action) -> None:
         raise SomethingLeft("auto_propose has a hypothesis of the catalogue's to test", next="gpudebug next")
 
 
-def _testing(loaded: Loaded, number: int | None = None) -> bool:
+def _testing(document: ProgressFile, number: int | None = None) -> bool:
     """Tell whether this hypothesis, by default any, is TESTING."""
-    entries = loaded.document.hypotheses
+    entries = document.hypotheses
     return any(h.status is Status.TESTING and number in (None, h.number) for h in entries)
 
 
 def _stopped(loaded: Loaded, action: Action) -> Request:
     return Request(
         action=action.kind.value,
-        campaign=loaded.config.campaign,
+        campaign=loaded.setup.config.campaign,
         hypothesis=action.hypothesis,
         why=action.why,
         worktree=None,
         next_command="gpudebug status",
-        files=(str(loaded.progress_path),),
+        files=(str(loaded.setup.progress_path),),
         tell=campaign_told(loaded, action.why),
     )

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.answers.next import NextAnswer, RecordedBaseline, RecordedVerdict
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.core.campaign.decide import Campaign
+from gpudebug.engine.campaign.campaign import Loaded, Setup
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.run.prepare import stored_run
 from gpudebug.engine.trial import baseline
@@ -22,21 +23,21 @@ def ending_of(directory: Path, runs: Collection[str], session: str | None = None
     if not runs:
         return None
     loaded = load(directory, session)
-    for entry in loaded.document.hypotheses:
-        judged = loaded.trials[entry.number]
+    for entry in loaded.entries.document.hypotheses:
+        judged = loaded.entries.trials[entry.number]
         if judged.verified and judged.verdict and set(entry.runs) & set(runs):
             return _tested(loaded, entry.number, judged.verdict)
-    for role, found in loaded.baselines.items():
+    for role, found in loaded.history.baselines.items():
         if found.why is None and set(found.runs) & set(runs):
-            return _recorded(loaded, role, found.runs)
+            return _recorded(loaded.setup, loaded.campaign, role, found.runs)
     return None
 
 
 def _tested(loaded: Loaded, number: int, verdict: dict[str, Any]) -> RecordedVerdict:
-    entry = loaded.document.hypothesis(number)
-    sides = of_trial(loaded, number, entry.runs, verdict)[0]
+    entry = loaded.entries.document.hypothesis(number)
+    sides = of_trial(loaded.setup.workspace, loaded.history.baselines, number, entry.runs, verdict)[0]
     return answer_of(loaded, number, verdict, WHY, entry.runs, sides)
 
 
-def _recorded(loaded: Loaded, role: str, runs: Collection[str]) -> RecordedBaseline:
-    return baseline.answer(loaded, role, WHY, [stored_run(loaded.workspace, name) for name in runs])
+def _recorded(setup: Setup, campaign: Campaign, role: str, runs: Collection[str]) -> RecordedBaseline:
+    return baseline.answer(setup, campaign, role, WHY, [stored_run(setup.workspace, name) for name in runs])

@@ -20,17 +20,17 @@ def record_baseline(
     with claimed_campaign(directory, report, "gpudebug baseline", session, pins=True) as claimed:
         cycle = recover.recovered(claimed)
         roles = (role,) if role else _needed(cycle)
-        if not set(roles) <= set(cycle.loaded.roles):
+        if not set(roles) <= set(cycle.setup.roles):
             raise UsageError(
-                f"this campaign has no {role}: baselines are {', '.join(cycle.loaded.roles)}",
-                file=str(cycle.loaded.workspace.config),
+                f"this campaign has no {role}: baselines are {', '.join(cycle.setup.roles)}",
+                file=str(cycle.setup.workspace.config),
                 next="name one of them, or add `reference:` to gpudebug.yaml",
             )
         answers = [baseline.record(cycle, r, "asked for by `gpudebug baseline`") for r in roles]
-        record(cycle.loaded.workspace.root, session, cycle.command)
+        record(cycle.setup.workspace.root, session, cycle.command)
     return replace(answers[-1], baselines=tuple(answers))
 
 
 def _needed(cycle: Cycle) -> tuple[str, ...]:
-    stale = tuple(b.role for b in cycle.loaded.baselines.values() if b.why is not None)
-    return stale or cycle.loaded.roles
+    stale = tuple(b.role for b in cycle.loaded.history.baselines.values() if b.why is not None)
+    return stale or cycle.setup.roles

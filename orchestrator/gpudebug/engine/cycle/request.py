@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from gpudebug.core.answers.next import Request
 from gpudebug.core.campaign.decide import Action, ActionKind
+from gpudebug.core.progress import ProgressFile
 from gpudebug.core.records import Evidence
 from gpudebug.core.words import Outcome
+from gpudebug.edges import store
 from gpudebug.engine.campaign import claims, upkeep, worktrees
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Loaded, MeasuredCode
 from gpudebug.engine.cycle.tell import campaign_told
 from gpudebug.engine.diagnosis.single import unexplained
 from gpudebug.engine.run.prepare import Cycle
@@ -33,34 +35,34 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
     worktree = None
     if action.kind is ActionKind.IMPLEMENT:
         assert action.hypothesis is not None
-        claims.take(loaded, action.hypothesis)
-        worktree = worktrees.worktree_for(loaded, action.hypothesis)
+        claims.take(loaded.setup, loaded.entries, action.hypothesis)
+        worktree = worktrees.worktree_for(loaded.setup, loaded.code, action.hypothesis)
     elif action.kind is ActionKind.STOP:
-        upkeep.end(loaded)
+        upkeep.end(loaded.setup, loaded.entries.document)
     page = None
     if action.kind is not ActionKind.STOP:
         from gpudebug.engine.brief.brief import brief
         from gpudebug.engine.brief.shown import only_new
 
-        remarks, offer = _drifted(loaded), found.offer if found else None
+        remarks, offer = _drifted(loaded.code), found.offer if found else None
         page = brief(
             loaded,
             action.kind,
             action.why,
             hypothesis=action.hypothesis,
-            session=loaded.session,
+            session=loaded.setup.session,
             worktree=worktree,
             remarks=remarks,
             diagnosis=found.lines() if found else (),
-            instructions=_instructions(loaded, action),
+            instructions=_instructions(loaded.setup.workspace, loaded.entries.document, action),
             offer=offer.ranked.id if offer else None,
             reads_first=found is not None and found.reads_first,
         )
-        page = only_new(loaded.workspace, loaded.session, page)
+        page = only_new(loaded.setup.workspace, loaded.setup.session, page)
     place = (str(worktree),) if worktree else ()
     return Request(
         action=action.kind.value,
-        campaign=loaded.config.campaign,
+        campaign=loaded.setup.config.campaign,
         hypothesis=action.hypothesis,
         brief=page,
         why=action.why,
@@ -68,7 +70,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
         diagnosis=found.causes() if found else None,
         unexplained=unexplained(found.diagnosis) if found else None,
         next_command=(found.command if found else None) or _NEXT_COMMAND[action.kind],
-        files=(str(loaded.progress_path), *place),
+        files=(str(loaded.setup.progress_path), *place),
         tell=campaign_told(loaded, action.why) if action.kind is ActionKind.STOP else None,
     )
 
@@ -76,19 +78,19 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
 def mend(cycle: Cycle, crash: CodeCrashed) -> Request:
     """Code of a change crashed: its author is asked to mend it, where it is written."""
     loaded, number, e = cycle.loaded, crash.number, crash.run.evidence
-    change = loaded.interventions.get(number)
+    change = loaded.entries.interventions.get(number)
     coded = change is None or change.needs_code
-    worktree = worktrees.worktree_for(loaded, number) if coded else None
+    worktree = worktrees.worktree_for(loaded.setup, loaded.code, number) if coded else None
     patch = None if change is None or coded else change.patch
-    why, remark = map(loaded.workspace.scrub, _failed_once(number, e))
+    why, remark = map(loaded.setup.workspace.scrub, _failed_once(number, e))
     asked = to_correct(loaded, number, why, remark, worktree=worktree, patch=patch)
     return replace(
         asked,
         next_command=_NEXT_COMMAND[ActionKind.IMPLEMENT],
         files=(
-            str(loaded.progress_path),
+            str(loaded.setup.progress_path),
             *([asked.worktree] if asked.worktree else []),
-            *([str(loaded.workspace.root / patch)] if patch else []),
+            *([str(loaded.setup.workspace.root / patch)] if patch else []),
             str(crash.run.folder.path),
         ),
     )
@@ -124,14 +126,14 @@ def to_correct(
         ActionKind.IMPLEMENT,
         why,
         hypothesis=number,
-        session=loaded.session,
+        session=loaded.setup.session,
         worktree=worktree,
         remarks=[remark],
         patch=patch,
     )
     return Request(
         action=ActionKind.IMPLEMENT.value,
-        campaign=loaded.config.campaign,
+        campaign=loaded.setup.config.campaign,
         hypothesis=number,
         brief=page,
         why=why,
@@ -139,18 +141,18 @@ def to_correct(
     )
 
 
-def _instructions(loaded: Loaded, action: Action) -> list[str]:
+def _instructions(workspace: store.Workspace, document: ProgressFile, action: Action) -> list[str]:
     """Return the catalogue on the code that is asked for."""
     if action.kind is not ActionKind.IMPLEMENT or action.hypothesis is None:
         return []
     from gpudebug.engine.diagnosis.offer import instructions
 
-    return instructions(loaded, loaded.document.hypothesis(action.hypothesis))
+    return instructions(workspace, document.hypothesis(action.hypothesis))
 
 
-def _drifted(loaded: Loaded) -> list[str]:
+def _drifted(code: MeasuredCode) -> list[str]:
     """Return what was changed in the checkout, if nothing of it is measured for a session."""
-    if not loaded.code.drifted:
+    if not code.drifted:
         return []
     return [
         "files changed in the checkout, which is not measured. Write your change in the worktree that "

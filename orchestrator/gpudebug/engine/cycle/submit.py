@@ -47,7 +47,7 @@ def submit(
     if not alone and (array := submit_array(directory, cluster, report)) is not None:
         return array
     loaded = load(directory, session)
-    admit(loaded)
+    admit(loaded.setup, loaded.history.records)
     if (ended := over(loaded.campaign)) is not None:
         return SubmitAnswer(action="stop", campaign=config.campaign, job=None, script=None, why=ended.why)
     allocation = Allocation(workspace, cluster, report)

@@ -13,8 +13,8 @@ from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
 from gpudebug.core.progress.claims import Claim
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign import claims
-from gpudebug.engine.campaign.accepted import forget_submitted
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.accepted import Acceptances, forget_submitted
+from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.files import find, read_config, read_progress, stored_record, stored_verdict
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.runner import cluster_of
@@ -48,15 +48,19 @@ def claim_in(note: store.ElementNote) -> Claim:
     return Claim(note.session, note.since)
 
 
-def take_in_ended(loaded: Loaded, cluster: Cluster | None, report: Report) -> list[TakenElement]:
+def take_in_ended(
+    setup: Setup, acceptances: Acceptances, cluster: Cluster | None, report: Report
+) -> list[TakenElement]:
     """Take in what elements measured that are over, while the campaign is claimed; a line on each.
 
     One that cannot be taken in keeps no other from it: its error is raised at last, the lines reported.
     """
     taken, errors = list[TakenElement](), list[GpudebugError]()
-    for note, found in _over(store.Elements(loaded.workspace), loaded.config.campaign, cluster):
+    for note, found in _over(store.Elements(setup.workspace), setup.config.campaign, cluster):
         try:
-            taken.append(TakenElement(note.hypothesis, take_in(loaded, note, found.why, found.cut_off)))
+            taken.append(
+                TakenElement(note.hypothesis, take_in(setup, acceptances, note, found.why, found.cut_off))
+            )
         except GpudebugError as e:
             errors.append(e)
     if errors:
@@ -119,53 +123,57 @@ def _unsaid(
     return _Over(f"its worker failed: {said or told}; see {log}")
 
 
-def take_in(loaded: Loaded, note: store.ElementNote, why: str, cut_off: str = KILLED) -> str:
+def take_in(
+    setup: Setup, acceptances: Acceptances, note: store.ElementNote, why: str, cut_off: str = KILLED
+) -> str:
     """Make an element's runs the campaign's and enter its verdict, if it has one; a line on what came of it.
 
     It can be cut off and done again at any moment: the element goes last. StoreError if git tracks what is in
     the elements' folders.
     """
-    elements = store.Elements(loaded.workspace)
-    refuse_brought_elements(loaded.workspace, loaded.checkout)
+    elements = store.Elements(setup.workspace)
+    refuse_brought_elements(setup.workspace, setup.checkout)
     aside = elements.take_in(note)
-    _close_unsealed(loaded, note, cut_off)
+    _close_unsealed(setup.workspace, note, cut_off)
     number = note.hypothesis
-    verdict = next((v for v in _verdicts(loaded, note) if v["hypothesis"] == number), None)
-    said = _entered(loaded, number, verdict) if verdict is not None else None
-    freed = _named(loaded, number) and claims.free(loaded, number, claim_in(note))
+    verdict = next((v for v in _verdicts(setup.workspace, note) if v["hypothesis"] == number), None)
+    said = _entered(setup, number, verdict) if verdict is not None else None
+    freed = _named(setup.progress_path, number) and claims.free(setup, number, claim_in(note))
     if said is None:
-        why = _altered(loaded, note) or why
-        state = f"{_state(loaded, number)}{' again' if freed else ', and its element has no result'}"
+        why = _altered(setup.workspace, note) or why
+        state = (
+            f"{_state(setup.progress_path, number)}{' again' if freed else ', and its element has no result'}"
+        )
         said = f"hypothesis {number} {state}: {why}"
-    _clear(loaded, note)
-    forget_submitted(loaded.acceptances, note.name)
+    _clear(setup, note)
+    forget_submitted(acceptances, note.name)
     elements.remove(note)
     moved = (f"; what had the name of its run is {path} now" for path in aside)
-    return loaded.workspace.scrub(said + "".join(moved))
+    return setup.workspace.scrub(said + "".join(moved))
 
 
-def _entered(loaded: Loaded, number: int, verdict: Mapping[str, Any]) -> str:
+def _entered(setup: Setup, number: int, verdict: Mapping[str, Any]) -> str:
     """Enter a verdict; what came of it."""
     last = runs_of(verdict)[-1]
     try:
-        if record_result(loaded, number, verdict):
-            claims.forget(loaded, number)
+        if record_result(setup, number, verdict):
+            claims.forget(setup, number)
             return f"hypothesis {number} is {verdict['status']}: {verdict['why']}"
     except ProgressError as e:
         return f"{e.message}; runs/{last} keeps it{f'; {e.next}' if e.next else ''}"
     return (
         f"the result of hypothesis {number} came too late: its claim is gone, and it "
-        f"{_state(loaded, number)}; runs/{last} keeps it"
+        f"{_state(setup.progress_path, number)}; runs/{last} keeps it"
     )
 
 
-def _named(loaded: Loaded, number: int) -> bool:
-    return any(h.number == number for h in read_progress(loaded.progress_path).hypotheses)
+def _named(progress_path: Path, number: int) -> bool:
+    return any(h.number == number for h in read_progress(progress_path).hypotheses)
 
 
-def _state(loaded: Loaded, number: int) -> str:
+def _state(progress_path: Path, number: int) -> str:
     """Return where a hypothesis stands now, as words behind its number."""
-    entries = read_progress(loaded.progress_path).hypotheses
+    entries = read_progress(progress_path).hypotheses
     found = next((h.status for h in entries if h.number == number), None)
     return f"is {found}" if found is not None else "is in the progress file no more"
 
@@ -175,9 +183,8 @@ def _own(workspace: store.Workspace, note: store.ElementNote) -> list[str]:
     return [name for name in workspace.run_names() if own.owns(name)]
 
 
-def _verdicts(loaded: Loaded, note: store.ElementNote) -> Iterator[dict[str, Any]]:
+def _verdicts(workspace: store.Workspace, note: store.ElementNote) -> Iterator[dict[str, Any]]:
     """Yield what the element judged, newest first, as it was sealed."""
-    workspace = loaded.workspace
     for name in reversed(_own(workspace, note)):
         run = workspace.run(name)
         mine = stored_record(run, "run.json").get("campaign") == note.campaign
@@ -186,20 +193,19 @@ def _verdicts(loaded: Loaded, note: store.ElementNote) -> Iterator[dict[str, Any
             yield verdict
 
 
-def _altered(loaded: Loaded, note: store.ElementNote) -> str | None:
+def _altered(workspace: store.Workspace, note: store.ElementNote) -> str | None:
     """Return why a verdict that is there counts for nothing."""
-    runs = map(loaded.workspace.run, reversed(_own(loaded.workspace, note)))
+    runs = map(workspace.run, reversed(_own(workspace, note)))
     sealed = (run for run in runs if run.sealed and run.has("verdict.json"))
     judged = next((run for run in sealed if not run.intact("run.json", "verdict.json")), None)
     return f"runs/{judged.name} is not as it was sealed" if judged is not None else None
 
 
-def _close_unsealed(loaded: Loaded, note: store.ElementNote, why: str) -> None:
+def _close_unsealed(workspace: store.Workspace, note: store.ElementNote, why: str) -> None:
     """Seal what the element was cut off in, while it is known what cut it off.
 
     A worker that lives all the same seals it itself, or `next` recovers it.
     """
-    workspace = loaded.workspace
     if store.Elements(workspace).worked_on(note):
         return
     for name in _own(workspace, note):
@@ -208,13 +214,13 @@ def _close_unsealed(loaded: Loaded, note: store.ElementNote, why: str) -> None:
             close(workspace, name, known, why)
 
 
-def _clear(loaded: Loaded, note: store.ElementNote) -> None:
+def _clear(setup: Setup, note: store.ElementNote) -> None:
     """Take away the worktrees that a kill left in an element."""
-    own = store.Workspace(loaded.workspace.root, element=note.name)
-    folder = own.worktrees / loaded.config.campaign
-    git.repair(loaded.checkout.top, folder)
-    for path in git.worktrees_in(loaded.checkout.at, folder):
-        git.remove_worktree(loaded.checkout.top, path)
+    own = store.Workspace(setup.workspace.root, element=note.name)
+    folder = own.worktrees / setup.config.campaign
+    git.repair(setup.checkout.top, folder)
+    for path in git.worktrees_in(setup.checkout.at, folder):
+        git.remove_worktree(setup.checkout.top, path)
 
 
 def taken_in(directory: Path, report: Report) -> tuple[tuple[store.ElementNote, ...], list[TakenElement]]:
@@ -231,7 +237,9 @@ def taken_in(directory: Path, report: Report) -> tuple[tuple[store.ElementNote, 
     try:
         with claim_of(workspace, "gpudebug wait"):
             loaded = load(workspace.root)
-            taken = take_in_ended(loaded, cluster_of(workspace, loaded.config), report)
+            taken = take_in_ended(
+                loaded.setup, loaded.entries.acceptances, cluster_of(workspace, loaded.setup.config), report
+            )
             if taken:
                 record(workspace.root, None, "gpudebug wait")
     except BusyError:

@@ -16,10 +16,10 @@ from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts
 from gpudebug.core.diagnosis.rank import diagnose, shown
 from gpudebug.core.diagnosis.tested_causes import StatedHypothesis, causes_of
 from gpudebug.core.diagnosis.worth import shares
-from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.verdict.turns import BASELINE_RUNS
 from gpudebug.core.words import SignalValue, Status
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Baselines, Entries, History, Loaded, Setup
 from gpudebug.engine.campaign.files import stored_record, workload_of
 from gpudebug.engine.diagnosis import layers, powers
 from gpudebug.engine.diagnosis.room import is_full
@@ -77,72 +77,77 @@ def case_of(loaded: Loaded) -> DiagnosisCase:
 
 
 def _case(loaded: Loaded) -> DiagnosisCase:
-    known = facts(loaded)
-    causes = catalogue.load(loaded.workspace.root)
-    program = adapters.program_of(loaded.workspace.root, loaded.config.workload)
+    known = facts(loaded.setup, loaded.history)
+    causes = catalogue.load(loaded.setup.workspace.root)
+    program = adapters.program_of(loaded.setup.workspace.root, loaded.setup.config.workload)
     defaults = _defaults(program)
-    entries = {h.number: h for h in loaded.document.hypotheses}
+    entries = {h.number: h for h in loaded.entries.document.hypotheses}
     code = shown(causes.causes, known)
-    matches = _Matches(entries, lambda h: causes_of(_said(loaded, h), causes.causes, known, defaults, code))
+    matches = _Matches(
+        entries, lambda h: causes_of(_said(loaded.entries, h), causes.causes, known, defaults, code)
+    )
     tested = powers.tested(loaded, causes, lambda entry: matches.get(entry.number, {}))
-    full = is_full(number(known.signals.get("gpu_util")), loaded.baselines["workload"].evidence, loaded)
+    full = is_full(
+        number(known.signals.get("gpu_util")), loaded.history.baselines["workload"].evidence, loaded
+    )
     diagnosis = diagnose(causes.causes, known, tested, full=full)
-    return DiagnosisCase(known, causes, matches, diagnosis, _cost(loaded, known))
+    return DiagnosisCase(known, causes, matches, diagnosis, _cost(loaded.history.baselines, known))
 
 
-def waiting(loaded: Loaded) -> list[HypothesisEntry]:
+def waiting(document: ProgressFile) -> list[HypothesisEntry]:
     """Return the UNTESTED hypotheses that are looked at, the first `_WEIGHED` in the file."""
-    return [h for h in loaded.document.hypotheses if h.status is Status.UNTESTED][:_WEIGHED]
+    return [h for h in document.hypotheses if h.status is Status.UNTESTED][:_WEIGHED]
 
 
-def shares_of(loaded: Loaded, case: DiagnosisCase) -> dict[int, float]:
+def shares_of(document: ProgressFile, case: DiagnosisCase) -> dict[int, float]:
     """The share of the time that each hypothesis that waits is expected to bring; {} without a baseline."""
     if case.cost_s is None:
         return {}
-    return shares(case.diagnosis, {h.number: case.matches[h.number] for h in waiting(loaded)})
+    return shares(case.diagnosis, {h.number: case.matches[h.number] for h in waiting(document)})
 
 
-def facts(loaded: Loaded) -> DiagnosisFacts:
+def facts(setup: Setup, history: History) -> DiagnosisFacts:
     """Read the facts of the valid baselines of workload and reference; empty if the workload has none."""
-    baseline = loaded.baselines["workload"]
+    baseline = history.baselines["workload"]
     if baseline.why is not None or baseline.unverified or not baseline.evidence:
         return DiagnosisFacts(absent={"baseline": baseline.why or "its figures do not match its run folders"})
     devices = [str(d["name"]) for record in baseline.records for d in record.get("devices", ())]
     return _facts(
-        loaded,
+        setup,
+        history.baselines,
         "workload",
-        reference=reference(loaded),
-        layers=layers.results(loaded),
-        trace=_profile(loaded),
+        reference=reference(setup, history.baselines),
+        layers=layers.results(setup, history),
+        trace=_profile(setup, history),
         expected=expectations.rows(
-            loaded.config.expected, devices, baseline.evidence, loaded.config.workload.text
+            setup.config.expected, devices, baseline.evidence, setup.config.workload.text
         ),
     )
 
 
-def _profile(loaded: Loaded) -> dict[str, Any] | None:
+def _profile(setup: Setup, history: History) -> dict[str, Any] | None:
     """Return the newest trace that could be read of what the baseline was recorded on: what an older command
     or other code did says nothing of it."""
-    for name in reversed(layers.like_baseline(loaded, (f"{PROFILE}workload",))):
-        trace = stored_record(loaded.workspace.run(name), "evidence.json").get("trace") or {}
+    for name in reversed(layers.like_baseline(setup, history, (f"{PROFILE}workload",))):
+        trace = stored_record(setup.workspace.run(name), "evidence.json").get("trace") or {}
         if trace.get("analysis"):
             return dict(trace)
     return None
 
 
-def reference(loaded: Loaded) -> DiagnosisFacts | None:
+def reference(setup: Setup, baselines: Baselines) -> DiagnosisFacts | None:
     """Read the facts of the reference's valid baseline; None without one."""
-    found = loaded.baselines.get("reference")
+    found = baselines.get("reference")
     if found is None or found.why is not None or found.unverified or not found.evidence:
         return None
-    return _facts(loaded, "reference")
+    return _facts(setup, baselines, "reference")
 
 
-def _facts(loaded: Loaded, role: str, **more: Any) -> DiagnosisFacts:
-    baseline, workload = loaded.baselines[role], workload_of(loaded.config, role)
+def _facts(setup: Setup, baselines: Baselines, role: str, **more: Any) -> DiagnosisFacts:
+    baseline, workload = baselines[role], workload_of(setup.config, role)
     assert workload is not None
     argv = workload.argv()
-    found = adapters.of(loaded.workspace.root, workload)
+    found = adapters.of(setup.workspace.root, workload)
     known, program = found.framework, found.program
     return facts_of(
         baseline.evidence,
@@ -151,7 +156,7 @@ def _facts(loaded: Loaded, role: str, **more: Any) -> DiagnosisFacts:
         framework=known.name if known else None,
         framework_kind=known.kind if known else None,
         names=(*program.uses, *program.options) if program else (),
-        judged_by=loaded.config.criteria.devices if loaded.metric.points else None,
+        judged_by=setup.config.criteria.devices if setup.metric.points else None,
         **more,
     )
 
@@ -162,12 +167,12 @@ def _defaults(program: Program | None) -> dict[str, SignalValue]:
     return {name: flag.default for name, flag in options.items() if flag.default is not None}
 
 
-def _said(loaded: Loaded, entry: HypothesisEntry) -> StatedHypothesis:
+def _said(entries: Entries, entry: HypothesisEntry) -> StatedHypothesis:
     text = f"{entry.description}\n{entry.test_method}"
-    return StatedHypothesis(entry.title, text, loaded.change_of(entry), entry.cause)
+    return StatedHypothesis(entry.title, text, entries.change_of(entry), entry.cause)
 
 
-def _cost(loaded: Loaded, known: DiagnosisFacts) -> float | None:
+def _cost(baselines: Baselines, known: DiagnosisFacts) -> float | None:
     """As many runs as the baseline has."""
-    runs = len(loaded.baselines["workload"].runs) or BASELINE_RUNS
+    runs = len(baselines["workload"].runs) or BASELINE_RUNS
     return None if known.run_s is None else known.run_s * runs

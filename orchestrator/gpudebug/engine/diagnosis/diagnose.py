@@ -95,7 +95,7 @@ def diagnose(directory: Path, run: str | None = None) -> DiagnoseAnswer:
         loaded = load(directory, session_of())
         case = case_of(loaded)
         record_order(loaded, "gpudebug diagnose")
-        campaign = _DiagnosedCampaign(loaded, case, {h.number: h for h in waiting(loaded)})
+        campaign = _DiagnosedCampaign(loaded, case, {h.number: h for h in waiting(loaded.entries.document)})
         return _answer(_Subject(case.facts, case.diagnosis, case.catalogue, True, campaign))
     found = _of_run(directory, root, run)
     causes = catalogue.load(root)
@@ -196,7 +196,7 @@ def _answer(subject: _Subject) -> DiagnoseAnswer:
     shown = [c for c in diagnosis.causes if c.probability >= _LEAST or c is diagnosis.causes[0]]
     causes = tuple(_cause(ranked, subject) for ranked in shown[:_MOST])
     return DiagnoseAnswer(
-        campaign=campaign.loaded.config.campaign if campaign else None,
+        campaign=campaign.loaded.setup.config.campaign if campaign else None,
         runs=facts.runs,
         kind=diagnosis.kind,
         framework=facts.framework,
@@ -207,8 +207,8 @@ def _answer(subject: _Subject) -> DiagnoseAnswer:
         causes=causes,
         missing=diagnosis.missing,
         facts=dict(facts.signals),
-        layers=layers.shown_results(campaign.loaded) if campaign else {},
-        difference=from_reference(campaign.loaded, facts) if campaign else None,
+        layers=layers.shown_results(campaign.loaded.setup, campaign.loaded.history) if campaign else {},
+        difference=from_reference(campaign.loaded.setup, facts) if campaign else None,
         next_command=_next(subject, causes),
         failure=_failure(subject.single),
         unexplained=unexplained(diagnosis),
@@ -237,7 +237,7 @@ def _waiting(ranked: Ranked, campaign: _DiagnosedCampaign) -> CauseTest | None:
     best = max(fits, key=lambda number: (fits[number], -number), default=None)
     if best is None or fits[best] < _FITS:
         return None
-    scrub, entry = campaign.loaded.workspace.scrub, campaign.untested[best]
+    scrub, entry = campaign.loaded.setup.workspace.scrub, campaign.untested[best]
     return CauseTest(
         number=best,
         title=scrub(entry.title)[:_TITLE],

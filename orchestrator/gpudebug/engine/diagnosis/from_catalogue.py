@@ -16,7 +16,7 @@ from gpudebug.core.diagnosis.model import Ranked
 from gpudebug.core.errors import GpudebugError, InterventionError
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Baselines, Entries, Loaded, Setup
 from gpudebug.engine.campaign.files import training_environment
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of
@@ -60,7 +60,14 @@ def propose_from_catalogue(
     if change is None:
         made = proposal(loaded, case, cause, ranked)
     else:
-        written = next((o.instructions for o in _offers(loaded, case, cause).offers if o.instructions), None)
+        written = next(
+            (
+                o.instructions
+                for o in _offers(loaded.setup, loaded.history.baselines, case, cause).offers
+                if o.instructions
+            ),
+            None,
+        )
         made = _worded(cause, ranked, change, written if change.needs_code else None)
     made = made._replace(
         title=title or made.title,
@@ -89,15 +96,15 @@ def proposal(
     Raises the refusal of the first way where each is refused: Duplicate, InterventionError. With
     `mechanical` only what gpudebug can change by itself counts.
     """
-    found = _offers(loaded, case, cause)
+    found = _offers(loaded.setup, loaded.history.baselines, case, cause)
     refused: GpudebugError | None = None
     for offer in found.offers:
-        if offer.change is None and (mechanical or (refused and cause.id in settled(loaded, case))):
+        if offer.change is None and (mechanical or (refused and cause.id in settled(loaded.entries, case))):
             continue
         change = interventions.parse(offer.change) if offer.change else _CODE
         try:
             refuse(loaded, change)
-            _refuse_written(loaded.document, cause.id, change)
+            _refuse_written(loaded.entries.document, cause.id, change)
         except (Duplicate, InterventionError) as e:
             refused = refused or e
             continue
@@ -108,12 +115,12 @@ def proposal(
     )
 
 
-def _offers(loaded: Loaded, case: DiagnosisCase, cause: Cause) -> Offers:
+def _offers(setup: Setup, baselines: Baselines, case: DiagnosisCase, cause: Cause) -> Offers:
     """Return what would test the cause in the command as it is, with what was accepted."""
-    workload, records = loaded.config.workload, loaded.baselines["workload"].records
-    known = adapters.of(loaded.workspace.root, workload)
+    workload, records = setup.config.workload, baselines["workload"].records
+    known = adapters.of(setup.workspace.root, workload)
     packages = dict(records[0].get("packages") or {}) if records else {}
-    evidence = loaded.baselines["workload"].evidence
+    evidence = baselines["workload"].evidence
     cores = case.facts.signals.get("cores")
     return interventions_for(
         cause,
@@ -123,8 +130,8 @@ def _offers(loaded: Loaded, case: DiagnosisCase, cause: Cause) -> Offers:
         version=adapters.version_of(known.framework, packages) if known.framework else None,
         program=known.program,
         cores=float(cores) if isinstance(cores, (int, float)) else None,
-        locked=loaded.config.locked,
-        allowed=loaded.config.allowed,
+        locked=setup.config.locked,
+        allowed=setup.config.allowed,
         printed=_last(evidence, "printed") or {},
         total_steps=_last(evidence, "total_steps"),
     )
@@ -178,13 +185,13 @@ def likelihood(ranked: Ranked) -> str:
     return f"{ranked.probability:.0%} likely" if ranked.probability >= _LEAST else "less than 1% likely"
 
 
-def settled(loaded: Loaded, case: DiagnosisCase) -> dict[str, HypothesisEntry]:
+def settled(entries: Entries, case: DiagnosisCase) -> dict[str, HypothesisEntry]:
     """Causes that need no new hypothesis, with the one that tests them: its answer is not known yet, or is
     VALIDATED and not accepted."""
     return {
         id: h
-        for h in loaded.document.hypotheses
-        if h.status is not Status.REJECTED and loaded.order(h) is None
+        for h in entries.document.hypotheses
+        if h.status is not Status.REJECTED and entries.order(h) is None
         for id, weight in case.matches.get(h.number, {}).items()
         if weight >= _CLEARLY
     }

@@ -23,7 +23,8 @@ from gpudebug.core.diagnosis.layers import (
 from gpudebug.core.errors import ConfigError
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics import numbers
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.edges import store
+from gpudebug.engine.campaign.campaign import Baselines, History, Setup
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.diagnosis.layers import BY_PROBE, changed, results
 from gpudebug.engine.run import adapters
@@ -59,25 +60,26 @@ def record_layer(directory: Path, layer: str, report: Report, session: str | Non
     name = layer_named(layer)
     with claimed_campaign(directory, report, f"{COMMAND} {shown(name)}", session) as claimed:
         cycle = recover.recovered(claimed)
-        test = _test(cycle.loaded, name)
+        test = _test(cycle.setup, cycle.loaded.history.baselines, name)
         measured = _run(cycle, test)
-        return _answer(cycle, test, measured, load(directory, session))
+        loaded = load(directory, session)
+        return _answer(cycle, test, measured, loaded.setup, loaded.history)
 
 
-def _baseline_runs(loaded: Loaded) -> list[MeasuredRun]:
-    return [stored_run(loaded.workspace, name) for name in loaded.baselines["workload"].runs]
+def _baseline_runs(workspace: store.Workspace, baselines: Baselines) -> list[MeasuredRun]:
+    return [stored_run(workspace, name) for name in baselines["workload"].runs]
 
 
-def _test(loaded: Loaded, layer: str) -> _Test:
+def _test(setup: Setup, baselines: Baselines, layer: str) -> _Test:
     """Return what is to be run, once everything is known to be there for it."""
-    found, file = loaded.baselines["workload"], str(loaded.progress_path)
+    found, file = baselines["workload"], str(setup.progress_path)
     if found.why is not None or not found.runs:
         raise LayerError(
             f"a layer test needs a valid baseline to compare with: {found.why}",
             file=file,
             next="gpudebug baseline workload",
         )
-    before = _baseline_runs(loaded)
+    before = _baseline_runs(setup.workspace, baselines)
     if any(not m.record.devices for m in before):
         raise LayerError(
             "the baseline was imported: runs that are made here are not its like",
@@ -85,14 +87,14 @@ def _test(loaded: Loaded, layer: str) -> _Test:
             next="gpudebug baseline workload",
         )
     if layer == "cached_batch":
-        _refuse_without_loader(loaded, [m.evidence for m in before])
+        _refuse_without_loader(setup, [m.evidence for m in before])
         return _Test(layer, None, before)
-    command = _command(loaded, before)
+    command = _command(setup, before)
     if layer == "quiet":
         known_steps = all(m.evidence.probe and m.evidence.probe.steps_per_s for m in before)
         return _Test(layer, quiet(command, told=known_steps), before)
     change = doubled(command)
-    return _Test(layer, change, before, notes_on_locks(command, change, loaded.config.locked))
+    return _Test(layer, change, before, notes_on_locks(command, change, setup.config.locked))
 
 
 def notes_on_locks(command: KnownCommand, change: Intervention, locks: Sequence[str]) -> tuple[str, ...]:
@@ -102,9 +104,9 @@ def notes_on_locks(command: KnownCommand, change: Intervention, locks: Sequence[
     return (f"{', '.join(locked)} is locked: it is changed for this test alone",) if locked else ()
 
 
-def _refuse_without_loader(loaded: Loaded, before: Sequence[Evidence]) -> None:
-    config = str(loaded.workspace.config)
-    if not loaded.config.probe:
+def _refuse_without_loader(setup: Setup, before: Sequence[Evidence]) -> None:
+    config = str(setup.workspace.config)
+    if not setup.config.probe:
         raise ConfigError(
             "probe is false: it is the probe that hands the cached batch over",
             file=config,
@@ -114,29 +116,31 @@ def _refuse_without_loader(loaded: Loaded, before: Sequence[Evidence]) -> None:
         why = next((e.probe_reason for e in before if e.probe_reason), numbers.UNKNOWN)
         raise LayerError(
             f"the probe saw no training in the baseline: {why}",
-            file=str(loaded.progress_path),
+            file=str(setup.progress_path),
             next="gpudebug diagnose --layer quiet needs no probe",
         )
     if not any(map(feeds_training, before)):
         raise LayerError(
             "the probe saw no DataLoader that feeds the training: no batch to cache",
-            file=str(loaded.progress_path),
+            file=str(setup.progress_path),
             next="gpudebug diagnose",
         )
 
 
-def _command(loaded: Loaded, before: Sequence[MeasuredRun]) -> KnownCommand:
-    workload = loaded.config.workload
-    known = adapters.of(loaded.workspace.root, workload)
+def _command(setup: Setup, before: Sequence[MeasuredRun]) -> KnownCommand:
+    workload = setup.config.workload
+    known = adapters.of(setup.workspace.root, workload)
     packages = dict(before[-1].record.packages)
     version = adapters.version_of(known.framework, packages) if known.framework else None
     return KnownCommand(workload.argv(), workload.env, known.found, version, known.program)
 
 
 def _run(cycle: Cycle, test: _Test) -> MeasuredRun:
-    loaded, workload = cycle.loaded, cycle.loaded.config.workload
+    loaded, workload = cycle.loaded, cycle.setup.config.workload
     bench, role = open_bench(cycle, workload), PREFIX + test.layer
-    plain = job_of(cycle, workload, role, f"{PREFIX}{shown(test.layer)}", loaded.identities["workload"])
+    plain = job_of(
+        cycle, workload, role, f"{PREFIX}{shown(test.layer)}", loaded.history.identities["workload"]
+    )
     here, around = recorded(test.before[-1].record), surroundings_of(bench, plain)
     if outdated := differences(here, around):
         raise LayerError(
@@ -172,23 +176,23 @@ def _changed(job: PreparedRun, test: _Test) -> PreparedRun:
     )
 
 
-def _answer(cycle: Cycle, test: _Test, measured: MeasuredRun, loaded: Loaded) -> LayerAnswer:
+def _answer(cycle: Cycle, test: _Test, measured: MeasuredRun, setup: Setup, history: History) -> LayerAnswer:
     folder, layer = measured.folder, shown(test.layer)
     before, change = [m.evidence for m in test.before], changed(measured.record.model_dump())
-    whole = results(loaded).get(test.layer) or judge(test.layer, before, [measured.evidence], change)
+    whole = results(setup, history).get(test.layer) or judge(test.layer, before, [measured.evidence], change)
     return LayerAnswer(
-        campaign=cycle.loaded.config.campaign,
+        campaign=cycle.setup.config.campaign,
         role=measured.record.role,
         layer=layer,
         run=folder.name,
         runs=whole.runs,
         baseline_runs=tuple(m.folder.name for m in test.before),
-        changed=loaded.workspace.scrub(whole.changed),
+        changed=setup.workspace.scrub(whole.changed),
         ratio=whole.ratio,
         step_ratio=whole.step_ratio,
         means=whole.means,
         device_time_s=measured.record.duration_s,
-        notes=tuple(loaded.workspace.scrub(note) for note in (*test.notes, *whole.notes)),
+        notes=tuple(setup.workspace.scrub(note) for note in (*test.notes, *whole.notes)),
         why=f"asked for by `{COMMAND} {layer}`",
         next_command="gpudebug diagnose",
         files=(str(folder.path),),

@@ -10,7 +10,8 @@ from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.diagnosis.layers import LAYERS, PREFIX, judge, shown
 from gpudebug.core.records import Evidence, RunRecord
 from gpudebug.core.words import ended_as_planned
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.edges import store
+from gpudebug.engine.campaign.campaign import History, Records, Setup
 from gpudebug.engine.campaign.files import stored_record
 from gpudebug.engine.run.environment import differences, recorded
 
@@ -18,42 +19,49 @@ BY_PROBE = "each loader's batch again and again, by the probe"
 """What a run does whose command is as it was."""
 
 
-def results(loaded: Loaded) -> dict[str, LayerResult]:
+def results(setup: Setup, history: History) -> dict[str, LayerResult]:
     """Return the layer tests that were run on what the campaign's baseline was recorded on, by layer.
 
     Empty if no baseline is valid: their ratios are over its runs.
     """
     roles = {PREFIX + layer: layer for layer in LAYERS}
     runs: dict[str, list[str]] = {}
-    for name in like_baseline(loaded, roles):
-        runs.setdefault(roles[loaded.records[name]["role"]], []).append(name)
+    for name in like_baseline(setup, history, roles):
+        runs.setdefault(roles[history.records[name]["role"]], []).append(name)
     if not runs:
         return {}
-    before = [Evidence.model_validate(e) for e in loaded.baselines["workload"].evidence]
-    return {layer: _result(loaded, layer, before, names) for layer, names in runs.items()}
+    before = [Evidence.model_validate(e) for e in history.baselines["workload"].evidence]
+    return {
+        layer: _result(setup.workspace, history.records, layer, before, names)
+        for layer, names in runs.items()
+    }
 
 
-def like_baseline(loaded: Loaded, roles: Collection[str]) -> list[str]:
+def like_baseline(setup: Setup, history: History, roles: Collection[str]) -> list[str]:
     """Return the runs of these roles of the command and code, and where, the valid baseline was recorded, in
     order. None if no baseline is valid.
     """
-    made = [name for name, r in loaded.records.items() if r.get("role") in roles and _counts(loaded, name)]
-    baseline = loaded.baselines["workload"]
+    made = [
+        name
+        for name, r in history.records.items()
+        if r.get("role") in roles and _counts(setup, history, name)
+    ]
+    baseline = history.baselines["workload"]
     if not made or baseline.why is not None or not baseline.runs:
         return []
     around = recorded(RunRecord.model_validate(baseline.records[-1]))
     return [
         name
         for name in made
-        if not differences(around, recorded(RunRecord.model_validate(loaded.records[name])))
+        if not differences(around, recorded(RunRecord.model_validate(history.records[name])))
     ]
 
 
-def shown_results(loaded: Loaded) -> dict[str, LayerResult]:
+def shown_results(setup: Setup, history: History) -> dict[str, LayerResult]:
     """Return the same without secrets, by the layer as a command line names it."""
     return {
-        shown(layer): replace(found, layer=shown(layer), changed=loaded.workspace.scrub(found.changed))
-        for layer, found in results(loaded).items()
+        shown(layer): replace(found, layer=shown(layer), changed=setup.workspace.scrub(found.changed))
+        for layer, found in results(setup, history).items()
     }
 
 
@@ -62,11 +70,11 @@ def changed(record: dict[str, Any]) -> str:
     return str(record.get("change") or BY_PROBE)
 
 
-def _counts(loaded: Loaded, name: str) -> bool:
-    record, run = loaded.records[name], loaded.workspace.run(name)
+def _counts(setup: Setup, history: History, name: str) -> bool:
+    record, run = history.records[name], setup.workspace.run(name)
     return (
-        record.get("campaign") == loaded.config.campaign
-        and record.get("identity") == loaded.identities["workload"]
+        record.get("campaign") == setup.config.campaign
+        and record.get("identity") == history.identities["workload"]
         and ended_as_planned(record.get("outcome"))
         and not record.get("set_aside")
         and run.sealed
@@ -74,9 +82,11 @@ def _counts(loaded: Loaded, name: str) -> bool:
     )
 
 
-def _result(loaded: Loaded, layer: str, before: Sequence[Evidence], names: Sequence[str]) -> LayerResult:
+def _result(
+    workspace: store.Workspace, records: Records, layer: str, before: Sequence[Evidence], names: Sequence[str]
+) -> LayerResult:
     """Of the newest run and those before it that had the same change."""
-    change = changed(loaded.records[names[-1]])
-    alike = [name for name in names if changed(loaded.records[name]) == change]
-    evidence = [stored_record(loaded.workspace.run(name), "evidence.json") for name in alike]
+    change = changed(records[names[-1]])
+    alike = [name for name in names if changed(records[name]) == change]
+    evidence = [stored_record(workspace.run(name), "evidence.json") for name in alike]
     return judge(layer, before, [Evidence.model_validate(e) for e in evidence], change)

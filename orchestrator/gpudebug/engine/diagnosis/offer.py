@@ -14,6 +14,7 @@ from gpudebug.core.diagnosis.rank import outweighs
 from gpudebug.core.errors import CatalogueError, InterventionError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
+from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of
 from gpudebug.engine.diagnosis.from_catalogue import likelihood, proposal, settled
@@ -146,8 +147,8 @@ def outlook(loaded: Loaded) -> Outlook:
         case = case_of(loaded)
     except CatalogueError as e:
         return Outlook(problem=f"{_UNREADABLE}: {e}")
-    done = settled(loaded, case)
-    if loaded.config.auto_propose:
+    done = settled(loaded.entries, case)
+    if loaded.setup.config.auto_propose:
         found = next(_offers(loaded, case, done, mechanical=True), None)
         if found is not None:
             return Outlook(case.diagnosis, found, adds=True, settled=done)
@@ -168,7 +169,10 @@ def _offers(
         except (Duplicate, InterventionError):
             # Tested, locked or not to be done here: the next one.
             continue
-        if found.change is None or question(loaded, found.change, found.cause) is None:
+        if (
+            found.change is None
+            or question(loaded.setup, loaded.history.baselines, found.change, found.cause) is None
+        ):
             yield OfferedHypothesis(ranked, found)
 
 
@@ -210,14 +214,14 @@ def _unexplained(wait: UnexplainedWait) -> str:
     return f"{wait.share:.0%} of the time waits in {where}, which no likely cause explains"
 
 
-def instructions(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
+def instructions(workspace: store.Workspace, entry: HypothesisEntry) -> list[str]:
     """Return the catalogue's advice on writing the code of a hypothesis, by the cause that it names."""
     if entry.cause is None:
         return []
     from gpudebug.engine.run import catalogue
 
     try:
-        cause = catalogue.load(loaded.workspace.root).get(entry.cause)
+        cause = catalogue.load(workspace.root).get(entry.cause)
     except CatalogueError as e:
         return [f"{_UNREADABLE}: {e}"]
     return list(_instructions(cause)) if cause is not None else []

@@ -11,6 +11,7 @@ from gpudebug.core.campaign.order import HypothesisOrder, order_in
 from gpudebug.core.errors import StoreError
 from gpudebug.edges import store
 from gpudebug.edges.host import now
+from gpudebug.engine.campaign.campaign import Setup
 
 if TYPE_CHECKING:
     from gpudebug.engine.campaign.campaign import Loaded
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
 
 def record_order(loaded: Loaded, by: str) -> None:
     """Record the order of what waits now. A folder that cannot be written does not stop the work."""
-    if not loaded.workspace.runs.is_dir():
+    if not loaded.setup.workspace.runs.is_dir():
         return
     with suppress(StoreError):
-        store.put_order(loaded.workspace, _order(loaded, by).as_json())
+        store.put_order(loaded.setup.workspace, _order(loaded, by).as_json())
 
 
-def recorded_order(loaded: Loaded) -> HypothesisOrder | None:
+def recorded_order(setup: Setup) -> HypothesisOrder | None:
     """Return the order that was recorded last; None if there is none in the unit of the campaign's metric."""
-    found = order_in(store.get_order(loaded.workspace))
-    if found is None or found.metric != loaded.config.metric:
+    found = order_in(store.get_order(setup.workspace))
+    if found is None or found.metric != setup.config.metric:
         return None
     return found if found.shares or found.unweighed or found.offer else None
 
@@ -43,8 +44,8 @@ def _order(loaded: Loaded, by: str) -> HypothesisOrder:
     return HypothesisOrder(
         when=now(),
         by=by,
-        baseline=loaded.baselines["workload"].runs,
-        metric=loaded.config.metric,
+        baseline=loaded.history.baselines["workload"].runs,
+        metric=loaded.setup.config.metric,
         unweighed=campaign.unweighed,
         offer=outlook(loaded).text if proposes else None,
         shares=shares if weighing and campaign.unweighed is None else None,

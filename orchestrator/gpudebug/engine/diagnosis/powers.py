@@ -13,7 +13,8 @@ from gpudebug.core.diagnosis.power import judged, power_of
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import VERDICTS, SignalValue
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.edges import store
+from gpudebug.engine.campaign.campaign import History, Loaded, MeasuredCode, Trials
 from gpudebug.engine.campaign.files import stored_record
 from gpudebug.engine.campaign.premises import moved
 
@@ -26,7 +27,7 @@ Match = Callable[[HypothesisEntry], Mapping[str, float]]
 
 def tested(loaded: Loaded, catalogue: Catalogue, match: Match) -> tuple[Tested, ...]:
     """What each trial says of the causes that it tested, the oldest first. Hand-written verdicts count."""
-    entries = [h for h in loaded.document.hypotheses if h.status in VERDICTS][-_NEWEST:]
+    entries = [h for h in loaded.entries.document.hypotheses if h.status in VERDICTS][-_NEWEST:]
     return tuple(line for entry in entries for line in _said(loaded, catalogue, entry, match(entry)))
 
 
@@ -37,22 +38,27 @@ def _said(
     before: Mapping[str, SignalValue] = {}
     after: Mapping[str, SignalValue] = {}
     if any(cause.own_signal for cause in causes):
-        before, after = _signals(loaded, entry)
+        before, after = _signals(loaded.setup.workspace, loaded.entries.trials, entry)
     change = _change(entry)
     powers = {
         cause.id: matched[cause.id] * power_of(change, cause.own_signal, before, after) for cause in causes
     }
-    yield from judged(entry.number, entry.status, powers, before_accepting=_before_accepting(loaded, entry))
+    yield from judged(
+        entry.number,
+        entry.status,
+        powers,
+        before_accepting=_before_accepting(loaded.history, loaded.code, entry),
+    )
 
 
 def _signals(
-    loaded: Loaded, entry: HypothesisEntry
+    workspace: store.Workspace, trials: Trials, entry: HypothesisEntry
 ) -> tuple[Mapping[str, SignalValue], Mapping[str, SignalValue]]:
     """Of the baseline that a trial was judged against and of the trial; empty if no sound run is there."""
-    trial = loaded.trials[entry.number]
+    trial = trials[entry.number]
     used: list[Mapping[str, Any]] = trial.verdict["runs"] if trial.verified and trial.verdict else []
     before, after = (
-        [e for run in used if run["part"] == part and (e := _evidence(loaded, str(run["name"])))]
+        [e for run in used if run["part"] == part and (e := _evidence(workspace, str(run["name"])))]
         for part in ("baseline", "trial")
     )
     if not before or not after:
@@ -60,9 +66,9 @@ def _signals(
     return facts_of(before).signals, facts_of(after).signals
 
 
-def _evidence(loaded: Loaded, name: str) -> dict[str, Any]:
+def _evidence(workspace: store.Workspace, name: str) -> dict[str, Any]:
     """evidence.json of a run as it was sealed, else {}."""
-    run = loaded.workspace.run(name)
+    run = workspace.run(name)
     return stored_record(run, "evidence.json") if run.intact("evidence.json") else {}
 
 
@@ -73,6 +79,6 @@ def _change(entry: HypothesisEntry) -> Intervention | None:
         return None
 
 
-def _before_accepting(loaded: Loaded, entry: HypothesisEntry) -> bool:
+def _before_accepting(history: History, code: MeasuredCode, entry: HypothesisEntry) -> bool:
     """Tell whether a change was accepted since its trial: its result need not hold any more."""
-    return bool(loaded.code.stack) and bool({"command", "tree"} & set(moved(loaded, entry)))
+    return bool(code.stack) and bool({"command", "tree"} & set(moved(history, entry)))

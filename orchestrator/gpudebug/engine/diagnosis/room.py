@@ -17,8 +17,8 @@ def is_full(mean: float | None, runs: Sequence[Facts], loaded: Loaded | None = N
     By the figure that a campaign of utilisation is judged by; without one, by what tells where the `mean`
     over devices (percent) misleads. `runs` are their evidence.json.
     """
-    chosen: str | None = loaded.config.criteria.devices if loaded is not None else None
-    if loaded is None or not loaded.metric.points:
+    chosen: str | None = loaded.setup.config.criteria.devices if loaded is not None else None
+    if loaded is None or not loaded.setup.metric.points:
         chosen = telling(runs)
     figure = mean if chosen is None else mean_of(Metric(), judged(chosen, runs))
     return above_target(loaded.campaign if loaded is not None else None, figure)

@@ -26,7 +26,7 @@ def weighed(loaded: Loaded, campaign: decide.Campaign | None = None) -> decide.C
         case = case_of(loaded)
     except CatalogueError as e:
         return replace(campaign, unweighed=f"the catalogue cannot be read: {e}")
-    shares = shares_of(loaded, case)
+    shares = shares_of(loaded.entries.document, case)
     return replace(
         campaign,
         hypotheses=tuple(
@@ -38,7 +38,7 @@ def weighed(loaded: Loaded, campaign: decide.Campaign | None = None) -> decide.C
 
 def proposes(loaded: Loaded) -> bool:
     """Tell whether `next`, with nothing left to test, adds a hypothesis of the catalogue's and tests it."""
-    if not loaded.config.auto_propose:
+    if not loaded.setup.config.auto_propose:
         return False
     from gpudebug.engine.diagnosis.offer import outlook
 

@@ -8,11 +8,12 @@ from gpudebug.core import progress
 from gpudebug.core.answers.hypotheses import AcceptAnswer
 from gpudebug.core.campaign import accepted_changes
 from gpudebug.core.errors import BusyError, GpudebugError, ProgressError
-from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import Status
+from gpudebug.edges import store
 from gpudebug.engine.campaign import acceptance, settings
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Entries, History, Loaded, MeasuredCode, Setup
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.patch_files import refuse_unless_applies
 from gpudebug.engine.campaign.premises import changed, digest_of, entry_of, standing_against, why_of
@@ -37,24 +38,26 @@ def accept(
     `terms_differ` a person accepts a verdict by weaker terms than the pinned ones.
     """
     loaded = load(directory, session)
-    entry = entry_of(loaded, number)
+    entry = entry_of(loaded.setup.progress_path, loaded.entries.document, number)
     if terms_differ and session is not None:
         raise NotAccepted(
             f"session {session} cannot accept a verdict by weaker terms: that is a person's choice",
-            file=str(loaded.progress_path),
+            file=str(loaded.setup.progress_path),
             next=f"a person runs: gpudebug accept {number} --terms-differ",
         )
-    _refuse(loaded, entry, terms_differ)
-    if standing_against(loaded, entry.number) is not None and (verdict := digest_of(loaded, number)):
-        settings.confirm(loaded, number, verdict)
-    order = loaded.acceptances.order(entry)
+    _refuse(loaded.setup, loaded.entries, entry, terms_differ)
+    if standing_against(loaded.setup, loaded.entries, entry.number) is not None and (
+        verdict := digest_of(loaded.setup.workspace, loaded.entries.document, number)
+    ):
+        settings.confirm(loaded.setup, loaded.history.records, number, verdict)
+    order = loaded.entries.acceptances.order(entry)
     if order is not None:
-        acceptance.settle(loaded)
+        acceptance.settle(loaded.setup, loaded.entries)
         return _answer(loaded, entry, order, already=True)
-    (step,) = accepted_changes.changes(loaded.document, [entry])
-    accepted_changes.effective(loaded.config.workload, [step], loaded.config.allowed)
+    (step,) = accepted_changes.changes(loaded.entries.document, [entry])
+    accepted_changes.effective(loaded.setup.config.workload, [step], loaded.setup.config.allowed)
     if step.intervention.patch is not None:
-        refuse_unless_applies(loaded, step.intervention.patch)
+        refuse_unless_applies(loaded.setup, loaded.code, step.intervention.patch)
     order = 1
 
     def edit(document: progress.ProgressFile) -> bytes:
@@ -70,18 +73,18 @@ def accept(
         order = now.accepted or progress.next_acceptance(document)
         return progress.set_accepted(document, number, order)
 
-    splice(loaded, edit)
-    acceptance.record(loaded, number, order)
+    splice(loaded.setup, edit)
+    acceptance.record(loaded.setup, loaded.entries, number, order)
     return _answer(loaded, entry, order, already=False)
 
 
-def _refuse(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) -> None:
+def _refuse(setup: Setup, entries: Entries, entry: HypothesisEntry, terms_differ: bool) -> None:
     """Only a verdict that has its runs moves the baseline."""
-    file, line = str(loaded.progress_path), entry.status_line or entry.line
+    file, line = str(setup.progress_path), entry.status_line or entry.line
     name = f"hypothesis {entry.number}"
-    if entry.status is Status.VALIDATED and loaded.trials[entry.number].verified:
-        _refuse_doubted(loaded, entry, terms_differ)
-        _refuse_underived(loaded, entry)
+    if entry.status is Status.VALIDATED and entries.trials[entry.number].verified:
+        _refuse_doubted(setup, entries, entry, terms_differ)
+        _refuse_underived(setup.workspace, entry)
         return
     if entry.status is Status.UNTESTED:
         raise NotAccepted(f"{name} is not tested yet", file=file, line=line, next="gpudebug next")
@@ -96,25 +99,26 @@ def _refuse(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) -> None:
             next=f"gpudebug verify {entry.number}",
         )
     raise NotAccepted(
-        f"{name} is {entry.status} ({why_of(loaded, entry)}), and only a VALIDATED one can be accepted",
+        f"{name} is {entry.status} ({why_of(entries.trials, entry)}), "
+        "and only a VALIDATED one can be accepted",
         file=file,
         line=line,
         next=f"gpudebug show {entry.number}",
     )
 
 
-def _refuse_doubted(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) -> None:
+def _refuse_doubted(setup: Setup, entries: Entries, entry: HypothesisEntry, terms_differ: bool) -> None:
     """Refuse a verdict by weaker terms, unless a person means it, one on recordings, and one that came with
     the repository."""
-    against = standing_against(loaded, entry.number)
+    against = standing_against(setup, entries, entry.number)
     if against is None:
         return
-    found, file, line = loaded.trials[entry.number].doubts, str(loaded.progress_path), entry.line
+    found, file, line = entries.trials[entry.number].doubts, str(setup.progress_path), entry.line
     problem = f"hypothesis {entry.number} is VALIDATED, and that does not count: {against}"
     again = f"gpudebug reopen {entry.number}, then gpudebug next"
     if found.brought:
         raise NotAccepted(problem, file=file, line=line, next=f"{again}; if they are yours, {REMEDY}")
-    if found.replayed and not loaded.settings.replay:
+    if found.replayed and not setup.compared.replay:
         raise NotAccepted(problem, file=file, line=line, next=again)
     if found.untold:
         again = f"list {'it' if len(found.untold) == 1 else 'them'} as `gpudebug verify {entry.number}` says"
@@ -123,9 +127,9 @@ def _refuse_doubted(loaded: Loaded, entry: HypothesisEntry, terms_differ: bool) 
         raise NotAccepted(problem, file=file, line=line, next=advice)
 
 
-def _refuse_underived(loaded: Loaded, entry: HypothesisEntry) -> None:
+def _refuse_underived(workspace: store.Workspace, entry: HypothesisEntry) -> None:
     """Refuse a verdict that does not follow from its runs' own samples and logs."""
-    found = verify(loaded.workspace.root, entry.number)
+    found = verify(workspace.root, entry.number)
     # An Accepted line that was written by hand is what this command makes good.
     # What is listed nowhere was refused before, unless a person means it.
     against = [p for p in found.problems if p.field not in ("accepted", "unlisted")]
@@ -143,40 +147,40 @@ def _answer(loaded: Loaded, entry: HypothesisEntry, order: int, *, already: bool
     accepted = f"hypothesis {entry.number} is accepted"
     why = f"{accepted} already" if already else f"{accepted}: record the baseline with its change"
     return AcceptAnswer(
-        campaign=loaded.config.campaign,
+        campaign=loaded.setup.config.campaign,
         hypothesis=entry.number,
         title=entry.title,
         intervention=entry.intervention,
         order=order,
         already=already,
-        notes=() if already else tuple(_notes(loaded, entry)),
+        notes=() if already else tuple(_notes(loaded.entries, loaded.history, loaded.code, entry)),
         why=why,
-        command=_command(loaded, entry),
-        files=(str(loaded.progress_path),),
+        command=_command(loaded.setup, loaded.entries.document, loaded.code, entry),
+        files=(str(loaded.setup.progress_path),),
     )
 
 
-def _command(loaded: Loaded, entry: HypothesisEntry) -> str:
+def _command(setup: Setup, document: ProgressFile, code: MeasuredCode, entry: HypothesisEntry) -> str:
     """Return the workload with all that is accepted, this hypothesis included."""
-    step = accepted_changes.changes(loaded.document, [entry])
-    workload = accepted_changes.effective(loaded.config.workload, step, loaded.config.allowed)
-    return loaded.workspace.scrub(accepted_changes.spoken(workload, [*loaded.code.stack, *step]))
+    step = accepted_changes.changes(document, [entry])
+    workload = accepted_changes.effective(setup.config.workload, step, setup.config.allowed)
+    return setup.workspace.scrub(accepted_changes.spoken(workload, [*code.stack, *step]))
 
 
-def _notes(loaded: Loaded, entry: HypothesisEntry) -> list[str]:
+def _notes(entries: Entries, history: History, code: MeasuredCode, entry: HypothesisEntry) -> list[str]:
     """What is to be known of this acceptance: what is not measured, what it replaces, what stays to do."""
-    (step,) = accepted_changes.changes(loaded.document, [entry])
-    found = loaded.trials[entry.number].doubts
+    (step,) = accepted_changes.changes(entries.document, [entry])
+    found = entries.trials[entry.number].doubts
     notes = [line if line in found.untold else f"its verdict is by {line}" for line in found.against]
-    if numbers.throughput_source(loaded.trials[entry.number].verdict) == "log":
+    if numbers.throughput_source(entries.trials[entry.number].verdict) == "log":
         notes.append("its throughput is by the program's own word: no probe counted its steps")
-    since = changed(loaded, entry)
+    since = changed(history, entry)
     if since:
         notes.append(
             f"{' and '.join(since)} changed since it was measured: the combination is not measured yet, "
             "`gpudebug next` measures it"
         )
-    for earlier in loaded.code.stack:
+    for earlier in code.stack:
         names = [n for n in step.intervention.names if earlier.intervention.touches(n)]
         if names:
             notes.append(f"it changes {', '.join(names)}, as hypothesis {earlier.hypothesis} did before it")

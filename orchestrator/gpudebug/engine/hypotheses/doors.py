@@ -11,8 +11,9 @@ from gpudebug.core.change.intervention import parse as parse_intervention
 from gpudebug.core.change.known_flags import KnownFlags, unknown
 from gpudebug.core.command.synonyms import Synonyms, folded, long_name
 from gpudebug.core.errors import CatalogueError, InterventionError, UsageError
+from gpudebug.core.progress import ProgressFile
 from gpudebug.core.text import titles
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Baselines, Setup
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.known_flags import known_flags, of_catalogue
 
@@ -39,21 +40,21 @@ def missing_words(words: Mapping[str, str], *, strict: bool) -> list[str]:
     return [f"{said}: say so with {options}, or take both from the catalogue with --from-catalogue ID"]
 
 
-def unknown_flags(loaded: Loaded, change: Intervention | None) -> list[str]:
+def unknown_flags(setup: Setup, baselines: Baselines, change: Intervention | None) -> list[str]:
     """Return a note on each flag of a change that nothing is known to have, with the nearest that is."""
     if change is None:
         return []
     return [
         f"{name} is on no command line, in no source and in no configuration that gpudebug read"
         + (f"; the nearest is {near}" if near else "")
-        for name, near in unknown(change, _known(loaded, change))
+        for name, near in unknown(change, _known(setup, baselines, change))
     ]
 
 
-def _known(loaded: Loaded, change: Intervention) -> KnownFlags:
+def _known(setup: Setup, baselines: Baselines, change: Intervention) -> KnownFlags:
     """The catalogue is read only for what nothing else knows."""
-    root, workload = loaded.workspace.root, loaded.config.workload
-    known = known_flags(root, workload, _printed(loaded.baselines["workload"].evidence))
+    root, workload = setup.workspace.root, setup.config.workload
+    known = known_flags(root, workload, _printed(baselines["workload"].evidence))
     if not any(unknown(change, known)):
         return known
     try:
@@ -67,21 +68,26 @@ def _printed(evidence: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def likenesses(
-    loaded: Loaded, title: str, description: str, change: Intervention | None, cause: str | None
+    setup: Setup,
+    document: ProgressFile,
+    title: str,
+    description: str,
+    change: Intervention | None,
+    cause: str | None,
 ) -> list[str]:
     """Notes on hypotheses that may mean the same: alike words, the same knob or the same cause."""
-    others = loaded.document.hypotheses
+    others = document.hypotheses
     noted: dict[int, str] = {}
     for what, text in (("title", title), ("description", description)):
         pairs = [(h.number, h.title if what == "title" else h.description) for h in others]
         number = titles.most_alike(progress.harmless(text, limit=_SHOWN), pairs) if text else None
         if number is not None:
             noted.setdefault(number, f"its {what} is like that of")
-    synonyms = adapters.synonyms_of(loaded.workspace.root, loaded.config.workload)
+    synonyms = adapters.synonyms_of(setup.workspace.root, setup.config.workload)
     for number, what in (*_same_knob(others, change, synonyms), *_same_cause(others, cause)):
         noted.setdefault(number, what)
     shown = list(noted.items())[:_MOST]
-    return [_note(what, loaded.document.hypothesis(number)) for number, what in shown]
+    return [_note(what, document.hypothesis(number)) for number, what in shown]
 
 
 def _note(what: str, entry: progress.HypothesisEntry) -> str:

@@ -23,7 +23,7 @@ from gpudebug.core.words import counted
 from gpudebug.edges import git, store, templates
 from gpudebug.edges.store.exchange import refuse_foreign, replace_folder
 from gpudebug.engine.campaign import worktrees
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Baselines, Entries, MeasuredCode, Records, Setup, Trials
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.campaign.premises import standing_against
@@ -68,17 +68,20 @@ def export(directory: Path, output: Path | None = None, session: str | None = No
     accepted was not measured together since.
     """
     loaded = load(directory, session)
-    entries = loaded.recorded
-    _refuse(loaded, entries)
-    folder = output if output is not None else loaded.workspace.runs / "export"
+    entries = loaded.entries.recorded
+    _refuse(loaded.setup, loaded.entries, loaded.history.baselines, entries)
+    folder = output if output is not None else loaded.setup.workspace.runs / "export"
     refuse_foreign(folder, is_ours)
-    parts = _parts(loaded, entries)
+    parts = _parts(loaded.setup, loaded.entries, loaded.code, entries)
     worth = together(loaded, parts[0].verdict)
     named = [part for part in parts if part.name is not None]
-    files = {str(p.name): _mail(loaded, p, (n, len(named))) for n, p in enumerate(named, 1)}
-    files[README] = _readme(loaded, parts, worth).encode("utf-8", "replace")
+    files = {
+        str(p.name): _mail(loaded.setup, loaded.history.records, p, (n, len(named)))
+        for n, p in enumerate(named, 1)
+    }
+    files[README] = _readme(loaded.setup, loaded.entries.trials, parts, worth).encode("utf-8", "replace")
     replace_folder(folder, files, is_ours=is_ours)
-    return _answer(loaded, folder, list(files), parts, worth)
+    return _answer(loaded.setup, folder, list(files), parts, worth)
 
 
 def is_ours(name: str, head: bytes) -> bool:
@@ -88,27 +91,29 @@ def is_ours(name: str, head: bytes) -> bool:
     return name.endswith(".patch") and name[:4].isdecimal() and head.startswith(patch_mail.FIRST_LINE)
 
 
-def _refuse(loaded: Loaded, accepted: Sequence[HypothesisEntry]) -> None:
-    where = str(loaded.progress_path)
-    by_hand = next((h for h in loaded.document.hypotheses if loaded.acceptances.by_hand(h)), None)
+def _refuse(
+    setup: Setup, entries: Entries, baselines: Baselines, accepted: Sequence[HypothesisEntry]
+) -> None:
+    where = str(setup.progress_path)
+    by_hand = next((h for h in entries.document.hypotheses if entries.acceptances.by_hand(h)), None)
     if by_hand is not None:
         raise NotExported(
             f"the Accepted line of hypothesis {by_hand.number} was written by hand: UNVERIFIED",
             file=where,
-            line=loaded.document.line_of(by_hand, "accepted"),
+            line=entries.document.line_of(by_hand, "accepted"),
             next=f"gpudebug accept {by_hand.number}, or delete the line",
         )
     if not accepted:
         raise NotExported("nothing is accepted yet", file=where, next="gpudebug accept H")
     for entry in accepted:
-        if not loaded.trials[entry.number].verified:
+        if not entries.trials[entry.number].verified:
             raise NotExported(
                 f"hypothesis {entry.number} is accepted but UNVERIFIED by its runs",
                 file=where,
                 line=entry.line,
                 next=f"gpudebug verify {entry.number}, or delete an Accepted line that was written by hand",
             )
-        against = standing_against(loaded, entry.number)
+        against = standing_against(setup, entries, entry.number)
         if against:
             raise NotExported(
                 f"hypothesis {entry.number} is accepted, and its verdict does not count: {against}",
@@ -116,7 +121,7 @@ def _refuse(loaded: Loaded, accepted: Sequence[HypothesisEntry]) -> None:
                 line=entry.line,
                 next=f"gpudebug accept {entry.number} --terms-differ, or delete its Accepted line",
             )
-    baseline = loaded.baselines["workload"]
+    baseline = baselines["workload"]
     if baseline.why is not None or baseline.unverified:
         why = baseline.why or "the progress file does not match its runs"
         raise NotExported(
@@ -126,21 +131,23 @@ def _refuse(loaded: Loaded, accepted: Sequence[HypothesisEntry]) -> None:
         )
 
 
-def _parts(loaded: Loaded, accepted: Sequence[HypothesisEntry]) -> list[_ExportedChange]:
+def _parts(
+    setup: Setup, entries: Entries, code: MeasuredCode, accepted: Sequence[HypothesisEntry]
+) -> list[_ExportedChange]:
     """Return the accepted hypotheses, each patch as the difference that it makes to those before it."""
-    top, found = loaded.checkout.top, list[_ExportedChange]()
-    patches = iter(enumerate(loaded.code.patches))
-    base = worktrees.checkout_base(loaded).commit if loaded.code.patches else ""
-    there = git.first_there(top, base, loaded.code.patches)
-    for entry, step in zip(accepted, accepted_changes.changes(loaded.document, accepted), strict=True):
-        part = _ExportedChange(entry, step, loaded.trials[entry.number].verdict or {})
+    top, found = setup.checkout.top, list[_ExportedChange]()
+    patches = iter(enumerate(code.patches))
+    base = worktrees.checkout_base(setup, code).commit if code.patches else ""
+    there = git.first_there(top, base, code.patches)
+    for entry, step in zip(accepted, accepted_changes.changes(entries.document, accepted), strict=True):
+        part = _ExportedChange(entry, step, entries.trials[entry.number].verdict or {})
         file = step.intervention.patch
         place, patch = next(patches) if file is not None else (0, None)
         if patch is not None and (place < there or git.already_there(top, base, patch)):
             part = replace(part, in_checkout=True)
         elif patch is not None:
             made = git.with_patch(top, base, patch, label=_LABEL, file=str(file)).commit
-            slug = store.slug(loaded.workspace.scrub(entry.title))
+            slug = store.slug(setup.workspace.scrub(entry.title))
             name = "-".join(filter(None, (f"{_named(found) + 1:04d}", slug))) + ".patch"
             part = replace(part, name=name, diff=git.difference(top, base, made), base=base, made=made)
             base = made
@@ -152,11 +159,11 @@ def _named(parts: Sequence[_ExportedChange]) -> int:
     return sum(part.name is not None for part in parts)
 
 
-def _mail(loaded: Loaded, part: _ExportedChange, place: tuple[int, int]) -> bytes:
+def _mail(setup: Setup, records: Records, part: _ExportedChange, place: tuple[int, int]) -> bytes:
     """A patch as it is handed over, tried as it is: it must make what its hypothesis was measured with."""
-    scrub = loaded.workspace.scrub
+    scrub = setup.workspace.scrub
     paragraphs = [
-        f"Hypothesis {part.entry.number} of the gpudebug campaign {loaded.config.campaign}.",
+        f"Hypothesis {part.entry.number} of the gpudebug campaign {setup.config.campaign}.",
         scrub(part.entry.description),
         f"Measured alone: {_gain(part.verdict)}.",
         _also(part.step),
@@ -166,13 +173,13 @@ def _mail(loaded: Loaded, part: _ExportedChange, place: tuple[int, int]) -> byte
         title=scrub(part.title),
         paragraphs=[progress.harmless(text, limit=_TEXT) for text in paragraphs],
         place=place,
-        date=_measured_at(loaded, part.entry),
+        date=_measured_at(records, part.entry),
     )
-    tried = git.with_patch(loaded.checkout.top, part.base, mail, label=_LABEL, file=str(part.name))
+    tried = git.with_patch(setup.checkout.top, part.base, mail, label=_LABEL, file=str(part.name))
     if tried.commit != part.made:
         raise NotExported(
             f"the patch of hypothesis {part.entry.number} would not make what was measured",
-            file=str(loaded.progress_path),
+            file=str(setup.progress_path),
             line=part.entry.line,
             next=f"apply {part.step.intervention.patch} itself",
         )
@@ -185,9 +192,9 @@ def _also(step: AcceptedChange) -> str:
     return f"Measured with {' '.join(others)}, which is not in this patch." if others else ""
 
 
-def _measured_at(loaded: Loaded, entry: HypothesisEntry) -> datetime:
+def _measured_at(records: Records, entry: HypothesisEntry) -> datetime:
     """When the last run of a hypothesis ended."""
-    record = loaded.records.get(entry.runs[-1], {})
+    record = records.get(entry.runs[-1], {})
     time = record.get("end") or record.get("start")
     return datetime.fromisoformat(time) if time else datetime.fromtimestamp(0, timezone.utc)
 
@@ -232,24 +239,24 @@ def _estimate(figure: dict[str, Any] | None) -> Estimate | None:
     return None if figure is None else Estimate.model_validate(figure)
 
 
-def _readme(loaded: Loaded, parts: Sequence[_ExportedChange], worth: CombinedGain) -> str:
-    workload = loaded.config.workload
-    scrub = loaded.workspace.scrub
+def _readme(setup: Setup, trials: Trials, parts: Sequence[_ExportedChange], worth: CombinedGain) -> str:
+    workload = setup.config.workload
+    scrub = setup.workspace.scrub
     names = dict.fromkeys(c.name for p in parts for c in p.step.intervention.changes if c.kind == "env")
     variables = [(name, shlex.quote(scrub(workload.env[name]))) for name in names if name in workload.env]
     return templates.render(
         "export.md.j2",
         heading=HEADING,
-        campaign=loaded.config.campaign,
+        campaign=setup.config.campaign,
         combined=worth,
         once=Metric(worth.metric).throughput,
         runs_before=_counted(worth.runs_before),
         runs_after=_counted(worth.runs_after),
-        replayed=NOTE if loaded.settings.replay else None,
+        replayed=NOTE if setup.compared.replay else None,
         doubts=[
             f"hypothesis {part.entry.number}: {line}"
             for part in parts
-            for line in loaded.trials[part.entry.number].doubts.against
+            for line in trials[part.entry.number].doubts.against
         ],
         hypotheses=[_exported(part) for part in parts],
         patches=[part.name for part in parts if part.name is not None],
@@ -260,7 +267,7 @@ def _readme(loaded: Loaded, parts: Sequence[_ExportedChange], worth: CombinedGai
 
 
 def _answer(
-    loaded: Loaded, folder: Path, names: list[str], parts: Sequence[_ExportedChange], worth: CombinedGain
+    setup: Setup, folder: Path, names: list[str], parts: Sequence[_ExportedChange], worth: CombinedGain
 ) -> ExportAnswer:
     patches = [part.name for part in parts if part.name is not None]
     notes = [
@@ -270,14 +277,14 @@ def _answer(
     ]
     apply = f"git apply {' '.join(shlex.quote(str(folder / name)) for name in patches)}" if patches else None
     return ExportAnswer(
-        campaign=loaded.config.campaign,
+        campaign=setup.config.campaign,
         directory=str(folder),
         patches=tuple(patches),
         hypotheses=tuple(map(_exported, parts)),
         combined=worth,
-        command=loaded.workspace.scrub(loaded.config.workload.text),
-        replayed=loaded.settings.replay,
-        notes=(*((NOTE,) if loaded.settings.replay else ()), *notes, *worth.notes),
+        command=setup.workspace.scrub(setup.config.workload.text),
+        replayed=setup.compared.replay,
+        notes=(*((NOTE,) if setup.compared.replay else ()), *notes, *worth.notes),
         next_command=apply,
         files=tuple(str(folder / name) for name in names),
     )

@@ -17,10 +17,11 @@ from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change import sweep
 from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.errors import GpudebugError, InterventionError, NoEffect, UsageError
+from gpudebug.core.progress import ProgressFile
 from gpudebug.core.words import Status
-from gpudebug.edges import templates
+from gpudebug.edges import store, templates
 from gpudebug.engine.campaign import patch_files, premises
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Entries, History, Loaded, MeasuredCode, Setup
 from gpudebug.engine.campaign.changes import refuse_before_running
 from gpudebug.engine.campaign.files import training_environment
 from gpudebug.engine.campaign.load import load
@@ -79,7 +80,7 @@ def propose(
         change = interventions.from_options(set_, unset, env, patch, code, compound)
     loaded = load(directory, session)
     if cause is not None:
-        known = _cause(loaded, cause)
+        known = _cause(loaded.setup.workspace, cause)
         description, method = description or described(known), method or tried(known)
     notes = doors.missing_words({"description": description, "method": method}, strict=strict)
     return add(loaded, Proposal(title, description, method, change, cause), notes=notes)
@@ -96,36 +97,40 @@ def add(
 
     `recheck` may refuse it at the moment of the write, by the file as it is then: two may propose at once.
     """
-    change, spelled = in_words_of(loaded, proposal.change)
+    change, spelled = in_words_of(loaded.setup, proposal.change)
     refuse(loaded, change)
-    notes = [*notes, *spelled, *doors.unknown_flags(loaded, change)]
-    title, description, method = (_said(loaded, text) for text in proposal[:3])
+    notes = [*notes, *spelled, *doors.unknown_flags(loaded.setup, loaded.history.baselines, change)]
+    title, description, method = (_said(loaded.setup.workspace, text) for text in proposal[:3])
     number = 0
 
     def edit(document: progress.ProgressFile) -> bytes:
         nonlocal number
         if change is not None:
-            _refuse_tested(loaded, document, change)
+            _refuse_tested(loaded.setup, loaded.entries, loaded.history, document, change)
         recheck(document)
         number = progress.next_number(document)
         entry = _entry(number, title, description, method, change, proposal.cause)
         return progress.add_hypothesis(document, entry)
 
-    splice(loaded, edit)
-    if change is not None and (asked := question(loaded, change, proposal.cause)):
-        notes.append(f"{asked}: {settled_by(loaded, number, change)}")
+    splice(loaded.setup, edit)
+    if change is not None and (
+        asked := question(loaded.setup, loaded.history.baselines, change, proposal.cause)
+    ):
+        notes.append(f"{asked}: {settled_by(loaded.setup, loaded.history.baselines, number, change)}")
     added = [_added(number, title, change, proposal.cause)]
-    alike = doors.likenesses(loaded, title, description, change, proposal.cause)
-    return _answer(loaded, added, [*notes, *alike])
+    alike = doors.likenesses(
+        loaded.setup, loaded.entries.document, title, description, change, proposal.cause
+    )
+    return _answer(loaded.setup, added, [*notes, *alike])
 
 
-def in_words_of(loaded: Loaded, change: Intervention | None) -> tuple[Intervention | None, list[str]]:
+def in_words_of(setup: Setup, change: Intervention | None) -> tuple[Intervention | None, list[str]]:
     """Return the change with its flags named as the command names them, and a note on each that was not."""
     if change is None:
         return None, []
-    workload = loaded.config.workload
+    workload = setup.config.workload
     known = accepted_changes.located(change, workload)
-    spelled = known.spelled(workload.argv(), adapters.synonyms_of(loaded.workspace.root, workload))
+    spelled = known.spelled(workload.argv(), adapters.synonyms_of(setup.workspace.root, workload))
     pairs = zip(known.names, spelled.names, strict=True)
     moved = [f"{c.bare} is of the server" for c in known.changes if c.of_server and c not in change.changes]
     return spelled, [
@@ -137,16 +142,16 @@ def in_words_of(loaded: Loaded, change: Intervention | None) -> tuple[Interventi
 def refuse(loaded: Loaded, change: Intervention | None) -> None:
     """Raise for a change that was tested or accepted before, that is locked, or that changes nothing."""
     if change is not None:
-        _refuse_tested(loaded, loaded.document, change)
-        _refuse_accepted(loaded, change)
-        _check(loaded, change)
+        _refuse_tested(loaded.setup, loaded.entries, loaded.history, loaded.entries.document, change)
+        _refuse_accepted(loaded.setup, loaded.code, change)
+        _check(loaded.setup, loaded.entries.document, loaded.code, change)
 
 
-def _cause(loaded: Loaded, cause: str) -> Cause:
+def _cause(workspace: store.Workspace, cause: str) -> Cause:
     """Raises UsageError, naming the nearest one, for a cause that the catalogue does not have."""
     from gpudebug.engine.run.catalogue import load as load_catalogue
 
-    return load_catalogue(loaded.workspace.root).cause(cause)
+    return load_catalogue(workspace.root).cause(cause)
 
 
 def propose_sweep(
@@ -166,15 +171,21 @@ def propose_sweep(
     """
     loaded = load(directory, session)
     missing = doors.missing_words({"description": description, "method": method}, strict=strict)
-    asked, spelled = _sweep(loaded, text)
-    spelled = [*missing, *spelled, *doors.unknown_flags(loaded, asked.changes[0][1])]
-    title, description, method = (_said(loaded, text) for text in (title, description, method))
-    workload = loaded.config.workload
+    asked, spelled = _sweep(loaded.setup, text)
+    spelled = [
+        *missing,
+        *spelled,
+        *doors.unknown_flags(loaded.setup, loaded.history.baselines, asked.changes[0][1]),
+    ]
+    title, description, method = (
+        _said(loaded.setup.workspace, text) for text in (title, description, method)
+    )
+    workload = loaded.setup.config.workload
     argv, env = workload.argv(), training_environment(workload)
     standing = {v for v, change in asked.changes if sweep.stands_already(change.changes[0], argv, env)}
     for value, change in asked.changes:
         if value not in standing:
-            _check(loaded, change)
+            _check(loaded.setup, loaded.entries.document, loaded.code, change)
     added: list[ProposedHypothesis] = []
     notes: list[str] = []
 
@@ -182,7 +193,7 @@ def propose_sweep(
         added.clear()
         notes.clear()
         for value, change in asked.changes:
-            twin = _twin(loaded, document, change, {})
+            twin = _twin(loaded.setup, document, change, {})
             if value in standing or twin is not None:
                 why = f"it is hypothesis {twin.number} already ({twin.status})" if twin else _STANDING
                 notes.append(f"{asked.name}={value} is left out: {why}")
@@ -200,13 +211,13 @@ def propose_sweep(
             )
         return document.data
 
-    splice(loaded, edit)
-    return _answer(loaded, added, [*spelled, *notes])
+    splice(loaded.setup, edit)
+    return _answer(loaded.setup, added, [*spelled, *notes])
 
 
-def _said(loaded: Loaded, text: str) -> str:
+def _said(workspace: store.Workspace, text: str) -> str:
     """Foreign text as one harmless line without secrets: what hid one from the first look is gone then."""
-    scrub = loaded.workspace.scrub
+    scrub = workspace.scrub
     return scrub(progress.harmless(scrub(text), limit=2 * _TEXT))
 
 
@@ -227,25 +238,25 @@ def _added(
     )
 
 
-def _sweep(loaded: Loaded, text: str) -> tuple[sweep.Sweep, list[str]]:
+def _sweep(setup: Setup, text: str) -> tuple[sweep.Sweep, list[str]]:
     """Return the sweep with its flag named as the command names it."""
     asked = sweep.parse(text)
-    found = [(value, *in_words_of(loaded, change)) for value, change in asked.changes]
+    found = [(value, *in_words_of(setup, change)) for value, change in asked.changes]
     changes = tuple((value, change) for value, change, _ in found if change is not None)
     return replace(asked, changes=changes), found[0][2]
 
 
-def _answer(loaded: Loaded, added: Sequence[ProposedHypothesis], notes: Sequence[str]) -> ProposeAnswer:
+def _answer(setup: Setup, added: Sequence[ProposedHypothesis], notes: Sequence[str]) -> ProposeAnswer:
     first = added[0]
     return ProposeAnswer(
-        campaign=loaded.config.campaign,
+        campaign=setup.config.campaign,
         hypothesis=first.hypothesis,
         title=first.title,
         intervention=first.intervention,
         cause=first.cause,
         hypotheses=tuple(added),
         notes=tuple(notes),
-        files=(str(loaded.progress_path),),
+        files=(str(setup.progress_path),),
     )
 
 
@@ -269,32 +280,36 @@ def _entry(
     )
 
 
-def _check(loaded: Loaded, change: Intervention) -> None:
-    workload = loaded.config.workload
-    synonyms = adapters.locks_of(loaded.workspace.root, workload, loaded.config.locked, change.names)
-    refuse_before_running(loaded, None, change, synonyms)
-    if loaded.workspace.scrub(change.text) != change.text:
+def _check(setup: Setup, document: ProgressFile, code: MeasuredCode, change: Intervention) -> None:
+    workload = setup.config.workload
+    synonyms = adapters.locks_of(setup.workspace.root, workload, setup.config.locked, change.names)
+    refuse_before_running(setup, document, None, change, synonyms)
+    if setup.workspace.scrub(change.text) != change.text:
         raise InterventionError(
             "the change holds a secret, and the progress file is for everyone to read",
             next="keep it in the environment that gpudebug is started in",
         )
-    change.apply(workload.argv(), training_environment(workload), loaded.config.allowed)
-    accepted_changes.changed_server(workload, change, loaded.config.allowed)
+    change.apply(workload.argv(), training_environment(workload), setup.config.allowed)
+    accepted_changes.changed_server(workload, change, setup.config.allowed)
     if change.patch is not None:
-        patch_files.refuse_unusable(loaded, change.patch)
+        patch_files.refuse_unusable(setup, code, change.patch)
 
 
-def _refuse_tested(loaded: Loaded, document: progress.ProgressFile, change: Intervention) -> None:
+def _refuse_tested(
+    setup: Setup, entries: Entries, history: History, document: progress.ProgressFile, change: Intervention
+) -> None:
     """Compare with every hypothesis in the file at the moment of the write: two may propose at once."""
     effects: Mapping[str, object] = {}
     if change.patch is not None:
         written = [h.intervention for h in document.hypotheses]
-        effects = patch_files.effects(loaded.workspace, [change.text, *written])
-    twin = _twin(loaded, document, change, effects)
+        effects = patch_files.effects(setup.workspace, [change.text, *written])
+    twin = _twin(setup, document, change, effects)
     if twin is None:
         return
-    known = loaded.trials.keys()
-    why, advice = _standing(loaded, twin) if twin.number in known else (twin.status.value, _ANOTHER)
+    known = entries.trials.keys()
+    why, advice = (
+        _standing(setup, entries, history, twin) if twin.number in known else (twin.status.value, _ANOTHER)
+    )
     raise Duplicate(
         f"the same change is hypothesis {twin.number} already ({why}): {twin.title[:_TITLE]}",
         file=document.file,
@@ -306,28 +321,30 @@ def _refuse_tested(loaded: Loaded, document: progress.ProgressFile, change: Inte
 _ANOTHER = "gpudebug show {}, then propose something else"
 
 
-def _standing(loaded: Loaded, entry: progress.HypothesisEntry) -> tuple[str, str]:
+def _standing(
+    setup: Setup, entries: Entries, history: History, entry: progress.HypothesisEntry
+) -> tuple[str, str]:
     """Return what became of a hypothesis, in one clause, and what to do about it."""
-    if loaded.order(entry) is not None:
+    if entries.order(entry) is not None:
         return "accepted already", "gpudebug status, then propose something else"
     if entry.status in (Status.UNTESTED, Status.TESTING):
         return entry.status.value, _ANOTHER
-    verdict = f"{entry.status}: {why_of(loaded, entry)}"
-    if entry.status is Status.INCONCLUSIVE and loaded.trials[entry.number].verified:
+    verdict = f"{entry.status}: {why_of(entries.trials, entry)}"
+    if entry.status is Status.INCONCLUSIVE and entries.trials[entry.number].verified:
         return verdict, "gpudebug next --more {}"
-    if premises.reason(loaded, entry) is not None:
+    if premises.reason(setup, entries, history, entry) is not None:
         return verdict, "gpudebug reopen {}"
     return verdict, "gpudebug accept {}" if entry.status is Status.VALIDATED else _ANOTHER
 
 
 def _twin(
-    loaded: Loaded, document: progress.ProgressFile, change: Intervention, effects: Mapping[str, object]
+    setup: Setup, document: progress.ProgressFile, change: Intervention, effects: Mapping[str, object]
 ) -> progress.HypothesisEntry | None:
     """Return the hypothesis with the same effect, in whatever words; an entry whose change cannot be read has
     none."""
-    workload = loaded.config.workload
+    workload = setup.config.workload
     argv, env = workload.argv(), workload.env
-    synonyms = adapters.synonyms_of(loaded.workspace.root, workload)
+    synonyms = adapters.synonyms_of(setup.workspace.root, workload)
     for entry in document.hypotheses:
         written = _written(entry.intervention) if entry.intervention else None
         if written is None or change.needs_code or written.needs_code:
@@ -349,10 +366,10 @@ def _written(text: str) -> Intervention | None:
         return None
 
 
-def _refuse_accepted(loaded: Loaded, change: Intervention) -> None:
+def _refuse_accepted(setup: Setup, code: MeasuredCode, change: Intervention) -> None:
     """Refuse what is part of the baseline since it was accepted, whatever else the change holds."""
     for part in change.changes:
-        owner = next((step for step in loaded.code.stack if _is_in(loaded, part, step)), None)
+        owner = next((step for step in code.stack if _is_in(setup, part, step)), None)
         if owner is not None:
             raise Duplicate(
                 f"{' '.join(part.words)} is accepted already, with hypothesis {owner.hypothesis}",
@@ -362,16 +379,16 @@ def _refuse_accepted(loaded: Loaded, change: Intervention) -> None:
             )
 
 
-def _is_in(loaded: Loaded, part: SingleChange, step: accepted_changes.AcceptedChange) -> bool:
+def _is_in(setup: Setup, part: SingleChange, step: accepted_changes.AcceptedChange) -> bool:
     """Tell whether an accepted change has done what this one would do."""
     one = Intervention((part,))
     if part.kind == "code":
         return False
     if part.kind == "patch":
         patch = step.intervention.patch
-        known = patch_files.effects(loaded.workspace, [one.text, f"--patch {patch}" if patch else None])
+        known = patch_files.effects(setup.workspace, [one.text, f"--patch {patch}" if patch else None])
         return patch is not None and known.get(part.name, part.name) == known.get(patch, patch)
-    workload = loaded.config.workload
+    workload = setup.config.workload
     try:
         one.apply(workload.argv(), workload.env, None)
     except NoEffect:

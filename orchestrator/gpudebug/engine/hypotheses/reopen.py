@@ -11,12 +11,12 @@ from gpudebug.core import progress
 from gpudebug.core.answers.hypotheses import ReopenAnswer
 from gpudebug.core.campaign.decide import Action, decide, over
 from gpudebug.core.errors import BusyError, GpudebugError, ProgressError, UsageError
-from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.progress import claims as progress_claims
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign import claims, confirmation
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Baselines, Entries, Loaded, Setup
 from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.premises import entry_of, reason, why_of
@@ -40,17 +40,23 @@ def reopen(
     of this very change takes them.
     """
     loaded = load(directory, session)
-    entry = entry_of(loaded, number)
-    word = _word(loaded, entry, because) if because is not None else None
+    entry = entry_of(loaded.setup.progress_path, loaded.entries.document, number)
+    word = (
+        _word(loaded.setup, loaded.entries, loaded.history.baselines, entry, because)
+        if because is not None
+        else None
+    )
     if entry.status is Status.UNTESTED:
-        return _answer(loaded, entry, word or f"hypothesis {number} is UNTESTED already", already=True)
-    why = reason(loaded, entry) or (word if _decided(loaded, entry) else None)
+        return _answer(loaded.setup, entry, word or f"hypothesis {number} is UNTESTED already", already=True)
+    why = reason(loaded.setup, loaded.entries, loaded.history, entry) or (
+        word if _decided(loaded.entries, entry) else None
+    )
     if why is None:
-        raise _refused(loaded, entry)
-    splice(loaded, lambda document: _reopened(document, entry))
+        raise _refused(loaded.setup.progress_path, loaded.entries, entry)
+    splice(loaded.setup, lambda document: _reopened(document, entry))
     if word is not None and word not in why:
         why += f"; {word}"
-    return _answer(loaded, entry, why, already=False)
+    return _answer(loaded.setup, entry, why, already=False)
 
 
 def _reopened(document: progress.ProgressFile, entry: HypothesisEntry) -> bytes:
@@ -66,10 +72,10 @@ def _reopened(document: progress.ProgressFile, entry: HypothesisEntry) -> bytes:
     return progress.reopen(document, entry.number)
 
 
-def goes_on(loaded: Loaded, number: int) -> bool:
+def goes_on(setup: Setup, document: ProgressFile, number: int) -> bool:
     """Tell whether the caller is testing this hypothesis already."""
-    held = progress_claims.on(entry_of(loaded, number))
-    return held is not None and held.session == loaded.session
+    held = progress_claims.on(entry_of(setup.progress_path, document, number))
+    return held is not None and held.session == setup.session
 
 
 def more(loaded: Loaded, number: int) -> Action | None:
@@ -79,16 +85,21 @@ def more(loaded: Loaded, number: int) -> Action | None:
     written. A session may have its own hypothesis go on, and no other one. Raises NotReopened with the
     reason if it may not.
     """
-    session, entry = loaded.session, entry_of(loaded, number)
-    file, line = str(loaded.progress_path), entry.status_line or entry.line
-    if entry.status is not Status.INCONCLUSIVE or not loaded.trials[number].verified:
+    session, entry = (
+        loaded.setup.session,
+        entry_of(loaded.setup.progress_path, loaded.entries.document, number),
+    )
+    file, line = str(loaded.setup.progress_path), entry.status_line or entry.line
+    if entry.status is not Status.INCONCLUSIVE or not loaded.entries.trials[number].verified:
         raise NotReopened(
             f"hypothesis {number} is {entry.status}, and --more goes on with one that runs left INCONCLUSIVE",
             file=file,
             line=line,
             next=f"gpudebug show {number}",
         )
-    made = {loaded.records[name].get("session") for name in entry.runs if name in loaded.records}
+    made = {
+        loaded.history.records[name].get("session") for name in entry.runs if name in loaded.history.records
+    }
     if session is not None and session not in made:
         whose = next((f"session {one}" for one in sorted(filter(None, made))), "a person")
         raise NotReopened(
@@ -103,42 +114,42 @@ def more(loaded: Loaded, number: int) -> Action | None:
     campaign = replace(loaded.campaign, hypotheses=others)
     if over(campaign) is not None:
         return decide(campaign)
-    claim = claims.new_claim(loaded, number)
+    claim = claims.new_claim(loaded.setup, loaded.entries, number)
 
     def edit(document: progress.ProgressFile) -> bytes:
         reopened = progress.parse(_reopened(document, entry), document.file)
         return progress.set_testing(reopened, number, claim.note)
 
     # The lease first: TESTING without one is taken for a test that was cut off.
-    leases.take(loaded.workspace.leases, number, claim.session, claim.since)
-    splice(loaded, edit)
+    leases.take(loaded.setup.workspace.leases, number, claim.session, claim.since)
+    splice(loaded.setup, edit)
     return None
 
 
-def _decided(loaded: Loaded, entry: HypothesisEntry) -> bool:
-    return entry.status in VERDICTS and loaded.order(entry) is None
+def _decided(entries: Entries, entry: HypothesisEntry) -> bool:
+    return entry.status in VERDICTS and entries.order(entry) is None
 
 
-def _word(loaded: Loaded, entry: HypothesisEntry, because: str) -> str:
+def _word(setup: Setup, entries: Entries, baselines: Baselines, entry: HypothesisEntry, because: str) -> str:
     """Return a person's word, kept if it explains counts of which the verdict says that they do not fit."""
-    file, line, number = str(loaded.progress_path), entry.status_line or entry.line, entry.number
-    if loaded.session is not None:
+    file, line, number = str(setup.progress_path), entry.status_line or entry.line, entry.number
+    if setup.session is not None:
         raise NotReopened(
-            f"session {loaded.session} cannot say --because: that is a person's word",
+            f"session {setup.session} cannot say --because: that is a person's word",
             file=file,
             line=line,
             next=f'a person runs: gpudebug reopen {number} --because "WHY"',
         )
-    text = progress.harmless(loaded.workspace.scrub(" ".join(because.split())), limit=confirmation.LONGEST)
+    text = progress.harmless(setup.workspace.scrub(" ".join(because.split())), limit=confirmation.LONGEST)
     if not text.strip():
         raise UsageError("--because is empty", next='give a reason: --because "WHY"')
-    judged = loaded.trials[number]
+    judged = entries.trials[number]
     verdict = judged.verdict if judged.verified and judged.verdict else {}
     counts = unexplained(verdict)
-    if counts is None and (asked := _asked(loaded, entry)):
-        verdict, counts = {"change_digest": tested_change(loaded.workspace, entry.intervention)}, asked
+    if counts is None and (asked := _asked(setup, entries, baselines, entry)):
+        verdict, counts = {"change_digest": tested_change(setup.workspace, entry.intervention)}, asked
     if counts is not None:
-        confirmation.confirm(loaded, number, verdict, text, counts)
+        confirmation.confirm(setup, number, verdict, text, counts)
         return f"confirmed by a person: {text}"
     if entry.status in VERDICTS:
         return f"a person says: {text}"
@@ -150,12 +161,12 @@ def _word(loaded: Loaded, entry: HypothesisEntry, because: str) -> str:
     )
 
 
-def _asked(loaded: Loaded, entry: HypothesisEntry) -> str | None:
+def _asked(setup: Setup, entries: Entries, baselines: Baselines, entry: HypothesisEntry) -> str | None:
     """Return what `next` asks of an untested hypothesis before it runs it."""
-    change = loaded.change_of(entry)
+    change = entries.change_of(entry)
     if entry.status is not Status.UNTESTED or change is None:
         return None
-    return question(loaded, change, entry.cause)
+    return question(setup, baselines, change, entry.cause)
 
 
 def unexplained(verdict: Mapping[str, Any]) -> str | None:
@@ -164,13 +175,13 @@ def unexplained(verdict: Mapping[str, Any]) -> str | None:
     return next((str(one) for one in counts if one), None)
 
 
-def _refused(loaded: Loaded, entry: HypothesisEntry) -> GpudebugError:
-    file, line = str(loaded.progress_path), entry.status_line or entry.line
+def _refused(progress_path: Path, entries: Entries, entry: HypothesisEntry) -> GpudebugError:
+    file, line = str(progress_path), entry.status_line or entry.line
     name = f"hypothesis {entry.number}"
     if entry.status is Status.TESTING:
         held = f" ({entry.status_note})" if entry.status_note else ""
         return BusyError(f"{name} is being tested{held}", file=file, line=line, next="gpudebug status")
-    if loaded.order(entry) is not None:
+    if entries.order(entry) is not None:
         return NotReopened(
             f"{name} is accepted: the baseline has its change",
             file=file,
@@ -178,7 +189,8 @@ def _refused(loaded: Loaded, entry: HypothesisEntry) -> GpudebugError:
             next="propose the change that reverts it",
         )
     return NotReopened(
-        f"{name} is {entry.status} ({why_of(loaded, entry)}), and nothing has changed since it was measured",
+        f"{name} is {entry.status} ({why_of(entries.trials, entry)}), "
+        "and nothing has changed since it was measured",
         file=file,
         line=line,
         next="propose something else; accepting another hypothesis, or changing the workload or its code, "
@@ -186,14 +198,14 @@ def _refused(loaded: Loaded, entry: HypothesisEntry) -> GpudebugError:
     )
 
 
-def _answer(loaded: Loaded, entry: HypothesisEntry, why: str, *, already: bool) -> ReopenAnswer:
+def _answer(setup: Setup, entry: HypothesisEntry, why: str, *, already: bool) -> ReopenAnswer:
     return ReopenAnswer(
-        campaign=loaded.config.campaign,
+        campaign=setup.config.campaign,
         hypothesis=entry.number,
         title=entry.title,
         was=entry.status,
         already=already,
         earlier_runs=tuple(dict.fromkeys((*entry.runs, *entry.earlier_runs))),
         why=why,
-        files=(str(loaded.progress_path),),
+        files=(str(setup.progress_path),),
     )

@@ -11,14 +11,17 @@ from gpudebug import __version__
 from gpudebug.core.answers.answer import plain
 from gpudebug.core.campaign import gains
 from gpudebug.core.campaign.decide import goal
+from gpudebug.core.config import Config
 from gpudebug.core.diagnosis.model import Diagnosis
 from gpudebug.core.errors import CatalogueError
+from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.progress.sanitise import without_controls
 from gpudebug.core.redaction.records import scrubbed_record
+from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.words import Status, counted
 from gpudebug.edges import store
 from gpudebug.edges.host import now
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Baselines, History, Loaded, Records, Setup
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.campaign.session import session_of
@@ -54,14 +57,16 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
     passed the campaign's redactor, unknown is None.
     """
     loaded = load(directory, session_of())
-    runs = ReportedRuns(loaded.workspace, frozenset(loaded.workspace.run_names()))
+    runs = ReportedRuns(loaded.setup.workspace, frozenset(loaded.setup.workspace.run_names()))
     status = status_of(loaded)
-    share = _HALF / (_HALF + len(loaded.document.hypotheses))
+    share = _HALF / (_HALF + len(loaded.entries.document.hypotheses))
     room = hypotheses.Room(int(share * hypotheses.SIZE))
-    entries = sorted(loaded.document.hypotheses, key=lambda h: _rank(h.status, loaded.order(h), h.number))
+    entries = sorted(
+        loaded.entries.document.hypotheses, key=lambda h: _rank(h.status, loaded.entries.order(h), h.number)
+    )
     known = {h.number: h for h in status.hypotheses}
     shown = {h.number: hypotheses.shown(loaded, runs, h, known[h.number], room) for h in entries}
-    records, notes = _records(loaded, runs, shown.values(), share, doing)
+    records, notes = _records(loaded.setup, loaded.history, runs, shown.values(), share, doing)
     reference, causes, unread = _diagnosed(loaded)
     data = {
         "format": FORMAT,
@@ -69,26 +74,26 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
         "made": now(),
         # Each of its hypotheses is below, with more.
         "status": {key: value for key, value in status.as_json().items() if key != "hypotheses"},
-        "story": story(loaded, runs),
-        "settings": store.read_file(loaded.workspace.config).decode("utf-8", "replace"),
-        "machine": _machine(loaded, runs),
-        "replayed": _replayed(loaded),
+        "story": story(loaded.setup, loaded.entries, loaded.history, runs),
+        "settings": store.read_file(loaded.setup.workspace.config).decode("utf-8", "replace"),
+        "machine": _machine(loaded.setup.config, loaded.history, runs),
+        "replayed": _replayed(loaded.setup, loaded.history.records),
         "reference": reference,
         "causes": causes,
         "gain": _gain(loaded),
-        "hypotheses": [shown[h.number] for h in loaded.document.hypotheses],
+        "hypotheses": [shown[h.number] for h in loaded.entries.document.hypotheses],
         "runs": records,
         "skipped": [{"run": name, "why": runs.skipped[name]} for name in sorted(runs.skipped)],
-        "notes": [*_absent(loaded, runs), *unread, *notes, *_shortened(room)],
+        "notes": [*_absent(loaded.entries.document, runs), *unread, *notes, *_shortened(room)],
     }
-    found: dict[str, Any] = readable(scrubbed_record(data, loaded.workspace.scrub))
+    found: dict[str, Any] = readable(scrubbed_record(data, loaded.setup.workspace.scrub))
     return found
 
 
-def _replayed(loaded: Loaded) -> str | None:
+def _replayed(setup: Setup, records: Records) -> str | None:
     """That figures of the report are those of recordings; None if no run was played back."""
-    mine = {n: r for n, r in loaded.records.items() if r.get("campaign") == loaded.config.campaign}
-    return NOTE if played_back(loaded.workspace, [*mine], mine) else None
+    mine = {n: r for n, r in records.items() if r.get("campaign") == setup.config.campaign}
+    return NOTE if played_back(setup.workspace, [*mine], mine) else None
 
 
 def _rank(status: Status, order: int | None, number: int) -> tuple[int, int]:
@@ -100,16 +105,21 @@ def _rank(status: Status, order: int | None, number: int) -> tuple[int, int]:
 
 
 def _records(
-    loaded: Loaded, runs: ReportedRuns, shown: Iterable[Mapping[str, Any]], share: float, doing: Doing
+    setup: Setup,
+    history: History,
+    runs: ReportedRuns,
+    shown: Iterable[Mapping[str, Any]],
+    share: float,
+    doing: Doing,
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Return the records of the campaign's runs by name, the most important of them with their series."""
     mine = [
         name
-        for name in loaded.workspace.run_names()
-        if name not in loaded.records or loaded.records[name].get("campaign") == loaded.config.campaign
+        for name in setup.workspace.run_names()
+        if name not in history.records or history.records[name].get("campaign") == setup.config.campaign
     ]
     found = {name: run for name in mine if (run := runs.get(name)) is not None}
-    first = [name for baseline in loaded.baselines.values() for name in baseline.runs]
+    first = [name for baseline in history.baselines.values() for name in baseline.runs]
     wanted = dict.fromkeys([*first, *_of_sides(shown), *reversed(found)])
     kept = [found[name] for name in wanted if name in found][: int(share * RUNS)]
     series, notes = _series(kept, int(share * POINTS), doing)
@@ -160,13 +170,13 @@ def _points(series: Mapping[str, Any]) -> int:
     return timeline + len(series["loss_points"]) + bars + 1
 
 
-def _machine(loaded: Loaded, runs: ReportedRuns) -> dict[str, Any] | None:
+def _machine(config: Config, history: History, runs: ReportedRuns) -> dict[str, Any] | None:
     """Return what the newest run of a baseline ran in."""
-    names = [name for b in loaded.baselines.values() for name in b.runs]
-    recorded = [n for n, r in loaded.records.items() if str(r.get("role")).startswith("baseline-")]
+    names = [name for b in history.baselines.values() for name in b.runs]
+    recorded = [n for n, r in history.records.items() if str(r.get("role")).startswith("baseline-")]
     for name in sorted({*names, *recorded}, key=store.run_number, reverse=True):
         run = runs.get(name)
-        if run is not None and run.record.campaign == loaded.config.campaign:
+        if run is not None and run.record.campaign == config.campaign:
             return surroundings(run)
     return None
 
@@ -178,7 +188,7 @@ def _diagnosed(loaded: Loaded) -> tuple[dict[str, Any] | None, list[dict[str, An
     except CatalogueError as e:
         return None, [], [f"no causes are named: the catalogue cannot be read: {e}"]
     causes = _causes(case.diagnosis) if case.facts.runs else []
-    return plain(from_reference(loaded, case.facts)), causes, []
+    return plain(from_reference(loaded.setup, case.facts)), causes, []
 
 
 def _causes(diagnosis: Diagnosis) -> list[dict[str, Any]]:
@@ -203,34 +213,36 @@ def _gain(loaded: Loaded) -> dict[str, Any] | None:
         gains.AcceptedStep(
             h.number, h.title, h.intervention or "", judged.verdict if judged.verified else None
         )
-        for h in loaded.recorded
-        if (judged := loaded.trials[h.number])
+        for h in loaded.entries.recorded
+        if (judged := loaded.entries.trials[h.number])
     ]
-    reference = loaded.baselines.get("reference")
+    reference = loaded.history.baselines.get("reference")
     found = together(loaded, dict(steps[0].verdict)) if steps and steps[0].verdict else None
     return gains.gain(
-        loaded.metric,
+        loaded.setup.metric,
         steps,
-        now=_now(loaded) if found is None or found.why != NOT_YET else None,
-        reference=reference.figure(loaded.metric) if reference else None,
+        now=_now(loaded.setup.metric, loaded.entries.recorded, loaded.history.baselines)
+        if found is None or found.why != NOT_YET
+        else None,
+        reference=reference.figure(loaded.setup.metric) if reference else None,
         target=goal(loaded.campaign),
         together=plain(found) if found is not None else None,
     )
 
 
-def _now(loaded: Loaded) -> float | None:
+def _now(metric: Metric, recorded: Sequence[HypothesisEntry], baselines: Baselines) -> float | None:
     """Return the figure of the baseline; None if it was recorded before the last acceptance."""
-    baseline = loaded.baselines["workload"]
-    last = [store.run_number(name) for h in loaded.recorded for name in h.runs]
+    baseline = baselines["workload"]
+    last = [store.run_number(name) for h in recorded for name in h.runs]
     if not baseline.runs or store.run_number(baseline.runs[0]) < max(last, default=0):
         return None
-    return baseline.figure(loaded.metric)
+    return baseline.figure(metric)
 
 
-def _absent(loaded: Loaded, runs: ReportedRuns) -> list[str]:
+def _absent(document: ProgressFile, runs: ReportedRuns) -> list[str]:
     """That no run is here, as in a clone: the progress file is all there is."""
-    named = [name for h in loaded.document.hypotheses for name in h.runs]
-    named += [name for b in loaded.document.baselines for name in b.runs]
+    named = [name for h in document.hypotheses for name in h.runs]
+    named += [name for b in document.baselines for name in b.runs]
     if runs.here or not named:
         return []
     some = ", ".join(f"runs/{name}" for name in list(dict.fromkeys(named))[:_NAMED])

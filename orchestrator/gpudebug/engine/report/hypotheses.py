@@ -18,7 +18,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.course import course, sentence
 from gpudebug.core.verdict.machine import devices_apart
 from gpudebug.edges import store
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Baselines, Entries, Loaded, Trials
 from gpudebug.engine.campaign.change_files import patch_of
 from gpudebug.engine.report.runs import ReportedRun, ReportedRuns
 from gpudebug.engine.trial.sides import of_sides
@@ -44,8 +44,8 @@ def shown(
 
     Without `room` for it, it says which runs the trial made and has no details.
     """
-    verdict = loaded.trials[entry.number].verdict
-    names = sides_of(loaded, entry)
+    verdict = loaded.entries.trials[entry.number].verdict
+    names = sides_of(loaded.entries.trials, loaded.history.baselines, entry)
     more = _NO_DETAILS
     if room.left > 0:
         more = _details(loaded, runs, entry, names)
@@ -56,7 +56,7 @@ def shown(
         **plain(known),
         "description": entry.description,
         "test_method": entry.test_method,
-        "before": gains.figure_of(loaded.metric, verdict, "before"),
+        "before": gains.figure_of(loaded.setup.metric, verdict, "before"),
         "hollow": bool(verdict and verdict.get("hollow")),
         "trial_runs": list(names[1]),
         **more,
@@ -80,19 +80,19 @@ _NO_DETAILS: Mapping[str, Any] = {
 def _details(
     loaded: Loaded, runs: ReportedRuns, entry: HypothesisEntry, names: tuple[Sequence[str], Sequence[str]]
 ) -> dict[str, Any]:
-    verdict = loaded.trials[entry.number].verdict
+    verdict = loaded.entries.trials[entry.number].verdict
     before, after = (runs.read(side) for side in names)
     notes = [str(note) for note in verdict["notes"]] if verdict else []
-    diff, cut = _diff(loaded, entry, after)
+    diff, cut = _diff(loaded.setup.workspace, loaded.entries, entry, after)
     return {
         "notes": [*notes, *cut],
         "gates": plain(numbers.gates(verdict["gates"])) if verdict else [],
-        "course": _course(verdict if loaded.trials[entry.number].verified else None),
+        "course": _course(verdict if loaded.entries.trials[entry.number].verified else None),
         "figures": dict(entry.result),
-        **_inside(loaded, entry, before, after),
+        **_inside(loaded.history.baselines, entry, before, after),
         "diff": diff,
         "command": _command(before, after),
-        "differences": _differences(loaded, entry, before, after),
+        "differences": _differences(loaded.entries, entry, before, after),
         "baseline_runs": list(names[0]),
     }
 
@@ -103,33 +103,35 @@ def _course(verdict: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {**plain(found), "text": sentence(found)} if found is not None else None
 
 
-def sides_of(loaded: Loaded, entry: HypothesisEntry) -> tuple[Sequence[str], Sequence[str]]:
+def sides_of(
+    trials: Trials, baselines: Baselines, entry: HypothesisEntry
+) -> tuple[Sequence[str], Sequence[str]]:
     """Return the runs of baseline and trial by name, as its verdict used them; without one the baseline of
     now and the runs that its entry names."""
-    verdict = loaded.trials[entry.number].verdict
+    verdict = trials[entry.number].verdict
     if verdict:
         used = [(r["part"], r["name"]) for r in verdict["runs"]]
         return [n for part, n in used if part == "baseline"], [n for part, n in used if part == "trial"]
-    baseline = loaded.baselines["workload"].runs
+    baseline = baselines["workload"].runs
     trial = [name for name in entry.runs if name not in baseline]
     return (baseline if trial else ()), trial
 
 
 def _inside(
-    loaded: Loaded, entry: HypothesisEntry, before: Sequence[ReportedRun], after: Sequence[ReportedRun]
+    baselines: Baselines, entry: HypothesisEntry, before: Sequence[ReportedRun], after: Sequence[ReportedRun]
 ) -> dict[str, Any]:
-    base = [run.facts for run in before] or list(loaded.baselines["workload"].evidence)
+    base = [run.facts for run in before] or list(baselines["workload"].evidence)
     own = [r.facts for r in after if r.record.role == f"h{entry.number}"]
     probe, sections = of_sides(base, own)
     return {"probe": plain(probe), "sections": plain(sections)}
 
 
 def _diff(
-    loaded: Loaded, entry: HypothesisEntry, after: Sequence[ReportedRun]
+    workspace: store.Workspace, entries: Entries, entry: HypothesisEntry, after: Sequence[ReportedRun]
 ) -> tuple[str | None, list[str]]:
     """Return the patch that was tested, else the one that the entry names; a note if it is cut or gone."""
     try:
-        data = _tested(after) or _named(loaded, entry)
+        data = _tested(after) or _named(workspace, entries, entry)
     except (GpudebugError, OSError) as e:
         return None, [
             f"its patch cannot be read: {e.message if isinstance(e, GpudebugError) else e.strerror}"
@@ -148,9 +150,9 @@ def _tested(after: Sequence[ReportedRun]) -> bytes | None:
     return store.read_file(kept.path / "change.patch") if kept is not None else None
 
 
-def _named(loaded: Loaded, entry: HypothesisEntry) -> bytes | None:
-    change = loaded.change_of(entry)
-    return patch_of(loaded.workspace, change) if change is not None else None
+def _named(workspace: store.Workspace, entries: Entries, entry: HypothesisEntry) -> bytes | None:
+    change = entries.change_of(entry)
+    return patch_of(workspace, change) if change is not None else None
 
 
 def _command(before: Sequence[ReportedRun], after: Sequence[ReportedRun]) -> dict[str, str] | None:
@@ -160,10 +162,10 @@ def _command(before: Sequence[ReportedRun], after: Sequence[ReportedRun]) -> dic
 
 
 def _differences(
-    loaded: Loaded, entry: HypothesisEntry, before: Sequence[ReportedRun], after: Sequence[ReportedRun]
+    entries: Entries, entry: HypothesisEntry, before: Sequence[ReportedRun], after: Sequence[ReportedRun]
 ) -> list[dict[str, str]]:
     """What differs in the surroundings of any two runs of both sides, but for what the change itself sets."""
-    change = loaded.change_of(entry)
+    change = entries.change_of(entry)
     meant = [c.name for c in change.changes if c.kind == "env"] if change else []
     found = {
         (d.name, str(d.a), str(d.b)): None

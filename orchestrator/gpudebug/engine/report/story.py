@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.progress import HypothesisEntry
+from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.progress.entries import LEFT_OUT
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.words import VERDICTS, counted
 from gpudebug.edges import store
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Entries, History, Records, Setup, Trials
 from gpudebug.engine.report.runs import ReportedRuns
 
 _BASELINE = "baseline-"
@@ -23,38 +23,45 @@ Event = tuple[float, dict[str, Any]]
 """A place in the order of the run numbers, and an entry of the story."""
 
 
-def story(loaded: Loaded, runs: ReportedRuns) -> list[dict[str, Any]]:
+def story(setup: Setup, entries: Entries, history: History, runs: ReportedRuns) -> list[dict[str, Any]]:
     """`at` (None: not recorded), `what`, `role`, `hypothesis`, `text` and `runs` of each event.
 
     An acceptance leaves no time: it comes before the baseline that was recorded after it.
     """
-    baselines = list(_baselines(loaded, runs))
-    trials = [(h.number, _trial(loaded, runs, h)) for h in loaded.document.hypotheses if h.status in VERDICTS]
+    baselines = list(_baselines(setup, entries.document, history, runs))
+    trials = [
+        (h.number, _trial(entries.trials, history.records, runs, h))
+        for h in entries.document.hypotheses
+        if h.status in VERDICTS
+    ]
     recorded = [
         place for place, event in baselines if (event["what"], event["role"]) == ("baseline", "workload")
     ]
     judged = dict(trials)
-    events = [*baselines, *judged.values(), *_acceptances(loaded, judged, recorded)]
+    events = [*baselines, *judged.values(), *_acceptances(entries.recorded, judged, recorded)]
     return [event for _, event in sorted(events, key=lambda e: e[0])]
 
 
-def _baselines(loaded: Loaded, runs: ReportedRuns) -> Iterator[Event]:
+def _baselines(setup: Setup, document: ProgressFile, history: History, runs: ReportedRuns) -> Iterator[Event]:
     """Runs of a baseline that follow each other on the same premises, and baselines whose runs are gone."""
     groups: list[tuple[str, list[str]]] = []
-    current = {name for b in loaded.baselines.values() for name in b.runs}
-    texts = "\n".join(b.fields.get(LEFT_OUT, "") for b in loaded.document.baselines)
+    current = {name for b in history.baselines.values() for name in b.runs}
+    texts = "\n".join(b.fields.get(LEFT_OUT, "") for b in document.baselines)
     left = set(re.findall(r"(?:\A|; |\n)run ([\w.-]+)", texts))
     before = ""
-    for name, record in loaded.records.items():
+    for name, record in history.records.items():
         role = str(record.get("role"))
-        mine = record.get("campaign") == loaded.config.campaign and record.get("hypothesis") is None
+        mine = record.get("campaign") == setup.config.campaign and record.get("hypothesis") is None
         if not mine or not role.startswith(_BASELINE) or runs.get(name) is None:
             continue
         why = str(record.get("set_aside") or "")
         if why or name in left:
             text = f"Run {name} is left out of the baseline" + (f": {why}" if why else "")
             part = role.removeprefix(_BASELINE)
-            yield _place([name]), _event("left_out", text, [name], at=_start(loaded, [name]), role=part)
+            yield (
+                _place([name]),
+                _event("left_out", text, [name], at=_start(history.records, [name]), role=part),
+            )
             continue
         identity = json.dumps([role, record.get("identity"), name in current], sort_keys=True)
         if identity != before:
@@ -62,24 +69,26 @@ def _baselines(loaded: Loaded, runs: ReportedRuns) -> Iterator[Event]:
         groups[-1][1].append(name)
         before = identity
     listed = {name for _, names in groups for name in names}
-    gone = [(b.role, list(b.runs)) for b in loaded.baselines.values() if b.runs and not listed & set(b.runs)]
+    gone = [(b.role, list(b.runs)) for b in history.baselines.values() if b.runs and not listed & set(b.runs)]
     for role, names in (*groups, *gone):
         found = runs.read(names)
-        figure = _baseline_text(loaded, role, [r.facts for r in found])
+        figure = _baseline_text(setup.metric, document, role, [r.facts for r in found])
         text = f"The baseline of the {role} was recorded: {figure}"
         yield (
             _place(names),
-            _event("baseline", text, names, at=_start(loaded, names), role=role),
+            _event("baseline", text, names, at=_start(history.records, names), role=role),
         )
 
 
-def _baseline_text(loaded: Loaded, role: str, facts: Sequence[Mapping[str, Any]]) -> str:
+def _baseline_text(
+    metric: Metric, document: ProgressFile, role: str, facts: Sequence[Mapping[str, Any]]
+) -> str:
     """Of the runs, else of the progress file."""
     if not facts:
-        entry = loaded.document.baseline(role)
+        entry = document.baseline(role)
         return entry.fields.get("gpu util", numbers.UNKNOWN) if entry else numbers.UNKNOWN
     count = counted(len(facts), "run")
-    return f"{', '.join(_figures(loaded.metric, facts))} ({count})"
+    return f"{', '.join(_figures(metric, facts))} ({count})"
 
 
 def _figures(metric: Metric, facts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -92,8 +101,8 @@ def _figures(metric: Metric, facts: Sequence[Mapping[str, Any]]) -> Iterator[str
         yield numbers.rate(sum(rates) / len(rates), facts[0].get("step_unit"))
 
 
-def _trial(loaded: Loaded, runs: ReportedRuns, entry: HypothesisEntry) -> Event:
-    judged = loaded.trials[entry.number]
+def _trial(trials: Trials, records: Records, runs: ReportedRuns, entry: HypothesisEntry) -> Event:
+    judged = trials[entry.number]
     line = f"Hypothesis {entry.number}, {entry.title}: {entry.status}"
     if judged.verified and judged.verdict:
         change = numbers.improvement(judged.verdict)
@@ -104,12 +113,14 @@ def _trial(loaded: Loaded, runs: ReportedRuns, entry: HypothesisEntry) -> Event:
         text = f"{line}, UNVERIFIED" + (f": {claimed}" if claimed else "")
     names = list(entry.runs)
     runs.read(names)
-    return _place(names), _event("trial", text, names, at=_start(loaded, names), hypothesis=entry.number)
+    return _place(names), _event("trial", text, names, at=_start(records, names), hypothesis=entry.number)
 
 
-def _acceptances(loaded: Loaded, trials: Mapping[int, Event], places: Sequence[float]) -> Iterator[Event]:
+def _acceptances(
+    recorded: Sequence[HypothesisEntry], trials: Mapping[int, Event], places: Sequence[float]
+) -> Iterator[Event]:
     latest = -_NEVER
-    for entry in loaded.recorded:
+    for entry in recorded:
         names = entry.runs
         last = max((store.run_number(name) for name in names), default=_NEVER)
         after = min((place for place in places if place > last), default=_NEVER)
@@ -135,6 +146,6 @@ def _place(names: Sequence[str]) -> float:
     return min((store.run_number(name) for name in names), default=_NEVER)
 
 
-def _start(loaded: Loaded, names: Sequence[str]) -> str | None:
-    found = [str(start) for name in names if (start := loaded.records.get(name, {}).get("start"))]
+def _start(records: Records, names: Sequence[str]) -> str | None:
+    found = [str(start) for name in names if (start := records.get(name, {}).get("start"))]
     return min(found, default=None)

@@ -8,6 +8,7 @@ from time import thread_time
 from typing import Any
 
 from gpudebug.core.catalogue import frameworks
+from gpudebug.core.config import Config
 from gpudebug.core.records import Evidence, PlannedEnd
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.verdict.run_plan import (
@@ -17,7 +18,7 @@ from gpudebug.core.verdict.run_plan import (
     time_left,
 )
 from gpudebug.edges import launcher
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Baselines
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.job import MeasuredRun
 
@@ -84,21 +85,21 @@ def ending_of(
     return PlannedEnding(plan, read, argv) if plan is not None else None
 
 
-def plan_of(loaded: Loaded, workload: str) -> RunPlan | None:
+def plan_of(config: Config, baselines: Baselines, workload: str) -> RunPlan | None:
     """Return the plan of a run of the campaign's `workload`, that or reference; None: it ends by itself.
 
     Runs beside a valid baseline are ended as its runs were; the first run of a new one decides for the rest.
     """
-    found = loaded.baselines.get(workload)
+    found = baselines.get(workload)
     recorded = found.evidence if found is not None and found.why is None else ()
-    return _plan(loaded, recorded)
+    return _plan(config, recorded)
 
 
-def plan_after(loaded: Loaded, made: Sequence[MeasuredRun]) -> RunPlan | None:
+def plan_after(config: Config, made: Sequence[MeasuredRun]) -> RunPlan | None:
     """Return the plan of the later runs of a baseline of which these are made."""
-    return _plan(loaded, [m.evidence.model_dump(mode="json", include=_DECIDES) for m in made])
+    return _plan(config, [m.evidence.model_dump(mode="json", include=_DECIDES) for m in made])
 
 
-def _plan(loaded: Loaded, recorded: Sequence[Mapping[str, Any]]) -> RunPlan | None:
-    learns = loaded.config.criteria.loss != "any"
-    return as_recorded(loaded.config.protocol.run_for, recorded, learns=learns)
+def _plan(config: Config, recorded: Sequence[Mapping[str, Any]]) -> RunPlan | None:
+    learns = config.criteria.loss != "any"
+    return as_recorded(config.protocol.run_for, recorded, learns=learns)

@@ -21,7 +21,7 @@ from gpudebug.edges import clusters, git, host, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign import acceptance, settings
 from gpudebug.engine.campaign.allocations import living_jobs
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Loaded, Setup
 from gpudebug.engine.campaign.files import find, record_of, training_environment
 from gpudebug.engine.campaign.links import refuse_links
 from gpudebug.engine.campaign.load import load
@@ -65,27 +65,31 @@ class Cycle:
     locks: list[int] = field(default_factory=list)
     _place: WorkingTree | None = None
 
+    @property
+    def setup(self) -> Setup:
+        return self.loaded.setup
+
     def again(self) -> Cycle:
         """The same hold on the campaign as it is now. SettingsChanged if its settings were edited since."""
-        now = load(self.loaded.workspace.home, self.loaded.session)
-        settings.unchanged(self.loaded, now)
-        acceptance.refuse_altered(now)
+        now = load(self.loaded.setup.workspace.home, self.loaded.setup.session)
+        settings.unchanged(self.loaded.setup.compared, now.setup)
+        acceptance.refuse_altered(now.setup, now.entries)
         return replace(self, loaded=now)
 
     @property
     def place(self) -> WorkingTree:
         """Where the unmodified workload runs."""
         if self._place is None:
-            self._place = self.stack.enter_context(place_of_base(self.loaded))
+            self._place = self.stack.enter_context(place_of_base(self.loaded.setup, self.loaded.code))
         return self._place
 
     def lock(self, spec: Mapping[str, object], devices: Sequence[DeviceInfo]) -> tuple[int, ...]:
         """Hold these devices of a specification until the command ends. BusyError if another has one."""
         wanted = {uuid: name for uuid, name in real(devices).items() if uuid not in self.locked}
         holder = {
-            "path": str(self.loaded.workspace.root),
-            "campaign": self.loaded.config.campaign,
-            "session": self.loaded.session,
+            "path": str(self.loaded.setup.workspace.root),
+            "campaign": self.loaded.setup.config.campaign,
+            "session": self.loaded.setup.session,
             "since": now(),
             "command": self.command,
         }
@@ -149,17 +153,17 @@ def claimed_campaign(
     with claim_of(workspace, command, session) as claim, ExitStack() as stack:
         loaded = load(directory, session)
         if not pins:
-            settings.refuse_other_repository(loaded)
+            settings.refuse_other_repository(loaded.setup, loaded.history.records)
         # First of all: what a campaign of 0.1.0 has accepted is only known until anything else is recorded.
-        changed = acceptance.settle(loaded)
+        changed = acceptance.settle(loaded.setup, loaded.entries)
         if changed is not None:
             report(Live("", 0.0, None, None, None, None, None, changed))
             loaded = load(directory, session)
-        acceptance.refuse_altered(loaded)
-        pinned = settings.admit(loaded, pins=pins)
+        acceptance.refuse_altered(loaded.setup, loaded.entries)
+        pinned = settings.admit(loaded.setup, loaded.history.records, pins=pins)
         if pinned is not None:
             report(Live("", 0.0, None, None, None, None, None, pinned))
-        cluster = elsewhere(loaded.workspace, loaded.config)
+        cluster = elsewhere(loaded.setup.workspace, loaded.setup.config)
         title = cluster.title if cluster is not None else None
         yield Cycle(loaded, claim, report, command, pins and session is None, title, stack)
 
@@ -204,25 +208,25 @@ def _uncounted(place: WorkingTree, run: MeasuredRun) -> dict[str, str] | None:
 
 def open_bench(cycle: Cycle, workload: Workload) -> Bench:
     """Find the device, check what can be checked before device time is spent, and lock it."""
-    config = cycle.loaded.config
+    config = cycle.setup.config
     if cycle.elsewhere is not None:
-        refuse(cycle.elsewhere, cycle.command, cycle.loaded.workspace)
+        refuse(cycle.elsewhere, cycle.command, cycle.setup.workspace)
     env = training_environment(workload)
     try:
-        spec, infos, notes = resolve_device(config.device, env, cycle.loaded.workspace.root)
-        launcher.find_command(workload.argv(), str(cycle.loaded.workspace.root / workload.cwd), env)
+        spec, infos, notes = resolve_device(config.device, env, cycle.setup.workspace.root)
+        launcher.find_command(workload.argv(), str(cycle.setup.workspace.root / workload.cwd), env)
     except (DeviceError, LaunchError) as e:
-        e.file = e.file or str(cycle.loaded.workspace.config)
+        e.file = e.file or str(cycle.setup.workspace.config)
         raise
-    beyond = beyond_reach(workload.argv(), cycle.loaded.workspace.root / workload.cwd)
+    beyond = beyond_reach(workload.argv(), cycle.setup.workspace.root / workload.cwd)
     if beyond is not None and spec["kind"] != "replay":
-        raise OutOfReach(beyond, str(cycle.loaded.workspace.config))
-    settings.settle(cycle.loaded, spec, pins=cycle.pins)
+        raise OutOfReach(beyond, str(cycle.setup.workspace.config))
+    settings.settle(cycle.setup, spec, pins=cycle.pins)
     _refuse_silent(infos)
     hold_fds = (cycle.claim.fd, *cycle.lock(spec, infos))
-    spanned = find_nodes(infos, config.runner, env, cycle.loaded.records.values())
+    spanned = find_nodes(infos, config.runner, env, cycle.loaded.history.records.values())
     return Bench(
-        workspace=cycle.loaded.workspace,
+        workspace=cycle.setup.workspace,
         campaign=config.campaign,
         device=spec,
         devices=spanned.devices,
@@ -231,20 +235,20 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
         patterns=config.patterns,
         hold_fds=hold_fds,
         report=cycle.report,
-        notes=(*notes, *spanned.notes, *cycle.place.notes, *_traps(cycle.loaded, workload)),
-        session=cycle.loaded.session,
-        settings=cycle.loaded.settings.digest,
+        notes=(*notes, *spanned.notes, *cycle.place.notes, *_traps(cycle.setup.workspace, workload)),
+        session=cycle.setup.session,
+        settings=cycle.setup.compared.digest,
         others=spanned.others,
     )
 
 
-def _traps(loaded: Loaded, workload: Workload) -> tuple[str, ...]:
+def _traps(workspace: store.Workspace, workload: Workload) -> tuple[str, ...]:
     """Return what the step that this process is in was given by mistake."""
     job = clusters.inside()
     if job is None:
         return ()
     cores = len(host.allowed_cores())
-    return traps(job, workload.argv(), os.environ, cores, loaded.workspace.root)
+    return traps(job, workload.argv(), os.environ, cores, workspace.root)
 
 
 def lone_bench(
@@ -296,10 +300,10 @@ def job_of(
     cwd, env = place.root / workload.cwd, training_environment(workload)
     trees = Trees(
         tree=place.top,
-        checkout=cycle.loaded.checkout.top,
-        runs=cycle.loaded.workspace.runs,
+        checkout=cycle.setup.checkout.top,
+        runs=cycle.setup.workspace.runs,
         packages=packages_of(place.before),
-        probe=cycle.loaded.config.probe,
+        probe=cycle.setup.config.probe,
     )
     command = placed(workload.argv(), env, workload.env, cwd, trees)
     return PreparedRun(
@@ -321,9 +325,13 @@ def job_of(
         code=place.before,
         notes=command.notes,
         server=prepared(workload.server, place.root, trees),
-        synonyms=adapters.synonyms_of(cycle.loaded.workspace.root, workload),
-        least_window=least_pooled(cycle.loaded.config.protocol.interval),
-        plan=plan_of(cycle.loaded, "reference" if role.endswith("-reference") else "workload"),
+        synonyms=adapters.synonyms_of(cycle.setup.workspace.root, workload),
+        least_window=least_pooled(cycle.setup.config.protocol.interval),
+        plan=plan_of(
+            cycle.setup.config,
+            cycle.loaded.history.baselines,
+            "reference" if role.endswith("-reference") else "workload",
+        ),
     )
 
 

@@ -105,17 +105,17 @@ def workload_job(directory: Path, root: Path | None, doing: str = "sample") -> P
         raise UsageError(f"no command to {_VERBS[doing]}", next=f"gpudebug {doing} -- python train.py")
     session = session_of()
     loaded = load(directory, session)
-    cluster = elsewhere(loaded.workspace, loaded.config)
+    cluster = elsewhere(loaded.setup.workspace, loaded.setup.config)
     if cluster is not None:
-        refuse(cluster.title, f"gpudebug {doing}", loaded.workspace)
+        refuse(cluster.title, f"gpudebug {doing}", loaded.setup.workspace)
     if session is not None:
-        settings.admit(loaded)
-    if session is not None and (why := loaded.baselines["workload"].why) is not None:
+        settings.admit(loaded.setup, loaded.history.records)
+    if session is not None and (why := loaded.history.baselines["workload"].why) is not None:
         raise NotAPerson(
             f"session {session} samples the workload as its baseline was recorded: {why}",
             next="gpudebug next",
         )
-    workload = loaded.config.workload
+    workload = loaded.setup.config.workload
     return replace(
         lone_job(root / workload.cwd, workload.argv()),
         env=training_environment(workload),

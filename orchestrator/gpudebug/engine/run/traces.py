@@ -12,7 +12,7 @@ from gpudebug.core.inside.torch_profile import headline, read_profiles
 from gpudebug.core.records import Evidence
 from gpudebug.core.words import ended_as_planned
 from gpudebug.edges import launcher, store
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Records, Setup
 from gpudebug.engine.campaign.files import stored_record
 
 PREFIX = "profile-"
@@ -48,16 +48,16 @@ def located(trace: dict[str, Any] | None, folder: Path) -> dict[str, Any] | None
     return None if trace is None or "file" not in trace else {**trace, "path": str(folder / trace["file"])}
 
 
-def newest_profile(loaded: Loaded) -> dict[str, Any] | None:
+def newest_profile(setup: Setup, records: Records) -> dict[str, Any] | None:
     """Return the trace of the campaign's newest profiled run of its workload, with the run's name as `run`.
 
     For people: its command or code may be older than the baseline's.
     """
-    for name, record in reversed(loaded.records.items()):
+    for name, record in reversed(records.items()):
         identity = record.get("role"), record.get("campaign")
         whole = ended_as_planned(record.get("outcome"))
-        if whole and identity == (f"{PREFIX}workload", loaded.config.campaign):
-            run = loaded.workspace.run(name)
+        if whole and identity == (f"{PREFIX}workload", setup.config.campaign):
+            run = setup.workspace.run(name)
             if run.sealed and (found := located(stored_record(run, "evidence.json").get("trace"), run.path)):
                 return {"run": name, **found}
     return None

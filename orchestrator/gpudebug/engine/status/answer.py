@@ -29,16 +29,27 @@ from gpudebug.core.answers.status import (
     WorkFigure,
 )
 from gpudebug.core.campaign import decide
+from gpudebug.core.campaign.decide import Campaign
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.campaign.order import NO_DIAGNOSIS, HypothesisOrder, ordered
-from gpudebug.core.progress import claims
+from gpudebug.core.config import Config
+from gpudebug.core.progress import ProgressFile, claims
 from gpudebug.core.progress.entries import LEFT_OUT
 from gpudebug.core.statistics import numbers, units
 from gpudebug.core.statistics.across import across, counted_as_busy
-from gpudebug.core.statistics.metrics import GPU_UTIL
+from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 from gpudebug.core.statistics.units import pick, recorded
 from gpudebug.core.words import VERDICTS, Status, Trend
-from gpudebug.engine.campaign.campaign import CampaignBaseline, Loaded
+from gpudebug.edges import store
+from gpudebug.engine.campaign.campaign import (
+    Baselines,
+    CampaignBaseline,
+    Entries,
+    History,
+    Loaded,
+    Records,
+    Setup,
+)
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.terms import played_back
 from gpudebug.engine.diagnosis.order import recorded_order
@@ -48,37 +59,49 @@ from gpudebug.engine.status.recorded import age
 
 def status_of(loaded: Loaded) -> StatusAnswer:
     """Return what `status` answers of a campaign that is loaded; the evidence is read."""
-    return answer_of(loaded, running=loaded.workspace.claimed())
+    return answer_of(loaded, running=loaded.setup.workspace.claimed())
 
 
 def answer_of(loaded: Loaded, *, running: bool) -> StatusAnswer:
     """Return the same, with the word of the caller for whether a command runs something."""
     c = loaded.campaign
-    order = recorded_order(loaded)
-    action = _under_way(loaded, order) if running else _next(loaded, order)
-    device_time = loaded.config.budget.device_time
-    made = listing.made(loaded)
-    hypotheses = [_hypothesis(loaded, h, made.get(h.number, ())) for h in loaded.document.hypotheses]
+    order = recorded_order(loaded.setup)
+    action = (
+        _under_way(loaded.history.records, loaded.campaign, order)
+        if running
+        else _next(loaded.campaign, order)
+    )
+    device_time = loaded.setup.config.budget.device_time
+    made = listing.made(loaded.setup.config, loaded.history.records)
+    hypotheses = [
+        _hypothesis(loaded.setup.workspace, loaded.entries, loaded.history.records, h, made.get(h.number, ()))
+        for h in loaded.entries.document.hypotheses
+    ]
     shown = listing.shown(hypotheses, action.hypothesis)
-    sparks = listing.sparks(loaded, [h for h in hypotheses if h.number in shown])
+    sparks = listing.sparks(
+        loaded.setup.workspace, loaded.history.records, [h for h in hypotheses if h.number in shown]
+    )
     return StatusAnswer(
-        campaign=loaded.config.campaign,
-        goal=loaded.workspace.scrub(loaded.config.goal),
-        device=_device(loaded),
+        campaign=loaded.setup.config.campaign,
+        goal=loaded.setup.workspace.scrub(loaded.setup.config.goal),
+        device=_device(loaded.setup.config, loaded.history.records),
         running=running,
-        progress=_progress(loaded) if running else None,
-        metric=loaded.config.metric,
+        progress=_progress(loaded.setup.workspace) if running else None,
+        metric=loaded.setup.config.metric,
         target=decide.goal(c),
-        target_text=_target(loaded),
-        baselines={role: _baseline(loaded, loaded.baselines.get(role)) for role in ("workload", "reference")},
+        target_text=_target(loaded.setup.metric, loaded.campaign),
+        baselines={
+            role: _baseline(loaded, loaded.history.baselines.get(role)) for role in ("workload", "reference")
+        },
         hypotheses=[replace(h, sparks=sparks[h.number]) if h.number in sparks else h for h in hypotheses],
         shown=shown,
         unlisted=[
-            UnlistedVerdict(run=u.run, hypothesis=u.hypothesis, status=u.status) for u in loaded.unlisted
+            UnlistedVerdict(run=u.run, hypothesis=u.hypothesis, status=u.status)
+            for u in loaded.history.unlisted
         ],
-        sweeps=_sweeps(loaded, hypotheses),
-        resolution=_resolution(loaded),
-        expected=_expected(loaded),
+        sweeps=_sweeps(loaded.setup.config, loaded.entries, hypotheses),
+        resolution=_resolution(loaded.setup, loaded.history, loaded.campaign),
+        expected=_expected(loaded.setup.config, loaded.history),
         next=NextAction(
             action=action.kind.value, hypothesis=action.hypothesis, role=action.role, why=action.why
         ),
@@ -92,19 +115,19 @@ def answer_of(loaded: Loaded, *, running: bool) -> StatusAnswer:
             device_time_used_s=round(c.device_time, 1),
             device_time_left_s=round(max(0.0, device_time - c.device_time), 1),
         ),
-        settings=_settings(loaded),
-        files=CampaignFiles(progress=str(loaded.progress_path), runs=str(loaded.workspace.runs)),
+        settings=_settings(loaded.setup),
+        files=CampaignFiles(progress=str(loaded.setup.progress_path), runs=str(loaded.setup.workspace.runs)),
         together=listing.worth(loaded),
     )
 
 
-def _settings(loaded: Loaded) -> PinnedSettings:
-    found = loaded.settings
+def _settings(setup: Setup) -> PinnedSettings:
+    found = setup.compared
     differing: list[str] = []
     if found.differences:
         from gpudebug.engine.campaign.settings import lines
 
-        differing = lines(loaded)
+        differing = lines(setup)
     return PinnedSettings(
         pinned=found.pinned is not None,
         differences=differing,
@@ -113,9 +136,9 @@ def _settings(loaded: Loaded) -> PinnedSettings:
     )
 
 
-def _next(loaded: Loaded, order: HypothesisOrder | None) -> decide.Action:
+def _next(campaign: Campaign, order: HypothesisOrder | None) -> decide.Action:
     """Return what `next` would do by the order that is recorded."""
-    action = decide.decide(ordered(loaded.campaign, order))
+    action = decide.decide(ordered(campaign, order))
     if action.kind is not decide.ActionKind.PROPOSE:
         return action
     offer = order.offer if order is not None and order.offer else NO_DIAGNOSIS
@@ -132,42 +155,42 @@ def _order(order: HypothesisOrder | None, action: decide.Action) -> OrderSource 
     return OrderSource(when=order.when, by=order.by, baseline=order.baseline, age_s=age(order.when))
 
 
-def _progress(loaded: Loaded) -> RunProgress | None:
+def _progress(workspace: store.Workspace) -> RunProgress | None:
     """Return how far the run that is under way is."""
     from gpudebug.engine.live.underway import progress_of
 
-    return progress_of(loaded.workspace)
+    return progress_of(workspace)
 
 
-def _target(loaded: Loaded) -> str:
+def _target(metric: Metric, campaign: Campaign) -> str:
     """Return the figure that solves the campaign, or how to set one."""
-    goal = decide.goal(loaded.campaign)
+    goal = decide.goal(campaign)
     if goal is None:
-        return f"none: `target` in gpudebug.yaml would say which {loaded.metric.name} solves the campaign"
-    return numbers.figure(loaded.metric, goal)
+        return f"none: `target` in gpudebug.yaml would say which {metric.name} solves the campaign"
+    return numbers.figure(metric, goal)
 
 
-def _under_way(loaded: Loaded, order: HypothesisOrder | None) -> decide.Action:
+def _under_way(records: Records, campaign: Campaign, order: HypothesisOrder | None) -> decide.Action:
     """Return what the command that holds the claim is doing, as its newest run tells."""
-    live = next((r for r in reversed(loaded.campaign.loose_runs) if not r.sealed), None)
+    live = next((r for r in reversed(campaign.loose_runs) if not r.sealed), None)
     if live is None:
-        return _next(loaded, order)
-    role = str(loaded.records[live.name].get("role"))
+        return _next(campaign, order)
+    role = str(records[live.name].get("role"))
     why = f"run {live.name} is under way"
     if role.startswith("baseline-") and live.hypothesis is None:
         return decide.Action(decide.ActionKind.RECORD_BASELINE, why, role=role.removeprefix("baseline-"))
     if live.hypothesis is not None:
         return decide.Action(decide.ActionKind.TEST, why, hypothesis=live.hypothesis)
-    kept = tuple(r for r in loaded.campaign.loose_runs if r.name != live.name)
-    after = decide.decide(ordered(replace(loaded.campaign, loose_runs=kept), order))
+    kept = tuple(r for r in campaign.loose_runs if r.name != live.name)
+    after = decide.decide(ordered(replace(campaign, loose_runs=kept), order))
     return replace(after, why=f"{why}; after it: {after.why}")
 
 
-def _device(loaded: Loaded) -> UsedDevice:
+def _device(config: Config, records: Records) -> UsedDevice:
     """Return the device as the last run saw it; the setting alone before the first."""
-    latest = reversed(loaded.records.values())
+    latest = reversed(records.values())
     seen: list[dict[str, Any]] = next((r["devices"] for r in latest if r.get("devices")), [])
-    return UsedDevice(setting=loaded.config.device, devices=seen, replayed=any(_plays(d) for d in seen))
+    return UsedDevice(setting=config.device, devices=seen, replayed=any(_plays(d) for d in seen))
 
 
 def _plays(device: Mapping[str, Any]) -> bool:
@@ -178,24 +201,24 @@ def _baseline(loaded: Loaded, baseline: CampaignBaseline | None) -> BaselineRow 
     if baseline is None:
         return None
     rates = [e["steps_per_s"] for e in baseline.evidence if e.get("steps_per_s")]
-    entry = next((b for b in loaded.document.baselines if b.role == baseline.role), None)
+    entry = next((b for b in loaded.entries.document.baselines if b.role == baseline.role), None)
     written = entry.fields if entry else {}
-    spent = listing.spent([loaded.records.get(name) for name in baseline.runs])
+    spent = listing.spent([loaded.history.records.get(name) for name in baseline.runs])
     return BaselineRow(
         valid=baseline.why is None,
         why=baseline.why,
         verified=not baseline.unverified and bool(baseline.evidence),
-        replayed=played_back(loaded.workspace, baseline.runs, loaded.records),
+        replayed=played_back(loaded.setup.workspace, baseline.runs, loaded.history.records),
         gpu_util=baseline.utilisation,
         gpu_util_text=written.get("gpu util"),
         steps_per_s=sum(rates) / len(rates) if rates else None,
         metric_text=written.get("metric"),
         throughput_text=written.get("throughput"),
-        work=_work(loaded, baseline),
+        work=_work(loaded.setup.config, baseline),
         work_text=written.get("work"),
         loss=written.get("loss"),
-        learning=_learning(loaded, baseline),
-        advice=_advice(loaded, baseline),
+        learning=_learning(loaded.setup.config, baseline),
+        advice=_advice(loaded.setup, loaded.entries.document, loaded.campaign, baseline),
         runs=baseline.runs,
         cost_s=spent.cost_s,
         ended=spent.ended,
@@ -205,59 +228,67 @@ def _baseline(loaded: Loaded, baseline: CampaignBaseline | None) -> BaselineRow 
             for name, found in zip(baseline.runs, baseline.evidence, strict=False)
         ],
         across=across(*(e.get("devices") or () for e in baseline.evidence)),
-        device_notes=devices.notes(loaded, baseline),
+        device_notes=devices.notes(loaded.setup.metric, baseline),
     )
 
 
-def _work(loaded: Loaded, baseline: CampaignBaseline) -> WorkFigure | None:
+def _work(config: Config, baseline: CampaignBaseline) -> WorkFigure | None:
     """Return what its runs process a second, in the unit of work that is chosen from them or set."""
-    found = pick([recorded(e) for e in baseline.evidence], loaded.config.work)
+    found = pick([recorded(e) for e in baseline.evidence], config.work)
     return WorkFigure(unit=found.unit, per_s=found.per_s, source=found.source) if found else None
 
 
-def _learning(loaded: Loaded, baseline: CampaignBaseline) -> str | None:
+def _learning(config: Config, baseline: CampaignBaseline) -> str | None:
     """Return what learning is judged by, as its runs show; None if it is not judged, or cannot be."""
-    criteria = loaded.config.criteria
+    criteria = config.criteria
     runs = [units.recorded_learning(e) for e in baseline.evidence]
     return units.judged_by(runs, criteria.learning, criteria.loss)
 
 
-def _advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
+def _advice(
+    setup: Setup, document: ProgressFile, campaign: Campaign, baseline: CampaignBaseline
+) -> list[str]:
     """Return what would make a success visible, and the baseline's loss judgeable, as its runs found it; and
     which of its runs are left out, as its entry says."""
-    figure = baseline.figure(loaded.metric) if loaded.metric.points and baseline.role == "workload" else None
-    work = _work(loaded, baseline)
+    figure = baseline.figure(setup.metric) if setup.metric.points and baseline.role == "workload" else None
+    work = _work(setup.config, baseline)
     unit = work.unit if work is not None else None
     busy = counted_as_busy(baseline.evidence)
-    room = no_room(loaded.campaign, float(loaded.config.criteria.success), figure, unit, busy)
+    room = no_room(campaign, float(setup.config.criteria.success), figure, unit, busy)
     found = [room] if room is not None else []
-    found += devices.advice(loaded, baseline)
+    found += devices.advice(setup, baseline)
     learns = any(one.get("metric") == "reward" for e in baseline.evidence for one in e.get("learning") or ())
-    if loaded.config.criteria.loss != "any" and not learns:
+    if setup.config.criteria.loss != "any" and not learns:
         found += [e["loss"]["advice"] for e in baseline.evidence if (e.get("loss") or {}).get("advice")]
-    entry = next((b for b in loaded.document.baselines if b.role == baseline.role), None)
+    entry = next((b for b in document.baselines if b.role == baseline.role), None)
     left = entry.fields.get(LEFT_OUT) if entry is not None else None
     found += [f"{LEFT_OUT}: {left}"] if left else []
     return list(dict.fromkeys(found))
 
 
-def _hypothesis(loaded: Loaded, entry: Any, made: Sequence[Mapping[str, Any]]) -> HypothesisRow:
+def _hypothesis(
+    workspace: store.Workspace,
+    entries: Entries,
+    records: Records,
+    entry: Any,
+    made: Sequence[Mapping[str, Any]],
+) -> HypothesisRow:
     """One hypothesis; `made` are the records of the runs that were made for it."""
-    trial = loaded.trials[entry.number]
+    trial = entries.trials[entry.number]
     verdict = trial.verdict if trial.verified else None
     of_utilisation = (verdict or {}).get("metric", GPU_UTIL) == GPU_UTIL
     found = (verdict or {}).get("delta")
     delta, improvement = (found, None) if of_utilisation else (None, found)
     ratio = (verdict or {}).get("throughput_ratio")
     loss = (verdict or {}).get("loss")
-    gone = [None for name in entry.runs if name not in loaded.records]
+    gone = [None for name in entry.runs if name not in records]
     spent = listing.spent([*made, *gone])
     held = claims.on(entry)
     judged = entry.status in VERDICTS
-    waits = entry.status is Status.UNTESTED and entry.number in loaded.problems
+    waits = entry.status is Status.UNTESTED and entry.number in entries.problems
     return HypothesisRow(
         number=entry.number,
-        title=loaded.workspace.scrub(entry.title),
+        title=workspace.scrub(entry.title),
         status=entry.status.value,
         verified=trial.verified if judged else None,
         weaker_terms=trial.doubts.weaker,
@@ -266,8 +297,8 @@ def _hypothesis(loaded: Loaded, entry: Any, made: Sequence[Mapping[str, Any]]) -
         intervention=entry.intervention,
         cause=entry.cause,
         claim=HypothesisClaim(session=held.session, since=held.since) if held else None,
-        accepted=loaded.order(entry),
-        accepted_by_hand=loaded.acceptances.by_hand(entry),
+        accepted=entries.order(entry),
+        accepted_by_hand=entries.acceptances.by_hand(entry),
         why=verdict["why"] if verdict else None,
         delta_pp=delta["value"] if delta else None,
         delta_ci=[delta["low"], delta["high"]] if delta else None,
@@ -283,18 +314,18 @@ def _hypothesis(loaded: Loaded, entry: Any, made: Sequence[Mapping[str, Any]]) -
         claimed=numbers.known(entry.result.get("improvement")) if judged else None,
         runs=entry.runs,
         sparks=None,
-        problem=str(loaded.problems[entry.number]) if waits else None,
+        problem=str(entries.problems[entry.number]) if waits else None,
     )
 
 
-def _sweeps(loaded: Loaded, hypotheses: Sequence[HypothesisRow]) -> list[FlagSweep]:
+def _sweeps(config: Config, entries: Entries, hypotheses: Sequence[HypothesisRow]) -> list[FlagSweep]:
     """Hypotheses that set one flag or variable to different values."""
-    changes = {h.number: change for h in loaded.document.hypotheses if (change := loaded.change_of(h))}
+    changes = {h.number: change for h in entries.document.hypotheses if (change := entries.change_of(h))}
     if len(changes) < 2:
         return []
     from gpudebug.core.change import sweep
 
-    workload = loaded.config.workload
+    workload = config.workload
     argv, env = workload.argv(), workload.env
     rows_of = {h.number: h for h in hypotheses}
     return [
@@ -321,31 +352,31 @@ def _sweep_value(value: str, row: HypothesisRow) -> SweepValue:
     )
 
 
-def _resolution(loaded: Loaded) -> Resolution | None:
+def _resolution(setup: Setup, history: History, campaign: Campaign) -> Resolution | None:
     """Return the noise floor and what a trial can tell from it; None without a valid baseline."""
-    if not _measured(loaded):
+    if not _measured(history.baselines):
         return None
     # Arithmetic that a campaign without a baseline need not pay for.
     from gpudebug.engine.trial import noise
 
-    return noise.floor(loaded)
+    return noise.floor(setup, history, campaign)
 
 
-def _measured(loaded: Loaded) -> bool:
-    baseline = loaded.baselines["workload"]
+def _measured(baselines: Baselines) -> bool:
+    baseline = baselines["workload"]
     return baseline.why is None and bool(baseline.evidence)
 
 
-def _expected(loaded: Loaded) -> list[ExpectedFigure]:
+def _expected(config: Config, history: History) -> list[ExpectedFigure]:
     """Return what gpudebug.yaml expects of the workload here, beside what its baseline measured."""
-    if not loaded.config.expected:
+    if not config.expected:
         return []
     from gpudebug.core.config import expectations
 
-    baseline = loaded.baselines["workload"]
+    baseline = history.baselines["workload"]
     recorded_names = [d["name"] for record in baseline.records for d in record.get("devices", [])]
-    names = recorded_names or [d["name"] for d in _device(loaded).devices]
-    rows = expectations.rows(loaded.config.expected, names, baseline.evidence, loaded.config.workload.text)
+    names = recorded_names or [d["name"] for d in _device(config, history.records).devices]
+    rows = expectations.rows(config.expected, names, baseline.evidence, config.workload.text)
     return [ExpectedFigure(**row) for row in rows]
 
 
@@ -358,12 +389,20 @@ def show(directory: Path, number: int) -> ShowAnswer:
     from gpudebug.engine.trial.sides import of_trial, readable
 
     loaded = load(directory)
-    entry = entry_of(loaded, number)
-    trial, scrub = loaded.trials[number], loaded.workspace.scrub
-    folders = [loaded.workspace.run(name) for name in entry.runs]
-    evidence, lacking = readable(loaded, entry.runs)
-    probe, sections = of_trial(loaded, number, entry.runs, trial.verdict)
-    row = _hypothesis(loaded, entry, listing.made(loaded).get(number, ()))
+    entry = entry_of(loaded.setup.progress_path, loaded.entries.document, number)
+    trial, scrub = loaded.entries.trials[number], loaded.setup.workspace.scrub
+    folders = [loaded.setup.workspace.run(name) for name in entry.runs]
+    evidence, lacking = readable(loaded.setup.workspace, entry.runs)
+    probe, sections = of_trial(
+        loaded.setup.workspace, loaded.history.baselines, number, entry.runs, trial.verdict
+    )
+    row = _hypothesis(
+        loaded.setup.workspace,
+        loaded.entries,
+        loaded.history.records,
+        entry,
+        listing.made(loaded.setup.config, loaded.history.records).get(number, ()),
+    )
     verdict = trial.verdict if trial.verified else None
     return ShowAnswer(
         **vars(row),
@@ -377,8 +416,8 @@ def show(directory: Path, number: int) -> ShowAnswer:
         skipped=[UnreadRun(run=name, why=why) for name, why in lacking.items()],
         probe=probe,
         sections=sections,
-        profile=newest_profile(loaded),
-        files=[*(str(f.path) for f in folders if f.path.exists()), str(loaded.progress_path)],
+        profile=newest_profile(loaded.setup, loaded.history.records),
+        files=[*(str(f.path) for f in folders if f.path.exists()), str(loaded.setup.progress_path)],
         devices=run_devices(evidence),
         course=course(verdict),
     )

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from gpudebug.engine.campaign.campaign import CampaignBaseline, Loaded
+from gpudebug.core.statistics.metrics import Metric
+from gpudebug.engine.campaign.campaign import CampaignBaseline, Setup
 
 
-def advice(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
+def advice(setup: Setup, baseline: CampaignBaseline) -> list[str]:
     """Return what to judge by where the mean misleads, if utilisation judges."""
-    if not _telling(baseline) or not loaded.metric.points:
+    if not _telling(baseline) or not setup.metric.points:
         return []
     from gpudebug.core.evidence.together import mean_hides
 
-    hides = mean_hides(baseline.evidence, loaded.config.criteria.devices)
+    hides = mean_hides(baseline.evidence, setup.config.criteria.devices)
     return [hides] if hides is not None else []
 
 
-def notes(loaded: Loaded, baseline: CampaignBaseline) -> list[str]:
+def notes(metric: Metric, baseline: CampaignBaseline) -> list[str]:
     """Return what `sample` notes of such runs: the device that the others wait for, and that the mean
     misleads; the latter is an advice if utilisation judges."""
     if not _telling(baseline):
         return []
     from gpudebug.core.evidence import together
 
-    misleads = None if loaded.metric.points else together.mean_hides(baseline.evidence)
+    misleads = None if metric.points else together.mean_hides(baseline.evidence)
     return [note for note in (together.waited_for(baseline.evidence), misleads) if note is not None]
 
 

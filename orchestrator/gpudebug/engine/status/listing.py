@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gpudebug.core.answers.status import AcceptedWorth, HypothesisRow, RunSpark
+from gpudebug.core.config import Config
 from gpudebug.core.words import Status
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.edges import store
+from gpudebug.engine.campaign.campaign import Loaded, Records
 from gpudebug.engine.campaign.files import stored_record
 from gpudebug.engine.status.recorded import age, moment
 
@@ -33,15 +35,17 @@ class RunsSpent(NamedTuple):
 
 def worth(loaded: Loaded) -> AcceptedWorth | None:
     """Return what the accepted changes are worth together; None while nothing is accepted."""
-    verdict = loaded.trials[loaded.recorded[0].number].verdict if loaded.recorded else None
+    verdict = (
+        loaded.entries.trials[loaded.entries.recorded[0].number].verdict if loaded.entries.recorded else None
+    )
     if verdict is None:
         return None
     from gpudebug.engine.trial.together import together
 
-    found, scrub = together(loaded, verdict), loaded.workspace.scrub
+    found, scrub = together(loaded, verdict), loaded.setup.workspace.scrub
     return AcceptedWorth(
         text=found.text,
-        throughput=found.throughput if loaded.metric.points else None,
+        throughput=found.throughput if loaded.setup.metric.points else None,
         why=scrub(found.why) if found.why else None,
         paired=found.paired,
         agrees=found.agrees,
@@ -49,12 +53,12 @@ def worth(loaded: Loaded) -> AcceptedWorth | None:
     )
 
 
-def made(loaded: Loaded) -> dict[int, list[Record]]:
+def made(config: Config, records: Records) -> dict[int, list[Record]]:
     """Return the records of the runs that this campaign made for each hypothesis."""
     found: dict[int, list[Record]] = {}
-    for record in loaded.records.values():
+    for record in records.values():
         number = record.get("hypothesis")
-        if number is not None and record.get("campaign") == loaded.config.campaign:
+        if number is not None and record.get("campaign") == config.campaign:
             found.setdefault(number, []).append(record)
     return found
 
@@ -93,23 +97,25 @@ def shown(hypotheses: Sequence[HypothesisRow], following: int | None) -> list[in
     return [h.number for h in hypotheses if h.number in numbers]
 
 
-def sparks(loaded: Loaded, hypotheses: Iterable[HypothesisRow]) -> dict[int, list[RunSpark]]:
+def sparks(
+    workspace: store.Workspace, records: Records, hypotheses: Iterable[HypothesisRow]
+) -> dict[int, list[RunSpark]]:
     """The utilisation of the runs of those that were tested last, by number, as far as `DRAWN` goes."""
     left, found = DRAWN, {}
     for h in sorted(hypotheses, key=lambda h: math.inf if h.age_s is None else h.age_s):
         role = f"h{h.number}"
         # Whose a run without a record is, nobody can tell.
-        own = [n for n in h.runs if loaded.records.get(n, {"role": role}).get("role") == role]
+        own = [n for n in h.runs if records.get(n, {"role": role}).get("role") == role]
         left -= len(own)
         if left < 0:
             break
-        found[h.number] = [RunSpark(run=name, spark=_spark(loaded, name)) for name in own]
+        found[h.number] = [RunSpark(run=name, spark=_spark(workspace, records, name)) for name in own]
     return found
 
 
-def _spark(loaded: Loaded, name: str) -> list[float] | None:
-    known = name in loaded.records
-    return spark_of(stored_record(loaded.workspace.run(name), "evidence.json")) if known else None
+def _spark(workspace: store.Workspace, records: Records, name: str) -> list[float] | None:
+    known = name in records
+    return spark_of(stored_record(workspace.run(name), "evidence.json")) if known else None
 
 
 def spark_of(evidence: Record) -> list[float] | None:

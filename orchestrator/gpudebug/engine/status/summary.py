@@ -19,7 +19,7 @@ from gpudebug.edges import store
 from gpudebug.edges.host import now
 from gpudebug.edges.store.kept import order_file
 from gpudebug.edges.store.summary import Summary, as_they_are, encoded, path_of, read_summary, run_names
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Entries, History, Loaded, Setup
 from gpudebug.engine.campaign.files import Written, workload_of
 from gpudebug.engine.campaign.load import apart, code_for, load
 from gpudebug.engine.campaign.said import said_of
@@ -58,11 +58,11 @@ def record(directory: Path, session: str | None, by: str) -> None:
 
 def _write(loaded: Loaded, began: int) -> None:
     """Write the summary, unless something changed since the campaign was read."""
-    root, campaign = loaded.workspace.root, loaded.config.campaign
-    if not loaded.workspace.runs.is_dir() or loaded.workspace.runs.is_symlink():
+    root, campaign = loaded.setup.workspace.root, loaded.setup.config.campaign
+    if not loaded.setup.workspace.runs.is_dir() or loaded.setup.workspace.runs.is_symlink():
         return
     head, files, rows = _made(loaded)
-    watched = {*files, store.CONFIG, str(loaded.progress_path)} - {order_file(campaign)}
+    watched = {*files, store.CONFIG, str(loaded.setup.progress_path)} - {order_file(campaign)}
     if any(_changed_since(root / name, began) for name in watched):
         return
     path = path_of(root, campaign)
@@ -79,27 +79,27 @@ def _changed_since(path: Path, moment: int) -> bool:
 
 def _made(loaded: Loaded) -> tuple[dict[str, Any], list[str], list[dict[str, Any]]]:
     """Return the head, the paths and the rows of a summary."""
-    root = loaded.workspace.root
-    answer = dict(scrubbed_record(answer_of(loaded, running=False).as_json(), loaded.workspace.scrub))
+    root = loaded.setup.workspace.root
+    answer = dict(scrubbed_record(answer_of(loaded, running=False).as_json(), loaded.setup.workspace.scrub))
     rows = answer.pop("hypotheses")
     listed = [row for row in rows if row["number"] in set(answer["shown"])]
     others = Counter(row["status"] for row in rows if row["number"] not in set(answer["shown"]))
-    files = [*_files(loaded, listed)]
-    excluded = [str(path) for path in apart(loaded.workspace, loaded.progress_path)]
+    files = [*_files(loaded.setup, loaded.entries, loaded.history, listed)]
+    excluded = [str(path) for path in apart(loaded.setup.workspace, loaded.setup.progress_path)]
     head = {
         "format": FORMAT,
         "gpudebug": __version__,
         "when": now(),
         "root": str(root),
         "alike": _alike(loaded),
-        "config": short_digest(loaded.workspace.config.read_bytes()),
-        "progress": progress_of(loaded.progress_path),
+        "config": short_digest(loaded.setup.workspace.config.read_bytes()),
+        "progress": progress_of(loaded.setup.progress_path),
         "visible": os.environ.get("CUDA_VISIBLE_DEVICES"),
         "runs": names_digest(root),
         "files": as_they_are(root, files),
-        "programs": [_program(loaded, role) for role in loaded.roles],
+        "programs": [_program(loaded.setup, role) for role in loaded.setup.roles],
         "apart": excluded,
-        "code": code_in(loaded.checkout),
+        "code": code_in(loaded.setup.checkout),
         "answer": answer,
         "listed": listed,
         "rest": dict(others),
@@ -107,43 +107,46 @@ def _made(loaded: Loaded) -> tuple[dict[str, Any], list[str], list[dict[str, Any
     return head, files, rows
 
 
-def _files(loaded: Loaded, listed: list[dict[str, Any]]) -> Iterator[str]:
+def _files(setup: Setup, entries: Entries, history: History, listed: list[dict[str, Any]]) -> Iterator[str]:
     """Yield the paths that the answer was made of, below the campaign's folder or absolute."""
-    for name in run_names(loaded.workspace.root):
+    for name in run_names(setup.workspace.root):
         yield f"runs/{name}"
         yield f"runs/{name}/run.json"
-    judged = {h.runs[-1] for h in loaded.document.hypotheses if h.runs}.union(loaded.judged)
+    judged = {h.runs[-1] for h in entries.document.hypotheses if h.runs}.union(history.judged)
     for name in sorted(judged):
         yield f"runs/{name}/verdict.json"
         yield f"runs/{name}/manifest.json"
     shown = {name for row in listed for name in row["runs"]}
-    if loaded.recorded:
-        shown.update(name for name, r in loaded.records.items() if r.get("paired"))
-        shown.update(name for h in loaded.recorded for name in h.runs)
-    for name in sorted(shown.union(*(b.runs for b in loaded.baselines.values()))):
+    if entries.recorded:
+        shown.update(name for name, r in history.records.items() if r.get("paired"))
+        shown.update(name for h in entries.recorded for name in h.runs)
+    for name in sorted(shown.union(*(b.runs for b in history.baselines.values()))):
         for file in ("manifest.json", "evidence.json", "sampler.json"):
             yield f"runs/{name}/{file}"
-    yield order_file(loaded.config.campaign)
-    yield str(loaded.settings.file)
-    yield str(loaded.acceptances.file)
-    yield str(loaded.acceptances.file.parent)
-    yield str(said_of(loaded.workspace.root, loaded.config.campaign, loaded.checkout).file)
-    for entry in loaded.document.hypotheses:
-        change = loaded.change_of(entry) if "--patch" in (entry.intervention or "") else None
+    yield order_file(setup.config.campaign)
+    yield str(setup.compared.file)
+    yield str(entries.acceptances.file)
+    yield str(entries.acceptances.file.parent)
+    yield str(said_of(setup.workspace.root, setup.config.campaign, setup.checkout).file)
+    for entry in entries.document.hypotheses:
+        change = entries.change_of(entry) if "--patch" in (entry.intervention or "") else None
         if change is not None and change.patch is not None:
             yield change.patch
 
 
-def _program(loaded: Loaded, role: str) -> list[str | None]:
-    workload = workload_of(loaded.config, role)
+def _program(setup: Setup, role: str) -> list[str | None]:
+    workload = workload_of(setup.config, role)
     assert workload is not None
-    return program_of(loaded.workspace.root, workload.argv()[0], workload.cwd, workload.env.get("PATH"))
+    return program_of(setup.workspace.root, workload.argv()[0], workload.cwd, workload.env.get("PATH"))
 
 
 def _alike(loaded: Loaded) -> bool:
     """Tell whether a session is shown what a person is: it measures the same code and holds no hypothesis."""
-    waits = any(h.status is Status.TESTING for h in loaded.document.hypotheses)
-    orders = (loaded.acceptances.order(h, _SESSION) == loaded.order(h) for h in loaded.document.hypotheses)
+    waits = any(h.status is Status.TESTING for h in loaded.entries.document.hypotheses)
+    orders = (
+        loaded.entries.acceptances.order(h, _SESSION) == loaded.entries.order(h)
+        for h in loaded.entries.document.hypotheses
+    )
     return not waits and all(orders) and code_for(loaded, _SESSION).digest == loaded.code.digest
 
 

@@ -105,7 +105,7 @@ def _against(directory: Path, look: Look, session: str | None) -> Iterator[str]:
     files = Manifest.model_validate(look.folder.read("manifest.json")).files
     if not look.folder.intact(*files):
         yield "its files were altered after it was sealed"
-    wanted = load(directory, session).identities["workload"]
+    wanted = load(directory, session).history.identities["workload"]
     differ = [key for key in wanted if record.identity.get(key) != wanted[key]]
     if differ:
         yield f"{' and '.join(differ)} differ{'s' if len(differ) == 1 else ''} from the campaign's"
@@ -114,23 +114,23 @@ def _against(directory: Path, look: Look, session: str | None) -> Iterator[str]:
 def _carry(directory: Path, look: Look) -> str:
     """Copy it into the campaign's runs as a sealed run of the baseline; its name there."""
     loaded = load(directory)
-    folder = loaded.workspace.new_run(BASELINE)
+    folder = loaded.setup.workspace.new_run(BASELINE)
     for name in Manifest.model_validate(look.folder.read("manifest.json")).files:
         if name not in _OURS:
             target = folder.path / name
             store.make_folder(target.parent)
             store.copy_into(target, store.read_file(look.folder.path / name, _LARGEST))
-    synonyms = adapters.synonyms_of(loaded.workspace.root, loaded.config.workload)
+    synonyms = adapters.synonyms_of(loaded.setup.workspace.root, loaded.setup.config.workload)
     record = look.record.model_copy(
         update={
             "name": folder.name,
-            "campaign": loaded.config.campaign,
+            "campaign": loaded.setup.config.campaign,
             "role": BASELINE,
-            "settings": loaded.settings.digest,
+            "settings": loaded.setup.compared.digest,
             "synonyms": used_by(look.record.argv, synonyms),
         }
     )
     folder.write("evidence.json", evidence_again(folder, record))
     folder.write("run.json", record)
-    loaded.workspace.seal(folder)
+    loaded.setup.workspace.seal(folder)
     return folder.name

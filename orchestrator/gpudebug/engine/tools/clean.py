@@ -14,11 +14,12 @@ from pathlib import Path
 
 from gpudebug.core.answers.setup import CleanAnswer, KeptPath, LeftPath
 from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.core.progress import ProgressFile
 from gpudebug.edges import store
 from gpudebug.edges.store import leftovers
 from gpudebug.edges.walk import walk
 from gpudebug.engine.campaign import upkeep
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import History, Loaded, Setup
 from gpudebug.engine.campaign.files import stored_record
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.run.prepare import claim_of
@@ -49,14 +50,20 @@ class Left:
 def survey(directory: Path) -> tuple[Loaded | None, list[Left]]:
     """All that is there, in the order in which it is shown, with the campaign; None if there is none."""
     loaded = load(directory) if store.find_root(directory) is not None else None
-    found = [*(_left(loaded) if loaded is not None else ()), *_looks(directory, loaded)]
+    found = [
+        *(_left(loaded.setup, loaded.entries.document, loaded.history) if loaded is not None else ()),
+        *_looks(directory, loaded),
+    ]
     # Looks stay in the order of their numbers.
     return loaded, sorted(found, key=lambda left: (left.kind, "" if left.kind == LOOK else str(left.path)))
 
 
 def _looks(directory: Path, loaded: Loaded | None) -> Iterator[Left]:
     """Yield those of this folder, and of a campaign's own places."""
-    places = [directory, *((loaded.workspace.root, loaded.workspace.runs) if loaded is not None else ())]
+    places = [
+        directory,
+        *((loaded.setup.workspace.root, loaded.setup.workspace.runs) if loaded is not None else ()),
+    ]
     for place in {one.resolve(): one for one in places}.values():
         yield from (_one(LOOK, look.path) for look in looks_in(place))
 
@@ -65,7 +72,7 @@ def listing(loaded: Loaded | None, left: Sequence[Left], kinds: Sequence[str] = 
     """Return the answer before anything is removed; `chosen` is what `kinds` would remove."""
     return CleanAnswer(
         action="listed",
-        campaign=loaded.config.campaign if loaded is not None else None,
+        campaign=loaded.setup.config.campaign if loaded is not None else None,
         left=tuple(one.told() for one in left),
         bytes=sum(one.size for one in left),
         chosen=tuple(str(one.path) for one in left if one.kind in kinds),
@@ -84,8 +91,8 @@ def remove(
             f"session {session} may not remove what gpudebug left", next="a person runs gpudebug clean"
         )
     removed, kept = list[str](), list[KeptPath]()
-    with nullcontext() if loaded is None else claim_of(loaded.workspace, "gpudebug clean"):
-        still = _trees_left(loaded, kinds) if loaded is not None else ()
+    with nullcontext() if loaded is None else claim_of(loaded.setup.workspace, "gpudebug clean"):
+        still = _trees_left(loaded.setup, loaded.entries.document, kinds) if loaded is not None else ()
         for one in left:
             if one.kind not in kinds:
                 continue
@@ -98,11 +105,11 @@ def remove(
     return replace(found, action="cleaned", removed=tuple(removed), kept=tuple(kept))
 
 
-def _trees_left(loaded: Loaded, kinds: Sequence[str]) -> Collection[str]:
+def _trees_left(setup: Setup, document: ProgressFile, kinds: Sequence[str]) -> Collection[str]:
     """Return the worktrees and references that are there, after their end if it was chosen."""
     if WORKTREE in kinds:
-        upkeep.end(loaded)
-    return {str(there) for kept_there in upkeep.kept_here(loaded) for there in kept_there}
+        upkeep.end(setup, document)
+    return {str(there) for kept_there in upkeep.kept_here(setup) for there in kept_there}
 
 
 def _removed(one: Left, still: Collection[str]) -> str | None:
@@ -121,34 +128,34 @@ def _removed(one: Left, still: Collection[str]) -> str | None:
     return None
 
 
-def _left(loaded: Loaded) -> Iterator[Left]:
-    workspace = loaded.workspace
-    named = {name for entry in loaded.document.baselines for name in entry.runs}
-    named |= {name for entry in loaded.document.hypotheses for name in (*entry.runs, *entry.earlier_runs)}
-    for name in loaded.judged:
+def _left(setup: Setup, document: ProgressFile, history: History) -> Iterator[Left]:
+    workspace = setup.workspace
+    named = {name for entry in document.baselines for name in entry.runs}
+    named |= {name for entry in document.hypotheses for name in (*entry.runs, *entry.earlier_runs)}
+    for name in history.judged:
         named |= {
             str(used["name"]) for used in stored_record(workspace.run(name), "verdict.json").get("runs", ())
         }
     # What accepted changes are worth together follows from the runs that were made in turn with them.
-    paired = {loaded.records.get(name, {}).get("paired") for name in named} - {None}
-    named |= {name for name, record in loaded.records.items() if record.get("paired") in paired}
+    paired = {history.records.get(name, {}).get("paired") for name in named} - {None}
+    named |= {name for name, record in history.records.items() if record.get("paired") in paired}
     for name in workspace.run_names():
         run = workspace.run(name)
         # A folder whose own record names another run, or none, is not proven to be one.
         if not run.path.is_symlink() and stored_record(run, "run.json").get("name") == name:
             yield _one(EVIDENCE if name in named else UNUSED, run.path)
-    worktrees, references = upkeep.kept_here(loaded)
+    worktrees, references = upkeep.kept_here(setup)
     for path in worktrees:
         yield _one(WORKTREE, path)
     for name in references:
         yield Left(REFERENCE, Path(name), 0, (0, 0))
-    private = loaded.checkout.private
+    private = setup.checkout.private
     if private.is_dir() and not private.is_symlink():
         yield _one("private", private)
     for lock in (workspace.claim_path, *sorted(workspace.runs.glob(".*.lock"))):
         if lock.is_file() and not lock.is_symlink():
             yield _one("lock", lock)
-    folders = (workspace.root, loaded.progress_path.parent, workspace.runs, workspace.root / "hypotheses")
+    folders = (workspace.root, setup.progress_path.parent, workspace.runs, workspace.root / "hypotheses")
     for folder in dict.fromkeys(folders):
         for path in leftovers.temporaries(folder):
             yield _one(TEMPORARY, path)

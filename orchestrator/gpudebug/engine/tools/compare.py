@@ -26,7 +26,7 @@ from gpudebug.core.text import shell_words
 from gpudebug.core.verdict import work as units
 from gpudebug.core.verdict.run_plan import RunPlan
 from gpudebug.edges import launcher, store
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.playback import NOTE, replayed
 from gpudebug.engine.campaign.session import persons_only
@@ -151,25 +151,27 @@ def _folder(path: Path) -> store.RunFolder:
 def _baseline(directory: Path, role: str) -> ComparedSide:
     """Return all runs of a baseline."""
     loaded = load(directory)
-    entry = loaded.document.baseline(role)
-    return _of_campaign(loaded, f"baseline of the {role}", entry.runs if entry else ())
+    entry = loaded.entries.document.baseline(role)
+    return _of_campaign(loaded.setup, f"baseline of the {role}", entry.runs if entry else ())
 
 
 def _trial(directory: Path, number: int) -> ComparedSide:
     """Return all runs of a hypothesis's trial, without those of the baseline beside it."""
     loaded = load(directory)
-    entry = next((h for h in loaded.document.hypotheses if h.number == number), None)
+    entry = next((h for h in loaded.entries.document.hypotheses if h.number == number), None)
     names = [
-        n for n in (entry.runs if entry else ()) if loaded.records.get(n, {}).get("role") == f"h{number}"
+        n
+        for n in (entry.runs if entry else ())
+        if loaded.history.records.get(n, {}).get("role") == f"h{number}"
     ]
     title = f": {entry.title}" if entry else ""
-    return _of_campaign(loaded, f"hypothesis {number}{title}", names)
+    return _of_campaign(loaded.setup, f"hypothesis {number}{title}", names)
 
 
-def _of_campaign(loaded: Loaded, label: str, names: Sequence[str]) -> ComparedSide:
+def _of_campaign(setup: Setup, label: str, names: Sequence[str]) -> ComparedSide:
     if not names:
-        raise StoreError(f"{label}: no recorded runs", file=str(loaded.progress_path), next="gpudebug status")
-    return ComparedSide(label, tuple(_folder(loaded.workspace.run(name).path) for name in names))
+        raise StoreError(f"{label}: no recorded runs", file=str(setup.progress_path), next="gpudebug status")
+    return ComparedSide(label, tuple(_folder(setup.workspace.run(name).path) for name in names))
 
 
 def _refuse_same(a: ComparedSide, b: ComparedSide) -> None:

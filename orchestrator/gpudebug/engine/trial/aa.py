@@ -52,19 +52,19 @@ def record_aa(
         steps = list(zip(planned(len(made)), made, strict=False))
         after = [m for step, m in steps if step is NextRun.TRIAL]
         beside = [m for step, m in steps if step is NextRun.BASELINE]
-        verdict = judge_runs(0, terms_of(cycle.loaded.config, before), [*before, *beside], after)
+        verdict = judge_runs(0, terms_of(cycle.setup.config, before), [*before, *beside], after)
         return _answer(cycle.again().loaded, verdict, before, made, (*notes, *bench.notes))
 
 
 def _with_baseline(cycle: Cycle) -> tuple[Cycle, tuple[str, ...]]:
     """The campaign with a baseline that a trial would be held against, and why it had to be recorded."""
-    why = cycle.loaded.baselines["workload"].why
+    why = cycle.loaded.history.baselines["workload"].why
     if why is None:
         before = _baseline_runs(cycle)
         if any(not m.record.devices for m in before):
             raise Imported(
                 "the baseline was imported: runs that are made here are not its like",
-                file=str(cycle.loaded.progress_path),
+                file=str(cycle.setup.progress_path),
                 next=f"gpudebug baseline workload, then {COMMAND}",
             )
         why = _outdated(before, surroundings_of(*_bench(cycle)))
@@ -81,26 +81,27 @@ def _outdated(before: list[MeasuredRun], around: Surroundings) -> str | None:
 
 def _bench(cycle: Cycle) -> tuple[Bench, PreparedRun]:
     loaded = cycle.loaded
-    workload = loaded.config.workload
+    workload = loaded.setup.config.workload
     return open_bench(cycle, workload), job_of(
-        cycle, workload, noise.AA, noise.AA, loaded.identities["workload"]
+        cycle, workload, noise.AA, noise.AA, loaded.history.identities["workload"]
     )
 
 
 def _baseline_runs(cycle: Cycle) -> list[MeasuredRun]:
     loaded = cycle.loaded
-    return [stored_run(loaded.workspace, name) for name in loaded.baselines["workload"].runs]
+    return [stored_run(loaded.setup.workspace, name) for name in loaded.history.baselines["workload"].runs]
 
 
 def _already(cycle: Cycle, bench: Bench, job: PreparedRun) -> list[MeasuredRun]:
     """Completed A/A runs against the present baseline."""
     loaded = cycle.loaded
     kept = reusable(
-        loaded,
+        loaded.setup,
+        loaded.history.records,
         noise.AA,
-        newer_than=newest(loaded.baselines["workload"].runs),
+        newer_than=newest(loaded.history.baselines["workload"].runs),
         surroundings=surroundings_of(bench, job),
-        identity=loaded.identities["workload"],
+        identity=loaded.history.identities["workload"],
     )
     return [m for m in kept if m.evidence.outcome in AS_PLANNED]
 
@@ -113,9 +114,9 @@ def _answer(
     notes: tuple[str, ...],
 ) -> RecordedAA:
     data = verdict.model_dump(mode="json")
-    points = loaded.metric.points
+    points = loaded.setup.metric.points
     return RecordedAA(
-        campaign=loaded.config.campaign,
+        campaign=loaded.setup.config.campaign,
         role=noise.AA,
         verdict=data["status"],
         why=data["why"],
@@ -126,10 +127,10 @@ def _answer(
         delta_ci=_bounds(verdict.delta) if points else None,
         throughput_ratio=verdict.throughput_ratio.value if verdict.throughput_ratio else None,
         throughput_ci=_bounds(verdict.throughput_ratio),
-        resolution=noise.floor(loaded),
+        resolution=noise.floor(loaded.setup, loaded.history, loaded.campaign),
         baseline_runs=tuple(m.folder.name for m in before),
         runs=tuple(m.folder.name for m in made),
-        advice=tuple(baseline.advice(loaded, "workload", made)),
+        advice=tuple(baseline.advice(loaded.setup, loaded.campaign, "workload", made)),
         notes=notes,
         files=tuple(str(m.folder.path) for m in made),
     )

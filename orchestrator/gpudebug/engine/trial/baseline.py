@@ -9,7 +9,9 @@ from typing import Any
 from gpudebug.core import progress
 from gpudebug.core.answers.next import RecordedBaseline
 from gpudebug.core.answers.status import WorkFigure
+from gpudebug.core.campaign.decide import Campaign
 from gpudebug.core.campaign.headroom import no_room
+from gpudebug.core.config import Config
 from gpudebug.core.errors import GitError
 from gpudebug.core.evidence.together import mean_hides
 from gpudebug.core.records import Evidence
@@ -27,7 +29,7 @@ from gpudebug.core.verdict.unlike import unlike
 from gpudebug.core.verdict.work import choose, choose_learning, rate, shown, text
 from gpudebug.core.words import counted
 from gpudebug.edges import templates
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.files import workload_of
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.campaign.worktrees import remember
@@ -58,14 +60,14 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
     are worth together is measured now.
     """
     loaded = cycle.loaded
-    workload = workload_of(loaded.config, role)
+    workload = workload_of(loaded.setup.config, role)
     assert workload is not None
     try:
         bench = open_bench(cycle, workload)
-        remembered = remember(loaded)
+        remembered = remember(loaded.setup, loaded.code)
     except GitError:
         # A base that was lost or replaced is what the workload would run at.
-        remembered = remember(loaded)
+        remembered = remember(loaded.setup, loaded.code)
         bench = open_bench(cycle, workload)
     paired = recording_of(loaded, role)
     made = _sealed_already(cycle, role, bench, paired)
@@ -77,12 +79,12 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
     announced = recording.announced[-1:]
     named = (f"run {name} is left out: {why}" for name, why in without)
     notes = (*remembered, *bench.notes, *announced, *named, *shown)
-    fields = entry_fields(role, runs, loaded.metric, loaded.config.work)
+    fields = entry_fields(role, runs, loaded.setup.metric, loaded.setup.config.work)
     if without:
         fields["left_out"] = "; ".join(f"run {name}: {reason}" for name, reason in without)
     entry = templates.render("baseline.md.j2", **fields)
-    splice(loaded, lambda document: progress.set_baseline(document, role, entry))
-    return answer(loaded, role, why, runs, notes)
+    splice(loaded.setup, lambda document: progress.set_baseline(document, role, entry))
+    return answer(loaded.setup, loaded.campaign, role, why, runs, notes)
 
 
 @dataclass
@@ -117,14 +119,16 @@ class _SidesInTurn:
 
     def left_out(self) -> list[tuple[str, str]]:
         """Return the runs of this recording that count for nothing, with why."""
-        loaded, entry = self.cycle.loaded, self.cycle.loaded.document.baseline(self.role)
+        loaded, entry = self.cycle.loaded, self.cycle.loaded.entries.document.baseline(self.role)
         cold = [left_out(self.made)] if self.runs is not self.made else []
         roles = (f"baseline-{self.role}", *((ROLE,) if self.beside is not None else ()))
-        earlier = set_aside_in(loaded, roles, newest(entry.runs if entry else ()))
+        earlier = set_aside_in(
+            loaded.setup.config, loaded.history.records, roles, newest(entry.runs if entry else ())
+        )
         others = [(m.folder.name, why) for m, why in self.others]
         others += self.beside.others if self.beside is not None else ()
         found = sorted({**earlier, **dict(others), **dict(cold)}.items())
-        return [(name, loaded.workspace.scrub(why)) for name, why in found]
+        return [(name, loaded.setup.workspace.scrub(why)) for name, why in found]
 
     def worth(self) -> list[str]:
         """Return what is to be said of the changes' worth: that it is not known."""
@@ -136,7 +140,7 @@ class _SidesInTurn:
     def _announce(self) -> None:
         known = [m.record.duration_s for m in self.made if m.record.duration_s] or [
             s
-            for r in self.cycle.loaded.baselines[self.role].records
+            for r in self.cycle.loaded.history.baselines[self.role].records
             if isinstance(s := r.get("duration_s"), float)
         ]
         text = turns.of_baseline(runs_of(self.role), known, made=len(self.made))
@@ -161,7 +165,10 @@ class _SidesInTurn:
         if len(made) == 1 < wanted:
             # Before more runs are spent on what no verdict can rest on.
             loaded = cycle.loaded
-            for line in (*_of_room(loaded, self.role, made), *_without_learning(loaded, made)):
+            for line in (
+                *_of_room(loaded.setup, loaded.campaign, self.role, made),
+                *_without_learning(loaded.setup.config, made),
+            ):
                 self._say(line)
 
 
@@ -169,7 +176,7 @@ def _refuse_others(cycle: Cycle, role: str, others: Sequence[tuple[MeasuredRun, 
     """BaselineFailed once a second run did other work than the first: a third would, too."""
     if len(others) < MOST_UNLIKE:
         return
-    workload = workload_of(cycle.loaded.config, role)
+    workload = workload_of(cycle.setup.config, role)
     assert workload is not None
     measured, why = others[-1]
     raise BaselineFailed(
@@ -186,23 +193,24 @@ def job_beside(cycle: Cycle, hypothesis: int, claim: str | None) -> PreparedRun:
 
 def _job(cycle: Cycle, role: str, made: Sequence[MeasuredRun] = ()) -> PreparedRun:
     """The unmodified workload; `made` are runs of the same recording, the first of which sets its length."""
-    workload = workload_of(cycle.loaded.config, role)
+    workload = workload_of(cycle.setup.config, role)
     assert workload is not None
     part = f"baseline-{role}"
-    job = job_of(cycle, workload, part, part, cycle.loaded.identities[role])
-    return replace(job, plan=plan_after(cycle.loaded, made)) if made else job
+    job = job_of(cycle, workload, part, part, cycle.loaded.history.identities[role])
+    return replace(job, plan=plan_after(cycle.setup.config, made)) if made else job
 
 
 def _sealed_already(cycle: Cycle, role: str, bench: Bench, paired: str | None) -> list[MeasuredRun]:
     """Completed runs of this very recording that no entry lists: it was cut off."""
     loaded = cycle.loaded
-    entry = loaded.document.baseline(role)
+    entry = loaded.entries.document.baseline(role)
     found = reusable(
-        loaded,
+        loaded.setup,
+        loaded.history.records,
         f"baseline-{role}",
         newer_than=newest(entry.runs if entry else ()),
         surroundings=surroundings_of(bench, _job(cycle, role)),
-        identity=loaded.identities[role],
+        identity=loaded.history.identities[role],
     )
     return [m for m in found if m.record.paired == paired]
 
@@ -299,27 +307,27 @@ UNJUDGED = (
 )
 
 
-def _learning_text(loaded: Loaded, runs: Sequence[Evidence]) -> str | None:
+def _learning_text(config: Config, runs: Sequence[Evidence]) -> str | None:
     """Return what learning is judged by; None if it is not judged, or cannot be."""
-    criteria = loaded.config.criteria
+    criteria = config.criteria
     return judged_by([shown(e) for e in runs], criteria.learning, criteria.loss)
 
 
-def advice(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
+def advice(setup: Setup, campaign: Campaign, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
     """Return what would make this baseline's evidence sufficient, one line each."""
-    workload = workload_of(loaded.config, role)
+    workload = workload_of(setup.config, role)
     assert workload is not None
-    lines = _without_work([m.evidence for m in runs], loaded.config.work)
-    lines += _of_room(loaded, role, runs)
-    metric = loaded.metric
-    hides = mean_hides([m.evidence for m in runs], loaded.config.criteria.devices)
+    lines = _without_work([m.evidence for m in runs], setup.config.work)
+    lines += _of_room(setup, campaign, role, runs)
+    metric = setup.metric
+    hides = mean_hides([m.evidence for m in runs], setup.config.criteria.devices)
     lines += [hides] if hides is not None and metric.points else []
     without = next((m.evidence for m in runs if not metric.points and metric.value(m.evidence) is None), None)
     if without is not None and (without.window is not None or metric.latency):
         lines.append(f"run {without.run} did not yield {metric.name}: {metric.absent(without)}")
-    lines += _without_learning(loaded, runs)
-    lines += missing_in([m.evidence for m in runs], loaded.config.criteria.also)
-    lines += judged_text(loaded.config.criteria.devices, [m.evidence for m in runs])
+    lines += _without_learning(setup.config, runs)
+    lines += missing_in([m.evidence for m in runs], setup.config.criteria.also)
+    lines += judged_text(setup.config.criteria.devices, [m.evidence for m in runs])
     shortest = min(runs, key=window_of)
     if window_of(shortest) < LONG_S and not metric.latency:
         longer = window_advice(workload.argv(), runs, LONG_S)
@@ -330,63 +338,68 @@ def advice(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
     return lines
 
 
-def _without_learning(loaded: Loaded, runs: Sequence[MeasuredRun]) -> list[str]:
+def _without_learning(config: Config, runs: Sequence[MeasuredRun]) -> list[str]:
     """Return why learning cannot be judged by these runs, and what would change that; nothing if it can."""
-    evidence, criteria = [m.evidence for m in runs], loaded.config.criteria
+    evidence, criteria = [m.evidence for m in runs], config.criteria
     missing = next((e.loss.advice for e in evidence if e.loss.advice), None)
     if missing is None or criteria.loss == "any" or choose_learning(evidence, criteria.learning):
         return []
     return [NO_LOSS] if infers(evidence) else [missing, UNJUDGED]
 
 
-def _of_room(loaded: Loaded, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
-    return without_room(loaded, [m.evidence for m in runs]) if role == "workload" else []
+def _of_room(setup: Setup, campaign: Campaign, role: str, runs: Sequence[MeasuredRun]) -> list[str]:
+    return without_room(setup, campaign, [m.evidence for m in runs]) if role == "workload" else []
 
 
-def without_room(loaded: Loaded, runs: Sequence[Evidence]) -> list[str]:
+def without_room(setup: Setup, campaign: Campaign, runs: Sequence[Evidence]) -> list[str]:
     """Return why the metric cannot show a success above a baseline of these runs: nothing if it can."""
-    success = float(loaded.config.criteria.success)
-    crowded = machine.no_room(runs, mean(utilisations(runs)), success) if loaded.metric.points else None
+    success = float(setup.config.criteria.success)
+    crowded = machine.no_room(runs, mean(utilisations(runs)), success) if setup.metric.points else None
     if crowded is not None:
-        unit = choose(runs, loaded.config.work)
+        unit = choose(runs, setup.config.work)
         crowded += (
             f"; free the cores, or set metric: {rate_for(unit.unit if unit else None)} in gpudebug.yaml"
         )
-    found = crowded or no_room_for(loaded, runs)
+    found = crowded or no_room_for(setup.config, campaign, runs)
     return [found] if found is not None else []
 
 
-def no_room_for(loaded: Loaded, runs: Sequence[Evidence]) -> str | None:
+def no_room_for(config: Config, campaign: Campaign, runs: Sequence[Evidence]) -> str | None:
     """Why the metric cannot show a success above a baseline of these runs on any host; None if it can."""
-    figure = judged_mean(loaded.config.criteria.devices, runs)
-    unit = choose(runs, loaded.config.work)
+    figure = judged_mean(config.criteria.devices, runs)
+    unit = choose(runs, config.work)
     name = unit.unit if unit is not None and unit.source else None
-    success = float(loaded.config.criteria.success)
-    return no_room(loaded.campaign, success, figure, name, counted_as_busy(runs))
+    success = float(config.criteria.success)
+    return no_room(campaign, success, figure, name, counted_as_busy(runs))
 
 
 def answer(
-    loaded: Loaded, role: str, why: str, runs: Sequence[MeasuredRun], notes: Sequence[str] = ()
+    setup: Setup,
+    campaign: Campaign,
+    role: str,
+    why: str,
+    runs: Sequence[MeasuredRun],
+    notes: Sequence[str] = (),
 ) -> RecordedBaseline:
     """Return `next`'s answer for a baseline that was recorded."""
     evidence = [m.evidence for m in runs]
     return RecordedBaseline(
-        campaign=loaded.config.campaign,
+        campaign=setup.config.campaign,
         role=role,
         gpu_util=mean([e.utilisation for e in evidence if e.utilisation is not None]),
         gpu_util_text=utilisation_text(evidence),
-        metric=loaded.metric.name,
-        metric_text=metric_text(loaded.metric, evidence),
+        metric=setup.metric.name,
+        metric_text=metric_text(setup.metric, evidence),
         steps_per_s=mean([e.steps_per_s for e in evidence if e.steps_per_s]),
         throughput_text=throughput_text(evidence),
-        work=work_of(evidence, loaded.config.work),
-        work_text=work_text(evidence, loaded.config.work),
+        work=work_of(evidence, setup.config.work),
+        work_text=work_text(evidence, setup.config.work),
         loss=str(worst_trend(evidence)),
-        learning=_learning_text(loaded, evidence),
+        learning=_learning_text(setup.config, evidence),
         probe=(of_runs(role, evidence),),
-        advice=tuple(advice(loaded, role, runs)),
+        advice=tuple(advice(setup, campaign, role, runs)),
         across=across(*(e.devices for e in evidence)),
         notes=tuple(notes),
         why=why,
-        files=(*(str(m.folder.path) for m in runs), str(loaded.progress_path)),
+        files=(*(str(m.folder.path) for m in runs), str(setup.progress_path)),
     )

@@ -10,13 +10,15 @@ from dataclasses import replace
 
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention, SingleChange
+from gpudebug.core.progress import ProgressFile
 from gpudebug.core.progress.claims import Claim
 from gpudebug.core.records import Evidence, Verdict
 from gpudebug.core.verdict.gates.outcome import crowded_out, is_infrastructure, killed_by_host
 from gpudebug.core.words import Outcome, Result, Status, Trend
+from gpudebug.edges import store
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign import claims, worktrees
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Entries, History, Setup
 from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
@@ -32,20 +34,22 @@ class CodeCrashed(Exception):
         super().__init__(f"hypothesis {number}: the code of the change failed in run {run.folder.name}")
 
 
-def earlier(loaded: Loaded, number: int, role: str) -> list[MeasuredRun]:
+def earlier(
+    setup: Setup, document: ProgressFile, history: History, number: int, role: str
+) -> list[MeasuredRun]:
     """Return the runs of a hypothesis, since its last verdict, in which code of its change failed."""
     judged = [
         name
-        for name, record in loaded.records.items()
-        if record.get("hypothesis") == number and loaded.workspace.run(name).has("verdict.json")
+        for name, record in history.records.items()
+        if record.get("hypothesis") == number and setup.workspace.run(name).has("verdict.json")
     ]
-    since = newest([*judged, *loaded.document.hypothesis(number).runs])
+    since = newest([*judged, *document.hypothesis(number).runs])
     found = (
-        stored_run(loaded.workspace, name)
-        for name, record in alike(loaded, role, loaded.identities["workload"], since)
+        stored_run(setup.workspace, name)
+        for name, record in alike(setup, history.records, role, history.identities["workload"], since)
         if record.get("hypothesis") == number
     )
-    judged_by_loss = loaded.config.criteria.loss != "any"
+    judged_by_loss = setup.config.criteria.loss != "any"
     return [m for m in found if _by_own_code(m, judged_by_loss)]
 
 
@@ -74,30 +78,38 @@ def how(e: Evidence) -> str:
 
 
 def is_unanswered(
-    loaded: Loaded, number: int, found: list[MeasuredRun], digest: str, *, written: bool
+    workspace: store.Workspace,
+    entries: Entries,
+    number: int,
+    found: list[MeasuredRun],
+    digest: str,
+    *,
+    written: bool,
 ) -> bool:
     """Tell whether a crash was met before a kill, or under another claim, and its code is what it was.
 
     A caller who holds the claim was asked to mend it, and so was the one who wrote the change just now; an
     element of a job array is nobody that mends.
     """
-    held = loaded.workspace.element is None and loaded.claimed(loaded.document.hypothesis(number)) is not None
+    held = workspace.element is None and entries.claimed(entries.document.hypothesis(number)) is not None
     return len(found) == 1 and not (held or written) and found[0].record.change_digest == digest
 
 
-def unanswered(loaded: Loaded, number: int) -> MeasuredRun | None:
+def unanswered(setup: Setup, entries: Entries, history: History, number: int) -> MeasuredRun | None:
     """The run in which the code of a waiting hypothesis crashed, if that code was not changed since."""
-    digest = tested_change(loaded.workspace, loaded.document.hypothesis(number).intervention)
-    found = earlier(loaded, number, f"h{number}")
-    waits = digest is not None and is_unanswered(loaded, number, found, digest, written=False)
+    digest = tested_change(setup.workspace, entries.document.hypothesis(number).intervention)
+    found = earlier(setup, entries.document, history, number, f"h{number}")
+    waits = digest is not None and is_unanswered(
+        setup.workspace, entries, number, found, digest, written=False
+    )
     return found[0] if waits else None
 
 
-def keep_claim(loaded: Loaded, number: int, claim: Claim, change: Intervention) -> None:
+def keep_claim(setup: Setup, number: int, claim: Claim, change: Intervention) -> None:
     """Back to a claim to implement: a lease of time, and code that is written where its worktree has it."""
-    leases.take(loaded.workspace.leases, number, claim.session, claim.since)
-    unwritten = _as_code(change).text if worktrees.is_written(loaded, number) else None
-    claims.mark(loaded, number, claim, unwritten)
+    leases.take(setup.workspace.leases, number, claim.session, claim.since)
+    unwritten = _as_code(change).text if worktrees.is_written(setup, number) else None
+    claims.mark(setup, number, claim, unwritten)
 
 
 def _as_code(change: Intervention) -> Intervention:

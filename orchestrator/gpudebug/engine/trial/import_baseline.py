@@ -53,13 +53,15 @@ def import_baseline(
             next="gpudebug baseline measures one; a person can import",
         )
     with claimed_campaign(directory, report, "gpudebug baseline --import", pins=True) as cycle:
-        if role not in cycle.loaded.roles:
+        if role not in cycle.setup.roles:
             raise UsageError(f"this campaign has no {role}", next="add `reference:` to gpudebug.yaml")
         measured, dropped = _import(cycle, role, csv, log, number)
-        fields = baseline.entry_fields(role, [measured], cycle.loaded.metric)
+        fields = baseline.entry_fields(role, [measured], cycle.setup.metric)
         text = templates.render("baseline.md.j2", **fields)
-        splice(cycle.loaded, lambda d: progress.set_baseline(d, role, text))
-        return baseline.answer(cycle.loaded, role, f"imported from {csv}", [measured], dropped)
+        splice(cycle.setup, lambda d: progress.set_baseline(d, role, text))
+        return baseline.answer(
+            cycle.setup, cycle.loaded.campaign, role, f"imported from {csv}", [measured], dropped
+        )
 
 
 def _import(
@@ -67,7 +69,7 @@ def _import(
 ) -> tuple[MeasuredRun, tuple[str, ...]]:
     """Return the imported run, and what of its file was assumed, left out or could not be read."""
     loaded = cycle.loaded
-    workload = workload_of(loaded.config, role)
+    workload = workload_of(loaded.setup.config, role)
     assert workload is not None
     recorded = recording(csv)
     run = one_run(recorded, number, str(csv))
@@ -80,24 +82,26 @@ def _import(
     output = store.read_file(log) if log else b""
     if log:
         refuse_binary(log, output[:HEAD], "the run's output")
-    folder = loaded.workspace.new_run(f"baseline-{role}")
+    folder = loaded.setup.workspace.new_run(f"baseline-{role}")
     text = run.text.encode() if run.text is not None else store.read_file(csv)
     store.copy_into(folder.samples, text)
     store.copy_into(folder.log, output)
-    failure = read_log(folder.log, samples, loaded.config.patterns, exit_status=None, signal=None).failure
+    failure = read_log(
+        folder.log, samples, loaded.setup.config.patterns, exit_status=None, signal=None
+    ).failure
     argv = Redactor(training_environment(workload), workload.argv()).redact_argv(workload.argv())
     record = RunRecord(
         gpudebug=__version__,
         name=folder.name,
-        campaign=loaded.config.campaign,
+        campaign=loaded.setup.config.campaign,
         role=f"baseline-{role}",
         command=shlex.join(argv),
         argv=argv,
         cwd=workload.cwd,
-        identity=loaded.identities[role],
-        settings=loaded.settings.digest,
-        warmup_s=loaded.config.protocol.warmup,
-        patterns=loaded.config.patterns,
+        identity=loaded.history.identities[role],
+        settings=loaded.setup.compared.digest,
+        warmup_s=loaded.setup.config.protocol.warmup,
+        patterns=loaded.setup.config.patterns,
         start=now(),
         end=now(),
         duration_s=samples.rows[-1].elapsed,
@@ -109,7 +113,7 @@ def _import(
     evidence = evidence_again(folder, record)
     folder.write("run.json", record)
     folder.write("evidence.json", evidence)
-    loaded.workspace.seal(folder)
+    loaded.setup.workspace.seal(folder)
     if failure:
         raise GpudebugError(
             f"the imported run failed ({failure.kind})", file=str(log), next="import a run that completed"

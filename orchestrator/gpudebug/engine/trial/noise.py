@@ -12,6 +12,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from gpudebug.core.answers.status import DetectableFigure, GoalRuns, Resolution
+from gpudebug.core.campaign.decide import Campaign
+from gpudebug.core.config import Config
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.statistics.level import (
     HELD,
@@ -26,9 +28,10 @@ from gpudebug.core.statistics.level import (
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict.turns import Ahead, NextRun, own_sd, planned
 from gpudebug.core.words import ended_as_planned
+from gpudebug.edges import store
 from gpudebug.edges.store import run_number
 from gpudebug.engine.campaign.allocations import allocation_of_run
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import History, Records, Setup
 from gpudebug.engine.campaign.files import record_of
 from gpudebug.engine.campaign.judged import Facts, judged
 
@@ -38,21 +41,21 @@ GAIN = 1.05
 """A gain in throughput that a person would want to see."""
 
 
-def _since(loaded: Loaded, role: str) -> list[str]:
+def _since(setup: Setup, history: History, role: str) -> list[str]:
     """Sealed runs of the workload as it is now, made as `role` since its baseline was recorded."""
-    listed = loaded.baselines["workload"].runs
+    listed = history.baselines["workload"].runs
     # Of another node a run says nothing of the noise on this one.
-    places = {allocation_of_run(loaded.records[name]) for name in listed if name in loaded.records}
+    places = {allocation_of_run(history.records[name]) for name in listed if name in history.records}
     newest = max((run_number(name) for name in listed), default=0)
     return [
         name
-        for name, record in loaded.records.items()
-        if (record.get("role"), record.get("campaign")) == (role, loaded.config.campaign)
+        for name, record in history.records.items()
+        if (record.get("role"), record.get("campaign")) == (role, setup.config.campaign)
         and ended_as_planned(record.get("outcome"))
-        and record.get("identity") == loaded.identities["workload"]
+        and record.get("identity") == history.identities["workload"]
         and run_number(name) > newest
         and allocation_of_run(record) in places
-        and loaded.workspace.run(name).sealed
+        and setup.workspace.run(name).sealed
     ]
 
 
@@ -73,23 +76,25 @@ class _Plan(NamedTuple):
     seconds: float | None
 
 
-def floor(loaded: Loaded) -> Resolution | None:
+def floor(setup: Setup, history: History, campaign: Campaign) -> Resolution | None:
     """Return which effects a trial can detect, of the campaign's metric and of throughput; None without a
     valid baseline."""
-    baseline = loaded.baselines["workload"]
+    baseline = history.baselines["workload"]
     if baseline.why is not None or not baseline.evidence:
         return None
-    aa = _evidence(loaded, _since(loaded, AA))
+    aa = _evidence(setup.workspace, _since(setup, history, AA))
     # Without a hypothesis, they are of a recording that was cut off.
-    made = _since(loaded, "baseline-workload")
-    beside = [name for name in made if loaded.records[name].get("hypothesis") is not None]
-    fresh = [e for e in _evidence(loaded, beside) if not (e.get("conditions") or {}).get("foreign_procs")]
+    made = _since(setup, history, "baseline-workload")
+    beside = [name for name in made if history.records[name].get("hypothesis") is not None]
+    fresh = [
+        e for e in _evidence(setup.workspace, beside) if not (e.get("conditions") or {}).get("foreign_procs")
+    ]
     recorded = [{**e, "run": name} for name, e in zip(baseline.runs, baseline.evidence, strict=True)]
-    runs = _in_order(loaded, [*recorded, *fresh], aa)
-    seconds, config, metric = _seconds(loaded, runs), loaded.config, loaded.metric
+    runs = _in_order(setup.config, history.records, [*recorded, *fresh], aa)
+    seconds, config, metric = _seconds(history.records, runs), setup.config, setup.metric
     variance = math.fsum(run.variance for run in runs) / len(runs)
     wanted = list(planned(config.protocol.max_runs * (2 if variance > SHORT else 1)))
-    left = _left(loaded, seconds)
+    left = _left(campaign, seconds)
     plan = _Plan(list(islice(wanted, left)), variance, seconds)
     goal, failure = (metric.threshold(float(v)) for v in (config.criteria.success, config.criteria.failure))
     return Resolution(
@@ -106,12 +111,12 @@ def floor(loaded: Loaded) -> Resolution | None:
     )
 
 
-def _in_order(loaded: Loaded, before: Sequence[Facts], aa: Sequence[Facts]) -> list[_Run]:
+def _in_order(config: Config, records: Records, before: Sequence[Facts], aa: Sequence[Facts]) -> list[_Run]:
     """Return all of them, oldest first, with the utilisation that the campaign is judged by."""
-    found = judged(loaded.config.criteria.devices, [*before, *aa])
+    found = judged(config.criteria.devices, [*before, *aa])
     marked = [(e, place >= len(before)) for place, e in enumerate(found)]
     marked.sort(key=lambda one: run_number(str(one[0]["run"])))
-    known = [loaded.records[str(e["run"])] for e, _ in marked]
+    known = [records[str(e["run"])] for e, _ in marked]
     starts = [datetime.fromisoformat(str(r["start"])).timestamp() for r in known]
     at = places(starts, [float(r.get("duration_s") or 0.0) for r in known], HELD)
     return [_Run(place, e, aa, _variance(e)) for place, (e, aa) in zip(at, marked, strict=True)]
@@ -136,25 +141,25 @@ def _scaled(metric: Metric) -> Callable[[Facts], float | None]:
     return value
 
 
-def _evidence(loaded: Loaded, names: Sequence[str]) -> list[Facts]:
+def _evidence(workspace: store.Workspace, names: Sequence[str]) -> list[Facts]:
     """evidence.json of those runs that have a readable one, under the names of their folders."""
     found: list[Facts] = []
     for name in names:
         try:
-            found.append({**record_of(loaded.workspace.run(name), "evidence.json"), "run": name})
+            found.append({**record_of(workspace.run(name), "evidence.json"), "run": name})
         except (GpudebugError, TypeError, ValueError):
             continue
     return found
 
 
-def _seconds(loaded: Loaded, runs: Sequence[_Run]) -> float | None:
+def _seconds(records: Records, runs: Sequence[_Run]) -> float | None:
     """Return how long one run takes, on average; None if no record has it."""
-    known = [s for run in runs if (s := loaded.records[str(run.facts["run"])].get("duration_s"))]
+    known = [s for run in runs if (s := records[str(run.facts["run"])].get("duration_s"))]
     return sum(known) / len(known) if known else None
 
 
-def _left(loaded: Loaded, seconds: float | None) -> int | None:
-    c = loaded.campaign
+def _left(campaign: Campaign, seconds: float | None) -> int | None:
+    c = campaign
     if seconds is None or c.device_time_budget is None:
         return None
     return max(0, int((c.device_time_budget - c.device_time) / seconds))

@@ -11,8 +11,9 @@ from gpudebug.core.records import Terms, Verdict
 from gpudebug.core.verdict.gates import RULE
 from gpudebug.core.verdict.gates.case import UNKNOWN
 from gpudebug.core.words import Result, Status
+from gpudebug.edges import store
 from gpudebug.edges.store import run_number
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Baselines, Entries, History, Setup
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
@@ -20,19 +21,19 @@ from gpudebug.engine.trial.judge import judge_runs
 from gpudebug.engine.trial.reuse import baseline_beside, void
 
 
-def offer_again(loaded: Loaded) -> list[str]:
+def offer_again(setup: Setup, entries: Entries, history: History) -> list[str]:
     """Make each hypothesis UNTESTED again whose REJECTED does not hold with the baseline's next run; a line
     on each. Its runs stay in the record of its change."""
     lines = []
-    for entry in loaded.document.hypotheses:
-        if entry.status is not Status.REJECTED or not loaded.trials[entry.number].verified:
+    for entry in entries.document.hypotheses:
+        if entry.status is not Status.REJECTED or not entries.trials[entry.number].verified:
             continue
-        stored = _by_delta(loaded, loaded.trials[entry.number].verdict)
-        now = _with_the_next(loaded, stored) if stored is not None else None
+        stored = _by_delta(history.baselines, entries.trials[entry.number].verdict)
+        now = _with_the_next(setup, history, stored) if stored is not None else None
         if now is None or not _is_open(now):
             continue
         number = entry.number
-        splice(loaded, lambda document, number=number: progress.reopen(document, number))  # type: ignore[misc]
+        splice(setup, lambda document, number=number: progress.reopen(document, number))  # type: ignore[misc]
         lines.append(
             f"hypothesis {number} was REJECTED, and the baseline's next run contradicts that ({now.why}): it "
             "is offered again, with the runs that it has"
@@ -40,11 +41,11 @@ def offer_again(loaded: Loaded) -> list[str]:
     return lines
 
 
-def _by_delta(loaded: Loaded, verdict: Mapping[str, Any] | None) -> Verdict | None:
+def _by_delta(baselines: Baselines, verdict: Mapping[str, Any] | None) -> Verdict | None:
     """Return a verdict of this rule, and of the baseline's record of now, that the delta alone rejects."""
     if verdict is None or verdict.get("rule") != RULE:
         return None
-    if not {used["name"] for used in verdict["runs"]}.issuperset(loaded.baselines["workload"].runs):
+    if not {used["name"] for used in verdict["runs"]}.issuperset(baselines["workload"].runs):
         return None
     failing = [g["name"] for g in verdict["gates"] if g["result"] == Result.FAIL]
     return Verdict.model_validate(verdict) if failing == ["delta"] else None
@@ -57,16 +58,16 @@ def _is_open(now: Verdict) -> bool:
     return known and now.status not in (Status.REJECTED, Status.INVALID)
 
 
-def _with_the_next(loaded: Loaded, stored: Verdict) -> Verdict | None:
+def _with_the_next(setup: Setup, history: History, stored: Verdict) -> Verdict | None:
     """Return the verdict with the first run of the baseline that was made after it; None without one."""
     last = max(run_number(used.name) for used in stored.runs)
-    later = [name for name in baseline_beside(loaded) if run_number(name) > last]
+    later = [name for name in baseline_beside(setup, history) if run_number(name) > last]
     try:
-        runs = (stored_run(loaded.workspace, name) for name in later)
-        following = next((m for m in runs if void(loaded.metric, m) is None), None)
+        runs = (stored_run(setup.workspace, name) for name in later)
+        following = next((m for m in runs if void(setup.metric, m) is None), None)
         if following is None:
             return None
-        before, after = (_read(loaded, stored, part) for part in ("baseline", "trial"))
+        before, after = (_read(setup.workspace, stored, part) for part in ("baseline", "trial"))
         before.append(following)
         return judge_runs(
             stored.hypothesis,
@@ -80,5 +81,5 @@ def _with_the_next(loaded: Loaded, stored: Verdict) -> Verdict | None:
         return None
 
 
-def _read(loaded: Loaded, stored: Verdict, part: str) -> list[MeasuredRun]:
-    return [stored_run(loaded.workspace, used.name) for used in stored.runs if used.part == part]
+def _read(workspace: store.Workspace, stored: Verdict, part: str) -> list[MeasuredRun]:
+    return [stored_run(workspace, used.name) for used in stored.runs if used.part == part]

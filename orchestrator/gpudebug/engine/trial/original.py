@@ -16,9 +16,9 @@ from gpudebug.core.errors import DeviceError, GitError
 from gpudebug.core.text.values import short_digest
 from gpudebug.core.verdict.unlike import fills_cache, is_cold, unlike
 from gpudebug.core.words import AS_PLANNED
-from gpudebug.edges import git
+from gpudebug.edges import git, store
 from gpudebug.engine.campaign import worktrees
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import History, Loaded, MeasuredCode, Records, Setup
 from gpudebug.engine.campaign.files import read_config
 from gpudebug.engine.campaign.load import identity
 from gpudebug.engine.campaign.worktrees import WorkingTree
@@ -68,7 +68,7 @@ class Originals:
     def run(self) -> None:
         """One more run. One that cannot be had ends the contrast, not the baseline beside it."""
         loaded, made = self.cycle.loaded, self.made
-        job = replace(self.job, plan=plan_after(loaded, made)) if made else self.job
+        job = replace(self.job, plan=plan_after(loaded.setup.config, made)) if made else self.job
         try:
             measured = run_once(self.place, self.bench, NAME, job, made)
         except (BaselineFailed, DeviceError) as e:
@@ -92,10 +92,10 @@ def warm(runs: list[MeasuredRun]) -> list[MeasuredRun]:
 def recording_of(loaded: Loaded, role: str) -> str | None:
     """Return what the runs of both sides of the recording that comes next have in common; None if nothing is
     accepted, or nothing can run without it."""
-    if role != "workload" or not loaded.code.stack or there_already(loaded):
+    if role != "workload" or not loaded.code.stack or there_already(loaded.setup, loaded.code):
         return None
-    entry = loaded.document.baseline(role)
-    of = json.dumps([loaded.identities[role], newest(entry.runs if entry else ())], sort_keys=True)
+    entry = loaded.entries.document.baseline(role)
+    of = json.dumps([loaded.history.identities[role], newest(entry.runs if entry else ())], sort_keys=True)
     return short_digest(of.encode("utf-8", "surrogateescape"))
 
 
@@ -104,9 +104,10 @@ def originals(cycle: Cycle, bench: Bench, paired: str | None) -> Originals | Non
     if paired is None:
         return None
     loaded, side = cycle.loaded, other_side(cycle, bench, paired)
-    entry = loaded.document.baseline("workload")
+    entry = loaded.entries.document.baseline("workload")
     found = reusable(
-        loaded,
+        loaded.setup,
+        loaded.history.records,
         ROLE,
         newer_than=newest(entry.runs if entry else ()),
         surroundings=surroundings_of(bench, side.job),
@@ -119,8 +120,8 @@ def originals(cycle: Cycle, bench: Bench, paired: str | None) -> Originals | Non
 def other_side(cycle: Cycle, bench: Bench, paired: str) -> Originals:
     """What runs without any accepted change in the recording `paired`, of which nothing is made yet."""
     loaded = cycle.loaded
-    plain, place = read_config(loaded.workspace), _place(cycle)
-    own = identity(loaded.workspace, plain, plain.workload, loaded.code.tree)
+    plain, place = read_config(loaded.setup.workspace), _place(cycle)
+    own = identity(loaded.setup.workspace, plain, plain.workload, loaded.code.tree)
     job = replace(job_of(cycle, plain.workload, ROLE, ROLE, own, place), paired=paired)
     return Originals(cycle, place, bench, job)
 
@@ -129,52 +130,52 @@ def _place(cycle: Cycle) -> WorkingTree:
     """Where they run: where the baseline does if no patch is accepted, else in a worktree as that does."""
     if not cycle.loaded.code.patches:
         return cycle.place
-    return cycle.stack.enter_context(worktrees.place_of_original(cycle.loaded))
+    return cycle.stack.enter_context(worktrees.place_of_original(cycle.setup, cycle.loaded.code))
 
 
-def in_command(loaded: Loaded) -> tuple[int, ...]:
+def in_command(workspace: store.Workspace, code: MeasuredCode) -> tuple[int, ...]:
     """Return the accepted hypotheses of which gpudebug.yaml has a flag or variable by now. Reads only."""
-    plain: Config = read_config(loaded.workspace)
-    return accepted_changes.already(plain.workload, loaded.code.stack, plain.allowed)
+    plain: Config = read_config(workspace)
+    return accepted_changes.already(plain.workload, code.stack, plain.allowed)
 
 
-def there_already(loaded: Loaded) -> tuple[int, ...]:
+def there_already(setup: Setup, code: MeasuredCode) -> tuple[int, ...]:
     """The accepted hypotheses whose change gpudebug.yaml or the checkout has by now: nothing runs without.
 
     For commands that run something: git keeps the base that patches are looked for in.
     """
-    found = set(in_command(loaded))
-    patched = [step.hypothesis for step in loaded.code.stack if step.intervention.patch is not None]
-    if loaded.code.patches:
+    found = set(in_command(setup.workspace, code))
+    patched = [step.hypothesis for step in code.stack if step.intervention.patch is not None]
+    if code.patches:
         try:
-            top, base = loaded.checkout.top, worktrees.checkout_base(loaded).commit
+            top, base = setup.checkout.top, worktrees.checkout_base(setup, code).commit
         except GitError:
             return tuple(sorted(found))
-        first = git.first_there(top, base, loaded.code.patches)
-        for place, (number, patch) in enumerate(zip(patched, loaded.code.patches, strict=False)):
+        first = git.first_there(top, base, code.patches)
+        for place, (number, patch) in enumerate(zip(patched, code.patches, strict=False)):
             if place < first or git.already_there(top, base, patch):
                 found.add(number)
     return tuple(sorted(found))
 
 
-def beside_baseline(loaded: Loaded) -> list[MeasuredRun]:
+def beside_baseline(setup: Setup, history: History) -> list[MeasuredRun]:
     """Return the runs without the accepted changes that were made beside the baseline of now; none if there
     are none, or one of them cannot be read."""
-    runs = loaded.baselines["workload"].runs
-    paired = loaded.records.get(runs[0], {}).get("paired") if runs else None
-    return _made_for(loaded, str(paired)) if paired else []
+    runs = history.baselines["workload"].runs
+    paired = history.records.get(runs[0], {}).get("paired") if runs else None
+    return _made_for(setup, history.records, str(paired)) if paired else []
 
 
-def _made_for(loaded: Loaded, paired: str) -> list[MeasuredRun]:
+def _made_for(setup: Setup, records: Records, paired: str) -> list[MeasuredRun]:
     names = [
         name
-        for name, record in loaded.records.items()
+        for name, record in records.items()
         if (record.get("role"), record.get("paired")) == (ROLE, paired)
-        and record.get("campaign") == loaded.config.campaign
+        and record.get("campaign") == setup.config.campaign
         and not record.get("set_aside")
-        and loaded.workspace.run(name).intact("run.json", "evidence.json")
+        and setup.workspace.run(name).intact("run.json", "evidence.json")
     ]
-    found = [stored_run(loaded.workspace, name) for name in names]
+    found = [stored_run(setup.workspace, name) for name in names]
     return warm([m for m in found if m.evidence.outcome in AS_PLANNED])
 
 

@@ -41,14 +41,14 @@ def refuse_outdated(before: list[MeasuredRun], around: Surroundings) -> None:
 
 def refuse_without_figure(cycle: Cycle, before: list[MeasuredRun]) -> None:
     """A trial has nothing to be compared with if no run of the baseline has the campaign's metric."""
-    metric = cycle.loaded.metric
+    metric = cycle.setup.metric
     if any(metric.value(m.evidence) is not None for m in before):
         return
-    lines = baseline.advice(cycle.loaded, "workload", before)
+    lines = baseline.advice(cycle.setup, cycle.loaded.campaign, "workload", before)
     figure = baseline.metric_text(metric, list(evidence_of(before)))
     raise BaselineFailed(
         f"the baseline has no figure to compare with: {figure}",
-        file=str(cycle.loaded.progress_path),
+        file=str(cycle.setup.progress_path),
         next="; ".join([*lines, "then gpudebug baseline"]),
     )
 
@@ -58,16 +58,16 @@ def apply_change(
 ) -> tuple[Applied, PreparedServer | None]:
     """Return the change applied to the command and its server; one that cannot be, or of which it has to be
     asked first whether it is the same work, is refused with its place."""
-    refuse_unexplained(loaded, number, intervention)
-    allowed = loaded.config.allowed
+    refuse_unexplained(loaded.setup, loaded.entries.document, loaded.history.baselines, number, intervention)
+    allowed = loaded.setup.config.allowed
     try:
-        change = accepted_changes.located(intervention, loaded.config.workload).spelled(
+        change = accepted_changes.located(intervention, loaded.setup.config.workload).spelled(
             job.argv, job.synonyms
         )
         applied = change.apply(job.argv, dict(job.env), allowed)
         return applied, with_change(job.server, of_server(change), allowed)
     except InterventionError as e:
-        line = loaded.document.hypothesis(number).line
+        line = loaded.entries.document.hypothesis(number).line
         raise InterventionError(
-            f"hypothesis {number}: {e.message}", file=str(loaded.progress_path), line=line, next=e.next
+            f"hypothesis {number}: {e.message}", file=str(loaded.setup.progress_path), line=line, next=e.next
         ) from None

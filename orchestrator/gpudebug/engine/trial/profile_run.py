@@ -52,7 +52,7 @@ def record_profile(
 
 
 def _run(cycle: Cycle, role: str, spec: TorchProfile) -> MeasuredRun:
-    config, file = cycle.loaded.config, str(cycle.loaded.workspace.config)
+    config, file = cycle.setup.config, str(cycle.setup.workspace.config)
     workload = workload_of(config, role)
     if workload is None:
         raise UsageError(
@@ -65,7 +65,7 @@ def _run(cycle: Cycle, role: str, spec: TorchProfile) -> MeasuredRun:
             next="set probe: true",
         )
     name = PREFIX + role
-    job = job_of(cycle, workload, name, name, cycle.loaded.identities[role])
+    job = job_of(cycle, workload, name, name, cycle.loaded.history.identities[role])
     bench = open_bench(cycle, workload)
     return run_once(cycle.place, bench, role, replace(job, torch_profile=spec))
 
@@ -73,7 +73,7 @@ def _run(cycle: Cycle, role: str, spec: TorchProfile) -> MeasuredRun:
 def _answer(cycle: Cycle, measured: MeasuredRun, trace: dict[str, Any]) -> RecordedProfile:
     folder = measured.folder
     return RecordedProfile(
-        campaign=cycle.loaded.config.campaign,
+        campaign=cycle.setup.config.campaign,
         role=measured.record.role,
         run=folder.name,
         trace=trace,

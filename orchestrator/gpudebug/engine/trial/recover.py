@@ -42,40 +42,42 @@ def recover(cycle: Cycle, action: Action) -> Recovered:
     run = action.run
     if run is None:
         done = "nothing of it had been measured; it is UNTESTED again"
-    elif cycle.loaded.workspace.run(run).sealed:
+    elif cycle.setup.workspace.run(run).sealed:
         done = _adopt(cycle, run, action.hypothesis)
     else:
-        done = close(cycle.loaded.workspace, run, cycle.loaded.records.get(run), _reason(cycle, run))
+        done = close(cycle.setup.workspace, run, cycle.loaded.history.records.get(run), _reason(cycle, run))
     number = action.hypothesis
     if number is not None and _stuck(cycle, number) and not _adopted(cycle, action):
-        splice(cycle.loaded, lambda d: progress.set_status(d, number, Status.UNTESTED))
+        splice(cycle.setup, lambda d: progress.set_status(d, number, Status.UNTESTED))
     return Recovered(
-        campaign=cycle.loaded.config.campaign,
+        campaign=cycle.setup.config.campaign,
         hypothesis=number,
         run=run,
         why=action.why,
         done=done,
-        files=(str(cycle.loaded.workspace.run(run).path),) if run else (),
+        files=(str(cycle.setup.workspace.run(run).path),) if run else (),
     )
 
 
 def _stuck(cycle: Cycle, number: int) -> bool:
     """Tell whether a hypothesis is TESTING under no claim that holds."""
-    entry = next((h for h in cycle.loaded.document.hypotheses if h.number == number), None)
-    return entry is not None and entry.status is Status.TESTING and cycle.loaded.claimed(entry) is None
+    entry = next((h for h in cycle.loaded.entries.document.hypotheses if h.number == number), None)
+    return (
+        entry is not None and entry.status is Status.TESTING and cycle.loaded.entries.claimed(entry) is None
+    )
 
 
 def _adopted(cycle: Cycle, action: Action) -> bool:
     run = action.run
-    return run is not None and cycle.loaded.workspace.run(run).has("verdict.json")
+    return run is not None and cycle.setup.workspace.run(run).has("verdict.json")
 
 
 def _adopt(cycle: Cycle, name: str, number: int | None) -> str:
     """Return a sealed run with a verdict that the progress file lacks: its result is entered now."""
     assert number is not None
-    verdict = record_of(cycle.loaded.workspace.run(name), "verdict.json")
-    record_result(cycle.loaded, number, verdict)
-    forget(cycle.loaded, number)
+    verdict = record_of(cycle.setup.workspace.run(name), "verdict.json")
+    record_result(cycle.setup, number, verdict)
+    forget(cycle.setup, number)
     return f"its verdict {verdict['status']} is in the progress file now"
 
 
@@ -89,17 +91,17 @@ def _known(name: str, data: Mapping[str, Any] | None) -> RunRecord:
 
 def _reason(cycle: Cycle, name: str) -> str:
     """Why a run was cut off: the cluster's word, if it was made in an allocation that the cluster ended."""
-    job = allocation_of_run(cycle.loaded.records.get(name) or {})
-    if job is not None and cycle.loaded.workspace.element is not None:
+    job = allocation_of_run(cycle.loaded.history.records.get(name) or {})
+    if job is not None and cycle.setup.workspace.element is not None:
         return f"by the cluster: it ended job {job}"
-    note = store.Allocations(cycle.loaded.workspace.runs).note() if job is not None else None
+    note = store.Allocations(cycle.setup.workspace.runs).note() if job is not None else None
     if job is None or note is None or note.job != job.partition(".")[0]:
         return KILLED
     # What it says of the job may come later than the recovery.
     word = note.ended if note.lost else note.left
     if word is not None:
         return f"by the cluster: {word}"
-    here = store.Allocations(cycle.loaded.workspace.runs).served().holder.get("allocation")
+    here = store.Allocations(cycle.setup.workspace.runs).served().holder.get("allocation")
     again = (note.waits is not None and note.waits not in CLEANING) or (here is not None and here != job)
     return f"by the cluster: job {note.job} was put into the queue again" if again else KILLED
 

@@ -10,21 +10,21 @@ from gpudebug.core.errors import ProgressError
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import Status
 from gpudebug.edges import store, templates
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.claims import under
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.trial.judge import CRASH
 
 
-def record_result(loaded: Loaded, number: int, verdict: Mapping[str, Any]) -> bool:
+def record_result(setup: Setup, number: int, verdict: Mapping[str, Any]) -> bool:
     """Splice a verdict into the progress file. A run that is there already changes nothing.
 
     False if it comes too late: the hypothesis is under another claim by now, or under none. Raises
     ProgressError if the entry's change is no longer the one that was tested.
     """
     runs = runs_of(verdict)
-    block = result_block(verdict, runs, loaded.workspace.scrub)
+    block = result_block(verdict, runs, setup.workspace.scrub)
     status = Status(verdict["status"])
     kept: list[bool] = []
 
@@ -33,10 +33,10 @@ def record_result(loaded: Loaded, number: int, verdict: Mapping[str, Any]) -> bo
         kept[:] = [listed or under(document, number, verdict.get("claim"))]
         if not kept[0]:
             return document.data
-        _refuse_other_change(loaded.workspace, document, number, verdict["change_digest"], runs)
+        _refuse_other_change(setup.workspace, document, number, verdict["change_digest"], runs)
         return progress.set_result(document, number, status, block)
 
-    splice(loaded, edit)
+    splice(setup, edit)
     return kept[0]
 
 

@@ -6,14 +6,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from gpudebug.core.campaign.allocation import afresh
+from gpudebug.core.config import Config
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict.gates.figures import has_metric
 from gpudebug.core.verdict.gates.outcome import is_infrastructure
 from gpudebug.core.words import AS_PLANNED, Status
-from gpudebug.edges import clusters
+from gpudebug.edges import clusters, store
 from gpudebug.edges.store import run_number
 from gpudebug.engine.campaign.allocations import allocation_of_run
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import History, Records, Setup
 from gpudebug.engine.campaign.files import stored_verdict
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
 from gpudebug.engine.run.job import MeasuredRun
@@ -21,7 +22,8 @@ from gpudebug.engine.run.prepare import stored_run
 
 
 def reusable(
-    loaded: Loaded,
+    setup: Setup,
+    records: Records,
     role: str,
     *,
     newer_than: int,
@@ -32,20 +34,20 @@ def reusable(
     surroundings. Older ones belong to a recording that has ended."""
     names = [
         name
-        for name, record in alike(loaded, role, identity, newer_than)
+        for name, record in alike(setup, records, role, identity, newer_than)
         if record.get("hypothesis") is None and record.get("change_digest") is None
     ]
-    return _read(loaded, names, surroundings)
+    return _read(setup.workspace, names, surroundings)
 
 
-def shared(loaded: Loaded, surroundings: Surroundings) -> list[MeasuredRun]:
+def shared(setup: Setup, history: History, surroundings: Surroundings) -> list[MeasuredRun]:
     """Runs of the workload's baseline that trials have made beside their own since it was recorded.
 
     They serve every later trial as well. One that was not alone on its device, or whose figures cannot be
     read, serves none: if its trial ended without an answer, the later ones need not.
     """
-    found = _read(loaded, baseline_beside(loaded), surroundings)
-    return [m for m in found if void(loaded.metric, m) is None]
+    found = _read(setup.workspace, baseline_beside(setup, history), surroundings)
+    return [m for m in found if void(setup.metric, m) is None]
 
 
 def void(metric: Metric, run: MeasuredRun) -> str | None:
@@ -55,15 +57,15 @@ def void(metric: Metric, run: MeasuredRun) -> str | None:
     return None if has_metric(metric, run.evidence) else f"it has no {metric.name}"
 
 
-def baseline_beside(loaded: Loaded) -> list[str]:
+def baseline_beside(setup: Setup, history: History) -> list[str]:
     """Return the names of the baseline's sealed runs that were made beside trials since it was recorded."""
-    newer_than = newest(loaded.baselines["workload"].runs)
-    found = alike(loaded, "baseline-workload", loaded.identities["workload"], newer_than)
+    newer_than = newest(history.baselines["workload"].runs)
+    found = alike(setup, history.records, "baseline-workload", history.identities["workload"], newer_than)
     return [name for name, record in found if record.get("hypothesis") is not None]
 
 
 def of_change(
-    loaded: Loaded, digest: str | None, surroundings: Surroundings
+    setup: Setup, history: History, digest: str | None, surroundings: Surroundings
 ) -> tuple[list[MeasuredRun], int]:
     """Runs with this very change in the record of the baseline, and how often trials of it ended open.
 
@@ -71,69 +73,69 @@ def of_change(
     new throw of the dice. Runs that did not complete, shared their device or were of an INVALID trial are no
     part of it.
     """
-    newer_than, identity = newest(loaded.baselines["workload"].runs), loaded.identities["workload"]
+    newer_than, identity = newest(history.baselines["workload"].runs), history.identities["workload"]
     roles = dict.fromkeys(
         str(r["role"])
-        for r in loaded.records.values()
+        for r in history.records.values()
         if r.get("change_digest") == digest and r.get("change")
     )
     names = [
         name
         for role in roles
-        for name, record in alike(loaded, role, identity, newer_than)
-        if record.get("change_digest") == digest and record.get("settings") in (None, loaded.settings.digest)
+        for name, record in alike(setup, history.records, role, identity, newer_than)
+        if record.get("change_digest") == digest and record.get("settings") in (None, setup.compared.digest)
     ]
     kept: list[str] = []
     own = sorted(names, key=run_number)
     ended = 0
-    for judged in sorted(loaded.judged, key=run_number):
-        verdict = stored_verdict(loaded.workspace.run(judged)) or {}
+    for judged in sorted(history.judged, key=run_number):
+        verdict = stored_verdict(setup.workspace.run(judged)) or {}
         if not any(used["name"] in own for used in verdict.get("runs") or ()):
             continue
         closed = [name for name in own if run_number(name) <= run_number(judged)]
         ended += verdict["status"] == Status.INCONCLUSIVE
         kept += closed if verdict["status"] != Status.INVALID else ()
         own = own[len(closed) :]
-    found = _read(loaded, [*kept, *own], surroundings)
+    found = _read(setup.workspace, [*kept, *own], surroundings)
     runs = [m for m in found if m.evidence.outcome in AS_PLANNED and not m.evidence.conditions.foreign_procs]
     return runs, ended if runs else 0
 
 
 def alike(
-    loaded: Loaded, role: str, identity: Mapping[str, str], newer_than: int
+    setup: Setup, records: Records, role: str, identity: Mapping[str, str], newer_than: int
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Sealed runs of `role`, of this campaign, code and command, with what run.json says of each."""
-    for name, record in loaded.records.items():
+    for name, record in records.items():
         if (
-            (record.get("role"), record.get("campaign")) == (role, loaded.config.campaign)
+            (record.get("role"), record.get("campaign")) == (role, setup.config.campaign)
             and record.get("identity") == dict(identity)
             and run_number(name) > newer_than
             and not record.get("set_aside")
-            and loaded.workspace.run(name).sealed
+            and setup.workspace.run(name).sealed
         ):
             yield name, record
 
 
-def left_out_of(loaded: Loaded, number: int, newer_than: int) -> list[str]:
+def left_out_of(setup: Setup, records: Records, number: int, newer_than: int) -> list[str]:
     """The runs of a trial that was cut off which were set aside, with why, as its verdict names them."""
     return [
-        loaded.workspace.scrub(left_out_text(name, str(record["set_aside"])))
-        for name, record in loaded.records.items()
-        if (record.get("campaign"), record.get("hypothesis")) == (loaded.config.campaign, number)
+        setup.workspace.scrub(left_out_text(name, str(record["set_aside"])))
+        for name, record in records.items()
+        if (record.get("campaign"), record.get("hypothesis")) == (setup.config.campaign, number)
         and record.get("set_aside")
         and run_number(name) > newer_than
     ]
 
 
-def set_aside_in(loaded: Loaded, roles: Collection[str], newer_than: int) -> dict[str, str]:
+def set_aside_in(config: Config, records: Records, roles: Collection[str], newer_than: int) -> dict[str, str]:
     """Return why runs of a baseline's recording that was cut off were set aside, by their names; in a job of
     a cluster of one that was made in it."""
     around = clusters.inside()
     places = (None, around.allocation if around is not None else None)
     return {
         name: str(record["set_aside"])
-        for name, record in loaded.records.items()
-        if record.get("campaign") == loaded.config.campaign
+        for name, record in records.items()
+        if record.get("campaign") == config.campaign
         and record.get("role") in roles
         and record.get("hypothesis") is None
         and record.get("set_aside")
@@ -146,9 +148,9 @@ def left_out_text(name: str, why: str) -> str:
     return f"run {name} is set aside: {why}"
 
 
-def _read(loaded: Loaded, names: Iterable[str], surroundings: Surroundings) -> list[MeasuredRun]:
+def _read(workspace: store.Workspace, names: Iterable[str], surroundings: Surroundings) -> list[MeasuredRun]:
     """Return those of the runs that count, in these surroundings."""
-    found = (stored_run(loaded.workspace, name) for name in names)
+    found = (stored_run(workspace, name) for name in names)
     return [m for m in found if _counts(m) and _made_here(m, surroundings)]
 
 

@@ -11,7 +11,8 @@ from gpudebug.core.evidence import sound
 from gpudebug.core.inside.probe import figures
 from gpudebug.core.inside.sections import beside
 from gpudebug.core.records import Evidence
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.edges import store
+from gpudebug.engine.campaign.campaign import Baselines
 
 
 def of_runs(part: str, runs: Sequence[Evidence]) -> ProbeSide:
@@ -25,14 +26,18 @@ def _dumped(runs: Iterable[Evidence]) -> list[dict[str, Any]]:
 
 
 def of_trial(
-    loaded: Loaded, number: int, names: Iterable[str], verdict: Mapping[str, Any] | None
+    workspace: store.Workspace,
+    baselines: Baselines,
+    number: int,
+    names: Iterable[str],
+    verdict: Mapping[str, Any] | None,
 ) -> tuple[tuple[ProbeSide, ...], tuple[SectionRow, ...]]:
     """Return the baseline that hypothesis `number` was judged against, else the one of now, and its own runs.
 
     Both sides, and the sections that their code named, `a` and `b` of each. `names` are the runs of its
     entry. Nothing before it has run.
     """
-    return of_sides(*_sides(loaded, number, names, verdict))
+    return of_sides(*_sides(workspace, baselines, number, names, verdict))
 
 
 def of_sides(
@@ -46,19 +51,23 @@ def of_sides(
 
 
 def _sides(
-    loaded: Loaded, number: int, names: Iterable[str], verdict: Mapping[str, Any] | None
+    workspace: store.Workspace,
+    baselines: Baselines,
+    number: int,
+    names: Iterable[str],
+    verdict: Mapping[str, Any] | None,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     used = [r["name"] for r in verdict["runs"] if r["part"] == "baseline"] if verdict else []
-    (before, _), (own, _) = readable(loaded, used), readable(loaded, names)
+    (before, _), (own, _) = readable(workspace, used), readable(workspace, names)
     after = [e for e in own if e["role"] == f"h{number}"]
-    return before or list(loaded.baselines["workload"].evidence), after
+    return before or list(baselines["workload"].evidence), after
 
 
-def readable(loaded: Loaded, names: Iterable[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def readable(workspace: store.Workspace, names: Iterable[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """evidence.json of these runs, and of those that have none that can be read, why, by name."""
     found, lacking = [], {}
     for name in names:
-        folder = loaded.workspace.run(name)
+        folder = workspace.run(name)
         if not folder.has("evidence.json"):
             lacking[name] = "there is none here"
             continue

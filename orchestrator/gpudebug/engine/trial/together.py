@@ -14,6 +14,7 @@ from gpudebug.core.answers.hypotheses import CombinedGain
 from gpudebug.core.campaign import accepted_changes
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.errors import GpudebugError
+from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.records import Estimate
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.level import HELD
@@ -22,7 +23,7 @@ from gpudebug.core.verdict.course import Shown, compared, contradict, otherwise,
 from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.verdict.gates.setting import TrialSetting
 from gpudebug.edges import store
-from gpudebug.engine.campaign.campaign import Loaded, MeasuredCode
+from gpudebug.engine.campaign.campaign import Baselines, Entries, Identities, Loaded, MeasuredCode, Setup
 from gpudebug.engine.campaign.files import read_config
 from gpudebug.engine.campaign.load import identity
 from gpudebug.engine.run.environment import differences, recorded
@@ -38,36 +39,36 @@ _NAMED = 4
 
 def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
     """Return what is known of it; `first` is the verdict of the first accepted hypothesis."""
-    gain = partial(CombinedGain, metric=loaded.metric.name, runs_before=(), runs_after=())
+    gain = partial(CombinedGain, metric=loaded.setup.metric.name, runs_before=(), runs_after=())
     then = tuple(r["name"] for r in first["runs"] if r["part"] == "baseline")
-    now = loaded.baselines["workload"].runs
+    now = loaded.history.baselines["workload"].runs
     if set(then) & set(now):
         return gain(why="the baseline of today is the one before the first acceptance")
-    if not _after_the_trials(loaded):
+    if not _after_the_trials(loaded.entries.recorded, loaded.history.baselines):
         return gain(why=NOT_YET)
     try:
-        before = beside_baseline(loaded)
-        after = [stored_run(loaded.workspace, name) for name in now]
+        before = beside_baseline(loaded.setup, loaded.history)
+        after = [stored_run(loaded.setup.workspace, name) for name in now]
     except GpudebugError as e:
         return gain(why=f"{e.file}: {e.message}", runs_after=now)
     if not before:
-        return gain(why=_not_in_turn(loaded), runs_after=now)
-    if not _with_all_now(loaded, before, after):
+        return gain(why=_not_in_turn(loaded.setup.workspace, loaded.code), runs_after=now)
+    if not _with_all_now(loaded.setup.workspace, loaded.history.identities, loaded.code, before, after):
         return gain(why=NOT_YET)
     gain = partial(
         CombinedGain,
-        metric=loaded.metric.name,
+        metric=loaded.setup.metric.name,
         runs_before=named(before),
         runs_after=named(after),
         paired=True,
     )
-    other = list(dict.fromkeys(_other(loaded, before, after)))
+    other = list(dict.fromkeys(_other(loaded.code, before, after)))
     if other:
         return gain(why=f"the two sides were measured in different surroundings: {'; '.join(other)}")
-    found = contrast_of(loaded, before, after)
+    found = contrast_of(loaded.setup, loaded.code, before, after)
     if found.delta is None:
-        return gain(why=f"a run lacks {loaded.metric.name}")
-    against = _contradiction(loaded, found)
+        return gain(why=f"a run lacks {loaded.setup.metric.name}")
+    against = _contradiction(loaded.setup.metric, loaded.entries, found)
     sides = sides_of(found)
     return gain(
         delta=found.delta,
@@ -78,79 +79,87 @@ def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
         metric_after=sides.metric[1],
         text=_text(found, sides, found.delta),
         throughput=_throughput(found, sides),
-        agrees=None if _lone(loaded, found) is None else against is None,
+        agrees=None if _lone(loaded.setup.metric, loaded.entries, found) is None else against is None,
         notes=() if against is None else (against,),
     )
 
 
-def _not_in_turn(loaded: Loaded) -> str:
+def _not_in_turn(workspace: store.Workspace, code: MeasuredCode) -> str:
     """Return why nothing was run beside the baseline, and what would be."""
-    there = in_command(loaded)
+    there = in_command(workspace, code)
     if not there:
         return "both sides were not run in turn: gpudebug baseline workload runs them"
     numbers_there = ", ".join(map(str, there))
     return f"hypothesis {numbers_there} is part of gpudebug.yaml now, so it cannot be switched off to compare"
 
 
-def _after_the_trials(loaded: Loaded) -> bool:
+def _after_the_trials(recorded: Sequence[HypothesisEntry], baselines: Baselines) -> bool:
     """Tell whether the baseline was recorded after every trial of what is accepted."""
-    runs = loaded.baselines["workload"].runs
-    tested = [store.run_number(name) for h in loaded.recorded for name in h.runs]
+    runs = baselines["workload"].runs
+    tested = [store.run_number(name) for h in recorded for name in h.runs]
     return bool(runs) and store.run_number(runs[0]) > max(tested, default=0)
 
 
-def _with_all_now(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> bool:
+def _with_all_now(
+    workspace: store.Workspace,
+    identities: Identities,
+    code: MeasuredCode,
+    before: Sequence[MeasuredRun],
+    after: Sequence[MeasuredRun],
+) -> bool:
     """Tell whether runs made in turn are without any and with exactly the changes that are accepted now.
 
     By what the runs record: the checkout's own code may have changed since, and gpudebug.yaml may have got
     the accepted flags.
     """
-    wanted, plain = loaded.identities["workload"]["command"], base_identity(loaded, 0)["command"]
+    wanted, plain = identities["workload"]["command"], base_identity(workspace, code, 0)["command"]
     without = {m.record.identity.get("command") for m in before}
     trees = {m.record.identity.get("tree") for m in before}
-    if without != {plain} and not in_command(loaded):
+    if without != {plain} and not in_command(workspace, code):
         return False
-    made = {MeasuredCode(tree, loaded.code.patches).digest for tree in trees if tree}
+    made = {MeasuredCode(tree, code.patches).digest for tree in trees if tree}
     return all(
         m.record.identity.get("command") == wanted and made == {m.record.identity.get("tree")} for m in after
     )
 
 
-def contrast_of(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> TrialCase:
+def contrast_of(
+    setup: Setup, code: MeasuredCode, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]
+) -> TrialCase:
     """Runs without and with the accepted changes, judged as a trial of all of them would be."""
-    changes = tuple(change for step in loaded.code.stack for change in step.intervention.changes)
-    setting = TrialSetting(changes=len(changes), compound=True, work=work_of(before, loaded.config.work))
+    changes = tuple(change for step in code.stack for change in step.intervention.changes)
+    setting = TrialSetting(changes=len(changes), compound=True, work=work_of(before, setup.config.work))
     setting = with_conduct(setting, Intervention(changes, compound=True), (), before, after)
-    return apart(loaded, before, after, setting)
+    return apart(setup, before, after, setting)
 
 
 def apart(
-    loaded: Loaded,
+    setup: Setup,
     before: Sequence[MeasuredRun],
     after: Sequence[MeasuredRun],
     setting: TrialSetting | None = None,
 ) -> TrialCase:
     """Two groups of runs, in the order in which they were made, by what the campaign is judged by."""
     setting = replace(setting or TrialSetting(), order=order_of(before, after, most=HELD))
-    devices = loaded.config.criteria.devices
-    return compared(loaded.metric, evidence_of(before), evidence_of(after), setting, devices)
+    devices = setup.config.criteria.devices
+    return compared(setup.metric, evidence_of(before), evidence_of(after), setting, devices)
 
 
-def _lone(loaded: Loaded, found: TrialCase) -> tuple[int, Estimate] | None:
+def _lone(metric: Metric, entries: Entries, found: TrialCase) -> tuple[int, Estimate] | None:
     """Return the only accepted hypothesis with what its trial measured; None if that is another figure."""
-    if len(loaded.recorded) != 1:
+    if len(entries.recorded) != 1:
         return None
-    number = loaded.recorded[0].number
-    verdict = loaded.trials[number].verdict or {}
+    number = entries.recorded[0].number
+    verdict = entries.trials[number].verdict or {}
     delta = verdict.get("delta")
-    if delta is None or verdict.get("metric", loaded.metric.name) != found.metric.name:
+    if delta is None or verdict.get("metric", metric.name) != found.metric.name:
         return None
     return number, Estimate.model_validate(delta)
 
 
-def _contradiction(loaded: Loaded, found: TrialCase) -> str | None:
+def _contradiction(metric: Metric, entries: Entries, found: TrialCase) -> str | None:
     """That the one accepted change gained something else in its trial; None if both agree."""
-    lone = _lone(loaded, found)
+    lone = _lone(metric, entries, found)
     if lone is None or found.delta is None or not contradict(found.metric, lone[1], found.delta):
         return None
     alone, here = (shown(found.metric, each) for each in (lone[1], found.delta))
@@ -158,13 +167,13 @@ def _contradiction(loaded: Loaded, found: TrialCase) -> str | None:
     return f"{both}: these contradict each other"
 
 
-def base_identity(loaded: Loaded, count: int) -> dict[str, str]:
+def base_identity(workspace: store.Workspace, code: MeasuredCode, count: int) -> dict[str, str]:
     """Return what the workload is with the first `count` accepted changes alone, as run.json records it."""
-    plain, steps = read_config(loaded.workspace), loaded.code.stack[:count]
+    plain, steps = read_config(workspace), code.stack[:count]
     workload = accepted_changes.effective(plain.workload, steps, plain.allowed)
     patched = sum(step.intervention.patch is not None for step in steps)
-    measured = MeasuredCode(loaded.code.tree, loaded.code.patches[:patched])
-    return identity(loaded.workspace, plain, workload, measured.digest)
+    measured = MeasuredCode(code.tree, code.patches[:patched])
+    return identity(workspace, plain, workload, measured.digest)
 
 
 def differed(then: Sequence[MeasuredRun], now: Sequence[MeasuredRun]) -> str:
@@ -200,8 +209,8 @@ def _throughput(found: TrialCase, sides: Shown) -> str | None:
     return f"{change}: {numbers.factor(found.ratio.model_dump())}"
 
 
-def _other(loaded: Loaded, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> list[str]:
+def _other(code: MeasuredCode, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]) -> list[str]:
     """Return what differs in the surroundings, but for what the accepted changes themselves set."""
-    set_ = frozenset(name for step in loaded.code.stack for name in step.intervention.names)
+    set_ = frozenset(name for step in code.stack for name in step.intervention.names)
     now = [replace(recorded(m.record), meant=set_) for m in after]
     return [d for m in before for each in now for d in differences(recorded(m.record), each)]

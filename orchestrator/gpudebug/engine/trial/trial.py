@@ -19,7 +19,7 @@ from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.verdict.protocol import first_run, next_step
 from gpudebug.core.verdict.turns import NextRun, following
 from gpudebug.core.words import Status
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.campaign import Entries, Loaded, MeasuredCode, Setup
 from gpudebug.engine.campaign.change_files import NoSuchPatch
 from gpudebug.engine.campaign.changes import TrialChange, change_of, refuse_before_running
 from gpudebug.engine.campaign.claims import LATE, forget, free, holds, new_claim, start
@@ -85,40 +85,45 @@ def run_trial(cycle: Cycle, number: int, why: str) -> RecordedVerdict:
     """
     with ExitStack() as stack:
         try:
-            change = _readable_change(cycle.loaded, number)
+            change = _readable_change(cycle.setup, cycle.loaded.entries, cycle.loaded.code, number)
             place = stack.enter_context(_place(cycle, number, change))
             trial = _prepare(cycle, number, change, place)
         except (GitError, InterventionError, NoSuchPatch) as e:
             raise Unready(e) from e
         waits = crashes.is_unanswered(
-            cycle.loaded, number, trial.crashes, change.digest, written=change.written
+            cycle.setup.workspace,
+            cycle.loaded.entries,
+            number,
+            trial.crashes,
+            change.digest,
+            written=change.written,
         )
-        start(cycle.loaded, number, trial.claim, change.intervention.text if change.written else None)
+        start(cycle.setup, number, trial.claim, change.intervention.text if change.written else None)
         try:
             if waits:
                 raise crashes.CodeCrashed(number, trial.crashes[0])
             verdict = _run_until_decided(trial)
         except crashes.CodeCrashed:
-            crashes.keep_claim(cycle.loaded, number, trial.claim, change.intervention)
+            crashes.keep_claim(cycle.setup, number, trial.claim, change.intervention)
             raise
         except GpudebugError:
-            free(cycle.loaded, number, trial.claim)
+            free(cycle.setup, number, trial.claim)
             raise
-        late = not record_result(cycle.loaded, number, verdict.model_dump(mode="json"))
-    forget(cycle.loaded, number)
+        late = not record_result(cycle.setup, number, verdict.model_dump(mode="json"))
+    forget(cycle.setup, number)
     return _answer(trial, verdict, why, late=late)
 
 
-def _readable_change(loaded: Loaded, number: int) -> TrialChange:
+def _readable_change(setup: Setup, entries: Entries, code: MeasuredCode, number: int) -> TrialChange:
     """Return what the trial changes, if it may be tested at all."""
-    if number in loaded.problems:
-        raise loaded.problems[number]
-    change = change_of(loaded, number)
-    config = loaded.config
+    if number in entries.problems:
+        raise entries.problems[number]
+    change = change_of(setup, entries, code, number)
+    config = setup.config
     synonyms = adapters.locks_of(
-        loaded.workspace.root, config.workload, config.locked, change.intervention.names
+        setup.workspace.root, config.workload, config.locked, change.intervention.names
     )
-    refuse_before_running(loaded, number, change.intervention, synonyms)
+    refuse_before_running(setup, entries.document, number, change.intervention, synonyms)
     return change
 
 
@@ -128,25 +133,25 @@ def _place(cycle: Cycle, number: int, change: TrialChange) -> Iterator[WorkingTr
     if change.patch is None:
         yield cycle.place
         return
-    file = str(cycle.loaded.workspace.root / str(change.intervention.patch))
-    with place_of_patch(cycle.loaded, number, change.patch, file) as place:
+    file = str(cycle.setup.workspace.root / str(change.intervention.patch))
+    with place_of_patch(cycle.setup, cycle.loaded.code, number, change.patch, file) as place:
         yield place
 
 
 def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree) -> _Trial:
     loaded = cycle.loaded
-    workload = loaded.config.workload
+    workload = loaded.setup.config.workload
     bench = open_bench(cycle, workload)
-    claim = new_claim(loaded, number)
+    claim = new_claim(loaded.setup, loaded.entries, number)
     role = f"h{number}"
-    job = job_of(cycle, workload, role, role, loaded.identities["workload"], place)
-    before = [stored_run(loaded.workspace, name) for name in loaded.baselines["workload"].runs]
+    job = job_of(cycle, workload, role, role, loaded.history.identities["workload"], place)
+    before = [stored_run(loaded.setup.workspace, name) for name in loaded.history.baselines["workload"].runs]
     around = surroundings_of(bench, job)
     refuse_outdated(before, around)
     refuse_without_figure(cycle, before)
-    for room in baseline.without_room(loaded, [m.evidence for m in before]):
+    for room in baseline.without_room(loaded.setup, loaded.campaign, [m.evidence for m in before]):
         remarks(cycle.report)(room)
-    before += shared(loaded, around)
+    before += shared(loaded.setup, loaded.history, around)
     applied, server = apply_change(loaded, number, change.intervention, job)
     variables = {k for k, v in applied.env.items() if v != job.env.get(k)}
     changed = replace(
@@ -159,15 +164,19 @@ def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree)
         change=change.intervention.text,
         change_digest=change.digest,
         claim=claim.note,
-        redundant=redundant(loaded, loaded.document.hypothesis(number).cause),
+        redundant=redundant(loaded.setup.workspace, loaded.entries.document.hypothesis(number).cause),
     )
     lines = (*job.notes, *applied.notes, *change.notes, *(place.notes if change.patch is not None else ()))
-    notes = tuple(loaded.workspace.scrub(note) for note in lines)
-    confirmed = confirmed_of(loaded, number, change.digest)
-    terms = terms_of(loaded.config, before)
+    notes = tuple(loaded.setup.workspace.scrub(note) for note in lines)
+    confirmed = confirmed_of(loaded.setup, number, change.digest)
+    terms = terms_of(loaded.setup.config, before)
     trial = _Trial(cycle, number, claim, place, bench, changed, notes, terms, before, confirmed)
     trial.patched = change.patch is not None
-    trial.crashes += crashes.earlier(loaded, number, role) if trial.patched else ()
+    trial.crashes += (
+        crashes.earlier(loaded.setup, loaded.entries.document, loaded.history, number, role)
+        if trial.patched
+        else ()
+    )
     trial.recorded = tuple(before)
     _take_up(trial, around)
     return trial
@@ -176,11 +185,18 @@ def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree)
 def _take_up(trial: _Trial, around: Surroundings) -> None:
     """Runs with this very change that are in the baseline's record: they are not run again."""
     loaded = trial.cycle.loaded
-    judged = [name for name in loaded.judged if loaded.records[name].get("hypothesis") == trial.number]
-    listed = loaded.document.hypothesis(trial.number).runs
-    trial.notes = (*trial.notes, *left_out_of(loaded, trial.number, newest([*judged, *listed])))
+    judged = [
+        name
+        for name in loaded.history.judged
+        if loaded.history.records[name].get("hypothesis") == trial.number
+    ]
+    listed = loaded.entries.document.hypothesis(trial.number).runs
+    trial.notes = (
+        *trial.notes,
+        *left_out_of(loaded.setup, loaded.history.records, trial.number, newest([*judged, *listed])),
+    )
     crashed = {m.folder.name for m in trial.crashes}
-    found, trial.more = of_change(loaded, trial.job.change_digest, around)
+    found, trial.more = of_change(loaded.setup, loaded.history, trial.job.change_digest, around)
     trial.after += [m for m in found if m.folder.name not in crashed]
     others = dict.fromkeys(
         f"hypothesis {m.record.hypothesis}" for m in trial.after if m.record.hypothesis != trial.number
@@ -199,7 +215,7 @@ def _run_until_decided(trial: _Trial) -> Verdict:
         side = trial.before if step is NextRun.BASELINE else trial.after
         side.append(measured)
         if not trial.after:
-            why = void(trial.cycle.loaded.metric, measured)
+            why = void(trial.cycle.setup.metric, measured)
             if why is None:
                 trial.bench.workspace.seal(measured.folder)
             else:
@@ -219,7 +235,7 @@ def _run_until_decided(trial: _Trial) -> Verdict:
             continue
         step = next_step(verdict, case)
         if step is NextRun.DONE:
-            kept = holds(trial.cycle.loaded, trial.number, trial.claim)
+            kept = holds(trial.cycle.setup, trial.number, trial.claim)
             measured.folder.write("verdict.json" if kept else LATE, verdict)
         trial.bench.workspace.seal(measured.folder)
         if step is NextRun.DONE:
@@ -242,7 +258,7 @@ def _say(trial: _Trial, text: str) -> None:
 def _to_be_mended(trial: _Trial, verdict: Verdict, measured: MeasuredRun) -> bool:
     """Whether code of the change crashed for the first time, and whoever wrote it still has the claim."""
     first = trial.patched and not trial.crashes and crashes.is_first(verdict, measured)
-    return first and holds(trial.cycle.loaded, trial.number, trial.claim)
+    return first and holds(trial.cycle.setup, trial.number, trial.claim)
 
 
 def _case(trial: _Trial) -> TrialCase:
@@ -320,9 +336,9 @@ def answer_of(
 ) -> RecordedVerdict:
     """Return `next`'s answer for a verdict; `runs` are the trial's own."""
     return RecordedVerdict(
-        campaign=loaded.config.campaign,
+        campaign=loaded.setup.config.campaign,
         hypothesis=number,
-        title=loaded.document.hypothesis(number).title,
+        title=loaded.entries.document.hypothesis(number).title,
         verdict=verdict["status"],
         late=False,
         why=verdict["why"],
@@ -331,5 +347,8 @@ def answer_of(
         figures=numbers.result_fields(verdict),
         notes=tuple(verdict["notes"]),
         probe=sides,
-        files=(*(str(loaded.workspace.run(name).path) for name in runs), str(loaded.progress_path)),
+        files=(
+            *(str(loaded.setup.workspace.run(name).path) for name in runs),
+            str(loaded.setup.progress_path),
+        ),
     )
