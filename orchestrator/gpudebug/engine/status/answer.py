@@ -13,7 +13,6 @@ from gpudebug.core.answers.status import (
     BudgetLeft,
     CampaignFiles,
     ExpectedFigure,
-    FlagSweep,
     HypothesisClaim,
     HypothesisRow,
     NextAction,
@@ -23,13 +22,11 @@ from gpudebug.core.answers.status import (
     RunProgress,
     RunSpark,
     StatusAnswer,
-    SweepValue,
     UnlistedVerdict,
     UsedDevice,
     WorkFigure,
 )
 from gpudebug.core.campaign import decide
-from gpudebug.core.campaign.decide import Campaign
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.campaign.order import NO_DIAGNOSIS, HypothesisOrder, ordered
 from gpudebug.core.config import Config
@@ -64,44 +61,37 @@ def status_of(loaded: Loaded) -> StatusAnswer:
 
 def answer_of(loaded: Loaded, *, running: bool) -> StatusAnswer:
     """Return the same, with the word of the caller for whether a command runs something."""
-    c = loaded.campaign
-    order = recorded_order(loaded.setup)
-    action = (
-        _under_way(loaded.history.records, loaded.campaign, order)
-        if running
-        else _next(loaded.campaign, order)
-    )
-    device_time = loaded.setup.config.budget.device_time
-    made = listing.made(loaded.setup.config, loaded.history.records)
+    setup, entries, history, c = loaded.setup, loaded.entries, loaded.history, loaded.campaign
+    order = recorded_order(setup)
+    action = _under_way(history.records, c, order) if running else _next(c, order)
+    device_time = setup.config.budget.device_time
+    made = listing.made(setup.config, history.records)
     hypotheses = [
-        _hypothesis(loaded.setup.workspace, loaded.entries, loaded.history.records, h, made.get(h.number, ()))
-        for h in loaded.entries.document.hypotheses
+        _hypothesis(setup.workspace, entries, history.records, h, made.get(h.number, ()))
+        for h in entries.document.hypotheses
     ]
     shown = listing.shown(hypotheses, action.hypothesis)
-    sparks = listing.sparks(
-        loaded.setup.workspace, loaded.history.records, [h for h in hypotheses if h.number in shown]
-    )
+    sparks = listing.sparks(setup.workspace, history.records, [h for h in hypotheses if h.number in shown])
     return StatusAnswer(
-        campaign=loaded.setup.config.campaign,
-        goal=loaded.setup.workspace.scrub(loaded.setup.config.goal),
-        device=_device(loaded.setup.config, loaded.history.records),
+        campaign=setup.config.campaign,
+        goal=setup.workspace.scrub(setup.config.goal),
+        device=_device(setup.config, history.records),
         running=running,
-        progress=_progress(loaded.setup.workspace) if running else None,
-        metric=loaded.setup.config.metric,
+        progress=_progress(setup.workspace) if running else None,
+        metric=setup.config.metric,
         target=decide.goal(c),
-        target_text=_target(loaded.setup.metric, loaded.campaign),
+        target_text=_target(setup.metric, c),
         baselines={
-            role: _baseline(loaded, loaded.history.baselines.get(role)) for role in ("workload", "reference")
+            role: _baseline(loaded, history.baselines.get(role)) for role in ("workload", "reference")
         },
         hypotheses=[replace(h, sparks=sparks[h.number]) if h.number in sparks else h for h in hypotheses],
         shown=shown,
         unlisted=[
-            UnlistedVerdict(run=u.run, hypothesis=u.hypothesis, status=u.status)
-            for u in loaded.history.unlisted
+            UnlistedVerdict(run=u.run, hypothesis=u.hypothesis, status=u.status) for u in history.unlisted
         ],
-        sweeps=_sweeps(loaded.setup.config, loaded.entries, hypotheses),
-        resolution=_resolution(loaded.setup, loaded.history, loaded.campaign),
-        expected=_expected(loaded.setup.config, loaded.history),
+        sweeps=listing.sweeps(setup.config, entries, hypotheses),
+        resolution=_resolution(setup, history, c),
+        expected=_expected(setup.config, history),
         next=NextAction(
             action=action.kind.value, hypothesis=action.hypothesis, role=action.role, why=action.why
         ),
@@ -115,8 +105,8 @@ def answer_of(loaded: Loaded, *, running: bool) -> StatusAnswer:
             device_time_used_s=round(c.device_time, 1),
             device_time_left_s=round(max(0.0, device_time - c.device_time), 1),
         ),
-        settings=_settings(loaded.setup),
-        files=CampaignFiles(progress=str(loaded.setup.progress_path), runs=str(loaded.setup.workspace.runs)),
+        settings=_settings(setup),
+        files=CampaignFiles(progress=str(setup.progress_path), runs=str(setup.workspace.runs)),
         together=listing.worth(loaded),
     )
 
@@ -136,7 +126,7 @@ def _settings(setup: Setup) -> PinnedSettings:
     )
 
 
-def _next(campaign: Campaign, order: HypothesisOrder | None) -> decide.Action:
+def _next(campaign: decide.Campaign, order: HypothesisOrder | None) -> decide.Action:
     """Return what `next` would do by the order that is recorded."""
     action = decide.decide(ordered(campaign, order))
     if action.kind is not decide.ActionKind.PROPOSE:
@@ -162,7 +152,7 @@ def _progress(workspace: store.Workspace) -> RunProgress | None:
     return progress_of(workspace)
 
 
-def _target(metric: Metric, campaign: Campaign) -> str:
+def _target(metric: Metric, campaign: decide.Campaign) -> str:
     """Return the figure that solves the campaign, or how to set one."""
     goal = decide.goal(campaign)
     if goal is None:
@@ -170,7 +160,7 @@ def _target(metric: Metric, campaign: Campaign) -> str:
     return numbers.figure(metric, goal)
 
 
-def _under_way(records: Records, campaign: Campaign, order: HypothesisOrder | None) -> decide.Action:
+def _under_way(records: Records, campaign: decide.Campaign, order: HypothesisOrder | None) -> decide.Action:
     """Return what the command that holds the claim is doing, as its newest run tells."""
     live = next((r for r in reversed(campaign.loose_runs) if not r.sealed), None)
     if live is None:
@@ -246,7 +236,7 @@ def _learning(config: Config, baseline: CampaignBaseline) -> str | None:
 
 
 def _advice(
-    setup: Setup, document: ProgressFile, campaign: Campaign, baseline: CampaignBaseline
+    setup: Setup, document: ProgressFile, campaign: decide.Campaign, baseline: CampaignBaseline
 ) -> list[str]:
     """Return what would make a success visible, and the baseline's loss judgeable, as its runs found it; and
     which of its runs are left out, as its entry says."""
@@ -318,41 +308,7 @@ def _hypothesis(
     )
 
 
-def _sweeps(config: Config, entries: Entries, hypotheses: Sequence[HypothesisRow]) -> list[FlagSweep]:
-    """Hypotheses that set one flag or variable to different values."""
-    changes = {h.number: change for h in entries.document.hypotheses if (change := entries.change_of(h))}
-    if len(changes) < 2:
-        return []
-    from gpudebug.core.change import sweep
-
-    workload = config.workload
-    argv, env = workload.argv(), workload.env
-    rows_of = {h.number: h for h in hypotheses}
-    return [
-        FlagSweep(
-            parameter=name,
-            standing=sweep.standing(changes[rows[0][1]].changes[0], argv, env),
-            rows=[_sweep_value(value, rows_of[number]) for value, number in rows],
-        )
-        for name, rows in sweep.sweeps(changes.items())
-    ]
-
-
-def _sweep_value(value: str, row: HypothesisRow) -> SweepValue:
-    return SweepValue(
-        value=value,
-        hypothesis=row.number,
-        status=row.status,
-        verified=row.verified,
-        delta_pp=row.delta_pp,
-        delta_ci=row.delta_ci,
-        improvement=row.improvement,
-        improvement_ci=row.improvement_ci,
-        throughput_ratio=row.throughput_ratio,
-    )
-
-
-def _resolution(setup: Setup, history: History, campaign: Campaign) -> Resolution | None:
+def _resolution(setup: Setup, history: History, campaign: decide.Campaign) -> Resolution | None:
     """Return the noise floor and what a trial can tell from it; None without a valid baseline."""
     if not _measured(history.baselines):
         return None

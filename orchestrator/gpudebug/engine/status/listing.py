@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpudebug.core.answers.status import AcceptedWorth, HypothesisRow, RunSpark
+from gpudebug.core.answers.status import AcceptedWorth, FlagSweep, HypothesisRow, RunSpark, SweepValue
 from gpudebug.core.config import Config
 from gpudebug.core.words import Status
 from gpudebug.edges import store
-from gpudebug.engine.campaign.campaign import Loaded, Records
+from gpudebug.engine.campaign.campaign import Entries, Loaded, Records
 from gpudebug.engine.campaign.files import stored_record
 from gpudebug.engine.status.recorded import age, moment
 
@@ -125,3 +125,37 @@ def spark_of(evidence: Record) -> list[float] | None:
         return None
     sound = all(isinstance(v, (int, float)) and 0 <= v <= _LARGEST for v in found)
     return found if sound else None
+
+
+def sweeps(config: Config, entries: Entries, hypotheses: Sequence[HypothesisRow]) -> list[FlagSweep]:
+    """Hypotheses that set one flag or variable to different values."""
+    changes = {h.number: change for h in entries.document.hypotheses if (change := entries.change_of(h))}
+    if len(changes) < 2:
+        return []
+    from gpudebug.core.change import sweep
+
+    workload = config.workload
+    argv, env = workload.argv(), workload.env
+    rows_of = {h.number: h for h in hypotheses}
+    return [
+        FlagSweep(
+            parameter=name,
+            standing=sweep.standing(changes[rows[0][1]].changes[0], argv, env),
+            rows=[_sweep_value(value, rows_of[number]) for value, number in rows],
+        )
+        for name, rows in sweep.sweeps(changes.items())
+    ]
+
+
+def _sweep_value(value: str, row: HypothesisRow) -> SweepValue:
+    return SweepValue(
+        value=value,
+        hypothesis=row.number,
+        status=row.status,
+        verified=row.verified,
+        delta_pp=row.delta_pp,
+        delta_ci=row.delta_ci,
+        improvement=row.improvement,
+        improvement_ci=row.improvement_ci,
+        throughput_ratio=row.throughput_ratio,
+    )

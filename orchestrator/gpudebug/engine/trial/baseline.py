@@ -138,11 +138,9 @@ class _SidesInTurn:
         return lines
 
     def _announce(self) -> None:
-        known = [m.record.duration_s for m in self.made if m.record.duration_s] or [
-            s
-            for r in self.cycle.loaded.history.baselines[self.role].records
-            if isinstance(s := r.get("duration_s"), float)
-        ]
+        before = self.cycle.loaded.history.baselines[self.role].records
+        recorded = [s for r in before if isinstance(s := r.get("duration_s"), float)]
+        known = [m.record.duration_s for m in self.made if m.record.duration_s] or recorded
         text = turns.of_baseline(runs_of(self.role), known, made=len(self.made))
         if self.beside is not None:
             text += ", and as many without the accepted changes, in turn"
@@ -164,11 +162,8 @@ class _SidesInTurn:
         made.append(measured)
         if len(made) == 1 < wanted:
             # Before more runs are spent on what no verdict can rest on.
-            loaded = cycle.loaded
-            for line in (
-                *_of_room(loaded.setup, loaded.campaign, self.role, made),
-                *_without_learning(loaded.setup.config, made),
-            ):
+            room = _of_room(cycle.setup, cycle.loaded.campaign, self.role, made)
+            for line in (*room, *_without_learning(cycle.setup.config, made)):
                 self._say(line)
 
 
@@ -357,9 +352,8 @@ def without_room(setup: Setup, campaign: Campaign, runs: Sequence[Evidence]) -> 
     crowded = machine.no_room(runs, mean(utilisations(runs)), success) if setup.metric.points else None
     if crowded is not None:
         unit = choose(runs, setup.config.work)
-        crowded += (
-            f"; free the cores, or set metric: {rate_for(unit.unit if unit else None)} in gpudebug.yaml"
-        )
+        rate_of = rate_for(unit.unit if unit else None)
+        crowded += f"; free the cores, or set metric: {rate_of} in gpudebug.yaml"
     found = crowded or no_room_for(setup.config, campaign, runs)
     return [found] if found is not None else []
 
