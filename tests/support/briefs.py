@@ -40,16 +40,14 @@ def grown(
     statuses = {n: "REJECTED" if n % 7 else "VALIDATED" for n in range(first, first + count)}
     entries = (_ENTRY.format(n=n, title=title(n), status=s) for n, s in statuses.items())
     data = loaded.entries.document.data + b"\n\n" + "".join(entries).encode()
-    return replace(
-        loaded,
-        document=progress.parse(data, loaded.entries.document.file),
-        trials=loaded.entries.trials
-        | {
-            n: Judged(None, False) if by_hand(n) else Judged(verdict | {"hypothesis": n, "status": s}, True)
-            for n, s in statuses.items()
-        },
-        config=loaded.setup.config.model_copy(update=config),
-    )
+    trials = {
+        n: Judged(None, False) if by_hand(n) else Judged(verdict | {"hypothesis": n, "status": s}, True)
+        for n, s in statuses.items()
+    }
+    document = progress.parse(data, loaded.entries.document.file)
+    setup = replace(loaded.setup, config=loaded.setup.config.model_copy(update=config))
+    more = replace(loaded.entries, document=document, trials={**loaded.entries.trials, **trials})
+    return replace(loaded, setup=setup, entries=more)
 
 
 def sections(page: str) -> dict[str, str]:

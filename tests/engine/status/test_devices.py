@@ -32,6 +32,11 @@ def of(metric: str, devices: str | None, *evidence: Any) -> tuple[Any, Any]:
     )
 
 
+def noted(metric: str, devices: str | None, *evidence: Any) -> list[str]:
+    setup, baseline = of(metric, devices, *evidence)
+    return notes(setup.metric, baseline)
+
+
 WORST = job(3.7, *[99.9] * 7)
 
 
@@ -40,24 +45,24 @@ WORST = job(3.7, *[99.9] * 7)
 def test_the_device_that_is_waited_for_is_said_as_sample_says_it(metric: str, judged_by: str | None) -> None:
     (waited, *_) = together.notes(WORST)
     assert waited.startswith("GPU 0 is idle every 3.5 s")
-    assert notes(*of(metric, judged_by, WORST).setup.metric)[0] == waited
+    assert noted(metric, judged_by, WORST)[0] == waited
 
 
 def test_that_the_mean_misleads_is_said_once_and_advised_where_utilisation_judges() -> None:
-    assert [("misleads" in one) for one in notes(*of("gpu_util", None, WORST).setup.metric)] == [False]
-    assert ["misleads" in one for one in advice(*of("gpu_util", None, WORST).setup)] == [True]
-    assert ["misleads" in one for one in notes(*of("steps_per_s", None, WORST).setup.metric)] == [False, True]
-    assert advice(*of("steps_per_s", None, WORST).setup) == []
-    assert advice(*of("gpu_util", "working", WORST).setup) == []
+    assert [("misleads" in one) for one in noted("gpu_util", None, WORST)] == [False]
+    assert ["misleads" in one for one in advice(*of("gpu_util", None, WORST))] == [True]
+    assert ["misleads" in one for one in noted("steps_per_s", None, WORST)] == [False, True]
+    assert advice(*of("steps_per_s", None, WORST)) == []
+    assert advice(*of("gpu_util", "working", WORST)) == []
 
 
 def test_busy_waiting_of_one_gpu_is_said_too() -> None:
     alone = job(97.0, working=0.3, waited=None)
-    assert notes(*of("steps_per_s", None, alone).setup.metric) == list(together.notes(alone))
-    assert "the power of work is drawn 30.0% of the time" in advice(*of("gpu_util", None, alone).setup)[0]
+    assert noted("steps_per_s", None, alone) == list(together.notes(alone))
+    assert "the power of work is drawn 30.0% of the time" in advice(*of("gpu_util", None, alone))[0]
 
 
 def test_a_healthy_job_and_one_without_power_have_nothing() -> None:
     for healthy in (job(95.0, 96.0, working=0.95, waited=None), job(50.0, working=None, waited=None)):
-        found = of("steps_per_s", None, healthy)
-        assert (notes(*found.setup.metric), advice(*found.setup)) == ([], [])
+        asked = ("steps_per_s", None, healthy)
+        assert (noted(*asked), advice(*of(*asked))) == ([], [])

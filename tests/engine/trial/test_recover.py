@@ -8,8 +8,7 @@ import re
 import shutil
 import signal
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, killed_at_the_end, make_replay_campaign, record, wait_for
@@ -221,9 +220,6 @@ def test_a_run_that_the_cluster_cut_off_says_so(
     files = store.Allocations(tmp_path / "runs")
     files.make()
     files.put_note(store.AllocationNote(**{"job": JOB.job, "since": JOB.since, **note}))
-    loaded = SimpleNamespace(
-        workspace=store.Workspace(tmp_path),
-        records={"0001-h1": {"node": {"name": "n0", "allocation": node}} if node else {}},
-    )
-    found = recover._reason(cast(Any, SimpleNamespace(loaded=loaded)), "0001-h1")
+    known = {"node": {"name": "n0", "allocation": node}} if node else {}
+    found = recover._reason(store.Workspace(tmp_path), known)
     assert found == (why if why == "gpudebug was killed" else f"by the cluster: {why}")

@@ -72,7 +72,7 @@ def test_before_and_the_difference_make_after(adopted: Campaign) -> None:
 def test_what_was_accepted_since_is_not_measured_yet(adopted: Campaign) -> None:
     loaded = load(adopted.folder)
     older = replace(loaded.history.baselines["workload"], runs=("0003-h1",))
-    loaded.history.baselines["workload"] = older
+    loaded = replace(loaded, history=replace(loaded.history, baselines={"workload": older}))
     why = together(loaded, first(loaded)).why
     assert why is not None and "not measured together yet: gpudebug next" in why
 

@@ -45,7 +45,8 @@ def recover(cycle: Cycle, action: Action) -> Recovered:
     elif cycle.setup.workspace.run(run).sealed:
         done = _adopt(cycle, run, action.hypothesis)
     else:
-        done = close(cycle.setup.workspace, run, cycle.loaded.history.records.get(run), _reason(cycle, run))
+        workspace, known = cycle.setup.workspace, cycle.loaded.history.records.get(run)
+        done = close(workspace, run, known, _reason(workspace, known or {}))
     number = action.hypothesis
     if number is not None and _stuck(cycle, number) and not _adopted(cycle, action):
         splice(cycle.setup, lambda d: progress.set_status(d, number, Status.UNTESTED))
@@ -89,19 +90,19 @@ def _known(name: str, data: Mapping[str, Any] | None) -> RunRecord:
         return RunRecord(name=name, campaign=None, role="unknown", command="", argv=(), cwd="", start=now())
 
 
-def _reason(cycle: Cycle, name: str) -> str:
+def _reason(workspace: store.Workspace, known: Mapping[str, Any]) -> str:
     """Why a run was cut off: the cluster's word, if it was made in an allocation that the cluster ended."""
-    job = allocation_of_run(cycle.loaded.history.records.get(name) or {})
-    if job is not None and cycle.setup.workspace.element is not None:
+    job = allocation_of_run(known)
+    if job is not None and workspace.element is not None:
         return f"by the cluster: it ended job {job}"
-    note = store.Allocations(cycle.setup.workspace.runs).note() if job is not None else None
+    note = store.Allocations(workspace.runs).note() if job is not None else None
     if job is None or note is None or note.job != job.partition(".")[0]:
         return KILLED
     # What it says of the job may come later than the recovery.
     word = note.ended if note.lost else note.left
     if word is not None:
         return f"by the cluster: {word}"
-    here = store.Allocations(cycle.setup.workspace.runs).served().holder.get("allocation")
+    here = store.Allocations(workspace.runs).served().holder.get("allocation")
     again = (note.waits is not None and note.waits not in CLEANING) or (here is not None and here != job)
     return f"by the cluster: job {note.job} was put into the queue again" if again else KILLED
 
