@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress.sanitise import without_controls
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from jinja2.nodes import EvalContext
+
 
 _TICKS = re.compile("`+")
 
@@ -77,3 +82,42 @@ def _cell(text: str) -> str:
 def _run_folders(names: Iterable[str]) -> str:
     """Run folders as paths, joined by commas: `runs/0005-h1, runs/0006-h1`; `none` for no run."""
     return ", ".join(name if "/" in name else f"runs/{name}" for name in names) or "none"
+
+
+_PLACE = ("package_data", "plotly.min.js")
+_NEXT = "pip install --force-reinstall 'plotly>=6.0'"
+# A map library among its parts adds a style sheet unless an element of this id is there.
+_GUARD = re.compile(r'getElementById\("([0-9a-f]{64})"\)')
+
+
+@dataclass(frozen=True)
+class Script:
+    """`text` may be in a `<script>` as it is, line ends are `\\n`.
+
+    Where a policy keeps it from adding style sheets, it asks for empty elements with the ids `guards`, and
+    for a `<style>` with the id `styles`, into which it puts its rules.
+    """
+
+    text: str
+    guards: tuple[str, ...]
+    styles: str = "plotly.js-style-global"
+
+
+def script() -> Script:
+    """GpudebugError if the package or its script lacks."""
+    spec = find_spec("plotly")
+    if spec is None or not spec.submodule_search_locations:
+        raise GpudebugError("the page's plots need plotly, which is not installed", next=_NEXT)
+    path = Path(spec.submodule_search_locations[0], *_PLACE)
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise GpudebugError(
+            f"the installed plotly lacks the script that draws plots: {e}", file=str(path), next=_NEXT
+        ) from None
+    return Script(_inert(text), tuple(dict.fromkeys(_GUARD.findall(text))))
+
+
+def _inert(text: str) -> str:
+    """Return what would end a `<script>` or hide its end is in strings, where a backslash changes nothing."""
+    return re.sub(r"<(?=!--|/script)", r"<\\", text, flags=re.IGNORECASE)

@@ -14,11 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudebug.edges.devices import queueing
-from gpudebug.edges.devices.cores import UsedCores, busy
 from gpudebug.edges.devices.proctree import cpu_clock
-from gpudebug.edges.devices.queueing import CoreQueue, Queueing, ThreadWaits, Throttling, others_waiting
+from gpudebug.edges.devices.queueing import (
+    CoreQueue,
+    OthersLoad,
+    Queueing,
+    ThreadWaits,
+    Throttling,
+    UsedCores,
+    allowed,
+    busy,
+    others_waiting,
+)
 
-pytestmark = pytest.mark.skipif(not queueing.counts_waiting(), reason="the kernel does not count waiting")
+needs_counting = pytest.mark.skipif(not queueing.counts_waiting(), reason="the kernel does not count waiting")
 
 SPIN = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nprint(flush=True)\nwhile True: pass"
 CHURN = """
@@ -54,6 +63,7 @@ def pinned() -> Iterator[Start]:
         process.communicate()
 
 
+@needs_counting
 def test_two_on_one_core_wait_for_one_another(pinned: Start) -> None:
     one, other = pinned(SPIN), pinned(SPIN)
     waits, began = ThreadWaits(), time.monotonic()
@@ -65,6 +75,7 @@ def test_two_on_one_core_wait_for_one_another(pinned: Start) -> None:
     assert waits.threads == 2
 
 
+@needs_counting
 def test_threads_that_come_and_go_make_no_sum_negative(pinned: Start) -> None:
     process = pinned(CHURN)
     waits = ThreadWaits()
@@ -80,6 +91,7 @@ def test_threads_that_come_and_go_make_no_sum_negative(pinned: Start) -> None:
     assert waits.threads == 0
 
 
+@needs_counting
 def test_a_run_beside_a_stranger_was_kept_from_its_core(pinned: Start) -> None:
     run, stranger = pinned(SPIN), pinned(SPIN)
     core = frozenset({max(os.sched_getaffinity(0))})
@@ -99,6 +111,7 @@ def test_a_run_beside_a_stranger_was_kept_from_its_core(pinned: Start) -> None:
     assert found.demand > 50
 
 
+@needs_counting
 def test_waiting_for_ones_own_threads_is_not_stolen() -> None:
     used = UsedCores(frozenset({0, 1}), 0.0, 0.0, whole=True)
     found = queueing._queueing(6.0, 0.0, 2.0, 0.0, 0.0, [8] * 10, used)
@@ -108,6 +121,7 @@ def test_waiting_for_ones_own_threads_is_not_stolen() -> None:
     assert throttled.stolen == pytest.approx(10)
 
 
+@needs_counting
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_stranger_wants_as_much_whatever_the_run_wants(whole: bool) -> None:
     """One thread that always works, beside runs of 2 and of 8 threads on two cores."""
@@ -120,6 +134,7 @@ def test_a_stranger_wants_as_much_whatever_the_run_wants(whole: bool) -> None:
         assert others + waiting == pytest.approx(1.0)
 
 
+@needs_counting
 @given(*[st.floats(0, 64)] * 4, st.lists(st.integers(0, 500), max_size=8), st.booleans())
 def test_nobody_wants_less_than_nothing(
     wait: float, mine: float, others: float, elsewhere: float, ready: list[int], whole: bool
@@ -131,6 +146,7 @@ def test_nobody_wants_less_than_nothing(
     assert 0 <= found.stolen <= 100 * wait + 1e-9
 
 
+@needs_counting
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
@@ -145,10 +161,11 @@ def test_throttling_is_read_of_either_version(tmp_path: Path, text: str, seconds
     assert queueing.throttled_s(tmp_path / "cpu.stat") == seconds
 
 
+@needs_counting
 def test_the_group_that_was_throttled_most_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, above = tmp_path / "pod" / "job", tmp_path / "pod"
     own.mkdir(parents=True)
-    monkeypatch.setattr(queueing.cgroups, "folders", lambda *_: [own, above, tmp_path])
+    monkeypatch.setattr(queueing, "folders", lambda *_: [own, above, tmp_path])
     for folder, microseconds in ((own, 0), (above, 1_000_000)):
         (folder / "cpu.stat").write_text(f"throttled_usec {microseconds}\n")
     found = Throttling()
@@ -157,3 +174,109 @@ def test_the_group_that_was_throttled_most_counts(tmp_path: Path, monkeypatch: p
     (above / "cpu.stat").write_text("throttled_usec 1400000\n")
     assert found.read() == pytest.approx(0.4)
     assert found.read() == 0
+
+
+SPIN = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
+
+
+@pytest.fixture
+def core() -> int:
+    return max(os.sched_getaffinity(0))
+
+
+@pytest.fixture
+def spinning(core: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that keeps one core busy."""
+    with subprocess.Popen([sys.executable, "-c", SPIN, str(core)]) as process:
+        while os.sched_getaffinity(process.pid) != {core}:
+            time.sleep(0.01)
+        yield process
+        process.kill()
+
+
+def test_busy_cores_count_seconds(core: int, spinning: subprocess.Popen[bytes]) -> None:
+    before = busy(frozenset({core}))
+    time.sleep(0.6)
+    after = busy(frozenset({core}))
+    assert before is not None
+    assert after is not None
+    # At least what the spinning process got of it, on a machine where others run too.
+    assert 0.3 < after.seconds - before.seconds < 5
+
+
+def test_cores_that_the_kernel_does_not_count_are_unknown() -> None:
+    assert busy(frozenset()) is None
+    assert busy(frozenset({100_000})) is None
+
+
+def test_the_cores_are_those_of_the_run_and_not_of_the_machine(
+    core: int, spinning: subprocess.Popen[bytes]
+) -> None:
+    assert allowed([spinning.pid]) == {core}
+    assert allowed([]) == frozenset()
+    assert allowed([4_000_000]) == frozenset()
+
+
+def test_a_stranger_is_told_from_the_run_itself(spinning: subprocess.Popen[bytes]) -> None:
+    foreign, own = OthersLoad(), OthersLoad()
+    began = time.monotonic()
+    for load in (foreign, own):
+        assert load.read(began, [spinning.pid], 0.0) is None
+    assert foreign.read(began + 0.1, [spinning.pid], 0.0) is None, "too soon"
+    time.sleep(1.0)
+    now = time.monotonic()
+    shared = foreign.read(now, [spinning.pid], 0.0)
+    alone = own.read(now, [spinning.pid], now - began)
+    assert shared is not None
+    assert alone is not None
+    assert shared > 50
+    assert alone < shared - 40
+
+
+def test_other_cores_begin_anew(core: int) -> None:
+    load = OthersLoad()
+    assert load.read(0.0, [os.getpid()], 0.0) is None
+    process = subprocess.Popen(["sleep", "10"])
+    try:
+        os.sched_setaffinity(process.pid, {core})
+        if len(os.sched_getaffinity(0)) > 1:
+            assert load.read(10.0, [process.pid], 0.0) is None
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_kernel_that_counts_nothing_is_unknown_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck = busy(frozenset(os.sched_getaffinity(0)))
+    monkeypatch.setattr(queueing, "busy", lambda _: stuck)
+    load = OthersLoad()
+    load.read(0.0, [os.getpid()], 0.0)
+    assert load.read(2.0, [os.getpid()], 1.5) is None
+    assert load.reason is not None
+    assert "/proc/stat" in load.reason
+
+
+def test_a_process_of_this_machine_has_folders_below_the_root() -> None:
+    found = queueing.folders("cpu", os.getpid())
+    assert found == queueing.folders("cpu")
+    assert all(folder.is_relative_to(queueing.ROOT) for folder in found)
+
+
+def test_those_above_come_after_the_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(queueing, "lines", lambda _: ["3:cpu,cpuacct:/docker/7", "2:memory:/", "0::/user/7"])
+    root = queueing.ROOT
+    assert queueing.folders("cpu") == [
+        root / "cpu,cpuacct" / "docker" / "7",
+        root / "cpu,cpuacct" / "docker",
+        root / "cpu,cpuacct",
+        root / "user" / "7",
+        root / "user",
+        root,
+    ]
+    assert not queueing.in_root("cpu")
+
+
+def test_what_is_gone_has_none() -> None:
+    assert queueing.folders("cpu", 4_000_000) == []
+    assert not queueing.in_root("cpu", 4_000_000)
+    assert queueing.lines(Path("/proc/4000000/cgroup")) == []

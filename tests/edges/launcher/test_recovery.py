@@ -1,3 +1,5 @@
+"""What this machine offers to end process trees: asked, never assumed, and left as it was."""
+
 from __future__ import annotations
 
 import os
@@ -18,9 +20,9 @@ from tests.support.processes import (
     wait_until,
 )
 
-from gpudebug.edges.launcher.recovery import adopting, end_adopted, marked, sweep
+from gpudebug.edges.launcher.recovery import adopting, containment, end_adopted, marked, sweep
 from gpudebug.edges.launcher.warden import processes
-from gpudebug.edges.launcher.warden.cgroup import Cgroup
+from gpudebug.edges.launcher.warden.cgroup import Cgroup, own_folder
 
 
 def orphaned(folder: Path, name: str, cgroup: str) -> None:
@@ -103,3 +105,24 @@ def test_only_the_adopted_are_ended() -> None:
     for child in (before_launch, helper):
         child.send_signal(signal.SIGKILL)
         child.wait()
+
+
+def test_the_means_are_those_of_this_machine() -> None:
+    before = processes.is_subreaper()
+    found = containment()
+    assert set(found) == {"subreaper", "pidfd", "cgroup"}
+    assert found["subreaper"] is True
+    assert found["pidfd"] is hasattr(os, "pidfd_open")
+    folder = own_folder()
+    assert found["cgroup"] is (folder is not None and os.access(folder, os.W_OK))
+    assert processes.is_subreaper() is before
+
+
+def test_being_one_already_it_stays_one() -> None:
+    before = processes.is_subreaper()
+    processes.set_subreaper(True)
+    try:
+        assert containment()["subreaper"] is True
+        assert processes.is_subreaper() is True
+    finally:
+        processes.set_subreaper(before)

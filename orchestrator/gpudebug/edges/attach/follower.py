@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +23,7 @@ from typing import Any, NamedTuple
 
 from gpudebug.core.inside.attached.looks import MOST_STACKS, Looks, hottest_place, stacks_line
 from gpudebug.core.text.shell_words import isolated_argv
-from gpudebug.edges.attach import counters, processes, sources
+from gpudebug.edges.attach import counters, processes
 from gpudebug.edges.attach.processes import ForeignProcess
 from gpudebug.edges.attach.recorder import ProcessLook
 
@@ -189,7 +191,7 @@ class JobFollower:
             return
         pid, uid, cwd = part.process.pid, part.process.uid, processes.folder(part.process.pid)
         lines = {(one.stack.file, one.stack.line) for one in found.stacks if one.stack.at >= 0}
-        known = {place: sources.line_of(pid, uid, cwd, *place) for place in lines}
+        known = {place: line_of(pid, uid, cwd, *place) for place in lines}
         most = MOST_STACKS
         while True:
             line = stacks_line(
@@ -340,3 +342,36 @@ class _GrowingLog:
             self._at += len(data)
             if data:
                 os.write(1, data)
+
+
+_LONGEST_SOURCE = 120
+_LARGEST_FILE = 4 << 20
+_LONG_WORD = re.compile(r"[A-Za-z0-9_+/=-]{20,}")
+_LITERAL = re.compile(r"\"[^\"\\]*\"|'[^'\\]*'")
+
+
+def line_of(pid: int, uid: int, cwd: str | None, file: str, line: int) -> str:
+    """Return the text of a line without white space around it; "" if it cannot be read."""
+    if file.startswith("<") or line < 1 or "\0" in file:
+        return ""
+    path = os.path.normpath(os.path.join(cwd or "/", file))
+    text = _text(f"/proc/{pid}/root{path}", uid)
+    lines = (text or "").split("\n", line)
+    if len(lines) < line:
+        return ""
+    hidden = _LITERAL.sub(lambda literal: _LONG_WORD.sub("...", literal.group()), lines[line - 1].strip())
+    return hidden[:_LONGEST_SOURCE]
+
+
+def _text(path: str, uid: int) -> str | None:
+    with suppress(OSError):
+        # Opening a pipe would wait for its writer.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            status = os.fstat(fd)
+            readable = status.st_uid == uid or status.st_mode & stat.S_IROTH
+            if stat.S_ISREG(status.st_mode) and readable:
+                return os.read(fd, _LARGEST_FILE).decode("utf-8", "replace")
+        finally:
+            os.close(fd)
+    return None

@@ -48,6 +48,6 @@ def beside(runner: RunnerSettings | None, nodes: tuple[str, ...]) -> NodeStep:
 
     ClusterError if the cluster cannot do that. The controller is not asked.
     """
-    from gpudebug.edges.clusters.slurm_steps import step_beside
+    from gpudebug.edges.clusters.commands import step_beside
 
     return step_beside(runner.slurm.srun if runner is not None and runner.slurm is not None else (), nodes)

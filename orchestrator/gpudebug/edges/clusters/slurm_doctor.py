@@ -14,8 +14,7 @@ from gpudebug.core.cluster.slurm_script import asked_of, environment, for_srun
 from gpudebug.core.config import SlurmSettings
 from gpudebug.edges.clusters import nodecheck
 from gpudebug.edges.clusters.commands import ask, available
-from gpudebug.edges.clusters.defaults import cluster_file
-from gpudebug.edges.clusters.shared import elsewhere, own_to_each_host
+from gpudebug.edges.clusters.shared import cluster_file, elsewhere, own_to_each_host
 
 _COMMANDS = ("sbatch", "squeue", "scontrol", "scancel", "srun", "sinfo")
 QUEUES_S = 60

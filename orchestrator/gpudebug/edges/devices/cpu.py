@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.samples.row import DeviceReading
-from gpudebug.edges.devices import cgroups
+from gpudebug.edges.devices import queueing
 from gpudebug.edges.devices.proctree import (
     MB,
     PAGE,
@@ -241,7 +241,7 @@ def resident_mb(pid: int) -> float | None:
 
 def processor_name() -> str:
     """Return the processor's model as /proc/cpuinfo has it, else its architecture."""
-    for line in cgroups.lines(Path("/proc/cpuinfo")):
+    for line in queueing.lines(Path("/proc/cpuinfo")):
         if line.startswith("model name"):
             return line.partition(":")[2].strip().replace(",", " ")
     return f"{platform.machine()} processor"
@@ -250,17 +250,17 @@ def processor_name() -> str:
 def available_cores() -> float:
     """Return the cores that this process may use: its affinity, and the cgroup's quota if that is less."""
     cores = float(len(os.sched_getaffinity(0)))
-    quotas = [found for folder in cgroups.folders("cpu") if (found := quota(folder)) is not None]
+    quotas = [found for folder in queueing.folders("cpu") if (found := quota(folder)) is not None]
     return min([cores, *quotas])
 
 
 def memory_limit_mb() -> float | None:
     """Return the memory that this process may use: the machine's, or the cgroup's limit if that is less."""
-    facts = cgroups.lines(Path("/proc/meminfo"))
+    facts = queueing.lines(Path("/proc/meminfo"))
     limits = [int(line.split()[1]) / 1024 for line in facts if line.startswith("MemTotal")]
-    for folder in cgroups.folders("memory"):
+    for folder in queueing.folders("memory"):
         for name in ("memory.max", "memory.limit_in_bytes"):
-            text = "".join(cgroups.lines(folder / name)).strip()
+            text = "".join(queueing.lines(folder / name)).strip()
             if text.isdigit():
                 limits.append(int(text) / MB)
     return min(limits) if limits else None
@@ -269,10 +269,10 @@ def memory_limit_mb() -> float | None:
 def quota(folder: Path) -> float | None:
     """Return the CPU quota in cores that a cgroup's folder sets; None if it sets none."""
     # Version 2: "QUOTA PERIOD" or "max PERIOD"; version 1: a file each, -1 for none. Both in us.
-    words = " ".join(cgroups.lines(folder / "cpu.max")).split()
+    words = " ".join(queueing.lines(folder / "cpu.max")).split()
     if not words:
         files = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-        words = [word for name in files for word in cgroups.lines(folder / name)]
+        words = [word for name in files for word in queueing.lines(folder / name)]
     if len(words) != 2 or not words[0].isdigit() or not words[1].isdigit():
         return None
     allowed, period = int(words[0]), int(words[1])

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpudebug.core.samples.row import HostReading
-from gpudebug.edges.devices.cores import OthersLoad
-from gpudebug.edges.devices.openlogs import OpenLogs
-from gpudebug.edges.devices.queueing import CoreQueue, Queueing
+from gpudebug.edges.devices.queueing import CoreQueue, OthersLoad, Queueing
 
 MB = 2**20
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -285,3 +283,55 @@ class ProcessTree:
             return cpu, None, None
         read, written = (max(0.0, (a - b) / MB / span) for a, b in zip(moved, moved_then, strict=True))
         return cpu, read, written
+
+
+LIKE_LOGS = (".csv", ".jsonl", ".wandb")
+EVENTS = "tfevents"
+MOST_FILES = 64
+_MOST_DESCRIPTORS = 1024
+# Loggers open their files as a training starts, and keep them open.
+_OFTEN, _SELDOM = 10, 5
+
+
+class OpenLogs:
+    """Those seen so far, by their real paths."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, None] = {}
+        self._looks = 0
+
+    def look(self, pids: Iterable[int]) -> None:
+        """Look at each of the first calls, then at each fifth: a process may have many descriptors."""
+        self._looks += 1
+        if self._looks > _OFTEN and self._looks % _SELDOM:
+            return
+        for pid in pids:
+            self._look_at(f"/proc/{pid}")
+
+    def _look_at(self, process: str) -> None:
+        try:
+            numbers = os.listdir(f"{process}/fd")[:_MOST_DESCRIPTORS]
+        except OSError:  # Gone, or of another user.
+            return
+        for number in numbers:
+            try:
+                path = os.readlink(f"{process}/fd/{number}")
+                if path in self.paths or not is_like_log(path) or len(self.paths) >= MOST_FILES:
+                    continue
+                if _may_write(f"{process}/fdinfo/{number}"):
+                    self.paths[path] = None
+            except (OSError, ValueError):
+                continue
+
+
+def is_like_log(path: str) -> bool:
+    """Tell whether a file is named as loggers name theirs."""
+    name = path.rpartition("/")[2]
+    return path.startswith("/") and (EVENTS in name or name.endswith(LIKE_LOGS))
+
+
+def _may_write(info: str) -> bool:
+    with open(info, "rb") as file:
+        lines = file.read(4096).splitlines()
+    flags = next((line for line in lines if line.startswith(b"flags:")), b"flags:0")
+    return bool(int(flags.partition(b":")[2], 8) & os.O_ACCMODE)

@@ -11,9 +11,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from gpudebug.edges.devices import cgroups
-from gpudebug.edges.devices.cores import UsedCores
-
 NANO = 1e-9
 MICRO = 1e-6
 
@@ -109,11 +106,11 @@ class Throttling:
 
     def follow(self, pid: int | str) -> None:
         """Read this process's groups from now on."""
-        files = [folder / "cpu.stat" for folder in cgroups.folders("cpu", pid)]
+        files = [folder / "cpu.stat" for folder in folders("cpu", pid)]
         self._files = [file for file in files if throttled_s(file) is not None]
         self._last = [throttled_s(file) for file in self._files]
         # Without a group that counts it none may throttle, as far as all groups are in sight.
-        self._free = not self._files and (any(map(Path.exists, files)) or cgroups.in_root("cpu", pid))
+        self._free = not self._files and (any(map(Path.exists, files)) or in_root("cpu", pid))
 
     def read(self) -> float | None:
         """Seconds since the last reading, summed over cores, of the group that was throttled most."""
@@ -127,7 +124,7 @@ class Throttling:
 
 def throttled_s(file: Path) -> float | None:
     """Seconds that a cpu.stat counts, of version 2 or 1; None if it counts none."""
-    for line in cgroups.lines(file):
+    for line in lines(file):
         words = line.split()
         if len(words) == 2 and words[1].isdigit():
             if words[0] == "throttled_usec":
@@ -237,3 +234,114 @@ def others_waiting(
     if whole:
         return max(counted, -others)
     return min(max(counted, 0.0), fair)
+
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class UsedCores(NamedTuple):
+    """Seconds that these cores have worked since the machine started, and all cores of the `machine`.
+
+    `whole` says that these are all that the machine has.
+    """
+
+    cores: frozenset[int]
+    seconds: float
+    machine: float = 0.0
+    whole: bool = False
+
+
+def busy(cores: frozenset[int]) -> UsedCores | None:
+    """Return what the kernel has counted for these cores; None if it does not count by core."""
+    with open("/proc/stat", encoding="ascii") as file:
+        lines = [line.split() for line in file if line.startswith("cpu")]
+    counted = {int(words[0][3:]): words[1:] for words in lines if words[0][3:].isdigit()}
+    if not cores or not cores <= counted.keys():
+        return None
+    # user nice system idle iowait irq softirq: proc(5). Stolen time is the hypervisor's to explain.
+    worked = {core: sum(int(words[i]) for i in (0, 1, 2, 5, 6)) / TICKS for core, words in counted.items()}
+    own = sum(worked[core] for core in cores)
+    return UsedCores(cores, own, sum(worked.values()), whole=cores == worked.keys())
+
+
+def allowed(pids: Iterable[int]) -> frozenset[int]:
+    """Return the cores that at least one of the processes may use."""
+    found: set[int] = set()
+    for pid in pids:
+        try:
+            found |= os.sched_getaffinity(pid)
+        except ProcessLookupError:
+            continue
+    return frozenset(found)
+
+
+class OthersLoad:
+    """The share of the run's cores that others used since the last reading."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.used: UsedCores | None = None
+        """What the cores had worked at the last reading; None if the kernel does not count it."""
+        self._last: tuple[float, UsedCores, float] | None = None
+
+    def read(self, now: float, pids: Iterable[int], own: float) -> float | None:
+        """Percent of all cores that `pids` may use; `own` is the run's CPU time so far, in seconds.
+
+        None at the first reading, soon after one, and where the cores were others.
+        """
+        if self.reason is not None:
+            return None
+        self.used = found = busy(allowed(pids))
+        if found is None:
+            return None
+        if self._last is None or self._last[1].cores != found.cores:
+            self._last = (now, found, own)
+            return None
+        then, before, own_before = self._last
+        if now - then < SHORTEST_S:
+            return None
+        self._last = (now, found, own)
+        worked, mine = found.seconds - before.seconds, max(0.0, own - own_before)
+        if worked == 0 and mine > SHORTEST_S:
+            self.reason = "the kernel does not count how busy a core is (/proc/stat)"
+            self.used = None
+            return None
+        return min(100.0, max(0.0, 100 * (worked - mine) / ((now - then) * len(found.cores))))
+
+
+# The namespace that the kernel starts in (PROC_CGROUP_INIT_INO, include/linux/proc_ns.h).
+_FIRST_NAMESPACE = "cgroup:[4026531835]"
+ROOT = Path("/sys/fs/cgroup")
+
+
+def folders(controller: str, pid: int | str = "self") -> list[Path]:
+    """Return the folders of the process's group and of those above it that may hold a limit, own first."""
+    found = []
+    for line in lines(Path(f"/proc/{pid}/cgroup")):
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        mount = ROOT / controllers if controllers else ROOT
+        own = mount / path.lstrip("/")
+        above = [parent for parent in own.parents if parent == mount or mount in parent.parents]
+        found += [own, *above]
+    return found
+
+
+def in_root(controller: str, pid: int | str = "self") -> bool:
+    """Tell whether the process is in the group that holds all others, which nothing limits."""
+    try:
+        namespace = os.readlink(f"/proc/{pid}/ns/cgroup")
+    except OSError:
+        return False
+    groups = [line.split(":", 2) for line in lines(Path(f"/proc/{pid}/cgroup"))]
+    own = [path for _, names, path in groups if not names or controller in names.split(",")]
+    return namespace == _FIRST_NAMESPACE and bool(own) and set(own) == {"/"}
+
+
+def lines(path: Path) -> list[str]:
+    """Return the lines of a file of the kernel's; none if it is not there, or not for us."""
+    try:
+        return path.read_text("utf-8", "replace").splitlines()
+    except (FileNotFoundError, NotADirectoryError, PermissionError, ProcessLookupError):
+        return []

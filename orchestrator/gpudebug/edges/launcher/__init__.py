@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gpudebug.edges.launcher.agent import AgentEnded, AgentSpec, adopt_orphans, end_agent, run_agent
     from gpudebug.edges.launcher.command import find_command
-    from gpudebug.edges.launcher.follower import Launched, LaunchSpec, SamplerSpec, ServerSpec, Tick, launch
+    from gpudebug.edges.launcher.follower import (
+        Launched,
+        LaunchSpec,
+        SamplerSpec,
+        ServerSpec,
+        Tick,
+        free_port,
+        launch,
+        taken,
+    )
     from gpudebug.edges.launcher.injection import (
         LAYER,
         NODE,
@@ -22,16 +31,14 @@ if TYPE_CHECKING:
         TORCH_PROFILE,
         inject,
     )
-    from gpudebug.edges.launcher.interpreter import Asked, ask, ask_anew, inside
+    from gpudebug.edges.launcher.interpreter import Asked, ask, ask_anew, inside, try_profiling
     from gpudebug.edges.launcher.interrupts import (
         forget_held,
         holding_interrupts,
         naming_interrupts,
         raise_held,
     )
-    from gpudebug.edges.launcher.ports import free_port, taken
     from gpudebug.edges.launcher.recovery import marked, sweep
-    from gpudebug.edges.launcher.selftest import try_profiling
     from gpudebug.edges.launcher.warden.memory import limit_mb
 
 __all__ = [
@@ -73,11 +80,9 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("AgentEnded", "AgentSpec", "adopt_orphans", "end_agent", "run_agent"), "agent"),
-    **dict.fromkeys(("Asked", "ask", "ask_anew", "inside"), "interpreter"),
+    **dict.fromkeys(("Asked", "ask", "ask_anew", "inside", "try_profiling"), "interpreter"),
     "find_command": "command",
-    **dict.fromkeys(("free_port", "taken"), "ports"),
     **dict.fromkeys(("marked", "sweep"), "recovery"),
-    "try_profiling": "selftest",
     "limit_mb": "warden.memory",
     "forget_held": "interrupts",
     "holding_interrupts": "interrupts",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -340,3 +341,19 @@ class _FollowerState:
             message = f"{message}: {last[0]}"
         file, after = error.get("file"), error.get("next")
         return DeviceError(message, file=file, next=after or "run `gpudebug doctor`")
+
+
+def free_port() -> int:
+    """Return a TCP port that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+def taken(port: int) -> bool:
+    """Tell whether something accepts connections on this port of localhost."""
+    try:
+        socket.create_connection(("localhost", port), 0.5).close()
+    except OSError:
+        return False
+    return True

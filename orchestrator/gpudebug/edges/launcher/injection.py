@@ -25,8 +25,7 @@ LAYER = "GPUDEBUG_LAYER"
 """The variable that says which layer of a training is to be replaced from inside."""
 
 NODE = "GPUDEBUG_NODE"
-"""The variable that names the launch's node and how many the job has, `n0/2`, as `gpudebug_probe.nodes` reads
-it."""
+"""The launch's node and how many the job has, `n0/2`; `gpudebug_probe.record` reads it."""
 
 _FOLDER = Path(__file__).resolve().parents[2] / "training" / "probe"
 

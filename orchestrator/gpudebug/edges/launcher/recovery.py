@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpudebug.edges.launcher.warden import processes
-from gpudebug.edges.launcher.warden.cgroup import Cgroup
-from gpudebug.edges.launcher.warden.containment import end_all
-from gpudebug.edges.launcher.warden.processes import Proc
+from gpudebug.edges.launcher.warden.cgroup import Cgroup, own_folder
+from gpudebug.edges.launcher.warden.processes import Proc, end_all
 
 VARIABLE = "GPUDEBUG_RUN"
 LIMIT_S = 5.0
@@ -109,3 +108,28 @@ def _read(path: str) -> bytes:
     with contextlib.suppress(PermissionError, FileNotFoundError, ProcessLookupError):
         return Path(path).read_bytes()
     return b""
+
+
+def containment() -> dict[str, bool]:
+    """Means of containment -> whether it works here. Without `subreaper` nothing can be promised."""
+    return {
+        "subreaper": _subreaper(),
+        "pidfd": hasattr(os, "pidfd_open"),
+        "cgroup": _writable_cgroup(),
+    }
+
+
+def _subreaper() -> bool:
+    try:
+        before = processes.is_subreaper()
+        processes.set_subreaper(True)
+        works = processes.is_subreaper()
+        processes.set_subreaper(before)
+    except OSError:
+        return False
+    return works
+
+
+def _writable_cgroup() -> bool:
+    folder = own_folder()
+    return folder is not None and os.access(folder, os.W_OK)

@@ -17,7 +17,7 @@ from gpudebug.core.errors import ConfigError, GpudebugError, StoreError
 from gpudebug.core.evidence import sound
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import clusters, store
-from gpudebug.edges.clusters.defaults import cluster_file
+from gpudebug.edges.clusters.shared import cluster_file
 from gpudebug.engine.campaign.links import refuse_links
 
 if TYPE_CHECKING:

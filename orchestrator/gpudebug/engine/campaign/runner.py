@@ -11,10 +11,10 @@ from gpudebug.core.cluster.jobs import BatchJob, Cluster
 from gpudebug.core.config import Config
 from gpudebug.core.errors import ConfigError, GpudebugError
 from gpudebug.edges import clusters, store
-from gpudebug.edges.clusters import defaults
+from gpudebug.edges.clusters import shared
 from gpudebug.engine.campaign.files import find, read_config
 
-CLUSTER_FILE = defaults.VARIABLE
+CLUSTER_FILE = shared.VARIABLE
 WORKER = "gpudebug.engine.cycle.served"
 ELEMENT = "gpudebug.engine.cycle.element"
 

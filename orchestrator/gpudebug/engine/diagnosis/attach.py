@@ -19,8 +19,7 @@ from gpudebug.core.errors import BusyError, UsageError
 from gpudebug.core.inside.attached.looks import PtraceFacts, refusal
 from gpudebug.core.statistics import numbers
 from gpudebug.edges import store
-from gpudebug.edges.attach import AttachError, TargetJob, follower, processes, spy, target
-from gpudebug.edges.attach.target import FIND
+from gpudebug.edges.attach import FIND, AttachError, TargetJob, follower, processes, spy, target
 from gpudebug.edges.devices.probe import probe_nvml
 from gpudebug.edges.devices.visible import VARIABLE
 from gpudebug.engine.campaign.session import RUN, NotAPerson, session_of

@@ -15,7 +15,7 @@ from gpudebug.core.campaign import overview
 from gpudebug.core.inside import step_histogram
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import VERDICTS
-from gpudebug.edges import plotly, templates
+from gpudebug.edges import templates
 from gpudebug.engine.report import headline, pageparts
 
 Data = Mapping[str, Any]
@@ -52,7 +52,7 @@ def run_page(data: Data, folder: Path) -> str:
 
 
 def _rendered(template: str, data: Data, title: str, ui: SimpleNamespace) -> str:
-    drawing = plotly.script()
+    drawing = templates.script()
     style = templates.source("report.css")
     ours = templates.source("report.js") + templates.source("report_plots.js")
     html = templates.render(

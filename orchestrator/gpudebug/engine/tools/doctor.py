@@ -14,7 +14,7 @@ from gpudebug.core.catalogue import frameworks
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.words import counted
 from gpudebug.edges import devices, git, host, launcher, store
-from gpudebug.edges.launcher.abilities import containment
+from gpudebug.edges.launcher.recovery import containment
 from gpudebug.engine.campaign.files import progress_path, read_config, read_progress, training_environment
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.known_flags import idle_locks

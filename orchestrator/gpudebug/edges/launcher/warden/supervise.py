@@ -15,14 +15,12 @@ import signal
 import time
 
 from . import processes, spawn
-from .containment import Tree
 from .digests import Counters
-from .events import emit
 from .memory import OwnLimit
-from .output import JobLog
+from .processes import Tree
 from .sampling import SamplerProcess
-from .served import ServedRun
-from .serving import ServerProcess
+from .serving import ServedRun, ServerProcess
+from .spawn import JobLog, emit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ def watch(run: str, trees: str) -> None:
 
     file = "loaded.jsonl"
     if "GPUDEBUG_NODE" in os.environ:
-        from .nodes import file_of
+        from .record import file_of
 
         file = file_of(file, os.environ)
     # Registered first, so called last: all that the training imports is there by then.

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
+from binascii import crc32
 from typing import Any
 
-from .nodes import clock, file_of, job_of, share_of
-from .surroundings import host
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping
+
 
 FILE = "probe.jsonl"
 # All processes of a run together; the last part is kept for the lines of the end.
@@ -94,3 +97,119 @@ class RecordFile:
                         raise OSError("no room for a whole line")
         finally:
             os.close(fd)
+
+
+VARIABLE = "GPUDEBUG_NODE"
+"""`NAME/COUNT`: the node that the run was launched on, and of how many nodes the job is; of several alone."""
+TRIES = 5
+_LONGEST = 64
+
+
+def job_of(environ: Mapping[str, str]) -> tuple[str, int] | None:
+    """Return the launch's node and how many nodes there are; None outside of a job of several."""
+    name, _, count = environ.get(VARIABLE, "").rpartition("/")
+    return (name, int(count)) if name and count.isdigit() and int(count) > 1 else None
+
+
+def file_of(name: str, environ: Mapping[str, str]) -> str:
+    """`probe.jsonl` on the node of the launch, `probe.n1.jsonl` on another one, n1."""
+    job, node = job_of(environ), environ.get("SLURMD_NODENAME", "")
+    plain = 0 < len(node) <= _LONGEST and all(c.isalnum() or c in "-_." for c in node)
+    if job is None or job[0] == node or not plain:
+        return name
+    stem, _, kind = name.rpartition(".")
+    return stem + "." + node + "." + kind
+
+
+def share_of(file: str, name: str, environ: Mapping[str, str]) -> float:
+    """Return how much of the room of one file this one has: those of all other nodes together fill one."""
+    job = job_of(environ)
+    return 1.0 if job is None or file == name else 1.0 / min(job[1] - 1, 16)
+
+
+def clock(fd: int) -> list[float]:
+    """Measure this node's monotonic clock by a file that is touched on the file system of all nodes: when it
+    was, within how many seconds, and the file's time then."""
+    best = [0.0, float("inf"), 0.0]
+    for _ in range(TRIES):
+        before = time.monotonic()
+        os.utime(fd)
+        stamp = os.fstat(fd).st_mtime
+        after = time.monotonic()
+        if (after - before) / 2 < best[1]:
+            best = [(before + after) / 2, (after - before) / 2, stamp]
+    return best
+
+
+# By the key that is reported: words of the environment that schedulers and launchers set for each process.
+VARIABLES = {
+    "visible": "CUDA_VISIBLE_DEVICES",
+    "omp": "OMP_NUM_THREADS",
+    "slurm_cpus": "SLURM_CPUS_PER_TASK",
+}
+LONGEST = 200
+
+
+def surroundings() -> dict[str, Any]:
+    """`boot` tells whose monotonic clock it is: the clocks of two processes compare if it is the same."""
+    node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+    found = {name: _cut(os.environ.get(variable)) for name, variable in VARIABLES.items()}
+    return {"node": _cut(node), "boot": _boot(), "cores": cores(), "affinity": affinity(), **found}
+
+
+def host() -> str:
+    """Whose process numbers this process's is one of: hosts that share a folder, and containers of one host,
+    number alike."""
+    try:
+        space = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        space = 0
+    node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+    return f"{crc32(f'{node} {_boot()} {space}'.encode('utf-8', 'replace')):08x}"
+
+
+def cores() -> float | None:
+    """Return the cores that this process may use: its affinity, or what its control group leaves of them."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    known = [float(len(affinity(0)))] if affinity is not None else []
+    quota = _quota(_read("/sys/fs/cgroup/cpu.max"))
+    return min([*known, *([quota] if quota else [])], default=None)
+
+
+def affinity() -> str | None:
+    """Return the CPUs that this process may run on, as `taskset` writes them: `0-3,8`; None if unknown."""
+    ask = getattr(os, "sched_getaffinity", None)
+    if ask is None:
+        return None
+    spans: list[list[int]] = []
+    for cpu in sorted(ask(0)):
+        if spans and cpu == spans[-1][1] + 1:
+            spans[-1][1] = cpu
+        else:
+            spans.append([cpu, cpu])
+    return _cut(",".join(str(a) if a == b else str(a) + "-" + str(b) for a, b in spans))
+
+
+def _quota(text: str | None) -> float | None:
+    """Cores by `cpu.max` of version 2: `quota period` in microseconds; None without a limit."""
+    try:
+        quota, period = (text or "").split()
+        return int(quota) / int(period)
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+def _boot() -> str | None:
+    return _cut((_read("/proc/sys/kernel/random/boot_id") or "").strip() or None)
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read(LONGEST)
+    except OSError:
+        return None
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else text[:LONGEST]

@@ -21,8 +21,7 @@ from _thread import get_ident
 from collections.abc import Callable
 from typing import Any
 
-from .record import RecordFile
-from .surroundings import surroundings
+from .record import RecordFile, surroundings
 
 VERSION = 1
 # Seconds between beats while the record is small; a rank other than 0 beats that many times as seldom.

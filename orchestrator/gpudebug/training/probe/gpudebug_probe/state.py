@@ -11,8 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from .calls import Calls, replace, shared
-from .dynamo import hide_all
+from .calls import Calls, hide_all, replace, shared
 from .recorder import Recorder
 
 # Modules of one forward that are asked whether mixed precision is on there.

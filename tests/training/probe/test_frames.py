@@ -29,7 +29,7 @@ def gym(monkeypatch: pytest.MonkeyPatch) -> Iterator[type]:
 def steps_one(method: Any) -> bool:
     sys.path.append(str(PROBE))
     try:
-        module = importlib.import_module("gpudebug_probe.environments")
+        module = importlib.import_module("gpudebug_probe.frames")
     finally:
         sys.path.remove(str(PROBE))
     return bool(module.steps_one(method.__code__))

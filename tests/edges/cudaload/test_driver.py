@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudebug.edges.cudaload.kernels import ptx
+from gpudebug.edges.cudaload.driver import ptx
 
 
 @pytest.mark.parametrize(
