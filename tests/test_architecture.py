@@ -562,7 +562,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.catalogue": "engine/diagnosis/test_catalogue_view.py",
     "gpudebug.core.answers.compare": "core/compare/test_faster.py",
     "gpudebug.core.answers.verify": "engine/cycle/test_check.py",
-    "gpudebug.core.answers.show": "core/statistics/test_course.py",
+    "gpudebug.core.answers.show": "core/statistics/test_level.py",
     "gpudebug.core.answers.status": "core/statistics/test_across.py",
     "gpudebug.core.answers.diagnosis": "cli/test_golden.py",
     "gpudebug.core.answers.setup": "engine/tools/test_doctor.py",

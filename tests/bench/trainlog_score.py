@@ -17,8 +17,7 @@ from typing import Any
 import yaml
 from tests.support.excerpts import Excerpt, excerpts
 
-from gpudebug.core.trainlog.reader import LogReader
-from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.trainlog.reader import LogReader, LogSummary
 
 CRASHES = {
     "none": {None},

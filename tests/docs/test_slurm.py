@@ -8,7 +8,7 @@ from tests.support.documents import ROOT, page
 
 from gpudebug.core import config
 from gpudebug.core.cluster.jobs import ASK_S
-from gpudebug.core.cluster.slurm_script import NO_FOLDER, NO_PROGRAM, NO_SETUP
+from gpudebug.core.cluster.slurm_requests import NO_FOLDER, NO_PROGRAM, NO_SETUP
 from gpudebug.core.config import SlurmSettings
 
 USERS, ADMINS = ROOT / "docs" / "slurm.md", ROOT / "docs" / "slurm-admin.md"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from gpudebug.core.samples.table import Sample, SampleTable
-from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.trainlog.reader import LogSummary
 
 GPU = (0, "GPU-0")
 

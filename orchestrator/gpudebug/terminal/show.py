@@ -11,7 +11,7 @@ from gpudebug.core.answers.show import ShowAnswer
 from gpudebug.core.answers.status import GateRow
 from gpudebug.core.evidence.together import notes
 from gpudebug.core.statistics import numbers
-from gpudebug.core.statistics.course import MOST, drawing
+from gpudebug.core.statistics.level import MOST, drawing
 from gpudebug.core.words import counted
 from gpudebug.terminal.devices import summary, table, window_text
 from gpudebug.terminal.fit import coloured, labelled, screen

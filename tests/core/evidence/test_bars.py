@@ -10,8 +10,7 @@ import pytest
 from gpudebug.core.evidence.bars import of_environment
 from gpudebug.core.evidence.work import candidates
 from gpudebug.core.records import Window
-from gpudebug.core.trainlog.reader import LogReader
-from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.trainlog.reader import LogReader, LogSummary
 
 WINDOW = Window(start_s=5.0, end_s=25.0, samples=100, rule="steps")
 PLAN = 100_000

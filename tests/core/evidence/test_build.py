@@ -18,8 +18,7 @@ from gpudebug.core.evidence.build import EndedRun, RunReadings
 from gpudebug.core.inside.probe import read_probe
 from gpudebug.core.records import DeviceInfo, Evidence, Failure, Window
 from gpudebug.core.samples.table import Sample, SampleTable
-from gpudebug.core.trainlog.reader import LogReader
-from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.trainlog.reader import LogReader, LogSummary
 from gpudebug.core.words import Outcome, Trend
 
 OTHER = (1, "GPU-1")

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from gpudebug.core.evidence import speed
 from gpudebug.core.records import Window
-from gpudebug.core.trainlog.reader import LogReader
-from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.trainlog.reader import LogReader, LogSummary
 
 WINDOW = Window(start_s=3.0, end_s=8.0, samples=20, rule="steps")
 

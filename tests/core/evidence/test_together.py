@@ -19,7 +19,7 @@ from gpudebug.core.evidence.together import (
 )
 from gpudebug.core.records import AwaitedDevice, DeviceInfo, Evidence
 from gpudebug.core.samples.table import Sample, SampleTable
-from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.trainlog.reader import LogSummary
 from gpudebug.core.words import Outcome
 
 

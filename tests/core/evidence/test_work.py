@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from gpudebug.core.evidence.work import candidates, counter_rate
 from gpudebug.core.records import Window
-from gpudebug.core.trainlog.reader import LogReader
-from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.trainlog.reader import LogReader, LogSummary
 
 WINDOW = Window(start_s=5.0, end_s=25.0, samples=100, rule="steps")
 

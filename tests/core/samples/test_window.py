@@ -22,8 +22,7 @@ from gpudebug.core.samples.window import (
     step_bounds,
     stretches,
 )
-from gpudebug.core.trainlog.reader import LogReader
-from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.trainlog.reader import LogReader, LogSummary
 
 NO_LOG = LogSummary()
 RECORDED = DATA / "logs"

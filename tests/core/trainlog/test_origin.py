@@ -23,8 +23,7 @@ from gpudebug.core.trainlog.origin import (
     rank_of,
     recognise,
 )
-from gpudebug.core.trainlog.reader import LogReader
-from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.trainlog.reader import LogReader, LogSummary
 from gpudebug.core.trainlog.text import skeleton
 
 LOSSES = course("falls", 5.0, 0.0, "ranks")[:12]

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpudebug.core.errors import ConfigError
-from gpudebug.core.trainlog.reader import LogReader
-from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.records import Trend
+from gpudebug.core.trainlog.reader import LogReader, LogSummary
 
 LINES = st.sampled_from(
     [
@@ -238,3 +238,26 @@ def test_other_names_are_series_of_their_own() -> None:
     reader.feed(b"step 1 latency=1.5ms\nstep 2 latency=2.5ms\nstep 3 latency=ms\n", 3.0)
     extra = reader.summary().extra["latency"]
     assert [(p.step, p.value, p.time) for p in extra] == [(1, 1.5, 3.0), (2, 2.5, 3.0)]
+
+
+def test_nothing_is_known_at_first() -> None:
+    summary = LogSummary()
+    assert summary.trend is Trend.UNKNOWN
+    assert (summary.points, summary.loss, summary.step_times, summary.extra) == (0, (), (), {})
+    unknown = (
+        "framework",
+        "first",
+        "last",
+        "steps",
+        "steps_per_s",
+        "data_s",
+        "update_s",
+        "failure",
+        "rate_source",
+    )
+    assert all(getattr(summary, name) is None for name in unknown)
+
+
+def test_it_is_frozen() -> None:
+    with pytest.raises(AttributeError):
+        LogSummary().steps = 3  # type: ignore[misc]

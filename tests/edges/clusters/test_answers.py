@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpudebug.core.cluster.jobs import JobEnd, JobState, SeenJob
-from gpudebug.core.cluster.slurm_partitions import NodeGroup
+from gpudebug.core.cluster.slurm_requests import NodeGroup
 from gpudebug.core.errors import ClusterError
 from gpudebug.edges.clusters import answers
 from gpudebug.edges.clusters.answers import AnswerBook

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from gpudebug.core.trainlog.quantities import ENVIRONMENT_STEPS
+from gpudebug.core.trainlog.reader import LogSummary
 from gpudebug.core.trainlog.steps import CountedBar
-from gpudebug.core.trainlog.summary import LogSummary
 
 SOURCE = "the progress bar"
 

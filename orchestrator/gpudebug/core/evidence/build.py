@@ -45,7 +45,7 @@ from gpudebug.core.statistics import loss_curve
 from gpudebug.core.trainlog.overrides import Settings
 
 if TYPE_CHECKING:
-    from gpudebug.core.trainlog.summary import LogSummary
+    from gpudebug.core.trainlog.reader import LogSummary
 
 SPARK = 40
 

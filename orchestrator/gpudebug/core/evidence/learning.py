@@ -8,8 +8,8 @@ from math import isfinite
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.statistics import loss_curve
 from gpudebug.core.statistics.units import BY_LOG, MIN_POINTS, REWARD
+from gpudebug.core.trainlog.reader import LogSummary
 from gpudebug.core.trainlog.series import Point
-from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.core.words import LOG
 
 

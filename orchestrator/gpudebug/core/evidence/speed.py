@@ -17,7 +17,7 @@ from gpudebug.core.statistics import intervals
 from gpudebug.core.trainlog.text import number
 
 if TYPE_CHECKING:
-    from gpudebug.core.trainlog.summary import LogSummary
+    from gpudebug.core.trainlog.reader import LogSummary
 
 T = TypeVar("T")
 

@@ -13,9 +13,9 @@ from gpudebug.core.evidence.bars import EnvironmentBar
 from gpudebug.core.records import Window, WorkRate
 from gpudebug.core.samples.window import MIN_RUN_WINDOW_S, is_short
 from gpudebug.core.trainlog.quantities import ENVIRONMENT_STEPS, SAMPLES, TOKENS
+from gpudebug.core.trainlog.reader import LogSummary
 from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.steps import rate
-from gpudebug.core.trainlog.summary import LogSummary
 from gpudebug.core.trainlog.work import PrintedRate, WorkCounter
 from gpudebug.core.words import LOG, WorkName
 

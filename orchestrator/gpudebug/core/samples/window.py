@@ -14,7 +14,7 @@ from gpudebug.core.samples.table import Sample
 from gpudebug.core.statistics import intervals
 
 if TYPE_CHECKING:
-    from gpudebug.core.trainlog.summary import LogSummary
+    from gpudebug.core.trainlog.reader import LogSummary
 
 Device = tuple[int, str]
 """Index and UUID."""

@@ -9,12 +9,76 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from gpudebug.core.errors import ConfigError
+from gpudebug.core.records import Failure, Trend
 from gpudebug.core.text.expressions import Expression, Unbounded, bounded
-from gpudebug.core.trainlog.state import GROUP, LogState
-from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.trainlog.failure import classify_failure
+from gpudebug.core.trainlog.latency import PrintedLatencies
+from gpudebug.core.trainlog.series import Point
+from gpudebug.core.trainlog.state import COARSE_SPAN, GROUP, PATTERN_SECONDS, LogState
+from gpudebug.core.trainlog.steps import CountedBar, Line, StepCounter, rate, unit_of
 from gpudebug.core.trainlog.text import Splitter
+from gpudebug.core.trainlog.work import LoggedWork
+
+
+@dataclass(frozen=True, slots=True)
+class LogSummary:
+    """What a log says. Times are seconds, rates per second; None is not known.
+
+    `loss` is an even spread of the printed values (equal neighbours count once), `loss_begin` the first of
+    them, `points` how many there were, `first` and `last` the ends; `loss_of` says whose it is where several
+    ranks print one. `of_learner` says that they are a critic's or a policy's, which need not fall.
+    `step_unit` is what the log counts: step, timesteps (of an environment), samples or epoch; `step_times`
+    are (count, seconds since launch at which it was first seen) and `progress_per_s` the rate in that unit.
+    `steps` and `steps_per_s` are the optimiser's, None if the log counts something else. `rate_source` is the
+    source of the rate: arrival, stamps, bar or printed. `durations` are the printed times of single steps, or
+    means over a few; `speech` the lines that tell of speed in other words, by topic; `latencies` how long
+    single inferences took; `extra` holds the user's other patterns, `work` the counters and rates of work,
+    and the rewards; `occasions` counts evaluations, checkpoints and log lines.
+    `bars` are the progress bars. `objective` is the last line that says that another objective is trained
+    from there on: the trend is that of what follows it. `resumed` is the line that says that an earlier run
+    is continued, `cached` the one that says that a cache was found, `span` the first and the last count.
+    """
+
+    framework: str | None = None
+    loss_name: str | None = None
+    loss: tuple[Point, ...] = ()
+    loss_begin: tuple[Point, ...] = ()
+    points: int = 0
+    of_learner: bool = False
+    first: float | None = None
+    last: float | None = None
+    loss_of: str | None = None
+    trend: Trend = Trend.UNKNOWN
+    steps: int | None = None
+    step_unit: str | None = None
+    total_steps: int | None = None
+    step_times: tuple[tuple[int, float], ...] = ()
+    steps_per_s: float | None = None
+    progress_per_s: float | None = None
+    rate_source: str | None = None
+    data_s: float | None = None
+    update_s: float | None = None
+    failure: Failure | None = None
+    durations: tuple[Point, ...] = ()
+    speech: dict[str, tuple[Line, ...]] = field(default_factory=dict)
+    latencies: PrintedLatencies = field(default_factory=PrintedLatencies)
+    objective: str | None = None
+    resumed: str | None = None
+    cached: str | None = None
+    span: tuple[int, int] | None = None
+    bars: tuple[CountedBar, ...] = ()
+    occasions: dict[str, int] = field(default_factory=dict)
+    extra: dict[str, tuple[Point, ...]] = field(default_factory=dict)
+    work: LoggedWork = field(default_factory=LoggedWork)
+
+    @property
+    def loss_is(self) -> str | None:
+        """Whose loss was judged, and since when, in words; None where there is nothing to say."""
+        since = f"since {self.objective!r}" if self.objective is not None and self.points else None
+        return "; ".join(filter(None, (self.loss_of, since))) or None
 
 
 class LogReader:
@@ -65,7 +129,60 @@ class LogReader:
         if segment:
             state = copy.deepcopy(state)
             state.read(segment, time)
-        return state.summary(exit_status, signal)
+        return _summarised(state, exit_status, signal)
+
+
+def _summarised(state: LogState, exit_status: int | None, signal: int | None) -> LogSummary:
+    given_up = state.pattern_seconds > PATTERN_SECONDS
+    # What was read up to there would pass for the whole.
+    best = None if given_up and "loss" in state.patterns else state.losses.best()
+    counter = None if given_up and "step" in state.patterns else state.steps.counted()
+    if counter is not None and counter.score()[0] < 0:
+        counter = None
+    unit = unit_of(counter)
+    speed, source = _rate(state, counter, unit)
+    return LogSummary(
+        framework=max(state.frameworks, key=state.frameworks.__getitem__, default=None),
+        loss_name=best.name if best else None,
+        loss=best.shown() if best else (),
+        loss_begin=best.begun() if best else (),
+        of_learner=best is not None and best.of_learner,
+        points=best.count if best else 0,
+        first=best.first if best else None,
+        last=best.last if best else None,
+        loss_of=state.losses.spoken_by(best),
+        trend=state.losses.trend(best),
+        steps=counter.reached if counter and unit == "step" else None,
+        step_unit=unit,
+        total_steps=state.steps.total(counter) if unit == "step" else None,
+        step_times=counter.times.items() if counter and state.arrivals else (),
+        steps_per_s=speed if unit in ("step", None) else None,
+        progress_per_s=speed if unit is not None else None,
+        rate_source=source,
+        data_s=state.timing.data_s(),
+        update_s=state.timing.update_s(),
+        failure=classify_failure(state.scan, exit_status, signal, state.seen),
+        durations=state.timing.durations(),
+        speech={topic: lines.items() for topic, lines in state.speech.items()},
+        latencies=state.latencies.printed(),
+        objective=state.objectives.changed,
+        resumed=state.occasions.resumed,
+        cached=state.occasions.cached,
+        span=(counter.first, counter.value) if counter and counter.seen else None,
+        bars=state.steps.bars() if state.arrivals else (),
+        occasions=state.occasions.counted(state.seen, best.count if best else 0),
+        extra={} if given_up else {name: series.items() for name, series in state.named.items()},
+        work=state.work.summary(),
+    )
+
+
+def _rate(state: LogState, counter: StepCounter | None, unit: str | None) -> tuple[float | None, str | None]:
+    if counter is not None:
+        measured = rate(counter.times.items(), 0.0 if state.arrivals or state.fine else COARSE_SPAN)
+        if measured is not None:
+            return measured, "arrival" if state.arrivals else "stamps"
+    printed = None if unit == "samples" else state.timing.steps_per_s(state.steps.by_bar(counter))
+    return printed if printed else (None, None)
 
 
 SIMPLER = r"write it with fewer repeats, as in loss[=:]\s*(?P<value>\S+)"

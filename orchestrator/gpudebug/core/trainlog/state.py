@@ -8,7 +8,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from gpudebug.core.text.expressions import Expression
-from gpudebug.core.trainlog.failure import ALERT, USAGE, FailureScan, classify_failure
+from gpudebug.core.trainlog.failure import ALERT, USAGE, FailureScan
 from gpudebug.core.trainlog.latency import LatencyReader
 from gpudebug.core.trainlog.losses import Losses, Printer, UnnamedPlace
 from gpudebug.core.trainlog.names import Role
@@ -17,9 +17,7 @@ from gpudebug.core.trainlog.origin import SourceLines, rank_of
 from gpudebug.core.trainlog.quantities import QuantityLine, read_quantities
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import Bar, LoggedNumber, Shape, read_shape
-from gpudebug.core.trainlog.step_times import LONGEST_LINE, Line, Timing, topics
-from gpudebug.core.trainlog.steps import CounterReading, Key, StepCounter, StepCounters, rate, unit_of
-from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.trainlog.steps import LONGEST_LINE, CounterReading, Key, Line, StepCounters, Timing, topics
 from gpudebug.core.trainlog.table import Head, read_head, read_row
 from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton, stamp_seconds
 from gpudebug.core.trainlog.work import NamedStep, WorkLog
@@ -127,7 +125,7 @@ class LogState:
         if time is not None:
             self.arrivals = True
         if raised >= 0 or shape is None or not shape.redraw:
-            self.scan.feed(segment, learned.alert or raised >= 0, self._seen())
+            self.scan.feed(segment, learned.alert or raised >= 0, self.seen)
         else:
             self.scan.redrawn = segment
         if self.sources.quotes(key, segment) or USAGE.match(key):
@@ -135,7 +133,7 @@ class LogState:
             return
         if self.objectives.read(text, self.losses.begun):
             self.losses.turn()
-        self.occasions.read(learned.occasion, text, self._seen(), self.losses.begun)
+        self.occasions.read(learned.occasion, text, self.seen, self.losses.begun)
         self._speak(learned.about, text, time)
         named = self._named(segment) if self.patterns else []
         for name, value in named:
@@ -154,7 +152,9 @@ class LogState:
                 line = text[:LONGEST_LINE].decode("ascii")
                 self.speech.setdefault(topic, Thinned()).add((line, time))
 
-    def _seen(self) -> int:
+    @property
+    def seen(self) -> int:
+        """How often the leading counter moved."""
         return self.steps.leader.seen if self.steps.leader else 0
 
     def _learn(self, key: bytes) -> LearnedLine:
@@ -342,57 +342,6 @@ class LogState:
         source = self.steps.source(("user", "step", ""), "step", 1.0)
         if source is not None and 0 <= value < MAX_STEP:
             self.steps.update(source, CounterReading(int(value), None, time, loss=True))
-
-    def summary(self, exit_status: int | None, signal: int | None) -> LogSummary:
-        given_up = self.pattern_seconds > PATTERN_SECONDS
-        # What was read up to there would pass for the whole.
-        best = None if given_up and "loss" in self.patterns else self.losses.best()
-        counter = None if given_up and "step" in self.patterns else self.steps.counted()
-        if counter is not None and counter.score()[0] < 0:
-            counter = None
-        unit = unit_of(counter)
-        speed, source = self._rate(counter, unit)
-        return LogSummary(
-            framework=max(self.frameworks, key=self.frameworks.__getitem__, default=None),
-            loss_name=best.name if best else None,
-            loss=best.shown() if best else (),
-            loss_begin=best.begun() if best else (),
-            of_learner=best is not None and best.of_learner,
-            points=best.count if best else 0,
-            first=best.first if best else None,
-            last=best.last if best else None,
-            loss_of=self.losses.spoken_by(best),
-            trend=self.losses.trend(best),
-            steps=counter.reached if counter and unit == "step" else None,
-            step_unit=unit,
-            total_steps=self.steps.total(counter) if unit == "step" else None,
-            step_times=counter.times.items() if counter and self.arrivals else (),
-            steps_per_s=speed if unit in ("step", None) else None,
-            progress_per_s=speed if unit is not None else None,
-            rate_source=source,
-            data_s=self.timing.data_s(),
-            update_s=self.timing.update_s(),
-            failure=classify_failure(self.scan, exit_status, signal, self._seen()),
-            durations=self.timing.durations(),
-            speech={topic: lines.items() for topic, lines in self.speech.items()},
-            latencies=self.latencies.printed(),
-            objective=self.objectives.changed,
-            resumed=self.occasions.resumed,
-            cached=self.occasions.cached,
-            span=(counter.first, counter.value) if counter and counter.seen else None,
-            bars=self.steps.bars() if self.arrivals else (),
-            occasions=self.occasions.counted(self._seen(), best.count if best else 0),
-            extra={} if given_up else {name: series.items() for name, series in self.named.items()},
-            work=self.work.summary(),
-        )
-
-    def _rate(self, counter: StepCounter | None, unit: str | None) -> tuple[float | None, str | None]:
-        if counter is not None:
-            measured = rate(counter.times.items(), 0.0 if self.arrivals or self.fine else COARSE_SPAN)
-            if measured is not None:
-                return measured, "arrival" if self.arrivals else "stamps"
-        printed = None if unit == "samples" else self.timing.steps_per_s(self.steps.by_bar(counter))
-        return printed if printed else (None, None)
 
 
 def _whole(value: float | None) -> int | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.cluster.jobs import JobEnd, JobState, SeenJob
-from gpudebug.core.cluster.slurm_partitions import NodeGroup
+from gpudebug.core.cluster.slurm_requests import NodeGroup
 from gpudebug.core.errors import ClusterError
 
 _FILE = "states.json"

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpudebug.core.cluster import reasons, slurm_partitions, slurm_script, slurm_states
+from gpudebug.core.cluster import reasons, slurm_requests, slurm_states
 from gpudebug.core.cluster.jobs import ASK_S, BatchJob, InsideJob, JobEnd, JobPlace, JobState, SeenJob
 from gpudebug.core.cluster.node_reports import ClusterFact
-from gpudebug.core.cluster.slurm_script import asked_of, environment, several_clusters
+from gpudebug.core.cluster.slurm_requests import asked_of, environment, several_clusters
 from gpudebug.core.cluster.slurm_states import expanded
 from gpudebug.core.config import SlurmSettings
 from gpudebug.core.errors import ClusterError
@@ -44,7 +44,7 @@ class SlurmCluster:
 
     def script(self, job: BatchJob) -> str:
         try:
-            return slurm_script.rendered(job, self._settings)
+            return slurm_requests.rendered(job, self._settings)
         except ValueError as e:
             raise ClusterError(str(e), next="rename it") from None
 
@@ -82,7 +82,7 @@ class SlurmCluster:
         self._refuse_here(os.environ)
         book = self._of_nodes()
         asked = asked_of(self._settings, os.environ)
-        found = slurm_partitions.problem(book.nodes, asked)
+        found = slurm_requests.problem(book.nodes, asked)
         if found is not None:
             raise ClusterError(found.message, next=found.next)
         for what, path in (("the campaign's folder", job.cwd), ("this Python", job.argv[0])):
@@ -103,10 +103,10 @@ class SlurmCluster:
                 book.asking(ASK_S)
         if not asks:
             return book if book.knows_nodes else AnswerBook()
-        text = ask("sinfo", *slurm_partitions.SINFO).out
-        away = elsewhere(slurm_partitions.addresses(text))
+        text = ask("sinfo", *slurm_requests.SINFO).out
+        away = elsewhere(slurm_requests.addresses(text))
         with answers.opened(self._folder) as book:
-            book.nodes, book.elsewhere = slurm_partitions.node_groups(text), away
+            book.nodes, book.elsewhere = slurm_requests.node_groups(text), away
             book.nodes_at = time.time()
             book.asked(ASK_S, 1)
         return book

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpudebug.core.cluster import reasons, slurm_partitions
+from gpudebug.core.cluster import reasons, slurm_requests
 from gpudebug.core.cluster.jobs import BatchJob
 from gpudebug.core.cluster.node_reports import ClusterFact, NodeReport, facts, reports
-from gpudebug.core.cluster.slurm_script import asked_of, environment, for_srun
+from gpudebug.core.cluster.slurm_requests import asked_of, environment, for_srun
 from gpudebug.core.config import SlurmSettings
 from gpudebug.edges.clusters import nodecheck
 from gpudebug.edges.clusters.commands import ask, available
@@ -39,9 +39,9 @@ def login_facts(job: BatchJob, settings: SlurmSettings) -> Iterator[ClusterFact]
     jobs = len(queue.out.split())
     yield ClusterFact("controller", "ok", f"it answers; {jobs} job{'s' if jobs != 1 else ''} of yours there")
     yield _accounting()
-    text = ask("sinfo", *slurm_partitions.SINFO).out
-    yield _request(slurm_partitions.node_groups(text), settings)
-    yield _folder(job, settings, slurm_partitions.addresses(text))
+    text = ask("sinfo", *slurm_requests.SINFO).out
+    yield _request(slurm_requests.node_groups(text), settings)
+    yield _folder(job, settings, slurm_requests.addresses(text))
     defaults = cluster_file()
     yield ClusterFact("defaults", "ok", defaults[1] if defaults is not None else "no file of the cluster's")
 
@@ -79,9 +79,9 @@ def _accounting() -> ClusterFact:
     return ClusterFact("accounting", "ok", "off: how a job ended is read from squeue while it remembers it")
 
 
-def _request(groups: tuple[slurm_partitions.NodeGroup, ...], settings: SlurmSettings) -> ClusterFact:
+def _request(groups: tuple[slurm_requests.NodeGroup, ...], settings: SlurmSettings) -> ClusterFact:
     asked = asked_of(settings, os.environ)
-    found = slurm_partitions.problem(groups, asked)
+    found = slurm_requests.problem(groups, asked)
     if found is not None:
         return ClusterFact("request", "failed", found.message, found.next)
     if not groups:
@@ -89,7 +89,7 @@ def _request(groups: tuple[slurm_partitions.NodeGroup, ...], settings: SlurmSett
     nodes = f"{settings.nodes} node{'s' if settings.nodes != 1 else ''}"
     gpus = f" with gpu:{asked.gpus}" if asked.gpus not in (None, "0") else ""
     by_default = tuple({group.partition for group in groups if group.default})
-    fits = by_default and not slurm_partitions.problem(groups, replace(asked, partitions=by_default))
+    fits = by_default and not slurm_requests.problem(groups, replace(asked, partitions=by_default))
     known = asked.partitions or fits
     which = "the partition" if known else "the cluster, which chooses the partition,"
     return ClusterFact("request", "ok", f"{which} has {nodes}{gpus}")
@@ -108,7 +108,7 @@ def _folder(job: BatchJob, settings: SlurmSettings, hosts: tuple[str, ...]) -> C
 
 def _nodes(settings: SlurmSettings) -> int:
     """Two, unless the partition has one."""
-    groups = slurm_partitions.node_groups(ask("sinfo", *slurm_partitions.SINFO).out)
+    groups = slurm_requests.node_groups(ask("sinfo", *slurm_requests.SINFO).out)
     asked = asked_of(settings, os.environ).partitions
     there = [g for g in groups if g.partition in asked or (not asked and g.default)]
     return 1 if sum(group.nodes for group in there) == 1 else 2

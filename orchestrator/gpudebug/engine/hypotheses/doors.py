@@ -12,7 +12,7 @@ from gpudebug.core.change.known_flags import KnownFlags, unknown
 from gpudebug.core.command.synonyms import Synonyms, folded, long_name
 from gpudebug.core.errors import CatalogueError, InterventionError, UsageError
 from gpudebug.core.progress import ProgressFile
-from gpudebug.core.text import titles
+from gpudebug.core.text.shown import most_alike
 from gpudebug.engine.campaign.campaign import Baselines, Setup
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.known_flags import known_flags, of_catalogue
@@ -80,7 +80,7 @@ def likenesses(
     noted: dict[int, str] = {}
     for what, text in (("title", title), ("description", description)):
         pairs = [(h.number, h.title if what == "title" else h.description) for h in others]
-        number = titles.most_alike(progress.harmless(text, limit=_SHOWN), pairs) if text else None
+        number = most_alike(progress.harmless(text, limit=_SHOWN), pairs) if text else None
         if number is not None:
             noted.setdefault(number, f"its {what} is like that of")
     synonyms = adapters.synonyms_of(setup.workspace.root, setup.config.workload)

@@ -15,7 +15,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.samples import conditions
 from gpudebug.core.statistics import numbers
-from gpudebug.core.statistics.course import course, sentence
+from gpudebug.core.statistics.level import course, sentence
 from gpudebug.core.verdict.machine import devices_apart
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Baselines, Entries, Loaded, Trials

@@ -16,8 +16,7 @@ from gpudebug.core.samples.live import timelines
 from gpudebug.core.samples.table import SampleTable, joined
 from gpudebug.core.statistics.across import across, name, shown, text
 from gpudebug.core.statistics.numbers import thin
-from gpudebug.core.trainlog.reader import LogReader
-from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.trainlog.reader import LogReader, LogSummary
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.files import record_of
 from gpudebug.engine.run.devices import devices_in

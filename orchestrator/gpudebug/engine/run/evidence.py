@@ -29,8 +29,7 @@ from gpudebug.core.samples.table import SampleTable, looks_like_samples, read_sa
 from gpudebug.core.trainlog.failure import at_own_limit
 from gpudebug.core.trainlog.overrides import Settings, combined
 from gpudebug.core.trainlog.printed_settings import LONGEST, printed_settings
-from gpudebug.core.trainlog.reader import LogReader
-from gpudebug.core.trainlog.summary import LogSummary
+from gpudebug.core.trainlog.reader import LogReader, LogSummary
 from gpudebug.core.words import Outcome, counted
 from gpudebug.edges import launcher, store
 from gpudebug.edges.store import jobfiles

@@ -338,7 +338,7 @@ def _expected(config: Config, history: History) -> list[ExpectedFigure]:
 
 def show(directory: Path, number: int) -> ShowAnswer:
     """`show H`: one hypothesis with its evidence, gates and files."""
-    from gpudebug.core.statistics.course import course
+    from gpudebug.core.statistics.level import course
     from gpudebug.engine.campaign.premises import entry_of
     from gpudebug.engine.run.devices import run_devices
     from gpudebug.engine.run.traces import newest_profile
