@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -98,16 +99,22 @@ def _refuse_special(path: Path) -> None:
         raise GitError("not a regular file", file=str(path), next="put a plain file in its place")
 
 
-def _run(words: tuple[str, ...], folder: Path, at: Address | None = None) -> subprocess.Popen[bytes]:
-    _refuse_special(folder / ".gitignore")
+def spawn(
+    words: Sequence[str],
+    folder: Path,
+    variables: Mapping[str, str] | None = None,
+    inherited: Sequence[int] = (),
+    stdin: int = subprocess.DEVNULL,
+) -> subprocess.Popen[bytes]:
+    """Start git. `folder` is named in errors."""
     try:
         return subprocess.Popen(
             ["git", *words],
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=_environment() | (at.variables if at else {}),
-            pass_fds=at.inherited if at else (),
+            env=_environment() | dict(variables or {}),
+            pass_fds=inherited,
         )
     except FileNotFoundError:
         raise GitError("git is not installed", next="install git") from None
@@ -117,23 +124,32 @@ def _run(words: tuple[str, ...], folder: Path, at: Address | None = None) -> sub
         ) from None
 
 
+def _look(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start a git command that only reads, where git looks for the repository itself."""
+    _refuse_special(folder / ".gitignore")
+    return spawn(("-C", str(folder), *_QUIET, *arguments), folder)
+
+
 def start(at: Address, *arguments: str) -> subprocess.Popen[bytes]:
     """Start a git command that only reads."""
-    return _run((*at.words, *_QUIET, *arguments), at.place, at)
+    _refuse_special(at.place / ".gitignore")
+    return spawn((*at.words, *_QUIET, *arguments), at.top, at.variables, at.inherited)
 
 
-def answer(process: subprocess.Popen[bytes], folder: Path) -> tuple[bytes, bytes]:
-    """Return what a command wrote. GitError if it does not end."""
+def answer(process: subprocess.Popen[bytes], folder: Path, data: bytes | None = None) -> tuple[bytes, bytes]:
+    """Return what a command wrote, with `data` on its standard input. GitError if it does not end."""
     try:
-        return process.communicate(timeout=PATIENCE_S)
+        return process.communicate(data, timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
         raise GitError(
             f"git did not answer within {PATIENCE_S:g} s",
             file=str(folder),
             next="see what `git status` does there",
         ) from None
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
 def finish(process: subprocess.Popen[bytes], folder: Path) -> bytes:
@@ -156,7 +172,7 @@ def find(folder: Path) -> FoundRepository:
 
     GitError outside of a work tree, and in a bare repository that merely lies in a folder.
     """
-    process = _run(("-C", str(folder), *_QUIET, "rev-parse", *_ASKED, "--verify", "HEAD"), folder)
+    process = _look(folder, "rev-parse", *_ASKED, "--verify", "HEAD")
     out, err = answer(process, folder)
     found = _FOUND.fullmatch(out)
     if found is None:
@@ -215,7 +231,7 @@ def _not_found(folder: Path, text: str) -> GitError:
         )
     if "must be run in a work tree" in text or "cannot use bare repository" in text:
         return _bare(folder)
-    process = _run(("-C", str(folder), *_QUIET, "config", "--get", "core.worktree"), folder)
+    process = _look(folder, "config", "--get", "core.worktree")
     elsewhere = os.fsdecode(answer(process, folder)[0]).strip()
     if elsewhere:
         return GitError(
