@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import yaml
-from tests.core.catalogue.test_adapter import KEYS
+from tests.core.catalogue.test_model import KEYS
 from tests.support.campaigns import environment, make_replay_campaign, record
 from tests.support.documents import ROOT, page
 

@@ -11,7 +11,7 @@ from tests.support.powered import busy
 from tests.support.trials import run
 
 from gpudebug.core.answers.status import GateRow
-from gpudebug.core.evidence.together import notes
+from gpudebug.core.evidence.devices import notes
 from gpudebug.terminal import fit, show
 from gpudebug.terminal.fit import Screen, coloured, short
 from gpudebug.terminal.show import gates

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gpudebug.core.answers.diagnosis import DiagnoseAnswer, DiagnosedCause, LayerAnswer
 from gpudebug.core.answers.sample import RanksFinding
-from gpudebug.core.diagnosis.figures import number
-from gpudebug.core.evidence.together import mean_misleads
+from gpudebug.core.diagnosis.odds import number
+from gpudebug.core.evidence.devices import mean_misleads
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import LEAST, WORKING
 from gpudebug.core.words import counted

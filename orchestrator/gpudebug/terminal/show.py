@@ -9,7 +9,7 @@ from typing import Any
 from gpudebug.core.agents.session_names import named
 from gpudebug.core.answers.show import ShowAnswer
 from gpudebug.core.answers.status import GateRow
-from gpudebug.core.evidence.together import notes
+from gpudebug.core.evidence.devices import notes
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.level import MOST, drawing
 from gpudebug.core.words import counted

@@ -8,7 +8,7 @@ import pytest
 
 from gpudebug.core.catalogue.knobs import meant, standing, turned
 from gpudebug.core.catalogue.model import Knob
-from gpudebug.core.catalogue.own_flags import OwnFlag
+from gpudebug.core.catalogue.program import OwnFlag
 
 OWN = {
     "workers": OwnFlag("--workers", 0, "int"),

@@ -14,7 +14,7 @@ from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.layers import LAYERS
-from gpudebug.core.diagnosis.sentences import value
+from gpudebug.core.diagnosis.odds import value
 from gpudebug.core.inside.torch_profile import headline
 from gpudebug.core.records import DeviceInfo, Evidence, ProbeEvidence, StacksEvidence
 from gpudebug.core.trace import summarise

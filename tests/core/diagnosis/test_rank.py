@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.diagnoses import cause, facts, stacks
 
+from gpudebug.core.answers.diagnosis import Missing
 from gpudebug.core.diagnosis import model
 from gpudebug.core.diagnosis.facts import facts_of
-from gpudebug.core.diagnosis.rank import LARGE, Ceiling, bound, ceiling, cost, diagnose, shown
+from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
+from gpudebug.core.diagnosis.rank import LARGE, Ceiling, bound, ceiling, cost, diagnose, shares, shown
 from gpudebug.engine.run import catalogue
 
 WAITS = cause(
@@ -317,3 +319,155 @@ def test_more_exposed_time_never_promises_less(one: float, other: float, util: f
     assert 0.0 <= less.pp <= more.pp + 1e-9
     assert util <= less.util + 1e-9 <= more.util + 2e-9 <= 100.0 + 3e-9
     assert 1.0 <= (less.ratio or 0.0) <= (more.ratio or 0.0) <= 20.0 + 1e-6
+
+
+SIGN = {"above": 0.5, "weight": 6}
+WAITS_of_abstention = cause(
+    signature=[{"signal": "data_wait_share", "above": 0.2, "weight": 8, "otherwise": 0.5}],
+    exposed=[{"signal": "data_wait_share"}],
+)
+
+
+@pytest.mark.parametrize(
+    ("known", "why"),
+    [
+        (facts(data_wait_share=0.6), None),
+        (DiagnosisFacts(), "no run of the workload has evidence yet"),
+        (facts(gpu_util=20.0, absent={"probe": "`probe: false`"}), "the evidence is thin: `probe: false`"),
+        (facts(gpu_util=20.0), "the evidence is thin: nothing shows where the time goes"),
+        (facts(data_wait_share=0.01), "nothing in the catalogue explains idling here"),
+        (facts(log_data_share=0.3), "nothing in the catalogue explains idling here"),
+        (
+            facts(data_wait_share=0.5, absent={"steps": "too short: 4 steps were seen"}),
+            "too short: 4 steps were seen",
+        ),
+    ],
+)
+def test_when_no_cause_is_named(known: DiagnosisFacts, why: str | None) -> None:
+    found = diagnose([WAITS_of_abstention], known).abstains
+    assert (found is None) if why is None else (found is not None and found.startswith(why))
+
+
+def test_many_causes_of_which_none_stands_out() -> None:
+    signature: list[dict[str, Any]] = [{"signal": "data_wait_share", "above": 0.2, "weight": 8}]
+    many = [cause(f"cause-{n:02}", signature=signature) for n in range(20)]
+    found = diagnose(many, facts(data_wait_share=0.6))
+    assert found.abstains == "no cause stands out: the most probable, cause-00, has 5%"
+
+
+def test_the_cause_that_does_not_stand_out_need_not_be_the_most_probable() -> None:
+    vague = [cause(f"vague-{n:02}", prior={"default": 400}) for n in range(9)]
+    found = diagnose([*vague, WAITS_of_abstention], facts(data_wait_share=0.3))
+    assert max(found.causes, key=lambda c: c.probability).id == "vague-00"
+    assert found.abstains is not None
+    assert found.abstains.startswith(
+        "no cause stands out: the most probable that is worth a test, dl-waits, has "
+    )
+
+
+def test_what_others_do_on_the_host_is_no_cause_of_the_workloads_own() -> None:
+    crowd = cause(
+        "cpu-contention", gate=True, group="hardware", signature=[{**SIGN, "signal": "foreign_cpu"}]
+    )
+    debug = cause("debug-mode", gate=True, group="python", signature=[{**SIGN, "signal": "gc_share"}])
+    known = facts(foreign_cpu=80.0, data_wait_share=0.01, gc_share=0.9)
+    found = diagnose([crowd], known)
+    assert found.abstains is not None
+    assert [g.id for g in found.gates] == ["cpu-contention"]
+    assert diagnose([crowd, debug], known).abstains is None
+
+
+WAITS_of_missing_evidence = cause(
+    layer="cached_batch",
+    signature=[
+        {"signal": "data_wait_share", "above": 0.2, "weight": 8},
+        {"signal": "mean_kernel_us", "below": 10, "weight": 2},
+    ],
+)
+
+
+def missing(known: DiagnosisFacts) -> dict[str, Missing]:
+    return {one.what: one for one in diagnose([WAITS_of_missing_evidence], known).missing}
+
+
+def test_what_would_tell_more_and_how_to_record_it() -> None:
+    found = missing(
+        facts(
+            loader_used=True,
+            absent={"probe": "`probe: false` in gpudebug.yaml", "stacks": "the same", "log": "no loss"},
+        )
+    )
+    assert "set probe: true" in found["the probe's figures from inside the training"].next
+    assert found["steps and loss in the log"].why == "no loss"
+    assert found["layer test cached-batch"].next == "gpudebug diagnose --layer cached-batch"
+    assert "reference:" in found["a workload with good utilisation here"].next
+    assert "stacks of the training thread" not in found
+
+
+def test_a_trace_is_asked_for_on_a_gpu_where_a_probable_cause_reads_one() -> None:
+    wanted = "a trace of some steps"
+    assert (
+        missing(facts(device_stand_in=False))[wanted].next
+        == "gpudebug baseline workload --torch-profile default"
+    )
+    assert wanted not in missing(facts(device_stand_in=True))
+    assert wanted not in missing(facts(device_stand_in=False, trace_busy_share=0.4, mean_kernel_us=5))
+
+
+def test_nothing_is_missing_where_all_is_there() -> None:
+    whole = facts(device_stand_in=True, loader_used=True, layer_cached_batch_ratio=1.0, reference=facts())
+    assert missing(whole) == {}
+
+
+def test_stacks_and_device_say_why_they_are_absent() -> None:
+    found = missing(facts(absent={"stacks": "none told", "device": "the window is too short"}))
+    assert found["stacks of the training thread"].why == "none told"
+    assert found["utilisation of the device"].why == "the window is too short"
+
+
+def test_a_layer_test_that_could_not_tell_was_made() -> None:
+    found = missing(facts(loader_used=True, absent={"layer_cached_batch": "no batch was replayed"}))
+    told = found["layer test cached-batch"]
+    assert told.why == "it would bound dl-waits: the last one was inconclusive: no batch was replayed"
+    assert told.next == "mend that, then gpudebug diagnose --layer cached-batch"
+
+
+@pytest.mark.parametrize("used", [{"loader_used": False}, {}], ids=["no loader", "unknown"])
+def test_a_batch_is_cached_only_where_a_loader_feeds_the_training(used: dict[str, bool]) -> None:
+    saves = cause("stalls", layer="quiet", signature=[{"signal": "gc_share", "above": 0.2, "weight": 2}])
+    found = {
+        one.what
+        for one in diagnose([WAITS_of_missing_evidence, saves], facts(data_wait_share=0.5, **used)).missing
+    }
+    assert "layer test cached-batch" not in found
+    assert "layer test quiet" in found
+
+
+FOUND = Diagnosis(
+    causes=(
+        Ranked("dl", "", 0.6, exposed=0.5, ceiling_pp=30.0),
+        Ranked("sync", "", 0.3, exposed=0.2),
+        Ranked("amp", "", 0.05),
+    )
+)
+
+
+def test_chance_times_the_share_of_the_time() -> None:
+    matches = {1: {"amp": 1.0}, 2: {"dl": 0.9, "sync": 0.5}, 3: {}, 4: {"unknown": 1.0}, 5: {"dl": 1.0}}
+    found = shares(FOUND, matches)
+    assert found[2] == pytest.approx(0.6 * 0.9 * 0.5 + 0.3 * 0.5 * 0.2)
+    assert (found[3], found[4]) == (0.0, 0.0)
+    assert found[2] == pytest.approx(found[5]) and found[5] > found[1] > 0.0
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_what_tests_a_cause_better_never_brings_less(one: float, other: float) -> None:
+    found = shares(FOUND, {1: {"dl": min(one, other)}, 2: {"dl": max(one, other)}})
+    assert found[1] <= found[2]
+
+
+def test_hypotheses_stand_as_the_causes_that_they_test() -> None:
+    causes = (Ranked("a", "", 0.9, exposed=0.4, ceiling_pp=13.0), Ranked("b", "", 0.6, exposed=0.5))
+    found = Diagnosis(causes=causes)
+    assert [cost(c) for c in causes] == [pytest.approx(v) for v in (0.36, 0.3)]
+    assert shares(found, {2: {"b": 1.0}, 1: {"a": 1.0}}) == {1: pytest.approx(0.36), 2: pytest.approx(0.3)}

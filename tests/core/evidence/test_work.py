@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.evidence.work import candidates, counter_rate
+from gpudebug.core.evidence.work import bar_of_environment, candidates, counter_rate, doubts
 from gpudebug.core.records import Window
 from gpudebug.core.trainlog.reader import LogReader, LogSummary
 
@@ -222,3 +222,122 @@ def test_a_steady_counter_has_its_rate_whatever_the_times_of_its_lines(
 def test_nothing_is_guessed_from_a_counter_that_is_silent_in_the_window() -> None:
     assert counter_rate([(100, 1.0), (200, 2.0), (300, 3.0), (400, 4.0)], WINDOW) is None
     assert counter_rate([], WINDOW) is None
+
+
+PLAN = 100_000
+
+
+def log_of_bars(draw: Callable[[int], str], head: str = "") -> LogSummary:
+    """A bar that is drawn once a second."""
+    reader = LogReader()
+    reader.feed(f"{head}\n".encode(), 0.1)
+    for n in range(1, 30):
+        reader.feed(f"{draw(n)}\r".encode(), float(n))
+    return reader.summary(0)
+
+
+def tqdm(n: int, unit: str = "it", label: str = "", total: int = PLAN) -> str:
+    return f"{label} {100 * n // total}%|##  | {n}/{total} [00:10<01:30, 2048.00{unit}/s]"
+
+
+def rich(n: int) -> str:
+    """As stable-baselines3 draws it."""
+    return f" {100 * n // PLAN}% ━━━━ {n:,}/{PLAN:,}  [ 0:00:10 < 0:00:40 , 2,048 it/s ]"
+
+
+def found_of_bars(summary: LogSummary, plans: set[int], environments: int | None = None) -> Any:
+    rates, notes = candidates(
+        summary,
+        WINDOW,
+        steps_per_s=2048.0,
+        steps_by="arrival",
+        progress_per_s=2048.0,
+        samples_per_s=None,
+        samples_by=None,
+        environments=environments,
+        plans=plans,
+    )
+    return [(one.unit, one.source, one.per_s) for one in rates], notes
+
+
+@pytest.mark.parametrize("draw", [rich, tqdm])
+@pytest.mark.parametrize("environments", [None, 1, 8])
+def test_a_bar_over_what_the_command_plans_counts_the_environment(
+    draw: Callable[[int], str], environments: int | None
+) -> None:
+    rates, notes = found_of_bars(log_of_bars(lambda n: draw(2048 * n)), {PLAN}, environments)
+    assert (rates, notes) == ([("environment steps", "the progress bar", 2048.0)], ())
+
+
+def test_another_bar_counts_what_it_did_before() -> None:
+    rates, _ = found_of_bars(log_of_bars(lambda n: tqdm(2048 * n)), {PLAN + 1})
+    assert rates == [("optimizer steps", "the log's steps", 2048.0)]
+
+
+@pytest.mark.parametrize(("unit", "label"), [("frames", ""), ("it", "Collected frames: "), ("timestep", "")])
+def test_its_unit_or_its_label_says_so_where_something_learns_by_reward(unit: str, label: str) -> None:
+    drawn = log_of_bars(lambda n: f"{tqdm(2048 * n, unit, label)[:-1]}, reward={n / 7:.2f}]")
+    assert found_of_bars(drawn, set())[0][0] == ("environment steps", "the progress bar", 2048.0)
+    of_video = log_of_bars(lambda n: f"{tqdm(2048 * n, unit, label)[:-1]}, loss={1 / n:.2f}]")
+    assert bar_of_environment(of_video, set(), None) is None
+
+
+def test_a_bar_that_moves_by_one_for_several_environments_is_named_and_not_used() -> None:
+    """With eight environments it is no fewer steps than with one: nothing is slower."""
+    rates, notes = found_of_bars(log_of_bars(lambda n: tqdm(2048 * n + n % 3)), {PLAN}, 8)
+    assert rates == []
+    assert notes == (
+        "the progress bar of 100000 does not move on by multiples of 8 environments: "
+        "it may not count the environment steps of all, and is not used",
+    )
+
+
+def test_skrls_bar_stays_one_of_all_environments_at_once() -> None:
+    head = "[skrl:INFO] Environment wrapper: gymnasium"
+    rates, _ = found_of_bars(log_of_bars(lambda n: tqdm(2048 * n), head), {PLAN}, 4)
+    assert rates[0] == ("environment steps", "timesteps x environments", 8192.0)
+
+
+def test_a_bar_of_each_epoch_is_no_plan_of_the_whole() -> None:
+    drawn = log_of_bars(lambda n: tqdm(25_000 * (n % 5)))
+    assert found_of_bars(drawn, {PLAN})[0] == [("optimizer steps", "the log's steps", 2048.0)]
+
+
+def said(lines: Iterable[str]) -> tuple[str, ...]:
+    reader = LogReader()
+    for line in lines:
+        reader.feed(f"{line}\n".encode())
+    return doubts(reader.summary(0).work)
+
+
+def test_a_sound_log_has_none() -> None:
+    assert said(f"total_timesteps: {512 * n}, Mean reward: {n}" for n in range(1, 9)) == ()
+    assert said([]) == ()
+
+
+def test_a_counter_that_begins_again() -> None:
+    assert said(f"total_timesteps: {n}" for n in (10, 20, 30, 10, 20)) == (
+        "total_timesteps began again at 10 after 30: what it counts is unknown",
+    )
+
+
+def test_a_unit_that_changes_in_the_middle() -> None:
+    steps = [f"total_timesteps: {n}" for n in range(1, 5)]
+    tokens = [f"num_tokens: {n}" for n in range(1, 6)]
+    assert said([*steps, *tokens]) == (
+        "total_timesteps is printed until line 4 of 9 only: the unit may have changed",
+        "num_tokens is printed from line 5 of 9 on only: the unit may have changed",
+    )
+
+
+def test_two_counters_that_disagree() -> None:
+    assert said(f"total_timesteps: {n}, agent_steps: {4 * n}" for n in range(1, 9)) == (
+        "two counts of environment steps disagree: total_timesteps 8 and agent_steps 32",
+    )
+    assert said(f"total_timesteps: {n}, agent_steps: {n}" for n in range(1, 9)) == ()
+
+
+def test_rewards_that_are_no_numbers() -> None:
+    assert said(f"Mean reward: {value}" for value in (1, 2, "nan", 3)) == (
+        "Mean reward is NaN or infinite in some of its values",
+    )

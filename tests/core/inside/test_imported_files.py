@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from gpudebug.core.inside.imported_files import MOST_FILES, has_package, read_loaded, strays
+from gpudebug.core.inside.imported_files import (
+    MOST_FILES,
+    has_package,
+    read_loaded,
+    recorded,
+    spoiling,
+    strays,
+)
 from gpudebug.core.records import LoadedFiles
 
 
@@ -90,3 +97,18 @@ def test_strays_are_named_with_both_paths() -> None:
 )
 def test_a_package_is_there_where_a_file_of_it_was_loaded(file: str, there: bool) -> None:
     assert has_package(LoadedFiles(tree="/b", files=(file,)), "pkg") is there
+
+
+def test_what_every_run_of_the_baseline_rewrites_is_excused_but_no_code() -> None:
+    written = ("train.py", "metrics.json")
+    assert spoiling(written, [written, written]) == ["train.py"]
+    assert spoiling(written, [written, ("metrics.json",)]) == ["train.py"]
+    assert spoiling(written, [written, ()]) == ["train.py", "metrics.json"]
+    # A record of 0.1.0 does not know; a baseline's own run is held against nothing.
+    assert spoiling(written, [None, ("metrics.json",)]) == ["train.py"]
+    assert spoiling(("metrics.json",)) == []
+
+
+def test_of_many_files_code_comes_first() -> None:
+    kept = recorded([*(f"a{n}.csv" for n in range(3000)), "z.py", "y.so"])
+    assert len(kept) == MOST_FILES and kept[:2] == ("y.so", "z.py")

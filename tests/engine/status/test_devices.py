@@ -9,7 +9,7 @@ import pytest
 from tests.support.powered import busy
 from tests.support.trials import run
 
-from gpudebug.core.evidence import together
+from gpudebug.core.evidence.devices import notes as device_notes
 from gpudebug.core.records import AwaitedDevice
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.engine.status.devices import advice, notes
@@ -43,7 +43,7 @@ WORST = job(3.7, *[99.9] * 7)
 @pytest.mark.parametrize("metric", ["gpu_util", "steps_per_s"])
 @pytest.mark.parametrize("judged_by", [None, "mean", "least", "working"])
 def test_the_device_that_is_waited_for_is_said_as_sample_says_it(metric: str, judged_by: str | None) -> None:
-    (waited, *_) = together.notes(WORST)
+    (waited, *_) = device_notes(WORST)
     assert waited.startswith("GPU 0 is idle every 3.5 s")
     assert noted(metric, judged_by, WORST)[0] == waited
 
@@ -58,7 +58,7 @@ def test_that_the_mean_misleads_is_said_once_and_advised_where_utilisation_judge
 
 def test_busy_waiting_of_one_gpu_is_said_too() -> None:
     alone = job(97.0, working=0.3, waited=None)
-    assert noted("steps_per_s", None, alone) == list(together.notes(alone))
+    assert noted("steps_per_s", None, alone) == list(device_notes(alone))
     assert "the power of work is drawn 30.0% of the time" in advice(*of("gpu_util", None, alone))[0]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from gpudebug.core.catalogue.adapter import Framework
-from gpudebug.core.catalogue.collection import Catalogue, collect
-from gpudebug.core.catalogue.model import GROUPS, KINDS, Cause
-from gpudebug.core.catalogue.parser import read_cause, read_framework
+from gpudebug.core.catalogue.model import GROUPS, KINDS, Cause, Framework
+from gpudebug.core.catalogue.parser import Catalogue, collect, read_cause, read_framework
 
 __all__ = ["GROUPS", "KINDS", "Catalogue", "Cause", "Framework", "collect", "read_cause", "read_framework"]

@@ -9,20 +9,21 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from gpudebug.core.catalogue import versions
-from gpudebug.core.catalogue.adapter import GENERAL, Framework
+from gpudebug.core.catalogue import model
 from gpudebug.core.catalogue.model import (
+    GENERAL,
     KINDS,
     CatalogueIntervention,
     Cause,
     Condition,
+    Framework,
     Knob,
     Own,
     Share,
     Sign,
     Term,
+    words_of,
 )
-from gpudebug.core.catalogue.settings import words_of
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.errors import InterventionError
@@ -225,7 +226,7 @@ def _versions(
     if range_ is None:
         return
     try:
-        versions.bounds(range_)
+        model.bounds(range_)
     except ValueError as e:
         yield YamlProblem((*path, "versions"), f"{named(path)}.versions: {e}", "write versions: '>=0.4,<0.6'")
         return
@@ -233,9 +234,9 @@ def _versions(
         flag = framework.flags.get(name) if framework else None
         if framework is None or flag is None:
             continue
-        if flag.since and not flag.formerly and versions.reaches_below(range_, flag.since):
+        if flag.since and not flag.formerly and model.reaches_below(range_, flag.since):
             yield _lacks(path, framework, name, f"before {flag.since}", f">={flag.since}")
-        if flag.until and versions.reaches_from(range_, flag.until):
+        if flag.until and model.reaches_from(range_, flag.until):
             yield _lacks(path, framework, name, f"from {flag.until} on", f"<{flag.until}")
 
 

@@ -19,7 +19,7 @@ from gpudebug.core.inside.probe import counts
 from gpudebug.core.text import shell_words
 
 if TYPE_CHECKING:
-    from gpudebug.core.catalogue.adapter import Framework
+    from gpudebug.core.catalogue.model import Framework
     from gpudebug.core.catalogue.program import Program
 
 Known = Sequence["Framework"]

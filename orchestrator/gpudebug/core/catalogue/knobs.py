@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpudebug.core.catalogue.model import Knob
-from gpudebug.core.catalogue.own_flags import Default, Kind, OwnFlag, folded
-from gpudebug.core.catalogue.settings import written
+from gpudebug.core.catalogue.model import Knob, written
+from gpudebug.core.catalogue.program import Default, Kind, OwnFlag, folded
 from gpudebug.core.command import cadence, command_line, launchers
 from gpudebug.core.command.cadence import UNKNOWN_LENGTH, PlannedLength
 from gpudebug.core.command.synonyms import Synonyms, long_name

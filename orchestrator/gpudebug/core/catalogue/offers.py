@@ -6,14 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gpudebug.core.catalogue import versions
-from gpudebug.core.catalogue.adapter import Flag, Framework
+from gpudebug.core.catalogue import model
 from gpudebug.core.catalogue.frameworks import FoundFramework, locks_of, synonyms_of
 from gpudebug.core.catalogue.knobs import CurrentOption, meant, standing, turned
-from gpudebug.core.catalogue.model import CatalogueIntervention, Cause
-from gpudebug.core.catalogue.own_flags import Kind, folded
-from gpudebug.core.catalogue.program import Program
-from gpudebug.core.catalogue.settings import written
+from gpudebug.core.catalogue.model import CatalogueIntervention, Cause, Flag, Framework, written
+from gpudebug.core.catalogue.program import Kind, Program, folded
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.change.permits import NOTHING_MORE, Allowed
@@ -112,7 +109,7 @@ class _CauseOnCommand:
             # The version that is known is not that of the base's package.
             return of.get(framework.base) if framework.base is not None else None
         holds = intervention.versions
-        if holds and self.version and not versions.within(self.version, holds):
+        if holds and self.version and not model.within(self.version, holds):
             self.refused.append(f"{self.found.framework.title} {self.version} is not {holds}")
             return None
         return intervention
@@ -205,7 +202,7 @@ class _CauseOnCommand:
         return None if lacks else name
 
     def _before(self, version: str | None) -> bool:
-        return bool(version and self.version and versions.compare(self.version, version) < 0)
+        return bool(version and self.version and model.compare(self.version, version) < 0)
 
     def of_knobs(self, cores: float | None) -> Iterator[CauseOffer]:
         # What the command or the program sets decides, and comes before a default of the framework's.

@@ -6,9 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gpudebug.core.catalogue.model import Cause, Term
-from gpudebug.core.diagnosis.figures import TermFigure, figure, number
 from gpudebug.core.diagnosis.model import DiagnosisFacts, UnexplainedWait
-from gpudebug.core.diagnosis.odds import WeighedSign
+from gpudebug.core.diagnosis.odds import TermFigure, WeighedSign, figure, number
 from gpudebug.core.inside.stacks.shares import CodeLine, SampledStack, pattern, seen
 from gpudebug.core.records import Stacks
 

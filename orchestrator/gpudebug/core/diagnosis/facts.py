@@ -2,20 +2,94 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.command import command_line
 from gpudebug.core.command.synonyms import Synonyms, long_name
-from gpudebug.core.diagnosis import context, few_steps, kinds, ofattached, ofdevices, ofprobe, ofstacks, ranks
+from gpudebug.core.diagnosis import kinds, look_problem, ofprobe, ofstacks, ranks
 from gpudebug.core.diagnosis.layers import signals as layer_signals
 from gpudebug.core.diagnosis.model import DiagnosisFacts
-from gpudebug.core.diagnosis.ofprobe import mean, number
+from gpudebug.core.diagnosis.ofprobe import finite, mean
 from gpudebug.core.records import SectionFigures, StacksEvidence
 from gpudebug.core.samples.conditions import SLOWING
 from gpudebug.core.text import shell_words
 from gpudebug.core.words import SignalValue
+
+Record = Mapping[str, Any]
+
+
+def of_trace(trace: Record | None) -> dict[str, SignalValue | None]:
+    """Signals of `Evidence.trace`, from its `analysis`; {} if there is none."""
+    analysis = (trace or {}).get("analysis")
+    if not analysis:
+        return {}
+    steps = analysis.get("steps") or {}
+    copies = [c for c in analysis.get("memcpy") or () if "HtoD" in str(c.get("kind")).replace(" ", "")]
+    pageable = math.fsum(c["count"] for c in copies if str(c.get("host_memory")).casefold() == "pageable")
+    count = math.fsum(c["count"] for c in copies if c.get("host_memory"))
+    return {
+        "trace_busy_share": analysis.get("busy_share"),
+        "kernels_per_step": analysis.get("kernels_per_step") or steps.get("kernels_per_step"),
+        "mean_kernel_us": analysis.get("mean_kernel_us"),
+        "memcpy_pageable_share": pageable / count if count else None,
+        "sync_share": _waited(analysis.get("syncs"), analysis.get("span_s")),
+        **_communication(analysis),
+    }
+
+
+def _waited(rows: Sequence[Record] | None, span: float | None) -> float | None:
+    """Share of the traced time that the host waits for the device; unknown if calls are not separate.
+
+    An operator that reads a value holds the call that waits, and other operators that read it.
+    """
+    if rows is None or not span:
+        return None
+    calls, operators = ([r["seconds"] for r in rows if r.get("kind") == k] for k in ("runtime", "operator"))
+    if rows and not calls and not operators:
+        return None
+    return min(1.0, (math.fsum(calls) if calls else max(operators, default=0.0)) / span)
+
+
+def _communication(analysis: Record) -> dict[str, SignalValue | None]:
+    """Of the traced time what NCCL takes on a device in the mean, and what of it no computation hides."""
+    nccl, span = analysis.get("nccl") or {}, analysis.get("span_s")
+    of_all = span * max(1, len(analysis.get("devices") or ())) if span else None
+    return {
+        "nccl_share": _part(nccl.get("seconds"), of_all),
+        "nccl_exposed_share": _part(nccl.get("exposed_s"), of_all),
+        "nccl_overlap_share": nccl.get("overlapped_share"),
+    }
+
+
+def _part(seconds: float | None, of_all: float | None) -> float | None:
+    return min(1.0, seconds / of_all) if seconds is not None and of_all else None
+
+
+def of_others(
+    util: float | None, reference: DiagnosisFacts | None, expected: Sequence[Record]
+) -> dict[str, SignalValue | None]:
+    """Against the reference (`util` is the workload's, in percent) and rows of `expectations.rows`."""
+    best = reference.signals.get("gpu_util") if reference else None
+    shares = [share for row in expected if (share := _share_of_expected(row)) is not None]
+    return {
+        "reference_gap_pp": float(best) - util if best is not None and util is not None else None,
+        "expected_share": min(shares, default=None),
+    }
+
+
+def _share_of_expected(row: Record) -> float | None:
+    """Of a rate its share of the least that is expected; of a time the most that is over what it took."""
+    least, most = row["range"]
+    measured = row.get("measured")
+    if measured is None:
+        return None
+    if str(row["figure"]).startswith(("step_time", "latency", "section")):
+        return most / measured if measured else None
+    return measured / least if least else None
+
 
 """Reasons that no load of the training's own gives."""
 _HELD_BACK = 0.95
@@ -24,7 +98,6 @@ _MOST_FOREIGN = 95.0
 _LONGEST_LINE = 160
 _NO_LOG = "the log prints no steps, no loss and no data times"
 
-Record = Mapping[str, Any]
 Signals = dict[str, SignalValue]
 
 
@@ -57,10 +130,10 @@ def facts_of(
     name = framework or _last(evidence, "framework", None)
     signals: Signals = {}
     _add(signals, _devices(evidence, records))
-    _add(signals, ofdevices.signals(evidence))
-    _add(signals, ofdevices.telling(evidence, judged_by))
-    _add(signals, ofprobe.signals(evidence, number(signals.get("cores"))))
-    foreign = number(signals.get("foreign_cpu"))
+    _add(signals, ofprobe.device_signals(evidence))
+    _add(signals, ofprobe.telling(evidence, judged_by))
+    _add(signals, ofprobe.signals(evidence, finite(signals.get("cores"))))
+    foreign = finite(signals.get("foreign_cpu"))
     # Without an optimizer it is unknown where the parameters live.
     on_cpu = signals.get("trains_on", "cpu" if signals.get("device_stand_in") else None) == "cpu"
     stacks = ofstacks.uncrowded(stacks, foreign, on_cpu=on_cpu)
@@ -68,13 +141,13 @@ def facts_of(
     _add(signals, ofstacks.signals(stacks))
     _add(signals, ofstacks.reduces(stacks, on_cpu=on_cpu))
     _add(signals, _idles(signals))
-    _add(signals, ofattached.signals(evidence, stacks, number(signals.get("cores"))))
+    _add(signals, ofprobe.attached_signals(evidence, stacks, finite(signals.get("cores"))))
     _add(signals, {"eval_share": ofstacks.evaluates(stacks, kind, evidence)})
     _add(signals, ofstacks.rollouts(stacks, kind))
     _add(signals, {"host_share": ofstacks.host_work(stacks, kind)})
     _add(signals, _log(evidence))
-    _add(signals, context.of_trace(trace))
-    _add(signals, context.of_others(number(signals.get("gpu_util")), reference, expected))
+    _add(signals, of_trace(trace))
+    _add(signals, of_others(finite(signals.get("gpu_util")), reference, expected))
     _add(signals, layer_signals(layers or {}))
     _add(signals, {"framework": name, "workload_kind": kind})
     of_ranks = ranks.finding(evidence)
@@ -152,7 +225,7 @@ def _devices(evidence: Sequence[Record], records: Sequence[Record]) -> dict[str,
         "peak_rss_share": share if stand_in else None,
         "throttled_share": _throttled(found),
         "foreign_procs": max(
-            (n for c in found if (n := number(c.get("foreign_procs"))) is not None), default=None
+            (n for c in found if (n := finite(c.get("foreign_procs"))) is not None), default=None
         ),
         "foreign_cpu": foreign,
         **known,
@@ -165,7 +238,7 @@ def _devices(evidence: Sequence[Record], records: Sequence[Record]) -> dict[str,
 def _idles(signals: Signals) -> dict[str, SignalValue | None]:
     """Return the stand-in's idle share without the time in which the training waited for a core: a CPU that
     computes something else does not idle."""
-    idle, starved = number(signals.get("device_idle_share")), number(signals.get("starved_share"))
+    idle, starved = finite(signals.get("device_idle_share")), finite(signals.get("starved_share"))
     if not signals.get("device_stand_in") or idle is None or starved is None:
         return {}
     return {"device_idle_share": max(0.0, idle - starved)}
@@ -211,11 +284,11 @@ def _absent(evidence: Sequence[Record], stacks: StacksEvidence | None) -> dict[s
         absent["stacks"] = absent.get("probe", "no stack of the training thread was recorded")
     if not any(_logged(e) for e in evidence):
         absent["log"] = _NO_LOG
-    if not any(number(e.get("utilisation")) is not None for e in evidence):
+    if not any(finite(e.get("utilisation")) is not None for e in evidence):
         reasons = [e.get("window_reason") for e in evidence]
         reasons += [d.get("reason") for e in evidence for d in e.get("devices") or ()]
         absent["device"] = next((str(r) for r in reasons if r), "no device was read")
-    if few := few_steps.too_few(evidence):
+    if few := look_problem.too_few(evidence):
         absent["steps"] = f"{few}: make the runs longer"
     return absent
 

@@ -10,8 +10,7 @@ from gpudebug.core.catalogue.frameworks import FoundFramework, synonyms_of
 from gpudebug.core.catalogue.knobs import CurrentOption, standing
 from gpudebug.core.catalogue.model import CatalogueIntervention, Cause, Knob
 from gpudebug.core.catalogue.offers import interventions_for
-from gpudebug.core.catalogue.own_flags import folded
-from gpudebug.core.catalogue.program import Program
+from gpudebug.core.catalogue.program import Program, folded
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.permits import Allowed

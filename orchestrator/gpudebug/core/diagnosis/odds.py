@@ -1,15 +1,141 @@
-"""One cause on the facts: its conditions, its odds, and the share of the time that only it explains."""
+"""A term of the catalogue on facts; one cause on them: its conditions, its odds, and what its signs say."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from gpudebug.core.catalogue.model import Cause, Sign
-from gpudebug.core.diagnosis.figures import TermFigure, compares, figure, holds, largest, number, similar
+from gpudebug.core.catalogue.model import Cause, Condition, Share, Sign, Term
+from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS
 from gpudebug.core.diagnosis.model import DiagnosisFacts, Tested
-from gpudebug.core.words import Status
+from gpudebug.core.inside.stacks.shares import CodeLine, pattern, share
+from gpudebug.core.statistics import numbers
+from gpudebug.core.words import SignalValue, Status
+
+_YES = frozenset({"true", "yes", "on", "1"})
+_NO = frozenset({"false", "no", "off", "0", "none"})
+_SIMILAR = 0.3
+_SIMILAR_SHARE = 0.05
+
+
+class TermFigure(NamedTuple):
+    """`name` is its source: of a signal, flag, section or printed name; `place` where a stack's time is, or
+    `part` of it."""
+
+    value: SignalValue
+    name: str
+    place: CodeLine | None = None
+    part: float = 1.0
+
+
+def figure(term: Term, facts: DiagnosisFacts) -> TermFigure | None:
+    """Return what the facts say of a term; None if they say nothing."""
+    if term.signal is not None:
+        value = facts.signals.get(term.signal)
+        return None if value is None else TermFigure(value, term.signal)
+    if term.stack is not None or term.code is not None:
+        return _of_stacks(term, facts)
+    if term.section is not None:
+        wanted = pattern(term.section)
+        found = [s for s in facts.sections if wanted.search(s.name)]
+        largest = max(found, key=lambda s: s.share, default=None)
+        return TermFigure(largest.share, largest.name) if largest else None
+    if term.flag is not None:
+        return _named(term.flag, facts.flags)
+    return _named(term.printed, facts.printed, last=True) if term.printed is not None else None
+
+
+def _of_stacks(term: Term, facts: DiagnosisFacts) -> TermFigure | None:
+    stacks = facts.stacks and (facts.stacks.workers if term.of == "workers" else facts.stacks.training)
+    if not stacks or stacks.seconds <= 0:
+        return None
+    found = share(
+        stacks, stack=term.stack, code=term.code, phase=term.phase, state=term.state, unless=term.unless
+    )
+    return TermFigure(found.value, term.of, found.place, found.part)
+
+
+def _named(names: str, values: Mapping[str, str | bool], last: bool = False) -> TermFigure | None:
+    """Return the value of the last name that matches as a whole; `last`: also by its last dotted part."""
+    wanted = pattern(names)
+    for name in reversed(list(values)):
+        if wanted.fullmatch(name) or (last and wanted.fullmatch(name.rpartition(".")[2])):
+            return TermFigure(values[name], name)
+    return None
+
+
+def number(value: SignalValue | None) -> float | None:
+    """Return a value as a number; None for truths and words."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def truth(value: SignalValue) -> bool | None:
+    """Return a value as yes or no; None for what is neither."""
+    if isinstance(value, bool):
+        return value
+    text = str(value).strip().casefold()
+    return True if text in _YES else False if text in _NO else None
+
+
+def holds(condition: Condition, facts: DiagnosisFacts) -> bool | None:
+    """Tell whether a condition is true of the facts; None if they do not say."""
+    found = figure(condition, facts)
+    return None if found is None else compares(condition, found.value)
+
+
+def compares(condition: Condition, value: SignalValue) -> bool | None:
+    """Tell whether a value is as the condition wants it; None if the two cannot be compared."""
+    if condition.equals is not None:
+        return equal(value, condition.equals)
+    if condition.matches is not None:
+        return pattern(condition.matches).search(str(value))
+    found = number(value)
+    if found is None:
+        return None
+    above = condition.above is None or found > condition.above
+    return above and (condition.below is None or found < condition.below)
+
+
+def equal(value: SignalValue, wanted: SignalValue) -> bool:
+    """`True`, `true`, `on` and a bare flag are equal; so are `4` and `4.0`."""
+    if isinstance(wanted, bool) or isinstance(value, bool):
+        found, meant = truth(value), truth(wanted)
+        return found is not None and found == meant
+    one, other = number(value), number(wanted)
+    if one is not None and other is not None:
+        return one == other
+    return str(value).strip().casefold() == str(wanted).strip().casefold()
+
+
+def similar(value: SignalValue, other: SignalValue) -> bool:
+    """Tell whether two sides' figures are about the same: within 30 % of the larger or 0.05 of each other."""
+    one, two = number(value), number(other)
+    if one is None or two is None:
+        return equal(value, other)
+    apart = abs(one - two)
+    return apart <= max(_SIMILAR_SHARE, _SIMILAR * max(abs(one), abs(two)))
+
+
+def largest(shares: tuple[Share, ...], facts: DiagnosisFacts) -> float | None:
+    """Return the largest of shares of time, each scaled, within 0 to 1; None if none is known."""
+    known = [share for term in shares if (share := _share_of_time(term, facts)) is not None]
+    return min(1.0, max(0.0, *known)) if known else None
+
+
+def _share_of_time(term: Share, facts: DiagnosisFacts) -> float | None:
+    found = figure(term, facts)
+    value = number(found.value) if found is not None else None
+    within = number(facts.signals.get(term.within)) if term.within is not None else 1.0
+    return None if value is None or within is None else value * within * term.times
+
 
 CAP = 30.0
 """Signs are correlated: together they multiply odds by no more, and by no less than its inverse."""
@@ -154,3 +280,74 @@ def _busy(scored: Scored, facts: DiagnosisFacts) -> float:
     if scored.cause.gate or any(t.true and t.factor > 1 and t.sign.signal in _OF_BUSY for t in scored.signs):
         return 1.0
     return _BUSY_ODDS
+
+
+_NEARLY_ALL = 0.8
+_NAMED = 3
+_ESCAPE, _WORD = re.compile(r"\\[A-Za-z]"), re.compile(r"[A-Za-z][A-Za-z_]{3,}")
+"""Words of an expression as people know them."""
+
+
+def sentence_of(weighed: WeighedSign, facts: DiagnosisFacts) -> str:
+    """Return the fact behind a sign that is known, with the reference's if that is another."""
+    if weighed.found is None:
+        return ""
+    sentence = _sentence(weighed, weighed.found)
+    if weighed.shared:
+        return f"{sentence}, as in the reference"
+    other = figure(weighed.sign, facts.reference) if facts.reference is not None else None
+    if other is None or weighed.sign.signal is None:
+        return sentence
+    return f"{sentence} (the reference: {value(other.value, SIGNALS[weighed.sign.signal].unit)})"
+
+
+def _sentence(weighed: WeighedSign, found: TermFigure) -> str:
+    sign = weighed.sign
+    if sign.signal is not None:
+        return _of_signal(sign.signal, found.value)
+    if sign.stack is not None or sign.code is not None:
+        return _stack_sentence(weighed, found)
+    if sign.section is not None:
+        return f"section {found.name} takes {value(found.value, 'share')} of the profiled time"
+    if sign.flag is not None:
+        return f"--{found.name} is {'set' if found.value is True else found.value}"
+    return f"the configuration has {found.name} = {found.value}"
+
+
+def _of_signal(name: str, found: SignalValue) -> str:
+    signal, known = SIGNALS[name], number(found)
+    if known is not None and known < 0 and name in BELOW_ZERO:
+        return BELOW_ZERO[name].replace("{}", value(-known, signal.unit))
+    return signal.said.replace("{}", value(found, signal.unit))
+
+
+def _stack_sentence(weighed: WeighedSign, found: TermFigure) -> str:
+    """Return how much of the time, and the place with the most of it."""
+    whose = "loader workers' time" if weighed.sign.of == "workers" else "the time"
+    if found.place is None:
+        wanted = weighed.sign.stack or weighed.sign.code or ""
+        words = list(dict.fromkeys(_WORD.findall(_ESCAPE.sub(" ", wanted))))[:_NAMED]
+        kind = f"such as {', '.join(words)}" if words else "of this kind"
+        return f"none of {whose} is in code {kind}"
+    where = "in" if found.part >= _NEARLY_ALL else "in code of this kind, most of it in"
+    return f"{value(found.value, 'share')} of {whose} {where} {found.place}"
+
+
+def value(found: SignalValue, unit: str) -> str:
+    """Return a signal's value in its unit."""
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    known = number(found)
+    if known is None:
+        return str(found)
+    if unit in ("share", "%"):
+        return _percent(known * 100 if unit == "share" else known)
+    if unit == "pp":
+        return f"{known:.1f}pp"
+    if unit == "s" and known < 1:
+        return numbers.number(known * 1000, "ms")
+    return numbers.number(known, {"s": "s", "MB": "MB", "1/s": "a second"}.get(unit, ""))
+
+
+def _percent(percent: float) -> str:
+    return f"{percent:.0f}%" if percent >= 9.95 or percent == 0 else f"{percent:.1f}%"

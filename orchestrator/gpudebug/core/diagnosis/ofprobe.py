@@ -1,4 +1,4 @@
-"""What training processes reported, of several runs -> signals."""
+"""What was reported from inside a training, seen from outside, or sampled of its devices -> signals."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.answers.diagnosis import BusyPlace, StepParts
+from gpudebug.core.evidence import devices
+from gpudebug.core.evidence.devices import awaited_in, awaited_of, awaited_text
+from gpudebug.core.inside.attached.foreign_frames import OWN_PROCESS, WITH_WORKERS
+from gpudebug.core.inside.stacks import shares
+from gpudebug.core.inside.stacks.evaluation import hottest
+from gpudebug.core.records import AttachedEvidence, Evidence, StacksEvidence
+from gpudebug.core.statistics.across import LEAST, WORKING, across
 from gpudebug.core.words import SignalValue
 
 Record = Mapping[str, Any]
@@ -41,7 +49,7 @@ def signals(evidence: Sequence[Record], cores: float | None) -> dict[str, Signal
         "alloc_retries": max((n for p in probes if (n := p.get("alloc_retries")) is not None), default=None),
         "world_size": _world(probes[-1], facts),
         "rank_skew": _skew(ranks),
-        "batch_size": mean([e.get("batch_size") for e in evidence]) or number(facts.get("batch_size")),
+        "batch_size": mean([e.get("batch_size") for e in evidence]) or finite(facts.get("batch_size")),
         **_acts(probes),
         **_copies(probes),
         **_loader(facts, cores),
@@ -49,7 +57,7 @@ def signals(evidence: Sequence[Record], cores: float | None) -> dict[str, Signal
     }
 
 
-def number(value: object) -> float | None:
+def finite(value: object) -> float | None:
     """Return a finite number; None for all else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
@@ -58,7 +66,7 @@ def number(value: object) -> float | None:
 
 def mean(values: Sequence[object]) -> float | None:
     """Of those that are known."""
-    known = [v for value in values if (v := number(value)) is not None]
+    known = [v for value in values if (v := finite(value)) is not None]
     return math.fsum(known) / len(known) if known else None
 
 
@@ -67,23 +75,23 @@ def _unattributed(found: Mapping[str, SignalValue | None]) -> float | None:
 
     A wait that was not reported is 0, but for batches that other threads fetch.
     """
-    parts = [number(found.get(name)) for name in _PARTS]
+    parts = [finite(found.get(name)) for name in _PARTS]
     known = [p for p in parts if p is not None]
     waits_unknown = found.get("data_wait_share") is None and found.get("background_data_share") is not None
     if len(known) < len(parts) or waits_unknown:
         return None
-    waits = [number(found.get(name)) or 0.0 for name in _WAITS]
+    waits = [finite(found.get(name)) or 0.0 for name in _WAITS]
     return min(1.0, max(0.0, 1.0 - math.fsum((*known, *waits))))
 
 
 def _world(probe: Record, facts: Record) -> float | None:
     distributed = facts.get("distributed")
     size = distributed.get("world_size") if isinstance(distributed, Mapping) else None
-    return number(probe.get("world_size")) or number(size)
+    return finite(probe.get("world_size")) or finite(size)
 
 
 def _skew(ranks: Sequence[Record]) -> float | None:
-    waits = [w for r in ranks if (w := number(r.get("data_wait_share"))) is not None]
+    waits = [w for r in ranks if (w := finite(r.get("data_wait_share"))) is not None]
     return max(waits) - min(waits) if len(waits) > 1 else None
 
 
@@ -114,12 +122,12 @@ def _copies(records: Sequence[Record]) -> dict[str, SignalValue | None]:
 
 
 def _span(probe: Record) -> float | None:
-    start, end = number(probe.get("start_s")), number(probe.get("end_s"))
+    start, end = finite(probe.get("start_s")), finite(probe.get("end_s"))
     return end - start if start is not None and end is not None else None
 
 
 def _per(value: object, by: object) -> float | None:
-    over, under = number(value), number(by)
+    over, under = finite(value), finite(by)
     return over / under if over is not None and under else None
 
 
@@ -130,14 +138,14 @@ def _loader(facts: Record, cores: float | None) -> dict[str, SignalValue | None]
     training = [one for one in _mappings(facts.get("loaders")) if one.get("training") is not False]
     if not training:
         return {"loader_used": False}
-    one = max(training, key=lambda loader: number(loader.get("fetched")) or 0)
-    workers = number(one.get("workers"))
+    one = max(training, key=lambda loader: finite(loader.get("fetched")) or 0)
+    workers = finite(one.get("workers"))
     return {
         "loader_used": True,
         "loader_workers": workers,
         "loader_workers_over_cores": _per(workers, cores),
         "loader_persistent": _truth(one.get("persistent_workers")) if workers else None,
-        "loader_prefetch": number(one.get("prefetch_factor")),
+        "loader_prefetch": finite(one.get("prefetch_factor")),
         "loader_pinned": _truth(one.get("pin_memory")),
     }
 
@@ -153,10 +161,10 @@ def _truth(value: object) -> bool | None:
 
 def _settings(facts: Record, cores: float | None, processes: int) -> dict[str, SignalValue | None]:
     """`processes` train on this host's `cores`; each has the threads that one of them reports."""
-    amp, compiled, own = facts.get("amp"), facts.get("compile"), number(facts.get("threads"))
+    amp, compiled, own = facts.get("amp"), facts.get("compile"), finite(facts.get("threads"))
     threads = own * processes if own is not None else None
     place, distributed = facts.get("device"), facts.get("distributed")
-    steps = [n for o in _mappings(facts.get("optimizers")) if (n := number(o.get("steps")))]
+    steps = [n for o in _mappings(facts.get("optimizers")) if (n := finite(o.get("steps")))]
     deterministic = [
         v for key in ("deterministic", "cudnn_deterministic") if (v := _truth(facts.get(key))) is not None
     ]
@@ -171,8 +179,146 @@ def _settings(facts: Record, cores: float | None, processes: int) -> dict[str, S
         "amp": _truth(amp.get("enabled")) if isinstance(amp, Mapping) else None,
         "parameter_dtype": str(facts["parameter_dtype"]) if facts.get("parameter_dtype") else None,
         "compiled": isinstance(compiled, Mapping) if "compile" in facts else None,
-        "graph_breaks": number(compiled.get("graph_breaks")) if isinstance(compiled, Mapping) else None,
+        "graph_breaks": finite(compiled.get("graph_breaks")) if isinstance(compiled, Mapping) else None,
         "backend": str(distributed["backend"])
         if isinstance(distributed, Mapping) and "backend" in distributed
         else None,
     }
+
+
+def device_signals(evidence: Sequence[Record]) -> dict[str, SignalValue | None]:
+    """Of several runs the means. A device is waited for if it is the same one in every run that shows one.
+
+    That none is waited for is a share of 0; where power does not tell, it is unknown.
+    """
+    share = mean([e.get("working") for e in evidence])
+    busy = mean([e.get("utilisation") for e in evidence if e.get("working") is not None])
+    told = [e for e in evidence if _shows(e)]
+    waited = awaited_in(told)
+    shares = [one.share if waited and (one := awaited_of(e)) else 0.0 for e in told]
+    return {
+        "working_share": share,
+        "busy_waiting_share": None if share is None or busy is None else max(0.0, busy / 100 - share),
+        "awaited_share": mean(shares),
+        "awaited_device": awaited_text(waited) if waited is not None else None,
+    }
+
+
+def telling(evidence: Sequence[Record], judged_by: str | None = None) -> dict[str, SignalValue | None]:
+    """Return the utilisation of several devices that does not mislead, in percent, and which it is:
+    `judged_by`, criteria.devices, if that is not their mean; else what tells. Nothing if the mean does."""
+    chosen = judged_by if judged_by in (LEAST, WORKING) else devices.telling(evidence)
+    util: float | None = None
+    if chosen == WORKING:
+        share = mean([e.get("working") for e in evidence])
+        util = None if share is None else 100 * share
+    elif chosen == LEAST:
+        figures = across(*(e.get("devices") or () for e in evidence))
+        util = next((one.least.value for one in figures if one.figure == "gpu_util"), None)
+    return {} if util is None else {"telling_util": util, "telling_devices": chosen}
+
+
+def _shows(e: Record) -> bool:
+    """Tell whether power tells of every one of several devices, and what it tells can be read."""
+    told = e.get("working") is not None and len(e.get("devices") or ()) > 1
+    return told and (not e.get("awaited") or awaited_of(e) is not None)
+
+
+_PHASES = {
+    "data": "data_wait_share",
+    "forward": "forward_share",
+    "backward": "backward_share",
+    "optimizer": "optimizer_share",
+}
+_FEW = 20
+"""Fewer looks than that show no shares of the time."""
+
+
+def attached_signals(
+    evidence: Sequence[Mapping[str, Any]], stacks: StacksEvidence | None, cores: float | None
+) -> dict[str, SignalValue | None]:
+    """Signals of a run that was a look at a job; {} for any other, and where the probe reported."""
+    records = [AttachedEvidence.model_validate(one) for e in evidence if (one := e.get("attached"))]
+    if not records or any(e.get("probe") for e in evidence):
+        return {}
+    seen = records[-1]
+    main = seen.main
+    return {
+        **phases(stacks),
+        **_attached_loader(seen, cores),
+        "main_cpu_cores": main.cores if main else None,
+        "world_size": float(len(seen.of("rank")) + 1) if seen.of("rank") else None,
+    }
+
+
+def phases(stacks: StacksEvidence | None) -> dict[str, SignalValue | None]:
+    """Return the parts of a step by the frames of PyTorch in the stacks, if there are any."""
+    training = stacks.training if stacks else None
+    if training is None or training.samples < _FEW or training.seconds <= 0:
+        return {}
+    spent = dict.fromkeys(_PHASES, 0.0)
+    for one in shares.seen(training):
+        if one.phase in spent:
+            spent[one.phase] += one.seconds
+    if not any(spent.values()):
+        return {}
+    found = {name: min(1.0, spent[phase] / training.seconds) for phase, name in _PHASES.items()}
+    return {**found, "unattributed_share": max(0.0, 1.0 - sum(found.values()))}
+
+
+def _attached_loader(seen: AttachedEvidence, cores: float | None) -> dict[str, SignalValue | None]:
+    """Return the loader that feeds the training, by the iterator in its stacks and the workers below it."""
+    main = seen.main
+    workers = float(len(seen.of("worker")))
+    if main is None or main.loader not in (OWN_PROCESS, WITH_WORKERS):
+        return {"loader_used": True, "loader_workers": workers} if workers else {}
+    count = workers if main.loader == WITH_WORKERS else 0.0
+    # Workers that are not seen as such (another user's, of an old PyTorch) are no 0.
+    if main.loader == WITH_WORKERS and not workers:
+        return {"loader_used": True}
+    return {
+        "loader_used": True,
+        "loader_workers": count,
+        "loader_workers_over_cores": count / cores if cores else None,
+    }
+
+
+_STEP_PARTS: Mapping[str, str] = {
+    "data_wait": "data_wait_share",
+    "forward": "forward_share",
+    "backward": "backward_share",
+    "optimizer": "optimizer_share",
+}
+_PLACES = 3
+_LEAST = 0.05
+
+
+def step_parts(evidence: Evidence) -> StepParts:
+    """Return the parts of a step by the probe, of a job that ran already by its stacks, what is left as
+    `other`; and the lines with the most time."""
+    return StepParts(
+        time_s=evidence.step_time_p50_s, shares=_shares(evidence), places=tuple(_places(evidence))
+    )
+
+
+def _shares(evidence: Evidence) -> dict[str, float]:
+    probe = evidence.probe
+    if probe is None and evidence.attached is not None:
+        seen = phases(evidence.stacks)
+        found = {name: finite(seen.get(field)) for name, field in _STEP_PARTS.items()}
+    else:
+        found = {} if probe is None else {name: getattr(probe, field) for name, field in _STEP_PARTS.items()}
+    known = {name: share for name, share in found.items() if share is not None}
+    if not known:
+        return {}
+    return {**known, "other": max(0.0, 1.0 - sum(known.values()))}
+
+
+def _places(evidence: Evidence) -> list[BusyPlace]:
+    training = evidence.stacks.training if evidence.stacks else None
+    if training is None or not training.seconds:
+        return []
+    hot = [one for one in hottest(training)[:_PLACES] if one.share >= _LEAST]
+    return [
+        BusyPlace(site=h.site, function=h.function, share=h.share, state=h.state, code=h.code) for h in hot
+    ]

@@ -6,12 +6,141 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gpudebug.core.answers.diagnosis import Missing
 from gpudebug.core.catalogue.model import Cause
-from gpudebug.core.diagnosis import abstention, code_lines, missing_evidence
-from gpudebug.core.diagnosis.figures import number
+from gpudebug.core.catalogue.signals import SIGNALS
+from gpudebug.core.diagnosis import code_lines
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked, Tested, UnexplainedWait
-from gpudebug.core.diagnosis.odds import Scored, WeighedSign, score
-from gpudebug.core.diagnosis.sentences import sentence_of
+from gpudebug.core.diagnosis.odds import SMALL, Scored, WeighedSign, number, score, sentence_of
+
+LIKELY = 0.15
+"""Below it the first cause is no better than a guess among those that come behind it."""
+_SUPPORT = 0.5
+_TELLING = (
+    *("data_wait_share", "log_data_share", "stacks_s", "trace_busy_share", "layer_cached_batch_ratio"),
+    "awaited_device",
+)
+
+
+def why(facts: DiagnosisFacts, ranked: Sequence[tuple[Scored, float]]) -> str | None:
+    """One line; None if the first of `ranked`, each with its probability, is worth testing."""
+    if not facts.runs and not facts.signals:
+        return "no run of the workload has evidence yet: record its baseline"
+    if "steps" in facts.absent:
+        return facts.absent["steps"]
+    telling = [name for name in _TELLING if name in facts.signals]
+    if not telling and not facts.sections:
+        reasons = "; ".join(dict.fromkeys(facts.absent.values()))
+        return f"the evidence is thin: {reasons or 'nothing shows where the time goes'}"
+    likely = [(s, p) for s, p in ranked if is_likely(s)]
+    if not likely:
+        return "nothing in the catalogue explains idling here: no cause with a sign takes 5% of the time"
+    first, chance = max(likely, key=lambda one: one[1])
+    if chance < LIKELY:
+        most = max(ranked, key=lambda one: one[1])[0]
+        which = "the most probable" if first is most else "the most probable that is worth a test"
+        return f"no cause stands out: {which}, {first.cause.id}, has {chance:.0%}"
+    return None
+
+
+def surrounds(scored: Scored) -> bool:
+    """Tell whether it is what others do on the host, and not the workload's own."""
+    return scored.cause.gate and scored.cause.group == "hardware"
+
+
+def is_likely(scored: Scored) -> bool:
+    """Tell whether a cause of the workload's own has a sign and takes time."""
+    small = scored.exposed is not None and scored.exposed < SMALL
+    return scored.support >= _SUPPORT and not small and not surrounds(scored)
+
+
+_LOOKED_AT = 8
+_LAYERS = {"cached_batch": "cached-batch", "quiet": "quiet", "double_batch": "double-batch"}
+
+
+def missing(facts: DiagnosisFacts, scored: Sequence[Scored]) -> tuple[Missing, ...]:
+    """Return the most useful first; `scored` are the causes, the most probable first."""
+    found = [_device(facts), _probe(facts), _stacks(facts), _log(facts)]
+    found += [_layer(facts, scored), _trace(facts, scored), _reference(facts)]
+    return tuple(one for one in found if one is not None)
+
+
+def _device(facts: DiagnosisFacts) -> Missing | None:
+    if "device" not in facts.absent:
+        return None
+    return Missing(
+        "utilisation of the device",
+        facts.absent["device"],
+        "run gpudebug doctor to see what works here; a run has to train for some seconds",
+    )
+
+
+def _probe(facts: DiagnosisFacts) -> Missing | None:
+    why = facts.absent.get("probe")
+    if why is None:
+        return None
+    switched = "set probe: true in gpudebug.yaml" if "probe: false" in why else "mend that"
+    return Missing("the probe's figures from inside the training", why, f"{switched}, then gpudebug baseline")
+
+
+def _stacks(facts: DiagnosisFacts) -> Missing | None:
+    if "stacks" not in facts.absent or "probe" in facts.absent:
+        return None
+    return Missing("stacks of the training thread", facts.absent["stacks"], "gpudebug baseline workload")
+
+
+def _log(facts: DiagnosisFacts) -> Missing | None:
+    if facts.absent.get("log") is None:
+        return None
+    return Missing(
+        "steps and loss in the log",
+        facts.absent["log"],
+        "print `step N loss X` at least 10 times a run; gpudebug doctor names the flag of known frameworks",
+    )
+
+
+def _layer(facts: DiagnosisFacts, scored: Sequence[Scored]) -> Missing | None:
+    """Return the layer test that bounds the most probable cause which has one that can be made here."""
+    for one in scored[:_LOOKED_AT]:
+        layer = one.cause.layer
+        if layer is None or f"layer_{layer}_ratio" in facts.signals or not _can_be_made(layer, facts):
+            continue
+        name, made = _LAYERS[layer], facts.absent.get(f"layer_{layer}")
+        why, record = "no such test was made on this baseline", f"gpudebug diagnose --layer {name}"
+        if made:
+            why, record = f"the last one was inconclusive: {made}", f"mend that, then {record}"
+        return Missing(f"layer test {name}", f"it would bound {one.cause.id}: {why}", record)
+    return None
+
+
+def _can_be_made(layer: str, facts: DiagnosisFacts) -> bool:
+    """A batch can be cached only if a loader is known to feed the training."""
+    return layer != "cached_batch" or facts.signals.get("loader_used") is True
+
+
+def _trace(facts: DiagnosisFacts, scored: Sequence[Scored]) -> Missing | None:
+    """Return a profiled run, if a trace would show a probable cause, on a real device."""
+    if "trace_busy_share" in facts.signals or facts.signals.get("device_stand_in") is not False:
+        return None
+    signs = (t.sign.signal for one in scored[:_LOOKED_AT] for t in one.signs if t.true is None)
+    if not any(signal is not None and SIGNALS[signal].source == "trace" for signal in signs):
+        return None
+    return Missing(
+        "a trace of some steps",
+        "this baseline has no profiled run",
+        "gpudebug baseline workload --torch-profile default",
+    )
+
+
+def _reference(facts: DiagnosisFacts) -> Missing | None:
+    if facts.reference is not None:
+        return None
+    return Missing(
+        "a workload with good utilisation here",
+        "gpudebug.yaml names no reference, or it has no valid baseline",
+        "add `reference:` to gpudebug.yaml, then gpudebug next",
+    )
+
 
 NONE_ODDS = 2.0
 """Odds that none of the catalogue's causes is what helps."""
@@ -38,21 +167,21 @@ def diagnose(
     """
     scored = [one for cause in causes if not (one := score(cause, facts, tested)).ruled_out]
     total = NONE_ODDS + math.fsum(s.odds for s in scored)
-    own = NONE_ODDS + math.fsum(s.odds for s in scored if not abstention.surrounds(s))
+    own = NONE_ODDS + math.fsum(s.odds for s in scored if not surrounds(s))
     ranked = [
-        (s, _ranked(s, facts, s.odds / (total if abstention.surrounds(s) else own) * bound(s.exposed), full))
+        (s, _ranked(s, facts, s.odds / (total if surrounds(s) else own) * bound(s.exposed), full))
         for s in scored
     ]
     ranked.sort(key=lambda one: (-cost(one[1]), -one[1].probability, one[1].id))
     ranked = _own_first(ranked)
     ordered = [s for s, _ in ranked]
-    abstains = abstention.why(facts, [(s, r.probability) for s, r in ranked])
-    likely = [s.cause for s, r in ranked if abstention.is_likely(s) and r.probability >= abstention.LIKELY]
+    abstains = why(facts, [(s, r.probability) for s, r in ranked])
+    likely = [s.cause for s, r in ranked if is_likely(s) and r.probability >= LIKELY]
     few = "steps" in facts.absent
     return Diagnosis(
         causes=() if few else tuple(r for _, r in ranked),
         gates=tuple(r for s, r in ranked if s.cause.gate and s.definite),
-        missing=missing_evidence.missing(facts, ordered),
+        missing=missing(facts, ordered),
         abstains=abstains,
         kind=facts.kind,
         unexplained=None if few else _unexplained([] if abstains else likely, facts, full),
@@ -61,14 +190,10 @@ def diagnose(
 
 def _own_first(ranked: list[tuple[Scored, Ranked]]) -> list[tuple[Scored, Ranked]]:
     """Return what others do on the host moved to right behind the last likely cause of the workload's own."""
-    likely = [
-        place
-        for place, (s, r) in enumerate(ranked)
-        if abstention.is_likely(s) and r.probability >= abstention.LIKELY
-    ]
+    likely = [place for place, (s, r) in enumerate(ranked) if is_likely(s) and r.probability >= LIKELY]
     before, behind = ranked[: max(likely, default=-1) + 1], ranked[max(likely, default=-1) + 1 :]
-    own = [one for one in before if not abstention.surrounds(one[0])]
-    return [*own, *(one for one in before if abstention.surrounds(one[0])), *behind]
+    own = [one for one in before if not surrounds(one[0])]
+    return [*own, *(one for one in before if surrounds(one[0])), *behind]
 
 
 def _unexplained(likely: Sequence[Cause], facts: DiagnosisFacts, full: bool) -> UnexplainedWait | None:
@@ -190,4 +315,17 @@ def _but(signs: Sequence[WeighedSign], facts: DiagnosisFacts, pro: Mapping[objec
         k: v
         for k, v in said.items()
         if k not in pro and (k[0] if isinstance(k, tuple) else k) not in functions
+    }
+
+
+def shares(diagnosis: Diagnosis, matches: Mapping[int, Mapping[str, float]]) -> dict[int, float]:
+    """Return the share of the time (0 to 1) that each hypothesis is expected to bring, by its number: what
+    orders the causes orders those that test them.
+
+    `matches` are the causes that each one tests, with how well (0 to 1).
+    """
+    costs = {cause.id: cost(cause) for cause in diagnosis.causes}
+    return {
+        number: sum(costs[name] * weight for name, weight in sorted(tested.items()) if name in costs)
+        for number, tested in matches.items()
     }

@@ -12,7 +12,7 @@ from gpudebug.core.catalogue.signals import SIGNALS, Signal
 from gpudebug.core.compare.checklist import NAMING
 from gpudebug.core.diagnosis.facts import flags_of, words_of
 from gpudebug.core.diagnosis.model import DiagnosisFacts
-from gpudebug.core.diagnosis.sentences import value
+from gpudebug.core.diagnosis.odds import value
 from gpudebug.core.text.values import same_value
 from gpudebug.core.words import SignalValue
 

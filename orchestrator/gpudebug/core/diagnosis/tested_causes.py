@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Cause, Knob
 from gpudebug.core.change.intervention import Intervention, SingleChange
-from gpudebug.core.diagnosis.figures import equal, number, truth
 from gpudebug.core.diagnosis.model import DiagnosisFacts
+from gpudebug.core.diagnosis.odds import equal, number, truth
 from gpudebug.core.inside.stacks.shares import pattern
 from gpudebug.core.words import SignalValue
 

@@ -9,9 +9,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpudebug.core.command import batch
-from gpudebug.core.evidence import latency, learning, speed, work
-from gpudebug.core.evidence.devices import device_evidence, joules_per_step, silent
-from gpudebug.core.evidence.together import together
+from gpudebug.core.evidence import learning, speed, work
+from gpudebug.core.evidence.devices import device_evidence, joules_per_step, silent, together
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.probe.figures import nodes, notes
 from gpudebug.core.inside.ranks import rank_evidence
@@ -192,7 +191,7 @@ def build(
         step_unit=log.step_unit,
         progress_per_s=rate.progress_per_s,
         **figures,
-        **(latency.figures(log.latencies, warmup) if not doubt else {}),
+        **(speed.latency_figures(log.latencies, warmup) if not doubt else {}),
         data_s=finite(log.data_s),
         update_s=finite(log.update_s),
         framework=log.framework,

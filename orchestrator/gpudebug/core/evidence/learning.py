@@ -1,15 +1,21 @@
-"""The figures of learning that one run showed beside its loss: rewards, own patterns, series of files."""
+"""How a run learned beside its loss: rewards and own patterns of its log, series of files that it wrote."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from math import isfinite
 
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.statistics import loss_curve
-from gpudebug.core.statistics.units import BY_LOG, MIN_POINTS, REWARD
+from gpudebug.core.statistics.units import BY_LOG, LOSS, MIN_POINTS, REWARD
+from gpudebug.core.trainlog.logger_files import WrittenScalars
+from gpudebug.core.trainlog.names import classify
+from gpudebug.core.trainlog.quantities import quantity
 from gpudebug.core.trainlog.reader import LogSummary
 from gpudebug.core.trainlog.series import Point
+from gpudebug.core.trainlog.work import AGAIN
 from gpudebug.core.words import LOG
 
 
@@ -45,3 +51,61 @@ def of_points(
         over=over,
         curve=loss_curve.curve((p.step, p.value) for p in known if isfinite(p.value)),
     )
+
+
+_DIGIT = re.compile(r"[0-9]")
+_OF_A_CRITIC = re.compile(r"value|critic|policy|actor|entropy", re.I)
+"""The losses of a reinforcement learner: none of them need fall where it learns."""
+MAX_SERIES = 4
+"""Of each metric so many series of one file are kept, those with the plainest names."""
+
+
+def chosen(found: WrittenScalars, source: str) -> list[LearningSeries]:
+    """Return the rewards and the training losses of a file, the plainest names first.
+
+    One whose steps begin again is none: it may go on from an earlier run, or count within an epoch.
+    """
+    ranked = []
+    for order, (name, values) in enumerate(found.values.items()):
+        role = _metric(name)
+        if role is not None and len(values) >= MIN_POINTS and began_again(values) is None:
+            ranked.append((role[0], role[1], -len(values), order, name))
+    kept: dict[str, list[LearningSeries]] = {}
+    for metric, _, _, _, name in sorted(ranked):
+        points = [Point(step, value, None) for step, value in found.values[name]]
+        one = of_points(metric, name, source, points, f"the steps of {source}", len(points))
+        if len(kept.setdefault(metric, [])) < MAX_SERIES:
+            kept[metric].append(one)
+    return [one for metric in (REWARD, LOSS) for one in kept.get(metric, ())]
+
+
+def restarts(found: WrittenScalars, source: str) -> str | None:
+    """Say which figure of learning is not used, as its steps begin again."""
+    for name, values in found.values.items():
+        if _metric(name) is not None and (again := began_again(values)) is not None:
+            return f"{source}: the steps of {name} begin again at {again[1]} after {again[0]}: it is not used"
+    return None
+
+
+def began_again(values: Sequence[tuple[int, float]]) -> tuple[int, int] | None:
+    """(step before, step after) where steps fall to less than half of what they had reached."""
+    return next(((a, b) for (a, _), (b, _) in pairwise(values) if b < AGAIN * a), None)
+
+
+def _metric(name: str) -> tuple[str, int] | None:
+    """(reward or loss, how plain the name is); None of any other, and of validation.
+
+    A name of more than one line, or with escapes, would be printed as such.
+    """
+    if not name.isprintable():
+        return None
+    zeroed = _DIGIT.sub("0", name)
+    found = quantity(zeroed)
+    if found is not None and found.kind == "reward" and found.phase != "val":
+        return REWARD, found.tier
+    if _OF_A_CRITIC.search(name):
+        return None
+    # Not all that lies in a folder of losses is one: `losses/clipfrac`.
+    group, _, own = zeroed.rpartition("/")
+    role = classify(own if "losses" in group else zeroed)
+    return (LOSS, role.tier) if role.kind == "loss" and role.phase != "val" else None

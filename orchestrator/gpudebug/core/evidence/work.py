@@ -5,19 +5,65 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
+from math import isfinite
+from typing import NamedTuple
 
 from gpudebug.core.command import batch
-from gpudebug.core.evidence import bars
-from gpudebug.core.evidence.bars import EnvironmentBar
 from gpudebug.core.records import Window, WorkRate
 from gpudebug.core.samples.window import MIN_RUN_WINDOW_S, is_short
 from gpudebug.core.trainlog.quantities import ENVIRONMENT_STEPS, SAMPLES, TOKENS
 from gpudebug.core.trainlog.reader import LogSummary
 from gpudebug.core.trainlog.series import Point
-from gpudebug.core.trainlog.steps import rate
-from gpudebug.core.trainlog.work import PrintedRate, WorkCounter
+from gpudebug.core.trainlog.steps import CountedBar, rate
+from gpudebug.core.trainlog.work import LoggedWork, PrintedRate, WorkCounter
 from gpudebug.core.words import LOG, WorkName
+
+SOURCE = "the progress bar"
+
+
+class EnvironmentBar(NamedTuple):
+    """A bar that counts steps of an environment. `leads`: it is what the log calls its steps.
+
+    `unfit` says why it is not known to count those of all environments.
+    """
+
+    bar: CountedBar
+    leads: bool
+    unfit: str | None = None
+
+
+def bar_of_environment(
+    log: LogSummary, plans: Collection[int], environments: int | None
+) -> EnvironmentBar | None:
+    """The bar that counts what `plans` plan: the steps of the environment by command and configuration.
+
+    One that moves on by one while several environments step at once counts them together.
+    """
+    if log.framework == "skrl":
+        return _of_all_at_once(log, environments)
+    learns = bool(plans or environments or log.work.rewards)
+    found = [bar for bar in log.bars if bar.total in plans or (bar.of_environment and learns)]
+    if not found:
+        return None
+    bar = max(found, key=lambda one: (one.total in plans, one.times[-1][0]))
+    unfit = None
+    if environments and environments > 1 and bar.granularity % environments:
+        unfit = (
+            f"{SOURCE} of {bar.total} does not move on by multiples of {environments} environments: "
+            f"it may not count the {ENVIRONMENT_STEPS} of all, and is not used"
+        )
+    return EnvironmentBar(bar, log.step_times == bar.times, unfit)
+
+
+def _of_all_at_once(log: LogSummary, environments: int | None) -> EnvironmentBar | None:
+    """skrl's bar: a timestep is one of all environments. How many these are the work is multiplied by."""
+    bar = next((bar for bar in log.bars if bar.times == log.step_times), None)
+    if bar is None or environments is not None:
+        return None
+    why = f"{SOURCE} counts timesteps of all environments at once, and nothing says how many these are"
+    return EnvironmentBar(bar, leads=True, unfit=why)
+
 
 OPTIMIZER_STEPS, EPOCHS = WorkName.OPTIMIZER_STEPS, WorkName.EPOCHS
 
@@ -63,7 +109,7 @@ def candidates(
     counted, notes = _counted(log, window)
     printed = _printed(log, window)
     notes = (*notes, *_disagree(counted, printed))
-    bar = bars.of_environment(log, plans, environments)
+    bar = bar_of_environment(log, plans, environments)
     notes = (*notes, *([bar.unfit] if bar and bar.unfit else []))
     found = [
         *_of(ENVIRONMENT_STEPS, counted),
@@ -214,7 +260,7 @@ def _steps_of_environment(
 def _by_bar(found: EnvironmentBar | None, window: Window | None) -> list[WorkRate]:
     usable = found is not None and found.unfit is None
     per_s = counter_rate(found.bar.times, window) if usable and found else None
-    return _rate(ENVIRONMENT_STEPS, per_s, bars.SOURCE)
+    return _rate(ENVIRONMENT_STEPS, per_s, SOURCE)
 
 
 def _tokens_by_steps(log: LogSummary, steps_per_s: float | None) -> list[WorkRate]:
@@ -250,3 +296,41 @@ def _disagree(counted: Sequence[WorkRate], printed: Sequence[WorkRate]) -> tuple
                 shown = " and ".join(f"{each.source} {each.per_s:.4g}/s" for each in (known[0], one))
                 notes.append(f"two counts of {unit} disagree: {shown}; the first is used")
     return tuple(notes)
+
+
+def doubts(work: LoggedWork) -> tuple[str, ...]:
+    """Counters that begin again, stop or start in the middle, or disagree; rewards that are no numbers."""
+    counters = [one for one in work.counters if one.seen >= MIN_SEEN]
+    whole = [one for one in counters if (one.began_again or _part(one, work.lines)) is None]
+    return (
+        *(_restart(one) for one in counters if one.began_again),
+        *(part for one in counters if (part := _part(one, work.lines)) and not one.began_again),
+        *_disagreeing(whole),
+        *(
+            f"{reward.name} is NaN or infinite in some of its values"
+            for reward in work.rewards
+            if not all(isfinite(p.value) for p in reward.points)
+        ),
+    )
+
+
+def _restart(one: WorkCounter) -> str:
+    before, after = one.began_again or (0, 0)
+    return f"{one.name} began again at {after} after {before}: what it counts is unknown"
+
+
+def _part(one: WorkCounter, lines: int) -> str | None:
+    first, last = one.lines
+    if last < COVERED * lines:
+        return f"{one.name} is printed until line {last} of {lines} only: the unit may have changed"
+    if first > COVERED * lines:
+        return f"{one.name} is printed from line {first} of {lines} on only: the unit may have changed"
+    return None
+
+
+def _disagreeing(counters: list[WorkCounter]) -> list[str]:
+    return [
+        f"two counts of {one.unit} disagree: {one.name} {one.last} and {other.name} {other.last}"
+        for one, other in combinations(counters, 2)
+        if one.unit == other.unit and one.last and not 1 / APART <= other.last / one.last <= APART
+    ]

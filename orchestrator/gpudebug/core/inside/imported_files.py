@@ -1,8 +1,8 @@
-"""Which files of the code a run's processes imported, as they reported at their end."""
+"""Which files of the code a run's processes imported, and which were written while it was under way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from gpudebug.core.records import LoadedFiles
@@ -67,3 +67,22 @@ def strays(loaded: LoadedFiles) -> tuple[str, ...]:
 def has_package(loaded: LoadedFiles, name: str) -> bool:
     """Tell whether files of the package `name` came from the tested tree."""
     return any(name in file.split("/")[:-1] for file in loaded.files)
+
+
+# What decides how the program runs; beside it, programs rewrite settings and metrics that git tracks.
+_CODE = (".py", ".pyx", ".so")
+
+
+def recorded(written: Iterable[str]) -> tuple[str, ...]:
+    """Return what run.json keeps of the paths, Python's first."""
+    return tuple(sorted(written, key=lambda path: (not path.endswith(_CODE), path))[:MOST_FILES])
+
+
+def spoiling(written: Iterable[str], beside: Collection[Collection[str] | None] = ()) -> list[str]:
+    """Return the paths for which a run counts for nothing. `beside` is what each run of the baseline wrote,
+    None if that is not known: what is no Python file is excused if it is rewritten in every run."""
+    return [
+        path
+        for path in written
+        if path.endswith(_CODE) or not all(known is None or path in known for known in beside)
+    ]

@@ -6,35 +6,40 @@ Units, unless a name says otherwise: seconds, percent of utilisation, `_mb` is 2
 
 from __future__ import annotations
 
-from gpudebug.core.records.attached import AttachedEvidence, SeenProcess
-from gpudebug.core.records.base import Record
-from gpudebug.core.records.conditions import Conditions
-from gpudebug.core.records.ended import (
-    Counted,
-    DeviceInfo,
-    Failure,
-    PlannedEnd,
-    ServerRun,
-)
 from gpudebug.core.records.inside import (
+    AttachedEvidence,
     LoadedFiles,
     ProbedCopies,
     ProbedForwards,
     ProbeEvidence,
     ProbeRank,
+    RankEvidence,
+    RankLine,
     ReadSite,
     SectionFigures,
     SectionsEvidence,
+    SeenProcess,
     Stacks,
     StacksEvidence,
 )
-from gpudebug.core.records.node import RunNode
-from gpudebug.core.records.ranks import RankEvidence, RankLine
-from gpudebug.core.records.series import AwaitedDevice, DeviceEvidence, LatencyEvidence, Spread, Window
-from gpudebug.core.records.work import (
+from gpudebug.core.records.parts import (
+    AwaitedDevice,
+    Conditions,
+    Counted,
+    DeviceEvidence,
+    DeviceInfo,
+    Failure,
+    LatencyEvidence,
     LearningSeries,
     LearningUnit,
     LossEvidence,
+    PlannedEnd,
+    Record,
+    RunNode,
+    ServerRun,
+    Spread,
+    UsedRun,
+    Window,
     WorkRate,
     WorkUnit,
 )
@@ -304,19 +309,6 @@ class Gate(Record):
     note: str | None = None
     source: str | None = None
     unexplained: str | None = None
-
-
-class UsedRun(Record):
-    """A run that a verdict used, with the digest of the evidence that it was judged by.
-
-    `part` is baseline, trial, or crash (of an earlier version of the change's code); a `fresh` run of the
-    baseline was made beside the trial.
-    """
-
-    name: str
-    part: str
-    fresh: bool = False
-    evidence_sha256: str
 
 
 class Terms(Record):

@@ -11,11 +11,10 @@ from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.config import expectations
 from gpudebug.core.diagnosis.facts import facts_of
-from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts
-from gpudebug.core.diagnosis.rank import diagnose, shown
+from gpudebug.core.diagnosis.odds import number
+from gpudebug.core.diagnosis.rank import diagnose, shares, shown
 from gpudebug.core.diagnosis.tested_causes import StatedHypothesis, causes_of
-from gpudebug.core.diagnosis.worth import shares
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.verdict.turns import BASELINE_RUNS
 from gpudebug.core.words import SignalValue, Status

@@ -19,11 +19,9 @@ from gpudebug.core.answers.catalogue import (
     SignalsAnswer,
 )
 from gpudebug.core.catalogue import GROUPS, Catalogue, Cause
-from gpudebug.core.catalogue.adapter import GENERAL
+from gpudebug.core.catalogue.model import GENERAL, text_of
 from gpudebug.core.catalogue.offers import interventions_for
-from gpudebug.core.catalogue.prose import said, said_own, said_share, shows
-from gpudebug.core.catalogue.search import search
-from gpudebug.core.catalogue.settings import text_of
+from gpudebug.core.catalogue.prose import said, said_own, said_share, search, shows
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.errors import UsageError
 from gpudebug.core.yaml.document import nearest

@@ -12,9 +12,9 @@ from gpudebug.core.answers.diagnosis import CauseTest, DiagnoseAnswer, Diagnosed
 from gpudebug.core.answers.sample import FailureLines
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.diagnosis.facts import facts_of
-from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.look_problem import is_blind, problem_of
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
+from gpudebug.core.diagnosis.odds import number
 from gpudebug.core.diagnosis.rank import diagnose as rank
 from gpudebug.core.diagnosis.rank import outweighs
 from gpudebug.core.errors import InterventionError, StoreError, UsageError

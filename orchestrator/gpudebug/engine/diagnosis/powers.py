@@ -8,8 +8,7 @@ from typing import Any
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.change.intervention import Intervention, parse
 from gpudebug.core.diagnosis.facts import facts_of
-from gpudebug.core.diagnosis.model import Tested
-from gpudebug.core.diagnosis.power import judged, power_of
+from gpudebug.core.diagnosis.model import Tested, judged, power_of
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import VERDICTS, SignalValue

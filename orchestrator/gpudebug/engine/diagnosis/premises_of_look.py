@@ -10,7 +10,7 @@ from pathlib import Path
 from gpudebug.core import config as configs
 from gpudebug.core.config import Config
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.evidence.rewritten import recorded, spoiling
+from gpudebug.core.inside.imported_files import recorded, spoiling
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign.files import progress_path
 from gpudebug.engine.campaign.load import identity, look

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudebug.core.campaign.headroom import above_target
-from gpudebug.core.evidence.together import telling
+from gpudebug.core.evidence.devices import telling
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.judged import Facts, judged, mean_of

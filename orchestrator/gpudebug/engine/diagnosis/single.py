@@ -9,12 +9,12 @@ from typing import Any
 
 from gpudebug.core.answers.diagnosis import CauseTest, DiagnosedCause, KnownCause, UnexplainedLine
 from gpudebug.core.catalogue import Cause
+from gpudebug.core.catalogue.model import text_of
 from gpudebug.core.catalogue.offers import interventions_for
-from gpudebug.core.catalogue.settings import text_of
 from gpudebug.core.change.permits import NOTHING_MORE, Allowed
 from gpudebug.core.diagnosis.facts import facts_of
-from gpudebug.core.diagnosis.figures import number
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
+from gpudebug.core.diagnosis.odds import number
 from gpudebug.core.errors import GpudebugError, StoreError
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import read_config

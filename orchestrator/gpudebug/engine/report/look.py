@@ -10,7 +10,7 @@ from gpudebug import __version__
 from gpudebug.core.answers.answer import plain
 from gpudebug.core.answers.diagnosis import DiagnoseAnswer
 from gpudebug.core.diagnosis.look_problem import disturbances, is_blind, problem_of
-from gpudebug.core.diagnosis.step_parts import step_parts
+from gpudebug.core.diagnosis.ofprobe import step_parts
 from gpudebug.core.errors import UsageError
 from gpudebug.core.records import Evidence
 from gpudebug.core.redaction.records import scrubbed_record

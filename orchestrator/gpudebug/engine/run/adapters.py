@@ -12,8 +12,8 @@ from pathlib import Path
 
 from gpudebug.core.catalogue import Framework, frameworks, read_framework
 from gpudebug.core.catalogue import program as programs
-from gpudebug.core.catalogue.adapter import derived
 from gpudebug.core.catalogue.frameworks import FoundFramework
+from gpudebug.core.catalogue.model import derived
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.config import Workload

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.errors import StoreError
-from gpudebug.core.evidence.written import chosen, restarts
+from gpudebug.core.evidence.learning import chosen, restarts
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog.logger_files import WrittenScalars, read_events, read_wandb

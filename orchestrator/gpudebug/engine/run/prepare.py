@@ -14,7 +14,7 @@ from gpudebug.core.cluster.jobs import traps
 from gpudebug.core.command.command_line import Option
 from gpudebug.core.config import Workload
 from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError
-from gpudebug.core.evidence.rewritten import recorded, spoiling
+from gpudebug.core.inside.imported_files import recorded, spoiling
 from gpudebug.core.records import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.samples.window import least_pooled
 from gpudebug.edges import clusters, git, host, launcher, store

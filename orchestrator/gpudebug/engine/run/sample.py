@@ -17,7 +17,7 @@ from gpudebug.core.answers.sample import (
     SampledWindow,
 )
 from gpudebug.core.errors import UsageError
-from gpudebug.core.evidence import together
+from gpudebug.core.evidence import devices
 from gpudebug.core.inside.torch_profile import TorchProfile, remarks
 from gpudebug.core.records import Evidence, Failure, LatencyEvidence
 from gpudebug.core.samples.row import parse_row
@@ -237,7 +237,7 @@ def _answer(
         probe_reason=evidence.probe_reason,
         trace=located(evidence.trace, files.samples.parent),
         missing=evidence.missing,
-        notes=((NOTE,) if bench.replays else ()) + (*bench.notes, *together.notes(evidence), *remarks),
+        notes=((NOTE,) if bench.replays else ()) + (*bench.notes, *devices.notes(evidence), *remarks),
         csv=str(files.samples),
         log=str(files.log),
         replayed=bench.replays,

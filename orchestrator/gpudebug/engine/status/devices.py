@@ -10,7 +10,7 @@ def advice(setup: Setup, baseline: CampaignBaseline) -> list[str]:
     """Return what to judge by where the mean misleads, if utilisation judges."""
     if not _telling(baseline) or not setup.metric.points:
         return []
-    from gpudebug.core.evidence.together import mean_hides
+    from gpudebug.core.evidence.devices import mean_hides
 
     hides = mean_hides(baseline.evidence, setup.config.criteria.devices)
     return [hides] if hides is not None else []
@@ -21,10 +21,10 @@ def notes(metric: Metric, baseline: CampaignBaseline) -> list[str]:
     misleads; the latter is an advice if utilisation judges."""
     if not _telling(baseline):
         return []
-    from gpudebug.core.evidence import together
+    from gpudebug.core.evidence import devices
 
-    misleads = None if metric.points else together.mean_hides(baseline.evidence)
-    return [note for note in (together.waited_for(baseline.evidence), misleads) if note is not None]
+    misleads = None if metric.points else devices.mean_hides(baseline.evidence)
+    return [note for note in (devices.waited_for(baseline.evidence), misleads) if note is not None]
 
 
 def _telling(baseline: CampaignBaseline) -> bool:

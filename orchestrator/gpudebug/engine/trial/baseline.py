@@ -13,7 +13,7 @@ from gpudebug.core.campaign.decide import Campaign
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.config import Config
 from gpudebug.core.errors import GitError
-from gpudebug.core.evidence.together import mean_hides
+from gpudebug.core.evidence.devices import mean_hides
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics import intervals, numbers
 from gpudebug.core.statistics.across import across, counted_as_busy

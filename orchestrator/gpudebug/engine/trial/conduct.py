@@ -13,8 +13,7 @@ from gpudebug.core.change.server_side import of_server
 from gpudebug.core.command import command_line
 from gpudebug.core.command.batch import names_batch
 from gpudebug.core.command.synonyms import names_of
-from gpudebug.core.evidence.rewritten import spoiling
-from gpudebug.core.inside.imported_files import has_package, strays
+from gpudebug.core.inside.imported_files import has_package, spoiling, strays
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Evidence
 from gpudebug.core.verdict.gates.setting import SideWork, TrialSetting, in_code, planned, touched

@@ -10,9 +10,8 @@ from gpudebug.core.answers.analyze import LogAnswer, LoggedCount, LoggedLoss, Re
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import learning
 from gpudebug.core.evidence.build import finite
-from gpudebug.core.evidence.doubts import doubts
-from gpudebug.core.evidence.latency import latency_evidence
-from gpudebug.core.evidence.work import MIN_SEEN
+from gpudebug.core.evidence.speed import latency_evidence
+from gpudebug.core.evidence.work import MIN_SEEN, doubts
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.statistics.units import HIGHER, REWARD

@@ -7,7 +7,7 @@ from pathlib import Path
 from gpudebug.core.answers.analyze import RunOfFile, SamplesAnswer
 from gpudebug.core.answers.sample import SampledRate
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
-from gpudebug.core.evidence.together import notes
+from gpudebug.core.evidence.devices import notes
 from gpudebug.core.records import Evidence
 from gpudebug.core.samples.live import timelines
 from gpudebug.core.samples.table import SampleTable

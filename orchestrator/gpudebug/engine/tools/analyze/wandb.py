@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpudebug.core.answers.analyze import LogAnswer, LoggedLoss
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.evidence.written import chosen
+from gpudebug.core.evidence.learning import chosen
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.statistics.units import LOSS, LOWER, REWARD
 from gpudebug.core.trainlog.logger_files import WrittenScalars, read_wandb

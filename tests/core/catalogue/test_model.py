@@ -1,4 +1,4 @@
-"""Files of frameworks: as strict as those of causes, and those that are shipped are good."""
+"""Versions and ranges of them, by their numbers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,26 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.places import DATA
 
 from gpudebug.core.catalogue import Framework, frameworks, read_framework
-from gpudebug.core.catalogue.adapter import derived
 from gpudebug.core.catalogue.frameworks import FoundFramework
+from gpudebug.core.catalogue.model import (
+    CatalogueIntervention,
+    bounds,
+    compare,
+    derived,
+    numbers,
+    reaches_below,
+    reaches_from,
+    text_of,
+    within,
+    written,
+)
 from gpudebug.core.catalogue.offers import Offers, interventions_for
 from gpudebug.core.catalogue.program import Program, look
-from gpudebug.core.catalogue.versions import numbers
 from gpudebug.core.change import intervention
 from gpudebug.core.diagnosis import layer_flags
 from gpudebug.core.errors import CatalogueError
@@ -24,6 +36,103 @@ from gpudebug.core.evidence.work import candidates
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.words import WorkName
 from gpudebug.engine.run import adapters, catalogue
+
+VERSION = st.lists(st.integers(0, 99), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "order"),
+    [
+        ("4.39.0", "4.39", 0),
+        ("4.4", "4.39", -1),
+        ("4.39.0.dev0", "4.38.2", 1),
+        ("2.13.0+cu128", "2.13", 0),
+        ("0.6.2rc1", "0.6.2", 0),
+        ("v1.2", "1.2", 0),
+        ("new", "0", 0),
+    ],
+)
+def test_versions_are_ordered_by_their_numbers(a: str, b: str, order: int) -> None:
+    assert (compare(a, b), compare(b, a)) == (order, -order)
+
+
+@given(VERSION, VERSION)
+def test_the_order_is_that_of_the_numbers(a: str, b: str) -> None:
+    left, right = (list(map(int, v.split("."))) for v in (a, b))
+    size = max(len(left), len(right))
+    padded = [part + [0] * (size - len(part)) for part in (left, right)]
+    assert compare(a, b) == (padded[0] > padded[1]) - (padded[0] < padded[1])
+    assert within(a, f">={a}") and within(a, f"<={a}") and not within(a, f"<{a}")
+
+
+@pytest.mark.parametrize(
+    ("version", "range_", "holds"),
+    [
+        ("0.5", ">=0.4,<0.6", True),
+        ("0.6.0", ">=0.4, <0.6", False),
+        ("0.3", ">=0.4", False),
+        ("0.4", "!=0.4", False),
+        ("0.4", "==0.4.0", True),
+        ("0.5", ">0.4", True),
+    ],
+)
+def test_a_range_holds_some(version: str, range_: str, holds: bool) -> None:
+    assert within(version, range_) is holds
+
+
+@pytest.mark.parametrize("text", ["new", ">=", "0.4", ">=0.4 <0.5", "", ">=0.4,"])
+def test_what_is_no_range_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="a range of versions"):
+        bounds(text)
+
+
+@pytest.mark.parametrize(
+    ("range_", "below", "beyond"),
+    [
+        (">=0.6", False, True),
+        ("<0.6", True, False),
+        (">=0.4", True, True),
+        ("==0.5", True, False),
+        ("<=0.6", True, True),
+    ],
+)
+def test_how_far_a_range_reaches(range_: str, below: bool, beyond: bool) -> None:
+    assert (reaches_below(range_, "0.6"), reaches_from(range_, "0.6")) == (below, beyond)
+
+
+def test_what_is_no_version_has_no_numbers() -> None:
+    assert (numbers("unknown"), numbers("1.2rc1")) == (None, (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "true"),
+        (False, "false"),
+        (4.0, "4"),
+        (4, "4"),
+        (0.5, "0.5"),
+        (1e-3, "0.001"),
+        (1e20, "1e+20"),
+        ("a b", "a b"),
+    ],
+)
+def test_values_are_written_as_a_person_would(value: str | float | bool, text: str) -> None:
+    assert written(value) == text
+
+
+@pytest.mark.parametrize(
+    ("intervention", "text"),
+    [
+        (CatalogueIntervention(set={"num_workers": 4.0}), "--set num_workers=4"),
+        (CatalogueIntervention(set={"a": True}, unset=("b",)), "--compound --set a=true --unset b"),
+        (CatalogueIntervention(env={"OMP_NUM_THREADS": "1"}), "--env OMP_NUM_THREADS=1"),
+        (CatalogueIntervention(code="write it"), None),
+    ],
+)
+def test_a_change_in_the_syntax_of_propose(intervention: CatalogueIntervention, text: str | None) -> None:
+    assert text_of(intervention) == text
+
 
 KEYS = frozenset({"commands", "offers", "advice", "log", "head", "counts"})
 """What a record of a framework says."""

@@ -5,7 +5,7 @@ import pytest
 from gpudebug.core.catalogue.model import Own
 from gpudebug.core.change import intervention
 from gpudebug.core.diagnosis import model
-from gpudebug.core.diagnosis.power import judged, moved, power_of
+from gpudebug.core.diagnosis.model import judged, moved, power_of
 from gpudebug.core.words import SignalValue, Status
 
 FLAG, CODE = "--set --num_workers=4", "--code"
