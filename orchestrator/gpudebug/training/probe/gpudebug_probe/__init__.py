@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 WATCHERS = (
     "steps",
     "loader",
-    "process",
     "reads",
-    "copies",
     "events",
     "phases",
     "stacks",

@@ -1,4 +1,4 @@
-"""In what state the training is: its device, mixed precision, compilation, threads, memory of the device.
+"""In what state the training is, from its device to its threads, and what the process itself spends.
 
 Facts are refreshed with each beat. What PyTorch does not tell, or not in this version, is absent.
 """
@@ -6,8 +6,11 @@ Facts are refreshed with each beat. What PyTorch does not tell, or not in this v
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
+import resource
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +31,7 @@ def install(torch: Any, recorder: Recorder) -> None:
             break
     hide_all(torch)
     recorder.on_begin(lambda: hide_all(torch))
+    _watch_process(recorder)
 
 
 class _TorchState:
@@ -193,3 +197,45 @@ _FACTS: dict[str, Callable[[Any], Any]] = {
     "interop_threads": lambda torch: torch.get_num_interop_threads(),
     "launch_blocking": lambda torch: os.environ.get("CUDA_LAUNCH_BLOCKING") == "1",
 }
+
+
+def _watch_process(recorder: Recorder) -> None:
+    """Time every garbage collection; read what the process itself spends when a beat is written."""
+    began = 0.0
+
+    def collecting(phase: str, info: dict[str, int]) -> None:
+        # Called inside whatever allocates: nothing here may fail or allocate much.
+        nonlocal began
+        if not recorder.on:
+            return
+        if phase == "start":
+            began = time.monotonic()
+        elif began:
+            counters = recorder.counters
+            counters["gc_n"] = counters.get("gc_n", 0) + 1
+            counters["gc_s"] = counters.get("gc_s", 0.0) + time.monotonic() - began
+            began = 0.0
+
+    def begin() -> None:
+        recorder.counters["gc_n"] = recorder.counters["gc_s"] = 0
+        if collecting not in gc.callbacks:
+            gc.callbacks.append(collecting)
+
+    def refresh() -> None:
+        recorder.counters["cpu_s"] = time.process_time()
+        recorder.facts["cpus"] = (
+            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        )
+        recorder.facts["peak_host_mb"] = round(_peak_host_kb() / 1024, 1)
+
+    recorder.on_begin(begin)
+    recorder.before_beat(refresh)
+
+
+def _peak_host_kb() -> int:
+    """The most memory that this process had resident; getrusage's may be that of the program before it."""
+    try:
+        with open("/proc/self/status", "rb") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith(b"VmHWM"))
+    except (OSError, StopIteration):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
