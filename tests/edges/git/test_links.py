@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gpudebug.edges import git
 from gpudebug.edges.git import links
+from gpudebug.edges.git.links import fingerprint, linked_changes
 
 
 @pytest.fixture
@@ -25,6 +26,10 @@ def checkout(tmp_path: Path) -> Path:
 
 
 LINKS = (".venv", "data", "outside", "missing")
+
+
+def seen(checkout: Path) -> bytes:
+    return json.dumps(fingerprint(checkout, LINKS)._asdict()).encode()
 
 
 def same_size(top: Path) -> None:
@@ -69,18 +74,17 @@ CHANGES = {
 
 @pytest.mark.parametrize("change, named", CHANGES.items())
 def test_what_changed_is_named(checkout: Path, change: Callable[[Path], object], named: list[str]) -> None:
-    before = git.fingerprint(checkout, LINKS)
-    assert before.whole
-    assert git.linked_changes(checkout, LINKS, before) == []
+    before = seen(checkout)
+    assert linked_changes(checkout, LINKS, before) == []
     change(checkout)
-    assert git.linked_changes(checkout, LINKS, before) == named
+    assert linked_changes(checkout, LINKS, before) == named
 
 
 def test_many_are_counted(checkout: Path) -> None:
-    before = git.fingerprint(checkout, LINKS)
+    before = seen(checkout)
     for n in range(50):
         (checkout / "data" / f"n{n:02}").touch()
-    said = git.linked_changes(checkout, LINKS, before)
+    said = linked_changes(checkout, LINKS, before)
     assert said == [*(f"data/n{n:02}" for n in range(20)), "… and 30 more"]
 
 
@@ -90,9 +94,9 @@ def test_of_too_many_only_what_was_seen_twice_is_compared(
     for n in range(50):
         (checkout / "data" / f"n{n:02}").touch()
     monkeypatch.setattr(links, "MOST_FILES", 10)
-    before = git.fingerprint(checkout, LINKS)
-    assert (len(before.files), before.whole) == (10, False)
+    before = seen(checkout)
+    assert (len(json.loads(before)["files"]), json.loads(before)["whole"]) == (10, False)
     (checkout / "data" / "a" / "first").touch()
-    assert git.linked_changes(checkout, LINKS, before) == []
+    assert linked_changes(checkout, LINKS, before) == []
     (checkout / ".venv" / "lib" / "m.py").write_text("changed")
-    assert git.linked_changes(checkout, LINKS, before) == [".venv/lib/m.py"]
+    assert linked_changes(checkout, LINKS, before) == [".venv/lib/m.py"]

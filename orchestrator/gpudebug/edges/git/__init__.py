@@ -1,7 +1,6 @@
 """The only owner of git: which code a run measures, and the trees in which changes are tried.
 
-HEAD, the user's index, the stash and the checkout's files are never touched. Looking (`identify`) needs git
-alone; what writes objects and worktrees goes through gitpython, which `status` must not load.
+HEAD, the user's index, the stash and the checkout's files are never touched.
 """
 
 from __future__ import annotations
@@ -33,14 +32,13 @@ if TYPE_CHECKING:
         refs_below,
         top_folder,
     )
-    from gpudebug.edges.git.journal import put_beside, read_beside
     from gpudebug.edges.git.kept import MeasuredTree, trusted, vouch
-    from gpudebug.edges.git.links import Fingerprint, fingerprint, linked_changes
     from gpudebug.edges.git.untracked import LeftOut
     from gpudebug.edges.git.worktrees import (
         Worktree,
         add_worktree,
         began_with,
+        changed_in_links,
         estranged,
         identify_worktree,
         place_of,
@@ -56,7 +54,6 @@ __all__ = [
     "Base",
     "Checkout",
     "FileMarks",
-    "Fingerprint",
     "LeftOut",
     "MeasuredTree",
     "Worktree",
@@ -65,21 +62,18 @@ __all__ = [
     "already_there",
     "base_of",
     "began_with",
+    "changed_in_links",
     "create",
     "difference",
     "estranged",
-    "fingerprint",
     "first_there",
     "forget",
     "identify",
     "identify_worktree",
     "ignores",
     "keep",
-    "linked_changes",
     "marks",
     "place_of",
-    "put_beside",
-    "read_beside",
     "refs_below",
     "remove_worktree",
     "repair",
@@ -104,13 +98,19 @@ _HOMES = {
         ("Checkout", "base_of", "create", "identify", "ignores", "refs_below", "top_folder"), "checkout"
     ),
     **dict.fromkeys(("WorktreeChange", "worktree_change"), "changes"),
-    **dict.fromkeys(("Fingerprint", "fingerprint", "linked_changes"), "links"),
     **dict.fromkeys(("FileMarks", "marks", "uncounted", "written_since"), "writes"),
-    **dict.fromkeys(("put_beside", "read_beside"), "journal"),
     **dict.fromkeys(("MeasuredTree", "trusted", "vouch"), "kept"),
     **dict.fromkeys(
         (
-            *("Worktree", "add_worktree", "began_with", "estranged", "identify_worktree", "place_of"),
+            *(
+                "Worktree",
+                "add_worktree",
+                "began_with",
+                "changed_in_links",
+                "estranged",
+                "identify_worktree",
+                "place_of",
+            ),
             *("remove_worktree", "repair", "touched", "worktrees_in"),
         ),
         "worktrees",

@@ -123,6 +123,11 @@ class Journal:
         with failing("write the record of a worktree", self.file):
             grounds.replace_file(self.folder, self.file.name, json.dumps(asdict(record)).encode())
 
+    def put_beside(self, data: bytes) -> None:
+        """Keep `data` with the record, until that goes."""
+        with failing("write what a worktree borrows", self.file):
+            grounds.replace_file(self.folder, f"{self.path.name}{_BESIDE}", data)
+
     def remove(self) -> None:
         """Remove the record, the last of what is kept of a worktree."""
         with failing("remove the record of a worktree", self.file):
@@ -176,16 +181,6 @@ def peek(common: Path, path: Path) -> WorktreeRecord | None:
     """Return the record of the worktree at `path` without holding it; None if it is not ours."""
     file = file_of(common, path)
     return _read(grounds.read_file(file.parent, file.name), file)
-
-
-def put_beside(common: Path, path: Path, data: bytes) -> None:
-    """Keep `data` with the record of a worktree, until that goes."""
-    file = file_of(common, path, _BESIDE)
-    with (
-        grounds.private(common, *_names(common, path.parent)) as folder,
-        failing("write what a worktree borrows", file),
-    ):
-        grounds.replace_file(folder, file.name, data)
 
 
 def read_beside(common: Path, path: Path) -> bytes | None:

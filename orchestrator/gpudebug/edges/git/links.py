@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges import removal
@@ -96,11 +97,10 @@ def _link_submodule(top: Path, worktree: Path, path: str) -> Iterator[str]:
     yield path
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(NamedTuple):
     """What was seen of linked files: kind, size and time of change of each. `whole`: no limit was met."""
 
-    files: Mapping[str, tuple[int, int, int]]
+    files: dict[str, tuple[int, int, int]]
     whole: bool
 
 
@@ -136,8 +136,14 @@ def _files(start: Path) -> Iterator[tuple[str, os.stat_result]]:
                     continue
 
 
-def linked_changes(checkout: Path, links: Iterable[str], since: Fingerprint) -> list[str]:
-    """The linked files that were made, changed or removed `since`: at most NAMED, then how many more."""
+def linked_changes(checkout: Path, links: Sequence[str], seen: bytes) -> list[str]:
+    """The linked files that were made, changed or removed since `seen`: at most NAMED, then how many more."""
+    try:
+        facts = json.loads(seen)
+        files = {str(path): (int(a), int(b), int(c)) for path, (a, b, c) in facts["files"].items()}
+        since = Fingerprint(files, bool(facts["whole"]))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return []
     now = fingerprint(checkout, links)
     paths = (
         now.files.keys() | since.files.keys() if now.whole and since.whole else now.files.keys() & since.files

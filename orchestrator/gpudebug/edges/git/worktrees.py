@@ -6,6 +6,7 @@ that is not ours.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,11 +16,12 @@ from pathlib import Path
 
 from gpudebug.core.errors import BusyError, GitError
 from gpudebug.edges import removal
-from gpudebug.edges.git import clones, grounds, journal, links, refs, trees
+from gpudebug.edges.git import clones, grounds, journal, refs, trees
 from gpudebug.edges.git.address import Address
 from gpudebug.edges.git.checkout import Checkout, differs, identify_at
 from gpudebug.edges.git.grounds import alone, failing
 from gpudebug.edges.git.journal import Journal, WorktreeRecord
+from gpudebug.edges.git.links import fingerprint, link_all, linked_changes
 from gpudebug.edges.git.repository import Repository, opened
 
 _MOST_NAMES = 1000
@@ -86,6 +88,8 @@ def _made(
     if path != ours.path:
         left = (*left, f"{ours.path} is not gpudebug's: it was left there, and the worktree is {path}")
     record = replace(record, notes=(*left, *record.notes))
+    if record.linked:
+        ours.put_beside(json.dumps(fingerprint(repository.top, record.linked)._asdict()).encode())
     ours.write(record)
     return Worktree(path, record.notes, record.linked)
 
@@ -123,7 +127,7 @@ def _filled(
     _check_out_present(git, within)
     notes = clones.fetch_stored(within)
     clones.give_index(at)
-    linked, said = links.link_all(git, at.place, record.commit, linking, checkout)
+    linked, said = link_all(git, at.place, record.commit, linking, checkout)
     return replace(record, state="ready", linked=tuple(linked), notes=(*notes, *said))
 
 
@@ -287,6 +291,9 @@ def _unlink(common: Path, record: WorktreeRecord) -> None:
         # Before its identity was recorded, its random name was.
         if found is not None and record.admin in (None, found):
             removal.remove_folder(parent, record.id, found)
+    with grounds.private(common) as private, removal.folder(common) as folder:
+        removal.remove_empty(private, "staging")
+        removal.remove_empty(folder, "worktrees")
 
 
 def place_of(at: Address, path: Path) -> Path:
@@ -319,10 +326,7 @@ def looking(at: Address, path: Path) -> Iterator[tuple[Address, WorktreeRecord]]
 
 
 def touched(at: Address, path: Path) -> bool | None:
-    """Tell whether anything was changed in a worktree of ours since it was made; None if git cannot tell.
-
-    Needs no gitpython.
-    """
+    """Tell whether anything was changed in a worktree of ours since it was made; None if git cannot tell."""
     with suppress(GitError, removal.NotOurs), looking(at, path) as (inside, record):
         return differs(inside, record.commit, record.linked)
     return None
@@ -334,6 +338,12 @@ def identify_worktree(
     """As `identify`, of the worktree of ours that was asked for as `path`."""
     with looking(at, path) as (inside, record):
         return identify_at(inside, record.commit, exclude, campaign, owner=at.top)
+
+
+def changed_in_links(at: Address, path: Path) -> list[str]:
+    """Return the linked files that changed since a worktree of ours was made, the first of them named."""
+    record, seen = journal.peek(at.common, path), journal.read_beside(at.common, path)
+    return [] if record is None or seen is None else linked_changes(at.top, record.linked, seen)
 
 
 def estranged(at: Address, path: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,27 +24,6 @@ _STACKED = "an accepted patch"
 
 
 @dataclass(frozen=True)
-class Linked:
-    """What is linked from the checkout into a worktree, and how it looked there."""
-
-    checkout: Path
-    links: tuple[str, ...]
-    seen: git.Fingerprint
-
-    def changed(self) -> list[str]:
-        """Return a line on what is different by now, none if nothing is."""
-        found = git.linked_changes(self.checkout, self.links, self.seen)
-        return [f"changed in a linked folder, and no part of the change: {', '.join(found)}"] if found else []
-
-
-def _linked(checkout: git.Checkout, made: git.Worktree) -> Linked | None:
-    if not made.linked:
-        return None
-    top = checkout.top
-    return Linked(top, made.linked, git.fingerprint(top, made.linked))
-
-
-@dataclass(frozen=True)
 class WorkingTree:
     """A tree that a command runs in: its top, its copy of the campaign's folder, how it looked.
 
@@ -61,8 +39,6 @@ class WorkingTree:
     commit: str
     patch: bytes | None = None
     notes: tuple[str, ...] = ()
-    linked: Linked | None = None
-
     worktree: Path | None = None
     checkout: git.Checkout | None = None
 
@@ -74,6 +50,17 @@ class WorkingTree:
             at = self.checkout.at
             now = git.identify_worktree(at, self.worktree, self.unmeasured, store.CONFIG)
         return now.changed_since(self.before)
+
+    def changed_in_links(self) -> list[str]:
+        """Return a line on what is different by now of what is linked in, none if nothing is."""
+        if self.checkout is None or self.worktree is None:
+            return []
+        return _changed_in_links(self.checkout.at, self.worktree)
+
+
+def _changed_in_links(at: git.Address, asked: Path) -> list[str]:
+    found = git.changed_in_links(at, asked)
+    return [f"changed in a linked folder, and no part of the change: {', '.join(found)}"] if found else []
 
 
 def references(setup: Setup) -> str:
@@ -261,8 +248,8 @@ def _worktree(setup: Setup, name: str, commit: str, patch: bytes | None) -> Iter
         root = made.path / setup.workspace.root.relative_to(top)
         mine = unmeasured(setup, root)
         before = git.identify_worktree(checkout.at, asked, mine, store.CONFIG)
-        linked, notes = _linked(setup.checkout, made), (*left, *made.notes)
-        yield WorkingTree(made.path, root, before, mine, commit, patch, notes, linked, asked, checkout)
+        notes = (*left, *made.notes)
+        yield WorkingTree(made.path, root, before, mine, commit, patch, notes, asked, checkout)
     finally:
         git.remove_worktree(top, asked)
 
@@ -275,25 +262,13 @@ def worktree_for(setup: Setup, code: MeasuredCode, number: int) -> Path:
         commit, links = base(setup, code).commit, setup.config.worktree.link
         # What is written is a change of this commit, whatever the campaign's base is by then.
         git.keep(top, f"{references(setup)}/h{number}", commit)
-        made = git.add_worktree(top, asked, commit, links=links, checkout=setup.workspace.root)
-        linked = _linked(setup.checkout, made)
-        if linked is not None:
-            seen = {"links": linked.links, "whole": linked.seen.whole, "files": linked.seen.files}
-            git.put_beside(at.common, asked, json.dumps(seen).encode())
+        git.add_worktree(top, asked, commit, links=links, checkout=setup.workspace.root)
     return git.place_of(at, asked) / setup.workspace.root.relative_to(top)
 
 
 def changed_in_links(setup: Setup, number: int) -> list[str]:
     """Return what the writer of a hypothesis's change did to what is linked into its worktree."""
-    data = git.read_beside(setup.checkout.common, folder(setup) / f"h{number}")
-    try:
-        found = json.loads(data or b"null")
-        files = {str(path): (int(a), int(b), int(c)) for path, (a, b, c) in found["files"].items()}
-        links = tuple(str(link) for link in found["links"])
-        seen = git.Fingerprint(files, bool(found["whole"]))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return []
-    return Linked(setup.checkout.top, links, seen).changed()
+    return _changed_in_links(setup.checkout.at, folder(setup) / f"h{number}")
 
 
 def written_change(setup: Setup, number: int) -> git.WorktreeChange | None:

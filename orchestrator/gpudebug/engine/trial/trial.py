@@ -72,8 +72,7 @@ class _Trial:
     @property
     def remarks(self) -> tuple[str, ...]:
         """The notes, and what the runs so far have changed in linked folders."""
-        linked = self.place.linked
-        return (*self.notes, *(linked.changed() if linked is not None else ()))
+        return (*self.notes, *self.place.changed_in_links())
 
 
 def run_trial(cycle: Cycle, number: int, why: str) -> RecordedVerdict:
