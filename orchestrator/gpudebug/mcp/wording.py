@@ -12,6 +12,9 @@ import re
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
+from gpudebug.mcp.arguments import Arguments
+from gpudebug.mcp.tools import OF_COMMANDS, OF_DECISIONS, TOOLS
+
 _COMMAND = re.compile(
     r"(?:\bgpudebug(?: -C (?:'[^']*'|\"[^\"]*\"|[^\s`]+))? |(?<=`)(?=[a-z]+ --?[a-z]))"
     r"(?P<verb>[a-z]+)\b(?![-=])"
@@ -33,58 +36,16 @@ _VERBATIM = frozenset(
     }
 )
 """Keys of what others wrote, and of paths."""
-_NUMBER = r"\d+|H"
-_RUN = r"\d{4}-[\w.-]+"
-_SIDE = rf"{_NUMBER}|[AB]|{_RUN}|baseline|reference"
-
-
-class Grammar(NamedTuple):
-    """A command as its tool has it: the parameter of each place, with what may stand there, and of each
-    option that takes a value; `lists` may be given several times, `bare` take none, `idle` say nothing."""
-
-    places: tuple[tuple[str, str], ...] = ()
-    texts: dict[str, str] = {}  # noqa: RUF012
-    lists: dict[str, str] = {}  # noqa: RUF012
-    bare: dict[str, str] = {}  # noqa: RUF012
-    idle: tuple[str, ...] = ()
-
-
-_HYPOTHESIS = Grammar((("hypothesis", _NUMBER),))
-GRAMMARS = {
-    "status": Grammar(),
-    "next": Grammar(idle=("--detach",)),
-    "wait": Grammar(texts={"--for": ""}),
-    "propose": Grammar(
-        texts={
-            f"--{name.replace('_', '-')}": name
-            for name in (
-                "title",
-                "description",
-                "method",
-                "sweep",
-                "patch",
-                "cause",
-                "from_catalogue",
-                "none",
-            )
-        },
-        lists={"--set": "set", "--unset": "unset", "--env": "env"},
-        bare={"--code": "code", "--compound": "compound"},
-    ),
-    "diagnose": Grammar((("run", _RUN),)),
-    "catalogue": Grammar((("about", r"[a-z0-9]+(?:-[a-z0-9]+)+|ID"),)),
-    "show": _HYPOTHESIS,
-    "accept": _HYPOTHESIS,
-    "release": _HYPOTHESIS,
-    "reopen": _HYPOTHESIS,
-    "export": Grammar(),
-    "verify": _HYPOTHESIS,
-    "compare": Grammar((("a", _SIDE), ("b", _SIDE))),
-    "baseline": Grammar((("role", "workload|reference"),)),
-    "sample": Grammar(),
-    "why": Grammar(texts={"--pid": "pid", "--gpu": "gpu"}),
+KNOWN: dict[str, type[Arguments]] = {
+    tool.name: tool.arguments for tool in (*TOOLS, *OF_DECISIONS, *OF_COMMANDS)
 }
-"""By the tool's name, which is the command's."""
+"""The arguments of each tool by its name, which is the command's; an option has the name of its argument."""
+_PLACED = frozenset({"hypothesis", "run", "about", "a", "b", "role"})
+"""Arguments that are no options of the command, in the order of its words."""
+_PLACE = re.compile(r"\d[\w.-]*|[ABH]|ID|baseline|reference|workload|[a-z0-9]+(?:-[a-z0-9]+)+")
+_NUMBERS = frozenset({"hypothesis", "pid", "gpu"})
+_IDLE = "--for"
+"""An option that takes a value and says nothing to a tool: how long it waits is its own."""
 _OTHERS = frozenset(
     {
         *("analyze", "check", "clean", "demo", "doctor", "init"),
@@ -135,7 +96,7 @@ def _line(line: str, tools: Collection[str]) -> str:
     made, at = "", 0
     while (found := _COMMAND.search(line, at)) is not None:
         verb = found["verb"]
-        if verb not in GRAMMARS and verb not in _OTHERS:
+        if verb not in KNOWN and verb not in _OTHERS:
             made, at = made + line[at : found.end()], found.end()
             continue
         command = _read(line, found.end(), verb, tools)
@@ -157,23 +118,29 @@ def _line(line: str, tools: Collection[str]) -> str:
 
 def _read(line: str, at: int, verb: str, tools: Collection[str]) -> _Command:
     """Read the words that belong to a command, from where its verb ends."""
-    grammar = GRAMMARS.get(verb)
+    fields = KNOWN[verb].model_fields if verb in KNOWN else None
+    places = [name for name in fields or () if name in _PLACED]
     given: dict[str, Any] = {}
-    places = list(grammar.places) if grammar else []
     clause = False
     while not clause and (found := _WORD.match(line, at)) is not None:
         word, end = _stripped(found)
-        if grammar is None or (word.startswith("-") and word not in _options(grammar)):
+        name = word.removeprefix("--").replace("-", "_")
+        if fields is None or (word.startswith("-") and word != _IDLE and name not in fields):
             return _Command(_end_of_others(line, at), None)
         if word.startswith("-"):
-            alone = word in grammar.bare or word in grammar.idle
-            value = None if alone else _WORD.match(line, end)
+            default = None if word == _IDLE else fields[name].default
+            value = None if isinstance(default, bool) else _WORD.match(line, end)
             found = value or found
             text, end = _stripped(value) if value else ("", end)
-            _put(given, grammar, word, _unquoted(text))
-        elif places and re.fullmatch(places[0][1], word):
-            name = places.pop(0)[0]
-            given[name] = int(word) if name == "hypothesis" and word.isdigit() else word
+            if default is False:
+                given[name] = True
+            elif isinstance(default, list):
+                given.setdefault(name, []).append(_unquoted(text))
+            elif default is not True and word != _IDLE:
+                given[name] = _typed(name, _unquoted(text))
+        elif places and _PLACE.fullmatch(word):
+            name = places.pop(0)
+            given[name] = _typed(name, word)
         else:
             break
         at, clause = end, end < found.end()
@@ -183,17 +150,8 @@ def _read(line: str, at: int, verb: str, tools: Collection[str]) -> _Command:
     return _Command(at, f"{verb}({arguments})" if arguments else verb)
 
 
-def _options(grammar: Grammar) -> frozenset[str]:
-    return frozenset({*grammar.texts, *grammar.lists, *grammar.bare, *grammar.idle})
-
-
-def _put(given: dict[str, Any], grammar: Grammar, option: str, value: str) -> None:
-    if option in grammar.lists:
-        given.setdefault(grammar.lists[option], []).append(value)
-    elif option in grammar.bare:
-        given[grammar.bare[option]] = True
-    elif grammar.texts.get(option):
-        given[grammar.texts[option]] = int(value) if value.isdigit() else value
+def _typed(name: str, text: str) -> str | int:
+    return int(text) if name in _NUMBERS and text.isdigit() else text
 
 
 def _shown(value: Any) -> str:
