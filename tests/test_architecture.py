@@ -569,7 +569,6 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.next": "cli/test_golden.py",
     "gpudebug.core.answers.sample": "core/diagnosis/test_ranks.py",
     "gpudebug.core.answers.sections": "core/inside/sections/test_analysis.py",
-    "gpudebug.core.agents.session_names": "engine/campaign/test_session.py",
     "gpudebug.core.answers.hypotheses": "cli/test_golden.py",
     "gpudebug.core.catalogue.model": "core/catalogue/test_parser.py",
     "gpudebug.core.diagnosis.model": "core/diagnosis/test_rank.py",

@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 from gpudebug.core.hardware.recording import Gpu, GpuRecording, Machine
-from gpudebug.engine.tools.gpu_bundle import FILES, RUN, RunTexts
+from gpudebug.engine.tools.gpu_doctor import FILES, RUN, RunTexts
 
 
 def parsed_machine(text: str) -> Machine:

@@ -82,7 +82,7 @@ def doctor(
     if cluster and (profiling or ask or gpu or agent is not None):
         raise UsageError("--cluster checks the cluster alone", next="leave the other options out")
     if cluster:
-        from gpudebug.engine.tools.cluster_doctor import of_cluster
+        from gpudebug.engine.tools.doctor import of_cluster
 
         answer: DoctorAnswer = of_cluster(folder)
     elif gpu:
@@ -100,8 +100,7 @@ def _gpu_doctor(folder: Path) -> DoctorAnswer:
     from functools import partial
 
     from gpudebug.engine.tools.doctor import startable
-    from gpudebug.engine.tools.gpu_doctor import GpuPlan, gpu_doctor
-    from gpudebug.engine.tools.gpu_trials import trials
+    from gpudebug.engine.tools.gpu_doctor import GpuPlan, gpu_doctor, trials
     from gpudebug.terminal.live import LiveLine
 
     with LiveLine() as live:

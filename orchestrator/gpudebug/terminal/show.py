@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpudebug.core.agents.session_names import named
+from gpudebug.core.agents.setups import named
 from gpudebug.core.answers.show import ShowAnswer
 from gpudebug.core.answers.status import GateRow
 from gpudebug.core.evidence.devices import notes

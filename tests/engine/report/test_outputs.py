@@ -33,7 +33,7 @@ def test_a_folder_or_a_page(tmp_path: Path, workspace: Workspace, given: str, ma
     path = page_at(workspace.runs / "report", tmp_path / given)
     assert path == tmp_path / made
     check(workspace, path)
-    write([(path, b"page")])
+    write(path, b"page")
     assert path.read_bytes() == b"page"
 
 
@@ -46,7 +46,7 @@ def test_a_page_of_another_program_is_never_replaced_without_force(
         with pytest.raises(StoreError, match="not a file that gpudebug wrote"):
             check(workspace, page)
         with pytest.raises(StoreError, match="not a file that gpudebug wrote"):
-            write([(page, b"ours")])
+            write(page, b"ours")
         check(workspace, page, force=True)
     assert page.read_text() == "<!doctype html>tests"
     for name in ("-", "F.png"):

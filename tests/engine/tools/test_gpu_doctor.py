@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import getpass
+import json
+import os
+import platform
+import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,15 +17,23 @@ from typing import Any
 
 import pytest
 from tests.support import cuda, nvml
+from tests.support import gpu_recordings as made
 from tests.support.campaigns import gpudebug
-from tests.support.gpu_bundles import read_bundle
+from tests.support.gpu_bundles import members, read_bundle
 from tests.support.gpu_doctor import diagnosed
+from tests.support.places import DATA
 
-from gpudebug.core.errors import InterruptedRun
+from gpudebug.core.answers.sample import FailureLines
+from gpudebug.core.answers.setup import DoctorCheck
+from gpudebug.core.errors import BusyError, GpudebugError, InterruptedRun, StoreError
+from gpudebug.core.hardware.recording import Gpu
 from gpudebug.core.hardware.table import checks_of
 from gpudebug.core.words import Outcome
+from gpudebug.edges import launcher
+from gpudebug.edges.launcher.interpreter import Asked
 from gpudebug.engine.tools import gpu_doctor
-from gpudebug.engine.tools.gpu_bundle import NAME
+from gpudebug.engine.tools.gpu_doctor import BUNDLE as NAME
+from gpudebug.engine.tools.gpu_doctor import RunTexts, place_in, write_bundle
 
 # What only a busy host decides: how punctual the sampler was.
 BY_LOAD = {"sampling"}
@@ -185,3 +198,159 @@ def test_where_cuda_uses_another_gpu_than_is_sampled_nothing_is_loaded(tmp_path:
 
 def test_options_that_do_not_go_together(tmp_path: Path) -> None:
     assert "--gpu checks the GPUs alone" in gpudebug(tmp_path, "doctor", "--gpu", "--ask").expect(2).err
+
+
+BUNDLES = sorted((DATA / "gpu_bundles").glob("*.tar.gz"))
+CHECKS = (DoctorCheck("load", "failed", "cannot read /home/anna/x", "see `ls -l /dev/nvidia*`"),)
+
+
+@pytest.mark.parametrize("path", BUNDLES, ids=lambda path: path.name)
+def test_a_bundle_of_a_report_gives_its_table_again(path: Path) -> None:
+    with tarfile.open(path) as archive:
+        stored = json.load(archive.extractfile("gpudebug-gpu/checks.json") or pytest.fail("no checks"))
+    again = [(check.name, check.result) for check in checks_of(*read_bundle(path))]
+    # What was run after the loads is not in the recording.
+    after = {"probe", "campaign"}
+    assert again == [(c["name"], c["result"]) for c in stored if c["name"] not in after]
+
+
+def test_nothing_in_it_names_card_person_path_or_time(tmp_path: Path) -> None:
+    samples, log, notes = made.texts(2, notes={"written": ["/home/anna/events"], "lost": "at /home/anna/x"})
+    log = "Traceback of /home/anna/train.py\n" + log
+    machine = made.machine(2, outcome="SAMPLER_LOST", reason="no /home/anna/samples.csv")
+    write_bundle(tmp_path / NAME, machine, RunTexts(samples, log, notes), CHECKS)
+    with tarfile.open(tmp_path / NAME) as archive:
+        members = archive.getmembers()
+        text = "".join((archive.extractfile(m) or pytest.fail(m.name)).read().decode() for m in members)
+    assert len(members) == 6
+    assert {(m.uid, m.gid, m.uname, m.gname, m.mtime) for m in members} == {(0, 0, "", "", 0)}
+    assert "anna" not in text and "5ca1ab1" not in text
+    assert "/dev/nvidia" in text and "NVIDIA Stand-in 100" in text
+
+
+def test_no_host_or_user_and_no_words_of_an_exception(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "node", lambda: "node17.lab.example")
+    monkeypatch.setattr(getpass, "getuser", lambda: "anna")
+    for name, value in (
+        ("SLURM_JOB_NODELIST", "ampere[01-02]"),
+        ("MASTER_ADDR", "10.1.2.3"),
+        ("HEAD_ADDR", "curie"),
+    ):
+        monkeypatch.setenv(name, value)
+    found = "CRASHED, torch.distributed.DistNetworkError: secret at db-4:29500"
+    check = DoctorCheck("probe", "unknown", found, "ask anna about node17 and node18.lab.example: /srv/a/b")
+    notes = {"lost": "RuntimeError: secret", "interval": 0.1, "missing": {"power_w": "ask curie, ampere07"}}
+    log = '{"kind": "failed", "message": "10.1.2.3 and ampere02 are gone"}\n'
+    machine = made.machine(outcome="CRASHED", reason="node17: RuntimeError: secret")
+    write_bundle(tmp_path / NAME, machine, RunTexts(log=log, notes=json.dumps(notes)), (check,))
+    files = members(tmp_path / NAME)
+    text = "".join(files.values())
+    assert not [word for word in ("ampere", "10.1.2.3", "curie", "node18") if word in text]
+    assert not [word for word in ("anna", "node17", "lab.example", "secret", "db-4", "/srv") if word in text]
+    (stored,) = json.loads(files["gpudebug-gpu/checks.json"])
+    assert stored["found"] == "CRASHED, torch.distributed.DistNetworkError"
+    assert stored["next"].startswith("ask (a name) about (a name) and ")
+
+
+def test_a_campaign_gets_it_into_its_runs(tmp_path: Path) -> None:
+    """An untracked file beside the code would be part of the base that its worktrees are made of."""
+    inner = tmp_path / "src"
+    inner.mkdir()
+    assert place_in(inner) == inner / NAME
+    (tmp_path / "gpudebug.yaml").touch()
+    assert place_in(inner) == place_in(tmp_path) == tmp_path / "runs" / NAME
+    write_bundle(place_in(tmp_path), made.machine(), RunTexts(), ())
+    assert read_bundle(tmp_path / "runs" / NAME)
+
+
+def test_what_is_read_back_gives_the_same_checks(tmp_path: Path) -> None:
+    texts, machine = RunTexts(*made.texts(2)), made.machine(2)
+    write_bundle(tmp_path / NAME, machine, texts, ())
+    assert checks_of(*read_bundle(tmp_path / NAME)) == checks_of(machine, texts.parsed())
+
+
+def test_a_run_that_never_was_has_a_bundle_too(tmp_path: Path) -> None:
+    write_bundle(tmp_path / NAME, made.machine(outcome="NOT_STARTED"), RunTexts(), CHECKS)
+    machine, recording = read_bundle(tmp_path / NAME)
+    assert (machine.outcome, recording.rows) == ("NOT_STARTED", ())
+
+
+def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text("mine")
+    with pytest.raises(StoreError, match="is there already"):
+        write_bundle(tmp_path / NAME, made.machine(), RunTexts(), ())
+    assert (tmp_path / NAME).read_text() == "mine"
+
+
+@pytest.fixture
+def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A GPU of the stand-ins for what this process starts."""
+    for name, value in {**cuda.standin(tmp_path), "GPUDEBUG_LOCK_DIR": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    yield
+
+
+@pytest.mark.heavy
+def test_a_campaign_on_the_gpu_is_validated(gpu: None) -> None:
+    check = gpu_doctor._campaign(made.machine(), lambda live: None, 7.0)
+    assert (check.result, check.next) == ("ok", None), check.found
+    assert "tested: VALIDATED" in check.found
+
+
+def test_a_part_of_a_gpu_has_no_utilisation_to_judge_by() -> None:
+    part = Gpu(0, made.machine().gpus[0].uuid, "x", mig=True)
+    assert gpu_doctor._campaign(made.machine(gpus=(part,)), lambda live: None, 7.0).result == "unknown"
+
+
+def test_a_campaign_that_cannot_run_fails_with_its_reason(gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    check = gpu_doctor._campaign(made.machine(), lambda live: None, 7.0)
+    assert check.result == "failed" and check.found and check.next
+
+
+def test_a_gpu_that_another_took_meanwhile_is_unknown_and_ctrl_c_ends_all(
+    gpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopping(error: GpudebugError) -> DoctorCheck:
+        def stop(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(gpu_doctor, "_validated", stop)
+        return gpu_doctor._campaign(made.machine(), lambda live: None, 7.0)
+
+    assert stopping(BusyError("taken", next="wait")).result == "unknown"
+    assert stopping(GpudebugError("broken")).result == "failed"
+    with pytest.raises(InterruptedRun):
+        stopping(InterruptedRun("interrupted"))
+
+
+def test_without_pytorch_the_probe_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "ask", lambda path, env: Asked("3.11.0", {}))
+    check = gpu_doctor._probe([sys.executable], lambda live: None)
+    assert check.result == "unknown" and "no PyTorch" in check.found and check.next
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("RuntimeError: no CUDA", "CRASHED, RuntimeError: no CUDA"), ("node17 died", "CRASHED, exception")],
+)
+def test_of_a_pytorch_that_crashed_only_an_exception_is_shown(
+    monkeypatch: pytest.MonkeyPatch, line: str, said: str
+) -> None:
+    ended = SimpleNamespace(outcome="CRASHED", failure=FailureLines(class_="exception", lines=("at x", line)))
+    monkeypatch.setattr(launcher, "ask", lambda path, env: Asked("3.11.0", {"torch": "2.4.0"}))
+    monkeypatch.setattr(gpu_doctor, "sample", lambda *_, **__: ended)
+    check = gpu_doctor._probe([sys.executable], lambda live: None)
+    assert check.found == f"PyTorch did not train on the GPU: {said}"
+
+
+@pytest.mark.slow
+def test_a_pytorch_that_cannot_use_the_gpu_is_unknown_too(gpu: None) -> None:
+    asked = launcher.ask(sys.executable, os.environ)
+    if asked is None or "torch" not in asked.packages:
+        pytest.skip("no PyTorch here")
+    check = gpu_doctor._probe([sys.executable], lambda live: None)
+    assert check.result == "unknown" and "did not train on the GPU: CRASHED" in check.found

@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpudebug.core.agents import session_names
-from gpudebug.core.agents.session_names import OF_AGENT
+from gpudebug.core.agents import setups
+from gpudebug.core.agents.setups import OF_AGENT
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.text.values import short_digest
 from gpudebug.edges import ancestry
 from gpudebug.edges.ancestry import AncestorProcess
 
-VARIABLE, RUN, NAMES = session_names.VARIABLE, session_names.RUN, session_names.NAMES
+VARIABLE, RUN, NAMES = setups.VARIABLE, setups.RUN, setups.NAMES
 AGENT_VARIABLES = tuple(OF_AGENT.values())
 LONGEST = 64
 _NAME = re.compile(r"[A-Za-z0-9._:@-]{1,64}")

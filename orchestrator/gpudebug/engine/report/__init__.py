@@ -9,9 +9,12 @@ from typing import Any
 from gpudebug.core.answers.setup import ReportAnswer, SkippedRun
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import find
-from gpudebug.engine.report import outputs
+from gpudebug.engine.report import look, outputs
 from gpudebug.engine.report.data import gather
 from gpudebug.engine.report.headline import command
+from gpudebug.engine.report.markdown import summary
+from gpudebug.engine.report.page import page as campaign_page
+from gpudebug.engine.report.page import run_page
 
 
 def report(
@@ -35,15 +38,12 @@ def report(
         outputs.check(workspace, page, force=force)
     data = gather(directory, doing)
     doing("drawing")
-    content = _page(data, page.parent) if page is not None else b""
-    if page is not None:
-        outputs.write([(page, content)], force=force)
-    text = _markdown(data) if markdown else None
+    size = _written(page, campaign_page, data, force=force)
     return ReportAnswer(
         campaign=data["status"]["campaign"],
         page=str(page) if page is not None else None,
-        bytes=len(content) if page is not None else None,
-        markdown=text,
+        bytes=size,
+        markdown=summary(data) if markdown else None,
         runs=len(data["runs"]),
         hypotheses=len(data["hypotheses"]),
         skipped=tuple(SkippedRun(run=s["run"], why=s["why"]) for s in data["skipped"]),
@@ -67,8 +67,6 @@ def report_run(
 
     Otherwise as `report`. UsageError if RUN is no run folder.
     """
-    from gpudebug.engine.report import look
-
     folder, root = look.run_folder(directory, run), store.find_root(directory)
     # Without a campaign the place where it was called is all that a link must not lead out of.
     workspace = store.Workspace(directory if root is None else root)
@@ -78,13 +76,11 @@ def report_run(
         outputs.check(workspace, page, force=force)
     data = look.gather_run(directory, folder, doing)
     doing("drawing")
-    content = _run_page(data, page.parent) if page is not None else b""
-    if page is not None:
-        outputs.write([(page, content)], force=force)
+    size = _written(page, run_page, data, force=force)
     return ReportAnswer(
         campaign=data["campaign"],
         page=str(page) if page is not None else None,
-        bytes=len(content) if page is not None else None,
+        bytes=size,
         markdown=look.summary_of_run(data) if markdown else None,
         runs=1,
         hypotheses=0,
@@ -99,19 +95,12 @@ def _usual(workspace: store.Workspace) -> Path:
     return workspace.runs / "report"
 
 
-def _run_page(data: Mapping[str, Any], folder: Path) -> bytes:
-    from gpudebug.engine.report.page import run_page
-
-    return run_page(data, folder.resolve()).encode("utf-8", "replace")
-
-
-def _page(data: dict[str, Any], folder: Path) -> bytes:
-    from gpudebug.engine.report.page import page
-
-    return page(data, folder.resolve()).encode("utf-8", "replace")
-
-
-def _markdown(data: dict[str, Any]) -> str:
-    from gpudebug.engine.report.markdown import summary
-
-    return summary(data)
+def _written(
+    path: Path | None, draw: Callable[[Mapping[str, Any], Path], str], data: Mapping[str, Any], *, force: bool
+) -> int | None:
+    """Draw a page and write it; return its size. None if none is asked for."""
+    if path is None:
+        return None
+    content = draw(data, path.parent.resolve()).encode("utf-8", "replace")
+    outputs.write(path, content, force=force)
+    return len(content)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -41,8 +40,7 @@ def check(workspace: store.Workspace, path: Path, *, force: bool = False) -> Non
     store.check_output(path, make_folder=True)
 
 
-def write(files: Sequence[tuple[Path, bytes]], *, force: bool = False) -> None:
-    """Every file at once, its folder made if it is missing."""
-    for path, content in files:
-        store.make_folder(path.parent)
-        store.put_file(path, content, partial(refuse, path, is_page, force=force))
+def write(path: Path, content: bytes, *, force: bool = False) -> None:
+    """Write the file at once; make its folder if it is missing."""
+    store.make_folder(path.parent)
+    store.put_file(path, content, partial(refuse, path, is_page, force=force))

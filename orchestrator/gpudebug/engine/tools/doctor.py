@@ -11,11 +11,20 @@ from typing import Any
 
 from gpudebug.core.answers.setup import DoctorAnswer, DoctorCheck
 from gpudebug.core.catalogue import frameworks
+from gpudebug.core.cluster.jobs import BatchJob, Cluster
+from gpudebug.core.cluster.node_reports import ClusterFact
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.words import counted
 from gpudebug.edges import devices, git, host, launcher, store
 from gpudebug.edges.launcher.recovery import containment
-from gpudebug.engine.campaign.files import progress_path, read_config, read_progress, training_environment
+from gpudebug.engine.campaign.files import (
+    find,
+    progress_path,
+    read_config,
+    read_progress,
+    training_environment,
+)
+from gpudebug.engine.campaign.runner import named_cluster, worker_job
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.known_flags import idle_locks
 
@@ -248,3 +257,24 @@ def _framework(of: adapters.Known, path: str, env: dict[str, str], ask: bool) ->
     asked = launcher.ask(interpreter, env) if interpreter else None
     version = adapters.version_of(of.framework, dict(asked.packages) if asked else {})
     return (f"{of.framework.title} {version}" if version else of.framework.title) + counts
+
+
+def of_cluster(directory: Path) -> DoctorAnswer:
+    """Every check with its finding; two nodes are asked for a minute of their time if the first ones pass.
+
+    ConfigError for a campaign that runs on this host itself.
+    """
+    workspace = find(directory)
+    config = read_config(workspace)
+    cluster = named_cluster(workspace, config)
+    found = list(cluster.login_facts(worker_job(workspace, config.campaign)))
+    if not any(fact.result == "failed" for fact in found):
+        found += _of_nodes(workspace, cluster, worker_job(workspace, config.campaign))
+    checks = tuple(DoctorCheck(f.name, f.result, f.text, f.next) for f in found)
+    return DoctorAnswer(ok=all(c.result != "failed" for c in checks), checks=checks)
+
+
+def _of_nodes(workspace: store.Workspace, cluster: Cluster, job: BatchJob) -> Iterator[ClusterFact]:
+    files = store.Allocations(workspace.runs)
+    token = files.put_token()
+    yield from cluster.node_facts(job, str(files.trial), token)

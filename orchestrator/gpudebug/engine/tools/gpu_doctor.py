@@ -1,25 +1,284 @@
-"""`gpudebug doctor --gpu`: kernels of known duty on each GPU, and what the sampler reads of them."""
+"""`gpudebug doctor --gpu`: kernels of known duty and trials on each GPU, and a bundle of what was found."""
 
 from __future__ import annotations
 
+import getpass
+import io
+import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import platform
+import shlex
+import sys
+import tarfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from importlib import resources
 from pathlib import Path
 
+from gpudebug import __version__, demo
+from gpudebug.core.answers.next import NextAnswer
 from gpudebug.core.answers.setup import DoctorCheck, GpuDoctorAnswer
-from gpudebug.core.errors import BusyError, InterruptedRun
+from gpudebug.core.errors import BusyError, GpudebugError, InterruptedRun, StoreError
 from gpudebug.core.hardware.gpu_checks import unknown
 from gpudebug.core.hardware.plan import schedule
-from gpudebug.core.hardware.recording import Gpu, Machine
-from gpudebug.core.hardware.table import checks_of
+from gpudebug.core.hardware.recording import (
+    Gpu,
+    GpuRecording,
+    Machine,
+    is_raised,
+    parse_recording,
+    pseudonyms,
+    records_alone,
+    renamed,
+    scrubbed,
+    scrubbed_value,
+    without_paths,
+    written_machine,
+)
+from gpudebug.core.hardware.table import NAME, checks_of, probe_check
+from gpudebug.core.records import ProbeEvidence
+from gpudebug.core.redaction.hosts import host_names
 from gpudebug.core.words import Outcome
-from gpudebug.edges import cudaload, devices, store, temporary
+from gpudebug.edges import cudaload, devices, git, launcher, store, temporary
+from gpudebug.edges.store.root import RUNS, find_root
+from gpudebug.engine.campaign.files import progress_head, read_config
+from gpudebug.engine.cycle.next import next_cycle
+from gpudebug.engine.hypotheses.propose import propose
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import devices_held, lone_bench
-from gpudebug.engine.run.sample import lone_job
-from gpudebug.engine.tools.gpu_bundle import FILES, RunTexts, place_in, refuse_existing, write_bundle
+from gpudebug.engine.run.sample import lone_job, sample
+
+BUNDLE = "gpudebug-gpu.tar.gz"
+RUN = "0001-sample"
+FILES = ("samples.csv", "train.log", "sampler.json")
+"""The files of a run that its checks are derived from, in the order of `RunTexts`."""
+_TOP = "gpudebug-gpu"
+_MACHINE, _CHECKS = "machine.json", "checks.json"
+_KEPT = (
+    "format",
+    "source",
+    "interval",
+    "ticks",
+    "missed",
+    "missing",
+    "restarts",
+    "lost",
+    "complete",
+    "energy_j",
+)
+
+
+@dataclass(frozen=True)
+class RunTexts:
+    """The files of one run as text: samples.csv, the loading process's output, sampler.json."""
+
+    samples: str = ""
+    log: str = ""
+    notes: str = "{}"
+
+    def parsed(self) -> GpuRecording:
+        return parse_recording(self.samples, self.log.encode(), self.notes)
+
+
+def place_in(directory: Path) -> Path:
+    """Where the bundle of a folder lies: in runs/ of a campaign, whose base an untracked file would be in."""
+    root = find_root(directory)
+    return (root / RUNS if root is not None else directory) / BUNDLE
+
+
+def refuse_existing(path: Path) -> None:
+    """StoreError if there is a file of that name already."""
+    if os.path.lexists(path):
+        raise StoreError(
+            "is there already; it is unchanged",
+            file=str(path),
+            next="move it away, then gpudebug doctor --gpu",
+        )
+
+
+def write_bundle(path: Path, machine: Machine, recorded: RunTexts, checks: Sequence[DoctorCheck]) -> None:
+    """Write everything into one archive, in a folder that is made. StoreError if there is that file."""
+    uuids, names = pseudonyms(machine), _names()
+    notes = {k: v for k, v in json.loads(recorded.notes or "{}").items() if k in _KEPT}
+    notes = {k: scrubbed_value(v, names) for k, v in notes.items()}
+    machine = machine._replace(reason=scrubbed(machine.reason, names) if machine.reason else None)
+    checks = [
+        replace(c, found=scrubbed(c.found, names), next=scrubbed(c.next, names) if c.next else None)
+        for c in checks
+    ]
+    versions = {"gpudebug": __version__, "python": platform.python_version(), "system": platform.system()}
+    files = {
+        _MACHINE: written_machine(machine, versions),
+        _CHECKS: json.dumps([asdict(check) for check in checks], indent=1) + "\n",
+        f"{RUN}/samples.csv": recorded.samples,
+        f"{RUN}/train.log": records_alone(recorded.log, names),
+        f"{RUN}/sampler.json": without_paths(json.dumps(notes, indent=1)) + "\n",
+        f"{RUN}/run.json": json.dumps(_run(machine), indent=1) + "\n",
+    }
+    data = _packed({name: renamed(text, uuids).encode() for name, text in files.items()})
+    store.make_folder(path.parent)
+    store.put_file(path, data, check=lambda: refuse_existing(path))
+
+
+def _names() -> tuple[str, ...]:
+    """Return what this host, its domain, this user and the job's other hosts are called."""
+    user = ""
+    with suppress(OSError, KeyError, ImportError):
+        user = getpass.getuser()
+    return host_names(os.environ, (platform.node(), user))
+
+
+def _run(machine: Machine) -> dict[str, object]:
+    """run.json as a replay reads it."""
+    devices = [
+        {"index": g.index, "uuid": g.uuid, "name": g.name, "kind": "nvml", "driver": g.driver}
+        for g in machine.gpus
+    ]
+    return {"devices": devices, "exit_status": 0 if machine.outcome == "COMPLETED" else 1}
+
+
+def _packed(files: Mapping[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, data in files.items():
+            # No owner, and no time: neither is anybody's business.
+            member = tarfile.TarInfo(f"{_TOP}/{name}")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return packed.getvalue()
+
+
+RUN_S = 8.0
+_STEPS = 200
+_TORCH_S = 120.0
+_CAMPAIGN = "campaign"
+# More actions than a baseline and a trial need: one that never ends is no answer either.
+_MOST_CYCLES = 4
+_CONFIG = """\
+campaign: first-contact
+goal: Keep the GPU busy.
+workload:
+  command: {python} train.py --wait=0.016 --seconds={seconds:g}
+  env: {{CUDA_VISIBLE_DEVICES: {uuid}}}
+  timeout: 2m
+protocol: {{max_runs: 2}}
+device: nvml
+"""
+_TRAIN = """\
+import argparse
+import sys
+
+sys.path.append({folder!r})
+from gpudebug.edges.cudaload import program
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--wait", type=float)
+parser.add_argument("--seconds", type=float)
+options = parser.parse_args()
+sys.exit(program.train(options.wait, options.seconds))
+"""
+
+
+def trials(pythons: Sequence[str], machine: Machine, report: Report) -> Iterator[DoctorCheck]:
+    """The probe's check in the first of `pythons` that has PyTorch, and the campaign's on the first GPU."""
+    yield _probe(pythons, report)
+    yield _campaign(machine, report, RUN_S)
+
+
+def _campaign(machine: Machine, report: Report, run_s: float) -> DoctorCheck:
+    """Return a baseline that waits most of the time, and the hypothesis that it should not, which is true."""
+    gpu = machine.usable[0]
+    if gpu.mig:
+        return unknown(_CAMPAIGN, "a part of a GPU reports no utilisation to judge by")
+    with temporary.workplace("gpudebug-campaign-") as made:
+        try:
+            answer = _validated(made.path, gpu.uuid, report, run_s)
+        except GpudebugError as e:
+            return _stopped(_CAMPAIGN, e)
+    found = f"{answer.action}: {answer.verdict or 'no verdict'}: {answer.why}"
+    if answer.verdict == "VALIDATED":
+        return DoctorCheck(_CAMPAIGN, "ok", found)
+    return DoctorCheck(_CAMPAIGN, "failed", found, "attach the bundle to a report")
+
+
+def _stopped(name: str, error: GpudebugError) -> DoctorCheck:
+    """A trial that could not run: unknown if another has taken the GPU meanwhile. An interruption goes on."""
+    if isinstance(error, InterruptedRun):
+        raise error
+    if isinstance(error, BusyError):
+        return unknown(name, error.message, error.next or "wait for it to end, then run this again")
+    return DoctorCheck(name, "failed", error.message, error.next)
+
+
+def _validated(folder: Path, uuid: str, report: Report, run_s: float) -> NextAnswer:
+    """Return the answer with the verdict, or the last of as many as a campaign of one hypothesis can need."""
+    texts = {
+        "gpudebug.yaml": _CONFIG.format(python=shlex.quote(sys.executable), seconds=run_s, uuid=uuid),
+        "train.py": _TRAIN.format(folder=str(Path(cudaload.__file__).resolve().parents[3])),
+        ".gitignore": "runs/\n",
+    }
+    for name, text in texts.items():
+        store.put_file(folder / name, text.encode())
+    workspace = store.Workspace(folder)
+    config = read_config(workspace)
+    store.replace_file(folder / config.progress, progress_head(config).encode(), root=folder, expected=None)
+    git.create(folder, "Start the campaign of doctor --gpu")
+    propose(
+        folder,
+        title="The GPU waits between steps",
+        description="Each step waits four times as long as it works.",
+        method="Wait less.",
+        set_=["--wait=0.001"],
+    )
+    answer = next_cycle(folder, report)
+    for _ in range(_MOST_CYCLES):
+        if answer.verdict is not None:
+            break
+        answer = next_cycle(folder, report)
+    return answer
+
+
+def _probe(pythons: Sequence[str], report: Report) -> DoctorCheck:
+    """Return the probe in a PyTorch program."""
+    python = next(
+        (p for p in pythons if (asked := launcher.ask(p, os.environ)) and "torch" in asked.packages), None
+    )
+    if python is None:
+        return unknown(
+            NAME,
+            f"no PyTorch in {' or '.join(pythons)}, so copies, events and waits were not counted",
+            "install gpudebug beside the training's PyTorch, or run this in a campaign whose Python has it",
+        )
+    program = resources.files(demo).joinpath("cuda_train.py").read_text("utf-8")
+    with temporary.workplace("gpudebug-probe-") as made:
+        store.put_file(made.path / "train.py", program.encode())
+        try:
+            answer = sample(
+                made.path,
+                (python, "train.py", str(_STEPS)),
+                report,
+                output=Path("probe.csv"),
+                device="nvml",
+                timeout=_TORCH_S,
+            )
+        except GpudebugError as e:
+            return _stopped(NAME, e)
+    if answer.outcome == "INTERRUPTED":
+        raise InterruptedRun("interrupted: no bundle was written", next="gpudebug doctor --gpu")
+    if answer.outcome != "COMPLETED":
+        last = answer.failure.lines[-1:] if answer.failure else ()
+        # Any other line of a log is the program's own words, which say nothing of a GPU.
+        said = next(filter(is_raised, last), answer.failure.class_) if answer.failure else answer.why
+        return unknown(
+            NAME,
+            f"PyTorch did not train on the GPU: {answer.outcome}, {said}",
+            "see whether `torch.cuda.is_available()` is true in that Python",
+        )
+    probe = ProbeEvidence.model_validate(answer.probe) if answer.probe is not None else None
+    return probe_check(probe, answer.probe_reason)
+
 
 # A driver that compiles the kernels for the first time, and copies: beside the phases themselves.
 _BESIDE_S = 60.0
