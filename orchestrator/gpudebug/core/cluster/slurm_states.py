@@ -8,6 +8,7 @@ from itertools import product
 
 from gpudebug.core.cluster.jobs import JobEnd, JobPlace, JobState, SeenJob
 from gpudebug.core.cluster.reasons import CLEANING
+from gpudebug.core.words import word_set
 
 MOST_NODES = 4096
 _BRACKET = re.compile(r"\[([^\][]*)\]")
@@ -65,15 +66,18 @@ QUEUED = "%F|%T|%Z"
 """Of a job or the array that it is of: id, state, folder."""
 SACCT = "JobID,State,ExitCode,NodeList"
 
-_WAITING = frozenset(
-    (
-        *("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD"),
-        *("SPECIAL_EXIT", "EXPEDITING"),
-    )
-)
-_RUNNING = frozenset(("RUNNING", "SIGNALING", "RESIZING"))
-_TO_COME = _WAITING | _RUNNING
-_PAUSED = frozenset(("SUSPENDED", "STOPPED"))
+_STATES: Mapping[str, JobState] = {
+    **dict.fromkeys(
+        word_set(
+            "PENDING CONFIGURING REQUEUED REQUEUE_FED REQUEUE_HOLD RESV_DEL_HOLD SPECIAL_EXIT EXPEDITING"
+        ),
+        JobState.WAITING,
+    ),
+    **dict.fromkeys(("RUNNING", "SIGNALING", "RESIZING"), JobState.RUNNING),
+    **dict.fromkeys(("SUSPENDED", "STOPPED"), JobState.PAUSED),
+    **dict.fromkeys(CLEANING, JobState.CLEANING),
+}
+_TO_COME = (JobState.WAITING, JobState.RUNNING)
 _ENDS: Mapping[str, JobEnd] = {
     **{str(end): end for end in JobEnd if end not in (JobEnd.OTHER, JobEnd.REQUEUED)},
     "BOOT_FAIL": JobEnd.NODE_FAIL,
@@ -113,7 +117,7 @@ def submitted(text: str) -> str | None:
 def queued(text: str, folder: str, known: Container[str]) -> str | None:
     """Return the latest job of `folder` in the output of `squeue -o QUEUED` that is new; None without one."""
     rows = (line.strip().split("|", 2) for line in text.splitlines())
-    ids = [row[0] for row in rows if len(row) == 3 and row[1] in _TO_COME and row[2] == folder]
+    ids = [row[0] for row in rows if len(row) == 3 and _STATES.get(row[1]) in _TO_COME and row[2] == folder]
     return max((id for id in ids if id.isdecimal() and id not in known), key=int, default=None)
 
 
@@ -199,19 +203,7 @@ def seen(
     # A worker's own failures have a status: a signal is Slurm's, the kernel's or a person's.
     if end is JobEnd.FAILED and (signal is not None or reason in _CLUSTERS_OWN):
         end = JobEnd.OTHER
-    stands = (
-        JobState.ENDED
-        if end is not None
-        else JobState.WAITING
-        if state in _WAITING
-        else JobState.RUNNING
-        if state in _RUNNING
-        else JobState.PAUSED
-        if state in _PAUSED
-        else JobState.CLEANING
-        if state in CLEANING
-        else JobState.UNKNOWN
-    )
+    stands = JobState.ENDED if end is not None else _STATES.get(state, JobState.UNKNOWN)
     return SeenJob(
         id=id,
         state=stands,

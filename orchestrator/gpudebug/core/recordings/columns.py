@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpudebug.core.samples.row import COLUMNS
-from gpudebug.core.samples.table import column_of, since_1970
+from gpudebug.core.samples.table import METRICS, column_of, since_1970
 
 NVIDIA_SMI = "nvidia-smi --query-gpu"
 DMON = "nvidia-smi dmon"
@@ -78,7 +78,6 @@ _DCGMI = {
 }
 """Short names of DCGM's fields 203, 1001, 204, 252, 250, 155, 100, 101, 150."""
 
-_METRICS = frozenset({"loss", "train_loss", "step", "global_step", "epoch"})
 _UNITS = {
     "gpu_util": "%",
     "mem_util": "%",
@@ -130,7 +129,7 @@ def query_columns(cells: Sequence[str]) -> MonitorColumns | None:
             unit = _IN_NAME.search(cells[number])
             if unit:
                 units[column] = unit.group(1).strip()
-    if "gpu_util" not in at or len(names) < 2 or _METRICS.intersection(names):
+    if "gpu_util" not in at or len(names) < 2 or METRICS.intersection(names):
         return None
     for other in ("power_average_w", "power_instant_w"):
         if other in at:

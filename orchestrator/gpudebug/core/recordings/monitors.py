@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
@@ -26,15 +26,13 @@ from gpudebug.core.recordings.columns import (
     throttle,
     whole,
 )
-from gpudebug.core.samples.row import COLUMNS, DeviceReading
-from gpudebug.core.samples.table import EPOCH_UNITS, LONGEST_LINE, MOST_ROWS
+from gpudebug.core.samples.row import COLUMNS, TEXTS, WHOLE, DeviceReading
+from gpudebug.core.samples.table import EPOCH_UNITS, MOST_ROWS, capped
 
 _PEEK = 400
 _DAY = 86_400.0
 _TICK_S = 1.0
 """What dmon waits between two readings unless `-d` says otherwise, as dcgmi's does."""
-_TEXTS = frozenset({"gpu_uuid", "throttle"})
-_WHOLE = frozenset({"gpu_index", "new_samples", "procs", "log_bytes", "foreign_procs"})
 _ENTITY = re.compile(
     r"\s*(GPU|GPU-I|GPU-CI|GPU_I|GPU_CI|Switch|CPU|CPU Core|Link|NvSwitch)\s+(\d{1,4})(?=\s|$)"
 )
@@ -86,7 +84,7 @@ def recognised(head: str) -> str | None:
 
 def read_monitor(lines: Iterable[str], file: str) -> MonitorRows:
     """Read a recording that is `recognised`. Raises GpudebugError if what it lacks cannot be assumed."""
-    iterator = _capped(lines)
+    iterator = capped(lines)
     peeked = list(islice(iterator, _PEEK))
     reader = _Reader(file)
     first = next((line for line in peeked if line.strip()), "").lstrip("\ufeff")
@@ -103,11 +101,6 @@ def read_monitor(lines: Iterable[str], file: str) -> MonitorRows:
             )
         reader.take(line.lstrip("\ufeff") if count == 1 else line, count)
     return reader.finish()
-
-
-def _capped(lines: Iterable[str]) -> Iterator[str]:
-    readline = getattr(lines, "readline", None)
-    return iter(lines) if readline is None else iter(lambda: str(readline(LONGEST_LINE)), "")
 
 
 def _cells(line: str) -> list[str]:
@@ -287,9 +280,9 @@ def _value(column: str, cell: str, columns: MonitorColumns) -> Any:
         return None
     if column == "throttle":
         return throttle(cell)
-    if column in _TEXTS:
+    if column in TEXTS:
         return cell.replace(",", " ") or None
-    if column in _WHOLE:
+    if column in WHOLE:
         return whole(cell)
     return number(cell, column, columns.units.get(column))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from gpudebug.core.records import Conditions, Window
-from gpudebug.core.samples.table import Sample, SampleTable
+from gpudebug.core.samples.table import Sample, SampleTable, by_device
 
 Device = tuple[int, str]
 _Number = TypeVar("_Number", int, float)
@@ -40,13 +40,11 @@ def observed(
     whoever is known to be on one is there, also where another cannot tell its own.
     """
     inside = [r for r in rows if window is None or window.start_s <= r.elapsed <= window.end_s]
-    by_device: dict[Device, list[Sample]] = {}
     behind = [r for r in rows if window is not None and r.elapsed > window.end_s]
-    for row in (*inside, *(behind if crashed else ())):
-        by_device.setdefault((row.gpu_index, row.gpu_uuid), []).append(row)
-    found = [_of_device(own) for own in by_device.values()]
+    devices = by_device((*inside, *(behind if crashed else ())))
+    found = [_of_device(own) for own in devices.values()]
     host = {column: _known(inside, column) or _known(behind, column)[:1] for column in _OF_THE_HOST}
-    shared = _most_shared(by_device, found)
+    shared = _most_shared(devices, found)
     return Conditions(
         foreign_procs=_worst([c.foreign_procs for c in found], nodes),
         foreign_share=_worst([c.foreign_share for c in found], nodes),

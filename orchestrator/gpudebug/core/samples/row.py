@@ -163,13 +163,13 @@ def parse_row(line: str) -> DeviceReading | None:
         return None
 
 
-_TEXT = frozenset({"gpu_uuid", "throttle"})
-_WHOLE = frozenset({"gpu_index", "new_samples", "procs", "log_bytes", "foreign_procs"})
+TEXTS = frozenset({"gpu_uuid", "throttle"})
+WHOLE = frozenset({"gpu_index", "new_samples", "procs", "log_bytes", "foreign_procs"})
 
 
 def _value(name: str, text: str) -> Any:
     if not text:
         return None
-    if name in _TEXT:
+    if name in TEXTS:
         return text
-    return int(text) if name in _WHOLE else float(text)
+    return int(text) if name in WHOLE else float(text)

@@ -14,7 +14,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.samples.row import HostReading
 
 # Columns of a training program's own table, which may list utilisation among its metrics.
-_METRICS = frozenset({"loss", "train_loss", "step", "global_step", "epoch"})
+METRICS = frozenset({"loss", "train_loss", "step", "global_step", "epoch"})
 _FROM_FIRST_ROW = frozenset({"timestamp", "datetime"})
 _LACKING = frozenset({"n/a", "[n/a]", "[not supported]"})
 _NAN = ("nan", "-nan", "+nan")
@@ -105,10 +105,7 @@ class SampleTable:
     @property
     def by_device(self) -> dict[tuple[int, str], list[Sample]]:
         """The rows of each device, in order of appearance."""
-        found: dict[tuple[int, str], list[Sample]] = {}
-        for row in self.rows:
-            found.setdefault((row.gpu_index, row.gpu_uuid), []).append(row)
-        return found
+        return by_device(self.rows)
 
     @property
     def log_times(self) -> list[tuple[float, int]]:
@@ -119,6 +116,14 @@ class SampleTable:
             for r in self.rows
             if r.log_bytes is not None and [(r.gpu_index, r.gpu_uuid)] == first
         ]
+
+
+def by_device(rows: Iterable[Sample]) -> dict[tuple[int, str], list[Sample]]:
+    """Return the rows of each device, in order of appearance."""
+    found: dict[tuple[int, str], list[Sample]] = {}
+    for row in rows:
+        found.setdefault((row.gpu_index, row.gpu_uuid), []).append(row)
+    return found
 
 
 def looks_like_samples(head: str) -> bool:
@@ -132,7 +137,7 @@ def read_samples(lines: Iterable[str], file: str) -> SampleTable:
     The seed monitor's five columns, nvidia-smi's and alike are read too: a time of day (ISO 8601 or since
     1970) becomes seconds since the first row. Raises GpudebugError if the header is not one of samples.
     """
-    iterator = _capped(lines)
+    iterator = capped(lines)
     columns = _columns(next(iterator, ""))
     if columns is None:
         raise GpudebugError(
@@ -161,7 +166,7 @@ def read_samples(lines: Iterable[str], file: str) -> SampleTable:
     return out
 
 
-def _capped(lines: Iterable[str]) -> Iterator[str]:
+def capped(lines: Iterable[str]) -> Iterator[str]:
     """Return the lines, and of an open file a long one in pieces."""
     readline = getattr(lines, "readline", None)
     return iter(lines) if readline is None else iter(lambda: str(readline(LONGEST_LINE)), "")
@@ -183,7 +188,7 @@ def _columns(header: str) -> _Columns | None:
         found = next((s for s in spellings if s in names), None)
         if found is not None:
             at[column] = names.index(found)
-    if "elapsed" not in at or "gpu_util" not in at or _METRICS.intersection(names):
+    if "elapsed" not in at or "gpu_util" not in at or METRICS.intersection(names):
         return None
     return _Columns(at, len(names), names[at["elapsed"]] in _FROM_FIRST_ROW)
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
 from gpudebug.core.statistics import intervals
+from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.text import Splitter, measured, plain
 from gpudebug.core.words import word_set
 
@@ -70,25 +70,6 @@ RECENT = 9
 """A live line shows the median of this many."""
 
 
-class _LatencySeries:
-    """Single values with their times (NaN without one), thinned evenly once there are more than `KEPT`."""
-
-    def __init__(self) -> None:
-        self.values = array("d")
-        self.times = array("d")
-        self.count = 0
-        self._every = 1
-
-    def add(self, value: float, time: float | None) -> None:
-        if len(self.values) >= KEPT and self.count % self._every == 0:
-            self.values, self.times = self.values[::2], self.times[::2]
-            self._every *= 2
-        if self.count % self._every == 0:
-            self.values.append(value)
-            self.times.append(math.nan if time is None else time)
-        self.count += 1
-
-
 @dataclass(frozen=True, slots=True)
 class PrintedLatencies:
     """The latencies of a log in seconds, in their order: an even spread of the `count` that were printed.
@@ -125,8 +106,7 @@ class LatencyReader:
 
     def __init__(self) -> None:
         self._splitter = Splitter()
-        self._single = _LatencySeries()
-        self._turns = _LatencySeries()
+        self._single, self._turns = Thinned[Point](KEPT), Thinned[Point](KEPT)
         self._summary: dict[str, float] = {}
         self._last: list[float] = []
 
@@ -150,13 +130,15 @@ class LatencyReader:
 
     def printed(self) -> PrintedLatencies:
         """The single values so far; a printed summary alone if there are fewer of them than `MIN_PRINTED`."""
-        turns = self._turns if not _cumulative(self._turns.values) else _LatencySeries()
+        turns = self._turns
+        if _cumulative([point.value for point in turns.items()]):
+            turns = Thinned()
         series = next((s for s in (self._single, turns) if s.count >= MIN_PRINTED), None)
         if series is None:
-            whole = self._summary.keys() & {"mean", "median"}
-            series = _LatencySeries() if whole else self._single
-        times = tuple(None if math.isnan(t) else t for t in series.times)
-        return PrintedLatencies(tuple(series.values), times, series.count, dict(self._summary))
+            series = Thinned() if self._summary.keys() & {"mean", "median"} else self._single
+        points = series.items()
+        values, times = tuple(p.value for p in points), tuple(p.time for p in points)
+        return PrintedLatencies(values, times, series.count, dict(self._summary))
 
     @property
     def recent(self) -> float | None:
@@ -187,14 +169,14 @@ class LatencyReader:
 
     def _keep(self, kind: str, value: float, time: float | None) -> None:
         if kind == "single":
-            self._single.add(value, time)
+            self._single.add(Point(None, value, time))
             self._last = [*self._last[1 - RECENT :], value]
         elif kind != "other":
             self._summary[kind] = value
 
     def _turn(self, before: str, value: float | None, time: float | None) -> None:
         if value is not None and _TURN.match(before):
-            self._turns.add(value, time)
+            self._turns.add(Point(None, value, time))
 
 
 def _topic(label: str, carried: bool, before: str) -> str | None:

@@ -30,9 +30,10 @@ class Point:
 class Thinned(Generic[T]):
     """Keeps the first and the last item and every k-th between; k doubles whenever the limit is met."""
 
-    __slots__ = ("_every", "_items", "_last", "_last_kept", "count")
+    __slots__ = ("_every", "_items", "_last", "_last_kept", "_limit", "count")
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._limit = limit
         self._items: list[T] = []
         self._every = 1
         self._last: T | None = None
@@ -40,7 +41,7 @@ class Thinned(Generic[T]):
         self.count = 0
 
     def add(self, item: T) -> None:
-        if len(self._items) >= LIMIT and self.count % self._every == 0:
+        if len(self._items) >= self._limit and self.count % self._every == 0:
             self._items = self._items[::2]
             self._every *= 2
         self._last_kept = self.count % self._every == 0
