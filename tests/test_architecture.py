@@ -307,8 +307,8 @@ def test_a_class_name_occurs_once() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
-# Removals, what is written beside, walks and the host have one owner, whichever edge asks for them.
-SHARED = ("gpudebug.edges.removal", "gpudebug.edges.temporary", "gpudebug.edges.walk", "gpudebug.edges.host")
+# Removals, what is written beside, walks, the host and its processes have one owner, whoever asks for them.
+SHARED = tuple(f"gpudebug.edges.{name}" for name in ("removal", "temporary", "walk", "host", "proc"))
 
 
 def test_no_edge_imports_another() -> None:
@@ -599,6 +599,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.terminal.analyze": "engine/tools/analyze/test_analyze.py",
     "gpudebug.terminal.catalogue": "engine/diagnosis/test_catalogue_view.py",
     "gpudebug.terminal.next": "terminal/test_live.py",
+    "gpudebug.edges.proc": "edges/devices/test_proctree.py",
     "gpudebug.training.asking.installed": "edges/launcher/test_interpreter.py",
     "gpudebug.training.probe.gpudebug_probe.epochs": "training/probe/test_replay.py",
     "gpudebug.training.probe.gpudebug_probe.events": "training/probe/test_reads.py",

@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from gpudebug.edges.proc import children, read_process, words
+
 # The programs that coding agents are, by their own names; one that people work in as well does not count.
 AGENTS = frozenset(
     {
@@ -32,7 +34,6 @@ AGENTS = frozenset(
 _INTERPRETERS = ("node", "bun", "deno", "python", "pypy")
 _MODULES = ("gpudebug", "gpudebug.__main__")
 _DEEPEST = 64
-_MOST_BYTES = 1 << 20
 LOOP = "loop"
 """What a child of `gpudebug loop` is called that no variable names."""
 _SERVER = "mcp"
@@ -87,27 +88,12 @@ def _server_of(pid: int) -> int | None:
 
 
 def _servers_below(pid: int, deep: int) -> Iterator[int]:
-    for child in _children(pid)[:_MOST_CHILDREN]:
+    for child in children(pid)[:_MOST_CHILDREN]:
         argv = _words(child, "cmdline")
         if _verb(argv) == _SERVER:
             yield child
         elif deep and argv and (_base(argv[0]) in _LAUNCHERS or (_is_shell(argv) and _runs_other(argv))):
             yield from _servers_below(child, deep - 1)
-
-
-def _children(pid: int) -> list[int]:
-    """Return the children of all threads of a process; none if the kernel does not list them."""
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
-    found: list[int] = []
-    for thread in threads:
-        try:
-            found += map(int, _read(pid, f"task/{thread}/children").split())
-        except OSError:
-            continue
-    return found
 
 
 def _is_shell(argv: list[str]) -> bool:
@@ -122,30 +108,19 @@ def _runs_other(argv: list[str]) -> bool:
 
 def _up(pid: int, names: frozenset[str]) -> Iterator[tuple[AncestorProcess, list[str]]]:
     for _ in range(_DEEPEST):
-        try:
-            stat = _read(pid, "stat").decode("utf-8", "replace")
-        except OSError:
+        found = read_process(pid)
+        if found is None:
             return
-        # The name may hold spaces and brackets; the last bracket ends it. Fields: proc(5).
-        name, fields = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
         argv = _words(pid, "cmdline")
-        yield AncestorProcess(pid, fields[19], _variables(pid, names), _agent(name, argv)), argv
-        pid = int(fields[1])
+        agent = _agent(found.name, argv)
+        yield AncestorProcess(pid, str(found.start), _variables(pid, names), agent), argv
+        pid = found.parent
         if pid <= 0:
             return
 
 
-def _read(pid: int, name: str) -> bytes:
-    with open(f"/proc/{pid}/{name}", "rb") as file:
-        return file.read(_MOST_BYTES)
-
-
 def _words(pid: int, name: str) -> list[str]:
-    """Return the words of a file of /proc; none if it is another user's, or the process is gone."""
-    try:
-        return _read(pid, name).decode("utf-8", "surrogateescape").split("\0")
-    except OSError:
-        return []
+    return words(pid, name) or []
 
 
 def _variables(pid: int, names: frozenset[str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ import pytest
 from tests.support.jobs import running, until
 
 from gpudebug.core.errors import UsageError
+from gpudebug.edges import proc
 from gpudebug.edges.attach import AttachError, processes, target
 
 WAITS = "import time; print('ready', flush=True); time.sleep(60)"
@@ -89,7 +90,7 @@ def test_another_users_process_is_roots_alone() -> None:
 def test_a_thread_of_a_process_is_the_process(tmp_path: Path) -> None:
     code = "import threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); " + WAITS
     with running(code, tmp_path) as job:
-        thread = max(processes.tasks(job.pid))
+        thread = max(proc.tasks(job.pid))
         assert thread != job.pid
         assert target(thread).root.pid == job.pid
 

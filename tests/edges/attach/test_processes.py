@@ -11,6 +11,7 @@ import pytest
 from tests.support.campaigns import killed_at_the_end
 from tests.support.jobs import running, until
 
+from gpudebug.edges import proc
 from gpudebug.edges.attach import processes
 
 WAITS = "import time; print('ready', flush=True); time.sleep(60)"
@@ -37,7 +38,7 @@ def test_a_number_without_a_process_is_none() -> None:
     gone.wait()
     assert processes.read(gone.pid) is None
     assert processes.family(gone.pid) == {}
-    assert processes.tasks(gone.pid) == []
+    assert proc.tasks(gone.pid) == []
     assert processes.environment(gone.pid) is None
 
 

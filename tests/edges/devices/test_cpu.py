@@ -17,7 +17,7 @@ import pytest
 from tests.support.sampling import SamplerProcess, mean_util, numbers
 
 from gpudebug.edges.devices import ProcessTree, cpu
-from gpudebug.edges.devices.proctree import ProcessStat
+from gpudebug.edges.proc import ProcessStat
 
 # Works a share of the time, as far as the machine lets it, and writes down the truth: a line of
 # (monotonic clock, CPU time of this process) after every 4 ms of work.

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gpudebug.edges import proc
 from gpudebug.edges.devices import proctree
 from gpudebug.edges.devices.proctree import VARIABLE, OpenLogs, ProcessTree, is_like_log, marked
 
@@ -69,7 +70,7 @@ def test_children_of_all_threads_are_in_the_tree(start: Start) -> None:
 def test_what_is_excluded_is_left_out_with_all_below_it(start: Start) -> None:
     job = start(FAMILY)
     ready(job)
-    below = proctree.children(job.pid)
+    below = proc.children(job.pid)
     found = ProcessTree(os.getpid(), [job.pid]).scan()
     assert len(below) == 2
     assert not {job.pid, *below} & set(found)
@@ -83,7 +84,7 @@ def test_a_name_with_brackets_and_spaces_is_read_whole(start: Start) -> None:
         "print('ready', flush=True); time.sleep(60)"
     )
     ready(job)
-    process = proctree.read_process(job.pid)
+    process = proc.read_process(job.pid)
     assert process is not None
     assert (process.name, process.parent) == ("a) R (b c", os.getpid())
 
@@ -91,10 +92,10 @@ def test_a_name_with_brackets_and_spaces_is_read_whole(start: Start) -> None:
 def test_a_process_that_is_gone_is_none() -> None:
     child = subprocess.Popen(["true"])
     child.wait()
-    assert proctree.read_process(child.pid) is None
+    assert proc.read_process(child.pid) is None
     assert proctree.cpu_clock(child.pid) is None
     assert proctree.command_line(child.pid) == ""
-    assert proctree.children(child.pid) == []
+    assert proc.children(child.pid) == []
     assert proctree.moved_bytes(child.pid) is None
 
 
@@ -181,8 +182,8 @@ def test_an_empty_tree_has_no_process_and_no_memory() -> None:
 def test_a_walk_through_all_processes_finds_the_same_children(start: Start) -> None:
     job = start(FAMILY)
     ready(job)
-    below = proctree.children(job.pid)
-    walked = proctree.walked_children()
+    below = proc.children(job.pid)
+    walked = proc.walked_children()
     assert sorted(walked(job.pid)) == sorted(below)
     assert job.pid in walked(os.getpid())
     assert walked(below[0]) == []

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from gpudebug.edges.attach.processes import tasks
+from gpudebug.edges.proc import tasks
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")

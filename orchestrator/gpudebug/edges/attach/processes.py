@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
+from gpudebug.edges.proc import (
+    children,
+    everything,
+    lists_children,
+    read_file,
+    read_process,
+    walked_children,
+    words,
+)
+
 _PYTHON = re.compile(r"(python|pypy)[\d.]*t?$")
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_MB = 2**20
-_MOST_BYTES = 1 << 20
 _DEEPEST = 64
 # A program that is being started has its name a moment before its words.
 _BEGINS_S = 0.01
@@ -62,35 +68,24 @@ class ForeignProcess(NamedTuple):
 
 def read(pid: int) -> ForeignProcess | None:
     """Return the process as it is now; None if there is none of this number."""
-    try:
-        text = _file(pid, "stat").decode("utf-8", "replace")
-        uid = os.stat(f"/proc/{pid}").st_uid
-        # The name may hold spaces and brackets; the last bracket ends it. Fields: proc(5).
-        name, fields = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
-        words = _command(pid, has_memory=int(fields[20]) > 0)
-    except OSError:
+    found = read_process(pid)
+    argv, owner = words(pid, "cmdline"), _owner(pid)
+    if found is None or argv is None or owner is None:
         return None
-    owner = _owner(pid)
+    if not argv and found.mapped:
+        time.sleep(_BEGINS_S)
+        argv = words(pid, "cmdline") or []
     return ForeignProcess(
         pid=pid,
-        start=int(fields[19]),
-        parent=int(fields[1]),
-        uid=uid if owner is None else owner,
-        state=fields[0],
-        name=name,
-        argv=tuple(words.rstrip("\0").split("\0")) if words else (),
-        cpu_s=(int(fields[11]) + int(fields[12])) / _TICKS,
-        threads=int(fields[17]),
+        start=found.start,
+        parent=found.parent,
+        uid=owner,
+        state=found.state,
+        name=found.name,
+        argv=tuple(argv),
+        cpu_s=found.cpu_s,
+        threads=found.threads,
     )
-
-
-def _command(pid: int, *, has_memory: bool) -> str:
-    """The words of its command line; a thread of the kernel and a zombie have neither words nor memory."""
-    words = _file(pid, "cmdline")
-    if not words and has_memory:
-        time.sleep(_BEGINS_S)
-        words = _file(pid, "cmdline")
-    return words.decode("utf-8", "surrogateescape")
 
 
 def _owner(pid: int) -> int | None:
@@ -126,7 +121,7 @@ def is_python(process: ForeignProcess) -> bool | None:
 
 def family(root: int) -> dict[int, ForeignProcess]:
     """Return the process and all below it that live, parents before their children."""
-    below = _children()
+    below = children if lists_children() else walked_children()
     found: dict[int, ForeignProcess] = {}
     pending = [root]
     while pending:
@@ -150,38 +145,6 @@ def ancestors(pid: int) -> list[int]:
     return found
 
 
-def _children() -> Callable[[int], list[int]]:
-    if os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
-        return _listed
-    found: dict[int, list[int]] = {}
-    for pid in everything():
-        process = read(pid)
-        if process is not None:
-            found.setdefault(process.parent, []).append(pid)
-    return lambda pid: found.get(pid, [])
-
-
-def _listed(pid: int) -> list[int]:
-    found: list[int] = []
-    for thread in tasks(pid):
-        with suppress(OSError):
-            found += map(int, _file(pid, f"task/{thread}/children").split())
-    return found
-
-
-def everything() -> Iterable[int]:
-    """Return the numbers of all processes that this one sees."""
-    return sorted(int(name) for name in os.listdir("/proc") if name.isdecimal())
-
-
-def tasks(pid: int) -> list[int]:
-    """Return the numbers of its threads; empty if it is gone."""
-    try:
-        return sorted(map(int, os.listdir(f"/proc/{pid}/task")))
-    except OSError:
-        return []
-
-
 def variables(pid: int, names: Iterable[str]) -> dict[str, str] | None:
     """Its variables of these names, as it was started with; None if they cannot be read."""
     wanted = frozenset(names)
@@ -191,11 +154,10 @@ def variables(pid: int, names: Iterable[str]) -> dict[str, str] | None:
 
 def environment(pid: int) -> dict[str, str] | None:
     """Return all variables that it was started with; None if they cannot be read."""
-    try:
-        words = _file(pid, "environ").decode("utf-8", "surrogateescape").split("\0")
-    except OSError:
+    entries = words(pid, "environ")
+    if entries is None:
         return None
-    found = (word.partition("=") for word in words)
+    found = (word.partition("=") for word in entries)
     return {name: value for name, equals, value in found if equals}
 
 
@@ -278,11 +240,6 @@ def contained() -> bool:
 
 def _lines(pid: int, name: str) -> list[bytes]:
     try:
-        return _file(pid, name).splitlines()
+        return read_file(pid, name).splitlines()
     except OSError:
         return []
-
-
-def _file(pid: int, name: str) -> bytes:
-    with open(f"/proc/{pid}/{name}", "rb") as file:
-        return file.read(_MOST_BYTES)

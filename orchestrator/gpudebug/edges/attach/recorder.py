@@ -14,7 +14,8 @@ from contextlib import suppress
 from gpudebug.core.inside.attached.foreign_frames import RawStack, read_raw
 from gpudebug.core.inside.attached.looks import Looks, looks_of
 from gpudebug.edges.attach import counters, spy
-from gpudebug.edges.attach.processes import inner_number, tasks
+from gpudebug.edges.attach.processes import inner_number
+from gpudebug.edges.proc import tasks
 
 LARGEST = 8 << 20
 _PATIENCE_S = 2.0

@@ -9,7 +9,8 @@ from typing import Any
 
 import pynvml as nvml
 
-from gpudebug.edges.devices.proctree import ProcessTree, read_process
+from gpudebug.edges.devices.proctree import ProcessTree
+from gpudebug.edges.proc import read_process
 
 # The PID namespace that the kernel starts in (PROC_PID_INIT_INO, include/linux/proc_ns.h).
 _FIRST_NAMESPACE = "pid:[4026531836]"

@@ -15,15 +15,8 @@ from typing import Any
 
 from gpudebug.core.samples.row import DeviceReading
 from gpudebug.edges.devices import queueing
-from gpudebug.edges.devices.proctree import (
-    MB,
-    PAGE,
-    ProcessStat,
-    ProcessTree,
-    command_line,
-    cpu_clock,
-    read_process,
-)
+from gpudebug.edges.devices.proctree import ProcessTree, command_line, cpu_clock
+from gpudebug.edges.proc import MB, PAGE, ProcessStat, read_process
 
 UUID = "CPU"
 NOT_HERE = "the CPU stand-in for a GPU has no such counter"

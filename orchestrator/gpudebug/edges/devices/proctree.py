@@ -4,62 +4,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Collection, Iterable
 
 from gpudebug.core.samples.row import HostReading
 from gpudebug.edges.devices.queueing import CoreQueue, OthersLoad, Queueing
-
-MB = 2**20
-PAGE = os.sysconf("SC_PAGE_SIZE")
-TICKS = os.sysconf("SC_CLK_TCK")
-
-# include/linux/sched.h: the process forked and did not call exec since.
-PF_FORKNOEXEC = 0x40
+from gpudebug.edges.proc import (
+    MB,
+    ProcessStat,
+    children,
+    everything,
+    lists_children,
+    read_process,
+    walked_children,
+)
 
 # CPU time per process is counted in steps of 10 ms: a rate over less than this would be noise.
 SHORTEST_S = 0.1
 
 # What `srun` asks for is started by the scheduler's daemon: no child of ours, but with the run's mark here.
 VARIABLE = "GPUDEBUG_RUN"
-
-
-class ProcessStat(NamedTuple):
-    """One process from /proc/PID/stat. Times in s; `reaped_s` is that of children already waited for."""
-
-    pid: int
-    name: str
-    state: str
-    parent: int
-    forked: bool
-    cpu_s: float
-    reaped_s: float
-    start: int
-    rss_mb: float
-
-
-def read_process(pid: int) -> ProcessStat | None:
-    """Return the process as it is now; None if it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read().decode("utf-8", "replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    # The name may hold spaces and brackets; the last bracket ends it. Fields: proc(5).
-    name = text[text.index("(") + 1 : text.rindex(")")]
-    field = text[text.rindex(")") + 2 :].split()
-    return ProcessStat(
-        pid=pid,
-        name=name,
-        state=field[0],
-        parent=int(field[1]),
-        forked=bool(int(field[6]) & PF_FORKNOEXEC),
-        cpu_s=(int(field[11]) + int(field[12])) / TICKS,
-        reaped_s=(int(field[13]) + int(field[14])) / TICKS,
-        start=int(field[19]),
-        rss_mb=int(field[21]) * PAGE / MB,
-    )
 
 
 def command_line(pid: int) -> str:
@@ -85,41 +48,6 @@ def cpu_clock(pid: int) -> float | None:
         return process.cpu_s if process else None
 
 
-def children(pid: int) -> list[int]:
-    """PIDs of the children of all threads of the process; empty if it is gone.
-
-    The kernel's own list is read rather than all of /proc: on a busy host that walk alone would
-    cost more than the sampler may.
-    """
-    found: list[int] = []
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except (FileNotFoundError, ProcessLookupError):
-        return found
-    for thread in threads:
-        try:
-            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                found += map(int, file.read().split())
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return found
-
-
-def lists_children() -> bool:
-    """The kernel keeps the list that `children` reads (CONFIG_PROC_CHILDREN; gVisor has none)."""
-    return Path(f"/proc/self/task/{os.getpid()}/children").exists()
-
-
-def walked_children() -> Callable[[int], list[int]]:
-    """Return what `children` answers, from one walk through all of /proc."""
-    found: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        process = read_process(int(name)) if name.isdecimal() else None
-        if process is not None:
-            found.setdefault(process.parent, []).append(process.pid)
-    return lambda pid: found.get(pid, [])
-
-
 def moved_bytes(pid: int) -> tuple[int, int] | None:
     """Bytes that the process and its reaped children read from and wrote to storage; None if it is gone.
 
@@ -136,8 +64,7 @@ def moved_bytes(pid: int) -> tuple[int, int] | None:
 def marked(marker: str, known: Collection[int]) -> list[int]:
     """PIDs, but for those that are `known`, of processes with this mark; of other users none can be read."""
     entry = b"\0" + os.fsencode(f"{VARIABLE}={marker}") + b"\0"
-    pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-    return [pid for pid in pids if pid not in known and entry in b"\0" + _environ(pid)]
+    return [pid for pid in everything() if pid not in known and entry in b"\0" + _environ(pid)]
 
 
 def _environ(pid: int) -> bytes:
