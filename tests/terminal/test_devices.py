@@ -13,13 +13,12 @@ from gpudebug.core.answers.sample import (
     RanksFinding,
     SampledDevice,
     StragglerRank,
-    UtilisationSpread,
 )
 from gpudebug.core.samples.conditions import SLOWING
 from gpudebug.core.statistics.across import across
 from gpudebug.terminal.devices import devices, energy, facts, ranks, slowed
 
-SPREAD = UtilisationSpread(mean=15.04, p5=14.0, p50=15.0, p95=16.0)
+SPREAD = FigureSpread(mean=15.04, p5=14.0, p50=15.0, p95=16.0)
 DEVICE = SampledDevice(index=1, uuid="GPU-1", name="x", gpu_util=SPREAD, reason=None)
 
 
@@ -41,7 +40,7 @@ def gpu(index: int, util: float, power: float, **more: Any) -> SampledDevice:
         index=index,
         uuid=f"GPU-{index}",
         name="x",
-        gpu_util=UtilisationSpread(mean=util, p5=0, p50=util, p95=100),
+        gpu_util=FigureSpread(mean=util, p5=0, p50=util, p95=100),
         reason=None,
         power_w=spread(power),
         **more,

@@ -44,10 +44,10 @@ class CauseSign:
     otherwise: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class OfferHere:
-    """One way to test the cause in the campaign's command: a `change` in `propose`'s syntax, or the
-    `instructions` for writing it. `by` is a framework's name, `any`, `knob` or `env`."""
+    """One way to test the cause in the campaign's command: a `change` in `propose`'s syntax that was tried on
+    it, or the `instructions` for writing it. `by` is a framework's name, `any`, `knob` or `env`."""
 
     change: str | None
     instructions: str | None

@@ -83,16 +83,6 @@ class SampledWindow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UtilisationSpread:
-    """Utilisation in %: time-weighted mean and percentiles."""
-
-    mean: float
-    p5: float
-    p50: float
-    p95: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class DeviceMemory:
     """Memory in use on a device, of all its processes, in MB: the mean in the window and the run's peak."""
 
@@ -127,7 +117,7 @@ class SampledDevice:
     index: int
     uuid: str
     name: str
-    gpu_util: UtilisationSpread | None
+    gpu_util: FigureSpread | None
     reason: str | None
     memory: DeviceMemory | None = None
     mem_total_mb: float | None = None

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpudebug.core.answers.answer import Answer
 from gpudebug.core.answers.next import NextAnswer
+from gpudebug.core.answers.show import UnreadRun
 from gpudebug.core.answers.status import StatusAnswer
 
 
@@ -144,14 +145,6 @@ class SettingsAnswer(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SkippedRun:
-    """A run that is not in the report."""
-
-    run: str
-    why: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class ReportAnswer(Answer):
     """`page`, its size in `bytes` and the text `markdown`: null if not asked for.
 
@@ -164,7 +157,7 @@ class ReportAnswer(Answer):
     markdown: str | None
     runs: int
     hypotheses: int
-    skipped: tuple[SkippedRun, ...]
+    skipped: tuple[UnreadRun, ...]
     notes: tuple[str, ...]
     next_command: str | None
     files: tuple[str, ...]

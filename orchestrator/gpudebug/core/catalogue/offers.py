@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gpudebug.core.answers.catalogue import OfferHere
 from gpudebug.core.catalogue import model
 from gpudebug.core.catalogue.frameworks import FoundFramework, locks_of, synonyms_of
 from gpudebug.core.catalogue.knobs import CurrentOption, meant, standing, turned
@@ -25,20 +26,10 @@ _OF_PACKAGES = {"WANDB": "wandb"}
 """Packages by how their variables begin."""
 
 
-class CauseOffer(NamedTuple):
-    """One way to test a cause: a `change` in `propose`'s syntax that was tried on the command, or else
-    `instructions` for writing it. `by` is what offers it: a framework's name, `any`, `knob`, `env`."""
-
-    change: str | None
-    instructions: str | None
-    by: str
-    note: str | None = None
-
-
 class Offers(NamedTuple):
     """The offers, best first, and why others are not offered: a line each."""
 
-    offers: tuple[CauseOffer, ...]
+    offers: tuple[OfferHere, ...]
     refused: tuple[str, ...] = ()
 
 
@@ -75,7 +66,7 @@ def interventions_for(
         cause, argv, env or {}, found, version, options, locked, [], allowed, synonyms, plan, shown, program
     )
     changes = [*case.of_interventions(), *case.of_knobs(None if cause.waits else cores), *case.of_variables()]
-    kept: list[CauseOffer] = []
+    kept: list[OfferHere] = []
     for offer in changes:
         asked = interventions.parse(offer.change or "")
         if not any(asked.same_effect(interventions.parse(k.change or ""), argv, env) for k in kept):
@@ -114,14 +105,14 @@ class _CauseOnCommand:
             return None
         return intervention
 
-    def of_interventions(self) -> Iterator[CauseOffer]:
+    def of_interventions(self) -> Iterator[OfferHere]:
         own, general = self.own(), self.cause.interventions.get("any")
         if own is not None and self.found is not None:
             yield from self._of_framework(own, self.found)
         if general is not None and (general.set or general.unset or general.env):
             yield from self._tried(_changes(general), "any", general.note)
 
-    def _of_framework(self, own: CatalogueIntervention, found: FoundFramework) -> Iterator[CauseOffer]:
+    def _of_framework(self, own: CatalogueIntervention, found: FoundFramework) -> Iterator[OfferHere]:
         framework = found.framework
         if not (own.set or own.unset or own.env):
             return
@@ -204,7 +195,7 @@ class _CauseOnCommand:
     def _before(self, version: str | None) -> bool:
         return bool(version and self.version and model.compare(self.version, version) < 0)
 
-    def of_knobs(self, cores: float | None) -> Iterator[CauseOffer]:
+    def of_knobs(self, cores: float | None) -> Iterator[OfferHere]:
         # What the command or the program sets decides, and comes before a default of the framework's.
         rarer = {**self.options, **{k: v for k, v in self._defaults().items() if k not in self.options}}
         of_all = (
@@ -232,7 +223,7 @@ class _CauseOnCommand:
             options[folded(now)] = _as_shown(folded(now), option, self.shown)
         return options
 
-    def of_variables(self) -> Iterator[CauseOffer]:
+    def of_variables(self) -> Iterator[OfferHere]:
         variables = self.cause.interventions.get("env")
         if variables is not None and variables.env and all(map(self._reads, variables.env)):
             yield from self._tried(_changes(variables), "env", variables.note)
@@ -245,7 +236,7 @@ class _CauseOnCommand:
         spoken = (*self.argv, *self.env, *self.shown, *self.options, *self.program.uses)
         return any(package in word.lower() for word in spoken)
 
-    def _tried(self, change: str, by: str, note: str | None = None) -> Iterator[CauseOffer]:
+    def _tried(self, change: str, by: str, note: str | None = None) -> Iterator[OfferHere]:
         """Yield the offer, of as much of the change as does something to this command."""
         try:
             asked = interventions.parse(change).spelled(self.argv, self.synonyms)
@@ -263,7 +254,7 @@ class _CauseOnCommand:
         if locked:
             self.refused.append(f"{made.text} touches {', '.join(locked)}, which is locked")
         elif kept:
-            yield CauseOffer(made.text, None, by, note)
+            yield OfferHere(made.text, None, by, note)
         else:
             self.refused.extend(idle for idle in reasons.values() if idle)
 
@@ -278,17 +269,17 @@ class _CauseOnCommand:
             return e.message
         return None
 
-    def written(self) -> Iterator[CauseOffer]:
+    def written(self) -> Iterator[OfferHere]:
         """Return the instructions for code: this framework's, then any program's."""
         own = self.own() or CatalogueIntervention(set=self._rarer_in_code())
         if self.found is not None:
             text = own.code or self._in_code(own, self.found)
             if text:
-                yield CauseOffer(None, text.strip(), self.found.framework.name, own.note)
+                yield OfferHere(None, text.strip(), self.found.framework.name, own.note)
         for name in ("any", "env"):
             general = self.cause.interventions.get(name)
             if general is not None and general.code:
-                yield CauseOffer(None, general.code.strip(), name, general.note)
+                yield OfferHere(None, general.code.strip(), name, general.note)
 
     def _rarer_in_code(self) -> dict[str, str | float | bool]:
         """Return the framework's options that say how often, made rarer, where they are arguments in code."""

@@ -13,7 +13,6 @@ from gpudebug.core.answers.catalogue import (
     CauseSign,
     FrameworkTest,
     ListedCause,
-    OfferHere,
     OffersHere,
     ReadSignal,
     SignalsAnswer,
@@ -133,7 +132,7 @@ def _here(root: Path, cause: Cause) -> OffersHere:
     )
     return OffersHere(
         framework=of.framework.name if of.framework else None,
-        offers=tuple(OfferHere(**offer._asdict()) for offer in found.offers),
+        offers=found.offers,
         refused=found.refused,
     )
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.answers.setup import ReportAnswer, SkippedRun
+from gpudebug.core.answers.setup import ReportAnswer
+from gpudebug.core.answers.show import UnreadRun
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.report import look, outputs
@@ -46,7 +47,7 @@ def report(
         markdown=summary(data) if markdown else None,
         runs=len(data["runs"]),
         hypotheses=len(data["hypotheses"]),
-        skipped=tuple(SkippedRun(run=s["run"], why=s["why"]) for s in data["skipped"]),
+        skipped=tuple(UnreadRun(run=s["run"], why=s["why"]) for s in data["skipped"]),
         notes=tuple(data["notes"]),
         next_command=command(data),
         files=(str(page),) if page is not None else (),

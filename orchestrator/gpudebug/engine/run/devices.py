@@ -12,7 +12,6 @@ from gpudebug.core.answers.sample import (
     FigureSpread,
     RunDevices,
     SampledDevice,
-    UtilisationSpread,
 )
 from gpudebug.core.records import DeviceEvidence, Evidence, Spread
 from gpudebug.core.statistics.across import across
@@ -43,7 +42,7 @@ def sampled(d: DeviceEvidence) -> SampledDevice:
         index=d.index,
         uuid=d.uuid,
         name=d.name,
-        gpu_util=UtilisationSpread(**d.gpu_util.model_dump()) if d.gpu_util else None,
+        gpu_util=_spread(d.gpu_util),
         reason=d.reason,
         memory=DeviceMemory(mean_mb=d.mem_mean_mb, peak_mb=d.mem_used_mb)
         if d.mem_mean_mb is not None and d.mem_used_mb is not None

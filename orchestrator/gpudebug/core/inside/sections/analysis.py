@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeAlias, TypeVar, cast
 
-from gpudebug.core.answers.sections import ScoredSection, Section, SectionAdvice, SectionNode, SectionsAnswer
+from gpudebug.core.answers.sections import ScoredSection, Section, SectionNode, SectionsAnswer
 from gpudebug.core.answers.show import SectionMean, SectionRow
 from gpudebug.core.inside.sections.cost import (
     MeasuredOn,
@@ -35,7 +35,6 @@ def analysis(report: Report, file: str) -> SectionsAnswer:
         figures = {**asdict(section), "category": category_of(section, report)}
         rows.append(ScoredSection(**figures, share=part, score=score(section, part)))
     worst = sorted(rows, key=lambda r: (-r.score, r.name))[:BOTTLENECKS]
-    advice = recommendations(report)
     return SectionsAnswer(
         file=file,
         profiled_s=profiled,
@@ -50,9 +49,7 @@ def analysis(report: Report, file: str) -> SectionsAnswer:
         open=report.open,
         sections=tuple(rows),
         bottlenecks=tuple(r.name for r in worst),
-        recommendations=tuple(
-            SectionAdvice(level=str(r.level), section=r.section, text=r.text) for r in advice
-        ),
+        recommendations=tuple(recommendations(report)),
         categories=tuple(category_shares(report)),
         tree=report.tree,
         notes=(*report.notes, *remarks(report)),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gpudebug.core.answers.sections import CategoryShare, Section, SectionNode
+from gpudebug.core.answers.sections import CategoryShare, Section, SectionAdvice, SectionNode
 from gpudebug.core.words import Word
 
 
@@ -177,13 +177,6 @@ class AdviceLevel(Word):
     GPU_MEMORY = "GPU MEMORY"
 
 
-@dataclass(frozen=True, slots=True)
-class Recommendation:
-    level: AdviceLevel
-    section: str
-    text: str
-
-
 def profiled_s(report: Report) -> float:
     """Return the time that was profiled: that of the tree's roots; without a tree, own times, else totals."""
     if report.parts_s is not None:
@@ -211,7 +204,7 @@ def score(section: Section, share: float) -> float:
     )
 
 
-def recommendations(report: Report) -> list[Recommendation]:
+def recommendations(report: Report) -> list[SectionAdvice]:
     """Return what stands out, by level, in each the most expensive first."""
     profiled = profiled_s(report)
     below = _below(report.tree)
@@ -221,32 +214,34 @@ def recommendations(report: Report) -> list[Recommendation]:
         for r in _of(section, share(section, profiled), below.get(section.name, {}))
     ]
     order = list(AdviceLevel)
-    return sorted(found, key=lambda r: order.index(r.level))
+    return sorted(found, key=lambda r: order.index(AdviceLevel(r.level)))
 
 
-def _of(section: Section, share: float, below: Mapping[str, float]) -> Iterator[Recommendation]:
+def _of(section: Section, share: float, below: Mapping[str, float]) -> Iterator[SectionAdvice]:
     hint = hint_for(section.name)
     inside = _inside(section, below)
     if share > CRITICAL_SHARE:
         advice = inside or hint or "split it into sections to see what in it takes so long"
-        yield Recommendation(
-            AdviceLevel.CRITICAL, section.name, f"takes {100 * share:.1f}% of the time: {advice}"
+        yield SectionAdvice(
+            level=AdviceLevel.CRITICAL,
+            section=section.name,
+            text=f"takes {100 * share:.1f}% of the time: {advice}",
         )
         hint = None
     if section.mean_s > SLOW_S:
         advice = inside or hint or "do its work less often, in a worker, in batches or on the GPU"
         times = "once" if section.calls == 1 else f"{section.calls} times"
         text = f"takes {1000 * section.mean_s:.0f} ms a call, {times}: {advice}"
-        yield Recommendation(AdviceLevel.SLOW, section.name, text)
+        yield SectionAdvice(level=AdviceLevel.SLOW, section=section.name, text=text)
     if (section.mem_peak_mb or 0.0) > LARGE_MB:
         text = f"peaks at {section.mem_peak_mb:.0f} MB: allocate buffers once and reuse them, avoid copies"
-        yield Recommendation(AdviceLevel.MEMORY, section.name, text)
+        yield SectionAdvice(level=AdviceLevel.MEMORY, section=section.name, text=text)
     if (section.gpu_peak_mb or 0.0) > LARGE_MB:
         text = (
             f"peaks at {section.gpu_peak_mb:.0f} MB of device memory: free what is not needed, use mixed "
             "precision, or recompute activations"
         )
-        yield Recommendation(AdviceLevel.GPU_MEMORY, section.name, text)
+        yield SectionAdvice(level=AdviceLevel.GPU_MEMORY, section=section.name, text=text)
 
 
 def _inside(section: Section, below: Mapping[str, float]) -> str | None:
