@@ -192,7 +192,7 @@ ROOMS = {
         inside: answers command errors records statistics text words
         cluster: config words
         campaign: change config errors progress statistics words
-        catalogue: change command config errors inside records text yaml
+        catalogue: answers change command config errors inside records text yaml
         trainlog: command errors records redaction statistics text words yaml
         samples: errors records statistics trainlog
         recordings: errors samples trainlog
