@@ -1,8 +1,8 @@
 """gpudebug.yaml: the settings of one campaign."""
 
-from .defaults import config_text, print_defaults
-from .parser import cluster_defaults, load
-from .schema import (
+from gpudebug.core.config.defaults import config_text, print_defaults
+from gpudebug.core.config.parser import cluster_defaults, load
+from gpudebug.core.config.schema import (
     Budget,
     Config,
     CriteriaSettings,
@@ -15,7 +15,7 @@ from .schema import (
     expand,
     expand_text,
 )
-from .values import DeviceChoice, Ratio
+from gpudebug.core.config.values import DeviceChoice, Ratio
 
 __all__ = [
     "Budget",

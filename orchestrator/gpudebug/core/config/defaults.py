@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from gpudebug.core.config.schema import SPLIT_NEXT, split_command
+from gpudebug.core.errors import ConfigError
 from gpudebug.core.text import shell_words
 from gpudebug.core.yaml.document import Path
-
-from ..errors import ConfigError
-from .schema import SPLIT_NEXT, split_command
 
 
 class _DefaultSetting(NamedTuple):

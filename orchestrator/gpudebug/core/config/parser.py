@@ -8,12 +8,11 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from gpudebug.core.config import pins, runners, schema, values
+from gpudebug.core.config.schema import ClusterFile, Config, ServerSettings, Workload
+from gpudebug.core.errors import ConfigError, UsageError
 from gpudebug.core.text import shell_words
 from gpudebug.core.yaml.document import Document, Path, YamlProblem, nearest, read, refuse
-
-from ..errors import ConfigError, UsageError
-from . import pins, schema, servers, values
-from .schema import ClusterFile, Config, ServerSettings, Workload
 
 _DEFAULT_RATIOS = {"success": values.Ratio(1.2), "failure": values.Ratio(1.1)}
 
@@ -175,13 +174,13 @@ def _example_here(path: Path, document: Document) -> str:
 
 
 def _example(path: Path) -> str:
-    from .defaults import example
+    from gpudebug.core.config.defaults import example
 
     return example(path)
 
 
 def _unknown_key(path: Path) -> tuple[str, str]:
-    from .defaults import all_keys
+    from gpudebug.core.config.defaults import all_keys
 
     name = ".".join(str(part) for part in path)
     parent, key = path[:-1], str(path[-1])
@@ -234,8 +233,8 @@ def _server(server: ServerSettings | None, keys: Container[Path]) -> Iterator[Ya
     if server is None or server.port is not None or server.ready.keys() & {"port", "log"}:
         return
     texts = [str(server.command), *server.env.values()]
-    if not any(servers.PORT in text or servers.PORT_VARIABLE in text for text in texts):
-        message = f"server: {servers.PORT} is in no word of its command, so it does not learn its port"
+    if not any(runners.PORT in text or runners.PORT_VARIABLE in text for text in texts):
+        message = f"server: {runners.PORT} is in no word of its command, so it does not learn its port"
         yield YamlProblem(("server", "command"), message, "write --port={port}, or set server.port: 5555")
 
 

@@ -11,13 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import CoreSchema, core_schema
 
 from gpudebug.core.change.permits import Allowed
+from gpudebug.core.config import criteria as of_criteria
+from gpudebug.core.config import runners, values
+from gpudebug.core.config.values import DeviceChoice
+from gpudebug.core.errors import ConfigError
 from gpudebug.core.text import shell_words
-
-from ..errors import ConfigError
-from . import also as further
-from . import learning as of_learning
-from . import runners, servers, values
-from .values import DeviceChoice
 
 
 class _FieldReader:
@@ -59,8 +57,8 @@ class ServerSettings(SettingsGroup):
     """
 
     command: Annotated[str | tuple[str, ...], _FieldReader(values.command)]
-    ready: Annotated[dict[str, str | int], _FieldReader(servers.ready)] = {}
-    port: Annotated[int | None, _FieldReader(servers.port)] = None
+    ready: Annotated[dict[str, str | int], _FieldReader(runners.ready)] = {}
+    port: Annotated[int | None, _FieldReader(runners.port)] = None
     timeout: Duration = 120.0
     shell: Boolean = False
     cwd: Annotated[str, _FieldReader(values.path)] = "."
@@ -154,11 +152,11 @@ class CriteriaSettings(SettingsGroup):
     throughput: Annotated[
         Literal["better", "not_worse", "any"], _FieldReader(values.one_of("better", "not_worse", "any"))
     ] = "better"
-    learning: Annotated[dict[str, str], _FieldReader(of_learning.learning)] = {
+    learning: Annotated[dict[str, str], _FieldReader(of_criteria.learning)] = {
         "metric": "auto",
         "direction": "",
     }
-    also: Annotated[dict[str, dict[str, Any]] | None, _FieldReader(further.also)] = None
+    also: Annotated[dict[str, dict[str, Any]] | None, _FieldReader(of_criteria.also)] = None
     devices: Annotated[Literal["least", "working"] | None, _FieldReader(values.devices)] = None
 
 
@@ -277,7 +275,7 @@ class Config(SettingsGroup):
     @property
     def patterns(self) -> dict[str, str]:
         """How the log is read: `log:`, and what `criteria.also` names without a pattern."""
-        return further.patterns(self.log, self.criteria.also)
+        return of_criteria.patterns(self.log, self.criteria.also)
 
     @property
     def device_choice(self) -> DeviceChoice:

@@ -56,15 +56,9 @@ def signals(results: Mapping[str, LayerResult]) -> dict[str, float]:
     return {f"layer_{name}_ratio": r.ratio for name, r in results.items() if r.ratio is not None}
 
 
-def judge(
-    layer: str,
-    before: Sequence[Evidence],
-    after: Sequence[Evidence],
-    changed: str,
-    notes: Sequence[str] = (),
-) -> LayerResult:
+def judge(layer: str, before: Sequence[Evidence], after: Sequence[Evidence], changed: str) -> LayerResult:
     """Return the result of the runs `after`, in their order, beside the baseline's runs `before`."""
-    found = list(notes)
+    found: list[str] = []
     steps = _ratio("steps_per_s", before, after)
     ratio = _ratio("samples_per_s", before, after) if layer == "double_batch" else steps
     if layer == "cached_batch" and not all(replayed(e) for e in after):

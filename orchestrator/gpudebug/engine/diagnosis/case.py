@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from gpudebug.core.catalogue import Catalogue
 from gpudebug.core.catalogue.program import Program
-from gpudebug.core.config import expectations
+from gpudebug.core.config import criteria
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts
 from gpudebug.core.diagnosis.odds import number
@@ -118,9 +118,7 @@ def facts(setup: Setup, history: History) -> DiagnosisFacts:
         reference=reference(setup, history.baselines),
         layers=layers.results(setup, history),
         trace=_profile(setup, history),
-        expected=expectations.rows(
-            setup.config.expected, devices, baseline.evidence, setup.config.workload.text
-        ),
+        expected=criteria.rows(setup.config.expected, devices, baseline.evidence, setup.config.workload.text),
     )
 
 

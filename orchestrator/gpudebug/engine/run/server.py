@@ -11,7 +11,7 @@ from gpudebug.core.campaign.accepted_changes import no_server
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.permits import Allowed
 from gpudebug.core.config import ServerSettings, expand_text
-from gpudebug.core.config.servers import PORT, PORT_VARIABLE
+from gpudebug.core.config.runners import PORT, PORT_VARIABLE
 from gpudebug.core.errors import LaunchError
 from gpudebug.core.records import Failure, RunRecord, ServerRun
 from gpudebug.core.redaction.redact import Redactor

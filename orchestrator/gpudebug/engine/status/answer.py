@@ -327,12 +327,12 @@ def _expected(config: Config, history: History) -> list[ExpectedFigure]:
     """Return what gpudebug.yaml expects of the workload here, beside what its baseline measured."""
     if not config.expected:
         return []
-    from gpudebug.core.config import expectations
+    from gpudebug.core.config import criteria
 
     baseline = history.baselines["workload"]
     recorded_names = [d["name"] for record in baseline.records for d in record.get("devices", [])]
     names = recorded_names or [d["name"] for d in _device(config, history.records).devices]
-    rows = expectations.rows(config.expected, names, baseline.evidence, config.workload.text)
+    rows = criteria.rows(config.expected, names, baseline.evidence, config.workload.text)
     return [ExpectedFigure(**row) for row in rows]
 
 
