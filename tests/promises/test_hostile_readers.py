@@ -19,7 +19,7 @@ from gpudebug.core.inside.imported_files import read_loaded
 from gpudebug.core.inside.sections import read_report
 from gpudebug.core.samples.table import LONGEST_LINE, MOST_LONG_LINES, read_samples
 from gpudebug.core.text.json_lines import parse
-from gpudebug.core.trace import summarise
+from gpudebug.core.trace.summary import summarise
 from gpudebug.core.trainlog import printed_settings
 from gpudebug.core.trainlog.reader import LogReader
 

@@ -15,8 +15,8 @@ from tests.support.places import DATA
 from tests.support.traces import device, host
 
 from gpudebug.core.answers.analyze import TraceAnswer
-from gpudebug.core.trace import summarise
 from gpudebug.core.trace.gaps import CAUSES
+from gpudebug.core.trace.summary import summarise
 from gpudebug.terminal.trace import cause, trace
 
 RECORDED = DATA / "trace_cpu.json.gz"
@@ -83,7 +83,7 @@ def test_bad_traces_are_one_clear_line(tmp_path: Path, content: bytes, says: str
 
 
 def test_a_bare_trace_has_no_empty_parts() -> None:
-    answer = summarise([traces.text([device("k", 0, 5)], header={})]).as_dict()
+    answer = summarise([traces.text([device("k", 0, 5)], header={})]).answer
     page = trace(TraceAnswer(file="t.json", **answer))
     assert "unknown a step" in page
     assert "None" not in page
@@ -100,5 +100,5 @@ def test_frames_of_python_are_shown_as_they_are() -> None:
         host("python_function", "<built-in method item of Tensor object at 0x7f1bf085e6c0>", 8, 80),
         host("cpu_op", "aten::item", 10, 30),
     ]
-    text = trace(TraceAnswer(file="t.json", **summarise([traces.text(events)]).as_dict()))
+    text = trace(TraceAnswer(file="t.json", **summarise([traces.text(events)]).answer))
     assert "1 in <built-in method item of Tensor> < train.py(8): <module>" in text

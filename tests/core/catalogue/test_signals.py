@@ -17,7 +17,7 @@ from gpudebug.core.diagnosis.layers import LAYERS
 from gpudebug.core.diagnosis.odds import value
 from gpudebug.core.inside.torch_profile import headline
 from gpudebug.core.records import DeviceInfo, Evidence, ProbeEvidence, StacksEvidence
-from gpudebug.core.trace import summarise
+from gpudebug.core.trace.summary import summarise
 
 
 @pytest.mark.parametrize("name", SIGNALS)
@@ -112,7 +112,7 @@ def told(**machine: Any) -> set[str]:
         ["python", "train.py"],
         reference=facts_of([run]),
         layers=layers,
-        trace={"analysis": headline(summarise([traces.text(TRACE)]).as_dict())},
+        trace={"analysis": headline(summarise([traces.text(TRACE)]).answer)},
         expected=[{"figure": "steps_per_s", "range": [1.0, 2.0], "measured": 0.5}],
     )
     others = [Evidence.model_validate({**EVIDENCE, "stacks": s}) for s in (UNLOADED, COMPILED)]

@@ -12,7 +12,7 @@ from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.diagnosis.facts import facts_of, flags_of, of_others, of_trace, words_of
 from gpudebug.core.diagnosis.rank import diagnose
 from gpudebug.core.inside.torch_profile import headline
-from gpudebug.core.trace import summarise
+from gpudebug.core.trace.summary import summarise
 from gpudebug.engine.run import catalogue
 
 LOADER = {
@@ -295,7 +295,7 @@ def test_shares_of_a_real_trace_are_of_the_traced_time() -> None:
         device("ncclDevKernel_AllReduce", 40, 40, stream=traces.NCCL),
         host("cpu_op", "aten::mm", 190, 10),
     ]
-    found = of_trace({"analysis": headline(summarise([traces.text(recorded)]).as_dict())})
+    found = of_trace({"analysis": headline(summarise([traces.text(recorded)]).answer)})
     expected = {
         "sync_share": pytest.approx(0.2),
         "nccl_share": pytest.approx(0.2),

@@ -13,10 +13,10 @@ from tests.support.traces import device, host, launched
 
 from gpudebug.core.trace import devices as trace_devices
 from gpudebug.core.trace import spans as trace_spans
-from gpudebug.core.trace import summarise
 from gpudebug.core.trace.arrays import Recording
 from gpudebug.core.trace.devices import TraceDevice, devices
 from gpudebug.core.trace.reader import TraceReader
+from gpudebug.core.trace.summary import summarise
 
 pairs = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 40)), min_size=1, max_size=30)
 
@@ -27,7 +27,7 @@ def test_depth_is_what_is_launched_and_not_started(found: list[tuple[int, int]],
     events = [event for pair in each for event in pair]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trace_devices, "_BLOCK", block)
-        queue = summarise([traces.text(events)]).as_dict()["devices"][0]["queue"]
+        queue = summarise([traces.text(events)]).answer["devices"][0]["queue"]
     first, last = min(a for a, _ in found), max(a + d for a, d in found)
     if first == last:
         assert queue is None
@@ -45,7 +45,7 @@ def test_depth_is_what_is_launched_and_not_started(found: list[tuple[int, int]],
 
 def test_delays_count_from_the_end_of_the_call() -> None:
     events = [*launched("a", 0, 10, 5, 1), *launched("b", 20, 21, 5, 2), *launched("c", 40, 46, 5, 3)]
-    found = summarise([traces.text(events)]).as_dict()["devices"][0]["launches"]
+    found = summarise([traces.text(events)]).answer["devices"][0]["launches"]
     assert found == {"count": 3, "mean_call_us": 2.0, "mean_delay_us": 4.0, "p50_delay_us": 4.0}
 
 
@@ -55,7 +55,7 @@ def test_what_was_launched_outside_the_trace_has_no_queue() -> None:
         device("b", 9, 5),
         host("cuda_runtime", "cudaLaunchKernel", 3, 1, correlation=0),
     ]
-    one = summarise([traces.text(events)]).as_dict()["devices"][0]
+    one = summarise([traces.text(events)]).answer["devices"][0]
     assert one["queue"] is None
     assert one["launches"] is None
     assert one["streams"][0]["queue_max"] is None
@@ -63,7 +63,7 @@ def test_what_was_launched_outside_the_trace_has_no_queue() -> None:
 
 def test_the_streams_changes() -> None:
     events = [*launched("a", 0, 10, 5, 1), *launched("b", 1, 16, 5, 2)]
-    [stream] = summarise([traces.text(events)]).as_dict()["devices"][0]["streams"]
+    [stream] = summarise([traces.text(events)]).answer["devices"][0]["streams"]
     # 1 and 2 behind the launches, 1 and 0 behind the starts.
     assert stream["queue_max"] == 2
     assert stream["queue_mean_of_changes"] == 1.0
@@ -106,7 +106,7 @@ def test_times_are_those_of_the_timeline(spans: list[tuple[str, int, int, int]],
     events = [device(n, s, d, category(n), stream=t) for n, s, d, t in spans]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trace_spans, "_BLOCK", block)
-        one = summarise([traces.text(events)]).as_dict()["devices"][0]
+        one = summarise([traces.text(events)]).answer["devices"][0]
     busy = counted((s, d) for _, s, d, _ in spans)
     span = max(busy) + 1 - min(busy)
     kinds = {k: counted((s, d) for n, s, d, _ in spans if NAMES[n] == k) for k in NAMES.values()}
@@ -138,7 +138,7 @@ def test_gaps_are_where_nothing_runs(spans: list[tuple[str, int, int, int]], blo
 def test_each_device_has_its_own_time() -> None:
     events = [device("a", 0, 10), device("b", 50, 10)]
     events += [device("c", 20, 40, number=1), device("d", 5, 5, number=1)]
-    answer = summarise([traces.text(events)]).as_dict()
+    answer = summarise([traces.text(events)]).answer
     assert [(d["device"], d["busy_s"], d["idle_s"]) for d in answer["devices"]] == [
         (0, 20e-6, 40e-6),
         (1, 45e-6, 10e-6),
@@ -159,7 +159,7 @@ def test_a_stream_waits_for_the_host_for_the_launch_or_for_something_else(
         device("e", 200, 10, correlation=99),  # its launch is not in the trace
         *launched("other stream", 0, 20, 100, 5, stream=20),
     ]
-    streams = summarise([traces.text(events)]).as_dict()["devices"][0]["streams"]
+    streams = summarise([traces.text(events)]).answer["devices"][0]["streams"]
     waits = {s["stream"]: [s[f"{k}_wait_s"] for k in ("host", "kernel", "other")] for s in streams}
     assert waits == {20: [0, 0, 0], 7: [25e-6, 25e-6, 100e-6]}
     assert [s["events"] for s in streams] == [1, 5]
@@ -175,7 +175,7 @@ def test_without_the_last_step() -> None:
         *launched("late", 150, 160, 40, 3),
         device("unknown", 300, 5),
     ]
-    one = summarise([traces.text(events)]).as_dict()["devices"][0]
+    one = summarise([traces.text(events)]).answer["devices"][0]
     assert one["without_last_step"]["span_s"] == 120e-6
     assert one["without_last_step"]["busy_s"] == 70e-6
-    assert summarise([traces.text(events[1:])]).as_dict()["devices"][0]["without_last_step"] is None
+    assert summarise([traces.text(events[1:])]).answer["devices"][0]["without_last_step"] is None

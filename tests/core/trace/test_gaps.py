@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from tests.support import traces
 from tests.support.traces import Event, device, host, launched
 
-from gpudebug.core.trace import gaps, summarise
+from gpudebug.core.trace import gaps
 from gpudebug.core.trace.devices import KERNEL_WAIT_US
 from gpudebug.core.trace.gaps import CAUSES, HOST
+from gpudebug.core.trace.summary import summarise
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 SPANS = {
@@ -26,7 +27,7 @@ SPANS = {
 
 
 def idle(*events: Event) -> dict[str, Any]:
-    return summarise([traces.text(events)]).as_dict()["gaps"]
+    return summarise([traces.text(events)]).answer["gaps"]
 
 
 def seconds(found: dict[str, Any]) -> dict[str, float]:

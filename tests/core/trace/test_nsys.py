@@ -11,7 +11,8 @@ from tests.support import nsys
 from tests.support.nsys import Export
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.trace import NsysExport, ProcessEvents, pid_of, summarise_events
+from gpudebug.core.trace.nsys import NsysExport, ProcessEvents, pid_of
+from gpudebug.core.trace.summary import summarise_events
 from gpudebug.edges.sqlite import Database
 
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
@@ -21,8 +22,7 @@ def answers(path: Path) -> list[dict[str, Any]]:
     with Database(path) as database:
         export = NsysExport(database)
         return [
-            summarise_events(ProcessEvents(export, process)).as_dict()
-            for process in export.processes or [None]
+            summarise_events(ProcessEvents(export, process)).answer for process in export.processes or [None]
         ]
 
 

@@ -11,8 +11,8 @@ from tests.support import traces
 from tests.support.traces import Event, host, launched
 
 from gpudebug.core.answers.analyze import RanksTogether
-from gpudebug.core.trace import RankTrace, compare_ranks, summarise
-from gpudebug.core.trace.ranks import CHANCE, Collectives, late_by_chance
+from gpudebug.core.trace.ranks import CHANCE, Collectives, RankTrace, compare_ranks, late_by_chance
+from gpudebug.core.trace.summary import summarise
 
 ALL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 PAIR = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
@@ -33,7 +33,7 @@ def trace(
         events += launched("gemm", shift + every * n + 1, shift + every * n + 5, 50, 2 * n + 1)
         events += launched(name, shift + begin - 10, shift + begin, end - begin, 2 * n + 2)
     found = summarise([traces.text(events)])
-    answer = found.as_dict()
+    answer = found.answer
     return RankTrace(rank, f"{rank}.json", found.collectives, answer["span_s"], 0.001, answer["busy_share"])
 
 

@@ -16,7 +16,7 @@ from tests.support.traces import device, host
 
 from gpudebug.core.answers.analyze import TraceAnswer
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.trace import NO_DEVICE, summarise
+from gpudebug.core.trace.summary import NO_DEVICE, summarise
 from gpudebug.terminal.trace import trace
 
 RECORDED = DATA / "trace_cpu.json.gz"
@@ -32,7 +32,7 @@ def numbers(value: Any) -> list[float]:
 
 
 def test_the_model_of_a_training_is_told_as_it_was_made() -> None:
-    answer = summarise([traces.text(EVENTS)]).as_dict()
+    answer = summarise([traces.text(EVENTS)]).answer
     spans = [e for e in EVENTS if e["ph"] == "X"]
     of = lambda *names: [e for e in spans if e["cat"] in names]  # noqa: E731
     assert answer["kind"] == "trace"
@@ -67,8 +67,8 @@ def test_the_model_of_a_training_is_told_as_it_was_made() -> None:
 
 
 def test_the_order_of_the_events_changes_nothing() -> None:
-    answer = summarise([traces.text(EVENTS)]).as_dict()
-    turned = summarise([traces.text(EVENTS[::-1])]).as_dict()
+    answer = summarise([traces.text(EVENTS)]).answer
+    turned = summarise([traces.text(EVENTS[::-1])]).answer
     for key in ("devices", "gaps", "steps", "memcpy", "operators", "kernels_per_step", "nccl"):
         assert numbers(turned[key]) == pytest.approx(numbers(answer[key]), rel=1e-5, abs=1e-9), key
 
@@ -81,13 +81,13 @@ def test_an_answer_is_small_and_json() -> None:
         args = {"External id": 10**6 + i, "correlation": 2 * 10**6 + i}
         events += [host("cpu_op", name, begin, 50, **args), device(name, begin + 20, 90, stream=i, **args)]
         events.append(host("cuda_runtime", "cudaMemcpy", begin + 10, 20, **args))
-    text = json.dumps(summarise([traces.text(events)]).as_dict(), allow_nan=False)
+    text = json.dumps(summarise([traces.text(events)]).answer, allow_nan=False)
     assert len(text) <= 30_000
 
 
 def test_a_recorded_training_on_a_cpu() -> None:
     """The loader sleeps 1 ms a sample, 8 samples a batch (tests/support/trace_recording.py)."""
-    answer = summarise([RECORDED.read_bytes()]).as_dict()
+    answer = summarise([RECORDED.read_bytes()]).answer
     assert answer["reason"] == NO_DEVICE
     assert answer["busy_share"] is None
     assert answer["devices"] == []
@@ -109,7 +109,7 @@ def test_what_the_recording_says_is_what_its_events_say() -> None:
     """Every figure of the host again, from the file as the standard library reads it."""
     events = [e for e in json.loads(gzip.decompress(RECORDED.read_bytes()))["traceEvents"] if e["ph"] == "X"]
     ops = [e for e in events if e["cat"] == "cpu_op"]
-    answer = summarise([RECORDED.read_bytes()]).as_dict()
+    answer = summarise([RECORDED.read_bytes()]).answer
     own: dict[str, float] = {}
     for op in ops:
         inner = [o for o in ops if o is not op and o["tid"] == op["tid"] and within(o, op)]
@@ -145,7 +145,7 @@ def test_a_trace_without_events_is_an_error(data: bytes, says: str) -> None:
 
 def test_a_cut_trace_is_analysed_and_said_to_be_cut() -> None:
     data = gzip.compress(traces.text(EVENTS))
-    answer = summarise([data[: len(data) // 2]]).as_dict()
+    answer = summarise([data[: len(data) // 2]]).answer
     assert answer["truncated"]
     assert answer["notes"] == ["the trace is cut off: what is there was analysed"]
     assert 0 < answer["steps"]["count"] < 20
@@ -177,7 +177,7 @@ def test_no_damage_is_a_defect(damage: list[tuple[int, int, bytes]]) -> None:
     for at, length, value in damage:
         data = data[:at] + value + data[at + length :]
     try:
-        answer = summarise([data]).as_dict()
+        answer = summarise([data]).answer
     except GpudebugError as e:
         assert e.next
     else:
@@ -187,7 +187,7 @@ def test_no_damage_is_a_defect(damage: list[tuple[int, int, bytes]]) -> None:
 
 def test_oddities_are_noted() -> None:
     events = [device("a", 0, 5), device("b", 9, -3), {"ph": "X", "name": 5, "ts": 1, "dur": 1}]
-    notes = summarise([traces.text(events)]).as_dict()["notes"]
+    notes = summarise([traces.text(events)]).answer["notes"]
     assert notes[0] == "1 events cannot be read"
     assert notes[1] == "1 events with an impossible time are left out"
     assert any("no launch is in the trace" in note for note in notes)

@@ -8,7 +8,7 @@ import pytest
 from tests.support import traces
 from tests.support.traces import Event, device, host, launched
 
-from gpudebug.core.trace import summarise
+from gpudebug.core.trace.summary import summarise
 from gpudebug.core.trace.tables import ROWS
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -25,7 +25,7 @@ def test_a_step_has_its_kernels_by_launch_and_its_time_by_clock() -> None:
         device("m", 130, 5, "gpu_memset"),
         *launched("behind", 160, 170, 5, 3),
     ]
-    answer = summarise([traces.text(events)]).as_dict()
+    answer = summarise([traces.text(events)]).answer
     table = answer["steps"]["table"]
     assert [(r["step"], r["kernels"]) for r in table] == [(7, 2), (8, 0)]
     assert [r["wall_s"] for r in table] == [100e-6, 50e-6]
@@ -45,7 +45,7 @@ def test_a_step_is_one_whatever_its_category(category: str) -> None:
         *launched("a", 62, 70, 10, 1),
         *launched("b", 90, 95, 5, 2),
     ]
-    answer = summarise([traces.text(events)]).as_dict()
+    answer = summarise([traces.text(events)]).answer
     assert answer["steps"]["count"] == 1
     assert answer["steps"]["data_wait_share"] == pytest.approx(0.6)
     assert "ProfilerStep#2" not in [row["name"] for row in answer["operators"]]
@@ -54,17 +54,17 @@ def test_a_step_is_one_whatever_its_category(category: str) -> None:
 
 def test_a_python_function_of_that_name_is_no_step() -> None:
     events = [host("python_function", "ProfilerStep#2", 0, 100), *launched("a", 62, 70, 10, 1)]
-    assert summarise([traces.text(events)]).as_dict()["steps"] is None
+    assert summarise([traces.text(events)]).answer["steps"] is None
 
 
 def test_without_marks_there_are_none() -> None:
-    answer = summarise([traces.text([device("a", 0, 5)])]).as_dict()
+    answer = summarise([traces.text([device("a", 0, 5)])]).answer
     assert answer["steps"] is None
     assert answer["kernels_per_step"] is None
 
 
 def test_without_a_device_only_the_hosts_part_is_known() -> None:
-    steps = summarise([traces.text([host("user_annotation", "ProfilerStep#7", 0, 100)])]).as_dict()["steps"]
+    steps = summarise([traces.text([host("user_annotation", "ProfilerStep#7", 0, 100)])]).answer["steps"]
     assert steps["table"] == [
         {"step": 7, "wall_s": 100e-6, "busy_share": None, "kernels": None, "data_wait_s": None}
     ]
@@ -74,7 +74,7 @@ def test_without_a_device_only_the_hosts_part_is_known() -> None:
 
 def test_of_many_steps_the_first_and_the_slowest_are_told() -> None:
     events = [host("user_annotation", f"ProfilerStep#{i}", 100 * i, 90 if i % 50 else 99) for i in range(500)]
-    steps = summarise([traces.text(events)]).as_dict()["steps"]
+    steps = summarise([traces.text(events)]).answer["steps"]
     numbers = [r["step"] for r in steps["table"]]
     assert steps["count"] == 500
     assert len(numbers) == ROWS
@@ -87,7 +87,7 @@ RATE = "memory bandwidth (GB/s)"
 
 
 def answer(*events: Event) -> dict[str, Any]:
-    return summarise([traces.text(events)]).as_dict()
+    return summarise([traces.text(events)]).answer
 
 
 def test_kernels_by_their_time() -> None:

@@ -70,7 +70,7 @@ def test_fields(line: str, found: list[tuple[str, str, str]]) -> None:
 )
 def test_bars(line: str, label: str, n: str, total: str | None, rate: str | None) -> None:
     shape, text = shape_of(line)
-    assert shape is not None and shape.redraw
+    assert shape is not None and shape.bars
     bar = shape.bars[0]
     cut = [None if span is None else text[span[0] : span[1]] for span in (bar.n, bar.total, bar.rate)]
     assert (bar.label, *cut) == (label, n, total, rate)

@@ -41,16 +41,13 @@ class EventSource(Protocol):
 
 @dataclass(frozen=True)
 class TraceSummary:
-    """What a trace says; `as_dict` is the JSON answer of `analyze` without `file`, at most some 30 kB.
+    """What a trace says; `answer` is that of `analyze` without `file`, at most some 30 kB.
 
     `collectives` are for a comparison with the traces of other ranks.
     """
 
     answer: dict[str, Any]
     collectives: Collectives
-
-    def as_dict(self) -> dict[str, Any]:
-        return self.answer
 
 
 def summarise(chunks: Iterable[bytes]) -> TraceSummary:

@@ -10,9 +10,18 @@ import re
 from dataclasses import dataclass, replace
 
 from gpudebug.core.trainlog.losses import UnnamedPlace, find_unnamed
-from gpudebug.core.trainlog.names import TRAINING, VALIDATION, Role, classify, phase_of, words
+from gpudebug.core.trainlog.names import (
+    TRAINING,
+    VALIDATION,
+    Role,
+    classify,
+    find_header,
+    find_rows,
+    phase_of,
+    row_like,
+    words,
+)
 from gpudebug.core.trainlog.origin import NO_RANKS, RankPlaces, find_ranks, recognise
-from gpudebug.core.trainlog.table import find_header, find_rows, row_like
 from gpudebug.core.trainlog.text import NUMBER, Span
 from gpudebug.core.words import word_set
 
@@ -122,7 +131,6 @@ class Shape:
     rows: tuple[tuple[str, tuple[Span, ...]], ...] = ()
     header: tuple[str, tuple[Span, ...]] | None = None
     framework: str | None = None
-    redraw: bool = False
     unnamed: UnnamedPlace | None = None
 
     @property
@@ -169,7 +177,6 @@ def read_shape(skeleton: str) -> Shape | None:
         ranks=ranks,
         rows=rows,
         framework=framework,
-        redraw=bool(bars),
         unnamed=unnamed,
     )
 

@@ -11,14 +11,13 @@ from gpudebug.core.text.expressions import Expression
 from gpudebug.core.trainlog.failure import ALERT, USAGE, FailureScan
 from gpudebug.core.trainlog.latency import LatencyReader
 from gpudebug.core.trainlog.losses import Losses, Printer, UnnamedPlace
-from gpudebug.core.trainlog.names import Role
+from gpudebug.core.trainlog.names import Head, Role, read_head, read_row
 from gpudebug.core.trainlog.occasions import Objectives, Occasions, occasion
 from gpudebug.core.trainlog.origin import SourceLines, rank_of
 from gpudebug.core.trainlog.quantities import QuantityLine, read_quantities
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import Bar, LoggedNumber, Shape, read_shape
 from gpudebug.core.trainlog.steps import LONGEST_LINE, CounterReading, Key, Line, StepCounters, Timing, topics
-from gpudebug.core.trainlog.table import Head, read_head, read_row
 from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton, stamp_seconds
 from gpudebug.core.trainlog.work import NamedStep, WorkLog
 
@@ -124,7 +123,7 @@ class LogState:
         shape = learned.shape
         if time is not None:
             self.arrivals = True
-        if raised >= 0 or shape is None or not shape.redraw:
+        if raised >= 0 or shape is None or not shape.bars:
             self.scan.feed(segment, learned.alert or raised >= 0, self.seen)
         else:
             self.scan.redrawn = segment

@@ -9,20 +9,20 @@ from gpudebug.core.answers.analyze import TraceAnswer
 from gpudebug.core.errors import GpudebugError
 
 if TYPE_CHECKING:
-    from gpudebug.core.trace import TraceSummary
+    from gpudebug.core.trace.summary import TraceSummary
 
 _READ = 1 << 20
 
 
 def trace(path: Path) -> TraceAnswer:
     """Return what a trace says. Raises as `summary_of`."""
-    return TraceAnswer(file=str(path), **summary_of(path).as_dict())
+    return TraceAnswer(file=str(path), **summary_of(path).answer)
 
 
 def summary_of(path: Path) -> TraceSummary:
     """Read a trace, JSON or JSON in gzip. Raises GpudebugError if the file holds none."""
     # numpy takes longer to import than a log to analyse.
-    from gpudebug.core.trace import summarise
+    from gpudebug.core.trace.summary import summarise
 
     try:
         with path.open("rb") as f:

@@ -15,7 +15,8 @@ from gpudebug.edges.sqlite import Database
 from gpudebug.engine.run.trace_file import summary_of
 
 if TYPE_CHECKING:
-    from gpudebug.core.trace import NsysExport, TraceSummary
+    from gpudebug.core.trace.nsys import NsysExport
+    from gpudebug.core.trace.summary import TraceSummary
 
 # A node of sixteen GPUs, twice: of more each is read by its number.
 MOST_PROCESSES = 32
@@ -37,7 +38,7 @@ class AnalyzedTrace:
 def trace_of(path: Path) -> AnalyzedTrace:
     """Return what a trace says. Raises GpudebugError if the file holds none."""
     summary = summary_of(path)
-    return AnalyzedTrace(TraceAnswer(file=str(path), **summary.as_dict()), summary)
+    return AnalyzedTrace(TraceAnswer(file=str(path), **summary.answer), summary)
 
 
 def nsys(path: Path, number: int | None = None) -> list[AnalyzedTrace]:
@@ -47,7 +48,7 @@ def nsys(path: Path, number: int | None = None) -> list[AnalyzedTrace]:
     Raises GpudebugError if the database is no such export, or damaged, or has no such process.
     """
     # numpy takes longer to import than a log to analyse.
-    from gpudebug.core.trace import NsysExport
+    from gpudebug.core.trace.nsys import NsysExport
 
     try:
         with Database(path) as database:
@@ -81,12 +82,13 @@ def _cut(found: Sequence[AnalyzedTrace], count: int) -> list[AnalyzedTrace]:
 
 
 def _process(path: Path, export: NsysExport, process: int | None, several: bool) -> AnalyzedTrace:
-    from gpudebug.core.trace import ProcessEvents, pid_of, summarise_events
+    from gpudebug.core.trace.nsys import ProcessEvents, pid_of
+    from gpudebug.core.trace.summary import summarise_events
 
     summary = summarise_events(ProcessEvents(export, process))
     answer = TraceAnswer(
         file=str(path),
-        **summary.as_dict(),
+        **summary.answer,
         source=export.source,
         process=pid_of(process) if several and process is not None else None,
     )
@@ -101,7 +103,7 @@ def together(traces: Sequence[AnalyzedTrace]) -> RanksTogether | None:
     numbers = _ranks(traces)
     if numbers is None:
         return None
-    from gpudebug.core.trace import RankTrace, compare_ranks
+    from gpudebug.core.trace.ranks import RankTrace, compare_ranks
 
     return compare_ranks(
         [
