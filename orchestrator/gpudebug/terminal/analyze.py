@@ -13,6 +13,9 @@ from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.statistics import numbers
 from gpudebug.core.trainlog.endings import remedy
 from gpudebug.core.words import counted
+from gpudebug.terminal.devices import devices, energy, failure, inside_of, latency
+from gpudebug.terminal.sections import head, sections
+from gpudebug.terminal.trace import ranks, trace
 
 
 def analyze(answer: AnalyzeAnswer, *, all_rows: bool = False) -> str:
@@ -29,13 +32,9 @@ def in_full(answer: AnalyzeAnswer) -> str:
 
 
 def _files(answer: FilesAnswer, all_rows: bool) -> str:
-    from gpudebug.terminal.sections import head
-
     if answer.merged is None:
         parts = [_one(one, all_rows) for one in answer.files]
         if answer.ranks is not None:
-            from gpudebug.terminal.trace import ranks
-
             parts.append(ranks(answer.ranks))
         return "\n\n".join(parts)
     heads = [head(one) for one in answer.files if isinstance(one, SectionsAnswer)]
@@ -45,21 +44,15 @@ def _files(answer: FilesAnswer, all_rows: bool) -> str:
 
 def _one(answer: OneFile, all_rows: bool) -> str:
     if isinstance(answer, SectionsAnswer):
-        from gpudebug.terminal.sections import sections
-
         return sections(answer, whole=all_rows)
     if isinstance(answer, SamplesAnswer):
         return _samples(answer)
     if isinstance(answer, LogAnswer):
         return _log(answer)
-    from gpudebug.terminal.trace import trace
-
     return trace(answer)
 
 
 def _samples(answer: SamplesAnswer) -> str:
-    from gpudebug.terminal.devices import devices, energy, failure, inside_of
-
     window = answer.window
     span = f"{window.start_s:.1f} to {window.end_s:.1f} s" if window else answer.reason
     lines = [f"{answer.file}: {_of(answer)}, window {span}", *devices(answer.devices, answer.across)]
@@ -101,8 +94,6 @@ def _log(answer: LogAnswer) -> str:
             f"over {counted(reward.points, 'point')} ({reward.name})"
         )
     if answer.latency:
-        from gpudebug.terminal.devices import latency
-
         lines += [line.replace("latency ", "latency   ", 1) for line in latency(answer.latency)]
     if answer.failure:
         lines.append(f"failure   {answer.failure.class_}")

@@ -9,6 +9,7 @@ from gpudebug.core.answers.show import ProbeSide
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import text
 from gpudebug.core.words import counted
+from gpudebug.terminal import probe, sections
 from gpudebug.terminal.fit import wrap
 
 WIDTH = 80
@@ -144,8 +145,6 @@ def _inside(a: CompareSide, b: CompareSide) -> list[str]:
     """Render what the probes recorded; nothing if neither program was a training."""
     if not (a.probe or b.probe):
         return []
-    from gpudebug.terminal import probe
-
     sides = [
         ProbeSide(part=part, runs=side.runs, figures=side.probe, reason=side.probe_reason)
         for part, side in (("A", a), ("B", b))
@@ -157,8 +156,6 @@ def _sections(answer: CompareAnswer) -> list[str]:
     """Render the sections that the programs named, if any."""
     if not answer.sections:
         return []
-    from gpudebug.terminal import sections
-
     return ["", *sections.beside(answer.sections)]
 
 

@@ -25,6 +25,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import name, shown, text
 from gpudebug.core.trainlog.endings import remedy
 from gpudebug.core.words import counted
+from gpudebug.terminal import sections
 from gpudebug.terminal.probe import inside, places, trace
 
 FEW = 2
@@ -210,8 +211,6 @@ def inside_of(answer: SampleAnswer | SamplesAnswer) -> list[str]:
     record = {"run": "probe", "probe": answer.probe, "probe_reason": answer.probe_reason}
     lines = [*inside([side("probe", [record])]), *places(answer.stacks)]
     if answer.sections:
-        from gpudebug.terminal import sections
-
         lines += sections.of_run(answer.sections)
     return lines
 

@@ -19,7 +19,9 @@ from gpudebug.core.answers.next import (
 )
 from gpudebug.core.statistics.across import shown, text
 from gpudebug.terminal.fit import coloured
-from gpudebug.terminal.probe import inside
+from gpudebug.terminal.live import progress
+from gpudebug.terminal.noise import aa
+from gpudebug.terminal.probe import inside, profile
 from gpudebug.terminal.show import gates
 
 
@@ -77,22 +79,16 @@ def _(answer: Recovered) -> str:
 
 @next_.register
 def _(answer: RecordedAA) -> str:
-    from gpudebug.terminal.noise import aa
-
     return aa(answer)
 
 
 @next_.register
 def _(answer: RecordedProfile) -> str:
-    from gpudebug.terminal.probe import profile
-
     return profile(answer)
 
 
 @next_.register
 def _(answer: Running) -> str:
-    from gpudebug.terminal.live import progress
-
     return f"Running: {answer.why}.\n  {progress(answer)}\nNext: {answer.next_command}"
 
 

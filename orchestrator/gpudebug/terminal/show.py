@@ -13,9 +13,10 @@ from gpudebug.core.evidence.devices import notes
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.level import MOST, drawing
 from gpudebug.core.words import counted
+from gpudebug.terminal import sections
 from gpudebug.terminal.devices import summary, table, window_text
 from gpudebug.terminal.fit import coloured, labelled, screen
-from gpudebug.terminal.probe import inside, places
+from gpudebug.terminal.probe import inside, places, trace
 
 
 def gates(rows: Sequence[GateRow]) -> list[str]:
@@ -113,8 +114,6 @@ def _sections(answer: ShowAnswer) -> list[str]:
     notes = dict.fromkeys(note for s in broken for note in s["notes"])
     if not (answer.sections or notes):
         return []
-    from gpudebug.terminal import sections
-
     rows = sections.beside(answer.sections, ("baseline", "trial"))
     return ["", *rows, *(f"  note: {note}" for note in notes)]
 
@@ -123,8 +122,6 @@ def _profile(record: Facts | None) -> list[str]:
     """Render what PyTorch's profiler recorded of the workload, if it ran."""
     if not record:
         return []
-    from gpudebug.terminal.probe import trace
-
     heading = f"Profile of the workload, run {record['run']}:"
     return ["", heading, *(f"  {line}" for line in trace(dict(record)))]
 

@@ -17,6 +17,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.words import counted
 from gpudebug.edges import devices, git, host, launcher, store
 from gpudebug.edges.launcher.recovery import containment
+from gpudebug.engine.agents.setup_files import checks
 from gpudebug.engine.campaign.files import (
     find,
     progress_path,
@@ -51,9 +52,6 @@ def profiling(directory: Path, *, ask: bool = False) -> DoctorAnswer:
 
 def of_agent(directory: Path, name: str) -> DoctorAnswer:
     """Whether a coding agent is set up for the campaign at or above `directory`; UsageError for no agent."""
-    from gpudebug.engine.agents.setup_files import checks
-    from gpudebug.engine.campaign.files import find
-
     return _answer(list(checks(find(directory).root, name)))
 
 
