@@ -30,6 +30,15 @@ def check(session: nox.Session) -> None:
 
 
 @nox.session
+def touched(session: nox.Session) -> None:
+    """Test the rooms of a change and those that import them; `-- BASE` compares with another commit."""
+    base = session.posargs or ["origin/main"]
+    words = [sys.executable, "-m", "tests.support.touched", *base]
+    paths = session.run(*words, silent=True)
+    session.run(sys.executable, "-m", *PYTEST, "--run-slow", *str(paths).split())
+
+
+@nox.session
 def full(session: nox.Session) -> None:
     """Run what CI runs: slow tests too."""
     lint(session)

@@ -12,7 +12,7 @@ PROGRAM = Path(__file__).parents[1] / "support" / "waiting_train.py"
 CONFIG = "auto_propose: true\ncriteria: {loss: any}\n"
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_from_nothing_to_a_trial_without_anybody(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     campaign = make_campaign(

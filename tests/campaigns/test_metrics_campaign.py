@@ -56,7 +56,7 @@ def test_a_core_that_is_busy_for_nothing_is_no_gain(measured: Campaign, tmp_path
     assert gates(answer)["work_conserved"]["result"] == "fail"
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_more_steps_of_half_a_batch_are_no_gain(measured: Campaign, tmp_path: Path) -> None:
     campaign, answer = try_out(measured, tmp_path / "repo", "--set --batch_size=4", STEPS)
     assert answer["verdict"] == "REJECTED", answer

@@ -40,7 +40,7 @@ def test_a_loader_that_takes_three_fifths_of_a_step(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["sample-1.csv", "sample-1.log", "truth.json"]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_of_two_ranks_the_first_is_told_and_both_are_named(tmp_path: Path) -> None:
     one = shlex.join([*TRAIN, "--steps=50"])
     ranks = " & ".join(f"RANK={rank} LOCAL_RANK={rank} WORLD_SIZE=2 {one}" for rank in (0, 1))
@@ -93,7 +93,7 @@ def test_probe_false_is_said(tmp_path: Path) -> None:
     assert answer["probe"][0]["reason"] == "`probe: false` in gpudebug.yaml"
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_campaign_shows_baseline_and_trial_from_inside(tmp_path: Path) -> None:
     config = "criteria: {loss: any}\nmetric: steps_per_s\n"
     command = shlex.join([sys.executable, "train.py", "--steps=150", "--wait=0.6"])

@@ -17,7 +17,7 @@ from tests.support.judged import settled
 PROGRESS = "outputs/tmp/gpu_debug_progress.md"
 SETTINGS = "device: cpu:1\nprotocol: {max_runs: 3}\n"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1200)]
 
 
 class Campaign:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import struct
 from pathlib import Path
 
@@ -13,17 +12,6 @@ def size(png: bytes) -> tuple[int, int]:
     assert png.endswith(b"IEND\xaeB`\x82")
     width, height = struct.unpack(">II", png[16:24])
     return width, height
-
-
-def painted(png: bytes, colour: str, within: int = 40) -> int:
-    """How many pixels have about this colour (`#1f6fb4`); Pillow decodes the whole picture."""
-    import numpy as np
-    from PIL import Image
-
-    wanted = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
-    with Image.open(io.BytesIO(png)) as picture:
-        pixels = np.asarray(picture.convert("RGB"), dtype=int)
-    return int((np.abs(pixels - wanted).max(axis=2) <= within).sum())
 
 
 _WITHOUT = """\

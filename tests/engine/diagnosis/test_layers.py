@@ -228,7 +228,7 @@ def test_the_option_is_read_strictly(recorded: Campaign, words: tuple[str, ...],
     assert said in recorded.run("diagnose", *words).expect(2).err
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_real_training_on_one_batch(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     campaign = make_campaign(

@@ -323,7 +323,7 @@ def gate_in(answer: Any) -> Any:
     return next(g for g in answer["gates"] if g["name"] == "change_in_effect")
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_campaign_whose_environment_has_the_checkout_installed(tmp_path: Path) -> None:
     """A patch is proved; one that leads back into the user's checkout is INVALID; `verify` says the same."""
     folder, home = tmp_path / "repo", tmp_path / "home"
