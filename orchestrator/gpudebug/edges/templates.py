@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 
 _TICKS = re.compile("`+")
+_PLACE = ("package_data", "plotly.min.js")
+_NEXT = "pip install --force-reinstall 'plotly>=6.0'"
+# A map library among its parts adds a style sheet unless an element of this id is there.
+_GUARD = re.compile(r'getElementById\("([0-9a-f]{64})"\)')
 
 
 def render(name: str, **values: object) -> str:
@@ -82,12 +86,6 @@ def _cell(text: str) -> str:
 def _run_folders(names: Iterable[str]) -> str:
     """Run folders as paths, joined by commas: `runs/0005-h1, runs/0006-h1`; `none` for no run."""
     return ", ".join(name if "/" in name else f"runs/{name}" for name in names) or "none"
-
-
-_PLACE = ("package_data", "plotly.min.js")
-_NEXT = "pip install --force-reinstall 'plotly>=6.0'"
-# A map library among its parts adds a style sheet unless an element of this id is there.
-_GUARD = re.compile(r'getElementById\("([0-9a-f]{64})"\)')
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,10 @@ _UNREAD, _ANOTHER = "py-spy read no stack", "the stacks of another worker were r
 LONGEST_PLACE = 200
 LARGEST_LOG = 1 << 20
 _ENV = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "WORLD_SIZE")
+_LONGEST_SOURCE = 120
+_LARGEST_FILE = 4 << 20
+_LONG_WORD = re.compile(r"[A-Za-z0-9_+/=-]{20,}")
+_LITERAL = re.compile(r"\"[^\"\\]*\"|'[^'\\]*'")
 
 
 class FollowOrder(NamedTuple):
@@ -342,12 +346,6 @@ class _GrowingLog:
             self._at += len(data)
             if data:
                 os.write(1, data)
-
-
-_LONGEST_SOURCE = 120
-_LARGEST_FILE = 4 << 20
-_LONG_WORD = re.compile(r"[A-Za-z0-9_+/=-]{20,}")
-_LITERAL = re.compile(r"\"[^\"\\]*\"|'[^'\\]*'")
 
 
 def line_of(pid: int, uid: int, cwd: str | None, file: str, line: int) -> str:

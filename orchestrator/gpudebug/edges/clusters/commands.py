@@ -17,6 +17,19 @@ LONGEST_S = 60.0
 # A user's own defaults would change what is printed: formats, filters, sorting.
 _DEFAULTS = ("SQUEUE_", "SACCT_", "SINFO_", "SCONTROL_", "SCANCEL_")
 _MOST_BYTES = 64 * 2**20
+SHARES_ALL = (22, 5)
+"""Since this release `--overlap` shares memory and GPUs as well as cores; before it, the training's own step
+would wait for them until this one ends."""
+# Options by variable that size or bind a step by the whole job, change how it prints, or end it by another's.
+_OTHERS = (
+    *("SLURM_GPUS", "SLURM_GPUS_PER_TASK", "SLURM_GPUS_PER_SOCKET", "SLURM_GPU_BIND", "SLURM_NTASKS_PER_GPU"),
+    *("SLURM_TRES_PER_TASK", "SLURM_CPU_BIND", "SLURM_MEM_BIND", "SLURM_HINT", "SLURM_CORE_SPEC"),
+    *("SLURM_EXCLUSIVE", "SLURM_EXACT", "SLURM_WHOLE", "SLURM_DISTRIBUTION", "SLURM_MULTI_PROG"),
+    *("SLURM_LABELIO", "SLURM_STDOUTMODE", "SLURM_STDERRMODE", "SLURM_STDINMODE", "SLURM_NTASKS_PER_SOCKET"),
+    *("SLURM_NTASKS_PER_CORE", "SLURM_THREADS_PER_CORE", "SLURM_NTASKS_PER_TRES", "SRUN_CPUS_PER_TASK"),
+    *("SLURM_UNBUFFEREDIO", "SLURM_CPUS_PER_GPU", "SLURM_TRES_BIND"),
+    *("SLURM_CPUS_PER_TASK", "SLURM_HET_SIZE", "SLURM_TASK_PROLOG", "SLURM_TASK_EPILOG", "SLURM_STEP_GRES"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +91,6 @@ def ask(
         return CommandAnswer(126, error=f"{name}: {e.strerror}")
     out, error = (data[:_MOST_BYTES].decode("utf-8", "replace") for data in (done.stdout, done.stderr))
     return CommandAnswer(done.returncode, out, error)
-
-
-SHARES_ALL = (22, 5)
-"""Since this release `--overlap` shares memory and GPUs as well as cores; before it, the training's own step
-would wait for them until this one ends."""
-# Options by variable that size or bind a step by the whole job, change how it prints, or end it by another's.
-_OTHERS = (
-    *("SLURM_GPUS", "SLURM_GPUS_PER_TASK", "SLURM_GPUS_PER_SOCKET", "SLURM_GPU_BIND", "SLURM_NTASKS_PER_GPU"),
-    *("SLURM_TRES_PER_TASK", "SLURM_CPU_BIND", "SLURM_MEM_BIND", "SLURM_HINT", "SLURM_CORE_SPEC"),
-    *("SLURM_EXCLUSIVE", "SLURM_EXACT", "SLURM_WHOLE", "SLURM_DISTRIBUTION", "SLURM_MULTI_PROG"),
-    *("SLURM_LABELIO", "SLURM_STDOUTMODE", "SLURM_STDERRMODE", "SLURM_STDINMODE", "SLURM_NTASKS_PER_SOCKET"),
-    *("SLURM_NTASKS_PER_CORE", "SLURM_THREADS_PER_CORE", "SLURM_NTASKS_PER_TRES", "SRUN_CPUS_PER_TASK"),
-    *("SLURM_UNBUFFEREDIO", "SLURM_CPUS_PER_GPU", "SLURM_TRES_BIND"),
-    *("SLURM_CPUS_PER_TASK", "SLURM_HET_SIZE", "SLURM_TASK_PROLOG", "SLURM_TASK_EPILOG", "SLURM_STEP_GRES"),
-)
 
 
 def step_beside(options: Sequence[str], nodes: tuple[str, ...]) -> NodeStep:

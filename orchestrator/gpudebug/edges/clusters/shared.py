@@ -11,6 +11,9 @@ from gpudebug.core.errors import ClusterError
 
 _OWN = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/run")
 _IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs"})
+VARIABLE = "GPUDEBUG_CLUSTER"
+USUAL = Path("/etc/gpudebug/cluster.yaml")
+_MOST_BYTES = 2**20
 
 
 def own_to_each_host(path: str, mounts: str | None = None) -> str | None:
@@ -59,11 +62,6 @@ def _mounted(path: str, mounts: str) -> tuple[str, str]:
         if Path(path).is_relative_to(point) and len(point) >= len(found[0]):
             found = (point, words[2])
     return found
-
-
-VARIABLE = "GPUDEBUG_CLUSTER"
-USUAL = Path("/etc/gpudebug/cluster.yaml")
-_MOST_BYTES = 2**20
 
 
 def cluster_file(environ: Mapping[str, str] | None = None, usual: Path = USUAL) -> tuple[str, str] | None:

@@ -24,6 +24,16 @@ _RENAMED = {
     "cuDevicePrimaryCtxRelease_v2": "cuDevicePrimaryCtxRelease",
     "cuDeviceGetUuid_v2": "cuDeviceGetUuid",
 }
+# Architectures with the PTX version that knows them first (PTX ISA, release notes). The driver compiles PTX
+# for an older architecture on a newer GPU, so the newest here that is not newer than the GPU is taken.
+_TARGETS = ((50, "4.0"), (60, "5.0"), (70, "6.0"), (75, "6.3"), (80, "7.0"), (90, "7.8"))
+# So many turns end a kernel whose clock stands still: seconds at the least, where milliseconds are asked for.
+_MOST_TURNS = 100_000_000
+_CHAINS = 8
+_FMAS = 64
+WORK_THREADS = 256
+WORK_BLOCKS_PER_SM = 2
+"""All blocks of the working grid are resident at once, so that they end together."""
 
 
 class CudaError(Exception):
@@ -185,19 +195,6 @@ class CudaDevice:
         for memory in (there, back):
             self._cuda("cuMemFreeHost", memory)
         return Copied(moments[1] - moments[0], moments[2] - moments[1], same)
-
-
-# Architectures with the PTX version that knows them first (PTX ISA, release notes). The driver compiles PTX
-# for an older architecture on a newer GPU, so the newest here that is not newer than the GPU is taken.
-_TARGETS = ((50, "4.0"), (60, "5.0"), (70, "6.0"), (75, "6.3"), (80, "7.0"), (90, "7.8"))
-# So many turns end a kernel whose clock stands still: seconds at the least, where milliseconds are asked for.
-_MOST_TURNS = 100_000_000
-_CHAINS = 8
-_FMAS = 64
-
-WORK_THREADS = 256
-WORK_BLOCKS_PER_SM = 2
-"""All blocks of the working grid are resident at once, so that they end together."""
 
 
 def ptx(major: int, minor: int) -> str:

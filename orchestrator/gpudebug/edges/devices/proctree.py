@@ -23,6 +23,12 @@ SHORTEST_S = 0.1
 
 # What `srun` asks for is started by the scheduler's daemon: no child of ours, but with the run's mark here.
 VARIABLE = "GPUDEBUG_RUN"
+LIKE_LOGS = (".csv", ".jsonl", ".wandb")
+EVENTS = "tfevents"
+MOST_FILES = 64
+_MOST_DESCRIPTORS = 1024
+# Loggers open their files as a training starts, and keep them open.
+_OFTEN, _SELDOM = 10, 5
 
 
 def command_line(pid: int) -> str:
@@ -210,14 +216,6 @@ class ProcessTree:
             return cpu, None, None
         read, written = (max(0.0, (a - b) / MB / span) for a, b in zip(moved, moved_then, strict=True))
         return cpu, read, written
-
-
-LIKE_LOGS = (".csv", ".jsonl", ".wandb")
-EVENTS = "tfevents"
-MOST_FILES = 64
-_MOST_DESCRIPTORS = 1024
-# Loggers open their files as a training starts, and keep them open.
-_OFTEN, _SELDOM = 10, 5
 
 
 class OpenLogs:

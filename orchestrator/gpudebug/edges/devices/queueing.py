@@ -21,6 +21,10 @@ SHORTEST_S = 0.5
 
 NO_SCHEDSTAT = "the kernel does not count how long threads wait (/proc/PID/task/TID/schedstat)"
 NO_QUOTA = "no control group counts how long it was throttled (cpu.stat)"
+TICKS = os.sysconf("SC_CLK_TCK")
+# The namespace that the kernel starts in (PROC_CGROUP_INIT_INO, include/linux/proc_ns.h).
+_FIRST_NAMESPACE = "cgroup:[4026531835]"
+ROOT = Path("/sys/fs/cgroup")
 
 
 class Queueing(NamedTuple):
@@ -236,9 +240,6 @@ def others_waiting(
     return min(max(counted, 0.0), fair)
 
 
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
 class UsedCores(NamedTuple):
     """Seconds that these cores have worked since the machine started, and all cores of the `machine`.
 
@@ -307,11 +308,6 @@ class OthersLoad:
             self.used = None
             return None
         return min(100.0, max(0.0, 100 * (worked - mine) / ((now - then) * len(found.cores))))
-
-
-# The namespace that the kernel starts in (PROC_CGROUP_INIT_INO, include/linux/proc_ns.h).
-_FIRST_NAMESPACE = "cgroup:[4026531835]"
-ROOT = Path("/sys/fs/cgroup")
 
 
 def folders(controller: str, pid: int | str = "self") -> list[Path]:

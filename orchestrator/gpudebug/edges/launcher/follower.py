@@ -24,6 +24,7 @@ GRACE_S = 1.0
 PATIENCE_S = 10.0
 LEAVE_S = 10.0
 WARDEN_LOST = "warden lost"
+_OF_A_SCHEDULER = (signal.SIGTERM, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,6 @@ class Tick:
     stopping: str | None
 
 
-_OF_A_SCHEDULER = (signal.SIGTERM, signal.SIGKILL)
 Observe = Callable[[Tick], "str | None"]
 
 

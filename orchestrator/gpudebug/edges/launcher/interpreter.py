@@ -24,6 +24,10 @@ PATIENCE_S = 10.0
 _PROGRAM = Path(__file__).resolve().parents[2] / "training" / "asking" / "installed.py"
 _MARK = b"gpudebug-asked "
 _LONGEST = 8 << 20
+_TRAINING = Path(__file__).resolve().parents[2] / "training"
+_SHIM = _TRAINING / "shim"
+_SELFTEST = _TRAINING / "profiling" / "selftest.py"
+_SELFTEST_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -132,12 +136,6 @@ def _answer(text: bytes) -> Asked | None:
 
 def _places(said: Mapping[str, Any]) -> dict[str, tuple[str, bool]]:
     return {str(name): (str(folder), bool(namespace)) for name, (folder, namespace) in said.items()}
-
-
-_TRAINING = Path(__file__).resolve().parents[2] / "training"
-_SHIM = _TRAINING / "shim"
-_SELFTEST = _TRAINING / "profiling" / "selftest.py"
-_SELFTEST_S = 60.0
 
 
 def try_profiling(python: str) -> dict[str, Any]:

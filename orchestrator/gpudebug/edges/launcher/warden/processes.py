@@ -1,4 +1,5 @@
 """Reading the process table of Linux and signalling exactly the process that was read."""
+# pathlib would cost the warden a quarter of its start.
 
 from __future__ import annotations
 
@@ -15,15 +16,14 @@ if TYPE_CHECKING:
     from .cgroup import Cgroup
 
 
-# pathlib would cost the warden a quarter of its start.
-
-
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 PR_GET_CHILD_SUBREAPER = 37
 
 _libc = ctypes.CDLL(None, use_errno=True)
+FREEZE_ROUNDS = 10
+PAUSE_S = 0.02
 
 
 def prctl(option: int, argument: object) -> None:
@@ -148,10 +148,6 @@ def send(proc: Proc, number: int) -> bool:
         if handle is not None:
             os.close(handle)
     return True
-
-
-FREEZE_ROUNDS = 10
-PAUSE_S = 0.02
 
 
 def strike(find: Callable[[], list[Proc]]) -> list[Proc]:

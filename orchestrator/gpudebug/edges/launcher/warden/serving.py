@@ -2,6 +2,7 @@
 
 It runs in the job's containment, so nothing of it outlives the run. What it prints goes to a log of its own.
 """
+# pathlib would cost the warden a quarter of its start.
 
 from __future__ import annotations
 
@@ -18,12 +19,13 @@ from .spawn import JobLog, emit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-    from .cgroup import Cgroup
+    from .processes import Tree
+    from .sampling import SamplerProcess
 
-
-# pathlib would cost the warden a quarter of its start.
+    Phase = Callable[[float], "float | None"]
 
 
 STEPS = ((signal.SIGINT, "interrupt"), (signal.SIGTERM, "terminate"), (signal.SIGKILL, "kill"))
@@ -33,6 +35,7 @@ KILLED_S = 5.0
 CONNECT_S = 0.2
 ANSWER_S = 2.0
 _TAIL = 1 << 16
+FLOOD = 1.1
 
 
 class ServerProcess:
@@ -179,22 +182,6 @@ def _answers(port: int, path: str) -> bool:
     except OSError:
         return False
     return len(words) > 1 and words[0].startswith(b"HTTP/") and words[1][:1] in (b"2", b"3")
-
-
-# pathlib would cost the warden a quarter of its start.
-
-
-FLOOD = 1.1
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from .processes import Tree
-    from .sampling import SamplerProcess
-    from .serving import ServerProcess
-
-    Phase = Callable[[float], "float | None"]
 
 
 class ServedRun(ABC):

@@ -1,4 +1,5 @@
 """Forking the job and the sampler: what happens between fork and exec."""
+# pathlib would cost the warden a quarter of its start.
 
 from __future__ import annotations
 
@@ -19,12 +20,10 @@ if TYPE_CHECKING:
     from .cgroup import Cgroup
 
 
-# pathlib would cost the warden a quarter of its start.
-
-
 FAILED = 125
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
+EVENTS = 1
 
 
 def raw(text: str) -> bytes:
@@ -172,12 +171,6 @@ class JobLog:
         self.grown += max(0, size - self._size)
         self._size = size
         return self.grown
-
-
-# pathlib would cost the warden a quarter of its start.
-
-
-EVENTS = 1
 
 
 def emit(event: str, **facts: object) -> None:

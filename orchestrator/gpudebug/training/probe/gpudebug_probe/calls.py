@@ -18,6 +18,24 @@ KEPT = "_gpudebug_original_"
 
 # Kinds of tensors: with nothing between a call and the tensor; a subclass that is asked first; no own data.
 PLAIN, HOOKED, NEVER = range(3)
+# Frames looked at on the way from a library back to the user's own code.
+REACH = 12
+# Code objects and places remembered; generated code would let them grow without end.
+MOST = 4096
+USER, LIBRARY, TORCH, PASSED = range(4)
+# Of PyTorch, but only hands a call of its caller's on: `f"{loss:.3f}"`, a mode, a tensor's subclass.
+HANDS_ON = ("_tensor.py", "tensor.py", "overrides.py", os.path.join("utils", "_device.py"))
+# What an interactive Python or `python -c` runs is the user's; other names in brackets are generated code.
+TYPED_IN = ("<stdin>", "<string>", "<ipython")
+# Methods that call nothing of the training's: what they call is passed by as well.
+OURS_ALONE = frozenset(
+    (
+        *("begin", "iteration", "fetched", "failed", "count", "took", "started"),
+        *("add", "place", "trained_on", "read", "hand", "taken", "looks_at", "copied"),
+        *("stepping", "look", "feed", "fed", "_begins", "_ended"),
+        *("called", "seen", "stepped", "pause", "resume", "anew", "end"),
+    )
+)
 
 
 def shared(torch: Any, recorder: Recorder) -> Calls:
@@ -153,18 +171,6 @@ class Calls:
         return PLAIN if function is getattr(disabled, "_disabled_torch_function_impl", None) else HOOKED
 
 
-# Frames looked at on the way from a library back to the user's own code.
-REACH = 12
-# Code objects and places remembered; generated code would let them grow without end.
-MOST = 4096
-
-USER, LIBRARY, TORCH, PASSED = range(4)
-# Of PyTorch, but only hands a call of its caller's on: `f"{loss:.3f}"`, a mode, a tensor's subclass.
-HANDS_ON = ("_tensor.py", "tensor.py", "overrides.py", os.path.join("utils", "_device.py"))
-# What an interactive Python or `python -c` runs is the user's; other names in brackets are generated code.
-TYPED_IN = ("<stdin>", "<string>", "<ipython")
-
-
 class Sites:
     """Counts calls by the place that made them; a thread that trains costs it well under a microsecond."""
 
@@ -269,17 +275,6 @@ def _working_folder() -> str:
         return os.getcwd()
     except OSError:
         return os.sep
-
-
-# Methods that call nothing of the training's: what they call is passed by as well.
-OURS_ALONE = frozenset(
-    (
-        *("begin", "iteration", "fetched", "failed", "count", "took", "started"),
-        *("add", "place", "trained_on", "read", "hand", "taken", "looks_at", "copied"),
-        *("stepping", "look", "feed", "fed", "_begins", "_ended"),
-        *("called", "seen", "stepped", "pause", "resume", "anew", "end"),
-    )
-)
 
 
 def hide_all(torch: Any) -> None:

@@ -52,6 +52,19 @@ LOADER = "utils/data/dataloader.py"
 # What is outside of these is left over from the process that was forked.
 WORKER = ("utils/data/_utils/worker.py", "_worker_loop")
 CHILD = (os.path.join("multiprocessing", "process.py"), "_bootstrap")
+METHODS = ("step", "reset")
+# By module, where it was imported: the class that environments derive from.
+BASES = (
+    ("gymnasium.core", "Env"),
+    ("gym.core", "Env"),
+    ("dm_env", "Environment"),
+    ("dm_env._environment", "Environment"),
+    ("pettingzoo.utils.env", "AECEnv"),
+    ("pettingzoo.utils.env", "ParallelEnv"),
+)
+MANY = ("num_envs", "n_envs", "nenvs")
+# Classes that are looked at, and functions around a function.
+MOST, DEEPEST = 4096, 8
 
 
 class CodeFacts:
@@ -289,21 +302,6 @@ def _working_folder() -> str:
         return os.getcwd()
     except OSError:
         return os.sep
-
-
-METHODS = ("step", "reset")
-# By module, where it was imported: the class that environments derive from.
-BASES = (
-    ("gymnasium.core", "Env"),
-    ("gym.core", "Env"),
-    ("dm_env", "Environment"),
-    ("dm_env._environment", "Environment"),
-    ("pettingzoo.utils.env", "AECEnv"),
-    ("pettingzoo.utils.env", "ParallelEnv"),
-)
-MANY = ("num_envs", "n_envs", "nenvs")
-# Classes that are looked at, and functions around a function.
-MOST, DEEPEST = 4096, 8
 
 
 def steps_one(code: CodeType) -> bool:

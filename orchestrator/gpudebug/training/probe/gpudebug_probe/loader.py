@@ -27,6 +27,9 @@ from .recorder import Recorder
 # Kinds of loaders that are reported; iterators that are known at the same time.
 MOST_LOADERS = 8
 MOST_ITERATORS = 256
+# A batch is looked into at most so deep, and at so many entries of each part.
+DEEPEST = 4
+WIDEST = 8
 
 
 def install(torch: Any, recorder: Recorder) -> None:
@@ -271,11 +274,6 @@ def _wrapped_iter(
         return iterator
 
     return __iter__
-
-
-# A batch is looked into at most so deep, and at so many entries of each part.
-DEEPEST = 4
-WIDEST = 8
 
 
 class Loader:

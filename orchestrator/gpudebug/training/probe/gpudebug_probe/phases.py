@@ -28,6 +28,9 @@ from .recorder import RARE, Recorder
 FEWER = 2
 # Nested steps, and those that an exception ended, which look alike.
 DEEPEST = 8
+# Forwards are looked at after so many first beats, then after every RARE-th, and no more than MOST in all.
+FIRST = 4
+MOST = 50
 
 
 def install(torch: Any, recorder: Recorder) -> None:
@@ -296,11 +299,6 @@ def _timed(closure: Callable[..., Any], step: _BegunStep, phases: _Phases) -> Ca
             step.closure += perf_counter() - begun - (phases.spent() - spent)
 
     return timed
-
-
-# Forwards are looked at after so many first beats, then after every RARE-th, and no more than MOST in all.
-FIRST = 4
-MOST = 50
 
 
 class Reached:

@@ -32,6 +32,7 @@ WAITS = (
     ("xpu", "", "synchronize"),
     ("mps", "", "synchronize"),
 )
+KINDS = ("to", "cpu", "cuda", "copy_")
 
 
 def install(torch: Any, recorder: Recorder) -> None:
@@ -119,9 +120,6 @@ def _waiting(kind: str, device: str, calls: Calls, original: Callable[..., Any])
         return result
 
     return synchronize
-
-
-KINDS = ("to", "cpu", "cuda", "copy_")
 
 
 def _watch_copies(torch: Any, calls: Calls) -> None:

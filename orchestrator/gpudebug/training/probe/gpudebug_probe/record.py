@@ -21,6 +21,17 @@ RESERVE = 256 << 10
 LEVELS = 12
 # Of it, what stacks may fill: beats go on when there is no more room for these.
 STACKS = LARGEST // 2
+VARIABLE = "GPUDEBUG_NODE"
+"""`NAME/COUNT`: the node that the run was launched on, and of how many nodes the job is; of several alone."""
+TRIES = 5
+_LONGEST = 64
+# By the key that is reported: words of the environment that schedulers and launchers set for each process.
+VARIABLES = {
+    "visible": "CUDA_VISIBLE_DEVICES",
+    "omp": "OMP_NUM_THREADS",
+    "slurm_cpus": "SLURM_CPUS_PER_TASK",
+}
+LONGEST = 200
 
 
 class RecordFile:
@@ -99,12 +110,6 @@ class RecordFile:
             os.close(fd)
 
 
-VARIABLE = "GPUDEBUG_NODE"
-"""`NAME/COUNT`: the node that the run was launched on, and of how many nodes the job is; of several alone."""
-TRIES = 5
-_LONGEST = 64
-
-
 def job_of(environ: Mapping[str, str]) -> tuple[str, int] | None:
     """Return the launch's node and how many nodes there are; None outside of a job of several."""
     name, _, count = environ.get(VARIABLE, "").rpartition("/")
@@ -139,15 +144,6 @@ def clock(fd: int) -> list[float]:
         if (after - before) / 2 < best[1]:
             best = [(before + after) / 2, (after - before) / 2, stamp]
     return best
-
-
-# By the key that is reported: words of the environment that schedulers and launchers set for each process.
-VARIABLES = {
-    "visible": "CUDA_VISIBLE_DEVICES",
-    "omp": "OMP_NUM_THREADS",
-    "slurm_cpus": "SLURM_CPUS_PER_TASK",
-}
-LONGEST = 200
 
 
 def surroundings() -> dict[str, Any]:
