@@ -53,7 +53,9 @@ def run():
                 busy += event.dur
 """
 _BUSY = "from gpudebug.core.trace import busy_shares\ndef run():\n    busy_shares(chunks(1 << 20))\n"
-_ALL = "from gpudebug.core.trace.summary import summarise\ndef run():\n    summarise(chunks(1 << 20)).answer\n"
+_ALL = (
+    "from gpudebug.core.trace.summary import summarise\ndef run():\n    summarise(chunks(1 << 20)).answer\n"
+)
 _HTA = """
 import logging
 logging.disable(logging.CRITICAL)

@@ -12,12 +12,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpudebug.core.answers.show import ChangedLevel, LevelPoint, VerdictCourse
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.intervals import SURE, t_quantile
 from gpudebug.core.statistics.metrics import Metric
+
+if TYPE_CHECKING:
+    from gpudebug.core.answers.show import ChangedLevel, LevelPoint, VerdictCourse
 
 WANDER = 0.15
 """Variance by which the level may move from one place to the next, in units of a run's noise squared."""
@@ -212,6 +214,9 @@ MOST = 20
 
 def course(verdict: Mapping[str, Any] | None) -> VerdictCourse | None:
     """Make the picture of a verdict; None if it has none, as one of an older rule or without the metric."""
+    # What shows a level alone need not load the answers.
+    from gpudebug.core.answers.show import LevelPoint, VerdictCourse
+
     terms = verdict and verdict.get("terms")
     if not verdict or not terms or not verdict.get("course"):
         return None
@@ -234,6 +239,8 @@ def _above(metric: Metric, level: float, bars: Mapping[str, float]) -> dict[str,
 
 
 def _effect(metric: Metric, verdict: Mapping[str, Any], bars: Mapping[str, float]) -> ChangedLevel | None:
+    from gpudebug.core.answers.show import ChangedLevel
+
     before, delta = verdict["metric_before"], verdict["delta"]
     if before is None or delta is None:
         return None
