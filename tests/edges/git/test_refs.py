@@ -10,14 +10,15 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import git, make_repository
+from tests.support.campaigns import commit_all, git, make_repository
 from tests.support.processes import fork
+from tests.support.repositories import REF, stored
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges import git as snapshot
 from gpudebug.edges.git import refs
-
-REF = "refs/gpudebug/test/base"
+from gpudebug.edges.git import repository as module
+from gpudebug.edges.git.refs import MeasuredTree, trusted, vouch
 
 
 @pytest.fixture
@@ -139,3 +140,77 @@ def test_a_git_that_is_alive_is_seen(tmp_path: Path) -> None:
             assert refs._git_alive_since(time.time())
         finally:
             process.kill()
+
+
+ALL = MeasuredTree(())
+
+
+@pytest.fixture
+def dirty(tmp_path: Path) -> Path:
+    top = make_repository(tmp_path / "repo", {"train.py": "1\n", "data/keep.txt": "x\n"})
+    (top / "train.py").write_text("2\n")
+    return top
+
+
+def kept(dirty: Path) -> tuple[snapshot.Checkout, snapshot.Base]:
+    checkout = snapshot.identify(dirty)
+    return checkout, snapshot.snapshot(dirty, ref=REF, label=checkout.tree)
+
+
+def test_what_was_recorded_is_believed(dirty: Path) -> None:
+    (dirty / "notes.txt").write_text("not counted\n")
+    checkout, base = kept(dirty)
+    vouch(checkout, REF, base.commit, ALL)
+    assert trusted(checkout.at, REF, base.commit, base.tree, ALL) is True
+    assert trusted(checkout.at, REF, base.commit, "0" * 16, ALL) is False
+    assert trusted(checkout.at, REF, git(dirty, "rev-parse", "HEAD").strip(), base.tree, ALL) is False
+
+
+@pytest.mark.parametrize("untracked", [None, "notes.txt", "own/tool.txt"])
+def test_without_a_record_its_digest_proves_it(dirty: Path, untracked: str | None) -> None:
+    if untracked:
+        (dirty / untracked).parent.mkdir(exist_ok=True)
+        (dirty / untracked).write_text("x\n")
+    checkout, base = kept(dirty)
+    assert trusted(checkout.at, REF, base.commit, base.tree, ALL) is True
+    commit_all(dirty)
+    (dirty / "train.py").write_text("3\n")
+    assert trusted(checkout.at, REF, base.commit, base.tree, ALL) is True
+    assert trusted(checkout.at, REF, base.commit, snapshot.identify(dirty).tree, ALL) is None
+
+
+def test_a_python_file_more_is_another_tree(dirty: Path) -> None:
+    checkout, base = kept(dirty)
+    (dirty / "torch.py").write_text("evil\n")
+    other = snapshot.snapshot(dirty, ref=f"{REF}-1", label=base.tree)
+    assert trusted(checkout.at, REF, other.commit, base.tree, ALL) is None
+
+
+def test_a_record_that_was_edited_is_no_proof(dirty: Path) -> None:
+    checkout, base = kept(dirty)
+    vouch(checkout, REF, base.commit, ALL)
+    (dirty / "train.py").write_text("evil\n")
+    other = snapshot.snapshot(dirty, ref=f"{REF}-1", label=base.tree).commit
+    for file in (dirty / ".git" / "gpudebug" / "bases").iterdir():
+        file.write_text(file.read_text().replace(base.commit, other))
+    assert trusted(checkout.at, REF, other, base.tree, ALL) is False
+
+
+def test_a_base_made_anew_or_forgotten_has_no_old_record(dirty: Path) -> None:
+    checkout, base = kept(dirty)
+    vouch(checkout, REF, base.commit, ALL)
+    place = dirty / ".git" / "gpudebug" / "bases"
+    assert len(os.listdir(place)) == 1
+    kept(dirty)
+    assert os.listdir(place) == []
+    vouch(checkout, REF, base.commit, ALL)
+    snapshot.forget(dirty, REF)
+    assert os.listdir(place) == []
+    assert stored(dirty, REF) is None
+
+
+def test_an_index_is_gone_afterwards(dirty: Path) -> None:
+    with module._temporary_index(dirty / ".git") as path:
+        path.write_text("x")
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert os.listdir(dirty / ".git" / "gpudebug" / "indexes") == []

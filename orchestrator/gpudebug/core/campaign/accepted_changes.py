@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpudebug.core.change import server_side
+from gpudebug.core.change import commands
 from gpudebug.core.change.intervention import Intervention, parse
 from gpudebug.core.change.permits import NOTHING_MORE, Allowed
 from gpudebug.core.config import ServerSettings, Workload, expand_text
@@ -133,12 +133,12 @@ def located(change: Intervention, workload: Workload) -> Intervention:
     server = workload.server
     if server is None:
         return change
-    return server_side.located(change, workload.argv(), workload.env, server.argv(), server.env)
+    return commands.located(change, workload.argv(), workload.env, server.argv(), server.env)
 
 
 def changed_server(workload: Workload, change: Intervention, allowed: Allowed) -> ServerSettings | None:
     """The workload's server with what a change does to it. InterventionError if there is none to change."""
-    theirs, server = server_side.of_server(change), workload.server
+    theirs, server = commands.of_server(change), workload.server
     if theirs is None:
         return server
     if server is None:

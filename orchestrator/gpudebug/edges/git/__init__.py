@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gpudebug.edges.git.address import Address, whereabouts
     from gpudebug.edges.git.bases import (
         Base,
+        WorktreeChange,
         already_there,
         difference,
         first_there,
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
         stored,
         whole,
         with_patch,
+        worktree_change,
     )
-    from gpudebug.edges.git.changes import WorktreeChange, worktree_change
     from gpudebug.edges.git.checkout import (
         Checkout,
         base_of,
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
         refs_below,
         top_folder,
     )
-    from gpudebug.edges.git.kept import MeasuredTree, trusted, vouch
-    from gpudebug.edges.git.untracked import LeftOut
+    from gpudebug.edges.git.refs import MeasuredTree, trusted, vouch
+    from gpudebug.edges.git.trees import LeftOut
     from gpudebug.edges.git.worktrees import (
         Worktree,
         add_worktree,
@@ -97,9 +98,8 @@ _HOMES = {
     **dict.fromkeys(
         ("Checkout", "base_of", "create", "identify", "ignores", "refs_below", "top_folder"), "checkout"
     ),
-    **dict.fromkeys(("WorktreeChange", "worktree_change"), "changes"),
     **dict.fromkeys(("FileMarks", "marks", "uncounted", "written_since"), "writes"),
-    **dict.fromkeys(("MeasuredTree", "trusted", "vouch"), "kept"),
+    **dict.fromkeys(("MeasuredTree", "trusted", "vouch"), "refs"),
     **dict.fromkeys(
         (
             *(
@@ -115,7 +115,7 @@ _HOMES = {
         ),
         "worktrees",
     ),
-    "LeftOut": "untracked",
+    "LeftOut": "trees",
 }
 
 

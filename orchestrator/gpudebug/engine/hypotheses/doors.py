@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpudebug.core import progress
+from gpudebug.core.change.commands import KnownFlags, unknown
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.intervention import parse as parse_intervention
-from gpudebug.core.change.known_flags import KnownFlags, unknown
 from gpudebug.core.command.synonyms import Synonyms, folded, long_name
 from gpudebug.core.errors import CatalogueError, InterventionError, UsageError
 from gpudebug.core.progress import ProgressFile

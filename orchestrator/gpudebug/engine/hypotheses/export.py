@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,6 @@ from gpudebug.core import progress
 from gpudebug.core.answers.hypotheses import CombinedGain, ExportAnswer, ExportedHypothesis
 from gpudebug.core.campaign import accepted_changes
 from gpudebug.core.campaign.accepted_changes import AcceptedChange
-from gpudebug.core.change import patch_mail
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.records import Estimate
@@ -88,7 +90,7 @@ def is_ours(name: str, head: bytes) -> bool:
     """Tell whether a file is one of an export, by its name and first bytes."""
     if name == README:
         return head.startswith(HEADING.encode())
-    return name.endswith(".patch") and name[:4].isdecimal() and head.startswith(patch_mail.FIRST_LINE)
+    return name.endswith(".patch") and name[:4].isdecimal() and head.startswith(FIRST_LINE)
 
 
 def _refuse(
@@ -168,7 +170,7 @@ def _mail(setup: Setup, records: Records, part: _ExportedChange, place: tuple[in
         f"Measured alone: {_gain(part.verdict)}.",
         _also(part.step),
     ]
-    mail = patch_mail.patch_mail(
+    mail = patch_mail(
         part.diff,
         title=scrub(part.title),
         paragraphs=[progress.harmless(text, limit=_TEXT) for text in paragraphs],
@@ -293,3 +295,39 @@ def _answer(
 def _counted(names: Sequence[str]) -> str:
     shown = ", ".join(f"runs/{name}" for name in names)
     return f"{counted(len(names), 'run')} ({shown})"
+
+
+_WIDTH = 76
+_SENDER = "gpudebug <gpudebug@localhost>"
+FIRST_LINE = b"From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\n"
+"""That of every file of ours, as `git format-patch` begins one."""
+
+# What `git am` takes for a header or for the end of the message, and `git apply` for a patch's beginning.
+_MEANT = re.compile(r"[-+@*>]|(?:diff|index|Index|From|Date|Subject|GIT)\b|\w+:")
+
+
+def patch_mail(
+    diff: bytes, *, title: str, paragraphs: Sequence[str], place: tuple[int, int], date: datetime
+) -> bytes:
+    """`diff` with its head. `place` is which of how many patches; each paragraph is one line of text.
+
+    `title` and `paragraphs` have no line breaks and no control characters (`progress.harmless`).
+    """
+    number, count = place
+    head = [
+        f"From: {_SENDER}",
+        f"Date: {format_datetime(date.astimezone(timezone.utc))}",
+        f"Subject: [PATCH {number}/{count}] {title}",
+        "MIME-Version: 1.0",
+        "Content-Type: text/plain; charset=UTF-8",
+        "Content-Transfer-Encoding: 8bit",
+    ]
+    body = "\n\n".join("\n".join(_wrapped(text)) for text in paragraphs if text)
+    text = "\n".join(head) + f"\n\n{body}\n---\n\n"
+    return FIRST_LINE + text.encode("utf-8", "replace") + diff
+
+
+def _wrapped(text: str) -> list[str]:
+    """Return the lines of a paragraph; one that means something to git is indented."""
+    lines = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return [f" {line}" if _MEANT.match(line) else line for line in lines]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gpudebug.core.catalogue import Framework
-from gpudebug.core.change.known_flags import KnownFlags
+from gpudebug.core.change.commands import KnownFlags
 from gpudebug.core.command import command_line
 from gpudebug.core.command.meanings import kind_of
 from gpudebug.core.config import Config, Workload

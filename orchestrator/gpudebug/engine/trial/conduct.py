@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from gpudebug.core.change import patches
+from gpudebug.core.change.commands import of_server
 from gpudebug.core.change.intervention import Intervention
-from gpudebug.core.change.patches.settings import settings_of
-from gpudebug.core.change.patches.step_loop import changed_lines, prints, touches_count
-from gpudebug.core.change.server_side import of_server
+from gpudebug.core.change.patches.effect import changed_lines, prints, settings_of, touches_count
 from gpudebug.core.command import command_line
 from gpudebug.core.command.batch import names_batch
 from gpudebug.core.command.synonyms import names_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpudebug.core.campaign import accepted_changes
+from gpudebug.core.change.commands import of_server
 from gpudebug.core.change.intervention import Applied, Intervention
-from gpudebug.core.change.server_side import of_server
 from gpudebug.core.errors import GpudebugError, InterventionError
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.run.environment import Surroundings, differences, recorded
