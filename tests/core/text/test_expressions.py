@@ -108,7 +108,8 @@ def test_letters_are_the_same_where_re_takes_them_for_one_another() -> None:
     except ImportError:  # Python 3.10
         pairs = [(e[0], e[1:]) for e in importlib.import_module("sre_compile")._equivalences]
     lower = importlib.import_module("_sre").unicode_tolower
-    assert [c for c in range(0x110000) if _caseless(c) != _caseless(lower(c))] == []
+    cased = [c for c in range(0x110000) if lower(c) != c]
+    assert [c for c in cased if _caseless(c) != _caseless(lower(c))] == []
     assert [(c, d) for c, others in pairs for d in others if _caseless(c) != _caseless(d)] == []
 
 
