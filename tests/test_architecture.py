@@ -597,6 +597,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.terminal.catalogue": "engine/diagnosis/test_catalogue_view.py",
     "gpudebug.terminal.next": "terminal/test_live.py",
     "gpudebug.edges.proc": "edges/devices/test_proctree.py",
+    "gpudebug.core.inside.attached.record": "core/inside/attached/test_looks.py",
     "gpudebug.training.asking.installed": "edges/launcher/test_interpreter.py",
     "gpudebug.training.probe.gpudebug_probe.epochs": "training/probe/test_replay.py",
     "gpudebug.training.probe.gpudebug_probe.events": "training/probe/test_reads.py",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.support.jobs import TRAINING, needs_spy, running, until
 
-from gpudebug.core.inside.attached.looks import read_attached
+from gpudebug.core.inside.attached.record import read_attached
 from gpudebug.core.inside.stacks import read_stacks
 from gpudebug.edges.attach import follower, processes, spy
 from gpudebug.edges.attach.processes import ForeignProcess

@@ -20,7 +20,7 @@ from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.errors import StoreError
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.inside import probe, stacks
-from gpudebug.core.inside.attached.looks import FROM_OUTSIDE, read_attached
+from gpudebug.core.inside.attached.record import FROM_OUTSIDE, read_attached
 from gpudebug.core.inside.imported_files import read_loaded
 from gpudebug.core.inside.probe import counts, figures
 from gpudebug.core.records import DeviceInfo, Evidence, Failure, LoadedFiles, PlannedEnd, RunRecord

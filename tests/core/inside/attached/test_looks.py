@@ -12,10 +12,10 @@ from gpudebug.core.inside.attached.looks import (
     PtraceFacts,
     hottest_place,
     looks_of,
-    read_attached,
     refusal,
     stacks_line,
 )
+from gpudebug.core.inside.attached.record import read_attached
 from gpudebug.core.inside.stacks import read_stacks
 
 TORCH = "/v/lib/python3.11/site-packages/torch/"

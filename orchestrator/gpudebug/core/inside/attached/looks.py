@@ -2,8 +2,7 @@
 
 Two recordings go side by side: one of every look, one of those looks at which the thread ran. The first says
 how long each stack took, the second how much of that it ran on a CPU or was ready to. How long the thread ran
-in all is known better, from /proc: what the stacks ran is brought to that sum. The job cannot write the
-follower's lines, but they are read as any other: nothing is believed unseen.
+in all is known better, from /proc: what the stacks ran is brought to that sum.
 
 Sources: ptrace(2), "Ptrace access mode checking"; Documentation/admin-guide/LSM/Yama.rst; the seccomp
 profiles of container runtimes.
@@ -15,11 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from gpudebug.core.inside.attached.foreign_frames import OTHER, FoldedStack, Line, RawStack, fold, trainers
-from gpudebug.core.inside.probe.processes import read_line
-from gpudebug.core.records import AttachedEvidence, SeenProcess
 
 MOST_STACKS = 100
 _ROUNDS = 4
@@ -201,48 +196,6 @@ def stacks_line(
         "code": code,
         "packaged": list(packaged),
     }
-
-
-FROM_OUTSIDE = "the training ran already: gpudebug saw it from outside, so its steps are not counted"
-MOST_PROCESSES = 64
-_KINDS = ("process", "observer")
-
-
-def read_attached(text: str) -> AttachedEvidence | None:
-    """Parse the record of a run; None if the run was no look at a job."""
-    found: dict[int, SeenProcess] = {}
-    observer: Mapping[str, Any] | None = None
-    for raw in text.split("\n"):
-        line = read_line(raw) if any(f'"{kind}"' in raw for kind in _KINDS) else None
-        if line is None or line["kind"] not in _KINDS:
-            continue
-        if line["kind"] == "observer":
-            observer = line
-        elif (process := _process(line)) and (process.pid in found or len(found) < MOST_PROCESSES):
-            found[process.pid] = process
-    if observer is None and not found:
-        return None
-    spent, seconds = (_number((observer or {}).get(name)) for name in ("cpu_s", "seconds"))
-    members = (observer or {}).get("members")
-    return AttachedEvidence(
-        processes=tuple(found.values()),
-        members=members if isinstance(members, int) else None,
-        observer_cores=spent / seconds if spent is not None and seconds else None,
-        ended=bool((observer or {}).get("ended")),
-    )
-
-
-def _process(line: Mapping[str, Any]) -> SeenProcess | None:
-    try:
-        return SeenProcess.model_validate(line, strict=False)
-    except ValidationError:
-        return None
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if value >= 0 else None
 
 
 _CAPABILITY = "CAP_SYS_PTRACE"
