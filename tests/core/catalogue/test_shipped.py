@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpudebug.core.catalogue import GROUPS, Cause, read_cause
-from gpudebug.core.catalogue.prose import said, shows
+from gpudebug.core.catalogue.signals import said, shows
 from gpudebug.core.command import cadence
 from gpudebug.edges import catalogue as files
 from gpudebug.engine.run import adapters, catalogue

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.inside.sections.names import short
+from gpudebug.core.inside.sections.cost import short
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import name
 

@@ -20,8 +20,7 @@ from gpudebug.core.answers.catalogue import (
 from gpudebug.core.catalogue import GROUPS, Catalogue, Cause
 from gpudebug.core.catalogue.model import GENERAL, text_of
 from gpudebug.core.catalogue.offers import interventions_for
-from gpudebug.core.catalogue.prose import said, said_own, said_share, search, shows
-from gpudebug.core.catalogue.signals import SIGNALS
+from gpudebug.core.catalogue.signals import SIGNALS, said, said_own, said_share, search, shows
 from gpudebug.core.errors import UsageError
 from gpudebug.core.yaml.document import nearest
 from gpudebug.edges import store

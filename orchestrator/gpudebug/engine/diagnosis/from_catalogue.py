@@ -9,7 +9,7 @@ from typing import Any
 from gpudebug.core.answers.hypotheses import ProposeAnswer
 from gpudebug.core.catalogue import Cause
 from gpudebug.core.catalogue.offers import Offers, interventions_for
-from gpudebug.core.catalogue.prose import described, tried
+from gpudebug.core.catalogue.signals import described, tried
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.diagnosis.model import Ranked

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gpudebug.core.answers.diagnosis import LikelyCause
 from gpudebug.core.catalogue import Cause
-from gpudebug.core.catalogue.prose import one_line, said_own
+from gpudebug.core.catalogue.signals import one_line, said_own
 from gpudebug.core.diagnosis.model import Diagnosis, Ranked, UnexplainedWait
 from gpudebug.core.diagnosis.rank import outweighs
 from gpudebug.core.errors import CatalogueError, InterventionError

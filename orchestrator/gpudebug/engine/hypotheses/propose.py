@@ -12,7 +12,7 @@ from gpudebug.core import progress
 from gpudebug.core.answers.hypotheses import ProposeAnswer, ProposedHypothesis
 from gpudebug.core.campaign import accepted_changes
 from gpudebug.core.catalogue import Cause
-from gpudebug.core.catalogue.prose import described, tried
+from gpudebug.core.catalogue.signals import described, tried
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change import sweep
 from gpudebug.core.change.intervention import Intervention, SingleChange

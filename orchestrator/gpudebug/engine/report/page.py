@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from gpudebug.core.campaign import overview
-from gpudebug.core.inside import step_histogram
+from gpudebug.core.inside.probe import spans
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import VERDICTS
 from gpudebug.edges import templates
@@ -43,7 +43,7 @@ def run_page(data: Data, folder: Path) -> str:
     ui = SimpleNamespace(
         present=numbers,
         parts=pageparts,
-        quantile=step_histogram.quantile,
+        quantile=spans.quantile,
         link=partial(_link, data, folder),
         run=run,
         rate=numbers.rate(rate, run["step_unit"]),
@@ -97,7 +97,7 @@ def _ui(data: Data, folder: Path) -> SimpleNamespace:
         best=overview.best(data["hypotheses"]),
         counts=_counts(data),
         change=overview.change_text,
-        quantile=step_histogram.quantile,
+        quantile=spans.quantile,
         effects=pageparts.effects(data["hypotheses"]),
         verdicts=VERDICTS,
         searched=len(data["hypotheses"]) >= _SEARCHED,

@@ -9,7 +9,8 @@ from typing import Any
 
 from gpudebug.core.answers.answer import plain
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.inside import probe, step_histogram
+from gpudebug.core.inside import probe
+from gpudebug.core.inside.probe import spans
 from gpudebug.core.inside.probe.spans import ProcessSpan, steady
 from gpudebug.core.records import Evidence, RunRecord, Window
 from gpudebug.core.samples.live import timelines
@@ -231,8 +232,8 @@ def _step_times(run: ReportedRun, log: LogSummary, notes: list[str]) -> dict[str
     """Bars of the steps' times in the window: as the training process reported them, else as its log does."""
     counted, by = _probed(run, notes), "probe"
     if not counted:
-        counted, by = step_histogram.counted(_printed(log, run.evidence.window)), "log"
-    bars = step_histogram.bars(counted)
+        counted, by = spans.counted(_printed(log, run.evidence.window)), "log"
+    bars = spans.bars(counted)
     return {"by": by, "bins": [list(bar) for bar in bars]} if bars else None
 
 

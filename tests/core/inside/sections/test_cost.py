@@ -17,6 +17,7 @@ from gpudebug.core.inside.sections.cost import (
     recommendations,
     score,
     share,
+    short,
 )
 
 SCORES = {
@@ -233,3 +234,24 @@ def test_without_any_category_there_are_no_shares() -> None:
 def test_no_time_has_no_share() -> None:
     (only,) = category_shares(Report((a_section("env_x", mean=0.0),)))
     assert only.share == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("forward", "forward"),
+        ("get_actions.preprocessing", "get_a…ssing"),
+        ("two\nlines", "two?lines"),
+        ("\x1b[31mred", "?[31mred"),
+        ("", "(no name)"),
+    ],
+)
+def test_a_name_is_shown_on_one_line(name: str, shown: str) -> None:
+    assert short(name, 11) == shown
+
+
+@given(st.text(max_size=80), st.integers(9, 60))
+def test_no_name_breaks_a_table(name: str, width: int) -> None:
+    shown = short(name, width)
+    assert shown.isprintable()
+    assert 0 < len(shown) <= width
