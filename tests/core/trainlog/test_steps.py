@@ -189,13 +189,13 @@ def test_quoted_source_is_no_speech() -> None:
 
 def test_memory_is_bounded_in_lines_and_in_their_length() -> None:
     reader = LogReader()
-    for count in range(10 * LIMIT):
+    for count in range(3 * LIMIT):
         reader.feed(b"%d samples/s" % count + b" " * 2 * LONGEST_LINE + b"|\n", float(count))
     lines = reader.summary().speech["samples"]
     assert len(lines) <= LIMIT + 1
     assert max(len(text) for text, _ in lines) == LONGEST_LINE
     assert lines[0][1] == 0.0
-    assert lines[-1][1] == float(10 * LIMIT - 1)
+    assert lines[-1][1] == float(3 * LIMIT - 1)
 
 
 def test_means_of_data_and_update() -> None:
