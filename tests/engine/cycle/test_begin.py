@@ -27,7 +27,7 @@ def test_on_this_host_next_is_next_and_detached_is_detached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, object]] = []
-    monkeypatch.setattr(begin, "next_cycle", lambda *words: asked.append(("next", words)) or IDLE)
+    monkeypatch.setattr(begin, "next_or_attached", lambda *words: asked.append(("next", words)) or IDLE)
     monkeypatch.setattr(begin.detached, "start", lambda *words: asked.append(("start", words)) or IDLE)
     assert begin.next_here(tmp_path, silent, "a") == IDLE
     assert begin.next_here(tmp_path, silent, "a", detach=True) == IDLE

@@ -73,7 +73,7 @@ def test_what_is_expected_is_said_in_one_line(tmp_path: Path, monkeypatch: pytes
 
     (note, _) = elements(tmp_path, "88").notes()
     monkeypatch.setattr(element, "main", fails)
-    monkeypatch.setattr(element, "next_cycle", fails)
+    monkeypatch.setattr(element, "next_or_attached", fails)
     error: Exception = ClusterError("a", next="b")
     assert element.status("x") == "gpudebug: a; next: b"
     error = OSError(errno.ENOSPC, "No space left on device")
@@ -102,7 +102,7 @@ def test_what_ran_as_the_job_was_suspended_is_run_again(
             signal.raise_signal(signal.SIGTSTP)
         return NothingRunning(campaign="x", why="hypothesis 2 is VALIDATED")
 
-    monkeypatch.setattr(element, "next_cycle", cycle)
+    monkeypatch.setattr(element, "next_or_attached", cycle)
     (note, _) = elements(tmp_path, "88").notes()
     notice, said = Notice(JOB), list[str]()
     with notice.heeded(said.append):
@@ -120,7 +120,7 @@ def test_a_run_that_the_cluster_failed_is_made_again_and_an_interrupted_one_is_n
     def cycle(folder: Path, report: object, session: str | None) -> NothingRunning:
         raise ends.pop(0)
 
-    monkeypatch.setattr(element, "next_cycle", cycle)
+    monkeypatch.setattr(element, "next_or_attached", cycle)
     monkeypatch.setattr(element, "AWAY_S", 0.01)
     (note, _) = elements(tmp_path, "88").notes()
     with pytest.raises(KeyboardInterrupt):

@@ -22,7 +22,7 @@ PROGRAM = """\
 import time
 from pathlib import Path
 from gpudebug.core.errors import DeviceError
-from gpudebug.engine.cycle import next as cycle
+from gpudebug.engine.cycle import begin
 from gpudebug.core.answers.next import NextAnswer
 from gpudebug.engine.cycle import worker
 from gpudebug.engine.run.live_line import Live
@@ -41,7 +41,7 @@ def pretend(directory, report, session):
     return NextAnswer(action="tested", campaign=session, why="planted")
 
 def main(request, fd):
-    cycle.next_cycle = pretend
+    begin.next_or_attached = pretend
     return worker.main(request, fd)
 """
 DONE = {"answer": NextAnswer(action="tested", campaign="a", why="planted").as_json()}

@@ -8,13 +8,15 @@ from pathlib import Path
 
 from gpudebug.core.answers.next import NextAnswer, SessionDone
 from gpudebug.core.campaign.decide import ActionKind
-from gpudebug.core.errors import ClusterError
+from gpudebug.core.errors import BusyError, ClusterError
 from gpudebug.core.inside.torch_profile import parse_torch_profile
 from gpudebug.edges import store
 from gpudebug.edges.host import now
+from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.runner import RunsElsewhere
 from gpudebug.engine.cycle import detached
 from gpudebug.engine.cycle.allocation import Allocation, allocation_of
+from gpudebug.engine.cycle.finished import finished
 from gpudebug.engine.cycle.next import go_on, next_cycle
 from gpudebug.engine.cycle.record_baseline import record_baseline
 from gpudebug.engine.cycle.retold import AllocationLost
@@ -35,7 +37,7 @@ def next_here(
     detach: bool = False,
     more: int | None = None,
 ) -> NextAnswer:
-    """`gpudebug next`: on this host as `next_cycle`, or `detached.start` with `detach`.
+    """`gpudebug next`: on this host as `next_or_attached`, or `detached.start` with `detach`.
 
     With a cluster everything that needs no device is done here, and the rest in the allocation. Hypothesis
     `more`, which ended INCONCLUSIVE, goes on.
@@ -43,19 +45,36 @@ def next_here(
     there = allocation_of(directory, report)
     answer = go_on(directory, report, session, more) if more is not None else None
     if there is None:
-        return answer or (detached.start if detach else next_cycle)(directory, report, session)
+        return answer or (detached.start if detach else next_or_attached)(directory, report, session)
     if answer is None:
         known = detached.attach(directory, report, session, block=not detach)
         if known is not None:
             return known
         request = _request("next", session)
-        answer = _made(lambda: next_cycle(directory, report, session), there, request, detach=detach)
+        answer = _made(lambda: next_or_attached(directory, report, session), there, request, detach=detach)
     if answer.action == ActionKind.STOP.value and not isinstance(answer, SessionDone):
         try:
             end(directory, None, report)
         except ClusterError as e:
             there.say(f"the allocation could not be ended: {e.message}; {e.next}")
     return answer
+
+
+def next_or_attached(directory: Path, report: Report, session: str | None = None) -> NextAnswer:
+    """Return the answer of a run of this caller that has ended or is under way; else do what is next.
+
+    A session that calls again while its run is under way gets that run's answer.
+    """
+    found = detached.attach(directory, report, session)
+    if found is not None:
+        return found
+    try:
+        return next_cycle(directory, report, session)
+    except BusyError:
+        found = finished(load(directory, session)) if session is not None else None
+        if found is None:
+            raise
+        return found
 
 
 def baseline_here(

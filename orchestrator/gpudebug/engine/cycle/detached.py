@@ -39,7 +39,7 @@ class Killed(GpudebugError):
 
 
 def start(directory: Path, report: Report, session: str | None) -> NextAnswer:
-    """`next --detach`: as `next_cycle`, but a run goes on in the background and is answered as `running`."""
+    """`next --detach`: as `next_or_attached`, but a run goes on in the background, answered as `running`."""
     workspace = find(directory)
     known = _known(directory, session)
     if known is not None:

@@ -23,7 +23,7 @@ from gpudebug.engine.campaign.files import find
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import NAMES, VARIABLE
 from gpudebug.engine.campaign.tracked_runs import refuse_brought_elements
-from gpudebug.engine.cycle.next import next_cycle
+from gpudebug.engine.cycle.begin import next_or_attached
 from gpudebug.engine.cycle.notice import Notice
 from gpudebug.engine.cycle.taken_in import take_in
 from gpudebug.engine.run.live_line import Live
@@ -120,7 +120,7 @@ def _outcome(folder: Path, note: store.ElementNote, notice: Notice) -> str:
     while True:
         try:
             with notice.busy():
-                answer = next_cycle(folder, _remark, note.session)
+                answer = next_or_attached(folder, _remark, note.session)
         except (InterruptedRun, KeyboardInterrupt) as e:
             # In a launch the end of the job is told to the run alone.
             failed = e.message if isinstance(e, InterruptedRun) and e.void else None

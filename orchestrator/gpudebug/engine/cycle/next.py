@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudebug.core.answers.next import NextAnswer, SessionDone
-from gpudebug.core.campaign.decide import Action, ActionKind, Claimed, decide
-from gpudebug.core.errors import BusyError
+from gpudebug.core.campaign.decide import Action, ActionKind, Campaign, Claimed, decide
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign import claims, upkeep
@@ -37,23 +37,44 @@ SESSION_DONE = 7
 
 
 def next_cycle(directory: Path, report: Report, session: str | None = None) -> NextAnswer:
-    """Do the one next thing of the campaign, exactly once.
+    """Do the one next thing of the campaign, exactly once. A session that has had its hypothesis stops.
 
-    A session that has had its hypothesis has to stop, and one that calls again while its run is under
-    way gets that run's answer.
+    BusyError if another command runs something in it.
     """
-    from gpudebug.engine.cycle.detached import attach
+    with claimed_campaign(directory, report, "gpudebug next", session) as cycle:
+        done = finished(cycle.loaded)
+        if done is not None:
+            return done
+        tidied = _tidied(cycle)
+        turn = _Turn(cycle, weighed(cycle.loaded))
+        answer = None
+        while answer is None:
+            action = turn.decided()
+            answer = DO[action.kind](turn, action)
+        if cycle.setup.workspace.element is None:
+            record(cycle.setup.workspace.root, session, cycle.command)
+        return replace(answer, notes=(*tidied, *answer.notes))
 
-    found = attach(directory, report, session)
-    if found is not None:
-        return found
-    try:
-        return _claimed_cycle(directory, report, session)
-    except BusyError:
-        found = finished(load(directory, session)) if session is not None else None
-        if found is None:
-            raise
-        return found
+
+@dataclass
+class _Turn:
+    """What one command has met on the way to the one thing that it does.
+
+    A hypothesis that cannot be tested leaves its turn to another: it is `unready`, and none of `campaign`.
+    `added` says which one the catalogue has proposed.
+    """
+
+    cycle: Cycle
+    campaign: Campaign
+    unready: list[Unready] = field(default_factory=list)
+    added: str | None = None
+
+    def decided(self) -> Action:
+        """Return what is next. Raises the error of the first hypothesis that is unready if none is left."""
+        action = decide(self.campaign)
+        if self.unready and action.kind is not ActionKind.TEST:
+            raise self.unready[0].error
+        return replace(action, why=f"{action.why}; {self.added}") if self.added else action
 
 
 def go_on(directory: Path, report: Report, session: str | None, number: int) -> NextAnswer | None:
@@ -66,24 +87,18 @@ def go_on(directory: Path, report: Report, session: str | None, number: int) -> 
         return ask(cycle, action) if action is not None and action.kind is ActionKind.STOP else None
 
 
-def _claimed_cycle(directory: Path, report: Report, session: str | None) -> NextAnswer:
-    """One cycle while the campaign is ours: read, tidy, decide and do, record, answer."""
-    with claimed_campaign(directory, report, "gpudebug next", session) as cycle:
-        done = finished(cycle.loaded)
-        if done is not None:
-            return done
-        claims.tidy(cycle.setup.workspace, cycle.loaded.entries.document)
-        tidied = (
-            *_of_arrays(cycle),
-            *upkeep.tidy(cycle.setup, cycle.loaded.entries.document),
-            *offer_again(cycle.setup, cycle.loaded.entries, cycle.loaded.history),
-        )
-        if tidied:
-            cycle.loaded = cycle.again().loaded
-        answer = _one_thing(cycle)
-        if cycle.setup.workspace.element is None:
-            record(cycle.setup.workspace.root, session, cycle.command)
-        return replace(answer, notes=(*tidied, *answer.notes))
+def _tidied(cycle: Cycle) -> tuple[str, ...]:
+    """Put in order what others left, and read the campaign again if that changed it; a line on each thing."""
+    setup, loaded = cycle.setup, cycle.loaded
+    claims.tidy(setup.workspace, loaded.entries.document)
+    tidied = (
+        *_of_arrays(cycle),
+        *upkeep.tidy(setup, loaded.entries.document),
+        *offer_again(setup, loaded.entries, loaded.history),
+    )
+    if tidied:
+        cycle.loaded = cycle.again().loaded
+    return tidied
 
 
 def _of_arrays(cycle: Cycle) -> list[str]:
@@ -98,63 +113,33 @@ def _of_arrays(cycle: Cycle) -> list[str]:
     ]
 
 
-def _all_in_arrays(cycle: Cycle) -> tuple[store.ElementNote, ...]:
-    """The elements that test what there is to test, if a person has nothing to do but wait for them."""
-    loaded = cycle.loaded
-    if loaded.setup.session is not None or loaded.setup.workspace.element is not None:
-        return ()
-    if any(h.status is Status.UNTESTED for h in loaded.entries.document.hypotheses):
-        return ()
-    return store.Elements(loaded.setup.workspace).notes(loaded.setup.config.campaign)
+def _in_arrays(cycle: Cycle) -> NextAnswer | None:
+    """Return that elements test what there is to test, if a person has nothing to do but wait for them."""
+    setup = cycle.setup
+    if setup.session is not None or setup.workspace.element is not None:
+        return None
+    if any(h.status is Status.UNTESTED for h in cycle.loaded.entries.document.hypotheses):
+        return None
+    notes = store.Elements(setup.workspace).notes(setup.config.campaign)
+    return under_way(setup.config.campaign, notes) if notes else None
 
 
-def _one_thing(cycle: Cycle) -> NextAnswer:
-    """Decide what is next and do it.
-
-    A hypothesis that cannot be tested leaves its turn to another; its error is raised if none is left.
-    """
-    campaign, unready = weighed(cycle.loaded), list[Unready]()
-    added: str | None = None
-    while True:
-        action = decide(campaign)
-        if added:
-            action = replace(action, why=f"{action.why}; {added}")
-        if action.kind is ActionKind.TEST:
-            try:
-                return _test(cycle, action, unready)
-            except Unready as e:
-                unready.append(e)
-                others = tuple(h for h in campaign.hypotheses if h.number != action.hypothesis)
-                campaign = replace(campaign, hypotheses=others)
-                continue
-        if unready:
-            raise unready[0].error
-        if action.kind is ActionKind.RECOVER:
-            return recover.recover(cycle, action)
-        if action.kind in (ActionKind.RECORD_BASELINE, ActionKind.PROPOSE) and (
-            notes := _all_in_arrays(cycle)
-        ):
-            return under_way(cycle.setup.config.campaign, notes)
-        if action.kind is ActionKind.RECORD_BASELINE:
-            assert action.role is not None
-            return baseline.record(cycle, action.role, action.why)
-        if action.kind is not ActionKind.PROPOSE:
-            return ask(cycle, action)
-        from gpudebug.engine.diagnosis.offer import outlook
-
-        found = outlook(cycle.loaded)
-        if added is not None or not found.adds:
-            return ask(cycle, replace(action, why=found.why(action.why)), found)
-        added = _add(cycle, found)
-        campaign = weighed(cycle.loaded)
+def _recover(turn: _Turn, action: Action) -> NextAnswer:
+    return recover.recover(turn.cycle, action)
 
 
-def _test(cycle: Cycle, action: Action, unready: list[Unready]) -> NextAnswer:
-    """Prepare, run, judge and record one hypothesis. Raises Unready if another may be tested instead."""
+def _record_baseline(turn: _Turn, action: Action) -> NextAnswer:
+    assert action.role is not None
+    return _in_arrays(turn.cycle) or baseline.record(turn.cycle, action.role, action.why)
+
+
+def _test(turn: _Turn, action: Action) -> NextAnswer | None:
+    """Prepare, run, judge and record one hypothesis; None if another may be tested instead."""
     assert action.hypothesis is not None
+    cycle = turn.cycle
     try:
         answer = trial.run_trial(cycle, action.hypothesis, action.why)
-        return replace(answer, unready=tuple(map(str, unready)))
+        return replace(answer, unready=tuple(map(str, turn.unready)))
     except CodeCrashed as e:
         return mend(cycle.again(), e)
     except BaselineOutdated as e:
@@ -163,7 +148,39 @@ def _test(cycle: Cycle, action: Action, unready: list[Unready]) -> NextAnswer:
         entry = cycle.loaded.entries.document.hypothesis(action.hypothesis)
         if cycle.loaded.entries.claimed(entry) is Claimed.MINE:
             raise e.error from None  # Its author's to mend: a session is not handed a second one.
-        raise
+        turn.unready.append(e)
+        others = tuple(h for h in turn.campaign.hypotheses if h.number != action.hypothesis)
+        turn.campaign = replace(turn.campaign, hypotheses=others)
+        return None
+
+
+def _propose(turn: _Turn, action: Action) -> NextAnswer | None:
+    """Ask for a hypothesis; None if the catalogue has one, which is proposed."""
+    from gpudebug.engine.diagnosis.offer import outlook
+
+    elsewhere = _in_arrays(turn.cycle)
+    if elsewhere is not None:
+        return elsewhere
+    found = outlook(turn.cycle.loaded)
+    if turn.added is not None or not found.adds:
+        return ask(turn.cycle, replace(action, why=found.why(action.why)), found)
+    turn.added = _add(turn.cycle, found)
+    turn.campaign = weighed(turn.cycle.loaded)
+    return None
+
+
+def _ask(turn: _Turn, action: Action) -> NextAnswer:
+    return ask(turn.cycle, action)
+
+
+DO: Mapping[ActionKind, Callable[[_Turn, Action], NextAnswer | None]] = {
+    ActionKind.RECOVER: _recover,
+    ActionKind.RECORD_BASELINE: _record_baseline,
+    ActionKind.TEST: _test,
+    ActionKind.IMPLEMENT: _ask,
+    ActionKind.PROPOSE: _propose,
+    ActionKind.STOP: _ask,
+}
 
 
 def _add(cycle: Cycle, found: Outlook) -> str:

@@ -210,9 +210,9 @@ class _Served:
 def asked(root: Path, request: store.RunRequest, report: Report) -> NextAnswer:
     """Do what a request says, as the session that it names."""
     if request.verb == "next":
-        from gpudebug.engine.cycle.next import next_cycle
+        from gpudebug.engine.cycle.begin import next_or_attached
 
-        return next_cycle(root, report, request.session)
+        return next_or_attached(root, report, request.session)
     if request.verb == "baseline":
         from gpudebug.engine.cycle.record_baseline import record_baseline
 

@@ -60,9 +60,9 @@ def main(text: str, fd: int) -> int:
 
 
 def _cycle(directory: Path, report: Report, session: str | None) -> Outcome:
-    from gpudebug.engine.cycle.next import next_cycle
+    from gpudebug.engine.cycle.begin import next_or_attached
 
-    return outcome_of(lambda: next_cycle(directory, report, session))
+    return outcome_of(lambda: next_or_attached(directory, report, session))
 
 
 def outcome_of(work: Callable[[], NextAnswer]) -> Outcome:
