@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import git, make_repository
+from tests.support.campaigns import environment, git, make_repository
 from tests.support.repositories import REF, address, change_in, repository, stored, users
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges import git as snapshot
-from gpudebug.edges.git import address as addresses
 from gpudebug.edges.git import repository as module
 from gpudebug.edges.git.address import Address, message_of
 from gpudebug.edges.git.grounds import PRIVATE
@@ -89,6 +90,8 @@ def test_no_program_of_the_users_runs_and_no_setting_counts(
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": "core.bare",
         "GIT_CONFIG_VALUE_0": "true",
+        "GIT_PYTHON_TRACE": "full",
+        "GIT_PYTHON_GIT_EXECUTABLE": str(tmp_path / "program"),
         "GIT_AUTHOR_DATE": "nonsense",
         "GIT_NAMESPACE": "elsewhere",
     }
@@ -119,12 +122,52 @@ def test_no_program_of_the_users_runs_and_no_setting_counts(
     assert "gpgsig" not in said
 
 
-def test_without_git_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def python(code: str, folder: Path, **env: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={**environment(), **env},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_looking_does_not_load_gitpython(tmp_path: Path) -> None:
+    make_repository(tmp_path / "repo", {"train.py": "1\n"})
+    code = f"""
+import sys
+from pathlib import Path
+from gpudebug.edges import git
+found = git.identify(Path("."))
+git.stored(found.at, {REF!r}), git.began_with(found.at, found.top / "h1")
+git.top_folder(found.top)
+print("git" in sys.modules)
+"""
+    assert python(code, tmp_path / "repo") == "False"
+
+
+def test_without_git_it_says_so_whether_gitpython_is_loaded_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     top = make_repository(tmp_path / "repo", {"train.py": "1\n"})
-    repository = module.Repository(address(top))
+    code = """
+from pathlib import Path
+from gpudebug.core.errors import GitError
+from gpudebug.edges.git.repository import Repository
+from gpudebug.edges.git.address import Address
+for _ in range(2):
+    try:
+        Repository(Address(*[Path(".")] * 3)).run("status")
+    except GitError as e:
+        print(e)
+"""
+    assert python(code, top, PATH="") == "\n".join(["git is not installed; next: install git"] * 2)
+    loaded = module.Repository(address(top))
     monkeypatch.setenv("PATH", "")
     with pytest.raises(GitError, match="git is not installed"):
-        repository.run("status")
+        loaded.run("status")
     with pytest.raises(GitError, match="git is not installed"):
         snapshot.snapshot(top, ref=REF, label="l")
 
@@ -135,8 +178,8 @@ def test_a_git_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "bin" / "git").chmod(0o755)
     loaded = module.Repository(at(tmp_path))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.setattr(addresses, "PATIENCE_S", 0.2)
-    with pytest.raises(GitError, match=r"git did not answer within 0\.2 s") as caught:
+    monkeypatch.setattr(module, "PATIENCE_S", 0.2)
+    with pytest.raises(GitError, match=r"git status did not end within 0\.2 s") as caught:
         loaded.run("status")
     assert caught.value.next
 

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -99,22 +98,16 @@ def _refuse_special(path: Path) -> None:
         raise GitError("not a regular file", file=str(path), next="put a plain file in its place")
 
 
-def spawn(
-    words: Sequence[str],
-    folder: Path,
-    variables: Mapping[str, str] | None = None,
-    inherited: Sequence[int] = (),
-    stdin: int = subprocess.DEVNULL,
-) -> subprocess.Popen[bytes]:
-    """Start git. `folder` is named in errors."""
+def _run(words: tuple[str, ...], folder: Path, at: Address | None = None) -> subprocess.Popen[bytes]:
+    _refuse_special(folder / ".gitignore")
     try:
         return subprocess.Popen(
             ["git", *words],
-            stdin=stdin,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=_environment() | dict(variables or {}),
-            pass_fds=inherited,
+            env=_environment() | (at.variables if at else {}),
+            pass_fds=at.inherited if at else (),
         )
     except FileNotFoundError:
         raise GitError("git is not installed", next="install git") from None
@@ -124,32 +117,23 @@ def spawn(
         ) from None
 
 
-def _look(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start a git command that only reads, where git looks for the repository itself."""
-    _refuse_special(folder / ".gitignore")
-    return spawn(("-C", str(folder), *_QUIET, *arguments), folder)
-
-
 def start(at: Address, *arguments: str) -> subprocess.Popen[bytes]:
     """Start a git command that only reads."""
-    _refuse_special(at.place / ".gitignore")
-    return spawn((*at.words, *_QUIET, *arguments), at.top, at.variables, at.inherited)
+    return _run((*at.words, *_QUIET, *arguments), at.place, at)
 
 
-def answer(process: subprocess.Popen[bytes], folder: Path, data: bytes | None = None) -> tuple[bytes, bytes]:
-    """Return what a command wrote, with `data` on its standard input. GitError if it does not end."""
+def answer(process: subprocess.Popen[bytes], folder: Path) -> tuple[bytes, bytes]:
+    """Return what a command wrote. GitError if it does not end."""
     try:
-        return process.communicate(data, timeout=PATIENCE_S)
+        return process.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
         raise GitError(
             f"git did not answer within {PATIENCE_S:g} s",
             file=str(folder),
             next="see what `git status` does there",
         ) from None
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
 
 
 def finish(process: subprocess.Popen[bytes], folder: Path) -> bytes:
@@ -172,7 +156,7 @@ def find(folder: Path) -> FoundRepository:
 
     GitError outside of a work tree, and in a bare repository that merely lies in a folder.
     """
-    process = _look(folder, "rev-parse", *_ASKED, "--verify", "HEAD")
+    process = _run(("-C", str(folder), *_QUIET, "rev-parse", *_ASKED, "--verify", "HEAD"), folder)
     out, err = answer(process, folder)
     found = _FOUND.fullmatch(out)
     if found is None:
@@ -231,7 +215,7 @@ def _not_found(folder: Path, text: str) -> GitError:
         )
     if "must be run in a work tree" in text or "cannot use bare repository" in text:
         return _bare(folder)
-    process = _look(folder, "config", "--get", "core.worktree")
+    process = _run(("-C", str(folder), *_QUIET, "config", "--get", "core.worktree"), folder)
     elsewhere = os.fsdecode(answer(process, folder)[0]).strip()
     if elsewhere:
         return GitError(

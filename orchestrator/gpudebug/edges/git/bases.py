@@ -61,7 +61,7 @@ def snapshot(top: Path, *, ref: str, label: str, exclude: Iterable[Path] = ()) -
 
 
 def stored(at: Address, ref: str) -> Base | None:
-    """Return the base under `ref` as its commit describes itself; None if it is gone.
+    """Return the base under `ref` as its commit describes itself; None if it is gone. Needs no gitpython.
 
     Others who may write to the repository may have put another commit there: see `trusted`.
     """

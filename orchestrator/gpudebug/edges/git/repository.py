@@ -1,26 +1,30 @@
-"""Git commands that write: nothing inherited, none of the user's programs run, failures one line."""
+"""Git commands through gitpython: nothing inherited, none of the user's programs run, failures one line."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import os
-import re
 import secrets
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gpudebug.core.errors import GitError
 from gpudebug.edges import removal
 from gpudebug.edges.git import grounds
-from gpudebug.edges.git.address import Address, answer, failed, find_at, spawn
+from gpudebug.edges.git.address import PATIENCE_S, Address, failed, find_at
 from gpudebug.edges.git.grounds import PRIVATE, alone, failing
 from gpudebug.edges.host import boot_id
+
+if TYPE_CHECKING:
+    import git
 
 # What of a user's configuration would run programs, prompt, paint, or change bytes on their way.
 _NEUTRAL = (
@@ -33,6 +37,8 @@ _NEUTRAL = (
 _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
     # git-lfs downloads nothing on our behalf.
     "GIT_LFS_SKIP_SMUDGE": "1",
     "GIT_AUTHOR_NAME": "gpudebug",
@@ -40,6 +46,7 @@ _ENVIRONMENT = {
     "GIT_COMMITTER_NAME": "gpudebug",
     "GIT_COMMITTER_EMAIL": "gpudebug@localhost",
 }
+_STARTING = threading.Lock()
 _INDEXES = "indexes"
 _NO_BOOT = "unknown"
 # On NFS another host's lock cannot be seen: what it made is left alone for longer than a command takes.
@@ -52,6 +59,33 @@ class GitOutput(NamedTuple):
     err: str
 
 
+@contextmanager
+def _nothing_inherited() -> Iterator[None]:
+    """GIT_* out of the environment while a command starts: gitpython copies it, and has no option."""
+    with _STARTING:
+        taken = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("GIT_")}
+        try:
+            yield
+        finally:
+            os.environ.update(taken)
+
+
+def _not_installed() -> GitError:
+    return GitError("git is not installed", next="install git")
+
+
+def _library() -> Any:
+    """Return the module `git`, which looks for the program when it is loaded."""
+    try:
+        with _nothing_inherited():
+            import git
+    except ImportError as e:
+        if e.name is not None and e.name.partition(".")[0] in ("git", "gitdb"):
+            raise GitError("gitpython is not installed", next="pip install gitpython") from None
+        raise _not_installed() from None
+    return git
+
+
 class Repository:
     """One work tree's git. `extra` are variables for every command; descriptors in `keep` are inherited."""
 
@@ -61,6 +95,13 @@ class Repository:
         self.at = at
         self._extra = dict(extra or {})
         self._keep = keep
+
+    @cached_property
+    def _git(self) -> git.Git:
+        """Loaded with the first command: if there is nothing to do, none is run."""
+        library = _library()
+        with _nothing_inherited():
+            return cast("git.Git", library.Git(str(self.at.common)))
 
     @property
     def top(self) -> Path:
@@ -81,11 +122,39 @@ class Repository:
     def ask(self, *arguments: str, data: bytes = b"") -> GitOutput:
         """Run git with `data` on its standard input, whatever its status. GitError if it does not end."""
         settings = [word for setting in _NEUTRAL for word in ("-c", setting)]
-        words = (*self.at.words, *settings, *arguments)
-        variables = {**_ENVIRONMENT, **self.at.variables, **self._extra}
-        inherited = (*self._keep, *self.at.inherited)
-        process = spawn(words, self.top, variables, inherited, subprocess.PIPE)
-        out, err = answer(process, self.top, data)
+        # With -C git itself says that a folder is not there; gitpython would run it somewhere else.
+        command = ["git", *self.at.words, *settings, *arguments]
+        execute = self._git.execute
+        try:
+            with _nothing_inherited():
+                started = execute(
+                    command,
+                    as_process=True,
+                    istream=subprocess.PIPE,
+                    env={**_ENVIRONMENT, **self.at.variables, **self._extra},
+                    pass_fds=(*self._keep, *self.at.inherited),
+                )
+        except _library().GitCommandNotFound:
+            raise _not_installed() from None
+        except OSError as e:
+            raise GitError(
+                f"cannot start git: {e.strerror}",
+                file=str(self.top),
+                next="try again when the machine has room",
+            ) from None
+        process = cast("subprocess.Popen[bytes]", started.proc)
+        try:
+            out, err = process.communicate(data, timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            raise GitError(
+                f"git {arguments[0]} did not end within {PATIENCE_S:g} s",
+                file=str(self.top),
+                next="see what `git status` does there",
+            ) from None
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
         return GitOutput(process.returncode, out, err.decode("utf-8", "replace"))
 
     def run(self, *arguments: str, data: bytes = b"") -> bytes:
@@ -109,8 +178,7 @@ class Repository:
     @property
     def sparse_too(self) -> tuple[str, ...]:
         """What lets `git add` update files outside of a sparse checkout's patterns."""
-        version = re.findall(r"\d+", self.line("version"))
-        return ("--sparse",) if tuple(map(int, version[:2])) >= (2, 34) else ()
+        return ("--sparse",) if self._git.version_info >= (2, 34) else ()
 
     @contextmanager
     def index(self, *, copied: bool) -> Iterator[Repository]:
