@@ -270,6 +270,34 @@ def test_every_file_that_the_document_names_is_there() -> None:
     assert [n for n in named if not any((top / n).exists() for top in (PACKAGE, TESTS.parent))] == []
 
 
+_REFERRED = re.compile(r"`((?:cli|terminal|engine|edges|core|mcp|training)(?:\.\w+)+)`")
+
+
+def test_what_a_comment_refers_to_is_there() -> None:
+    gone = [
+        f"{m.name}: {name}"
+        for m in MODULES
+        for name in _REFERRED.findall(m.path.read_text("utf-8"))
+        if not _is_there(f"gpudebug.{name}")
+    ]
+    assert gone == []
+
+
+def _is_there(name: str) -> bool:
+    """Tell whether this is a module, or a name that occurs in one."""
+    parent, _, last = name.rpartition(".")
+    if name in NAMES or parent not in NAMES:
+        return name in NAMES
+    return re.search(rf"\b{last}\b", BY_NAME[parent].path.read_text("utf-8")) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "there"), [("core.records.DeviceInfo", True), ("core.records.Gone", False), ("core.gone", False)]
+)
+def test_a_name_that_is_gone_is_seen(name: str, there: bool) -> None:
+    assert _is_there(f"gpudebug.{name}") is there
+
+
 @pytest.mark.parametrize("floor", ROOMS)
 def test_every_module_is_in_a_room(floor: str) -> None:
     bare = {p.stem for p in (PACKAGE / floor).glob("*.py")}

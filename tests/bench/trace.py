@@ -25,7 +25,7 @@ from tests.support import traces
 DEFAULT_MB = 40
 MANY = 2_000_000
 REPEATS = 3
-BUSY, ALL, MEMORY_MB, HTA = 2.0, 6.0, 150.0, 1 / 20
+ALL, MEMORY_MB, HTA = 6.0, 150.0, 1 / 20
 BYTES_PER_EVENT = 40
 
 _READ = """
@@ -52,7 +52,6 @@ def run():
             if event.cat == "kernel":
                 busy += event.dur
 """
-_BUSY = "from gpudebug.core.trace import busy_shares\ndef run():\n    busy_shares(chunks(1 << 20))\n"
 _ALL = (
     "from gpudebug.core.trace.summary import summarise\ndef run():\n    summarise(chunks(1 << 20)).answer\n"
 )
@@ -74,7 +73,6 @@ def rows(megabytes: int = DEFAULT_MB) -> Iterator[Row]:
         unit = timed(_UNIT, path)
         whole = timed(_ALL, path)
         yield Row(f"trace of {megabytes:,} MB: plain pass", unit, float("inf"), "s")
-        yield Row("  busy share alone", timed(_BUSY, path) / unit, BUSY, "plain passes")
         yield Row("  all keys", whole / unit, ALL, "plain passes")
         python = os.environ.get("GPUDEBUG_HTA_PYTHON")
         if python:

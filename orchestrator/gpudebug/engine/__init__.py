@@ -1,1 +1,1 @@
-"""The only join of core and edges. `cycle.py` is the contents page: one `gpudebug next` on one screen."""
+"""The only join of core and edges. `cycle/next.py` is one `gpudebug next` on one screen."""

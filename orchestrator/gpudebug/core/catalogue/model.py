@@ -88,7 +88,7 @@ class Strict(Record):
 class Term(Strict):
     """Something that evidence has a figure for; exactly one of the first six says what.
 
-    `signal` names one of `core.diagnosis.signals`. `stack` is a regular expression, searched without regard
+    `signal` names one of `core.catalogue.signals`. `stack` is a regular expression, searched without regard
     to case in each frame (`folder/file.py:function`) of the training thread's stacks, or `workers`' with
     `of: workers`, and `code` one that is searched in the source of the line that is executed: their figure
     is the share of the watched time that matching stacks take, in `phase` and `state` if these are given.
@@ -221,7 +221,7 @@ def written(value: str | float | bool) -> str:
 
 
 def words_of(intervention: CatalogueIntervention) -> dict[str, Any]:
-    """Return the arguments of `core.intervention.from_options` for a mechanical intervention."""
+    """Return the arguments of `core.change.intervention.from_options` for a mechanical intervention."""
     return {
         "set": [f"{name}={written(value)}" for name, value in intervention.set.items()],
         "unset": list(intervention.unset),

@@ -52,7 +52,7 @@ def shown(layer: str) -> str:
 
 
 def signals(results: Mapping[str, LayerResult]) -> dict[str, float]:
-    """The signals of `core.diagnosis.signals` that layer tests fill; one that is not known is absent."""
+    """The signals of `core.catalogue.signals` that layer tests fill; one that is not known is absent."""
     return {f"layer_{name}_ratio": r.ratio for name, r in results.items() if r.ratio is not None}
 
 

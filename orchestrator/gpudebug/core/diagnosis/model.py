@@ -18,7 +18,7 @@ from gpudebug.core.words import VERDICTS, SignalValue, Status
 class DiagnosisFacts:
     """All that a diagnosis knows of one command's runs.
 
-    `signals` by the names of `core.diagnosis.signals`, absent if unknown; `flags` are the command's
+    `signals` by the names of `core.catalogue.signals`, absent if unknown; `flags` are the command's
     options and `printed` the configuration that the program printed, both by folded name (no dashes, `_` for
     `-`). `kind` is one of the catalogue's kinds of workload. `reference` are the facts of the workload that
     is known to be good. `runs` names where they come from, `run_s` the seconds that one run takes,

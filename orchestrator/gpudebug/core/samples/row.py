@@ -1,7 +1,7 @@
 """What a device answers at one tick, and the CSV row that it becomes.
 
 Standard library only: the sampler process imports this and must stay small, so the pydantic records
-of `core.models` are out of its reach. Units: percent, W, MHz, degrees Celsius,
+of `core.records` are out of its reach. Units: percent, W, MHz, degrees Celsius,
 `_mb` is 2**20 bytes, seconds. `None` is *unknown* and becomes an empty cell, never 0.
 """
 
@@ -119,7 +119,7 @@ class SamplerDevice(Protocol):
         ...
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return each device as the keys of `core.models.DeviceInfo`, with `missing` of its own."""
+        """Return each device as the keys of `core.records.DeviceInfo`, with `missing` of its own."""
         ...
 
     def start(self, job_pid: int | None) -> None:

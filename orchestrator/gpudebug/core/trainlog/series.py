@@ -71,7 +71,7 @@ BEYOND_WANDERING = 3.0
 """In the largest rise of a window over the one before it while the loss still fell."""
 
 SURE = 3.5
-"""Standard errors by which the end is above the start if a rise is no noise. `test_trend.py` holds what it
+"""Standard errors by which the end is above the start if a rise is no noise. `test_series.py` holds what it
 brings: of flat curves with independent noise of 5 to 30 %, less than 2 % are called DIVERGING."""
 
 MOST_UNKNOWN = 4

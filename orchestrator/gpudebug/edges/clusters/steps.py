@@ -52,7 +52,7 @@ def running(step: NodeStep, program: Sequence[str]) -> Iterator[RunningStep]:
 
 
 class RunningStep:
-    """What it prints is made of lines of `core.cluster.pieces`."""
+    """What it prints is made of lines of `core.cluster.node_reports`."""
 
     def __init__(self, process: subprocess.Popen[bytes], out: BinaryIO, error: BinaryIO) -> None:
         self._process = process

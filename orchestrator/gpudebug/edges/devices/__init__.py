@@ -20,7 +20,7 @@ class Resolved(NamedTuple):
     """The device of a run, found before any device time is spent.
 
     `spec` is JSON for the sampler's order, and of the CPU says in `own` how many cores the setting gives it
-    for itself, 0 if it shares them; `devices` have the keys of `core.models.DeviceInfo` and
+    for itself, 0 if it shares them; `devices` have the keys of `core.records.DeviceInfo` and
     `missing` (a column's reason); `notes` are remarks for the user.
     """
 

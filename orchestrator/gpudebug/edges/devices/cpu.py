@@ -211,7 +211,7 @@ def is_worker(process: ProcessStat, root: int) -> bool:
 
 
 def describe(cores: float) -> dict[str, Any]:
-    """Return the stand-in as the keys of `core.models.DeviceInfo`."""
+    """Return the stand-in as the keys of `core.records.DeviceInfo`."""
     return {
         "index": 0,
         "uuid": UUID,

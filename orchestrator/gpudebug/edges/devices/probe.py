@@ -44,7 +44,7 @@ ADVICE = {
 class ProbeResult(NamedTuple):
     """The driver's answer. `error` is NVML's code, None if it answered; `text` is the code in words.
 
-    `devices` are dictionaries: the keys of `core.models.DeviceInfo`, `mig`, `mig_devices` and
+    `devices` are dictionaries: the keys of `core.records.DeviceInfo`, `mig`, `mig_devices` and
     `missing`. `hung` and `crashed` are about the child.
     """
 

@@ -65,7 +65,7 @@ def recorded_runs(folder: Path) -> list[Path]:
 
 
 def describe(run: Path) -> list[dict[str, Any]]:
-    """Return the recorded devices as the keys of `core.models.DeviceInfo`, by run.json, else by the rows.
+    """Return the recorded devices as the keys of `core.records.DeviceInfo`, by run.json, else by the rows.
 
     Whatever the recording says, they are of kind `replay`, and their names say that they are recordings.
     """

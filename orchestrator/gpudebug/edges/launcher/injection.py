@@ -10,7 +10,7 @@ RECORDS_DIR = "GPUDEBUG_RECORDS_DIR"
 """The variable that names the folder of the reports of a run's processes."""
 
 RECORD = "loaded.jsonl"
-"""In that folder: a line a process, as `core.loaded` reads it."""
+"""In that folder: a line a process, as `core.inside.imported_files` reads it."""
 
 PROBE = "probe.jsonl"
 """In the same folder: what each training process reported while it trained."""

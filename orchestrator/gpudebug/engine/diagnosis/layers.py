@@ -1,4 +1,4 @@
-"""The layer tests that a campaign's runs record. Reads only; `engine.layered` runs them."""
+"""The layer tests that a campaign's runs record. Reads only; `layer_run` makes the runs."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def sections_of(folder: Path) -> SectionsEvidence | None:
 
 
 def outline_of(folder: Path) -> list[dict[str, Any]]:
-    """Return how they were entered from each other: `core.sections.outline`. Empty if nothing is readable."""
+    """Return `core.inside.sections.analysis.outline` of the reports; empty if nothing is readable."""
     reports = _reports(folder)
     try:
         found = [_read(path) for path in reports[:1]]

@@ -16,7 +16,7 @@ from gpudebug.core.statistics import numbers
 
 MB = 2.0**20
 FEW_STEPS = 5
-"""Fewer step times than this have no median worth comparing, as in `core.speed`."""
+"""Fewer step times than this have no median worth comparing."""
 FEW_FOR_P95 = 20
 STALLED = 1.5
 """A step above so many times the median is stalled: its time beyond the median is lost."""

@@ -25,7 +25,7 @@ from gpudebug.core.inside.probe.processes import (
     read_line,
 )
 
-# As in `core.window`: warm-up ends at this iteration, or at this share of all, whichever is later.
+# As in `core.samples.window`: warm-up ends at this iteration, or at this share of all, whichever is later.
 WARMUP_STEPS = 10
 WARMUP_SHARE = 0.05
 # A counter that is known for less of a span than this has no figure in it.
