@@ -57,7 +57,7 @@ class EndedRun:
     says by a figure's name why it could not be read, `least_window_s` how short its window may be if not
     `MIN_RUN_WINDOW_S`, `batch_flags` are the command's flags that set its batch, `step_flags` others that set
     what a step takes, `environment_plans` how many steps of the environment it plans, `cpu_quota` is how many
-    cores it was given. `trimmed` and `over` are as `find_window` has them. `unsampled` says why a node was
+    cores it was given. `over` is as `find_window` has it. `unsampled` says why a node was
     not sampled.
     """
 
@@ -77,7 +77,6 @@ class EndedRun:
     step_flags: Mapping[str, str] = field(default_factory=dict)
     environment_plans: frozenset[int] = frozenset()
     cpu_quota: float | None = None
-    trimmed: bool = True
     unsampled: Mapping[str, str] = field(default_factory=dict)
     over: bool = True
 
@@ -137,11 +136,9 @@ def build(
             log,
             warmup,
             steady,
-            # A run that is not trimmed is read as 0.1.0 read it.
-            first=first if run.trimmed else None,
-            trimmed=run.trimmed,
+            first=first,
             least=least,
-            over=run.over and run.trimmed,
+            over=run.over,
         )
     )
     inside = probe.evidence_of(read.told, window)
@@ -216,7 +213,7 @@ def build(
             samples.rows,
             window,
             cores,
-            crashed=run.trimmed and run.outcome is Outcome.CRASHED,
+            crashed=run.outcome is Outcome.CRASHED,
             nodes=bool(read.beside),
         ),
         printed=dict(read.settings.known),

@@ -116,8 +116,7 @@ class RunRecord(Record):
     the one that the hypothesis was under. `replayed` says that a recording was played back, `settings` is the
     digest of the pinned settings that were in force. `synonyms` are the command's options that have several
     names. None: not known. `planned` says where gpudebug ended the run, None of a run that ended otherwise.
-    `trimmed`: its window has neither the device's rise to its level nor what follows the last step; those of
-    0.1.0 have both. `least_window_s` is how short its window may be, to be looked at alone; None: 5 s.
+    `least_window_s` is how short its window may be, to be looked at alone; None: 5 s.
     `own_limit_mb` is as `Failure` has it. `attached` is the process that was looked at while it ran already:
     then `argv`, `cwd` and `knobs` are its, and gpudebug launched nothing of it. `paired` is one for the runs
     that were made in turn, of the baseline with the accepted changes and of the workload without them.
@@ -175,7 +174,6 @@ class RunRecord(Record):
     leaked: int = 0
     server: ServerRun | None = None
     planned: PlannedEnd | None = None
-    trimmed: bool = False
     least_window_s: float | None = None
     attached: int | None = None
     paired: str | None = None

@@ -116,7 +116,6 @@ def find_window(
     probed: tuple[float, float] | None = None,
     *,
     first: float | None = None,
-    trimmed: bool = True,
     least: float = MIN_RUN_WINDOW_S,
     over: bool = True,
 ) -> tuple[Window | None, str | None]:
@@ -127,9 +126,9 @@ def find_window(
     Else from the devices' mean: an idle start and end are cut, then MSER-5 cuts the warm-up, and from
     the end a tail of at most a quarter. A fixed `warmup` counts from launch and replaces the start. What was
     read before the `first` step (as `first_step` has it) counts for none of these.
-    With `trimmed` two more parts are left out, of a short run the larger share: the start of these steps in
-    which the device was not yet as busy as later, and lines that print the last step again. The window ends
-    with a reading, so that none is shared with what comes after it. It is at least `least` seconds long; one
+    Two more parts are left out, of a short run the larger share: the start of these steps in which the device
+    was not yet as busy as later, and lines that print the last step again. The window ends with a reading, so
+    that none is shared with what comes after it. It is at least `least` seconds long; one
     that only the devices' mean shows at least `MIN_RUN_WINDOW_S`: fewer readings do not show its start.
     Where that leaves too little of a run that is `over`, and the device was almost idle, all of it counts:
     what it computed in one burst is neither its warm-up nor all that it did.
@@ -139,7 +138,7 @@ def find_window(
     since = max(first or 0.0, warmup or 0.0)
     devices = [[s for s in readings if s.end > since] for readings in series.values()]
     longest = max(devices, key=len)
-    rule, bounds = "steps", step_bounds(log, again=not trimmed)
+    rule, bounds = "steps", step_bounds(log)
     if bounds is None:
         rule, bounds = "probe", probed
     if bounds is None:
@@ -147,7 +146,7 @@ def find_window(
     start, end = bounds
     if warmup is not None:
         start, rule = since, "fixed"
-    elif trimmed and rule != SETTLED:
+    elif rule != SETTLED:
         start = _after_ramp(devices, longest, start, end)
     start = max(start, since)
     end = max((s.end for s in longest if s.end <= end + 1e-9), default=0.0)
@@ -209,17 +208,16 @@ def arrivals(log: LogSummary) -> list[tuple[float, int]]:
     return found[:-1] if late else found
 
 
-def step_bounds(log: LogSummary, *, again: bool = False) -> tuple[float, float] | None:
+def step_bounds(log: LogSummary) -> tuple[float, float] | None:
     """Start and end of the steady steps; None if the log does not tell when steps were made.
 
-    They end where the last step is first printed; with `again` where it is printed for the last time.
+    They end where the last step is first printed.
     """
     times = arrivals(log)
     if len(times) < 2:
         return None
-    end, last = times[-1]
-    if not again:
-        end = next(time for time, step in times if step >= last)
+    last = times[-1][1]
+    end = next(time for time, step in times if step >= last)
     begun = _steps_before(log)
     least = WARMUP_STEPS if log.step_unit in (None, "step") else 0
     threshold = begun + max(least, WARMUP_SHARE * (last - begun))

@@ -1,9 +1,9 @@
 """The sampler of another node of a job: the program that a step runs there once, beside the training's own.
 
 What it is told and says is a JSON line each, or several of a long one (`core.cluster.node_reports`); all
-nodes of the step are told the same, and each answer names its `node`. An order with a `setting` asks which devices
-that means there: `{"ready": true, "device": {...}, "devices": [...]}`. One with `nodes` has its file and its
-device sampled:
+nodes of the step are told the same, and each answer names its `node`. An order with a `setting` asks which
+devices that means there: `{"ready": true, "device": {...}, "devices": [...]}`. One with `nodes` has its file
+and its device sampled:
 
 1. `{"ready": true, "clock": [S, S, S]}`: its monotonic clock, by a touch of its file (`clock`);
 2. from the caller `{"t0": {"n1": S}}`, the launch on each node's own clock; a node that is not in it ends;

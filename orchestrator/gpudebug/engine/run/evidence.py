@@ -9,7 +9,7 @@ import io
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, BinaryIO, Protocol
@@ -52,6 +52,8 @@ class Ended(Protocol):
     """How a run ended, by the launcher and by run.json alike. Seconds."""
 
     @property
+    def outcome(self) -> Outcome | None: ...
+    @property
     def exit_status(self) -> int | None: ...
     @property
     def signal(self) -> int | None: ...
@@ -61,6 +63,52 @@ class Ended(Protocol):
     def duration_s(self) -> float | None: ...
     @property
     def own_limit_mb(self) -> float | None: ...
+
+
+class Asked(Protocol):
+    """What a run was asked to be, by its job and by run.json alike: what its files do not say themselves.
+
+    `warmup_s` is a fixed span, None lets the data decide; `least_window_s` is how short its window may be,
+    None for one that counts by itself; `synonyms` are options with several names; `probed` says whether its
+    processes were made to report, `cpu_quota` how many cores they were given.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def argv(self) -> Sequence[str]: ...
+    @property
+    def patterns(self) -> Mapping[str, str]: ...
+    @property
+    def warmup_s(self) -> float | None: ...
+    @property
+    def devices(self) -> Sequence[DeviceInfo]: ...
+    @property
+    def probed(self) -> bool | None: ...
+    @property
+    def cpu_quota(self) -> float | None: ...
+    @property
+    def synonyms(self) -> Synonyms | None: ...
+    @property
+    def least_window_s(self) -> float | None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedRun:
+    """A run that is about to begin, as `Asked` has it."""
+
+    name: str
+    role: str
+    argv: Sequence[str]
+    patterns: Mapping[str, str]
+    warmup_s: float | None
+    devices: Sequence[DeviceInfo]
+    probed: bool | None = None
+    cpu_quota: float | None = None
+    synonyms: Synonyms | None = None
+    least_window_s: float | None = None
 
 
 def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
@@ -73,52 +121,32 @@ def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
         raise StoreError("has no outcome", file=str(folder.path / "run.json"), next="gpudebug next")
     return read_evidence(
         files_with(files_of(folder), record.devices, record.node),
-        run=record.name,
-        role=record.role,
-        argv=record.argv,
-        patterns=record.patterns,
-        warmup=record.warmup_s,
-        devices=record.devices,
-        ended=record,
-        outcome=record.outcome,
-        probed=record.probed,
-        cpu_quota=record.cpu_quota,
-        synonyms=record.synonyms or (),
+        record,
+        record,
         planned=record.planned,
-        trimmed=record.trimmed,
-        least_window=record.least_window_s,
         unsampled=record.node.unsampled if record.node is not None else {},
     )
 
 
 def read_evidence(
     files: Files,
-    *,
-    run: str,
-    role: str,
-    argv: Sequence[str],
-    patterns: Mapping[str, str],
-    warmup: float | None,
-    devices: Sequence[DeviceInfo],
+    asked: Asked,
     ended: Ended,
-    outcome: Outcome,
-    probed: bool | None = None,
+    *,
     redactor: Redactor | None = None,
-    cpu_quota: float | None = None,
     notes: Mapping[str, Any] | None = None,
-    synonyms: Synonyms = (),
     planned: PlannedEnd | None = None,
-    trimmed: bool = True,
-    least_window: float | None = None,
     followed: LogSummary | None = None,
     unsampled: Mapping[str, str] | None = None,
 ) -> Evidence:
-    """Read `files` of a run of `argv`. `redactor` knows the secrets of the run's surroundings, `probed`
-    whether its processes were made to report, `cpu_quota` how many cores they were given. `notes`
-    are the sampler's, read from its file if None; `synonyms` are options with several names. `planned` is
-    where gpudebug ended the run: nothing that came later is read. `trimmed` is as `find_window` has it,
-    `least_window` how short its window may be, None for one that counts by itself. `followed` is what the log
-    says if it was read as it grew; `unsampled` is why the devices of another node are unknown, by node."""
+    """Read `files` of a run that has an outcome, or has shown enough for one.
+
+    `redactor` knows the secrets of the run's surroundings, `notes` are the sampler's, read from its file if
+    None. `planned` is where gpudebug ended the run: nothing that came later is read. `followed` is what the
+    log says if it was read as it grew; `unsampled` is why the devices of another node are unknown, by node.
+    """
+    outcome, argv, synonyms = ended.outcome, asked.argv, asked.synonyms or ()
+    assert outcome is not None
     written = read_written(files.collected) if files.collected else WrittenLearning()
     text = _told(files.reports) if files.reports else ""
     found, attached = probe.read_probe(text), read_attached(text)
@@ -127,7 +155,7 @@ def read_evidence(
     log = followed or read_log(
         files.log,
         samples,
-        patterns,
+        asked.patterns,
         planned=planned,
         exit_status=ended.exit_status,
         signal=ended.signal,
@@ -135,8 +163,8 @@ def read_evidence(
     )
     evidence = build(
         EndedRun(
-            name=run,
-            role=role,
+            name=asked.name,
+            role=asked.role,
             outcome=outcome,
             exit_status=ended.exit_status,
             signal=ended.signal,
@@ -144,14 +172,13 @@ def read_evidence(
             reason=ended.reason,
             duration_s=ended.duration_s,
             planned_s=planned.at_s if planned is not None else None,
-            least_window_s=least_window,
-            devices=devices,
+            least_window_s=asked.least_window_s,
+            devices=asked.devices,
             missing=_missing(files.notes, notes),
             batch_flags=batch.flags(argv, synonyms),
             step_flags=counts.step_flags(argv),
             environment_plans=batch.environment_plans(batch.settings(argv, synonyms)),
-            cpu_quota=cpu_quota,
-            trimmed=trimmed,
+            cpu_quota=asked.cpu_quota,
             unsampled=unsampled or {},
             over=followed is None,
         ),
@@ -163,14 +190,14 @@ def read_evidence(
             settings=_configuration(files, redactor or Redactor()),
             loaded=_loaded(files.folder) if files.folder else None,
             told=found,
-            probe_reason=FROM_OUTSIDE if attached else figures.reason(argv, probed, found),
+            probe_reason=FROM_OUTSIDE if attached else figures.reason(argv, asked.probed, found),
             watched=stacks.read_stacks(text),
             written=written.series,
             written_notes=written.notes,
             attached=attached,
             beside=beside,
         ),
-        warmup=warmup,
+        warmup=asked.warmup_s,
         advice=lambda summary: loss_advice(argv, summary),
         scrub=(redactor or Redactor()).redact,
     )

@@ -60,6 +60,7 @@ class SoFar:
     """What a run that goes on has instead of an ending. Seconds since launch."""
 
     duration_s: float
+    outcome: Outcome = Outcome.ENDED_BY_PLAN
     exit_status: int | None = None
     signal: int | None = None
     reason: str | None = None

@@ -6,7 +6,6 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -25,7 +24,7 @@ from gpudebug.engine.run import server as serving
 from gpudebug.engine.run.around import foreign_imports, surroundings_of
 from gpudebug.engine.run.attempts import counted, ended_by_cluster, in_allocation
 from gpudebug.engine.run.environment import Surroundings, node_here, remarks_on
-from gpudebug.engine.run.evidence import read_evidence
+from gpudebug.engine.run.evidence import AskedRun, read_evidence
 from gpudebug.engine.run.extras import collect
 from gpudebug.engine.run.files import Files, files_of
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
@@ -140,31 +139,26 @@ def run_files(bench: Bench, job: PreparedRun, files: Files, name: str, marker: s
     assert files.job is not None
     run_dir = files.job if files.folder is not None else files.samples.parent
     argv = expand(job.argv, run=name, run_dir=str(run_dir))
-    redactor, quota = serving.redactor_of(job), host.cpu_quota()
+    redactor = serving.redactor_of(job)
 
-    read = partial(
-        read_evidence,
-        run=name,
+    asked = AskedRun(
+        name=name,
         role=job.role,
         argv=job.argv,
         patterns=bench.patterns,
-        warmup=bench.warmup,
+        warmup_s=bench.warmup,
         devices=bench.devices,
         probed=probed(job),
-        redactor=redactor,
-        cpu_quota=quota,
+        cpu_quota=host.cpu_quota(),
         synonyms=job.synonyms,
-        least_window=job.least_window,
+        least_window_s=job.least_window,
     )
     follow = LogReader(dict(bench.patterns), perf_counter)
 
     def so_far(elapsed: float) -> Evidence:
-        return read(
-            files.underway(),
-            ended=SoFar(elapsed),
-            outcome=Outcome.ENDED_BY_PLAN,
-            followed=follow.summary(),
-            least_window=LEAST_S,
+        shorter = replace(asked, least_window_s=LEAST_S)
+        return read_evidence(
+            files.underway(), shorter, SoFar(elapsed), redactor=redactor, followed=follow.summary()
         )
 
     # A recording that is played back has its own end.
@@ -201,13 +195,8 @@ def run_files(bench: Bench, job: PreparedRun, files: Files, name: str, marker: s
     unsampled = {**(bench.others.unsampled if bench.others is not None else {}), **beside.unsampled}
 
     def evidence_of(ended: launcher.Launched) -> Evidence:
-        return read(
-            read_from,
-            ended=ended,
-            outcome=ended.outcome,
-            notes=notes,
-            planned=planned,
-            unsampled=unsampled,
+        return read_evidence(
+            read_from, asked, ended, redactor=redactor, notes=notes, planned=planned, unsampled=unsampled
         )
 
     evidence = evidence_of(launched)
@@ -261,7 +250,6 @@ def _record(
         warmup_s=bench.warmup,
         patterns=dict(bench.patterns),
         start=now(),
-        trimmed=True,
         attached=job.attached.pid if job.attached is not None else None,
         paired=job.paired,
     )

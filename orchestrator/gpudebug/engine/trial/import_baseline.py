@@ -108,7 +108,6 @@ def _import(
         outcome=Outcome.CRASHED if failure else Outcome.COMPLETED,
         reason=f"imported from {csv.name}{'' if log else WITHOUT_LOG}",
         failure=failure,
-        trimmed=True,
     )
     evidence = evidence_again(folder, record)
     folder.write("run.json", record)
