@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.support.campaigns import make_campaign
 
+from gpudebug.core.change.intervention import parse
 from gpudebug.engine.hypotheses.propose import propose
 
 TOKEN = "hf_" + "Ab3dEf6h" * 4
@@ -29,7 +30,11 @@ def test_a_title_is_one_harmless_line_of_at_most_200_characters(tmp_path: Path) 
     # A million characters do not fit into a command line, but into a call.
     million = "\x9d" * 1_000_000 + "x"
     answer = propose(
-        campaign.folder, title=million, description=million, method="- " * 500_000, set_=["--z=1"]
+        campaign.folder,
+        title=million,
+        description=million,
+        method="- " * 500_000,
+        change=parse("--set --z=1"),
     )
     assert answer.title == "x"
     text = campaign.text

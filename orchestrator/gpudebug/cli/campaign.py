@@ -185,6 +185,7 @@ def propose(
     A change that the file already has is refused.
     """
     folder = choose(directory, json)
+    from gpudebug.core.change.intervention import from_options
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.hypotheses.propose import propose as engine
     from gpudebug.engine.hypotheses.propose import propose_sweep
@@ -210,8 +211,10 @@ def propose(
         )
         print_(answer, render)
         return
-    change: dict[str, Any] = {"set_": set_ or (), "unset": unset or (), "env": env or (), "patch": patch}
-    more = {**texts, **change, "code": code, "compound": compound, "session": session_of()}
+    change = None
+    if any((set_, unset, env, patch, code)):
+        change = from_options(set_ or (), unset or (), env or (), patch, code, compound)
+    more: dict[str, Any] = {**texts, "change": change, "session": session_of()}
     if from_catalogue is not None:
         from gpudebug.engine.diagnosis.from_catalogue import propose_from_catalogue
 

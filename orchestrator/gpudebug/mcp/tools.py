@@ -120,10 +120,11 @@ def _wait(place: Client, asked: WaitArguments, report: Report) -> Answer:
 
 
 def _propose(place: Client, asked: ProposeArguments, _: Report) -> Answer:
+    from gpudebug.core.change.intervention import from_options
     from gpudebug.engine.hypotheses.propose import propose, propose_sweep
 
     given = {**asked.model_dump(include={"title", "description", "method"}), "session": place.session}
-    change = (asked.set, asked.unset, asked.env, asked.patch, asked.code, asked.compound)
+    options = (asked.set, asked.unset, asked.env, asked.patch or None, asked.code)
     if asked.none:
         from gpudebug.engine.cycle.nothing import propose_nothing
 
@@ -131,13 +132,12 @@ def _propose(place: Client, asked: ProposeArguments, _: Report) -> Answer:
             raise UsageError("none proposes nothing", next="leave the other arguments out")
         return propose_nothing(place.folder, asked.none, place.session)
     if asked.sweep:
-        if any(change):
+        if any(options) or asked.compound:
             raise UsageError("sweep is the change itself", next="leave the other change out")
         if asked.cause or asked.from_catalogue:
             raise UsageError("sweep takes no cause", next="propose each value with `cause`")
         return propose_sweep(place.folder, asked.sweep, **given, strict=True)
-    given |= {"set_": asked.set, "unset": asked.unset, "env": asked.env, "patch": asked.patch or None}
-    given |= {"code": asked.code, "compound": asked.compound}
+    given["change"] = from_options(*options, asked.compound) if any(options) else None
     if asked.from_catalogue:
         from gpudebug.engine.diagnosis.from_catalogue import propose_from_catalogue
 

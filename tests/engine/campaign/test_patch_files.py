@@ -11,6 +11,7 @@ from tests.support.campaigns import Campaign, contents, git
 from tests.support.patches import write_patch
 
 from gpudebug.core.answers.hypotheses import ProposeAnswer
+from gpudebug.core.change.intervention import parse
 from gpudebug.core.errors import GpudebugError
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.patch_files import effects, read, refuse_unusable
@@ -52,7 +53,7 @@ def patched(recorded: Campaign) -> Campaign:
 
 def propose_patch(campaign: Campaign, name: str) -> ProposeAnswer:
     said = {"title": f"By {name}", "description": "", "method": ""}
-    return propose(campaign.folder, **said, patch=f"{PATCHES}/{name}")
+    return propose(campaign.folder, **said, change=parse(f"--patch {PATCHES}/{name}"))
 
 
 def test_what_cannot_be_tested_is_refused(patched: Campaign) -> None:

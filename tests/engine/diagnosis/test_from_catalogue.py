@@ -6,6 +6,7 @@ import pytest
 from tests.support.campaigns import Campaign
 from tests.support.waiting import add_cause
 
+from gpudebug.core.change.intervention import parse as change_of
 from gpudebug.core.errors import InterventionError, UsageError
 from gpudebug.core.progress import HypothesisEntry, parse
 from gpudebug.engine.campaign.load import load
@@ -44,7 +45,11 @@ def test_a_knob_of_the_users_own_cause(waiting: Campaign) -> None:
 
 def test_what_is_given_goes_first(waiting: Campaign) -> None:
     propose_from_catalogue(
-        waiting.folder, "dl-no-workers", set_=["--num_workers=2"], description="Mine.", method="Mine too."
+        waiting.folder,
+        "dl-no-workers",
+        change=change_of("--set --num_workers=2"),
+        description="Mine.",
+        method="Mine too.",
     )
     [entry] = entries(waiting)
     assert (entry.intervention, entry.cause) == ("--set --num_workers=2", "dl-no-workers")
@@ -59,12 +64,18 @@ def test_without_a_flag_somebody_has_to_write_it(waiting: Campaign) -> None:
     assert entry.test_method.startswith("In general: Find where the training's DataLoader is made")
     with pytest.raises(Duplicate, match="code for dl-no-workers is hypothesis 1 already"):
         propose_from_catalogue(waiting.folder, "dl-no-workers")
-    propose_from_catalogue(waiting.folder, "dl-no-workers", code=True, title="Otherwise")
+    propose_from_catalogue(waiting.folder, "dl-no-workers", change=change_of("--code"), title="Otherwise")
     assert entries(waiting)[1].test_method == entry.test_method
 
 
 def test_what_was_proposed_is_refused(waiting: Campaign) -> None:
-    propose(waiting.folder, title="By hand", description="", method="", set_=["num_workers=4"])
+    propose(
+        waiting.folder,
+        title="By hand",
+        description="",
+        method="",
+        change=change_of("--set num_workers=4"),
+    )
     before = waiting.progress.read_bytes()
     with pytest.raises(Duplicate, match="hypothesis 1 already"):
         propose_from_catalogue(waiting.folder, "dl-no-workers")
@@ -86,7 +97,7 @@ def test_a_locked_knob_is_left_alone(waiting: Campaign) -> None:
     waiting.config.write_text(waiting.config.read_text() + "locked: [--work]\n")
     assert propose_from_catalogue(waiting.folder, "too-little-work").intervention == "--code"
     with pytest.raises(InterventionError, match="locks"):
-        propose_from_catalogue(waiting.folder, "too-little-work", set_=["--work=0.8"])
+        propose_from_catalogue(waiting.folder, "too-little-work", change=change_of("--set --work=0.8"))
 
 
 @pytest.mark.slow
@@ -112,7 +123,12 @@ def test_bad_input_is_told(waiting: Campaign, words: tuple[str, ...], status: in
 
 def test_a_cause_of_an_ordinary_proposal(waiting: Campaign) -> None:
     answer = propose(
-        waiting.folder, title="x", description="", method="", set_=["--lr=0.3"], cause="dl-storage"
+        waiting.folder,
+        title="x",
+        description="",
+        method="",
+        change=change_of("--set --lr=0.3"),
+        cause="dl-storage",
     )
     assert answer.hypotheses[0].cause == "dl-storage"
     assert entries(waiting)[0].cause == "dl-storage"

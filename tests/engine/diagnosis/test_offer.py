@@ -11,6 +11,7 @@ from tests.support.campaigns import Campaign
 from tests.support.waiting import CAUSE, add_cause, make_waiting_campaign
 
 from gpudebug.core.answers.next import RecordedVerdict
+from gpudebug.core.change.intervention import parse as change_of
 from gpudebug.core.diagnosis.model import Diagnosis, Ranked, UnexplainedWait
 from gpudebug.core.inside.stacks.shares import CodeLine
 from gpudebug.core.progress import parse
@@ -158,7 +159,7 @@ def test_it_proposes_and_tests_by_itself_where_it_is_asked_to(waiting: Campaign)
 
 def test_nothing_is_proposed_by_itself_while_something_waits(waiting: Campaign) -> None:
     configured(waiting, AUTO)
-    propose(waiting.folder, title="Mine", description="", method="", code=True)
+    propose(waiting.folder, title="Mine", description="", method="", change=change_of("--code"))
     answer = next_(waiting)
     assert (answer["action"], answer["hypothesis"]) == ("implement", 1)
 
@@ -173,7 +174,14 @@ def test_an_exhausted_budget_ends_it(waiting: Campaign) -> None:
 
 def test_the_code_of_a_cause_is_explained_to_whoever_writes_it(waiting: Campaign) -> None:
     add_cause(waiting)
-    propose(waiting.folder, title="x", description="", method="", code=True, cause="too-little-work")
+    propose(
+        waiting.folder,
+        title="x",
+        description="",
+        method="",
+        change=change_of("--code"),
+        cause="too-little-work",
+    )
     answer = next_(waiting)
     assert answer["action"] == "implement"
     part = answer["brief"].partition("too-little-work, in general, not measured here\n\n")[2]
@@ -210,7 +218,14 @@ def test_a_broken_catalogue_is_told_and_stops_nobody(waiting: Campaign) -> None:
 
 
 def test_a_broken_catalogue_keeps_nobody_from_implementing(waiting: Campaign) -> None:
-    propose(waiting.folder, title="T", description="", method="", code=True, cause="dl-no-workers")
+    propose(
+        waiting.folder,
+        title="T",
+        description="",
+        method="",
+        change=change_of("--code"),
+        cause="dl-no-workers",
+    )
     add_cause(waiting, CAUSE + "unknown: 1\n")
     answer = next_(waiting)
     assert answer["action"] == "implement"

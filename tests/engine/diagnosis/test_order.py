@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.support.campaigns import Campaign
 from tests.support.commands import command
 
+from gpudebug.core.change.intervention import from_options
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.cycle.next import next_cycle
 from gpudebug.engine.diagnosis.diagnose import diagnose
@@ -20,7 +21,7 @@ def kept(campaign: Campaign) -> Path:
 
 
 def add(campaign: Campaign, title: str, change: str) -> None:
-    propose(campaign.folder, title=title, description="", method="", set_=(change,))
+    propose(campaign.folder, title=title, description="", method="", change=from_options((change,)))
 
 
 def test_next_records_what_follows_a_baseline(waiting: Campaign) -> None:

@@ -10,6 +10,7 @@ from tests.support.campaigns import Campaign
 from tests.support.waiting import CAUSE, add_cause
 
 from gpudebug.core.campaign.decide import decide
+from gpudebug.core.change.intervention import from_options
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.diagnosis.order import record_order
 from gpudebug.engine.diagnosis.weights import proposes, weighed
@@ -18,7 +19,7 @@ from gpudebug.engine.status.status import status
 
 
 def add(campaign: Campaign, title: str, *set_: str, code: bool = False) -> None:
-    propose(campaign.folder, title=title, description="", method="", set_=set_, code=code)
+    propose(campaign.folder, title=title, description="", method="", change=from_options(set_, code=code))
 
 
 def test_what_promises_most_is_tested_first(waiting: Campaign) -> None:

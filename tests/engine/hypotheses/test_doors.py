@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import Campaign, make_campaign
 
+from gpudebug.core.change.intervention import from_options
 from gpudebug.core.errors import InterventionError, UsageError
 from gpudebug.engine.hypotheses.propose import Duplicate, propose, propose_sweep
 
@@ -32,9 +33,9 @@ def made(tmp_path: Path) -> Campaign:
     return make_campaign(tmp_path / "r", files={"train.py": OPEN}, config="locked: [--batch_size, --lr]\n")
 
 
-def notes(campaign: Campaign, *set_: str, **more: object) -> tuple[str, ...]:
+def notes(campaign: Campaign, *set_: str, code: bool = False, **more: object) -> tuple[str, ...]:
     given = {**WORDS, **more}
-    return propose(campaign.folder, set_=set_, **given).notes  # type: ignore[arg-type]
+    return propose(campaign.folder, change=from_options(set_, code=code), **given).notes  # type: ignore[arg-type]
 
 
 def test_words_are_asked_for(made: Campaign) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.support.campaigns import Campaign, make_campaign
 
+from gpudebug.core.change.intervention import parse as change_of
 from gpudebug.core.errors import UsageError
 from gpudebug.core.progress import parse
 from gpudebug.engine.hypotheses.accept import accept
@@ -118,24 +118,28 @@ def test_what_was_tested_is_refused_with_its_verdict_and_a_way_on(judged: Campai
 
 def test_what_is_accepted_is_part_of_the_baseline(adopted: Campaign) -> None:
     before = adopted.text
-    told: dict[str, dict[str, Any]] = {
-        "hypothesis 1 already (accepted already)": {"set_": ["--lr=0.2"]},
-        "--set lr=0.2 is accepted already, with hypothesis 1": {
-            "set_": ["lr=0.2", "new=1"],
-            "compound": True,
-        },
-        "hypothesis 2 already (accepted already)": {"patch": "hypotheses/patches/workers.patch"},
-        "workers.patch is accepted already, with hypothesis 2": {
-            "patch": "hypotheses/patches/workers.patch",
-            "set_": ["new=1"],
-            "compound": True,
-        },
+    told = {
+        "hypothesis 1 already (accepted already)": "--set --lr=0.2",
+        "--set lr=0.2 is accepted already, with hypothesis 1": "--set lr=0.2 --set new=1 --compound",
+        "hypothesis 2 already (accepted already)": "--patch hypotheses/patches/workers.patch",
+        "workers.patch is accepted already, with hypothesis 2": (
+            "--patch hypotheses/patches/workers.patch --set new=1 --compound"
+        ),
     }
     for said, change in told.items():
         with pytest.raises(Duplicate, match=re.escape(said)):
-            propose(adopted.folder, title="Again", description="", method="", **change)
+            propose(adopted.folder, title="Again", description="", method="", change=change_of(change))
     assert adopted.text == before
-    assert propose(adopted.folder, title="Back", description="", method="", set_=["--lr=0.1"]).hypothesis == 5
+    assert (
+        propose(
+            adopted.folder,
+            title="Back",
+            description="",
+            method="",
+            change=change_of("--set --lr=0.1"),
+        ).hypothesis
+        == 5
+    )
 
 
 def test_an_acceptance_by_hand_stands_in_nobodys_way(told: Campaign) -> None:
@@ -169,7 +173,11 @@ def test_any_title_is_one_bounded_line(tmp_path: Path) -> None:
     campaign = make_campaign(tmp_path / "repo")
     for number, (title, longest) in enumerate(HOSTILE.items(), 1):
         answer = propose(
-            campaign.folder, title=title, description=title, method=title, set_=[f"--n{number}=1"]
+            campaign.folder,
+            title=title,
+            description=title,
+            method=title,
+            change=change_of(f"--set --n{number}=1"),
         )
         assert len(answer.title) <= longest
         assert answer.title.isprintable()
@@ -178,7 +186,13 @@ def test_any_title_is_one_bounded_line(tmp_path: Path) -> None:
     assert len(campaign.text) < 4 * (200 + 2 * 2000 + 200)
     for title in ("", "  ", "\x1b[31m\x1b[0m", "\u202e\u2066", "###"):
         with pytest.raises(UsageError, match="a hypothesis needs a title"):
-            propose(campaign.folder, title=title, description="", method="", set_=["--z=1"])
+            propose(
+                campaign.folder,
+                title=title,
+                description="",
+                method="",
+                change=change_of("--set --z=1"),
+            )
 
 
 def test_code_is_proposed_and_asked_for(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tests.support.campaigns import Campaign, contents
 from tests.support.statuses import ageless
 from tests.support.tampering import reseal
 
+from gpudebug.core.change.intervention import from_options
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.hypotheses.propose import propose
 
@@ -149,9 +150,13 @@ def test_what_a_shell_would_take_for_its_own_is_one_word(recorded: Campaign) -> 
     recorded.pin()
     for number, value in enumerate(WORDS.values()):
         flag, variable = f"--lr={value}", f"MODE={value}"
-        propose(recorded.folder, **said, **({"env": [variable]} if number % 2 else {"set_": [flag]}))
+        propose(
+            recorded.folder,
+            **said,
+            change=from_options(env=[variable]) if number % 2 else from_options([flag]),
+        )
         written = load(recorded.folder).entries.interventions[number + 1].changes
-        assert [change.words[-1] for change in written] == [variable if number % 2 else flag]
+        assert [one.words[-1] for one in written] == [variable if number % 2 else flag]
     assert recorded.json("next")["hypothesis"] == 1
     run = next(recorded.folder.glob("runs/*-h1/run.json"))
     argv = json.loads(run.read_text())["argv"]

@@ -14,26 +14,19 @@ from gpudebug.core.change.intervention import parse
 from gpudebug.demo import HYPOTHESES
 from gpudebug.engine.hypotheses.propose import propose
 from gpudebug.engine.status.status import status
-from gpudebug.engine.tools.demo import options_of, prepare
+from gpudebug.engine.tools.demo import prepare
 
 
 def test_its_files_make_a_campaign_that_is_ready(tmp_path: Path) -> None:
     prepare(tmp_path)
     for h in HYPOTHESES:
         propose(
-            tmp_path, title=h.title, description=h.description, method=h.method, **options_of(h.intervention)
+            tmp_path, title=h.title, description=h.description, method=h.method, change=parse(h.intervention)
         )
     answer = status(tmp_path)
     assert answer.next.action == "record_baseline"
     assert [h.problem for h in answer.hypotheses] == [None] * len(HYPOTHESES)
     assert len(answer.hypotheses) >= 4
-
-
-@pytest.mark.parametrize("text", ["--set --a=b", "--unset --a", "--env K=V", "--set --a=1 --env B=2"])
-def test_a_written_change_comes_back_as_options(text: str) -> None:
-    options = options_of(text)
-    changes = parse(text).changes
-    assert sum(len(v) for v in options.values()) == len(changes)
 
 
 @pytest.mark.slow

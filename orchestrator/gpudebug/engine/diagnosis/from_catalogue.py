@@ -36,12 +36,7 @@ def propose_from_catalogue(
     title: str = "",
     description: str = "",
     method: str = "",
-    set_: Sequence[str] = (),
-    unset: Sequence[str] = (),
-    env: Sequence[str] = (),
-    patch: str | None = None,
-    code: bool = False,
-    compound: bool = False,
+    change: Intervention | None = None,
     session: str | None = None,
 ) -> ProposeAnswer:
     """`propose --from-catalogue ID`: append the hypothesis that tests this cause; what is given goes first.
@@ -49,9 +44,6 @@ def propose_from_catalogue(
     Raises UsageError, naming the nearest one, for a cause that is not in the catalogue; Duplicate if
     all that would test it was tested before, InterventionError if it is locked.
     """
-    change = None
-    if any((set_, unset, env, patch, code)):
-        change = interventions.from_options(set_, unset, env, patch, code, compound)
     loaded = load(directory, session)
     case = case_of(loaded)
     cause = case.catalogue.cause(id)

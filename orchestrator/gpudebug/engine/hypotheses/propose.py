@@ -58,12 +58,7 @@ def propose(
     title: str,
     description: str,
     method: str,
-    set_: Sequence[str] = (),
-    unset: Sequence[str] = (),
-    env: Sequence[str] = (),
-    patch: str | None = None,
-    code: bool = False,
-    compound: bool = False,
+    change: Intervention | None = None,
     cause: str | None = None,
     session: str | None = None,
     strict: bool = False,
@@ -75,9 +70,6 @@ def propose(
     """
     if not progress.harmless(title, limit=_TITLE):
         raise UsageError("a hypothesis needs a title", next="add --title 'What idles the GPU'")
-    change = None
-    if any((set_, unset, env, patch, code)):
-        change = interventions.from_options(set_, unset, env, patch, code, compound)
     loaded = load(directory, session)
     if cause is not None:
         known = _cause(loaded.setup.workspace, cause)

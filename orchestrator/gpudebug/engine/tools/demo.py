@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from gpudebug import demo as program
 from gpudebug.core.answers.next import NextAnswer
@@ -37,7 +36,7 @@ def demo(report: Report, tell: Tell, text_of: Callable[[NextAnswer], str]) -> De
             description=h.description,
             method=h.method,
             cause=h.cause,
-            **options_of(h.intervention),
+            change=interventions.parse(h.intervention),
         )
     answers = []
     while True:
@@ -71,13 +70,3 @@ def _program() -> str:
     if shutil.which("gpudebug"):
         return "gpudebug"
     return shlex.quote(str(Path(sys.executable).with_name("gpudebug")))
-
-
-def options_of(text: str) -> dict[str, Any]:
-    """Return a written intervention as `propose`'s arguments."""
-    changes = interventions.parse(text).changes
-
-    def values(kind: str) -> list[str]:
-        return [c.name if c.value is None else f"{c.name}={c.value}" for c in changes if c.kind == kind]
-
-    return {"set_": values("set"), "unset": values("unset"), "env": values("env")}

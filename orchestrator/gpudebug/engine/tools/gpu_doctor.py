@@ -19,6 +19,7 @@ from pathlib import Path
 from gpudebug import __version__, demo
 from gpudebug.core.answers.next import NextAnswer
 from gpudebug.core.answers.setup import DoctorCheck, GpuDoctorAnswer
+from gpudebug.core.change.intervention import parse
 from gpudebug.core.errors import BusyError, GpudebugError, InterruptedRun, StoreError
 from gpudebug.core.hardware.gpu_checks import unknown
 from gpudebug.core.hardware.plan import schedule
@@ -230,7 +231,7 @@ def _validated(folder: Path, uuid: str, report: Report, run_s: float) -> NextAns
         title="The GPU waits between steps",
         description="Each step waits four times as long as it works.",
         method="Wait less.",
-        set_=["--wait=0.001"],
+        change=parse("--set --wait=0.001"),
     )
     answer = next_cycle(folder, report)
     for _ in range(_MOST_CYCLES):
