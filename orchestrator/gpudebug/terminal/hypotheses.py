@@ -10,23 +10,26 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gpudebug.core.answers.hypotheses import (
-    AcceptAnswer,
-    ExportAnswer,
-    ExportedHypothesis,
-    ReleaseAnswer,
-    ReopenAnswer,
-)
-from gpudebug.core.answers.next import StopAnswer, SubmitAnswer
-from gpudebug.core.answers.setup import SettingsAnswer
 from gpudebug.core.answers.status import BaselineRow, HypothesisRow, StatusAnswer
-from gpudebug.core.answers.verify import CheckAnswer
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 from gpudebug.core.words import counted
 from gpudebug.terminal.fit import Screen, coloured, in_colour, width
+
+# `status` shows its table with this module, and loads no record that these name.
+if TYPE_CHECKING:
+    from gpudebug.core.answers.hypotheses import (
+        AcceptAnswer,
+        ExportAnswer,
+        ExportedHypothesis,
+        ReleaseAnswer,
+        ReopenAnswer,
+    )
+    from gpudebug.core.answers.next import StopAnswer, SubmitAnswer
+    from gpudebug.core.answers.setup import SettingsAnswer
+    from gpudebug.core.answers.verify import CheckAnswer
 
 # Lines of a reason; `show` has all of it.
 _REASON = 3

@@ -343,7 +343,7 @@ def test_no_text_raises_anything_else(text: str) -> None:
         assert error.next
 
 
-NAMES = (("--workers", "-j"), ("--optimizer", "-o"))
+SPELLINGS = (("--workers", "-j"), ("--optimizer", "-o"))
 
 
 @pytest.mark.parametrize(
@@ -360,6 +360,6 @@ def test_a_short_flag_with_its_value_is_the_knob_that_it_sets(
     change: str, argv: tuple[str, ...], locked: list[str]
 ) -> None:
     command = ("python", "train.py", "-j", "0")
-    made = intervention.parse(change).spelled(command, NAMES)
+    made = intervention.parse(change).spelled(command, SPELLINGS)
     assert made.apply(command, {}).argv[2:] == argv
-    assert made.locked_by(("--workers", "--optimizer", "--lr"), synonyms=NAMES) == locked
+    assert made.locked_by(("--workers", "--optimizer", "--lr"), synonyms=SPELLINGS) == locked

@@ -176,9 +176,6 @@ def test_the_group_that_was_throttled_most_counts(tmp_path: Path, monkeypatch: p
     assert found.read() == 0
 
 
-SPIN = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
-
-
 @pytest.fixture
 def core() -> int:
     return max(os.sched_getaffinity(0))
@@ -187,7 +184,7 @@ def core() -> int:
 @pytest.fixture
 def spinning(core: int) -> Iterator[subprocess.Popen[bytes]]:
     """A process that keeps one core busy."""
-    with subprocess.Popen([sys.executable, "-c", SPIN, str(core)]) as process:
+    with subprocess.Popen([sys.executable, "-c", SPIN, str(core)], stdout=subprocess.DEVNULL) as process:
         while os.sched_getaffinity(process.pid) != {core}:
             time.sleep(0.01)
         yield process

@@ -293,8 +293,6 @@ def test_a_process_group_is_seen(told: Mapping[str, Told]) -> None:
     assert told["together"].facts["distributed"] == {"backend": "gloo", "world_size": 1}
 
 
-pytestmark = needs_torch
-
 REACHES = """
 class Net(torch.nn.Module):
     def __init__(self):

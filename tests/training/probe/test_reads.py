@@ -223,11 +223,9 @@ def test_the_users_line_is_named_where_a_library_reads_for_it(tmp_path: Path) ->
     assert seconds > 0
 
 
-pytestmark = needs_torch
-
-STEPS_copies = 5
+COPYING_STEPS = 5
 COPYING = f"""
-def train(each, device, steps={STEPS_copies}):
+def train(each, device, steps={COPYING_STEPS}):
     parameter = torch.nn.Parameter(torch.zeros(3, device=device))
     optimizer = torch.optim.SGD([parameter], lr=0.1)
     for _ in range(steps):
@@ -256,11 +254,11 @@ CODES = {
     "train(each, 'meta')",
 }
 MOVED = {
-    **dict.fromkeys(("to", "to with a type", "other"), (STEPS_copies, 40 * STEPS_copies)),
-    **dict.fromkeys(("copy_", "named"), (STEPS_copies, 12 * STEPS_copies)),
+    **dict.fromkeys(("to", "to with a type", "other"), (COPYING_STEPS, 40 * COPYING_STEPS)),
+    **dict.fromkeys(("copy_", "named"), (COPYING_STEPS, 12 * COPYING_STEPS)),
     **dict.fromkeys(("stays", "before", "errors"), (0, 0)),
-    "number": (STEPS_copies, 4 * STEPS_copies),
-    "sparse": (STEPS_copies, 0),
+    "number": (COPYING_STEPS, 4 * COPYING_STEPS),
+    "sparse": (COPYING_STEPS, 0),
     "module": (2, 24),
 }
 
@@ -283,7 +281,7 @@ def test_copies_to_the_device_are_counted_with_their_bytes(copied: Mapping[str, 
 
 def test_errors_are_the_same(copied: Mapping[str, Told]) -> None:
     kinds = ["NotImplementedError", "RuntimeError", "TypeError", "RuntimeError"]
-    assert copied["errors"].out.splitlines() == kinds * STEPS_copies
+    assert copied["errors"].out.splitlines() == kinds * COPYING_STEPS
 
 
 def test_where_no_device_is_copies_are_unknown(copied: Mapping[str, Told]) -> None:
