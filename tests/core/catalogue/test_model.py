@@ -27,7 +27,7 @@ from gpudebug.core.catalogue.model import (
     within,
     written,
 )
-from gpudebug.core.catalogue.offers import Offers, interventions_for
+from gpudebug.core.catalogue.offers import KnownCommand, Offers, interventions_for
 from gpudebug.core.catalogue.program import Program, look
 from gpudebug.core.change import intervention
 from gpudebug.core.diagnosis import layer_flags
@@ -217,10 +217,7 @@ class Recorded:
     def offers(self, cause: str, version: str | None) -> Offers:
         return interventions_for(
             catalogue.load(None).cause(cause),
-            self.argv,
-            found=self.found,
-            version=version,
-            program=self.program,
+            KnownCommand(self.argv, found=self.found, version=version, program=self.program),
         )
 
 

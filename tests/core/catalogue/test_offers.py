@@ -10,7 +10,7 @@ from tests.support.causes import cause
 
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.catalogue.model import CatalogueIntervention, Cause, Knob
-from gpudebug.core.catalogue.offers import Offers, interventions_for
+from gpudebug.core.catalogue.offers import KnownCommand, Offers, interventions_for
 from gpudebug.core.catalogue.program import look
 from gpudebug.core.change import intervention
 from gpudebug.engine.run import adapters
@@ -29,7 +29,8 @@ def offered(cause: Cause, command: str, source: str | None = None, **more: Any) 
     argv = shlex.split(command)
     program = look("train.py", [source]) if source else None
     found = frameworks.find(argv, KNOWN, program)
-    return interventions_for(cause, argv, found=found, program=program, **more)
+    known = KnownCommand(argv, more.pop("env", {}), found, more.pop("version", None), program)
+    return interventions_for(cause, known, **more)
 
 
 def tried_by(**interventions: dict[str, Any]) -> Cause:

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from gpudebug.core.catalogue import frameworks
-from gpudebug.core.catalogue.offers import Offers, interventions_for
+from gpudebug.core.catalogue.offers import KnownCommand, Offers, interventions_for
 from gpudebug.core.catalogue.program import look
 from gpudebug.engine.run import adapters, catalogue
 
@@ -29,7 +29,7 @@ def offered(id: str, command: str, source: str | None = None, **printed: str) ->
     program = look("train.py", [source]) if source else None
     found = frameworks.find(argv, KNOWN, program)
     cause = catalogue.load(None).cause(id)
-    return interventions_for(cause, argv, found=found, program=program, printed=printed)
+    return interventions_for(cause, KnownCommand(argv, found=found, program=program), printed=printed)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import shlex
 
 import pytest
 
-from gpudebug.core.diagnosis.layer_flags import NEVER, KnownCommand, doubled, quiet
+from gpudebug.core.catalogue.offers import KnownCommand
+from gpudebug.core.diagnosis.layer_flags import NEVER, doubled, quiet
 from gpudebug.core.diagnosis.layers import LayerError
 
 

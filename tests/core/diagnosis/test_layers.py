@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from gpudebug.core.catalogue.frameworks import find
+from gpudebug.core.catalogue.offers import KnownCommand
 from gpudebug.core.catalogue.program import look
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.change.permits import Allowed
-from gpudebug.core.diagnosis.layer_flags import KnownCommand, doubled, quiet
+from gpudebug.core.diagnosis.layer_flags import doubled, quiet
 from gpudebug.core.diagnosis.layers import (
     LAYERS,
     LayerError,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.support.briefs import grown, sections
 from tests.support.campaigns import Campaign, copied, gpudebug, make_replay_campaign, record
 
 from gpudebug.core.agents.page import LIMIT
-from gpudebug.core.campaign.decide import ActionKind
+from gpudebug.core.campaign.decide import Action, ActionKind
 from gpudebug.engine.brief.brief import brief
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.campaign.load import load
@@ -76,7 +77,7 @@ def known(original_story: Campaign) -> Loaded:
 def page_of(
     loaded: Loaded, kind: ActionKind = ActionKind.PROPOSE, hypothesis: int | None = None, **more: object
 ) -> str:
-    page = brief(loaded, kind, WHY, hypothesis=hypothesis, **more)  # type: ignore[arg-type]
+    page = brief(loaded, Action(kind, WHY, hypothesis=hypothesis), **more)  # type: ignore[arg-type]
     assert len(page) <= LIMIT
     sections(page)
     return page
@@ -237,9 +238,8 @@ def test_the_page_keeps_its_limit_and_its_end_whatever_the_campaign(
     )
     number = loaded.entries.document.hypotheses[-1].number
     worktree = loaded.setup.workspace.root / folder
-    page = page_of(
-        loaded, kind, number, session="s" * 64, worktree=worktree, remarks=remarks, diagnosis=diagnosis
-    )
+    loaded = replace(loaded, setup=replace(loaded.setup, session="s" * 64))
+    page = page_of(loaded, kind, number, worktree=worktree, remarks=remarks, diagnosis=diagnosis)
     assert page.splitlines()[-1].startswith("    gpudebug ")
     assert f"Hypothesis {number}: " in page
     if kind is ActionKind.IMPLEMENT:

@@ -17,7 +17,7 @@ from gpudebug.core.verdict.run_plan import RunPlan
 from gpudebug.edges.launcher import Tick
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.run import planned
-from gpudebug.engine.run.evidence import AskedRun, read_evidence
+from gpudebug.engine.run.evidence import StartedRun, read_evidence
 from gpudebug.engine.run.files import Files
 from gpudebug.engine.run.live_line import SoFar
 
@@ -178,7 +178,7 @@ def test_a_look_takes_the_log_as_it_was_followed(tmp_path: Path) -> None:
     reader.feed(b"step 7 loss 2.5\n", 3.0)
     seen = read_evidence(
         files,
-        AskedRun(name="0001-x", role="trial", argv=["train"], patterns={}, warmup_s=None, devices=()),
+        StartedRun(name="0001-x", role="trial", argv=["train"], patterns={}, warmup_s=None, devices=()),
         SoFar(5.0),
         notes={},
         followed=reader.summary(),

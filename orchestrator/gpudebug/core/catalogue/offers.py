@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gpudebug.core.answers.catalogue import OfferHere
@@ -33,43 +33,57 @@ class Offers(NamedTuple):
     refused: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class KnownCommand:
+    """A command with what is known of it: variables of its own, framework, its version, its source."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)
+    found: FoundFramework | None = None
+    version: str | None = None
+    program: Program | None = None
+
+    @property
+    def synonyms(self) -> Synonyms:
+        return synonyms_of(self.found, self.program)
+
+    @property
+    def options(self) -> dict[str, CurrentOption]:
+        own = self.program.options if self.program else {}
+        return standing(self.argv, self.env, own, self.synonyms)
+
+
 def interventions_for(
     cause: Cause,
-    argv: Sequence[str],
+    command: KnownCommand,
     *,
-    env: Mapping[str, str] | None = None,
-    found: FoundFramework | None = None,
-    version: str | None = None,
-    program: Program | None = None,
     cores: float | None = None,
     locked: Sequence[str] = (),
     allowed: Allowed = NOTHING_MORE,
     printed: Mapping[str, str] | None = None,
     total_steps: float | None = None,
 ) -> Offers:
-    """Return what would test the cause in the command `argv` with the variables `env` of its own.
+    """Return what would test the cause in the command.
 
-    `found` is its framework, `version` that of its package if it is known, `program` what its source
-    says. Mechanical ones come first: the framework's, that of any program, knobs that the command or its
-    source has, then variables. A change that the command has already, whose flags this version of the
+    Mechanical ones come first: the framework's, that of any program, knobs that the command or its source
+    has, then variables. A change that the command has already, whose flags this version of the
     framework lacks or that touches a locked knob is not offered. Options that mean workers or threads rise
     to `cores` at most, unless the cause waits. `printed` is the configuration that the program printed and
     `total_steps` its length: evaluations, checkpoints and log lines are made so rare that some remain.
     """
-    synonyms = synonyms_of(found, program)
-    options = standing(argv, env or {}, program.options if program else {}, synonyms)
+    options, synonyms = command.options, command.synonyms
     shown = cadence.short(printed or {})
     options = {key: _as_shown(key, option, shown) for key, option in options.items()}
     given = {key: str(option.value) for key, option in options.items() if option.value is not None}
     plan = cadence.length({**shown, **given}, total_steps)
-    case = _CauseOnCommand(
-        cause, argv, env or {}, found, version, options, locked, [], allowed, synonyms, plan, shown, program
-    )
+    case = _CauseOnCommand(cause, command, options, locked, [], allowed, synonyms, plan, shown)
     changes = [*case.of_interventions(), *case.of_knobs(None if cause.waits else cores), *case.of_variables()]
     kept: list[OfferHere] = []
     for offer in changes:
         asked = interventions.parse(offer.change or "")
-        if not any(asked.same_effect(interventions.parse(k.change or ""), argv, env) for k in kept):
+        if not any(
+            asked.same_effect(interventions.parse(k.change or ""), command.argv, command.env) for k in kept
+        ):
             kept.append(offer)
     return Offers((*kept, *case.written()), tuple(dict.fromkeys(case.refused)))
 
@@ -77,10 +91,7 @@ def interventions_for(
 @dataclass(frozen=True)
 class _CauseOnCommand:
     cause: Cause
-    argv: Sequence[str]
-    env: Mapping[str, str]
-    found: FoundFramework | None
-    version: str | None
+    command: KnownCommand
     options: Mapping[str, CurrentOption]
     locked: Sequence[str]
     refused: list[str]
@@ -88,27 +99,26 @@ class _CauseOnCommand:
     synonyms: Synonyms
     plan: PlannedLength
     shown: Mapping[str, str]
-    program: Program | None = None
 
     def own(self) -> CatalogueIntervention | None:
         """Return the catalogue on this framework, where it holds for this version, or else on its base."""
-        if self.found is None:
+        if self.command.found is None:
             return None
-        framework, of = self.found.framework, self.cause.interventions
+        framework, of = self.command.found.framework, self.cause.interventions
         intervention = of.get(framework.name)
         if intervention is None:
             # The version that is known is not that of the base's package.
             return of.get(framework.base) if framework.base is not None else None
         holds = intervention.versions
-        if holds and self.version and not model.within(self.version, holds):
-            self.refused.append(f"{self.found.framework.title} {self.version} is not {holds}")
+        if holds and self.command.version and not model.within(self.command.version, holds):
+            self.refused.append(f"{self.command.found.framework.title} {self.command.version} is not {holds}")
             return None
         return intervention
 
     def of_interventions(self) -> Iterator[OfferHere]:
         own, general = self.own(), self.cause.interventions.get("any")
-        if own is not None and self.found is not None:
-            yield from self._of_framework(own, self.found)
+        if own is not None and self.command.found is not None:
+            yield from self._of_framework(own, self.command.found)
         if general is not None and (general.set or general.unset or general.env):
             yield from self._tried(_changes(general), "any", general.note)
 
@@ -155,7 +165,7 @@ class _CauseOnCommand:
             return option.name
         if through is None or "." not in name or option is not None:
             return name
-        dashed = [o for o in command_line.program_options(self.argv) if o.style != "override"]
+        dashed = [o for o in command_line.program_options(self.command.argv) if o.style != "override"]
         if not any(folded(option.name) == folded(through) for option in dashed):
             return f"--{through}={name}"
         return name if folded(dashed[-1].name) == folded(through) else None
@@ -181,19 +191,19 @@ class _CauseOnCommand:
         """Return what this version calls an option; None if it has none, and that is noted."""
         flag = framework.flags.get(name, Flag())
         former = flag.formerly
-        if former and (folded(former) in self.options or (self.version and self._before(flag.since))):
+        if former and (folded(former) in self.options or (self.command.version and self._before(flag.since))):
             return former
         lacks = None
         if flag.since and self._before(flag.since):
             lacks = f"the flag exists since {flag.since}"
-        elif flag.until and self.version and not self._before(flag.until):
+        elif flag.until and self.command.version and not self._before(flag.until):
             lacks = f"the flag was removed in {flag.until}"
         if lacks:
-            self.refused.append(f"{framework.title} {self.version} has no {name}: {lacks}")
+            self.refused.append(f"{framework.title} {self.command.version} has no {name}: {lacks}")
         return None if lacks else name
 
     def _before(self, version: str | None) -> bool:
-        return bool(version and self.version and model.compare(self.version, version) < 0)
+        return bool(version and self.command.version and model.compare(self.command.version, version) < 0)
 
     def of_knobs(self, cores: float | None) -> Iterator[OfferHere]:
         # What the command or the program sets decides, and comes before a default of the framework's.
@@ -207,7 +217,7 @@ class _CauseOnCommand:
 
     def _defaults(self) -> dict[str, CurrentOption]:
         """Return the framework's options that say how often, where neither command nor program has them."""
-        found = self.found
+        found = self.command.found
         if found is None or not found.takes_flags:
             return {}
         options = {}
@@ -231,25 +241,26 @@ class _CauseOnCommand:
     def _reads(self, variable: str) -> bool:
         """Whether something here may read a variable: one of a package is read where that is spoken of."""
         package = _OF_PACKAGES.get(variable.partition("_")[0])
-        if package is None or self.program is None:
+        program, command = self.command.program, self.command
+        if package is None or program is None:
             return True
-        spoken = (*self.argv, *self.env, *self.shown, *self.options, *self.program.uses)
+        spoken = (*command.argv, *command.env, *self.shown, *self.options, *program.uses)
         return any(package in word.lower() for word in spoken)
 
     def _tried(self, change: str, by: str, note: str | None = None) -> Iterator[OfferHere]:
         """Yield the offer, of as much of the change as does something to this command."""
         try:
-            asked = interventions.parse(change).spelled(self.argv, self.synonyms)
+            asked = interventions.parse(change).spelled(self.command.argv, self.synonyms)
             reasons = {part: self._idle(part) for part in asked.changes}
             kept = tuple(part for part, idle in reasons.items() if idle is None)
             made = Intervention(kept, compound=len(kept) > 1)
             if kept:
-                made.apply(self.argv, self.env, self.allowed)
+                made.apply(self.command.argv, self.command.env, self.allowed)
         except InterventionError as e:
             self.refused.append(f"{e.message}; {e.next}" if e.next and "allow_" in e.next else e.message)
             return
-        flags = [option.name for option in command_line.options(self.argv)]
-        same = locks_of(self.argv, self.found, self.program, self.locked, made.names)
+        flags = [option.name for option in command_line.options(self.command.argv)]
+        same = locks_of(self.command.argv, self.command.found, self.command.program, self.locked, made.names)
         locked = made.locked_by(self.locked, flags, same)
         if locked:
             self.refused.append(f"{made.text} touches {', '.join(locked)}, which is locked")
@@ -261,10 +272,10 @@ class _CauseOnCommand:
     def _idle(self, part: SingleChange) -> str | None:
         """Return why a part of a change would do nothing; None if it does something."""
         off = part.kind == "env" and part.name in _OFF_UNLESS_SET and part.value == "0"
-        if off and part.name not in self.env:
+        if off and part.name not in self.command.env:
             return f"{part.name} is not set"
         try:
-            Intervention((part,)).apply(self.argv, self.env, self.allowed)
+            Intervention((part,)).apply(self.command.argv, self.command.env, self.allowed)
         except NoEffect as e:
             return e.message
         return None
@@ -272,10 +283,10 @@ class _CauseOnCommand:
     def written(self) -> Iterator[OfferHere]:
         """Return the instructions for code: this framework's, then any program's."""
         own = self.own() or CatalogueIntervention(set=self._rarer_in_code())
-        if self.found is not None:
-            text = own.code or self._in_code(own, self.found)
+        if self.command.found is not None:
+            text = own.code or self._in_code(own, self.command.found)
             if text:
-                yield OfferHere(None, text.strip(), self.found.framework.name, own.note)
+                yield OfferHere(None, text.strip(), self.command.found.framework.name, own.note)
         for name in ("any", "env"):
             general = self.cause.interventions.get(name)
             if general is not None and general.code:
@@ -283,7 +294,7 @@ class _CauseOnCommand:
 
     def _rarer_in_code(self) -> dict[str, str | float | bool]:
         """Return the framework's options that say how often, made rarer, where they are arguments in code."""
-        found = self.found
+        found = self.command.found
         if found is None or found.takes_flags:
             return {}
         settings = {name: str(value) for name, value in found.settings.items() if value is not None}

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 
-from gpudebug.core.catalogue.frameworks import FoundFramework, synonyms_of
-from gpudebug.core.catalogue.knobs import CurrentOption, standing
 from gpudebug.core.catalogue.model import CatalogueIntervention, Cause, Knob
-from gpudebug.core.catalogue.offers import interventions_for
-from gpudebug.core.catalogue.program import Program, folded
+from gpudebug.core.catalogue.offers import KnownCommand, interventions_for
+from gpudebug.core.catalogue.program import folded
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.permits import Allowed
@@ -36,27 +33,6 @@ _BATCH = re.compile(r"((per_device|per_gpu|device|train|training|micro|global)_)
 _OFTEN = Knob(names=_STOPS, direction="up", value=NEVER)
 _SELDOM_TOLD = Knob(names=_LOGS, direction="up", value=NEVER)
 _UNTOLD = Knob(names=(r"(use_|log_to_|with_)?(wandb|tensorboard)(_log)?",), direction="off")
-
-
-@dataclass(frozen=True)
-class KnownCommand:
-    """A command with what is known of it: variables of its own, framework, its version, its source."""
-
-    argv: Sequence[str]
-    env: Mapping[str, str] = field(default_factory=dict)
-    found: FoundFramework | None = None
-    version: str | None = None
-    program: Program | None = None
-
-    @property
-    def allowed(self) -> Allowed:
-        """The variables that the program reads: what a layer test changes is gpudebug's own choice."""
-        return Allowed(frozenset(option.name for option in self.options.values() if option.variable))
-
-    @property
-    def options(self) -> dict[str, CurrentOption]:
-        own = self.program.options if self.program else {}
-        return standing(self.argv, self.env, own, synonyms_of(self.found, self.program))
 
 
 def quiet(command: KnownCommand, *, told: bool) -> Intervention:
@@ -139,12 +115,9 @@ def _offered(command: KnownCommand, settings: CatalogueIntervention, knobs: Sequ
     cause = Cause(id="quiet", title="quiet", explanation="", fix="", interventions=asked, knobs=tuple(knobs))
     offers = interventions_for(
         cause,
-        command.argv,
-        env=command.env,
-        found=command.found,
-        version=command.version,
-        program=command.program,
-        allowed=command.allowed,
+        command,
+        # What a layer test changes is gpudebug's own choice: all variables that the program reads are open.
+        allowed=Allowed(frozenset(option.name for option in command.options.values() if option.variable)),
     )
     return (offer.change for offer in offers.offers if offer.change)
 

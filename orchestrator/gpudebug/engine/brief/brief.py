@@ -36,11 +36,8 @@ _CONFIG = "see gpudebug.yaml"
 
 def brief(
     loaded: Loaded,
-    kind: decide.ActionKind,
-    why: str,
+    action: decide.Action,
     *,
-    hypothesis: int | None,
-    session: str | None = None,
     worktree: Path | None = None,
     remarks: Sequence[str] = (),
     diagnosis: Sequence[str] = (),
@@ -57,7 +54,7 @@ def brief(
     the catalogue would propose to test, unless the unexplained wait of the diagnosis `reads_first`; `patch`
     is the file of a change that crashed.
     """
-    it = _Brief(loaded, hypothesis)
+    it = _Brief(loaded, action.hypothesis)
     parts = (
         PagePart(it.measured, 700, 1300, 1),
         PagePart(it.tried, 400, 2800, 6),
@@ -70,7 +67,7 @@ def brief(
         PagePart(lambda n: it.instructions(instructions, n), 400, 1600, 0),
         PagePart(lambda n: it.listed("Remarks", remarks, n), 300, 700, 0),
     )
-    return pages.page(it.head(kind, why, session), parts, it.now(kind, worktree, offer, patch, reads_first))
+    return pages.page(it.head(action), parts, it.now(action.kind, worktree, offer, patch, reads_first))
 
 
 class _Brief:
@@ -89,12 +86,12 @@ class _Brief:
     def short(self, text: str, limit: int) -> str:
         return harmless(self.say(text), limit=limit)
 
-    def head(self, kind: decide.ActionKind, why: str, session: str | None) -> str:
+    def head(self, action: decide.Action) -> str:
         """Return what is asked, why, the goal, and what counts as success."""
         c, metric = self.loaded.campaign, self.loaded.setup.metric
-        target = decide.goal(c)
-        asked = _ASKED.get(str(kind), "something is to be measured")
-        reason = self.short(why, 300).rstrip(".")
+        session, target = self.loaded.setup.session, decide.goal(c)
+        asked = _ASKED.get(str(action.kind), "something is to be measured")
+        reason = self.short(action.why, 300).rstrip(".")
         return templates.render(
             "brief_head.md.j2",
             asked=asked.format(self.entry.number if self.entry else ""),

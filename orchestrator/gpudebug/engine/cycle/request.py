@@ -47,10 +47,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
         remarks, offer = _drifted(loaded.code), found.offer if found else None
         page = brief(
             loaded,
-            action.kind,
-            action.why,
-            hypothesis=action.hypothesis,
-            session=loaded.setup.session,
+            action,
             worktree=worktree,
             remarks=remarks,
             diagnosis=found.lines() if found else (),
@@ -123,10 +120,7 @@ def to_correct(
 
     page = brief(
         loaded,
-        ActionKind.IMPLEMENT,
-        why,
-        hypothesis=number,
-        session=loaded.setup.session,
+        Action(ActionKind.IMPLEMENT, why, hypothesis=number),
         worktree=worktree,
         remarks=[remark],
         patch=patch,

@@ -19,7 +19,7 @@ from gpudebug.core.answers.catalogue import (
 )
 from gpudebug.core.catalogue import GROUPS, Catalogue, Cause
 from gpudebug.core.catalogue.model import GENERAL, text_of
-from gpudebug.core.catalogue.offers import interventions_for
+from gpudebug.core.catalogue.offers import KnownCommand, interventions_for
 from gpudebug.core.catalogue.signals import SIGNALS, said, said_own, said_share, search, shows
 from gpudebug.core.errors import UsageError
 from gpudebug.core.yaml.document import nearest
@@ -122,10 +122,7 @@ def _here(root: Path, cause: Cause) -> OffersHere:
     of = adapters.of(root, workload)
     found = interventions_for(
         cause,
-        workload.argv(),
-        env=training_environment(workload),
-        found=of.found,
-        program=of.program,
+        KnownCommand(workload.argv(), training_environment(workload), of.found, program=of.program),
         locked=config.locked,
         allowed=config.allowed,
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpudebug.core.answers.hypotheses import ProposeAnswer
 from gpudebug.core.catalogue import Cause
-from gpudebug.core.catalogue.offers import Offers, interventions_for
+from gpudebug.core.catalogue.offers import KnownCommand, Offers, interventions_for
 from gpudebug.core.catalogue.signals import described, tried
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention
@@ -114,13 +114,10 @@ def _offers(setup: Setup, baselines: Baselines, case: DiagnosisCase, cause: Caus
     packages = dict(records[0].get("packages") or {}) if records else {}
     evidence = baselines["workload"].evidence
     cores = case.facts.signals.get("cores")
+    version = adapters.version_of(known.framework, packages) if known.framework else None
     return interventions_for(
         cause,
-        workload.argv(),
-        env=training_environment(workload),
-        found=known.found,
-        version=adapters.version_of(known.framework, packages) if known.framework else None,
-        program=known.program,
+        KnownCommand(workload.argv(), training_environment(workload), known.found, version, known.program),
         cores=float(cores) if isinstance(cores, (int, float)) else None,
         locked=setup.config.locked,
         allowed=setup.config.allowed,

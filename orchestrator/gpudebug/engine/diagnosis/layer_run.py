@@ -8,9 +8,10 @@ from pathlib import Path
 
 from gpudebug.core.answers.diagnosis import LayerAnswer
 from gpudebug.core.catalogue.frameworks import locks_of
+from gpudebug.core.catalogue.offers import KnownCommand
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.permits import Allowed
-from gpudebug.core.diagnosis.layer_flags import KnownCommand, doubled, quiet
+from gpudebug.core.diagnosis.layer_flags import doubled, quiet
 from gpudebug.core.diagnosis.layers import (
     PREFIX,
     LayerError,

@@ -10,7 +10,7 @@ from typing import Any
 from gpudebug.core.answers.diagnosis import CauseTest, DiagnosedCause, KnownCause, UnexplainedLine
 from gpudebug.core.catalogue import Cause
 from gpudebug.core.catalogue.model import text_of
-from gpudebug.core.catalogue.offers import interventions_for
+from gpudebug.core.catalogue.offers import KnownCommand, interventions_for
 from gpudebug.core.change.permits import NOTHING_MORE, Allowed
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
@@ -53,11 +53,7 @@ class SingleRun:
         cores = number(self.facts.signals.get("cores"))
         found = interventions_for(
             cause,
-            self.argv,
-            env=self.variables,
-            found=self.known.found,
-            version=self.version,
-            program=self.known.program,
+            KnownCommand(self.argv, self.variables, self.known.found, self.version, self.known.program),
             cores=cores,
             locked=self.locked,
             allowed=self.allowed,

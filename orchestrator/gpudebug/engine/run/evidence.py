@@ -65,7 +65,7 @@ class Ended(Protocol):
     def own_limit_mb(self) -> float | None: ...
 
 
-class Asked(Protocol):
+class KnownRun(Protocol):
     """What a run was asked to be, by its job and by run.json alike: what its files do not say themselves.
 
     `warmup_s` is a fixed span, None lets the data decide; `least_window_s` is how short its window may be,
@@ -96,8 +96,8 @@ class Asked(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedRun:
-    """A run that is about to begin, as `Asked` has it."""
+class StartedRun:
+    """A run that begins, as `KnownRun` has it."""
 
     name: str
     role: str
@@ -130,7 +130,7 @@ def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
 
 def read_evidence(
     files: Files,
-    asked: Asked,
+    asked: KnownRun,
     ended: Ended,
     *,
     redactor: Redactor | None = None,

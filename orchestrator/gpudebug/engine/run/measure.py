@@ -24,7 +24,7 @@ from gpudebug.engine.run import server as serving
 from gpudebug.engine.run.around import foreign_imports, surroundings_of
 from gpudebug.engine.run.attempts import counted, ended_by_cluster, in_allocation
 from gpudebug.engine.run.environment import Surroundings, node_here, remarks_on
-from gpudebug.engine.run.evidence import AskedRun, read_evidence
+from gpudebug.engine.run.evidence import StartedRun, read_evidence
 from gpudebug.engine.run.extras import collect
 from gpudebug.engine.run.files import Files, files_of
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
@@ -141,7 +141,7 @@ def run_files(bench: Bench, job: PreparedRun, files: Files, name: str, marker: s
     argv = expand(job.argv, run=name, run_dir=str(run_dir))
     redactor = serving.redactor_of(job)
 
-    asked = AskedRun(
+    asked = StartedRun(
         name=name,
         role=job.role,
         argv=job.argv,
