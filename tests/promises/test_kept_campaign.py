@@ -80,17 +80,10 @@ def test_with_its_own_interpreter_it_exports_what_it_did(
 def test_a_person_pins_this_machine_and_goes_on_with_what_was_accepted(kept: OldCampaign) -> None:
     assert "not what is pinned" in kept.run("next").expect(1).err
     kept.run("settings", "--accept").expect(0)
-    done = kept.json("next")
-    assert done["action"] == "recorded_baseline"
+    # Whoever implements hypothesis 4 has not been heard of since: it is anybody's again.
+    assert kept.json("next")["action"] == "recovered"
+    assert kept.json("next")["action"] == "recorded_baseline"
     assert kept.json("verify")["problems"] == []
     status = kept.json("status")
     assert [h["number"] for h in status["hypotheses"] if h["accepted"]] == [1]
-    assert status["next"] == {
-        **status["next"],
-        "action": "implement",
-        "hypothesis": 4,
-    }
-    # Its worktree lay elsewhere: the work goes on in one that is made anew.
-    worktree = Path(kept.json("next", status=5)["worktree"])
-    assert worktree.is_relative_to(kept.folder)
-    assert "WAIT = 0.006" in (worktree / "loader.py").read_text("utf-8")
+    assert [h["status"] for h in status["hypotheses"]][3:] == ["UNTESTED", "UNTESTED"]

@@ -92,13 +92,14 @@ def compare(
     Two runs, or two commands that are run in turn.
     """
     folder = choose(directory, json)
+    from gpudebug.engine.tools.compare import ComparedHow
     from gpudebug.engine.tools.compare import compare as engine
     from gpudebug.terminal.compare import compare as render
     from gpudebug.terminal.live import LiveLine
 
-    how: dict[str, Any] = {"interval": interval, "device": device, "timeout": seconds(timeout), "work": work}
+    how = ComparedHow(runs, warm_up, interval, device, seconds(timeout), run_for)
     with LiveLine() as live:
-        answer = engine(folder, a, b, live, pairs=runs, warm_up=warm_up, run_for=run_for, **how)
+        answer = engine(folder, a, b, live, how, work=work)
     print_(answer, render)
 
 

@@ -210,9 +210,9 @@ def _sample(place: Client, asked: SampleArguments, report: Report) -> Answer:
 
 
 def _compare_commands(place: Client, asked: CompareCommandsArguments, report: Report) -> Answer:
-    from gpudebug.engine.tools.compare import compare
+    from gpudebug.engine.tools.compare import ComparedHow, compare
 
-    return compare(place.folder, asked.a, asked.b, report, commands_allowed=True)
+    return compare(place.folder, asked.a, asked.b, report, ComparedHow(), commands_allowed=True)
 
 
 def _accept(place: Client, asked: HypothesisArguments, _: Report) -> Answer:

@@ -217,9 +217,7 @@ def test_a_resolution_that_the_model_does_not_take_is_named_by_its_own_error() -
 
 
 def test_the_kind_of_workload_that_a_framework_trains_counts() -> None:
-    assert (
-        facts_of([{}], argv=["./tools/run.py", "train"], framework="metta", framework_kind="rl").kind == "rl"
-    )
+    assert facts_of([{}], argv=["./tools/run.py", "train"], framework=("metta", "rl")).kind == "rl"
     assert facts_of([{}], argv=["./tools/run.py", "train"]).kind == "other"
 
 

@@ -245,7 +245,7 @@ def recorded(name: str) -> model.Diagnosis:
         CATALOGUE,
         facts_of(
             [seen["evidence"]], [record], record["argv"],
-            framework=record["framework"], framework_kind=record["kind"],
+            framework=record["framework"] and (record["framework"], record["kind"]),
         ),
     )  # fmt: skip
 

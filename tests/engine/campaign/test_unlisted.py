@@ -121,11 +121,10 @@ def test_another_campaign_in_the_same_runs_is_its_own_business(repeated: Campaig
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("- **Status**: REJECTED\n", "- **Status**: REJECTED\n- **Speedup**: 9x\n"),
         ("- **Status**: REJECTED\n", "- **Status**: INCONCLUSIVE\n"),
         (f"  - Runs: runs/{FIRST}\n", ""),
     ],
-    ids=["a bullet", "another status", "no runs"],
+    ids=["another status", "no runs"],
 )
 def test_what_stands_in_the_entry_reopens_nothing_for_a_session(
     rejected: Campaign, old: str, new: str

@@ -106,8 +106,7 @@ def facts_of(
     records: Sequence[Record] = (),
     argv: Sequence[str] = (),
     *,
-    framework: str | None = None,
-    framework_kind: str | None = None,
+    framework: tuple[str, str | None] | None = None,
     reference: DiagnosisFacts | None = None,
     layers: Mapping[str, LayerResult] | None = None,
     trace: Record | None = None,
@@ -117,7 +116,7 @@ def facts_of(
 ) -> DiagnosisFacts:
     """Read the facts from evidence.json and run.json of a baseline's runs, of several runs the means.
 
-    `argv` is their command. `framework` is as an adapter recognised it, with the kind of workload
+    `argv` is their command. `framework` is as an adapter recognised it, and the kind of workload
     that its file names, else as the log gave it away.
     `layers` are the results of layer tests, by layer, `trace` is `Evidence.trace` of a profiled run,
     `expected` are rows of `expectations.rows`, `names` what the program's source uses and takes as options,
@@ -127,7 +126,7 @@ def facts_of(
     stacks = ofstacks.together([e.get("stacks") for e in evidence])
     flags = flags_of(argv, _last(records, "synonyms", ()))
     printed = {_folded(k): v for k, v in _last(evidence, "printed", {}).items()}
-    name = framework or _last(evidence, "framework", None)
+    name, named_kind = framework or (_last(evidence, "framework", None), None)
     signals: Signals = {}
     _add(signals, _devices(evidence, records))
     _add(signals, ofprobe.device_signals(evidence))
@@ -137,7 +136,7 @@ def facts_of(
     # Without an optimizer it is unknown where the parameters live.
     on_cpu = signals.get("trains_on", "cpu" if signals.get("device_stand_in") else None) == "cpu"
     stacks = ofstacks.uncrowded(stacks, foreign, on_cpu=on_cpu)
-    kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names], framework_kind)
+    kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names], named_kind)
     _add(signals, ofstacks.signals(stacks))
     _add(signals, ofstacks.reduces(stacks, on_cpu=on_cpu))
     _add(signals, _idles(signals))

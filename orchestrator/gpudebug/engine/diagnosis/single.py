@@ -74,8 +74,7 @@ def single_run(evidence: Record, record: Record, root: Path | None) -> SingleRun
         [evidence],
         [record],
         argv,
-        framework=known.framework.name if known.framework else None,
-        framework_kind=known.framework.kind if known.framework else None,
+        framework=(known.framework.name, known.framework.kind) if known.framework else None,
         names=(*program.uses, *program.options) if program else (),
         trace=evidence.get("trace"),
     )

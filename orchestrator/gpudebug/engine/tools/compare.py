@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from gpudebug.core.answers.compare import CompareAnswer, CompareSide, SpeedRatio
 from gpudebug.core.compare import compared_run, faster
@@ -57,32 +58,41 @@ class _SideCommand:
     variables: Mapping[str, str]
 
 
+class ComparedHow(NamedTuple):
+    """How two commands are measured: `pairs` times each, `interval` and `timeout` in seconds.
+
+    `run_for` says when gpudebug ends a command, as in a campaign.
+    """
+
+    pairs: int | None = None
+    warm_up: bool = False
+    interval: float = 0.2
+    device: str = "auto"
+    timeout: float | None = None
+    run_for: str = "auto"
+
+
 def compare(
     directory: Path,
     a: str,
     b: str,
     report: Report,
+    how: ComparedHow,
     *,
-    pairs: int | None = None,
-    warm_up: bool = False,
-    interval: float = 0.2,
-    device: str = "auto",
-    timeout: float | None = None,
     commands_allowed: bool = False,
     work: str = AUTO,
-    run_for: str = "auto",
 ) -> CompareAnswer:
     """Say whether B is faster than A, and what else differs between them.
 
     A and B are each a run (name or folder), `baseline`, `reference` or the number of a hypothesis, for all
-    its runs; or both are commands, run `pairs` times each, in turn. In a campaign these go to its runs/,
+    its runs; or both are commands, run in turn as `how` says. In a campaign these go to its runs/,
     else to the first free `compare-N` in `directory`. A session runs none, unless `commands_allowed`.
-    `work` is the unit that throughput counts, `run_for` when gpudebug ends a command, as in a campaign.
+    `work` is the unit that throughput counts.
     """
-    unit, wanted = counted_in(work), run_for_in(run_for)
+    unit, wanted = counted_in(work), run_for_in(how.run_for)
     stored = [_stored(directory, text) for text in (a, b)]
     if stored[0] is not None and stored[1] is not None:
-        if pairs or warm_up or timeout or wanted:
+        if how.pairs or how.warm_up or how.timeout or wanted:
             raise UsageError(
                 "--runs, --warm-up, --run-for and --timeout go with two commands", next="leave them out"
             )
@@ -97,15 +107,12 @@ def compare(
     if not commands_allowed:
         persons_only("running a command", "gpudebug compare takes recorded runs of runs/")
     root = store.find_root(directory)
-    commands = [
-        _command(directory, letter, text, interval, device, timeout, report)
-        for letter, text in (("a", a), ("b", b))
-    ]
+    commands = [_command(directory, letter, text, how, report) for letter, text in (("a", a), ("b", b))]
     if (text := compared_run.announced(wanted)) is not None:
         remarks(report)(text)
-    sides = _run_in_turn(directory, root, commands, pairs or PAIRS, warm_up, wanted)
+    sides = _run_in_turn(directory, root, commands, how.pairs or PAIRS, how.warm_up, wanted)
     notes = compared_run.ended([run.record for side in sides for run in side.runs])
-    return _answer(*sides, (*notes, *_remarks(commands, warm_up)), unit)
+    return _answer(*sides, (*notes, *_remarks(commands, how.warm_up)), unit)
 
 
 def compare_recorded(directory: Path, a: str, b: str) -> CompareAnswer:
@@ -212,9 +219,7 @@ def _command(
     directory: Path,
     letter: str,
     text: str,
-    interval: float,
-    device: str,
-    timeout: float | None,
+    how: ComparedHow,
     report: Report,
 ) -> _SideCommand:
     """Return a command, its program and its device found before anything runs."""
@@ -228,7 +233,7 @@ def _command(
         ) from None
     env = {**os.environ, **variables}
     launcher.find_command(argv, str(directory), env)
-    bench = lone_bench(directory, device, env, directory, interval, report)
+    bench = lone_bench(directory, how.device, env, directory, how.interval, report)
     job = PreparedRun(
         label=f"compare-{letter}",
         role="compare",
@@ -236,7 +241,7 @@ def _command(
         cwd=directory,
         env=env,
         env_names=tuple(sorted(variables)),
-        timeout=timeout,
+        timeout=how.timeout,
         stall_timeout=None,
         max_output=None,
     )
