@@ -38,10 +38,6 @@ def rows() -> Iterator[Row]:
     yield Row("a section bound before, over two clocks", taken["bound"] / pair, 10.0, "x")
     yield Row("a section bound before, while off", taken["bound off"] / pair, 3.5, "x")
     yield Row("a section by name, while off", taken["section off"] / pair, 2.0, "x")
-    if "lightning" in taken:
-        yield Row(
-            "a section, over Lightning's SimpleProfiler", taken["section"] / taken["lightning"], 0.8, "x"
-        )
     if "record_function" in taken:
         yield Row("a section, over record_function", taken["section"] / taken["record_function"], 0.20, "x")
     yield Row("from gpudebug import profile_section", _import_ms(), 5.0, "ms CPU over python -c pass")
@@ -68,9 +64,8 @@ def _measure() -> dict[str, float]:
 
     profiler, clock = get_profiler(), time.perf_counter_ns
     bound = profiler.section("bound")
-    peers = {
-        name: peer for name, peer in (("lightning", _lightning()), ("record_function", _torch())) if peer
-    }
+    peer = _torch()
+    peers = {"record_function": peer} if peer else {}
 
     def empty(loops: int) -> None:
         for _ in range(loops):
@@ -128,21 +123,6 @@ def _folding(varied: bool) -> float:
     for batch in batches:
         figures.take(batch)
     return (time.thread_time_ns() - start) / figures.calls
-
-
-def _lightning() -> Callable[[int], None] | None:
-    try:
-        from lightning.pytorch.profilers import SimpleProfiler
-    except ImportError:
-        return None
-    profiler = SimpleProfiler()
-
-    def run(loops: int) -> None:
-        for _ in range(loops):
-            with profiler.profile("x"):
-                pass
-
-    return run
 
 
 def _torch() -> Callable[[int], None] | None:
