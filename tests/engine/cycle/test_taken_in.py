@@ -21,7 +21,8 @@ from tests.support.campaigns import Campaign, copied, wait_for
 from gpudebug.core.cluster.jobs import JobEnd, JobState, SeenJob
 from gpudebug.core.errors import BusyError, ConfigError, StoreError
 from gpudebug.edges import store
-from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.accepted import Acceptances
+from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.cycle import taken_in
 from gpudebug.engine.cycle.taken_in import claim_in, take_in, take_in_ended
@@ -169,10 +170,12 @@ def test_one_that_cannot_be_taken_in_keeps_no_other_from_it(
 ) -> None:
     said = list[str | None]()
 
-    def first_fails(loaded: Loaded, note: store.ElementNote, why: str, cut_off: str) -> str:
+    def first_fails(
+        setup: Setup, acceptances: Acceptances, note: store.ElementNote, why: str, cut_off: str
+    ) -> str:
         if note.hypothesis == 1:
             raise StoreError("cannot move a run: No space left on device", file="0101-x")
-        return take_in(loaded.setup, loaded.entries.acceptances, note, why, cut_off)
+        return take_in(setup, acceptances, note, why, cut_off)
 
     monkeypatch.setattr(taken_in, "take_in", first_fails)
     with pytest.raises(StoreError, match="0101-x"):
