@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import commit_all, git, make_repository
+from tests.support.campaigns import commit_all, git, make_repository, wait_for
 from tests.support.processes import fork
 from tests.support.repositories import (
     REF,
@@ -485,8 +485,8 @@ class TestByHand:
             shutil.rmtree(made.path / ".git")
             mend = lambda: snapshot.repair(top, made.path.parent, lambda name: True)  # noqa: E731
             killed_after(took * moment / 8, mend, group=True)
-            mend()
-            assert git(made.path, "status", "--porcelain") == ""
+            # The last process of those that were killed holds the worktree's lock until it has ended.
+            wait_for(lambda: [mend(), git(made.path, "status", "--porcelain")][1] == "", within=5)
             assert git(made.path, "rev-parse", "HEAD") == f"{commit}\n"
 
     def test_the_commit(self, top: Path) -> None:
