@@ -479,14 +479,21 @@ class TestByHand:
 
     def test_one_that_a_kill_left_half_made_again(self, top: Path, commit: str) -> None:
         made = add(top, commit)
+
+        def mend() -> object:
+            return snapshot.repair(top, made.path.parent, lambda name: True)
+
+        def mended() -> bool:
+            # The last process of those that were killed holds the worktree's lock until it has ended.
+            mend()
+            return git(made.path, "status", "--porcelain") == ""
+
         shutil.rmtree(made.path / ".git")
-        took = duration(lambda: snapshot.repair(top, made.path.parent, lambda name: True))
+        took = duration(mend)
         for moment in range(8):
             shutil.rmtree(made.path / ".git")
-            mend = lambda: snapshot.repair(top, made.path.parent, lambda name: True)  # noqa: E731
             killed_after(took * moment / 8, mend, group=True)
-            # The last process of those that were killed holds the worktree's lock until it has ended.
-            wait_for(lambda: [mend(), git(made.path, "status", "--porcelain")][1] == "", within=5)
+            wait_for(mended, within=5)
             assert git(made.path, "rev-parse", "HEAD") == f"{commit}\n"
 
     def test_the_commit(self, top: Path) -> None:
