@@ -20,14 +20,9 @@ VALIDATED = "- **Status**: VALIDATED\n"
 
 
 @pytest.mark.parametrize(
-    ("own", "claims"),
-    [
-        ("- **GPU**: 2x A100\n", False),
-        ("- **Dataset**: 10% of ImageNet\n", False),
-        ("- **Speedup**: 9x\n", True),
-    ],
+    "own", ["- **GPU**: 2x A100\n", "- **Dataset**: 10% of ImageNet\n", "- **Speedup**: 9x\n"]
 )
-def test_a_bullet_of_ones_own_takes_no_acceptance_back(adopted: Campaign, own: str, claims: bool) -> None:
+def test_a_bullet_of_ones_own_takes_no_acceptance_back(adopted: Campaign, own: str) -> None:
     before = [
         (load(adopted.folder, s).code.digest, load(adopted.folder, s).setup.config.workload)
         for s in (None, "a")
@@ -41,7 +36,7 @@ def test_a_bullet_of_ones_own_takes_no_acceptance_back(adopted: Campaign, own: s
     loaded = load(adopted.folder)
     assert settle(loaded.setup, loaded.entries) is None
     assert adopted.json("status", env=SESSION)["next"]["action"] == "propose"
-    assert answer(adopted).ok is not claims
+    assert answer(adopted).ok is True
 
 
 def judged_in(campaign: Campaign) -> Path:
