@@ -61,7 +61,7 @@ class Daemon:
         self._data = b""
         os.set_blocking(hear, False)
 
-    def hear(self, within: float) -> dict[str, Any] | None:
+    def hear(self, within: float) -> dict[str, object] | None:
         """The next thing that it says; {} where it ended without a word, None if `within` seconds pass."""
         deadline = time.monotonic() + within
         while b"\n" not in self._data:

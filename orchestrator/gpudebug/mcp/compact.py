@@ -16,7 +16,7 @@ RAW = frozenset(
 """Keys of tables as they were recorded; a client reads them as resources."""
 
 
-def compact(document: dict[str, Any]) -> dict[str, Any]:
+def compact(document: dict[str, Any]) -> dict[str, object]:
     """Return the answer without keys that are null or empty, without raw tables, and its figures rounded.
 
     A page has all of the diagnosis, so the page goes alone. Only the first cause has instructions for the
@@ -38,16 +38,16 @@ def _count(document: dict[str, Any]) -> int:
     return sum(len(group["causes"]) for group in document.get("groups") or ())
 
 
-def _ids(group: dict[str, Any]) -> dict[str, Any]:
+def _ids(group: dict[str, Any]) -> dict[str, object]:
     return {**group, "causes": [cause["id"] for cause in group["causes"]]}
 
 
-def _without_instructions(cause: dict[str, Any]) -> dict[str, Any]:
+def _without_instructions(cause: dict[str, Any]) -> dict[str, object]:
     test = cause.get("hypothesis") or {}
     return {**cause, "hypothesis": {k: v for k, v in test.items() if k != "instructions"}}
 
 
-def as_text(document: dict[str, Any]) -> str:
+def as_text(document: dict[str, object]) -> str:
     """One line of JSON with nothing between its parts."""
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 

@@ -185,7 +185,7 @@ def _withheld(name: str, flag: str) -> JobResult:
 
 
 async def _answer(
-    ctx: ServerRequestContext, worker: Worker, tool: Tool, place: Client, given: dict[str, Any]
+    ctx: ServerRequestContext, worker: Worker, tool: Tool, place: Client, given: dict[str, object]
 ) -> JobResult:
     """Run a tool, report its progress to the client, and return its result; cancelling ends the run."""
     try:

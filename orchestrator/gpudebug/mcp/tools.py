@@ -60,7 +60,7 @@ class Tool:
     read_only: bool = False
     idempotent: bool = False
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         """Return the JSON schema of its arguments."""
         made = self.arguments.model_json_schema()
         made.pop("title", None)
@@ -71,7 +71,7 @@ class Tool:
                 del about["default"]
         return {"properties": {}, **made}
 
-    def checked(self, given: dict[str, Any]) -> Arguments:
+    def checked(self, given: dict[str, object]) -> Arguments:
         """Parse the arguments; UsageError naming the first wrong one, without its value."""
         try:
             return self.arguments.model_validate(given)

@@ -120,7 +120,7 @@ def _read(problem: Any) -> Any:
         return None
 
 
-def _failing_call(request: dict[str, Any]) -> SessionMessage | None:
+def _failing_call(request: dict[str, object]) -> SessionMessage | None:
     """Return a call of the same tool that fails; None if it is no call of one."""
     given = request.get("params")
     params = given if isinstance(given, dict) else {}

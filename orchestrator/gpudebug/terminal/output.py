@@ -115,7 +115,7 @@ def report(error: GpudebugError, status: int, *, as_json: bool) -> int:
     return status
 
 
-def error_document(error: GpudebugError) -> dict[str, Any]:
+def error_document(error: GpudebugError) -> dict[str, object]:
     """Return the object that `--json` prints for an expected error, without secrets."""
     from gpudebug.core.redaction.records import scrubbed_record
 
@@ -138,14 +138,14 @@ def _redactor() -> Redactor:
     return Redactor(os.environ, sys.argv)
 
 
-def without_secrets(answer: dict[str, Any]) -> dict[str, Any]:
+def without_secrets(answer: dict[str, object]) -> dict[str, object]:
     """Remove this process's secrets, and what looks like one; engines remove those of a run."""
     from gpudebug.core.redaction.records import scrubbed_record
 
     return dict(scrubbed_record(answer, _redactor().redact))
 
 
-def document_of(answer: Answer | dict[str, Any], directory: Path | None) -> dict[str, Any]:
+def document_of(answer: Answer | dict[str, Any], directory: Path | None) -> dict[str, object]:
     """Return an answer as JSON without secrets; its next command repeats `-C` if that was given."""
     document = answer if isinstance(answer, dict) else answer.as_json()
     command = document.get("next_command")
@@ -181,7 +181,7 @@ def print_text(text: str) -> None:
         ) from None
 
 
-def _document(value: dict[str, Any]) -> str:
+def _document(value: dict[str, object]) -> str:
     """Return one line of JSON. A terminal's control characters are escaped; a lone surrogate is escaped by
     the stream's `backslashreplace`."""
     from json import dumps

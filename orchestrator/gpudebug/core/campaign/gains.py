@@ -26,7 +26,7 @@ def gain(
     reference: float | None,
     target: float | None,
     together: Mapping[str, Any] | None = None,
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Return the way from the first baseline to `now`, the figure of the baseline with all that is `accepted`
     (in that order); None if neither is known. All figures in the metric's own unit.
 
@@ -75,7 +75,7 @@ def _ends(metric: Metric, together: Mapping[str, Any]) -> tuple[float, float] | 
     return None if together.get("delta") is None or start is None or end is None else (start, end)
 
 
-def _told(metric: Metric, step: AcceptedStep) -> dict[str, Any]:
+def _told(metric: Metric, step: AcceptedStep) -> dict[str, object]:
     """`change_text` is the improvement that its trial measured, with its interval."""
     verdict = step.verdict
     return {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from gpudebug.core.campaign.decide import Campaign
 from gpudebug.core.words import Status
@@ -30,7 +29,7 @@ class HypothesisOrder:
     offer: str | None = None
     shares: Mapping[int, float] | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return asdict(self)
 
 

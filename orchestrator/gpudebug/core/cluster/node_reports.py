@@ -24,7 +24,7 @@ def lines_of(node: str, message: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def messages_in(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+def messages_in(lines: Iterable[bytes]) -> list[dict[str, object]]:
     """All that was said and names its node; what else was printed, and what lacks a piece, is nothing."""
     begun: dict[str, list[str]] = {}
     return [whole for line in lines for said in _read(line) for whole in _whole(said, begun)]
@@ -47,7 +47,7 @@ def _whole(message: dict[str, Any], begun: dict[str, list[str]]) -> Iterator[dic
         begun[node] = texts
 
 
-def _read(line: bytes) -> Iterator[dict[str, Any]]:
+def _read(line: bytes) -> Iterator[dict[str, object]]:
     try:
         # A label of the scheduler's may come first.
         message = json.loads(line[line.index(b"{") :])

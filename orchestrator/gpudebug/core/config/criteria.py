@@ -26,7 +26,7 @@ _LOWER = re.compile(
 _LOGGED = r"""\b{name}\b["']?\s*[:=]\s*(?P<value>[-+0-9.eE]+)"""
 
 
-def also(value: Any) -> dict[str, dict[str, Any]] | None:
+def also(value: Any) -> dict[str, dict[str, object]] | None:
     """Metric -> its `direction` and how many times worse it may get (`not_worse`), both complete."""
     if value is None:
         return None
@@ -35,7 +35,7 @@ def also(value: Any) -> dict[str, dict[str, Any]] | None:
     return {name: _term(name, content) for name, content in value.items()}
 
 
-def _term(name: Any, value: Any) -> dict[str, Any]:
+def _term(name: Any, value: Any) -> dict[str, object]:
     try:
         metric = values.metric(name)
     except ValueError as error:

@@ -91,7 +91,7 @@ def run_for_in(option: str) -> float | str | None:
         raise UsageError(f"--run-for: {e}", next="write auto, end or --run-for 90s") from None
 
 
-def _completed(given: dict[str, Any], campaign: str, cluster: Mapping[str, Any]) -> dict[str, Any]:
+def _completed(given: dict[str, object], campaign: str, cluster: Mapping[str, Any]) -> dict[str, object]:
     """The settings with what follows from others filled in; wrong types are left for the models to refuse."""
     data = _with_runner(given, cluster)
     data.setdefault("campaign", campaign)
@@ -110,7 +110,7 @@ def _completed(given: dict[str, Any], campaign: str, cluster: Mapping[str, Any])
     return data
 
 
-def _with_runner(given: dict[str, Any], cluster: Mapping[str, Any]) -> dict[str, Any]:
+def _with_runner(given: dict[str, object], cluster: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings with `runner.slurm` over the cluster's; `slurm:` alone asks for all of these."""
     runner = given.get("runner")
     if not isinstance(runner, dict) or "slurm" not in runner:
@@ -132,7 +132,7 @@ def _is_lower(metric: object) -> bool:
     return isinstance(metric, str) and metric.startswith(values.LOWER_IS_BETTER)
 
 
-def _inherited(workload: dict[str, Any], reference: dict[str, Any]) -> dict[str, Any]:
+def _inherited(workload: dict[str, Any], reference: dict[str, Any]) -> dict[str, object]:
     """Return the reference with everything of the workload that it does not say itself; variables one by one,
     and a shell only for text."""
     valid = {

@@ -219,7 +219,7 @@ def _types(annotation: Any) -> list[type]:
     return [part for part in parts if isinstance(part, type)]
 
 
-def pinnable(config: Config) -> dict[str, Any]:
+def pinnable(config: Config) -> dict[str, object]:
     """The settings of a configuration that bind a campaign, as JSON values by key; free ones are left out."""
     return {key: value for key, value in _flat(config, "") if rule_of(key).kind is not Class.FREE}
 
@@ -289,7 +289,7 @@ def weaker_terms(terms: Mapping[str, Any], bar: Mapping[str, Any]) -> tuple[PinD
     return tuple(d for d in found if d.weaker or d.key in ("metric", "direction"))
 
 
-def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+def _known(values: Mapping[str, Any]) -> dict[str, object]:
     return {key: value for key, value in values.items() if value is not None}
 
 

@@ -157,7 +157,7 @@ def replayed(evidence: Evidence) -> int:
     return count if isinstance(count, int) else 0
 
 
-def _replay(evidence: Evidence) -> dict[str, Any]:
+def _replay(evidence: Evidence) -> dict[str, object]:
     replay = evidence.probe.facts.get("replay") if evidence.probe else None
     return replay if isinstance(replay, dict) else {}
 

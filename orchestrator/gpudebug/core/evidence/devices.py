@@ -110,7 +110,7 @@ def silent(
     ]
 
 
-def _in_window(rows: Sequence[Sample], window: Window) -> dict[str, Any]:
+def _in_window(rows: Sequence[Sample], window: Window) -> dict[str, object]:
     found: dict[str, Any] = {name: _spread(rows, name, window) for name in _SPREADS}
     if found["power_w"] is not None:
         found["power_error"] = intervals.standard_error(_inside(rows, "power_w", window)[0])

@@ -252,7 +252,7 @@ def parse_recording(samples: str, log: bytes, notes: str) -> GpuRecording:
     return GpuRecording(rows, _truth([line for _, line in lines], _shift(rows, lines)), _notes(notes))
 
 
-def _lines(log: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+def _lines(log: bytes) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield each whole line that is a record, with the length of the log at its end."""
     length = 0
     for raw in log.splitlines(keepends=True):

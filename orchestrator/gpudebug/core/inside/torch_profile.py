@@ -113,7 +113,7 @@ def read_profiles(text: str) -> dict[str, Any] | None:
     }
 
 
-def _entry(line: str) -> dict[str, Any] | None:
+def _entry(line: str) -> dict[str, object] | None:
     try:
         entry = parse(line) if len(line) <= _LONGEST_LINE else None
     except ValueError:
@@ -150,7 +150,7 @@ _STEPS = ("count", "wall_p50_s", "busy_share", "data_wait_share")
 _NCCL = ("seconds", "overlapped_share", "exposed_s")
 
 
-def headline(analysis: Mapping[str, Any]) -> dict[str, Any]:
+def headline(analysis: Mapping[str, Any]) -> dict[str, object]:
     """Return what of `analyze`'s answer for a trace goes into a run's evidence, under the same names."""
     steps, nccl = analysis.get("steps"), analysis.get("nccl")
     return {

@@ -136,7 +136,7 @@ def _in_lists(
         yield ValueDifference(steps, expected, found)
 
 
-def _by_name(items: list[Any]) -> dict[str, Any] | None:
+def _by_name(items: list[Any]) -> dict[str, object] | None:
     """Return the items by name; None if they have none, or one name twice."""
     names = [item.get("name") if isinstance(item, Mapping) else None for item in items]
     named = {name: item for name, item in zip(names, items, strict=True) if isinstance(name, str) and name}

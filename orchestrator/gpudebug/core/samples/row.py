@@ -118,7 +118,7 @@ class SamplerDevice(Protocol):
         """Why a column is empty, by column; recorded once."""
         ...
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[dict[str, object]]:
         """Return each device as the keys of `core.records.DeviceInfo`, with `missing` of its own."""
         ...
 
@@ -129,7 +129,7 @@ class SamplerDevice(Protocol):
         """One reading a device, `elapsed` s after the launch. Raises `DeviceLostError`."""
         ...
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         """Figures of the run as a whole, `energy_j` by UUID if the device counts it."""
         ...
 

@@ -27,7 +27,7 @@ class Launches:
         self.start = np.frombuffer(recording.launch_start)
         self.duration = np.frombuffer(recording.launch_duration, np.float32)
 
-    def delays(self, launch: NDArray[np.int32], start: Floats) -> dict[str, Any] | None:
+    def delays(self, launch: NDArray[np.int32], start: Floats) -> dict[str, object] | None:
         """Return how long the calls took and how long the device's work waited behind them; microseconds."""
         delay = np.empty(np.count_nonzero(launch >= 0), np.float32)
         if not len(delay):
@@ -48,7 +48,7 @@ class Launches:
             "p50_delay_us": float(np.median(delay, overwrite_input=True)),
         }
 
-    def queue(self, launch: NDArray[np.int32], start: Floats) -> dict[str, Any] | None:
+    def queue(self, launch: NDArray[np.int32], start: Floats) -> dict[str, object] | None:
         """Depth of the launch queue over time: launched and not yet started.
 
         Mean and p50 are over time, from the first launch to the last start; shares are of that time.
@@ -72,7 +72,7 @@ class Launches:
 
     def queue_of_stream(
         self, launch: NDArray[np.int32], start: Floats, mine: NDArray[np.bool_]
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Deepest queue of the stream with the events `mine`; mean depth over its changes (not over time)."""
         begin, asked = self._pairs(launch, start, mine)
         if not len(begin):
@@ -221,7 +221,7 @@ def devices(recording: Recording) -> list[TraceDevice]:
     ]
 
 
-def times(parts: Iterable[TraceDevice]) -> dict[str, Any] | None:
+def times(parts: Iterable[TraceDevice]) -> dict[str, object] | None:
     """Busy, idle and kinds of work of a device's events, in seconds; None if there are none.
 
     The span is from the first event's start to the last end; compute, memory and communication are unions
@@ -259,7 +259,7 @@ def launched_before(device: TraceDevice, launches: Launches, moment: float) -> I
         yield part.part(early)
 
 
-def streams(recording: Recording, device: TraceDevice, launches: Launches) -> list[dict[str, Any]]:
+def streams(recording: Recording, device: TraceDevice, launches: Launches) -> list[dict[str, object]]:
     """Return each stream's idle time between its own events, by cause, the busiest first.
 
     `host_wait`: the next event was launched after the stream fell idle. `kernel_wait`: it was launched

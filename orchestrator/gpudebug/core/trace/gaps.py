@@ -172,7 +172,7 @@ class Idle:
             of = kept if cause in _REFILLING else slice(None)
             self._names[cause] += self._host.names(cause, gap.start[of], until[of], size)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         """Return the JSON answer's `gaps`; seconds, and sizes in microseconds."""
         whole = float(self._seconds.sum())
         return {

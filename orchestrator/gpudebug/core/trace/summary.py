@@ -79,7 +79,7 @@ def _nothing(reader: EventSource) -> str:
     return "is cut off before its first event" if reader.truncated else "has no events"
 
 
-def _answer(reader: EventSource, recording: Recording, found: list[TraceDevice]) -> dict[str, Any]:
+def _answer(reader: EventSource, recording: Recording, found: list[TraceDevice]) -> dict[str, object]:
     launches = Launches(recording)
     idle = Idle(recording, launches)
     for device in found:
@@ -115,7 +115,7 @@ def _answer(reader: EventSource, recording: Recording, found: list[TraceDevice])
 
 
 def _device(
-    recording: Recording, device: TraceDevice, launches: Launches, meta: dict[str, Any]
+    recording: Recording, device: TraceDevice, launches: Launches, meta: dict[str, object]
 ) -> dict[str, Any]:
     last = max((s[0] for s in recording.steps.values()), default=None)
     whole = last is None or len(recording.steps) < 2
@@ -134,7 +134,7 @@ def _device(
     }
 
 
-def _name(meta: dict[str, Any], number: int | str) -> str | None:
+def _name(meta: dict[str, object], number: int | str) -> str | None:
     known = meta.get("deviceProperties")
     for one in known if isinstance(known, list) else []:
         if isinstance(one, dict) and one.get("id") == number and isinstance(one.get("name"), str):
@@ -152,7 +152,7 @@ def _mean_kernel(found: list[TraceDevice]) -> float | None:
     return us / count if count else None
 
 
-def _communication(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _communication(rows: list[dict[str, Any]]) -> dict[str, object] | None:
     """Shares over all devices; None if no kernel communicates."""
     seconds = sum(r["communication_s"] for r in rows)
     if not seconds:
@@ -167,7 +167,7 @@ def _communication(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     }
 
 
-def _host(recording: Recording) -> dict[str, Any]:
+def _host(recording: Recording) -> dict[str, object]:
     """Return what the host's own spans say; of a CPU-only trace, all there is."""
     hosts = recording.hosts
     span = recording.last - recording.first

@@ -16,7 +16,7 @@ from gpudebug.core.trace.spans import Cover, Floats, Union
 ROWS = 40
 
 
-def steps(recording: Recording, found: list[TraceDevice], launches: Launches) -> dict[str, Any] | None:
+def steps(recording: Recording, found: list[TraceDevice], launches: Launches) -> dict[str, object] | None:
     """`count`, medians and the `table`; None if no step was marked. Busy shares are means over devices."""
     if not recording.steps:
         return None
@@ -79,7 +79,7 @@ _STACKS = 3
 _NAME = 160
 
 
-def kernels(recording: Recording, found: list[TraceDevice]) -> list[dict[str, Any]]:
+def kernels(recording: Recording, found: list[TraceDevice]) -> list[dict[str, object]]:
     """Return the kernels that took the most device time."""
     size = len(recording.names.texts)
     count, us = np.zeros(size), np.zeros(size)
@@ -108,7 +108,7 @@ def kernels(recording: Recording, found: list[TraceDevice]) -> list[dict[str, An
     ]
 
 
-def copies(recording: Recording) -> list[dict[str, Any]]:
+def copies(recording: Recording) -> list[dict[str, object]]:
     """Copies and fills by kind and by host memory; `gb_s` is bytes over seconds, 10**9 bytes.
 
     `mean_gb_s` and `max_gb_s` are of the single copies. Unknown bytes are None.
@@ -134,7 +134,7 @@ def copies(recording: Recording) -> list[dict[str, Any]]:
     ]
 
 
-def operators(recording: Recording) -> list[dict[str, Any]]:
+def operators(recording: Recording) -> list[dict[str, object]]:
     """Return the operators with the most host time of their own and those with the most device time.
 
     `device_s` sums the kernels and copies that the operator itself launched; None if the trace holds no
@@ -157,7 +157,7 @@ def operators(recording: Recording) -> list[dict[str, Any]]:
     ]
 
 
-def syncs(recording: Recording) -> list[dict[str, Any]]:
+def syncs(recording: Recording) -> list[dict[str, object]]:
     """Calls that make the host wait for the device, the longest first, with who called them.
 
     `kind` is `runtime` (a call of the driver), or `operator` (an operator that reads a value, such as

@@ -6,7 +6,7 @@ import os
 import re
 import time
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gpudebug.edges.proc import tasks
 
@@ -75,7 +75,7 @@ def state_of(pid: int, tid: int) -> str | None:
     return None
 
 
-def between(before: CountedProcess, after: CountedProcess, main: int) -> dict[str, Any]:
+def between(before: CountedProcess, after: CountedProcess, main: int) -> dict[str, object]:
     """Rates from one reading to another; `main` is the thread that is looked at. None is unknown."""
     span = max(after.at - before.at, 1e-6)
     user, system = after.user_s - before.user_s, after.system_s - before.system_s
@@ -102,7 +102,7 @@ def thread_seconds(before: CountedProcess, after: CountedProcess, tid: int) -> t
     return max(0.0, now[0] - then[0]), max(0.0, now[1] - then[1])
 
 
-def standing(pid: int) -> dict[str, Any]:
+def standing(pid: int) -> dict[str, object]:
     """Return what a process has and may use: threads, cores of its affinity, memory in MB."""
     with suppress(OSError):
         text = _read(pid, "status")

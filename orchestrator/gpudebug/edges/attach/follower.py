@@ -87,7 +87,7 @@ class FollowRecord:
         self.t0 = float(os.environ.get(LAUNCH) or time.monotonic())
         self._path = os.path.join(os.environ[RECORDS], RECORD)
 
-    def add(self, entry: dict[str, Any]) -> None:
+    def add(self, entry: dict[str, object]) -> None:
         data = (json.dumps(entry, separators=(",", ":")) + "\n").encode("ascii")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = os.open(self._path, flags, 0o600)
@@ -184,7 +184,7 @@ class JobFollower:
             facts["why"] = facts["allow"] = None
             self._take(self._parts[pid], found, facts, look.begun, until)
 
-    def _take(self, part: Part, found: Looks, facts: dict[str, Any], since: float, until: float) -> None:
+    def _take(self, part: Part, found: Looks, facts: dict[str, object], since: float, until: float) -> None:
         facts["loader"] = found.loader or facts.get("loader", "")
         place, share = hottest_place(found)
         facts |= {"place": place[:LONGEST_PLACE], "place_share": round(share, 4)}

@@ -59,18 +59,20 @@ class RunningStep:
         self._out = out
         self._error = error
 
-    def tell(self, message: dict[str, Any]) -> None:
+    def tell(self, message: dict[str, object]) -> None:
         """Write a line to the program on every node; nothing if it is over."""
         assert self._process.stdin is not None  # it was asked for
         with contextlib.suppress(OSError, ValueError):
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
 
-    def messages(self) -> list[dict[str, Any]]:
+    def messages(self) -> list[dict[str, object]]:
         """Return all that was printed so far and names its node."""
         return messages_in(_printed(self._out).split(b"\n"))
 
-    def wait(self, enough: Callable[[list[dict[str, Any]]], bool], within_s: float) -> list[dict[str, Any]]:
+    def wait(
+        self, enough: Callable[[list[dict[str, object]]], bool], within_s: float
+    ) -> list[dict[str, Any]]:
         """Return what was printed once that is enough, or the program is over, or the time is."""
         deadline = time.monotonic() + within_s
         while not enough(found := self.messages()):
@@ -87,7 +89,7 @@ class RunningStep:
         lines = _printed(self._error).decode("utf-8", "replace").splitlines()
         return next((line.strip() for line in reversed(lines) if line.strip()), None)
 
-    def end(self, within_s: float, hurried: Callable[[], bool] = lambda: False) -> list[dict[str, Any]]:
+    def end(self, within_s: float, hurried: Callable[[], bool] = lambda: False) -> list[dict[str, object]]:
         """Close its input, and end what is left after that time; all that was printed.
 
         Once it is `hurried` it has `HURRIED_S` more at most.

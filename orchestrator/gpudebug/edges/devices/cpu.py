@@ -11,7 +11,6 @@ import os
 import platform
 import time
 from pathlib import Path
-from typing import Any
 
 from gpudebug.core.samples.row import DeviceReading
 from gpudebug.edges.devices import queueing
@@ -65,7 +64,7 @@ class CpuDevice:
         self._scanned = -math.inf
         self._util: float | None = None
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[dict[str, object]]:
         return [{**describe(self.cores), "missing": dict(self.missing)}]
 
     def start(self, job_pid: int | None) -> None:
@@ -91,7 +90,7 @@ class CpuDevice:
             )
         ]
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         return {"training_pid": self._followed[0] if self._followed else None}
 
     def _measure(self, now: float) -> bool:
@@ -210,7 +209,7 @@ def is_worker(process: ProcessStat, root: int) -> bool:
     return any(word in command for word in WORKER_COMMANDS)
 
 
-def describe(cores: float) -> dict[str, Any]:
+def describe(cores: float) -> dict[str, object]:
     """Return the stand-in as the keys of `core.records.DeviceInfo`."""
     return {
         "index": 0,

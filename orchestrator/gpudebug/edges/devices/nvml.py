@@ -104,7 +104,7 @@ class NvmlDevice:
             return texts[0]
         return "; ".join(f"GPU {index}: {text}" for index, text in reasons)
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[dict[str, object]]:
         return [{**unit.describe(), "driver": self._driver} for unit in self._units]
 
     def start(self, job_pid: int | None) -> None:
@@ -116,7 +116,7 @@ class NvmlDevice:
         now = time.monotonic()
         return [unit.read(now) for unit in self._units]
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         """`energy_j` by UUID since `start`, for the devices that count it."""
         used = {unit.uuid: joules for unit in self._units if (joules := unit.energy_used()) is not None}
         return {"energy_j": used}
@@ -149,7 +149,7 @@ class _Unit:
     def source(self) -> str:
         return self._utilisation.source
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         return {
             "index": self.index,
             "uuid": self.uuid,

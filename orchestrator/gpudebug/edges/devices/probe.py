@@ -167,7 +167,7 @@ def main() -> None:
     sys.stdout.write(json.dumps(answer) + "\n")
 
 
-def _gpu(nvml: Any, index: int, driver: str) -> dict[str, Any]:
+def _gpu(nvml: Any, index: int, driver: str) -> dict[str, object]:
     """One GPU; one that does not answer keeps its place, with `error` and `text`, beside others that do."""
     try:
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
@@ -179,7 +179,7 @@ def _gpu(nvml: Any, index: int, driver: str) -> dict[str, Any]:
         return {"index": index, "uuid": "", "name": "", "error": error.value, "text": str(error)}
 
 
-def _mig_devices(nvml: Any, handle: Any, gpu: dict[str, Any]) -> list[dict[str, Any]]:
+def _mig_devices(nvml: Any, handle: Any, gpu: dict[str, Any]) -> list[dict[str, object]]:
     found = []
     for slot in range(_ask(nvml, nvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0):
         try:
@@ -198,7 +198,7 @@ def _mig_devices(nvml: Any, handle: Any, gpu: dict[str, Any]) -> list[dict[str, 
     return found
 
 
-def _facts(nvml: Any, handle: Any, index: int) -> dict[str, Any]:
+def _facts(nvml: Any, handle: Any, index: int) -> dict[str, object]:
     # Loads the driver's library, which is this child's to do.
     from gpudebug.edges.devices.company import computing
 

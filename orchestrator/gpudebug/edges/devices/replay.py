@@ -64,7 +64,7 @@ def recorded_runs(folder: Path) -> list[Path]:
     return sorted(whole, key=lambda path: int(path.name.partition("-")[0]))
 
 
-def describe(run: Path) -> list[dict[str, Any]]:
+def describe(run: Path) -> list[dict[str, object]]:
     """Return the recorded devices as the keys of `core.records.DeviceInfo`, by run.json, else by the rows.
 
     Whatever the recording says, they are of kind `replay`, and their names say that they are recordings.
@@ -126,7 +126,7 @@ class ReplayDevice:
         self.missing = dict(_notes(self._run / "sampler.json").get("missing") or {})
         self._duration = duration(self._run, self._rows)
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[dict[str, object]]:
         return describe(self._run)
 
     def start(self, job_pid: int | None) -> None:
@@ -144,7 +144,7 @@ class ReplayDevice:
             self._next += 1
         return self._rows[first : self._next]
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         notes = _notes(self._run / "sampler.json")
         return {"energy_j": notes.get("energy_j", {}), "replayed": str(self._run)}
 

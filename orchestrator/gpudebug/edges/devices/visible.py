@@ -56,7 +56,7 @@ def hides_all(env: Mapping[str, str]) -> bool:
     return text is not None and (not text.strip() or text.strip().startswith("-"))
 
 
-def _find(entry: str, gpus: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def _find(entry: str, gpus: Sequence[Mapping[str, Any]]) -> dict[str, object] | None:
     # CUDA reads the digits that an entry starts with.
     number = re.match(r"\+?(\d+)", entry)
     if number:
@@ -69,7 +69,7 @@ def _find(entry: str, gpus: Sequence[Mapping[str, Any]]) -> dict[str, Any] | Non
     return None
 
 
-def _find_mig(entry: str, gpus: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def _find_mig(entry: str, gpus: Sequence[Mapping[str, Any]]) -> dict[str, object] | None:
     parts = [(gpu, mig) for gpu in gpus for mig in gpu.get("mig_devices", ())]
     # The name before driver 470: MIG-<GPU's UUID>/<GPU instance>/<compute instance>.
     old = re.fullmatch(r"MIG-(GPU-[^/]+)/(\d+)/(\d+)", entry)
@@ -85,7 +85,7 @@ def _find_mig(entry: str, gpus: Sequence[Mapping[str, Any]]) -> dict[str, Any] |
     return _only([dict(mig) for _, mig in parts if mig["uuid"].startswith(entry)])
 
 
-def _only(found: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _only(found: list[dict[str, object]]) -> dict[str, object] | None:
     return found[0] if len(found) == 1 else None
 
 

@@ -161,7 +161,7 @@ def _raw_map(env: Mapping[str, str]) -> dict[str, str]:
     return {_raw(key): _raw(value) for key, value in env.items()}
 
 
-def _request(spec: LaunchSpec, path: str) -> dict[str, Any]:
+def _request(spec: LaunchSpec, path: str) -> dict[str, object]:
     sampler = spec.sampler
     return {
         "path": _raw(path),
@@ -193,7 +193,7 @@ def _request(spec: LaunchSpec, path: str) -> dict[str, Any]:
     }
 
 
-def _server(spec: LaunchSpec, server: ServerSpec) -> dict[str, Any]:
+def _server(spec: LaunchSpec, server: ServerSpec) -> dict[str, object]:
     return {
         "path": _raw(find_command(server.argv, server.cwd, server.env)),
         "argv": [_raw(word) for word in server.argv],

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from gpudebug.core.text.shell_words import isolated_argv
 from gpudebug.edges.launcher.command import FAILED, cannot_launch
@@ -25,7 +24,7 @@ NO_PROCESS = "look at this user's limits with `ulimit -a` and at the memory that
 class WardenLink:
     """A running warden. Its standard input is its lifeline: it ends everything when this process is gone."""
 
-    def __init__(self, request: dict[str, Any], hold_fds: tuple[int, ...]) -> None:
+    def __init__(self, request: dict[str, object], hold_fds: tuple[int, ...]) -> None:
         self._words = os.memfd_create("warden-stderr")
         # No pipes: those can be opened by others through /proc, and spoken into in the warden's name.
         self._stdin, theirs_in = socket.socketpair()
@@ -65,7 +64,7 @@ class WardenLink:
         self._send()
         self._signal(signal.SIGCONT)
 
-    def wait(self, seconds: float, wake: int | None) -> list[dict[str, Any]]:
+    def wait(self, seconds: float, wake: int | None) -> list[dict[str, object]]:
         """Events that arrive within `seconds`; earlier if some do or `wake` is readable."""
         poll = select.poll()
         poll.register(self._stdout, select.POLLIN)
@@ -88,7 +87,7 @@ class WardenLink:
         except BrokenPipeError:
             self._out = b""  # the warden is gone: its other pipe says so too
 
-    def _receive(self) -> list[dict[str, Any]]:
+    def _receive(self) -> list[dict[str, object]]:
         data = os.read(self._stdout.fileno(), 65536)
         self.open = bool(data)
         *lines, self._in = (self._in + data).split(b"\n")

@@ -137,12 +137,12 @@ def first_order() -> tuple[OrderLines, str | None]:
     return lines, lines.next()
 
 
-def _say(value: dict[str, Any]) -> None:
+def _say(value: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
 
-def _say_if_heard(value: dict[str, Any]) -> None:
+def _say_if_heard(value: dict[str, object]) -> None:
     """Tell the warden if it listens: one that is stopped must not stop the sampling too."""
     if heard():
         _say(value)
@@ -163,8 +163,8 @@ class Sampling:
         tree: Processes,
         file: CsvFile,
         notes: Notes,
-        say: Callable[[dict[str, Any]], None] = _say,
-        count: Callable[[dict[str, Any]], None] = _say_if_heard,
+        say: Callable[[dict[str, object]], None] = _say,
+        count: Callable[[dict[str, object]], None] = _say_if_heard,
     ) -> None:
         """Its last word is said by `say`, and what was counted after each row is given to `count`."""
         self._say = say
@@ -264,7 +264,7 @@ class Notes:
         self._written: list[str] = []
         self._complete = False
 
-    def finish(self, device: SamplerDevice, tree: Processes, summary: dict[str, Any]) -> None:
+    def finish(self, device: SamplerDevice, tree: Processes, summary: dict[str, object]) -> None:
         """The run is over: add its figures."""
         self._source = device.source
         self._missing = {**device.missing, **tree.missing}
@@ -276,7 +276,7 @@ class Notes:
         self._written = tree.written
         self._complete = True
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "format": FORMAT,
             "devices": self.devices,

@@ -37,7 +37,7 @@ class CsvFile:
         elif resume:
             self.last_elapsed = self._read_last()
 
-    def counted(self) -> dict[str, Any]:
+    def counted(self) -> dict[str, int | str]:
         """Length and digest of all that was written, by this sampler and the one that it resumed."""
         return {"bytes": self._length, "sha256": self._digest.hexdigest()}
 

@@ -131,14 +131,14 @@ class SeldomCounts:
         self._t0 = t0
         self._due = COUNT_S
 
-    def __call__(self, message: dict[str, Any]) -> None:
+    def __call__(self, message: dict[str, object]) -> None:
         elapsed = time.monotonic() - self._t0
         if elapsed >= self._due and heard():
             self._say({**message, "elapsed": round(elapsed, 3)})
             self._due = elapsed + max(COUNT_S, COUNT_SHARE * elapsed)
 
 
-def _say_as(node: str, message: dict[str, Any]) -> None:
+def _say_as(node: str, message: dict[str, object]) -> None:
     for line in lines_of(node, message):
         sys.stdout.write(line + "\n")
     sys.stdout.flush()

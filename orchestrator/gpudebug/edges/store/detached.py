@@ -117,7 +117,7 @@ class Detached:
             for old in self._answers()[KEPT_LOGS:]:
                 remove_file(old)
 
-    def take_answer(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
+    def take_answer(self, wanted: Callable[[dict[str, object]], bool]) -> dict[str, object] | None:
         """The newest answer that is `wanted`; it is handed out once, and with it those of before it that are.
 
         Whoever follows a process has its answer all the same: `answer_of`.
@@ -131,7 +131,7 @@ class Detached:
                 write_beside(path, json.dumps({**found, _TAKEN: True}).encode(), 0o600)
             return waiting[0][1] if waiting else None
 
-    def answer_of(self, id: str) -> dict[str, Any] | None:
+    def answer_of(self, id: str) -> dict[str, object] | None:
         """The answer of one process, for who follows it: also if it was handed out to another caller."""
         if not appeared(self.answer(id)):
             return None
@@ -158,7 +158,7 @@ class Detached:
         remove_file(self._stop(id))
 
 
-def _read_answer(path: Path) -> dict[str, Any] | None:
+def _read_answer(path: Path) -> dict[str, object] | None:
     try:
         found = json.loads(read_file(path))
     except (GpudebugError, ValueError, RecursionError):

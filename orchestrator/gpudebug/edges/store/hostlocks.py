@@ -174,7 +174,7 @@ class LockFolder:
         except FileExistsError:
             return self._open_existing(name)
 
-    def record_of(self, stem: str) -> dict[str, Any] | None:
+    def record_of(self, stem: str) -> dict[str, object] | None:
         """Return a living holder's own record, and `user`, its number; None if there is none."""
         for name in sorted(os.listdir(self.fd)):
             user = name.removeprefix(f"{stem}.").removesuffix(".holder")
@@ -184,7 +184,7 @@ class LockFolder:
                     return record
         return None
 
-    def _said_by(self, user: int, name: str) -> dict[str, Any] | None:
+    def _said_by(self, user: int, name: str) -> dict[str, object] | None:
         try:
             fd = os.open(name, os.O_RDONLY | _SAFE_FLAGS, dir_fd=self.fd)
         except OSError:

@@ -18,7 +18,7 @@ _ORDER = "order.json"
 _PAGES = "pages.json"
 
 
-def put_order(workspace: Workspace, order: dict[str, Any]) -> None:
+def put_order(workspace: Workspace, order: dict[str, object]) -> None:
     """Record the order of what waits. StoreError if it cannot be written."""
     put_json(_made(workspace) / _ORDER, order)
 

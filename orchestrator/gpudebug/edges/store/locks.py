@@ -101,7 +101,7 @@ def write_text(fd: int, holder: Mapping[str, object]) -> None:
         rest, at = rest[written:], at + written
 
 
-def read_text(fd: int) -> dict[str, Any]:
+def read_text(fd: int) -> dict[str, object]:
     """Return what a holder wrote of itself; empty if that is not known."""
     try:
         record = json.loads(os.pread(fd, _LARGEST, 0))
@@ -200,7 +200,7 @@ def _named(holder: Mapping[str, object]) -> str:
     )
 
 
-def held_by(path: Path, lives: Lives = unknown_job) -> dict[str, Any] | None:
+def held_by(path: Path, lives: Lives = unknown_job) -> dict[str, object] | None:
     """Return the record of the claim's holder; None if it has none. Reads only.
 
     Empty if a gpudebug that is gone left something that is still ending, or one is just taking the claim. A

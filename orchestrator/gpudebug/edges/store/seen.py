@@ -22,7 +22,7 @@ _NAMES = ("gpudebug", "seen")
 _SUFFIX = ".json"
 
 
-def put_seen(samples: Path, document: dict[str, Any]) -> None:
+def put_seen(samples: Path, document: dict[str, object]) -> None:
     """Keep a document of the run of `samples`; nothing if the cache folder cannot be written to."""
     data = json.dumps(document).encode("utf-8", "surrogateescape")
     anchor = _anchor()

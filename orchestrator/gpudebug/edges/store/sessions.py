@@ -55,7 +55,7 @@ class SessionFolder:
         with saying(path, "cannot write"):
             write_beside(path, text.encode("utf-8", "surrogateescape"), 0o600)
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> dict[str, object]:
         """session.json; {} if it is missing, or of another format."""
         try:
             found = json.loads(read_file(self.record))

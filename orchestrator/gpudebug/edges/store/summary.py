@@ -27,7 +27,7 @@ class Summary(NamedTuple):
     files: list[str]
     rows: bytes
 
-    def every_row(self) -> list[dict[str, Any]]:
+    def every_row(self) -> list[dict[str, object]]:
         found: list[dict[str, Any]] = json.loads(self.rows)
         return found
 
@@ -42,7 +42,7 @@ def summaries(root: Path) -> list[Path]:
     return sorted((root / RUNS / STATUS).glob(f"*/{_NAME}"))
 
 
-def encoded(head: dict[str, Any], files: Sequence[str], rows: Sequence[dict[str, Any]]) -> bytes:
+def encoded(head: dict[str, object], files: Sequence[str], rows: Sequence[dict[str, object]]) -> bytes:
     """Return the bytes of a summary."""
     body = b"\n".join(json.dumps(part).encode() for part in (head, files, rows))
     return hashlib.sha256(body).hexdigest().encode() + b"\n" + body

@@ -60,7 +60,7 @@ def tried(entries: Entries, entry: HypothesisEntry, say: Say) -> Tried:
     )
 
 
-def _brief(name: str, verdict: dict[str, Any], title: str, change: str, why: str) -> str:
+def _brief(name: str, verdict: dict[str, object], title: str, change: str, why: str) -> str:
     """One line: the delta, and the change if the delta is the reason."""
     line = f"{name} {numbers.improvement(verdict).partition(' (')[0]} {title}, "
     reason = change if why.startswith("delta") else quoted(why, max(20, _LINE - len(line)))

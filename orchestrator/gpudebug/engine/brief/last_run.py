@@ -37,7 +37,7 @@ def last_run(setup: Setup, records: Records, say: Say, limit: int) -> str:
     return text if len(text) <= limit else ""
 
 
-def _last(config: Config, records: Records) -> tuple[str, dict[str, Any] | None]:
+def _last(config: Config, records: Records) -> tuple[str, dict[str, object] | None]:
     """Return the newest run with a change or a failure, else the newest; None if none has ended."""
     ended = [
         (name, r)
@@ -48,13 +48,13 @@ def _last(config: Config, records: Records) -> tuple[str, dict[str, Any] | None]
     return next(changed, ended[0] if ended else ("", None))
 
 
-def _plain_baseline(record: dict[str, Any]) -> bool:
+def _plain_baseline(record: dict[str, object]) -> bool:
     return ended_as_planned(record["outcome"]) and str(record.get("role")).startswith(
         ("baseline-", "profile-", "layer-", "look-")
     )
 
 
-def _evidence(workspace: store.Workspace, name: str) -> dict[str, Any]:
+def _evidence(workspace: store.Workspace, name: str) -> dict[str, object]:
     """evidence.json of a run; {} if it has no readable one."""
     try:
         return dict(workspace.run(name).read("evidence.json"))
@@ -87,7 +87,7 @@ def _device(config: Config, last: dict[str, Any], say: Say) -> str:
 
 
 def _ending(
-    name: str, last: dict[str, Any], evidence: dict[str, Any], failure: dict[str, Any], say: Say
+    name: str, last: dict[str, Any], evidence: dict[str, object], failure: dict[str, Any], say: Say
 ) -> str:
     number, seconds = last.get("hypothesis"), last.get("duration_s")
     parts = [f"- Last run: {harmless(say(name), limit=80)}"]
@@ -103,7 +103,7 @@ def _ending(
     return "".join([*parts, f"; whole log, untrusted too: runs/{harmless(say(name), limit=80)}/train.log"])
 
 
-def _figures(evidence: dict[str, Any], say: Say) -> str:
+def _figures(evidence: dict[str, object], say: Say) -> str:
     rate, util = evidence.get("progress_per_s") or evidence.get("steps_per_s"), evidence.get("utilisation")
     unit = evidence.get("step_unit")
     figures = [f"gpu_util {numbers.percent(util)}"] if isinstance(util, (int, float)) else []

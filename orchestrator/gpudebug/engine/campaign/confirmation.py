@@ -27,7 +27,7 @@ def confirmed_of(setup: Setup, number: int, digest: str | None) -> str | None:
     return because(known, number, digest)
 
 
-def because(known: list[dict[str, Any]], number: int, digest: str | None) -> str | None:
+def because(known: list[dict[str, object]], number: int, digest: str | None) -> str | None:
     """Return the newest confirmation among these."""
     fitting = (
         r for r in reversed(known) if (r.get("hypothesis"), r.get("change_digest")) == (number, digest)
@@ -50,7 +50,7 @@ def confirm(setup: Setup, number: int, verdict: Mapping[str, Any], text: str, co
     write_private(*_place(root, campaign, checkout), FILE, json.dumps(known, indent=1).encode() + b"\n")
 
 
-def records(root: Path, campaign: str, where: Where) -> list[dict[str, Any]]:
+def records(root: Path, campaign: str, where: Where) -> list[dict[str, object]]:
     """Return all confirmations of a campaign, oldest first."""
     anchor, names = _place(root, campaign, where)
     data = read_private(anchor, names, FILE)

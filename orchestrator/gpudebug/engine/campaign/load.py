@@ -209,7 +209,7 @@ def identity(workspace: store.Workspace, config: Config, workload: Workload, tre
     }
 
 
-def _record(run: store.RunFolder) -> dict[str, Any]:
+def _record(run: store.RunFolder) -> dict[str, object]:
     """run.json, if the keys that decisions rest on are what gpudebug writes; {} otherwise."""
     try:
         found = run.read("run.json")

@@ -109,7 +109,7 @@ def settings_of(
     return replace(found, pinned=pinned)
 
 
-def _asked(workspace: store.Workspace, config: Config) -> dict[str, Any]:
+def _asked(workspace: store.Workspace, config: Config) -> dict[str, object]:
     found = pins.pinnable(config)
     choice = config.device_choice
     if choice.kind == _REPLAY:

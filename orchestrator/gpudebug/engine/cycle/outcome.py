@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 from gpudebug.core.answers.next import NextAnswer, RecordedBaseline, RecordedVerdict
 from gpudebug.core.campaign.decide import Campaign
@@ -33,7 +32,7 @@ def ending_of(directory: Path, runs: Collection[str], session: str | None = None
     return None
 
 
-def _tested(loaded: Loaded, number: int, verdict: dict[str, Any]) -> RecordedVerdict:
+def _tested(loaded: Loaded, number: int, verdict: dict[str, object]) -> RecordedVerdict:
     entry = loaded.entries.document.hypothesis(number)
     sides = of_trial(loaded.setup.workspace, loaded.history.baselines, number, entry.runs, verdict)[0]
     return answer_of(loaded, number, verdict, WHY, entry.runs, sides)

@@ -183,7 +183,7 @@ def _own(workspace: store.Workspace, note: store.ElementNote) -> list[str]:
     return [name for name in workspace.run_names() if own.owns(name)]
 
 
-def _verdicts(workspace: store.Workspace, note: store.ElementNote) -> Iterator[dict[str, Any]]:
+def _verdicts(workspace: store.Workspace, note: store.ElementNote) -> Iterator[dict[str, object]]:
     """Yield what the element judged, newest first, as it was sealed."""
     for name in reversed(_own(workspace, note)):
         run = workspace.run(name)

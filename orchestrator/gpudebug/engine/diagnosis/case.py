@@ -122,7 +122,7 @@ def facts(setup: Setup, history: History) -> DiagnosisFacts:
     )
 
 
-def _profile(setup: Setup, history: History) -> dict[str, Any] | None:
+def _profile(setup: Setup, history: History) -> dict[str, object] | None:
     """Return the newest trace that could be read of what the baseline was recorded on: what an older command
     or other code did says nothing of it."""
     for name in reversed(layers.like_baseline(setup, history, (f"{PROFILE}workload",))):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
 
 from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.diagnosis.layers import LAYERS, PREFIX, judge, shown
@@ -65,7 +64,7 @@ def shown_results(setup: Setup, history: History) -> dict[str, LayerResult]:
     }
 
 
-def changed(record: dict[str, Any]) -> str:
+def changed(record: dict[str, object]) -> str:
     """Return what a run's record says was done to the workload."""
     return str(record.get("change") or BY_PROBE)
 

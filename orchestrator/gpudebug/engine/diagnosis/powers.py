@@ -65,7 +65,7 @@ def _signals(
     return facts_of(before).signals, facts_of(after).signals
 
 
-def _evidence(workspace: store.Workspace, name: str) -> dict[str, Any]:
+def _evidence(workspace: store.Workspace, name: str) -> dict[str, object]:
     """evidence.json of a run as it was sealed, else {}."""
     run = workspace.run(name)
     return stored_record(run, "evidence.json") if run.intact("evidence.json") else {}

@@ -89,7 +89,7 @@ def of_folder(folder: store.RunFolder, root: Path | None) -> SingleRun:
     return replace(single_run(read_record(folder, "evidence.json"), record, root), record=record)
 
 
-def read_record(folder: store.RunFolder, name: str) -> dict[str, Any]:
+def read_record(folder: store.RunFolder, name: str) -> dict[str, object]:
     """Return a record of the run. StoreError if it is none."""
     found = folder.read(name)
     if not isinstance(found, dict):

@@ -237,7 +237,7 @@ def _exported(part: _ExportedChange) -> ExportedHypothesis:
     )
 
 
-def _estimate(figure: dict[str, Any] | None) -> Estimate | None:
+def _estimate(figure: dict[str, object] | None) -> Estimate | None:
     return None if figure is None else Estimate.model_validate(figure)
 
 

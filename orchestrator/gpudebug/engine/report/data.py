@@ -111,7 +111,7 @@ def _records(
     shown: Iterable[Mapping[str, Any]],
     share: float,
     doing: Doing,
-) -> tuple[dict[str, dict[str, Any]], list[str]]:
+) -> tuple[dict[str, dict[str, object]], list[str]]:
     """Return the records of the campaign's runs by name, the most important of them with their series."""
     mine = [
         name
@@ -136,7 +136,7 @@ _FIRST = "those of baselines, of accepted and validated hypotheses and the newes
 
 def _series(
     runs: Sequence[ReportedRun], points: int, doing: Doing
-) -> tuple[dict[str, dict[str, Any]], list[str]]:
+) -> tuple[dict[str, dict[str, object]], list[str]]:
     """The series of as many of these runs as there is room for, by name, and what is to be known of that."""
     series: dict[str, dict[str, Any]] = {}
     notes: list[str] = []
@@ -170,7 +170,7 @@ def _points(series: Mapping[str, Any]) -> int:
     return timeline + len(series["loss_points"]) + bars + 1
 
 
-def _machine(config: Config, history: History, runs: ReportedRuns) -> dict[str, Any] | None:
+def _machine(config: Config, history: History, runs: ReportedRuns) -> dict[str, object] | None:
     """Return what the newest run of a baseline ran in."""
     names = [name for b in history.baselines.values() for name in b.runs]
     recorded = [n for n, r in history.records.items() if str(r.get("role")).startswith("baseline-")]
@@ -181,7 +181,7 @@ def _machine(config: Config, history: History, runs: ReportedRuns) -> dict[str, 
     return None
 
 
-def _diagnosed(loaded: Loaded) -> tuple[dict[str, Any] | None, list[dict[str, Any]], list[str]]:
+def _diagnosed(loaded: Loaded) -> tuple[dict[str, object] | None, list[dict[str, object]], list[str]]:
     """(differences to the reference, the first causes, why they are not known)."""
     try:
         case = case_of(loaded)
@@ -191,7 +191,7 @@ def _diagnosed(loaded: Loaded) -> tuple[dict[str, Any] | None, list[dict[str, An
     return plain(from_reference(loaded.setup, case.facts)), causes, []
 
 
-def _causes(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+def _causes(diagnosis: Diagnosis) -> list[dict[str, object]]:
     """Return the first of those that something speaks for."""
     likely = [cause for cause in diagnosis.causes if cause.speaks_for]
     return [
@@ -208,7 +208,7 @@ def _causes(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     ]
 
 
-def _gain(loaded: Loaded) -> dict[str, Any] | None:
+def _gain(loaded: Loaded) -> dict[str, object] | None:
     steps = [
         gains.AcceptedStep(
             h.number, h.title, h.intervention or "", judged.verdict if judged.verified else None

@@ -39,7 +39,7 @@ class Room:
 
 def shown(
     loaded: Loaded, runs: ReportedRuns, entry: HypothesisEntry, known: HypothesisRow, room: Room
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """`known`, the entry of `status`, with everything else that a report says of it.
 
     Without `room` for it, it says which runs the trial made and has no details.
@@ -79,7 +79,7 @@ _NO_DETAILS: Mapping[str, Any] = {
 
 def _details(
     loaded: Loaded, runs: ReportedRuns, entry: HypothesisEntry, names: tuple[Sequence[str], Sequence[str]]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     verdict = loaded.entries.trials[entry.number].verdict
     before, after = (runs.read(side) for side in names)
     notes = [str(note) for note in verdict["notes"]] if verdict else []
@@ -97,7 +97,7 @@ def _details(
     }
 
 
-def _course(verdict: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _course(verdict: Mapping[str, Any] | None) -> dict[str, object] | None:
     """Return the picture of a verdict, with its figures as a sentence."""
     found = course(verdict)
     return {**plain(found), "text": sentence(found)} if found is not None else None
@@ -119,7 +119,7 @@ def sides_of(
 
 def _inside(
     baselines: Baselines, entry: HypothesisEntry, before: Sequence[ReportedRun], after: Sequence[ReportedRun]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     base = [run.facts for run in before] or list(baselines["workload"].evidence)
     own = [r.facts for r in after if r.record.role == f"h{entry.number}"]
     probe, sections = of_sides(base, own)

@@ -98,12 +98,12 @@ def headline(evidence: Evidence, diagnosed: DiagnoseAnswer) -> str:
     return f"{took} of {kind}: {device} was busy {numbers.percent(evidence.utilisation)} of the time."
 
 
-def _processes(evidence: Evidence) -> list[dict[str, Any]]:
+def _processes(evidence: Evidence) -> list[dict[str, object]]:
     seen = evidence.attached
     return [one.model_dump(mode="json") for one in seen.processes] if seen is not None else []
 
 
-def _causes(diagnosed: DiagnoseAnswer) -> list[dict[str, Any]]:
+def _causes(diagnosed: DiagnoseAnswer) -> list[dict[str, object]]:
     shown = [cause for cause in diagnosed.causes if cause.probability >= LEAST][:CAUSES]
     return [
         {

@@ -60,7 +60,7 @@ def summary(data: Data) -> str:
     )
 
 
-def _row(h: Hypothesis) -> dict[str, Any]:
+def _row(h: Hypothesis) -> dict[str, object]:
     own = " (its own word)" if h.get("throughput_source") == "log" else ""
     ratio, loss = h["throughput_ratio"], h["figures"].get("loss")
     return {
@@ -80,7 +80,7 @@ def _marks(h: Hypothesis) -> list[str]:
     return [*doubts, *(["accepted"] if h["accepted"] is not None else [])]
 
 
-def _accepted(data: Data, steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _accepted(data: Data, steps: Sequence[Mapping[str, Any]]) -> list[dict[str, object]]:
     """These accepted changes, each with its patch."""
     known = {h["number"]: h for h in data["hypotheses"]}
     found = [(step, known[step["hypothesis"]]) for step in steps]
@@ -96,7 +96,7 @@ def _accepted(data: Data, steps: Sequence[Mapping[str, Any]]) -> list[dict[str, 
     ]
 
 
-def _patch(text: str) -> dict[str, Any]:
+def _patch(text: str) -> dict[str, object]:
     """Return the first lines of a patch, and a fence that none of them closes."""
     lines = text.removesuffix("\n").split("\n") if text else []
     shown: list[str] = []

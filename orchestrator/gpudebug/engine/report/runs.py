@@ -85,7 +85,7 @@ def whole(folder: store.RunFolder) -> ReportedRun:
         raise GpudebugError("is not what gpudebug writes", file=name) from None
 
 
-def brief(run: ReportedRun) -> dict[str, Any]:
+def brief(run: ReportedRun) -> dict[str, object]:
     """Return the record of a run without its series, which are empty."""
     record, e = run.record, run.evidence
     return {
@@ -118,7 +118,7 @@ def brief(run: ReportedRun) -> dict[str, Any]:
     }
 
 
-def surroundings(run: ReportedRun) -> dict[str, Any]:
+def surroundings(run: ReportedRun) -> dict[str, object]:
     """Return what a run ran in: host, devices, interpreter, packages."""
     record = run.record
     fields = record.model_dump(
@@ -142,7 +142,7 @@ def log_size(run: ReportedRun) -> int:
         return 0
 
 
-def detail(run: ReportedRun, notes: list[str], *, with_log: bool = True) -> dict[str, Any]:
+def detail(run: ReportedRun, notes: list[str], *, with_log: bool = True) -> dict[str, object]:
     """Return the series of a run: `timeline`, `loss_points` with `loss_by`, `step_times`. What cannot be read
     is empty, and `notes` get why. Without its log the loss is what the evidence keeps of it."""
     samples = _samples(run, notes)
@@ -228,7 +228,7 @@ def _finite(value: float) -> float | None:
     return value if abs(value) < float("inf") else None
 
 
-def _step_times(run: ReportedRun, log: LogSummary, notes: list[str]) -> dict[str, Any] | None:
+def _step_times(run: ReportedRun, log: LogSummary, notes: list[str]) -> dict[str, object] | None:
     """Bars of the steps' times in the window: as the training process reported them, else as its log does."""
     counted, by = _probed(run, notes), "probe"
     if not counted:

@@ -23,7 +23,7 @@ Event = tuple[float, dict[str, Any]]
 """A place in the order of the run numbers, and an entry of the story."""
 
 
-def story(setup: Setup, entries: Entries, history: History, runs: ReportedRuns) -> list[dict[str, Any]]:
+def story(setup: Setup, entries: Entries, history: History, runs: ReportedRuns) -> list[dict[str, object]]:
     """`at` (None: not recorded), `what`, `role`, `hypothesis`, `text` and `runs` of each event.
 
     An acceptance leaves no time: it comes before the baseline that was recorded after it.
@@ -137,7 +137,7 @@ def _event(
     at: str | None = None,
     role: str | None = None,
     hypothesis: int | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {"at": at, "what": what, "role": role, "hypothesis": hypothesis, "text": text, "runs": runs}
 
 

@@ -45,7 +45,7 @@ class FileCounts:
     short: Mapping[str, str] = field(default_factory=dict)
 
 
-def ends(launched: launcher.Launched) -> dict[str, Any]:
+def ends(launched: launcher.Launched) -> dict[str, object]:
     """Return how a run ended, as run.json has it."""
     names = ("exit_status", "signal", "leaked", "own_limit_mb")
     return {name: getattr(launched, name) for name in names}

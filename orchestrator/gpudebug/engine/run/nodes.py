@@ -188,7 +188,7 @@ def _asked(job: InsideJob) -> tuple[tuple[str, ...], dict[str, str]]:
     return tuple(plain[:MOST_NODES]), odd | more
 
 
-def _answers(step: NodeStep, nodes: Sequence[str]) -> tuple[dict[str, dict[str, Any]], str]:
+def _answers(step: NodeStep, nodes: Sequence[str]) -> tuple[dict[str, dict[str, object]], str]:
     """Return what each node answered to the question for its devices, and why others did not."""
     with running(step, onnode.node_command()) as asked:
         asked.tell({"variable": step.variable, "setting": "nvml"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside import sections
@@ -38,7 +37,7 @@ def sections_of(folder: Path) -> SectionsEvidence | None:
     return sections.sections_evidence(report, notes)
 
 
-def outline_of(folder: Path) -> list[dict[str, Any]]:
+def outline_of(folder: Path) -> list[dict[str, object]]:
     """Return `core.inside.sections.analysis.outline` of the reports; empty if nothing is readable."""
     reports = _reports(folder)
     try:

@@ -20,7 +20,7 @@ PREFIX = "profile-"
 _LONGEST = 8 << 20  # Twice what the processes of a run may write of themselves.
 
 
-def trace_of(folder: Path) -> dict[str, Any] | None:
+def trace_of(folder: Path) -> dict[str, object] | None:
     """`Evidence.trace` of the run that reported in `folder`; None if nothing was profiled.
 
     It is what `read_profiles` found, with the `headline` of what the trace says as `analysis`,
@@ -43,12 +43,12 @@ def trace_of(folder: Path) -> dict[str, Any] | None:
         return {**record, "analysis": None, "why": "; ".join(filter(None, (record.get("why"), e.message)))}
 
 
-def located(trace: dict[str, Any] | None, folder: Path) -> dict[str, Any] | None:
+def located(trace: dict[str, Any] | None, folder: Path) -> dict[str, object] | None:
     """Return a run's trace for JSON, with the `path` of its file; None if there is none."""
     return None if trace is None or "file" not in trace else {**trace, "path": str(folder / trace["file"])}
 
 
-def newest_profile(setup: Setup, records: Records) -> dict[str, Any] | None:
+def newest_profile(setup: Setup, records: Records) -> dict[str, object] | None:
     """Return the trace of the campaign's newest profiled run of its workload, with the run's name as `run`.
 
     For people: its command or code may be older than the baseline's.

@@ -174,14 +174,14 @@ def _shown(root: Path, found: Summary) -> bool:
         return False
 
 
-def _differing(wanted: dict[str, Any], found: Any) -> list[str]:
+def _differing(wanted: dict[str, object], found: Any) -> list[str]:
     if not isinstance(found, dict):
         return ["answer"]
     keys = {*wanted, *found}
     return [key for key in keys if _plain(wanted.get(key)) != _plain(found.get(key))]
 
 
-def _rows_differing(wanted: list[dict[str, Any]], found: Summary) -> list[str]:
+def _rows_differing(wanted: list[dict[str, object]], found: Summary) -> list[str]:
     try:
         rows = found.every_row()
     except ValueError:

@@ -277,7 +277,7 @@ class _CachedNext:
         self._until = began + max(NEXT_EVERY_S, took / NEXT_SHARE)
 
 
-def _newest(workspace: store.Workspace) -> tuple[store.RunFolder, dict[str, Any]] | None:
+def _newest(workspace: store.Workspace) -> tuple[store.RunFolder, dict[str, object]] | None:
     """Return the last run whose record can be read, but for those of `gpudebug sample`."""
     for name in reversed(workspace.run_names()):
         run = workspace.run(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from gpudebug.core import progress
 from gpudebug.core.answers.next import RecordedBaseline
@@ -210,7 +209,7 @@ def _sealed_already(cycle: Cycle, role: str, bench: Bench, paired: str | None) -
     return [m for m in found if m.record.paired == paired]
 
 
-def entry_fields(role: str, runs: list[MeasuredRun], metric: Metric, work: str = AUTO) -> dict[str, Any]:
+def entry_fields(role: str, runs: list[MeasuredRun], metric: Metric, work: str = AUTO) -> dict[str, object]:
     """The values that the entry's template shows, as text; another metric than utilisation has its own.
 
     `work` is the unit of work that is set, or `auto`.

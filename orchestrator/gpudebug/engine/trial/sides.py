@@ -20,7 +20,7 @@ def of_runs(part: str, runs: Sequence[Evidence]) -> ProbeSide:
     return figures.side(part, _dumped(runs))
 
 
-def _dumped(runs: Iterable[Evidence]) -> list[dict[str, Any]]:
+def _dumped(runs: Iterable[Evidence]) -> list[dict[str, object]]:
     """Evidence as its files have it."""
     return [e.model_dump(mode="json") for e in runs]
 
@@ -56,14 +56,16 @@ def _sides(
     number: int,
     names: Iterable[str],
     verdict: Mapping[str, Any] | None,
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     used = [r["name"] for r in verdict["runs"] if r["part"] == "baseline"] if verdict else []
     (before, _), (own, _) = readable(workspace, used), readable(workspace, names)
     after = [e for e in own if e["role"] == f"h{number}"]
     return before or list(baselines["workload"].evidence), after
 
 
-def readable(workspace: store.Workspace, names: Iterable[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def readable(
+    workspace: store.Workspace, names: Iterable[str]
+) -> tuple[list[dict[str, object]], dict[str, str]]:
     """evidence.json of these runs, and of those that have none that can be read, why, by name."""
     found, lacking = [], {}
     for name in names:

@@ -125,7 +125,7 @@ def at_exit(report: Report) -> None:
         warn(f"no report of sections: {type(e).__name__}: {e}")
 
 
-def _write_or_warn(path: str, report: dict[str, Any]) -> None:
+def _write_or_warn(path: str, report: dict[str, object]) -> None:
     try:
         write(path, report)
     except OSError as e:
@@ -141,7 +141,7 @@ def warn(text: str) -> None:
         pass
 
 
-def write(path: str, document: dict[str, Any]) -> None:
+def write(path: str, document: dict[str, object]) -> None:
     """Write a document as JSON, whole or not at all; makes the folder. OSError if that cannot be.
 
     Of what is there already only a file is replaced, never a device or a pipe; of a link, what it leads to.

@@ -182,7 +182,7 @@ class Profiler:
             shown = iterations + state.left_out if self._label is None else self._label
             summary.print_interval(f"{state.title} ({state.step_label}={shown})", state.summary_every)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """Return all figures so far, as they are written to a report; seconds, MB of 2**20 bytes."""
         from gpudebug.training.profiling import report
 

@@ -154,7 +154,7 @@ def _unbiased(duration: float, calls: int = 1) -> int:
     return max(round(duration) - calls * state.bias, 0)
 
 
-def _section(name: str, sums: Sums) -> dict[str, Any]:
+def _section(name: str, sums: Sums) -> dict[str, object]:
     figures = sums.figures
     return {
         "name": name,
@@ -186,7 +186,7 @@ def category(name: str) -> str | None:
     return state.categories[max(fitting, key=len)] if fitting else None
 
 
-def _notes(measured: list[dict[str, Any]], deep: bool) -> Iterator[str]:
+def _notes(measured: list[dict[str, object]], deep: bool) -> Iterator[str]:
     why = explain(measured)
     if why:
         yield why
@@ -226,7 +226,7 @@ def explain(measured: list[dict[str, Any]]) -> str | None:
     return None
 
 
-def surroundings() -> dict[str, Any]:
+def surroundings() -> dict[str, object]:
     """Return what decides how much a call does, as far as it is known without loading anything."""
     torch = sys.modules.get("torch")
     return {
@@ -282,7 +282,7 @@ def _settings(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def trace() -> dict[str, Any]:
+def trace() -> dict[str, object]:
     """Return the calls that were kept, in the Trace Event Format that Perfetto and chrome://tracing read.
 
     Complete events in microseconds of the monotonic clock. RuntimeError if no events were kept.

@@ -91,7 +91,7 @@ def _rows(
         yield from _rows(child, depth + 1, place["total_s"])
 
 
-def bottleneck(root: dict[str, Any]) -> dict[str, Any] | None:
+def bottleneck(root: dict[str, Any]) -> dict[str, object] | None:
     """The innermost section on the dearest path that takes more than 30 % of the whole; None without one."""
     found, place = None, root
     while place["children"]:

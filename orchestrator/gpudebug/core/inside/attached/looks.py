@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gpudebug.core.inside.attached.foreign_frames import OTHER, FoldedStack, Line, RawStack, fold, trainers
 
@@ -165,7 +165,7 @@ def stacks_line(
     t0: float,
     sources: Mapping[tuple[str, int], str],
     most: int = MOST_STACKS,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the line of kind `stacks` in probe.jsonl, as the probe writes it of its own process.
 
     `since`, `until` and `t0` (the launch) are seconds of the monotonic clock; `sources` the text of lines by

@@ -193,7 +193,7 @@ class Lately:
         for line in _beats(lines):
             self._take(line)
 
-    def _take(self, line: dict[str, Any]) -> None:
+    def _take(self, line: dict[str, object]) -> None:
         at, steps, counters = _known(line.get("t")), _known(line.get("steps")), line.get("counters")
         if at is None or steps is None:
             return
@@ -239,7 +239,7 @@ def _cut(data: bytes) -> tuple[list[bytes], bytes]:
     return lines, rest if len(rest) <= LONGEST_LINE else b""
 
 
-def _beats(lines: list[bytes]) -> Iterator[dict[str, Any]]:
+def _beats(lines: list[bytes]) -> Iterator[dict[str, object]]:
     for raw in lines:
         line = read_line(raw.decode("utf-8", "replace"))
         if line and line["kind"] == "beat":
@@ -298,7 +298,7 @@ def _natural(node: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", node)]
 
 
-def _lines(text: str) -> Iterator[dict[str, Any]]:
+def _lines(text: str) -> Iterator[dict[str, object]]:
     return (line for raw in text.split("\n") if (line := read_line(raw)) is not None)
 
 

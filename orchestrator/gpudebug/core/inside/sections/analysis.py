@@ -132,7 +132,7 @@ def unreadable(why: str) -> SectionsEvidence:
     return SectionsEvidence(count=0, profiled_s=0.0, notes=(why,))
 
 
-def outline(tree: Sequence[SectionNode]) -> list[dict[str, Any]]:
+def outline(tree: Sequence[SectionNode]) -> list[dict[str, object]]:
     """Return a report's tree in lines, those with the most time first, each above what was entered from it:
     `depth`, `name`, `calls`, `total_s`, and `own_s`, what is not in the lines below. The first 60."""
     lines: list[dict[str, Any]] = []

@@ -25,7 +25,7 @@ def operations_of(found: object) -> Mapping[str, Any] | None:
     return operations if isinstance(operations, dict) else None
 
 
-def as_entry(name: str, figures: object) -> tuple[dict[str, Any], str | None]:
+def as_entry(name: str, figures: object) -> tuple[dict[str, object], str | None]:
     """(a section as our own reports have it, the figure that is missing or None).
 
     A peak of 0 was not measured or not raised: unknown.

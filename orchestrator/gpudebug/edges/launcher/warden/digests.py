@@ -10,10 +10,6 @@ import time
 
 from .spawn import raw
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 LOG = "train.log"
 PROBE = "probe.jsonl"
 EVERY_S = 0.25
@@ -46,7 +42,7 @@ class Counter:
             left -= len(data)
         return True
 
-    def counted(self) -> dict[str, Any]:
+    def counted(self) -> dict[str, int | str]:
         return {"bytes": self.bytes, "sha256": self._digest.hexdigest()}
 
 
@@ -73,7 +69,7 @@ class Counters:
             with contextlib.suppress(OSError):
                 counter.follow(MOST)
 
-    def finish(self, *, at_once: bool = False) -> dict[str, Any]:
+    def finish(self, *, at_once: bool = False) -> dict[str, dict[str, int | str]]:
         """What was counted of each file; what a flood left over is taken in first, for `FINISH_S` at most."""
         until = time.monotonic() + (0.0 if at_once else FINISH_S)
         self._open()

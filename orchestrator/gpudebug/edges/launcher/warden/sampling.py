@@ -89,7 +89,7 @@ class SamplerProcess:
             self._tell(self._job)
             self._size, self._grown_at, self._watching = -1, time.monotonic(), True
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _tell(self, message: dict[str, object]) -> None:
         # A sampler that is dead or does not read is noticed by its silence.
         if self.stdin is not None:
             with contextlib.suppress(BrokenPipeError, BlockingIOError):
@@ -225,7 +225,7 @@ class SamplerProcess:
                 os.close(fd)
         self.stdin = self.stdout = None
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return what the run's record says of the sampler."""
         return {
             "ready": self.answer,

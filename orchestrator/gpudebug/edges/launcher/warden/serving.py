@@ -64,7 +64,7 @@ class ServerProcess:
         self.pid, self._told = spawn.spawn_job(self.spec, self.log.fd, cgroup)
         os.set_blocking(self._told, False)
 
-    def refused(self) -> dict[str, Any] | None:
+    def refused(self) -> dict[str, object] | None:
         """Why its program could not be started: `status` and `message`; None if it was, or may yet be."""
         if self._told < 0:
             return None
@@ -138,7 +138,7 @@ class ServerProcess:
         """Whether it is still there though it was killed: waiting in the kernel, it may stay for ever."""
         return self._step >= len(STEPS) and now >= self._until
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         code = self.code
         return {
             "ready_s": self.ready_s,

@@ -58,7 +58,7 @@ def _fork(child: Callable[[int], NoReturn]) -> int:
     return pid
 
 
-def spawn_job(spec: dict[str, Any], log: int, cgroup: Cgroup | None) -> tuple[int, int]:
+def spawn_job(spec: dict[str, object], log: int, cgroup: Cgroup | None) -> tuple[int, int]:
     """Starts the job with standard input /dev/null and its output in the log.
 
     Returns (pid, descriptor): the descriptor reads end-of-file once the program runs, or a JSON object
@@ -68,7 +68,7 @@ def spawn_job(spec: dict[str, Any], log: int, cgroup: Cgroup | None) -> tuple[in
     told, tell = os.pipe()
 
     def child(parent: int) -> NoReturn:
-        answer = {"status": FAILED, "message": "the job could not be prepared"}
+        answer: dict[str, int | str] = {"status": FAILED, "message": "the job could not be prepared"}
         try:
             _settle(parent)
             if cgroup is not None:
@@ -87,7 +87,7 @@ def spawn_job(spec: dict[str, Any], log: int, cgroup: Cgroup | None) -> tuple[in
     return pid, told
 
 
-def _enter(spec: dict[str, Any]) -> dict[str, Any]:
+def _enter(spec: dict[str, Any]) -> dict[str, int | str]:
     """Becomes the job's program; returns the reason if that fails."""
     try:
         os.chdir(raw(spec["cwd"]))
@@ -108,7 +108,7 @@ def _enter(spec: dict[str, Any]) -> dict[str, Any]:
         return _explain(error, path, shown(spec["argv"][0]))
 
 
-def _explain(error: OSError, path: bytes, name: str) -> dict[str, Any]:
+def _explain(error: OSError, path: bytes, name: str) -> dict[str, int | str]:
     if error.errno == errno.ENOENT and os.path.exists(path):
         message = f"{name}: the interpreter that its first line names does not exist"
         return {"status": NOT_FOUND, "message": message}

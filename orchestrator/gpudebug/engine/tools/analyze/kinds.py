@@ -49,7 +49,7 @@ class AnalyzedFile:
     draw: Callable[[dict[str, Any]], bytes]
     more: dict[str, Any] = field(default_factory=dict)
 
-    def detailed(self) -> dict[str, Any]:
+    def detailed(self) -> dict[str, object]:
         """Return all that is known of the file."""
         return {**self.answer.as_json(), **self.more}
 

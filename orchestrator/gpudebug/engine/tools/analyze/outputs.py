@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gpudebug.core.answers.analyze import AnalyzeAnswer
 from gpudebug.core.answers.answer import with_texts
@@ -64,7 +63,7 @@ class Outputs:
     def write(
         self,
         answer: AnalyzeAnswer,
-        detailed: dict[str, Any],
+        detailed: dict[str, object],
         picture: AnalyzedFile,
         text: Callable[[AnalyzeAnswer], str],
     ) -> list[str]:

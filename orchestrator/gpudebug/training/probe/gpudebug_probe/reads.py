@@ -173,7 +173,7 @@ def _copying(kind: str, copies: _CopyCounter, original: Callable[..., Any]) -> C
     return copy
 
 
-def _waits(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _waits(args: tuple[Any, ...], kwargs: dict[str, object]) -> bool:
     """Whether a copy was not asked to be `non_blocking`: the first truth value among positional arguments."""
     given = kwargs.get("non_blocking")
     if given is None:

@@ -146,7 +146,7 @@ def clock(fd: int) -> list[float]:
     return best
 
 
-def surroundings() -> dict[str, Any]:
+def surroundings() -> dict[str, object]:
     """`boot` tells whose monotonic clock it is: the clocks of two processes compare if it is the same."""
     node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
     found = {name: _cut(os.environ.get(variable)) for name, variable in VARIABLES.items()}

@@ -155,7 +155,7 @@ class _TorchState:
         breaks = sum((counters.get("graph_break") or {}).values())
         return {"frames": frames, "graphs": graphs, "graph_breaks": breaks}
 
-    def _distributed(self) -> dict[str, Any] | None:
+    def _distributed(self) -> dict[str, object] | None:
         distributed = getattr(self._torch, "distributed", None)
         if distributed is None or not distributed.is_available() or not distributed.is_initialized():
             return None
