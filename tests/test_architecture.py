@@ -335,8 +335,11 @@ def test_a_class_name_occurs_once() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
-# Removals, what is written beside, walks, the host and its processes have one owner, whoever asks for them.
-SHARED = tuple(f"gpudebug.edges.{name}" for name in ("removal", "temporary", "walk", "host", "proc"))
+# Removals, what is written beside, what is opened, walks, the host and its processes have one owner, whoever
+# asks for them.
+SHARED = tuple(
+    f"gpudebug.edges.{name}" for name in ("removal", "temporary", "opener", "walk", "host", "proc")
+)
 
 
 def test_no_edge_imports_another() -> None:

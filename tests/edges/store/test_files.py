@@ -93,10 +93,6 @@ class TestReplace:
         make(path)  # type: ignore[operator]
         with pytest.raises(StoreError, match="not a regular file"):
             replace(path, NEW, None)
-        with pytest.raises(StoreError, match="not a regular file"):
-            store.read_file(path)
-        with pytest.raises(StoreError, match="not a regular file"):
-            store.read_head(path, 10)
 
     @pytest.mark.parametrize("expected", [b"something else", None])
     def test_a_save_in_between_is_never_overwritten(self, file: Path, expected: bytes | None) -> None:
@@ -213,26 +209,13 @@ def _replace_within(file: Path, size: int) -> None:
     raise AssertionError("it was written")
 
 
-class TestReading:
-    def test_a_missing_file_is_one_clear_error(self, tmp_path: Path) -> None:
-        with pytest.raises(StoreError, match="No such file") as caught:
-            store.read_file(tmp_path / "nothing.md")
-        assert caught.value.next == "check the path"
-
-    def test_a_file_that_cannot_be_right_is_refused(self, tmp_path: Path) -> None:
-        with open(tmp_path / "huge", "wb") as f:
-            f.truncate(257 << 20)
-        with pytest.raises(StoreError, match="larger than 256 MB"):
-            store.read_file(tmp_path / "huge")
-        assert store.read_head(tmp_path / "huge", 4) == b"\0\0\0\0"
-
-    def test_the_nearest_config_above_counts(self, tmp_path: Path) -> None:
-        deep = tmp_path / "a" / "b"
-        deep.mkdir(parents=True)
-        (tmp_path / store.CONFIG).touch()
-        assert store.find_root(deep) == tmp_path.resolve()
-        (tmp_path / "a" / store.CONFIG).symlink_to("nowhere")
-        assert store.find_root(deep) == (tmp_path / "a").resolve()
+def test_the_nearest_config_above_counts(tmp_path: Path) -> None:
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    (tmp_path / store.CONFIG).touch()
+    assert store.find_root(deep) == tmp_path.resolve()
+    (tmp_path / "a" / store.CONFIG).symlink_to("nowhere")
+    assert store.find_root(deep) == (tmp_path / "a").resolve()
 
 
 def test_what_another_host_put_there_is_looked_for_in_an_opened_folder(

@@ -6,27 +6,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gpudebug.edges.opener import NotPermitted, file_digest, os_error, read_file, read_head, read_tail
     from gpudebug.edges.store import leases
     from gpudebug.edges.store.allocations import AllocationNote, Allocations, RunRequest
     from gpudebug.edges.store.corelocks import core_locks, sharing
     from gpudebug.edges.store.detached import Detached, new_id, said
     from gpudebug.edges.store.elements import ELEMENT_PROGRESS, ElementNote, Elements
     from gpudebug.edges.store.files import (
-        NotPermitted,
         SavedInBetween,
         check_output,
         copy_into,
         digest,
-        file_digest,
         get_json,
         in_git,
         make_folder,
-        os_error,
         put_file,
         put_json,
-        read_file,
-        read_head,
-        read_tail,
         remove_file,
         replace_file,
         resolve_inside,
@@ -144,6 +139,7 @@ _HOMES = {
     "sessions": "SessionFolder Sessions",
     "summary": "STATUS",
     "workspace": "BLOCK Workspace",
+    "gpudebug.edges.opener": "NotPermitted file_digest os_error read_file read_head read_tail",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -155,5 +151,5 @@ def __getattr__(name: str) -> Any:
     if name == "leases":
         return import_module(f"{__name__}.leases")
     home = _HOME.get(name, "files")
-    found = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+    found = globals()[name] = getattr(import_module(home if "." in home else f"{__name__}.{home}"), name)
     return found

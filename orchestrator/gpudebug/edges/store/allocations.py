@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gpudebug.core.errors import BusyError
+from gpudebug.edges.opener import saying
 from gpudebug.edges.store.detached import HolderNote, said
 from gpudebug.edges.store.files import (
     appeared,
@@ -24,7 +25,6 @@ from gpudebug.edges.store.files import (
     opened_folder,
     put_json,
     remove_file,
-    saying,
     start_file,
 )
 from gpudebug.edges.store.foreign import Lives, noted_jobs, unknown_job

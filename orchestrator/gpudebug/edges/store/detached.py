@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import BusyError, GpudebugError
+from gpudebug.edges.opener import read_file, read_head, saying
 from gpudebug.edges.store.files import (
     appeared,
     make_folder,
     opened_folder,
-    read_file,
-    read_head,
     remove_file,
-    saying,
     start_file,
     write_beside,
 )

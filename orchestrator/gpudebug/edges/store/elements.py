@@ -17,15 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gpudebug.edges import removal
-from gpudebug.edges.store.files import (
-    copy_into,
-    get_json,
-    make_folder,
-    opened_folder,
-    os_error,
-    put_json,
-    saying,
-)
+from gpudebug.edges.opener import os_error, saying
+from gpudebug.edges.store.files import copy_into, get_json, make_folder, opened_folder, put_json
 from gpudebug.edges.store.folders import run_number
 from gpudebug.edges.store.foreign import Lives, unknown_job
 from gpudebug.edges.store.locks import RunClaim, held_by, locked

@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges import removal, temporary
+from gpudebug.edges import opener, removal, temporary
+from gpudebug.edges.opener import os_error, saying
 from gpudebug.edges.removal import Identity, identity_of
-from gpudebug.edges.store.files import in_git, os_error, saying
+from gpudebug.edges.store.files import in_git
 
 _HEAD = 200
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -88,13 +89,10 @@ def _looked_at(fd: int, path: Path, is_ours: IsOurs) -> dict[str, Identity]:
 def _identity(fd: int, name: str, path: Path, is_ours: IsOurs) -> Identity:
     status = os.stat(name, dir_fd=fd, follow_symlinks=False)
     if stat.S_ISREG(status.st_mode):
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
-        try:
-            same = identity_of(os.fstat(file)) == identity_of(status)
-            if same and is_ours(name, os.read(file, _HEAD)):
+        with opener.opened(name, at=fd) as file:
+            same = identity_of(os.fstat(file.fileno())) == identity_of(status)
+            if same and is_ours(name, opener.read(file, _HEAD)):
                 return identity_of(status)
-        finally:
-            os.close(file)
     raise StoreError(f"holds {name}, which is not of an export", file=str(path), next=_ANOTHER)
 
 

@@ -9,61 +9,16 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges import removal, temporary
+from gpudebug.edges import opener, removal, temporary
+from gpudebug.edges.opener import file_digest, os_error, read_file, saying
 from gpudebug.edges.store.root import RUNS
-
-_MAX_TEXT = 256 << 20
-_GROWTH = 1 << 16
-_HUGE = 1 << 30
-_SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class SavedInBetween(StoreError):
     """The file was saved between our reading and our writing; nothing was overwritten."""
-
-
-class NotPermitted(StoreError):
-    """The file is another user's, or closed to this one."""
-
-
-def read_file(path: Path, longest: int = _MAX_TEXT) -> bytes:
-    """Return the bytes of a regular file. A FIFO or device is refused without being opened for good."""
-    with _regular(path) as f, saying(path, "cannot read"):
-        size = os.fstat(f.fileno()).st_size
-        if size > longest:
-            raise StoreError(
-                f"larger than {longest >> 20} MB", file=str(path), next="is this the right file?"
-            )
-        # To ask for `longest` bytes sets so many aside, for each of a thousand small records.
-        return f.read(min(longest, size + _GROWTH))
-
-
-def read_head(path: Path, size: int, start: int = 0) -> bytes:
-    """Return the first bytes of a regular file of any size, or the first behind `start`."""
-    with _regular(path) as f, saying(path, "cannot read"):
-        f.seek(start)
-        return f.read(size)
-
-
-def read_tail(path: Path, size: int) -> bytes:
-    """Return the last bytes of a regular file of any size."""
-    with _regular(path) as f, saying(path, "cannot read"):
-        f.seek(max(0, os.fstat(f.fileno()).st_size - size))
-        return f.read(size)
-
-
-def _regular(path: Path) -> BinaryIO:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as e:
-        raise os_error(e, path, "cannot read") from None
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise StoreError("not a regular file", file=str(path), next="put a plain file in its place")
-    return os.fdopen(fd, "rb")
 
 
 def start_file(path: Path) -> None:
@@ -72,11 +27,7 @@ def start_file(path: Path) -> None:
     A link is refused: its target need not be gpudebug's.
     """
     with saying(path, "cannot write"):
-        status = path.lstat() if os.path.lexists(path) else None
-        if status and not stat.S_ISREG(status.st_mode):
-            what = "is a link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
-            raise StoreError(what, file=str(path), next="name another file")
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFE, 0o600))
+        os.close(opener.descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
 
 
 def check_output(path: Path, *, make_folder: bool = False) -> None:
@@ -157,51 +108,6 @@ def digest(data: bytes) -> str:
     import hashlib
 
     return hashlib.sha256(data).hexdigest()
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of what a file holds; of a huge one that is mostly a hole, which nothing reads, its size."""
-    import hashlib
-
-    h = hashlib.sha256()
-    with path.open("rb") as f:
-        status = os.fstat(f.fileno())
-        if status.st_size > _HUGE and status.st_blocks * 512 < status.st_size // 2:
-            return f"unread-{status.st_size}-bytes-with-holes"
-        while chunk := f.read(1 << 20):
-            h.update(chunk)
-    return h.hexdigest()
-
-
-_NEXT = {
-    errno.ENOSPC: "free some disk space and run the same command again",
-    errno.EDQUOT: "free some of your disk quota and run the same command again",
-    errno.EROFS: "make the file system writable, or work in a writable copy",
-    errno.EACCES: "give yourself permission to it (chmod, chown)",
-    errno.EPERM: "give yourself permission to it (chmod, chown)",
-    errno.ENOENT: "check the path",
-}
-
-
-def os_error(e: OSError, path: Path, what: str) -> StoreError:
-    reason = os.strerror(e.errno) if e.errno else str(e)
-    if isinstance(e, temporary.Unconfirmed):
-        return StoreError(
-            f"was written, but the disk does not confirm it: {reason}",
-            file=str(path),
-            next="check the disk (dmesg), then run the same command again",
-        )
-    kind = NotPermitted if e.errno in (errno.EACCES, errno.EPERM) else StoreError
-    return kind(f"{what}: {reason}", file=str(path), next=_NEXT.get(e.errno or 0, "mend it and run again"))
-
-
-@contextlib.contextmanager
-def saying(path: Path, what: str) -> Iterator[None]:
-    """One line for an OSError of the block: `what` happened to `path`, and why."""
-    try:
-        yield
-    except OSError as e:
-        raise os_error(e, path, what) from None
 
 
 def resolve_inside(path: Path, root: Path) -> Path:

@@ -16,15 +16,8 @@ from typing import TYPE_CHECKING, Any
 from gpudebug.core.errors import StoreError
 from gpudebug.core.text.json_lines import parse
 from gpudebug.edges import removal, temporary
-from gpudebug.edges.store.files import (
-    file_digest,
-    make_folder,
-    opened_folder,
-    read_file,
-    resolve_inside,
-    saying,
-    write_beside,
-)
+from gpudebug.edges.opener import file_digest, read_file, saying
+from gpudebug.edges.store.files import make_folder, opened_folder, resolve_inside, write_beside
 from gpudebug.edges.walk import walk
 
 if TYPE_CHECKING:
@@ -225,7 +218,7 @@ class RunFolder:
         try:
             sealed = dict(self.read("manifest.json")["files"])
             return all(sealed[name] == file_digest(self.path / name) for name in names)
-        except (StoreError, OSError, KeyError, TypeError, ValueError):
+        except (StoreError, KeyError, TypeError, ValueError):
             return False
 
     def digests(self, *, job: bool = False) -> dict[str, str]:
@@ -254,7 +247,7 @@ class RunFolder:
                 try:
                     if stat.S_ISREG(path.lstat().st_mode):
                         yield str(path.relative_to(self.path)), file_digest(path)
-                except OSError:
+                except (OSError, StoreError):
                     yield str(path.relative_to(self.path)), None
         for name in unread:
             yield os.path.relpath(name, self.path), None

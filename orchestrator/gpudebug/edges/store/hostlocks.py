@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import BusyError, StoreError
-from gpudebug.edges.store.files import os_error
+from gpudebug.edges.opener import os_error
 from gpudebug.edges.store.locks import flock, read_text, shown, take, write_text
 
 VARIABLE = "GPUDEBUG_LOCK_DIR"

@@ -8,32 +8,13 @@ import stat
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
-from gpudebug.edges import removal
-from gpudebug.edges.store.files import os_error, write_beside
+from gpudebug.edges import opener, removal
+from gpudebug.edges.opener import os_error
+from gpudebug.edges.store.files import write_beside
 from gpudebug.edges.store.folders import JOB, RECORDS
 
 _CHUNK = 1 << 20
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-def open_plain(path: Path, *, follow: bool = False) -> BinaryIO | None:
-    """Return a regular file, opened for reading; None for anything else: a FIFO, a folder, nothing.
-
-    A link is something else too, unless a person named the path: `follow`.
-    """
-    try:
-        return _plain(os.open(path, _OPEN & ~os.O_NOFOLLOW if follow else _OPEN))
-    except OSError:
-        return None
-
-
-def _plain(fd: int) -> BinaryIO | None:
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return os.fdopen(fd, "rb")
-    os.close(fd)
-    return None
 
 
 def head_digest(path: Path, length: int) -> str | None:
@@ -41,7 +22,7 @@ def head_digest(path: Path, length: int) -> str | None:
 
     OSError if it cannot be read.
     """
-    file = open_plain(path)
+    file = opener.look(path)
     if file is None:
         return None
     with file:
@@ -68,9 +49,9 @@ def size_of(path: Path) -> int | None:
 def cut(path: Path, length: int) -> None:
     """Shorten a regular file to `length` bytes; nothing for anything else."""
     with suppress(OSError):
-        fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = opener.descriptor(path, os.O_WRONLY)
         try:
-            if stat.S_ISREG(os.fstat(fd).st_mode) and os.fstat(fd).st_size > length:
+            if os.fstat(fd).st_size > length:
                 os.ftruncate(fd, length)
         finally:
             os.close(fd)
@@ -149,14 +130,10 @@ def copy_up(folder: Path, name: str, most: int, *, of: str = RECORDS) -> bool:
 
 def _head(folder: Path, name: str, most: int) -> bytes | None:
     try:
-        with removal.folder(folder.parent, folder.name) as opened:
-            file = _plain(os.open(name, _OPEN, dir_fd=opened))
+        with removal.folder(folder.parent, folder.name) as at, opener.opened(name, at=at) as file:
+            return opener.read(file, most)
     except (OSError, removal.NotOurs):
         return None
-    if file is None:
-        return None
-    with file:
-        return file.read(most)
 
 
 def move_up(folder: Path, name: str, most: int) -> bool:

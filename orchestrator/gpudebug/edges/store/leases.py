@@ -16,14 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges.store.files import (
-    NotPermitted,
-    file_digest,
-    os_error,
-    read_head,
-    remove_file,
-    replace_file,
-)
+from gpudebug.edges.opener import NotPermitted, file_digest, os_error, read_head
+from gpudebug.edges.store.files import remove_file, replace_file
 from gpudebug.edges.store.foreign import lock_place
 from gpudebug.edges.store.locks import locked
 
@@ -130,10 +124,7 @@ def _locked(folder: Path) -> contextlib.AbstractContextManager[None]:
 def _write(folder: Path, number: int, lease: Lease) -> Lease:
     path = folder / f"h{number}.json"
     data = {"session": lease.session, "since": lease.since, **asdict(lease.renewed)}
-    try:
-        before = file_digest(path) if path.is_file() else None
-    except OSError as e:
-        raise os_error(e, path, "cannot read") from None
+    before = file_digest(path) if path.is_file() else None
     replace_file(path, json.dumps(data).encode() + b"\n", root=folder, expected=before)
     return lease
 

@@ -6,7 +6,8 @@ import stat
 from pathlib import Path
 
 from gpudebug.edges import removal, temporary
-from gpudebug.edges.store.files import opened_folder, saying
+from gpudebug.edges.opener import saying
+from gpudebug.edges.store.files import opened_folder
 
 
 def temporaries(folder: Path) -> list[Path]:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import BusyError, StoreError
-from gpudebug.edges.store.files import opened_folder, os_error, remove_file, saying
+from gpudebug.edges.opener import os_error, saying
+from gpudebug.edges.store.files import opened_folder, remove_file
 from gpudebug.edges.store.foreign import (
     FRESH_S,
     PLACE,

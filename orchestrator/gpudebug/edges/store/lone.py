@@ -7,7 +7,8 @@ from itertools import count
 from pathlib import Path
 
 from gpudebug.edges import temporary
-from gpudebug.edges.store.files import opened_folder, saying
+from gpudebug.edges.opener import saying
+from gpudebug.edges.store.files import opened_folder
 from gpudebug.edges.store.folders import RunFolder, Scrub
 from gpudebug.edges.store.workspace import Workspace
 

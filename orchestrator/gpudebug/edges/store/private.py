@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges import removal, temporary
-from gpudebug.edges.store.files import os_error
+from gpudebug.edges import opener, removal, temporary
+from gpudebug.edges.opener import os_error
 
 LARGEST = 1 << 20
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def read_private(anchor: Path, names: tuple[str, ...], name: str) -> bytes | None:
@@ -21,15 +19,10 @@ def read_private(anchor: Path, names: tuple[str, ...], name: str) -> bytes | Non
     """
     path = anchor.joinpath(*names, name)
     try:
-        with removal.folder(anchor, *names) as parent:
-            descriptor = os.open(name, _READ, dir_fd=parent)
-            with os.fdopen(descriptor, "rb") as file:
-                status = os.fstat(descriptor)
-                if not stat.S_ISREG(status.st_mode):
-                    raise StoreError("not a regular file", file=str(path), next="move it away")
-                if status.st_uid not in (os.geteuid(), 0):
-                    raise StoreError("belongs to another user", file=str(path), next="move it away")
-                data = file.read(LARGEST + 1)
+        with removal.folder(anchor, *names) as parent, opener.opened(name, at=parent) as file:
+            if os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
+                raise StoreError("belongs to another user", file=str(path), next="move it away")
+            data = opener.read(file, LARGEST + 1)
     except FileNotFoundError:
         return None
     except OSError as e:

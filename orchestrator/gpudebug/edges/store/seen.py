@@ -14,7 +14,7 @@ from typing import Any
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.edges import removal
-from gpudebug.edges.store.files import file_digest
+from gpudebug.edges.opener import file_digest
 from gpudebug.edges.store.private import LARGEST, read_private, write_private
 
 MOST = 64

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges import removal
-from gpudebug.edges.store.files import make_folder, opened_folder, os_error, read_file, saying, write_beside
+from gpudebug.edges import opener, removal
+from gpudebug.edges.opener import os_error, read_file, saying
+from gpudebug.edges.store.files import make_folder, opened_folder, write_beside
 
 FORMAT = 1
 
@@ -65,9 +66,9 @@ class SessionFolder:
 
     def open_transcript(self) -> BinaryIO:
         """For appending, mode 0600."""
-        how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        how = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         with saying(self.transcript, "cannot write"), opened_folder(self.path) as folder:
-            return os.fdopen(os.open(self.transcript.name, how, 0o600, dir_fd=folder), "ab", buffering=0)
+            return os.fdopen(opener.descriptor(self.transcript.name, how, at=folder), "ab", buffering=0)
 
     def discard(self) -> None:
         """Remove the folder of a session that never began."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gpudebug.edges import opener
 from gpudebug.edges.store.root import RUN_NAME, RUNS
 
 STATUS = ".status"
@@ -51,11 +52,10 @@ def encoded(head: dict[str, object], files: Sequence[str], rows: Sequence[dict[s
 def read_summary(path: Path) -> Summary | None:
     """Return a summary; None if there is none, or if it is not what gpudebug writes."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            if os.fstat(descriptor).st_uid != os.geteuid():
+        with opener.opened(path) as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
                 return None
-            digest, _, body = file.read(_LONGEST).partition(b"\n")
+            digest, _, body = opener.read(file, _LONGEST).partition(b"\n")
         if hashlib.sha256(body).hexdigest().encode() != digest:
             return None
         head, files, rows = body.split(b"\n")

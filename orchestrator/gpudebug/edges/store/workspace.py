@@ -10,7 +10,8 @@ from pathlib import Path
 
 from gpudebug.core.errors import StoreError
 from gpudebug.edges import removal, temporary
-from gpudebug.edges.store.files import digest, opened_folder, os_error, saying
+from gpudebug.edges.opener import os_error, saying
+from gpudebug.edges.store.files import digest, opened_folder
 from gpudebug.edges.store.folders import JOB, LEASES, RECORDS, RunFolder, Scrub, run_number
 from gpudebug.edges.store.foreign import Lives, unknown_job
 from gpudebug.edges.store.locks import RunClaim, held_by

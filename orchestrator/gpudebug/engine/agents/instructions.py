@@ -32,7 +32,7 @@ def prepare(root: Path, chosen: Iterable[AgentInstructions]) -> list[Instruction
 
 def _prepare(root: Path, agent: AgentInstructions) -> Instruction:
     path = root / agent.path
-    old = store.read_file(path) if store.resolve_inside(path, root).exists() else None
+    old = store.read_file(path, follow=True) if store.resolve_inside(path, root).exists() else None
     text = templates.render("agents.md.j2")
     return Instruction(path, old, instructions.with_block(old, text, agent.front, str(path)), agent.note)
 

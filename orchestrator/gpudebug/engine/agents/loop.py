@@ -158,7 +158,7 @@ class _Loop:
         return str(session.folder.transcript.relative_to(self.root))
 
     def read_settings(self) -> str:
-        return store.digest(store.read_file(self.workspace.config))
+        return store.digest(store.read_file(self.workspace.config, follow=True))
 
     def look(self) -> Loaded:
         return load(self.root, self.name())

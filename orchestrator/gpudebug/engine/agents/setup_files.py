@@ -43,7 +43,7 @@ def _text(root: Path, path: Path) -> str | None:
     """None if there is no such file. StoreError if a link leads out of `root`."""
     if not store.resolve_inside(path, root).exists():
         return None
-    return store.read_file(path).decode("utf-8", "replace")
+    return store.read_file(path, follow=True).decode("utf-8", "replace")
 
 
 def checks(root: Path, name: str) -> Iterator[DoctorCheck]:

@@ -101,7 +101,7 @@ def _works_in(root: Path, element: str) -> bool:
 
 def read_config(workspace: store.Workspace) -> Config:
     """gpudebug.yaml, complete with its defaults. ConfigError with the line of what is wrong."""
-    data = store.read_file(workspace.config)
+    data = store.read_file(workspace.config, follow=True)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as e:
@@ -139,7 +139,7 @@ def read_progress(path: Path) -> progress.ProgressFile:
     """Return the progress file; an empty one if there is none yet. ProgressError if it is broken."""
     if not path.exists():
         return progress.parse(b"", str(path))
-    document = progress.parse(store.read_file(path), str(path))
+    document = progress.parse(store.read_file(path, follow=True), str(path))
     if document.data.strip() and not (document.baselines or document.hypotheses):
         _refuse_other_text(path, document.data)
     return document

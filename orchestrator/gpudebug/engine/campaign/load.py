@@ -17,7 +17,7 @@ from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.intervention import parse as parse_intervention
 from gpudebug.core.change.permits import Allowed
 from gpudebug.core.config import Config, Workload
-from gpudebug.core.errors import GpudebugError, InterventionError
+from gpudebug.core.errors import GpudebugError, InterventionError, StoreError
 from gpudebug.core.evidence import sound
 from gpudebug.core.progress.surplus import in_baseline, in_hypothesis
 from gpudebug.core.statistics import numbers
@@ -339,7 +339,7 @@ def _held(workspace: store.Workspace, acceptances: Acceptances, entry: progress.
         return False
     try:
         return store.file_digest(workspace.run(kept.run).path / "verdict.json") == kept.verdict
-    except OSError:
+    except StoreError:
         return False
 
 

@@ -152,7 +152,7 @@ def _submitted(setup: Setup, acceptances: Acceptances, cluster: Cluster, numbers
         try:
             for note in notes:
                 claims.mark(setup, note.hypothesis, claim_in(note))
-            data = store.read_file(setup.progress_path)
+            data = store.read_file(setup.progress_path, follow=True)
             for note in notes:
                 elements.put_progress(note, data)
                 keep_submitted(acceptances, note.name)

@@ -18,7 +18,7 @@ from gpudebug.core.answers.next import NextAnswer
 from gpudebug.core.cluster.jobs import InsideJob
 from gpudebug.core.errors import BusyError, ClusterError, GpudebugError
 from gpudebug.core.progress.sanitise import visible
-from gpudebug.edges import clusters, launcher, store
+from gpudebug.edges import clusters, launcher, opener, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.allocations import living_jobs
 from gpudebug.engine.campaign.files import find, read_config
@@ -199,7 +199,8 @@ class _Served:
 
     def _outcome(self, request: store.RunRequest, log: Path) -> Outcome:
         """Its answer, or the error that it met; what is said meanwhile goes to the request's log."""
-        with log.open("a", encoding="utf-8", errors="replace") as out, contextlib.redirect_stderr(out):
+        to = opener.descriptor(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        with open(to, "a", encoding="utf-8", errors="replace") as out, contextlib.redirect_stderr(out):
             try:
                 return outcome_of(lambda: asked(self.workspace.root, request, _remark))
             except Exception:  # noqa: BLE001 - a defect: it is in the log before the answer sends anybody there

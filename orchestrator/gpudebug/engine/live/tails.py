@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpudebug.core.progress.sanitise import visible
+from gpudebug.edges import opener
 
 _LAST_BYTES = 4096
 _OURS = ("gpudebug: ", "slurmstepd: error: ")
@@ -37,16 +38,10 @@ class Growing:
 
     def news(self) -> News:
         try:
-            # A FIFO in its place would keep its reader waiting.
-            fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            with opener.opened(self.path) as file:
+                return self._read(file.fileno())
         except OSError:
             return News(b"")
-        try:
-            return self._read(fd)
-        except OSError:
-            return News(b"")
-        finally:
-            os.close(fd)
 
     def _read(self, fd: int) -> News:
         facts = os.fstat(fd)

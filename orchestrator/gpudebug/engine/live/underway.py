@@ -15,7 +15,7 @@ from gpudebug.core.errors import ConfigError, GpudebugError
 from gpudebug.core.samples.table import SampleTable, read_samples
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.words import LOOKS
-from gpudebug.edges import store
+from gpudebug.edges import opener, store
 from gpudebug.engine.run.live_line import Live
 
 COMMAND = "gpudebug next --detach"
@@ -164,7 +164,7 @@ class _FollowedLog:
 
     def follow(self, times: Sequence[tuple[float, int]]) -> None:
         try:
-            with self.path.open("rb") as f:
+            with opener.opened(self.path) as f:
                 size = f.seek(0, 2)
                 if size < self._at:
                     return
@@ -222,7 +222,7 @@ def time_left(marks: Sequence[Mark], total: int | None, elapsed: float | None) -
 def read_parts(path: Path) -> SampleTable:
     """The rows of a growing samples.csv; of a long one sixteen parts, evenly spread, the last at its end."""
     try:
-        with path.open("rb") as f:
+        with opener.opened(path) as f:
             size = f.seek(0, 2)
             f.seek(0)
             header = f.readline(_SLICE)

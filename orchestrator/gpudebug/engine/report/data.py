@@ -75,7 +75,7 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
         # Each of its hypotheses is below, with more.
         "status": {key: value for key, value in status.as_json().items() if key != "hypotheses"},
         "story": story(loaded.setup, loaded.entries, loaded.history, runs),
-        "settings": store.read_file(loaded.setup.workspace.config).decode("utf-8", "replace"),
+        "settings": store.read_file(loaded.setup.workspace.config, follow=True).decode("utf-8", "replace"),
         "machine": _machine(loaded.setup.config, loaded.history, runs),
         "replayed": _replayed(loaded.setup, loaded.history.records),
         "reference": reference,

@@ -31,8 +31,7 @@ from gpudebug.core.trainlog.overrides import Settings, combined
 from gpudebug.core.trainlog.printed_settings import LONGEST, printed_settings
 from gpudebug.core.trainlog.reader import LogReader, LogSummary
 from gpudebug.core.words import Outcome, counted
-from gpudebug.edges import launcher, store
-from gpudebug.edges.store import jobfiles
+from gpudebug.edges import launcher, opener, store
 from gpudebug.engine.run import adapters, server
 from gpudebug.engine.run.extras import read_collected
 from gpudebug.engine.run.files import Files, files_of, files_with
@@ -245,11 +244,10 @@ def _configuration(files: Files, redactor: Redactor) -> Settings:
 
 
 def _beginning(log: Path) -> str:
-    file = jobfiles.open_plain(log, follow=True)
-    if file is None:
+    try:
+        return store.read_head(log, LONGEST, follow=True).decode("utf-8", "replace")
+    except StoreError:
         return ""
-    with file:
-        return file.read(LONGEST).decode("utf-8", "replace")
 
 
 def _loaded(folder: Path) -> LoadedFiles | None:
@@ -265,11 +263,10 @@ def _told(folder: Path) -> str:
 
 def _head(path: Path) -> str | None:
     """Return the text of a record, capped; None if it is not a regular file."""
-    file = jobfiles.open_plain(path)
-    if file is None:
+    try:
+        return store.read_head(path, LONGEST_RECORD).decode("utf-8", "replace")
+    except StoreError:
         return None
-    with file:
-        return file.read(LONGEST_RECORD).decode("utf-8", "replace")
 
 
 def _missing(path: Path, notes: Mapping[str, Any] | None) -> dict[str, str]:
@@ -288,7 +285,7 @@ def _missing(path: Path, notes: Mapping[str, Any] | None) -> dict[str, str]:
 
 def read_run_samples(path: Path) -> SampleTable:
     """Return the samples of a run; none if the sampler never wrote."""
-    file = jobfiles.open_plain(path, follow=True)
+    file = opener.look(path, follow=True)
     if file is None:
         return SampleTable()
     with file:
@@ -307,9 +304,10 @@ def log_beside(path: Path) -> Path | None:
 def samples_beside(log: Path) -> SampleTable:
     """The samples of the same run, which give every line of the log its time; none if there are none."""
     path = log.with_name("samples.csv") if log.name == "train.log" else log.with_suffix(".csv")
-    if not path.is_file() or not looks_like_samples(store.read_head(path, _HEAD).decode("utf-8", "replace")):
+    if not path.is_file():
         return SampleTable()
-    return read_run_samples(path)
+    head = store.read_head(path, _HEAD, follow=True).decode("utf-8", "replace")
+    return read_run_samples(path) if looks_like_samples(head) else SampleTable()
 
 
 def read_log(
@@ -328,7 +326,7 @@ def read_log(
     The lines that it quotes have passed the redactor (without one, that of known token shapes).
     """
     reader = LogReader(dict(patterns), perf_counter)
-    file = jobfiles.open_plain(path, follow=True)
+    file = opener.look(path, follow=True)
     if file is not None:
         with file:
             _feed(reader, file, samples.log_times, planned)

@@ -41,7 +41,7 @@ def collect(run_dir: Path, argv: Sequence[str], cwd: Path, redactor: Redactor) -
     folders = [*own, *([cwd / option.value] if option and option.value else [])]
     found = [path for folder in dict.fromkeys(folders) for path in _configurations(folder, since)]
     for number, path in enumerate(found[:_MOST], 1):
-        written = store.read_head(path, _LARGEST).decode("utf-8", "replace")
+        written = store.read_head(path, _LARGEST, follow=True).decode("utf-8", "replace")
         text = without_secrets(path.name, written, redactor)
         if text is None:
             continue

@@ -150,10 +150,10 @@ def _doubt(path: Path, cwd: Path, redactor: Redactor) -> str:
 def _lines(path: Path, form: _LoggerFormat, redactor: Redactor, before: FileState | None) -> list[str]:
     source = _source(path, redactor)
     try:
-        data = store.read_head(path, LARGEST)
+        data = store.read_head(path, LARGEST, follow=True)
         found, size = form.read(data), len(data)
         if before is not None and form.head is not None and _goes_on(path, before):
-            added = store.read_head(path, LARGEST, before.size)
+            added = store.read_head(path, LARGEST, before.size, follow=True)
             found, size = of_last_run(data[: before.size], added, form.read, form.head(data)), len(added)
     except StoreError as e:
         return [json.dumps({"note": f"{source} {e.message}"})]
@@ -166,7 +166,7 @@ def _lines(path: Path, form: _LoggerFormat, redactor: Redactor, before: FileStat
 
 def _goes_on(path: Path, before: FileState) -> bool:
     """Tell whether a line of the file ends where the file had ended before the run, and more follow."""
-    behind = store.read_head(path, 2, before.size - 1)
+    behind = store.read_head(path, 2, before.size - 1, follow=True)
     return len(behind) == 2 and behind[:1] == b"\n"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,10 +10,11 @@ from statistics import median
 from time import thread_time
 from typing import Protocol
 
+from gpudebug.core.errors import StoreError
 from gpudebug.core.inside.probe.spans import LiveSteps
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.words import Outcome
-from gpudebug.edges import launcher
+from gpudebug.edges import launcher, opener
 from gpudebug.edges.store import jobfiles
 from gpudebug.engine.run.files import Files
 
@@ -161,7 +161,7 @@ class Watch:
         if tick.log_bytes <= self.read_to:
             return
         start = max(self.read_to, tick.log_bytes - self._affordable(tick.elapsed))
-        file = jobfiles.open_plain(self.files.log)
+        file = opener.look(self.files.log)
         if file is None:
             return
         with file:
@@ -186,12 +186,12 @@ class Watch:
         path = self.files.records / launcher.PROBE
         if (jobfiles.size_of(path) or 0) <= self.inside_read_to:
             return
-        file = jobfiles.open_plain(path)
+        file = opener.look(path)
         if file is None:
             return
         with file:
             file.seek(self.inside_read_to)
-            data = file.read(_LIVE_STEP)
+            data = opener.read(file, _LIVE_STEP)
         self.inside.feed(data)
         self.inside_read_to += len(data)
 
@@ -204,13 +204,10 @@ class Watch:
 
 def last_utilisation(path: Path) -> float | None:
     """Mean utilisation over the devices in the last complete rows of a growing samples.csv."""
-    file = jobfiles.open_plain(path)
-    if file is None:
+    try:
+        lines = opener.read_tail(path, 2048).decode("ascii", "replace").splitlines(keepends=True)[1:]
+    except StoreError:
         return None
-    with file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - 2048))
-        lines = file.read(2048).decode("ascii", "replace").splitlines(keepends=True)[1:]
     rows = [line.split(",") for line in lines if line.endswith("\n")]
     values = [(r[0], r[1]) for r in rows if len(r) > 2 and r[1]]
     try:

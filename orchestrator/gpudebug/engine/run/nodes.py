@@ -18,7 +18,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe.spans import MOST_NODES, ClockTouch, clock_offset
 from gpudebug.core.records import Counted, DeviceInfo, RunNode
 from gpudebug.core.samples.conditions import LATEST_ROW_S, LATEST_ROW_SHARE
-from gpudebug.edges import clusters, launcher, store
+from gpudebug.edges import clusters, launcher, opener, store
 from gpudebug.edges.clusters.steps import RunningStep, running
 from gpudebug.edges.devices.visible import ORDER, VARIABLE
 from gpudebug.edges.launcher import Tick
@@ -344,7 +344,7 @@ def with_nodes(
 
 
 def _touched(path: str) -> ClockTouch:
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    fd = opener.descriptor(path, os.O_WRONLY)
     try:
         return ClockTouch(*onnode.clock(fd))
     finally:

@@ -26,7 +26,7 @@ def beyond_reach(argv: Sequence[str], folder: Path) -> BeyondReach | None:
 
     def read(path: str) -> str | None:
         try:
-            return store.read_head(folder / path, _LONGEST_SCRIPT).decode("utf-8", "replace")
+            return store.read_head(folder / path, _LONGEST_SCRIPT, follow=True).decode("utf-8", "replace")
         except GpudebugError:
             return None
 

@@ -13,7 +13,7 @@ from gpudebug.core.recordings.monitors import recognised
 from gpudebug.core.recordings.runs import MonitorRecording, RecordedRun, read_recording, read_wandb_run
 from gpudebug.core.samples.table import SampleTable, looks_like_samples, read_samples
 from gpudebug.core.words import counted
-from gpudebug.edges import store
+from gpudebug.edges import opener, store
 
 HEAD = 64 << 10
 LARGEST_WANDB = 256 << 20
@@ -50,15 +50,16 @@ def refuse_binary(path: Path, head: bytes, known: str) -> None:
 
 def recording(path: Path) -> RecordedFile:
     """Read a file of samples. Raises GpudebugError if it is none, or cannot be read as what it is."""
-    head = store.read_head(path, HEAD)
+    head = store.read_head(path, HEAD, follow=True)
     if head.startswith(WANDB):
-        return _recorded(read_wandb_run(store.read_file(path, LARGEST_WANDB), str(path)), str(path))
+        data = store.read_file(path, LARGEST_WANDB, follow=True)
+        return _recorded(read_wandb_run(data, str(path)), str(path))
     refuse_binary(path, head, SAMPLES)
     text = head.decode("utf-8", "replace")
     source = recognised(text)
     if source is None:
         return RecordedFile((RunSamples(_ours(path)),))
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as f:
+    with _text(path) as f:
         found = read_recording(f, str(path))
     # Rows that were always read as they stand are kept so.
     if source == CSV and len(found.runs) == 1 and not found.notes and looks_like_samples(text):
@@ -69,11 +70,15 @@ def recording(path: Path) -> RecordedFile:
 
 
 def _ours(path: Path) -> SampleTable:
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as f:
+    with _text(path) as f:
         samples = read_samples(f, str(path))
     if samples.refused:
         raise GpudebugError(samples.refused, file=str(path), next="is this the right file?")
     return samples
+
+
+def _text(path: Path) -> io.TextIOWrapper:
+    return io.TextIOWrapper(opener.opened(path, follow=True), "utf-8", "replace", "\n")
 
 
 def _recorded(found: MonitorRecording, file: str) -> RecordedFile:

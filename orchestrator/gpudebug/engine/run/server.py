@@ -12,11 +12,10 @@ from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.change.permits import Allowed
 from gpudebug.core.config import ServerSettings, expand_text
 from gpudebug.core.config.runners import PORT, PORT_VARIABLE
-from gpudebug.core.errors import LaunchError
+from gpudebug.core.errors import LaunchError, StoreError
 from gpudebug.core.records import Failure, RunRecord, ServerRun
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.edges import launcher, store
-from gpudebug.edges.store import jobfiles
 from gpudebug.engine.campaign.files import training_environment
 from gpudebug.engine.run.import_paths import Placed, Trees, placed
 from gpudebug.engine.run.job import PreparedRun, PreparedServer
@@ -150,7 +149,8 @@ def failure_of(log: Path, reason: str, found: Failure | None, redactor: Redactor
 
 
 def _last_lines(log: Path) -> list[str]:
-    if jobfiles.open_plain(log) is None:
+    try:
+        text = store.read_tail(log, _TAIL).decode("utf-8", "replace")
+    except StoreError:
         return []
-    text = store.read_tail(log, _TAIL).decode("utf-8", "replace")
     return [line.strip() for line in text.splitlines() if line.strip()][-LAST_LINES:]

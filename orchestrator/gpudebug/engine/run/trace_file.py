@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudebug.core.answers.analyze import TraceAnswer
 from gpudebug.core.errors import GpudebugError
+from gpudebug.edges import opener
 
 if TYPE_CHECKING:
     from gpudebug.core.trace.summary import TraceSummary
@@ -25,7 +26,7 @@ def summary_of(path: Path) -> TraceSummary:
     from gpudebug.core.trace.summary import summarise
 
     try:
-        with path.open("rb") as f:
+        with opener.saying(path, "cannot read"), opener.opened(path, follow=True) as f:
             return summarise(iter(lambda: f.read(_READ), b""))
     except GpudebugError as e:
         e.file = str(path)

@@ -38,7 +38,7 @@ from gpudebug.core.answers.status import (
 )
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.text.values import short_digest
-from gpudebug.edges import git
+from gpudebug.edges import git, opener
 from gpudebug.edges.store import root as places
 from gpudebug.edges.store.summary import Summary, as_they_are, read_summary, run_names, summaries
 
@@ -113,7 +113,7 @@ def code_in(checkout: git.Checkout) -> list[str]:
 
 
 def _digest(path: Path) -> str:
-    return short_digest(path.read_bytes())
+    return short_digest(opener.read_file(path, follow=True))
 
 
 def _somebody_works(root: Path, campaign: str) -> bool:

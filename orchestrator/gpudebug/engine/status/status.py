@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gpudebug.core.answers.status import NextAction, StatusAnswer
 from gpudebug.core.errors import StoreError
+from gpudebug.edges import opener
 from gpudebug.engine.campaign.session import session_of
 from gpudebug.engine.status.recorded import recorded
 
@@ -75,7 +76,7 @@ def _measures(runs: Path) -> str | None:
     if around is not None:
         return around.allocation
     # By a word, for the reader of YAML is not loaded: a campaign may have left its cluster.
-    if b"runner" not in store.read_file(runs.parent / store.CONFIG):
+    if b"runner" not in store.read_file(runs.parent / store.CONFIG, follow=True):
         return None
     served = store.Allocations(runs).served()
     return str(served.holder.get("allocation")) if served.held else ANOTHER
@@ -85,9 +86,9 @@ def _measured(runs: Path, names: Sequence[str]) -> Iterator[str | None]:
     """The allocation of each of these runs; None of one that was made outside of any, or cannot be read."""
     for name in names:
         try:
-            node = json.loads((runs / name / "run.json").read_bytes())["node"]
+            node = json.loads(opener.read_file(runs / name / "run.json"))["node"]
             yield node["allocation"] if isinstance(node["allocation"], str) else None
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        except (StoreError, ValueError, LookupError, TypeError, RecursionError):
             yield None
 
 

@@ -92,7 +92,7 @@ def _made(loaded: Loaded) -> tuple[dict[str, Any], list[str], list[dict[str, Any
         "when": now(),
         "root": str(root),
         "alike": _alike(loaded),
-        "config": short_digest(loaded.setup.workspace.config.read_bytes()),
+        "config": short_digest(store.read_file(loaded.setup.workspace.config, follow=True)),
         "progress": progress_of(loaded.setup.progress_path),
         "visible": os.environ.get("CUDA_VISIBLE_DEVICES"),
         "runs": names_digest(root),

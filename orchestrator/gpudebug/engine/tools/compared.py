@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,9 +65,7 @@ def _ending(folder: store.RunFolder, e: Evidence) -> str:
 def _last_line(log: Path) -> str:
     if not log.exists():
         return ""
-    with log.open("rb") as f:
-        f.seek(max(0, f.seek(0, os.SEEK_END) - _TAIL_READ))
-        lines = f.read().splitlines()
+    lines = store.read_tail(log, _TAIL_READ).splitlines()
     return next((text for line in reversed(lines) if (text := readable(line, _LINE).strip())), "")
 
 

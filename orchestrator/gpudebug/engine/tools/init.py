@@ -218,7 +218,7 @@ def _write(directory: Path, config: Config, text: str) -> list[str]:
         written.append(str(progress))
     ignore = directory / ".gitignore"
     if not git.ignores(directory, "runs/0001-x/run.json"):
-        old = store.read_file(ignore) if ignore.exists() else b""
+        old = store.read_file(ignore, follow=True) if ignore.exists() else b""
         glue = b"" if not old or old.endswith(b"\n") else b"\n"
         store.replace_file(
             ignore,

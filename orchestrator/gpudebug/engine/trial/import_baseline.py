@@ -79,11 +79,11 @@ def _import(
         notes = (f"{counted(samples.unreadable, 'row')} of {csv.name} could not be read",)
     if not samples.rows:
         raise GpudebugError("has no sample", file=str(csv), next="import a CSV with rows")
-    output = store.read_file(log) if log else b""
+    output = store.read_file(log, follow=True) if log else b""
     if log:
         refuse_binary(log, output[:HEAD], "the run's output")
     folder = loaded.setup.workspace.new_run(f"baseline-{role}")
-    text = run.text.encode() if run.text is not None else store.read_file(csv)
+    text = run.text.encode() if run.text is not None else store.read_file(csv, follow=True)
     store.copy_into(folder.samples, text)
     store.copy_into(folder.log, output)
     failure = read_log(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudebug.core.errors import GpudebugError
+from gpudebug.core.errors import GpudebugError, StoreError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.records import Terms, UsedRun, Verdict, WorkUnit
 from gpudebug.core.redaction import alike
@@ -105,7 +105,7 @@ def _check_digest(used: UsedRun, checked: Checked, where: Finding, findings: Fin
         return
     try:
         found = store.file_digest(path) if path.is_file() else None
-    except OSError:  # That it is unreadable is reported of its run.
+    except StoreError:  # That it is unreadable is reported of its run.
         return
     if found not in (None, used.evidence_sha256):
         why = "the verdict was reached by other evidence of this run"

@@ -69,7 +69,7 @@ class AcceptanceCheck:
         path = self._written.workspace.run(run).path / "verdict.json"
         try:
             found = store.file_digest(path)
-        except OSError:  # A run that is missing or closed is named with its entry.
+        except StoreError:  # A run that is missing or closed is named with its entry.
             return
         if found != expected:
             why = f"runs/{run} holds another verdict than the one that was accepted"

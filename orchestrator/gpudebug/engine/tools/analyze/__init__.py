@@ -104,7 +104,7 @@ def _refuse_twins(files: Sequence[Path]) -> None:
 
 def _kind(path: Path) -> tuple[FileKind, bool]:
     """Its kind, and whether it is in gzip."""
-    head = store.read_head(path, HEAD)
+    head = store.read_head(path, HEAD, follow=True)
     if not head:
         raise GpudebugError("is empty", file=str(path), next=f"give {KNOWN}")
     kind, packed = kind_of(head)

@@ -29,7 +29,7 @@ def log(path: Path) -> AnalyzedFile:
     """Raises GpudebugError if the file is one JSON value without training data."""
     found = read_log(path, samples_beside(path), {}, exit_status=None, signal=None, redactor=_redactor(path))
     silent = not (found.points or found.durations or found.steps or found.failure or found.latencies.count)
-    if silent and is_document(store.read_head(path, HEAD)):
+    if silent and is_document(store.read_head(path, HEAD, follow=True)):
         raise GpudebugError(
             "is JSON, but no trace, no section report and no log", file=str(path), next=f"give {KNOWN}"
         )

@@ -18,7 +18,7 @@ _AGAIN = "copy it again, or record it again"
 
 def read(path: Path, *, packed: bool) -> Report:
     """Return the report in a file, which may be in gzip."""
-    data = store.read_head(path, _LARGEST + 1)
+    data = store.read_head(path, _LARGEST + 1, follow=True)
     if len(data) > _LARGEST:
         raise GpudebugError(
             f"is more than {_LARGEST >> 20} MB", file=str(path), next="is this the right file?"

@@ -22,7 +22,7 @@ FRAMEWORK = "W&B"
 
 def wandb(path: Path) -> list[AnalyzedFile]:
     """Raises GpudebugError if the file holds neither GPUs nor a figure of learning."""
-    history = read_wandb(store.read_file(path, LARGEST_WANDB))
+    history = read_wandb(store.read_file(path, LARGEST_WANDB, follow=True))
     figures = chosen(history, FRAMEWORK)
     learned = [_learned(path, history, figures)] if history.values else []
     try:
