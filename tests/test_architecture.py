@@ -621,7 +621,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.engine.trial.premises": "engine/trial/test_trial.py",
     "gpudebug.engine.run.prepare": "engine/trial/test_trial.py",
     "gpudebug.engine.verify.terms": "promises/test_settings.py",
-    "gpudebug.engine.verify.unlisted": "engine/campaign/test_unlisted.py",
+    "gpudebug.engine.verify.unlisted": "engine/campaign/test_verdicts.py",
     "gpudebug.mcp.arguments": "mcp/test_tools.py",
     "gpudebug.mcp.server": "mcp/test_mcp.py",
     "gpudebug.terminal.analyze": "engine/tools/analyze/test_analyze.py",

@@ -31,7 +31,9 @@ SESSION = {"GPUDEBUG_SESSION": "agent-1"}
 
 def pin_of(campaign: Campaign) -> Path:
     config = read_config(store.Workspace(campaign.folder))
-    return campaign_folder(campaign.folder, config.campaign, snapshot.whereabouts(campaign.folder)) / FILE
+    return (
+        campaign_folder(campaign.folder, config.campaign, snapshot.whereabouts(campaign.folder)).path / FILE
+    )
 
 
 @contextmanager

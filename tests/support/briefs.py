@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpudebug.core import progress
-from gpudebug.engine.campaign.campaign import Judged, Loaded
+from gpudebug.engine.campaign.campaign import Loaded
+from gpudebug.engine.campaign.verdicts import Judged
 
 _ENTRY = """\
 ### Hypothesis {n}: {title}

@@ -9,8 +9,9 @@ from tests.support.campaigns import Campaign
 
 from gpudebug.core.progress import harmless, parse
 from gpudebug.engine.brief import state
-from gpudebug.engine.campaign.campaign import CampaignBaseline, Judged, Loaded
+from gpudebug.engine.campaign.campaign import CampaignBaseline, Loaded
 from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.verdicts import Judged
 
 
 @pytest.fixture(scope="module")

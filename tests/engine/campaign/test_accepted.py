@@ -12,6 +12,7 @@ from tests.support.campaigns import Campaign
 
 from gpudebug.core.errors import StoreError
 from gpudebug.core.progress import HypothesisEntry, parse
+from gpudebug.edges.store.private import PrivateFolder
 from gpudebug.engine.campaign.accepted import (
     FILE,
     Acceptances,
@@ -55,7 +56,7 @@ def test_what_is_accepted(
     session: int | None,
     by_hand: bool,
 ) -> None:
-    acceptances = Acceptances(Path("/git"), ("campaign",), kept)
+    acceptances = Acceptances(PrivateFolder(Path("/git"), ("campaign",)), kept)
     assert acceptances.order(found) == person
     assert acceptances.order(found, "a") == session
     assert acceptances.by_hand(found) is by_hand
@@ -69,7 +70,7 @@ def test_they_stand_in_the_order_of_their_acceptance() -> None:
     )
     document = parse(text.encode(), "p.md")
     kept = {n: OURS._replace(order=4 - n, run=f"000{n}-h{n}") for n in (1, 3)}
-    found = recorded(document, Acceptances(Path("/git"), (), kept))
+    found = recorded(document, Acceptances(PrivateFolder(Path("/git"), ()), kept))
     assert [each.number for each in found] == [3, 1]
 
 
@@ -97,7 +98,7 @@ def test_a_record_that_gpudebug_did_not_write_is_a_problem_and_nothing_is_accept
 
 
 def test_an_element_has_what_was_accepted_when_it_was_submitted(tmp_path: Path) -> None:
-    then = Acceptances(tmp_path, ("ours",), {1: OURS})
+    then = Acceptances(PrivateFolder(tmp_path, ("ours",)), {1: OURS})
     keep_submitted(then, "0100")
     since = replace(then, entries={1: OURS, 2: OURS})
     assert as_submitted(since, "0100").entries == {1: OURS}
@@ -111,5 +112,5 @@ def test_an_element_has_what_was_accepted_when_it_was_submitted(tmp_path: Path) 
 
 def test_a_record_that_cannot_be_used_is_not_submitted_as_nothing(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="belongs to another user"):
-        keep_submitted(Acceptances(tmp_path, ("ours",), {}, "belongs to another user"), "0100")
+        keep_submitted(Acceptances(PrivateFolder(tmp_path, ("ours",)), {}, "belongs to another user"), "0100")
     assert not (tmp_path / "ours").exists()

@@ -8,13 +8,10 @@ import pytest
 from tests.support.campaigns import make_campaign
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges.store.private import read_private, write_private
 from gpudebug.engine.campaign.campaign import Loaded
-from gpudebug.engine.campaign.confirmation import FILE, because, confirm, confirmed_of, records
+from gpudebug.engine.campaign.confirmation import FILE, confirm, confirmed_of
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.private import campaign_folder
-from gpudebug.engine.verify.findings import Findings
-from gpudebug.engine.verify.words import check_confirmed
 
 
 @pytest.fixture
@@ -23,10 +20,8 @@ def loaded(tmp_path: Path) -> Loaded:
 
 
 def path_of(loaded: Loaded) -> Path:
-    return (
-        campaign_folder(loaded.setup.workspace.root, loaded.setup.config.campaign, loaded.setup.checkout)
-        / FILE
-    )
+    setup = loaded.setup
+    return campaign_folder(setup.workspace.root, setup.config.campaign, setup.checkout).path / FILE
 
 
 def test_it_is_kept_for_this_change_and_the_newest_counts(loaded: Loaded) -> None:
@@ -58,37 +53,3 @@ def test_no_link_is_followed(loaded: Loaded, tmp_path: Path) -> None:
     with pytest.raises(StoreError):
         confirm(loaded.setup, 1, {"change_digest": "a"}, "why", "counts")
     assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
-def test_private_files_are_replaced_whole(tmp_path: Path) -> None:
-    assert read_private(tmp_path, ("a", "b"), "x") is None
-    write_private(tmp_path, ("a", "b"), "x", b"1")
-    write_private(tmp_path, ("a", "b"), "x", b"2")
-    assert read_private(tmp_path, ("a", "b"), "x") == b"2"
-    assert [p.name for p in (tmp_path / "a" / "b").iterdir()] == ["x"]
-
-
-def test_the_newest_word_counts() -> None:
-    known = [{"hypothesis": 1, "change_digest": "a", "because": text} for text in ("old", "new")]
-    assert because(known, 1, "a") == "new"
-    assert because([], 1, "a") is None
-
-
-def test_nothing_confirmed_is_nothing_to_check(loaded: Loaded) -> None:
-    from gpudebug.engine.campaign.files import read
-    from gpudebug.engine.verify.findings import Finding
-
-    class Stored:
-        confirmed: str | None = None
-        hypothesis, change_digest = 1, "a"
-
-    written, findings, stored = read(loaded.setup.workspace.root), Findings(), Stored()
-    check_confirmed(written, stored, Finding("verdict.json"), findings)  # type: ignore[arg-type]
-    assert findings.ok is True
-    stored.confirmed = "because"
-    check_confirmed(written, stored, Finding("verdict.json"), findings)  # type: ignore[arg-type]
-    assert findings.ok is None
-    confirm(loaded.setup, 1, {"change_digest": "b"}, "because", "counts")
-    check_confirmed(written, stored, Finding("verdict.json"), findings)
-    assert [p.field for p in findings.problems] == ["confirmed"]
-    assert len(records(loaded.setup.workspace.root, loaded.setup.config.campaign, loaded.setup.checkout)) == 1

@@ -20,7 +20,7 @@ from tests.support.campaigns import (
 from tests.support.tampering import reseal, rewrite, substitute
 from tests.support.verifying import answer, problems
 
-from gpudebug.engine.campaign.playback import NOTE
+from gpudebug.engine.campaign.verdicts import NOTE
 
 SECRET = "correcthorsebattery"
 LEAK = f"""\

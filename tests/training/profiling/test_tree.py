@@ -64,7 +64,7 @@ def test_threads_that_ended_keep_their_figures_and_leave_their_place(tmp_path: P
     for _ in range(200):
         thread = threading.Thread(target=work); thread.start(); thread.join()
     work()
-    assert len(registry.roots) <= 20, len(registry.roots)  # when a number comes again is the system's to say
+    assert len(registry.roots) <= 20, len(registry.roots)  # the system chooses who gets whose number
     """
     report = report_of(code, tmp_path)
     assert {path: p["calls"] for path, p in places(report).items()} == {"outer": 201, "outer/inner": 201}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpudebug.core.errors import StoreError
@@ -12,54 +14,55 @@ from gpudebug.edges.opener import os_error
 LARGEST = 1 << 20
 
 
-def read_private(anchor: Path, names: tuple[str, ...], name: str) -> bytes | None:
-    """Return the file `anchor/names…/name`; None if it is missing.
+@dataclass(frozen=True)
+class PrivateFolder:
+    """The folder `anchor/names…`; what is below `anchor` may not exist yet.
 
-    StoreError if it, or a folder below `anchor`, is a link or of another kind, another user's or too large.
+    StoreError if a file, or a folder below `anchor`, is a link or of another kind, or cannot be used.
     """
-    path = anchor.joinpath(*names, name)
-    try:
-        with removal.folder(anchor, *names) as parent, opener.opened(name, at=parent) as file:
-            if os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
-                raise StoreError("belongs to another user", file=str(path), next="move it away")
-            data = opener.read(file, LARGEST + 1)
-    except FileNotFoundError:
-        return None
-    except OSError as e:
-        raise os_error(e, path, "cannot read") from None
-    if len(data) > LARGEST:
-        raise StoreError(f"larger than {LARGEST >> 20} MB", file=str(path), next="move it away")
-    return data
 
+    anchor: Path
+    names: tuple[str, ...]
 
-def write_private(anchor: Path, names: tuple[str, ...], name: str, data: bytes) -> None:
-    """Replace `anchor/names…/name` at once and durably; its folders are made, mode 0700, the file 0600."""
-    path = anchor.joinpath(*names, name)
-    try:
-        _make(anchor, names)
-        with removal.folder(anchor, *names) as parent:
-            temporary.write(parent, name, data, 0o600)
-    except OSError as e:
-        raise os_error(e, path, "cannot write") from None
+    @property
+    def path(self) -> Path:
+        return self.anchor.joinpath(*self.names)
 
+    def read(self, name: str) -> bytes | None:
+        """Return a file; None if it is missing. StoreError too if it is another user's or too large."""
+        path = self.path / name
+        try:
+            with removal.folder(self.anchor, *self.names) as parent, opener.opened(name, at=parent) as file:
+                if os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
+                    raise StoreError("belongs to another user", file=str(path), next="move it away")
+                data = opener.read(file, LARGEST + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as e:
+            raise os_error(e, path, "cannot read") from None
+        if len(data) > LARGEST:
+            raise StoreError(f"larger than {LARGEST >> 20} MB", file=str(path), next="move it away")
+        return data
 
-def remove_private(anchor: Path, names: tuple[str, ...], name: str) -> None:
-    """Remove the file `anchor/names…/name`, if it is there: no folder, and a link itself."""
-    try:
-        with removal.folder(anchor, *names) as parent:
-            made = removal.identity_at(parent, name)
-            if made is not None:
-                removal.remove_file(parent, name, made)
-    except FileNotFoundError:
-        return
-    except OSError as e:
-        raise os_error(e, anchor.joinpath(*names, name), "cannot remove") from None
+    def write(self, name: str, data: bytes) -> None:
+        """Replace a file at once and durably; its folders are made, mode 0700, the file 0600."""
+        try:
+            for count, folder in enumerate(self.names):
+                with removal.folder(self.anchor, *self.names[:count]) as parent, suppress(FileExistsError):
+                    os.mkdir(folder, 0o700, dir_fd=parent)
+            with removal.folder(self.anchor, *self.names) as parent:
+                temporary.write(parent, name, data, 0o600)
+        except OSError as e:
+            raise os_error(e, self.path / name, "cannot write") from None
 
-
-def _make(anchor: Path, names: tuple[str, ...]) -> None:
-    for count, name in enumerate(names):
-        with removal.folder(anchor, *names[:count]) as parent:
-            try:
-                os.mkdir(name, 0o700, dir_fd=parent)
-            except FileExistsError:
-                continue
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there: no folder, and a link itself."""
+        try:
+            with removal.folder(self.anchor, *self.names) as parent:
+                made = removal.identity_at(parent, name)
+                if made is not None:
+                    removal.remove_file(parent, name, made)
+        except FileNotFoundError:
+            return
+        except OSError as e:
+            raise os_error(e, self.path / name, "cannot remove") from None

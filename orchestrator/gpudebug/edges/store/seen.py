@@ -15,7 +15,7 @@ from typing import Any
 from gpudebug.core.errors import GpudebugError
 from gpudebug.edges import removal
 from gpudebug.edges.opener import file_digest
-from gpudebug.edges.store.private import LARGEST, read_private, write_private
+from gpudebug.edges.store.private import LARGEST, PrivateFolder
 
 MOST = 64
 _NAMES = ("gpudebug", "seen")
@@ -30,7 +30,7 @@ def put_seen(samples: Path, document: dict[str, object]) -> None:
         return
     with suppress(OSError, GpudebugError):
         anchor.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(anchor, _NAMES, file_digest(samples) + _SUFFIX, data)
+        PrivateFolder(anchor, _NAMES).write(file_digest(samples) + _SUFFIX, data)
         _forget(anchor)
 
 
@@ -40,7 +40,7 @@ def get_seen(samples: Path) -> dict[str, Any] | None:
     if anchor is None:
         return None
     with suppress(OSError, GpudebugError, ValueError):
-        data = read_private(anchor, _NAMES, file_digest(samples) + _SUFFIX)
+        data = PrivateFolder(anchor, _NAMES).read(file_digest(samples) + _SUFFIX)
         found = json.loads(data.decode("utf-8", "surrogateescape")) if data is not None else None
         return found if isinstance(found, dict) else None
     return None

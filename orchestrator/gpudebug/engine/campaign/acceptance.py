@@ -9,7 +9,6 @@ from gpudebug.core.campaign.accepted_changes import accepted
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import ProgressFile
 from gpudebug.edges import host, store
-from gpudebug.edges.store.private import write_private
 from gpudebug.engine.campaign.accepted import FILE, Acceptances, Recorded, acceptances_of, written
 from gpudebug.engine.campaign.campaign import Entries, Setup
 from gpudebug.engine.campaign.files import read_progress
@@ -101,4 +100,4 @@ def _now(setup: Setup) -> Acceptances:
 
 
 def _write(where: Acceptances, entries: Mapping[int, Recorded]) -> None:
-    write_private(where.anchor, where.names, FILE, written(entries))
+    where.kept.write(FILE, written(entries))

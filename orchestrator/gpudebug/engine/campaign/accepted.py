@@ -17,7 +17,7 @@ from gpudebug.core.errors import GpudebugError, StoreError
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
 from gpudebug.edges import git
-from gpudebug.edges.store.private import read_private, remove_private, write_private
+from gpudebug.edges.store.private import PrivateFolder
 from gpudebug.engine.campaign.private import campaign_folder
 
 FILE = "accepted.json"
@@ -39,17 +39,16 @@ class Recorded(NamedTuple):
 class Acceptances:
     """The record of a campaign. `entries` is None in a campaign of 0.1.0, which kept none.
 
-    `anchor` and `names` are where it is kept; `problem` says why one that is there cannot be used.
+    `kept` is where it lies; `problem` says why one that is there cannot be used.
     """
 
-    anchor: Path
-    names: tuple[str, ...]
+    kept: PrivateFolder
     entries: Mapping[int, Recorded] | None
     problem: str | None = None
 
     @property
     def file(self) -> Path:
-        return self.anchor.joinpath(*self.names, FILE)
+        return self.kept.path / FILE
 
     def of(self, entry: HypothesisEntry) -> Recorded | None:
         """Return the acceptance of the verdict that an entry has now; None if there is none."""
@@ -75,17 +74,16 @@ class Acceptances:
 
 def acceptances_of(root: Path, campaign: str, where: git.Checkout | git.Address) -> Acceptances:
     """Return what was recorded for the campaign at `root`. Nothing is written."""
-    folder = campaign_folder(root, campaign, where)
-    found = Acceptances(where.common, folder.relative_to(where.common).parts, {})
+    found = Acceptances(campaign_folder(root, campaign, where), {})
     try:
-        data = read_private(found.anchor, found.names, FILE)
+        data = found.kept.read(FILE)
         if data is not None:
             return replace(found, entries=_read(json.loads(data)))
     except GpudebugError as e:
         return replace(found, problem=e.message)
     except (ValueError, TypeError, KeyError, RecursionError):
         return replace(found, problem="is not what gpudebug writes")
-    return found if folder.exists() else replace(found, entries=None)
+    return found if found.kept.path.exists() else replace(found, entries=None)
 
 
 def keep_submitted(found: Acceptances, element: str) -> None:
@@ -93,13 +91,13 @@ def keep_submitted(found: Acceptances, element: str) -> None:
     be used."""
     if found.problem is not None:
         raise StoreError(found.problem, file=str(found.file), next="move it away, and accept again")
-    write_private(found.anchor, found.names, _of_element(element), written(found.entries or {}))
+    found.kept.write(_of_element(element), written(found.entries or {}))
 
 
 def as_submitted(found: Acceptances, element: str) -> Acceptances:
     """Return what was accepted when the array of an element was submitted. StoreError if it is not what
     gpudebug kept."""
-    data = read_private(found.anchor, found.names, _of_element(element))
+    data = found.kept.read(_of_element(element))
     try:
         return replace(found, entries=_read(json.loads(data or b"")), problem=None)
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -109,7 +107,7 @@ def as_submitted(found: Acceptances, element: str) -> Acceptances:
 
 def forget_submitted(found: Acceptances, element: str) -> None:
     """The element is over."""
-    remove_private(found.anchor, found.names, _of_element(element))
+    found.kept.remove(_of_element(element))
 
 
 def _of_element(element: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudebug.core import progress
 from gpudebug.core.campaign import decide
@@ -25,34 +25,7 @@ from gpudebug.engine.campaign.accepted import Acceptances, recorded
 from gpudebug.engine.campaign.files import ROLES, workload_of
 from gpudebug.engine.campaign.judged import judged, mean_of
 from gpudebug.engine.campaign.pin_record import ComparedSettings
-from gpudebug.engine.campaign.terms import NO_DOUBTS, Doubts
-
-if TYPE_CHECKING:
-    from gpudebug.engine.campaign.unlisted import Unlisted
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What the run folders say of one hypothesis: its verdict as judged, or None, and the doubts about it.
-
-    `verified` asks for the whole text of the entry; `held` says that verdict and change are those that
-    `accept` recorded, whatever else is there.
-    """
-
-    verdict: dict[str, Any] | None
-    verified: bool
-    doubts: Doubts = NO_DOUBTS
-    held: bool = False
-
-    @property
-    def counts(self) -> bool:
-        """Whether it may solve the campaign, be accepted and handed over."""
-        return self.verified and not self.doubts.against
-
-    @property
-    def recorded_here(self) -> bool:
-        """Whether it follows from runs that are here and that came with no repository."""
-        return self.verified and not self.doubts.brought
+from gpudebug.engine.campaign.verdicts import Judged, Unlisted
 
 
 def in_force(

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from gpudebug.core.errors import StoreError
 from gpudebug.edges import git
-from gpudebug.edges.store.private import read_private, write_private
 from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.private import campaign_folder
 
@@ -47,13 +46,14 @@ def confirm(setup: Setup, number: int, verdict: Mapping[str, Any], text: str, co
         "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
     known = [*records(root, campaign, checkout), record][-_MOST:]
-    write_private(*_place(root, campaign, checkout), FILE, json.dumps(known, indent=1).encode() + b"\n")
+    data = json.dumps(known, indent=1).encode() + b"\n"
+    campaign_folder(root, campaign, checkout).write(FILE, data)
 
 
 def records(root: Path, campaign: str, where: Where) -> list[dict[str, object]]:
     """Return all confirmations of a campaign, oldest first."""
-    anchor, names = _place(root, campaign, where)
-    data = read_private(anchor, names, FILE)
+    kept = campaign_folder(root, campaign, where)
+    data = kept.read(FILE)
     if data is None:
         return []
     try:
@@ -61,11 +61,6 @@ def records(root: Path, campaign: str, where: Where) -> list[dict[str, object]]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, list) or not all(isinstance(r, dict) and "because" in r for r in found):
-        path = str(anchor.joinpath(*names, FILE))
+        path = str(kept.path / FILE)
         raise StoreError("is not what gpudebug writes", file=path, next="move it away, and confirm again")
     return found
-
-
-def _place(root: Path, campaign: str, where: Where) -> tuple[Path, tuple[str, ...]]:
-    folder = campaign_folder(root, campaign, where)
-    return where.common, folder.relative_to(where.common).parts

@@ -14,7 +14,6 @@ from gpudebug.core.text.values import short_digest
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Baselines, Entries, History, MeasuredCode, Records, Setup
-from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.files import stored_verdict
 from gpudebug.engine.campaign.said import said_of
 from gpudebug.engine.campaign.worktrees import is_written
@@ -126,20 +125,17 @@ def _judged_unlisted(
         and run.intact("run.json", "verdict.json")
         and (verdict := stored_verdict(run)) is not None
         and verdict["hypothesis"] == number
-        and _adoptable(setup.workspace, entries.document, number, verdict)
+        and _adoptable(entries, number, verdict)
         and not _superseded(entries.document, record["hypothesis"], run.name)
     )
 
 
-def _adoptable(
-    workspace: store.Workspace, document: ProgressFile, number: int, verdict: Mapping[str, Any]
-) -> bool:
+def _adoptable(entries: Entries, number: int, verdict: Mapping[str, Any]) -> bool:
     """Tell whether a verdict is on the entry's present change, under the claim that it is under."""
-    entry = document.hypothesis(number)
+    entry = entries.document.hypothesis(number)
     held = claims.on(entry)
     ours = held is None or verdict.get("claim") in (None, held.note)
-    same = tested_change(workspace, entry.intervention) == verdict.get("change_digest")
-    return same and ours
+    return entries.trials[number].change == verdict.get("change_digest") and ours
 
 
 def _superseded(document: ProgressFile, number: int, name: str) -> bool:

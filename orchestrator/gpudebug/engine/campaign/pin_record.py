@@ -13,7 +13,7 @@ from gpudebug.core.config import Config, Workload, pins
 from gpudebug.core.config.pins import PinDifference
 from gpudebug.core.errors import GpudebugError, LaunchError
 from gpudebug.edges import git, host, launcher, store
-from gpudebug.edges.store.private import read_private
+from gpudebug.edges.store.private import PrivateFolder
 from gpudebug.engine.campaign.files import ROLES, training_environment, workload_of
 from gpudebug.engine.campaign.private import campaign_folder
 
@@ -53,11 +53,10 @@ def _read(data: bytes) -> Pin:
 
 @dataclass(frozen=True)
 class ComparedSettings:
-    """The settings of gpudebug.yaml beside the pinned ones. `anchor` and `names` are where the pin is kept;
-    `problem` says why one that is there cannot be used."""
+    """The settings of gpudebug.yaml beside the pinned ones. `kept` is where the pin lies; `problem` says why
+    one that is there cannot be used."""
 
-    anchor: Path
-    names: tuple[str, ...]
+    kept: PrivateFolder
     now: Mapping[str, Any]
     pinned: Pin | None = None
     problem: str | None = None
@@ -88,17 +87,17 @@ class ComparedSettings:
 
     @property
     def file(self) -> Path:
-        return self.anchor.joinpath(*self.names, FILE)
+        return self.kept.path / FILE
 
 
 def settings_of(
     workspace: store.Workspace, config: Config, where: git.Checkout | git.Address
 ) -> ComparedSettings:
     """Return what `config`, as gpudebug.yaml has it, asks for, and what is pinned. Nothing is written."""
-    folder = campaign_folder(workspace.root, config.campaign, where)
-    found = ComparedSettings(where.common, folder.relative_to(where.common).parts, _asked(workspace, config))
+    kept = campaign_folder(workspace.root, config.campaign, where)
+    found = ComparedSettings(kept, _asked(workspace, config))
     try:
-        data = read_private(found.anchor, found.names, FILE)
+        data = found.kept.read(FILE)
         pinned = None if data is None else _read(data)
     except GpudebugError as e:
         return replace(found, problem=f"{e.file}: {e.message}")

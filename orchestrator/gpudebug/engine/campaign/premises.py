@@ -11,7 +11,6 @@ from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Entries, History, Identities, Setup, Trials
-from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.files import stored_verdict
 
 _SAID = {
@@ -75,13 +74,15 @@ def reason(setup: Setup, entries: Entries, history: History, entry: HypothesisEn
     """Return why a hypothesis with a verdict may be tested again; None if it may not."""
     if entry.status in (Status.UNTESTED, Status.TESTING) or entries.order(entry) is not None:
         return None
-    kept = _decided(setup.workspace, history.judged, entry) if setup.session is not None else None
-    if kept is not None and not entries.trials[entry.number].verified:
+    trial, kept = entries.trials[entry.number], None
+    if setup.session is not None:
+        kept = _decided(setup.workspace, history.judged, entry, trial.change)
+    if kept is not None and not trial.verified:
         since = _words(_otherwise(history.identities, history.records[kept]))
         return f"{' and '.join(since)} changed since it was measured" if since else None
     if entry.status in _UNDECIDED:
         return f"it is {entry.status}: {why_of(entries.trials, entry)}"
-    if not entries.trials[entry.number].verified:
+    if not trial.verified:
         return f"it is {entry.status} in the progress file alone: UNVERIFIED"
     against = _mendable(entries.trials, entry)
     if against:
@@ -96,12 +97,14 @@ def _mendable(trials: Trials, entry: HypothesisEntry) -> list[str]:
     return [line for line in found.against if line not in found.untold]
 
 
-def _decided(workspace: store.Workspace, judged: Sequence[str], entry: HypothesisEntry) -> str | None:
+def _decided(
+    workspace: store.Workspace, judged: Sequence[str], entry: HypothesisEntry, change: str | None
+) -> str | None:
     """The run with the newest verdict on an entry's change if it decides, whatever the entry says of it."""
     for name in reversed(judged):
         verdict = stored_verdict(workspace.run(name)) or {}
         if verdict.get("hypothesis") == entry.number:
-            same = verdict["change_digest"] == tested_change(workspace, entry.intervention)
+            same = verdict["change_digest"] == change
             return name if same and verdict["status"] not in _UNDECIDED else None
     return None
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpudebug.core.text.values import short_digest
 from gpudebug.edges import git
+from gpudebug.edges.store.private import PrivateFolder
 
 CAMPAIGNS = "campaigns"
 SAID = "said"
@@ -27,14 +28,19 @@ def _short(path: str) -> str:
     return short_digest(os.fsencode(path))[:8]
 
 
-def campaign_folder(root: Path, campaign: str, checkout: git.Checkout | git.Address) -> Path:
+def campaign_folder(root: Path, campaign: str, checkout: git.Checkout | git.Address) -> PrivateFolder:
     """Return the folder of the campaign at `root` in git's common folder; it may not exist yet."""
-    return checkout.private / CAMPAIGNS / refs(root, campaign, checkout).rpartition("/")[2]
+    return _below(CAMPAIGNS, root, campaign, checkout)
 
 
-def said_folder(root: Path, campaign: str, checkout: git.Checkout | git.Address) -> Path:
+def said_folder(root: Path, campaign: str, checkout: git.Checkout | git.Address) -> PrivateFolder:
     """Return where it is kept who had nothing to propose; it may not exist yet.
 
     Apart from `campaign_folder`, which tells by being there that acceptances are recorded.
     """
-    return checkout.private / SAID / refs(root, campaign, checkout).rpartition("/")[2]
+    return _below(SAID, root, campaign, checkout)
+
+
+def _below(kind: str, root: Path, campaign: str, checkout: git.Checkout | git.Address) -> PrivateFolder:
+    name = refs(root, campaign, checkout).rpartition("/")[2]
+    return PrivateFolder(checkout.common, (*checkout.private.relative_to(checkout.common).parts, kind, name))

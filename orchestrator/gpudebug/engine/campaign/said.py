@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress.nothing import NothingToPropose
 from gpudebug.edges import git, store
-from gpudebug.edges.store.private import read_private, write_private
+from gpudebug.edges.store.private import PrivateFolder
 from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.private import said_folder
 
@@ -25,14 +25,13 @@ _MOST = 10_000
 class SaidRecord(NamedTuple):
     """Digests of the lines that `propose --none` wrote, oldest first; `problem` says why there are none."""
 
-    anchor: Path
-    names: tuple[str, ...]
+    kept: PrivateFolder
     lines: tuple[str, ...]
     problem: str | None = None
 
     @property
     def file(self) -> Path:
-        return self.anchor.joinpath(*self.names, FILE)
+        return self.kept.path / FILE
 
     def has(self, said: NothingToPropose) -> bool:
         return _digest(said) in self.lines
@@ -40,10 +39,9 @@ class SaidRecord(NamedTuple):
 
 def said_of(root: Path, campaign: str, where: git.Checkout | git.Address) -> SaidRecord:
     """Return what was recorded for the campaign at `root`. Nothing is written."""
-    folder = said_folder(root, campaign, where)
-    found = SaidRecord(where.common, folder.relative_to(where.common).parts, ())
+    found = SaidRecord(said_folder(root, campaign, where), ())
     try:
-        data = read_private(found.anchor, found.names, FILE)
+        data = found.kept.read(FILE)
         return found if data is None else found._replace(lines=_read(data))
     except GpudebugError as e:
         return found._replace(problem=e.message)
@@ -59,7 +57,7 @@ def keep(setup: Setup, said: NothingToPropose) -> None:
     known = said_of(setup.workspace.root, setup.config.campaign, setup.checkout)
     lines = [*known.lines, _digest(said)][-_MOST:]
     text = json.dumps({"format": FORMAT, "lines": lines}, indent=1)
-    write_private(known.anchor, known.names, FILE, text.encode() + b"\n")
+    known.kept.write(FILE, text.encode() + b"\n")
 
 
 def _digest(said: NothingToPropose) -> str:

@@ -15,7 +15,6 @@ from gpudebug.core.config import Config, pins
 from gpudebug.core.config.pins import PinDifference
 from gpudebug.core.errors import ConfigError, GpudebugError
 from gpudebug.edges import git, store
-from gpudebug.edges.store.private import write_private
 from gpudebug.engine.campaign.campaign import Records, Setup
 from gpudebug.engine.campaign.files import ROLES, training_environment
 from gpudebug.engine.campaign.pin_record import (
@@ -153,7 +152,7 @@ def _known_device(found: ComparedSettings) -> str | None:
 
 def _measured(setup: Setup, records: Records) -> bool:
     """Tell whether a run of this campaign was measured on a device before anything was pinned."""
-    from gpudebug.engine.campaign.playback import replayed
+    from gpudebug.engine.campaign.verdicts import replayed
 
     return any(
         record.get("campaign") == setup.config.campaign
@@ -175,7 +174,7 @@ def confirm(setup: Setup, records: Records, number: int, verdict: str) -> None:
 
 def _write(setup: Setup, pinned: Pin) -> None:
     found = setup.compared
-    write_private(found.anchor, found.names, FILE, written(pinned))
+    found.kept.write(FILE, written(pinned))
     setup.compared = replace(found, pinned=pinned, problem=None)
 
 
@@ -184,7 +183,7 @@ def pin_written(directory: Path, workspace: store.Workspace, config: Config) -> 
     found = settings_of(workspace, config, git.whereabouts(directory))
     replays = config.device_choice.kind == _REPLAY
     pinned = Pin(when=_time(), settings=dict(found.now), replay=replays)
-    write_private(found.anchor, found.names, FILE, written(pinned))
+    found.kept.write(FILE, written(pinned))
 
 
 def _time() -> str:

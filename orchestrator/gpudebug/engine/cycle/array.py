@@ -23,7 +23,7 @@ from gpudebug.engine.campaign.accepted import Acceptances, forget_submitted, kee
 from gpudebug.engine.campaign.campaign import Loaded, Setup
 from gpudebug.engine.campaign.files import cluster_defaults, read_config
 from gpudebug.engine.campaign.runner import array_job
-from gpudebug.engine.campaign.tracked_runs import refuse_brought_elements
+from gpudebug.engine.campaign.verdicts import refuse_brought_elements
 from gpudebug.engine.cycle.array_wait import POLL_S, under_way
 from gpudebug.engine.cycle.taken_in import claim_in, end_element, listed, take_in_ended, taken_in
 from gpudebug.engine.diagnosis.weights import weighed

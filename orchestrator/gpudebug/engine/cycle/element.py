@@ -22,7 +22,7 @@ from gpudebug.engine.campaign.allocations import living_jobs
 from gpudebug.engine.campaign.files import find
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import NAMES, VARIABLE
-from gpudebug.engine.campaign.tracked_runs import refuse_brought_elements
+from gpudebug.engine.campaign.verdicts import refuse_brought_elements
 from gpudebug.engine.cycle.begin import next_or_attached
 from gpudebug.engine.cycle.notice import Notice
 from gpudebug.engine.cycle.taken_in import take_in

@@ -18,7 +18,7 @@ from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.files import find, read_config, read_progress, stored_record, stored_verdict
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.runner import cluster_of
-from gpudebug.engine.campaign.tracked_runs import refuse_brought_elements
+from gpudebug.engine.campaign.verdicts import refuse_brought_elements
 from gpudebug.engine.live.tails import last_line
 from gpudebug.engine.run.attempts import NEAR_ITS_END
 from gpudebug.engine.run.live_line import Report

@@ -18,7 +18,7 @@ from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.patch_files import refuse_unless_applies
 from gpudebug.engine.campaign.premises import changed, digest_of, entry_of, standing_against, why_of
 from gpudebug.engine.campaign.progress_edit import splice
-from gpudebug.engine.campaign.tracked_runs import REMEDY
+from gpudebug.engine.campaign.verdicts import REMEDY
 from gpudebug.engine.verify import verify
 
 

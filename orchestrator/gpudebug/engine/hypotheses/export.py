@@ -27,8 +27,8 @@ from gpudebug.edges.store.exchange import refuse_foreign, replace_folder
 from gpudebug.engine.campaign import worktrees
 from gpudebug.engine.campaign.campaign import Baselines, Entries, MeasuredCode, Records, Setup, Trials
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.campaign.premises import standing_against
+from gpudebug.engine.campaign.verdicts import NOTE
 from gpudebug.engine.trial.together import together
 
 HEADING = "# Accepted changes of campaign"

@@ -17,7 +17,6 @@ from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign import claims, confirmation
 from gpudebug.engine.campaign.campaign import Baselines, Entries, Loaded, Setup
-from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.premises import entry_of, reason, why_of
 from gpudebug.engine.campaign.progress_edit import splice
@@ -147,7 +146,7 @@ def _word(setup: Setup, entries: Entries, baselines: Baselines, entry: Hypothesi
     verdict = judged.verdict if judged.verified and judged.verdict else {}
     counts = unexplained(verdict)
     if counts is None and (asked := _asked(setup, entries, baselines, entry)):
-        verdict, counts = {"change_digest": tested_change(setup.workspace, entry.intervention)}, asked
+        verdict, counts = {"change_digest": judged.change}, asked
     if counts is not None:
         confirmation.confirm(setup, number, verdict, text, counts)
         return f"confirmed by a person: {text}"

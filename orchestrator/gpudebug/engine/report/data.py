@@ -23,9 +23,8 @@ from gpudebug.edges import store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.campaign import Baselines, History, Loaded, Records, Setup
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.campaign.session import session_of
-from gpudebug.engine.campaign.terms import played_back
+from gpudebug.engine.campaign.verdicts import NOTE, played_back
 from gpudebug.engine.diagnosis.case import case_of
 from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.report import hypotheses

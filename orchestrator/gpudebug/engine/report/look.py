@@ -19,7 +19,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.text.shown import inline, verbatim
 from gpudebug.edges import store, templates
 from gpudebug.edges.host import now
-from gpudebug.engine.campaign.playback import NOTE
+from gpudebug.engine.campaign.verdicts import NOTE
 from gpudebug.engine.diagnosis.diagnose import diagnose, place_of
 from gpudebug.engine.diagnosis.why import log_end
 from gpudebug.engine.report.data import FORMAT, LOGS, readable

@@ -27,9 +27,9 @@ from gpudebug.edges import launcher, store, temporary
 from gpudebug.engine.campaign import settings
 from gpudebug.engine.campaign.files import training_environment
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.campaign.playback import NOTE
 from gpudebug.engine.campaign.runner import elsewhere, refuse
 from gpudebug.engine.campaign.session import NotAPerson, session_of
+from gpudebug.engine.campaign.verdicts import NOTE
 from gpudebug.engine.run import outputs
 from gpudebug.engine.run.devices import devices_in
 from gpudebug.engine.run.files import Files, files_of

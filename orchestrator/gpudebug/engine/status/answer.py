@@ -48,7 +48,7 @@ from gpudebug.engine.campaign.campaign import (
     Setup,
 )
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.campaign.terms import played_back
+from gpudebug.engine.campaign.verdicts import played_back
 from gpudebug.engine.diagnosis.order import recorded_order
 from gpudebug.engine.status import devices, listing
 from gpudebug.engine.status.recorded import age

@@ -29,8 +29,8 @@ from gpudebug.core.verdict.run_plan import RunPlan
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.load import load
-from gpudebug.engine.campaign.playback import NOTE, replayed
 from gpudebug.engine.campaign.session import persons_only
+from gpudebug.engine.campaign.verdicts import NOTE, replayed
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure

@@ -19,7 +19,6 @@ from gpudebug.edges import store
 from gpudebug.edges.store import leases
 from gpudebug.engine.campaign import claims, worktrees
 from gpudebug.engine.campaign.campaign import Entries, History, Setup
-from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
 from gpudebug.engine.trial.reuse import alike, newest
@@ -97,7 +96,7 @@ def is_unanswered(
 
 def unanswered(setup: Setup, entries: Entries, history: History, number: int) -> MeasuredRun | None:
     """The run in which the code of a waiting hypothesis crashed, if that code was not changed since."""
-    digest = tested_change(setup.workspace, entries.document.hypothesis(number).intervention)
+    digest = entries.trials[number].change
     found = earlier(setup, entries.document, history, number, f"h{number}")
     waits = digest is not None and is_unanswered(
         setup.workspace, entries, number, found, digest, written=False

@@ -18,9 +18,9 @@ from gpudebug.core.verdict.unlike import fills_cache, is_cold, unlike
 from gpudebug.core.words import AS_PLANNED
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign import worktrees
+from gpudebug.engine.campaign.baselines import identity
 from gpudebug.engine.campaign.campaign import History, Loaded, MeasuredCode, Records, Setup
 from gpudebug.engine.campaign.files import read_config
-from gpudebug.engine.campaign.load import identity
 from gpudebug.engine.campaign.worktrees import WorkingTree
 from gpudebug.engine.run.around import surroundings_of
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun

@@ -23,9 +23,9 @@ from gpudebug.core.verdict.course import Shown, compared, contradict, otherwise,
 from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.verdict.gates.setting import TrialSetting
 from gpudebug.edges import store
+from gpudebug.engine.campaign.baselines import identity
 from gpudebug.engine.campaign.campaign import Baselines, Entries, Identities, Loaded, MeasuredCode, Setup
 from gpudebug.engine.campaign.files import read_config
-from gpudebug.engine.campaign.load import identity
 from gpudebug.engine.run.environment import differences, recorded
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run

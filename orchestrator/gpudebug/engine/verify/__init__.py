@@ -17,7 +17,7 @@ from gpudebug.core.words import VERDICTS
 from gpudebug.engine.campaign.files import ROLES, Written, read, stored_record
 from gpudebug.engine.campaign.load import look
 from gpudebug.engine.campaign.pin_record import ComparedSettings
-from gpudebug.engine.campaign.tracked_runs import REMEDY, brought, why_brought
+from gpudebug.engine.campaign.verdicts import REMEDY, brought, why_brought
 from gpudebug.engine.verify import terms
 from gpudebug.engine.verify.entries import (
     CheckedEntry,

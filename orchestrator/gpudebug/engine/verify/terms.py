@@ -10,8 +10,7 @@ from gpudebug.core.records import Verdict
 from gpudebug.edges import git
 from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.campaign.pin_record import ComparedSettings, settings_of
-from gpudebug.engine.campaign.playback import NOTE, WORD, replayed, sampled_from
-from gpudebug.engine.campaign.terms import WEAKER
+from gpudebug.engine.campaign.verdicts import NOTE, WEAKER, WORD, replayed, sampled_from
 from gpudebug.engine.verify.findings import Finding, Findings
 from gpudebug.engine.verify.runs import Checked
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudebug.core.progress import HypothesisEntry
+from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.files import Written, stored_record, stored_verdict
-from gpudebug.engine.campaign.unlisted import judged_runs, tested_before, unlisted
+from gpudebug.engine.campaign.verdicts import judged_runs, tested_before, unlisted
 from gpudebug.engine.trial.result import runs_of
 from gpudebug.engine.verify.entries import CheckedEntry
 from gpudebug.engine.verify.findings import Findings
@@ -20,7 +21,7 @@ def check_unlisted(written: Written, entries: Sequence[HypothesisEntry], finding
     found = unlisted(workspace, written.document, judged, records)
     workload, placed = written.config.workload, set[str]()
     for entry in written.document.hypotheses if found else ():
-        for one in tested_before(workspace, entry, found, workload):
+        for one in tested_before(tested_change(workspace, entry.intervention), entry, found, workload):
             placed.add(one.run)
             if entry in entries:
                 made = runs_of(stored_verdict(workspace.run(one.run)) or {"runs": ()})

@@ -94,7 +94,7 @@ def check_confirmed(written: Written, stored: Verdict, where: Finding, findings:
     try:
         place = git.whereabouts(root)
         kept = because(records(root, campaign, place), stored.hypothesis, stored.change_digest)
-        here = campaign_folder(root, campaign, place).is_dir()
+        here = campaign_folder(root, campaign, place).path.is_dir()
     except GpudebugError as e:
         findings.unchecked.append(f"hypothesis {stored.hypothesis}: {e.file} {e.message}")
         return
@@ -115,7 +115,7 @@ def check_said(written: Written, findings: Findings) -> None:
     try:
         where = git.whereabouts(root)
         kept = said_of(root, campaign, where)
-        here = campaign_folder(root, campaign, where).is_dir() or kept.file.parent.is_dir()
+        here = campaign_folder(root, campaign, where).path.is_dir() or kept.file.parent.is_dir()
     except GpudebugError as e:
         findings.unchecked.append(f"who has nothing to propose: {e.message}")
         return
