@@ -603,7 +603,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.hypotheses": "cli/test_golden.py",
     "gpudebug.core.records.inside": "core/records/test_records.py",
     "gpudebug.engine.campaign.campaign": "engine/campaign/test_load.py",
-    "gpudebug.engine.campaign.change_files": "engine/campaign/test_premises.py",
+    "gpudebug.engine.campaign.measured_code": "engine/campaign/test_baselines.py",
     "gpudebug.engine.campaign.changes": "engine/campaign/test_premises.py",
     "gpudebug.engine.cycle.finished": "engine/cycle/test_next.py",
     "gpudebug.engine.cycle.stop": "engine/cycle/test_allocation.py",

@@ -12,7 +12,7 @@ from gpudebug.core.agents.setups import SETUPS
 from gpudebug.core.errors import StoreError, UsageError
 from gpudebug.edges import store
 from gpudebug.engine.agents.setup_files import write
-from gpudebug.engine.campaign.load import look
+from gpudebug.engine.campaign.measured_code import look
 from gpudebug.engine.tools.doctor import of_agent
 from gpudebug.engine.tools.init import init
 

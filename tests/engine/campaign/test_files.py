@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpudebug.core.errors import ConfigError, GpudebugError
 from gpudebug.edges import store
-from gpudebug.engine.campaign.files import find, read
+from gpudebug.engine.campaign.files import find, read, replayed
 
 CONFIG = """\
 campaign: c
@@ -75,3 +77,29 @@ def test_a_progress_file_that_leads_out_is_refused(
     (folder / "progress" / "c.md").symlink_to(tmp_path_factory.mktemp("other") / "c.md")
     with pytest.raises(GpudebugError, match="leads out of the repository"):
         read(folder)
+
+
+NVML = {"uuid": "GPU-1", "name": "A100", "kind": "nvml"}
+
+
+@pytest.mark.parametrize(
+    ("record", "source", "expected"),
+    [
+        ({"replayed": True}, None, True),
+        ({"replayed": False}, "replay", False),
+        # What 0.1.0 recorded: devices as the recording named them, and the source of the samples.
+        ({"devices": [NVML]}, "replay", True),
+        ({"devices": [NVML]}, "nvml", False),
+        ({"devices": [NVML]}, None, None),
+        ({"devices": [{**NVML, "kind": "replay"}]}, None, True),
+        ({"devices": []}, None, None),
+        ({}, None, None),
+        ({"devices": "torn"}, None, None),
+    ],
+)
+def test_a_run_that_was_played_back_is_known(
+    tmp_path: Path, record: dict[str, Any], source: str | None, expected: bool | None
+) -> None:
+    if source is not None:
+        (tmp_path / "sampler.json").write_text(json.dumps({"source": source}))
+    assert replayed(record, store.RunFolder(tmp_path, str)) is expected

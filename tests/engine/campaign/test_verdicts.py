@@ -14,76 +14,45 @@ from tests.support.tampering import reseal, rewrite
 from tests.support.verifying import answer, problems
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.edges import store
 from gpudebug.edges.store.private import PrivateFolder
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.pin_record import ComparedSettings, Pin
 from gpudebug.engine.campaign.premises import standing_against
-from gpudebug.engine.campaign.verdicts import doubts, played_back, replayed
+from gpudebug.engine.campaign.verdicts import doubts, played_back
 from gpudebug.engine.hypotheses.accept import accept
 from gpudebug.engine.hypotheses.reopen import reopen
 from gpudebug.engine.verify import verify
-
-NVML = {"uuid": "GPU-1", "name": "A100", "kind": "nvml"}
-
-
-@pytest.mark.parametrize(
-    ("record", "source", "expected"),
-    [
-        ({"replayed": True}, None, True),
-        ({"replayed": False}, "replay", False),
-        # What 0.1.0 recorded: devices as the recording named them, and the source of the samples.
-        ({"devices": [NVML]}, "replay", True),
-        ({"devices": [NVML]}, "nvml", False),
-        ({"devices": [NVML]}, None, None),
-        ({"devices": [{**NVML, "kind": "replay"}]}, None, True),
-        ({"devices": []}, None, None),
-        ({}, None, None),
-        ({"devices": "torn"}, None, None),
-    ],
-)
-def test_a_run_that_was_played_back_is_known(
-    tmp_path: Path, record: dict[str, Any], source: str | None, expected: bool | None
-) -> None:
-    if source is not None:
-        (tmp_path / "sampler.json").write_text(json.dumps({"source": source}))
-    assert replayed(record, store.RunFolder(tmp_path, str)) is expected
-
 
 NOWHERE = PrivateFolder(Path("/nowhere"), ())
 BAR = {"criteria.success": 20.0, "metric": "gpu_util", "direction": "higher", "locked": []}
 TERMS = {"criteria": {"success": 20.0}, "metric": "gpu_util", "direction": "higher", "locked": []}
 
 
-def of(verdict: Any, bar: dict[str, Any], tmp_path: Path, records: Any = None, replay: bool = False) -> Any:
-    from gpudebug.edges import store
-
+def of(verdict: Any, bar: dict[str, Any], records: Any = None, replay: bool = False) -> Any:
     settings = ComparedSettings(NOWHERE, {}, Pin(when="now", settings=bar, replay=replay))
-    return doubts(settings, store.Workspace(tmp_path), verdict, records or {})
+    return doubts(settings, verdict, records or {})
 
 
-def test_weaker_terms_speak_against_a_verdict(tmp_path: Path) -> None:
-    assert of({"terms": TERMS}, BAR, tmp_path).against == ()
-    found = of({"terms": {**TERMS, "criteria": {"success": 1}}}, BAR, tmp_path)
+def test_weaker_terms_speak_against_a_verdict() -> None:
+    assert of({"terms": TERMS}, BAR).against == ()
+    found = of({"terms": {**TERMS, "criteria": {"success": 1}}}, BAR)
     assert found.against == ("weaker terms: criteria.success is 1, pinned is 20 (weaker)",)
 
 
-def test_stricter_terms_do_not(tmp_path: Path) -> None:
-    assert of({"terms": {**TERMS, "criteria": {"success": 40}}}, BAR, tmp_path).against == ()
+def test_stricter_terms_do_not() -> None:
+    assert of({"terms": {**TERMS, "criteria": {"success": 40}}}, BAR).against == ()
 
 
-def test_recordings_speak_against_a_verdict_unless_they_were_the_device_from_the_start(
-    tmp_path: Path,
-) -> None:
+def test_recordings_speak_against_a_verdict_unless_they_were_the_device_from_the_start() -> None:
     verdict = {"terms": TERMS, "runs": [{"name": "0001-h1"}]}
     records = {"0001-h1": {"replayed": True}}
-    assert of(verdict, BAR, tmp_path, records).against[0].startswith("replayed: ")
+    assert of(verdict, BAR, records).against[0].startswith("replayed: ")
     plays = {**BAR, "resolved.device": "replay rec"}
-    assert of(verdict, plays, tmp_path, records).against[0].startswith("replayed: ")
-    assert of(verdict, plays, tmp_path, records, replay=True).against == ()
+    assert of(verdict, plays, records).against[0].startswith("replayed: ")
+    assert of(verdict, plays, records, replay=True).against == ()
 
 
-def test_a_verdict_without_terms_or_of_another_shape_breaks_nothing(tmp_path: Path) -> None:
+def test_a_verdict_without_terms_or_of_another_shape_breaks_nothing() -> None:
     for verdict in (
         None,
         [],
@@ -93,17 +62,14 @@ def test_a_verdict_without_terms_or_of_another_shape_breaks_nothing(tmp_path: Pa
         {"runs": [1, {"name": 2}]},
         {"terms": {"x": 1}},
     ):
-        assert of(verdict, BAR, tmp_path).against == ()
+        assert of(verdict, BAR).against == ()
 
 
-def test_what_nothing_tells_is_unknown(tmp_path: Path) -> None:
-    from gpudebug.edges import store
-
-    workspace = store.Workspace(tmp_path)
-    assert played_back(workspace, (), {}) is None
-    assert played_back(workspace, ("a",), {"a": {}}) is None
-    assert played_back(workspace, ("a", "b"), {"a": {}, "b": {"replayed": True}}) is True
-    assert played_back(workspace, ("a",), {"a": {"replayed": False}}) is False
+def test_what_nothing_tells_is_unknown() -> None:
+    assert played_back((), {}) is None
+    assert played_back(("a",), {"a": {}}) is None
+    assert played_back(("a", "b"), {"a": {}, "b": {"replayed": True}}) is True
+    assert played_back(("a",), {"a": {"replayed": False}}) is False
 
 
 def test_a_campaign_of_recordings_has_no_doubts(told: Campaign) -> None:

@@ -55,7 +55,7 @@ def baselines_of(
     found = {}
     for role, wanted in identities.items():
         one = _brought(_baseline(workspace, document, role, wanted, records), foreign)
-        one = one if plays else _played_back(workspace, one)
+        one = one if plays else _played_back(one)
         found[role] = replace(of_this_allocation(one), devices=config.criteria.devices)
     return found
 
@@ -154,10 +154,10 @@ def _brought(baseline: CampaignBaseline, foreign: Collection[str]) -> CampaignBa
     return replace(baseline, why=why_brought(found)) if found else baseline
 
 
-def _played_back(workspace: store.Workspace, baseline: CampaignBaseline) -> CampaignBaseline:
+def _played_back(baseline: CampaignBaseline) -> CampaignBaseline:
     """Return the baseline, no valid one if a run of it was played back."""
     records = dict(zip(baseline.runs, baseline.records, strict=False))
-    if not played_back(workspace, baseline.runs, records):
+    if not played_back(baseline.runs, records):
         return baseline
     return replace(baseline, why="its runs were played back from recordings")
 

@@ -11,7 +11,7 @@ from gpudebug.core.errors import InterventionError
 from gpudebug.core.progress import ProgressFile
 from gpudebug.engine.campaign import worktrees
 from gpudebug.engine.campaign.campaign import Entries, MeasuredCode, Setup
-from gpudebug.engine.campaign.change_files import change_digest, patch_of
+from gpudebug.engine.campaign.measured_code import change_digest, patch_of
 
 _NO_INTERVENTION = Intervention(())
 

@@ -241,3 +241,42 @@ def record_of(run: store.RunFolder, name: str) -> Any:
             "is not what gpudebug writes", file=str(run.path / name), next="move this run folder away"
         )
     return found
+
+
+def recorded_run(run: store.RunFolder) -> dict[str, Any]:
+    """Return run.json, if the keys that decisions rest on are what gpudebug writes; {} otherwise.
+
+    gpudebug 0.1.0 did not record whether the run was played back: that is read from what else it kept.
+    """
+    try:
+        found = run.read("run.json")
+    except (GpudebugError, ValueError):
+        return {}
+    return {**found, "replayed": replayed(found, run)} if sound.run(found) else {}
+
+
+REPLAYED = "replayed"
+REPLAYED_NOTE = f"{REPLAYED}: recordings were played back, nothing was measured here"
+_REPLAY = "replay"
+
+
+def replayed(record: Mapping[str, Any], run: store.RunFolder) -> bool | None:
+    """Tell whether the run with this run.json was played back; None if unknown.
+
+    gpudebug 0.1.0 did not record it: the kind of its devices and the source of its samples do.
+    """
+    recorded = record.get("replayed")
+    if isinstance(recorded, bool):
+        return recorded
+    devices = record.get("devices")
+    kinds = [d.get("kind") for d in devices if isinstance(d, dict)] if isinstance(devices, list) else []
+    if _REPLAY in kinds:
+        return True
+    source = sampled_from(run)
+    return None if source is None or not kinds else source == _REPLAY
+
+
+def sampled_from(run: store.RunFolder) -> str | None:
+    """Return the source that the sampler names; None if it left no word."""
+    source = stored_record(run, "sampler.json").get("source")
+    return source if isinstance(source, str) else None

@@ -152,13 +152,11 @@ def _known_device(found: ComparedSettings) -> str | None:
 
 def _measured(setup: Setup, records: Records) -> bool:
     """Tell whether a run of this campaign was measured on a device before anything was pinned."""
-    from gpudebug.engine.campaign.verdicts import replayed
-
     return any(
         record.get("campaign") == setup.config.campaign
         and record.get("devices")
-        and replayed(record, setup.workspace.run(name)) is False
-        for name, record in records.items()
+        and record.get("replayed") is False
+        for record in records.values()
     )
 
 

@@ -18,36 +18,8 @@ from gpudebug.core.statistics.numbers import same_figures
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign.accepted import Acceptances
-from gpudebug.engine.campaign.change_files import tested_change
-from gpudebug.engine.campaign.files import stored_record, stored_verdict
+from gpudebug.engine.campaign.files import REPLAYED, stored_verdict
 from gpudebug.engine.campaign.pin_record import ComparedSettings
-
-WORD = "replayed"
-_REPLAY = "replay"
-NOTE = f"{WORD}: recordings were played back, nothing was measured here"
-
-
-def replayed(record: Mapping[str, Any], run: store.RunFolder) -> bool | None:
-    """Tell whether the run with this run.json was played back; None if unknown.
-
-    gpudebug 0.1.0 did not record it: the kind of its devices and the source of its samples do.
-    """
-    recorded = record.get("replayed")
-    if isinstance(recorded, bool):
-        return recorded
-    devices = record.get("devices")
-    kinds = [d.get("kind") for d in devices if isinstance(d, dict)] if isinstance(devices, list) else []
-    if _REPLAY in kinds:
-        return True
-    source = sampled_from(run)
-    return None if source is None or not kinds else source == _REPLAY
-
-
-def sampled_from(run: store.RunFolder) -> str | None:
-    """Return the source that the sampler names; None if it left no word."""
-    source = stored_record(run, "sampler.json").get("source")
-    return source if isinstance(source, str) else None
-
 
 BROUGHT = "brought along"
 REMEDY = "git rm -r --cached runs"
@@ -192,7 +164,6 @@ NO_DOUBTS = Doubts()
 
 def doubts(
     settings: ComparedSettings,
-    workspace: store.Workspace,
     verdict: Any,
     records: Mapping[str, Mapping[str, Any]],
     foreign: Collection[str] = (),
@@ -204,21 +175,19 @@ def doubts(
     """
     terms = verdict.get("terms") if isinstance(verdict, Mapping) else None
     weaker = tuple(d.text for d in weaker_terms(terms, settings.bar)) if isinstance(terms, Mapping) else ()
-    played = played_back(workspace, _runs(verdict), records)
+    played = played_back(_runs(verdict), records)
     against = [f"{WEAKER}: {'; '.join(weaker)}"] if weaker else []
     if played and not settings.replay:
-        against.append(f"{WORD}: its runs are recordings, and those are not what is pinned as the device")
+        against.append(f"{REPLAYED}: its runs are recordings, and those are not what is pinned as the device")
     others = tuple(sorted({*_runs(verdict)} & {*foreign})) if foreign else ()
     if others:
         against.append(why_brought(others))
     return Doubts(weaker, played, others, untold, (*against, *untold))
 
 
-def played_back(
-    workspace: store.Workspace, names: Sequence[str], records: Mapping[str, Mapping[str, Any]]
-) -> bool | None:
+def played_back(names: Sequence[str], records: Mapping[str, Mapping[str, Any]]) -> bool | None:
     """Tell whether one of the runs was played back; None if unknown."""
-    found = [replayed(records[name], workspace.run(name)) for name in names if name in records]
+    found = [records[name].get("replayed") for name in names if name in records]
     if any(found):
         return True
     return False if found and None not in found else None
@@ -257,7 +226,6 @@ class Judged:
 
 def doubted(
     trials: Mapping[int, Judged],
-    workspace: store.Workspace,
     settings: ComparedSettings,
     records: Mapping[str, Mapping[str, Any]],
     foreign: Collection[str],
@@ -266,16 +234,19 @@ def doubted(
     """Return each verdict with its doubts. `before` are those on the same change that no entry lists."""
     told = {n: tuple(f"{UNLISTED}: {one.text}" for one in before[n]) for n in trials}
     return {
-        n: replace(found, doubts=doubts(settings, workspace, found.verdict, records, foreign, told[n]))
+        n: replace(found, doubts=doubts(settings, found.verdict, records, foreign, told[n]))
         for n, found in trials.items()
     }
 
 
 def judged(
-    workspace: store.Workspace, document: ProgressFile, entry: HypothesisEntry, acceptances: Acceptances
+    workspace: store.Workspace,
+    document: ProgressFile,
+    entry: HypothesisEntry,
+    acceptances: Acceptances,
+    change: str | None,
 ) -> Judged:
-    """Return what the last run of an entry says of it, no doubts looked for yet."""
-    change = tested_change(workspace, entry.intervention)
+    """Return what the last run of an entry says of it, no doubts looked for yet. `change` is its digest."""
     held = _held(workspace, acceptances, entry, change)
     run = workspace.run(entry.runs[-1]) if entry.status in VERDICTS and entry.runs else None
     verdict = stored_verdict(run) if run is not None and run.intact("verdict.json") else None

@@ -14,7 +14,7 @@ from gpudebug.core.inside.imported_files import recorded, spoiling
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign.baselines import identity
 from gpudebug.engine.campaign.files import progress_path
-from gpudebug.engine.campaign.load import look
+from gpudebug.engine.campaign.measured_code import look
 from gpudebug.engine.run.job import MeasuredRun, PreparedRun
 from gpudebug.engine.run.measure import set_aside
 

@@ -19,7 +19,7 @@ from gpudebug.core.evidence import devices
 from gpudebug.core.statistics.across import across
 from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, RunPlan
 from gpudebug.edges import launcher, store
-from gpudebug.engine.campaign.verdicts import NOTE
+from gpudebug.engine.campaign.files import REPLAYED_NOTE
 from gpudebug.engine.diagnosis.premises_of_look import note_code, with_premises
 from gpudebug.engine.diagnosis.room import is_full
 from gpudebug.engine.diagnosis.single import READ_IT, diagnosed, known_causes, single_run, unexplained
@@ -124,7 +124,7 @@ def explain(looked_at: LookedAt) -> WhyAnswer:
     measured = measure(bench, looked_at.job)
     note_code(measured, bench.workspace.root)
     bench.workspace.seal(measured.folder)
-    notes = (*((NOTE,) if bench.replays else ()), *bench.notes, *looked_at.notes)
+    notes = (*((REPLAYED_NOTE,) if bench.replays else ()), *bench.notes, *looked_at.notes)
     return answer_of(measured, replace(looked_at, notes=notes))
 
 

@@ -26,9 +26,9 @@ from gpudebug.edges import git, store, templates
 from gpudebug.edges.store.exchange import refuse_foreign, replace_folder
 from gpudebug.engine.campaign import worktrees
 from gpudebug.engine.campaign.campaign import Baselines, Entries, MeasuredCode, Records, Setup, Trials
+from gpudebug.engine.campaign.files import REPLAYED_NOTE
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.premises import standing_against
-from gpudebug.engine.campaign.verdicts import NOTE
 from gpudebug.engine.trial.together import together
 
 HEADING = "# Accepted changes of campaign"
@@ -254,7 +254,7 @@ def _readme(setup: Setup, trials: Trials, parts: Sequence[_ExportedChange], wort
         once=Metric(worth.metric).throughput,
         runs_before=_counted(worth.runs_before),
         runs_after=_counted(worth.runs_after),
-        replayed=NOTE if setup.compared.replay else None,
+        replayed=REPLAYED_NOTE if setup.compared.replay else None,
         doubts=[
             f"hypothesis {part.entry.number}: {line}"
             for part in parts
@@ -286,7 +286,7 @@ def _answer(
         combined=worth,
         command=setup.workspace.scrub(setup.config.workload.text),
         replayed=setup.compared.replay,
-        notes=(*((NOTE,) if setup.compared.replay else ()), *notes, *worth.notes),
+        notes=(*((REPLAYED_NOTE,) if setup.compared.replay else ()), *notes, *worth.notes),
         next_command=apply,
         files=tuple(str(folder / name) for name in names),
     )

@@ -22,9 +22,10 @@ from gpudebug.core.words import Status, counted
 from gpudebug.edges import store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.campaign import Baselines, History, Loaded, Records, Setup
+from gpudebug.engine.campaign.files import REPLAYED_NOTE
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import session_of
-from gpudebug.engine.campaign.verdicts import NOTE, played_back
+from gpudebug.engine.campaign.verdicts import played_back
 from gpudebug.engine.diagnosis.case import case_of
 from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.report import hypotheses
@@ -92,7 +93,7 @@ def gather(directory: Path, doing: Doing = lambda text: None) -> dict[str, Any]:
 def _replayed(setup: Setup, records: Records) -> str | None:
     """That figures of the report are those of recordings; None if no run was played back."""
     mine = {n: r for n, r in records.items() if r.get("campaign") == setup.config.campaign}
-    return NOTE if played_back(setup.workspace, [*mine], mine) else None
+    return REPLAYED_NOTE if played_back([*mine], mine) else None
 
 
 def _rank(status: Status, order: int | None, number: int) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from gpudebug.core.statistics.level import course, sentence
 from gpudebug.core.verdict.machine import devices_apart
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Baselines, Entries, Loaded, Trials
-from gpudebug.engine.campaign.change_files import patch_of
+from gpudebug.engine.campaign.measured_code import patch_of
 from gpudebug.engine.report.runs import ReportedRun, ReportedRuns
 from gpudebug.engine.trial.sides import of_sides
 

@@ -19,7 +19,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.text.shown import inline, verbatim
 from gpudebug.edges import store, templates
 from gpudebug.edges.host import now
-from gpudebug.engine.campaign.verdicts import NOTE
+from gpudebug.engine.campaign.files import REPLAYED_NOTE
 from gpudebug.engine.diagnosis.diagnose import diagnose, place_of
 from gpudebug.engine.diagnosis.why import log_end
 from gpudebug.engine.report.data import FORMAT, LOGS, readable
@@ -67,7 +67,7 @@ def gather_run(directory: Path, folder: Path, doing: Callable[[str], None] = lam
         "kind": diagnosed.kind,
         "framework": diagnosed.framework,
         "stand_in": bool(diagnosed.stand_in),
-        "replayed": NOTE if run.record.replayed else None,
+        "replayed": REPLAYED_NOTE if run.record.replayed else None,
         "devices": [plain(device) for device in devices_in(run.evidence)],
         "step": plain(step_parts(run.evidence)),
         "processes": _processes(run.evidence),

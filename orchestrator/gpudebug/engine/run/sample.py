@@ -25,11 +25,10 @@ from gpudebug.core.statistics.across import across
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store, temporary
 from gpudebug.engine.campaign import settings
-from gpudebug.engine.campaign.files import training_environment
+from gpudebug.engine.campaign.files import REPLAYED_NOTE, training_environment
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.runner import elsewhere, refuse
 from gpudebug.engine.campaign.session import NotAPerson, session_of
-from gpudebug.engine.campaign.verdicts import NOTE
 from gpudebug.engine.run import outputs
 from gpudebug.engine.run.devices import devices_in
 from gpudebug.engine.run.files import Files, files_of
@@ -237,7 +236,8 @@ def _answer(
         probe_reason=evidence.probe_reason,
         trace=located(evidence.trace, files.samples.parent),
         missing=evidence.missing,
-        notes=((NOTE,) if bench.replays else ()) + (*bench.notes, *devices.notes(evidence), *remarks),
+        notes=((REPLAYED_NOTE,) if bench.replays else ())
+        + (*bench.notes, *devices.notes(evidence), *remarks),
         csv=str(files.samples),
         log=str(files.log),
         replayed=bench.replays,

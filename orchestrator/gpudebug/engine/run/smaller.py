@@ -9,8 +9,8 @@ from gpudebug.core.verdict.smaller import smaller
 from gpudebug.core.words import WorkName
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Baselines, Setup
-from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.confirmation import confirmed_of
+from gpudebug.engine.campaign.measured_code import tested_change
 from gpudebug.engine.run import adapters, catalogue
 
 _CAUSE = "dl-redundant-frames"

@@ -198,7 +198,7 @@ def _baseline(loaded: Loaded, baseline: CampaignBaseline | None) -> BaselineRow 
         valid=baseline.why is None,
         why=baseline.why,
         verified=not baseline.unverified and bool(baseline.evidence),
-        replayed=played_back(loaded.setup.workspace, baseline.runs, loaded.history.records),
+        replayed=played_back(baseline.runs, loaded.history.records),
         gpu_util=baseline.utilisation,
         gpu_util_text=written.get("gpu util"),
         steps_per_s=sum(rates) / len(rates) if rates else None,

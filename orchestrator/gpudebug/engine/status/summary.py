@@ -21,7 +21,8 @@ from gpudebug.edges.store.kept import order_file
 from gpudebug.edges.store.summary import Summary, as_they_are, encoded, path_of, read_summary, run_names
 from gpudebug.engine.campaign.campaign import Entries, History, Loaded, Setup
 from gpudebug.engine.campaign.files import Written, workload_of
-from gpudebug.engine.campaign.load import apart, code_for, load
+from gpudebug.engine.campaign.load import load
+from gpudebug.engine.campaign.measured_code import apart, code_for
 from gpudebug.engine.campaign.said import said_of
 from gpudebug.engine.diagnosis.order import record_order
 from gpudebug.engine.status.answer import answer_of

@@ -28,9 +28,9 @@ from gpudebug.core.verdict import work as units
 from gpudebug.core.verdict.run_plan import RunPlan
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.campaign import Setup
+from gpudebug.engine.campaign.files import REPLAYED_NOTE, replayed
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import persons_only
-from gpudebug.engine.campaign.verdicts import NOTE, replayed
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure
@@ -350,7 +350,7 @@ def _played_back(side: ComparedSide) -> bool | None:
 
 def _replays(sides: Sequence[CompareSide]) -> list[str]:
     letters = " and ".join(letter for letter, side in zip("AB", sides, strict=True) if side.replayed)
-    return [f"{letters}: {NOTE}"] if letters else []
+    return [f"{letters}: {REPLAYED_NOTE}"] if letters else []
 
 
 def _ratio(figure: SpeedFigure) -> SpeedRatio | None:

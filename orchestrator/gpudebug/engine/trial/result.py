@@ -11,8 +11,8 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.words import Status
 from gpudebug.edges import store, templates
 from gpudebug.engine.campaign.campaign import Setup
-from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.claims import under
+from gpudebug.engine.campaign.measured_code import tested_change
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.trial.judge import CRASH
 

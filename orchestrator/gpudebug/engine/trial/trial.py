@@ -20,10 +20,10 @@ from gpudebug.core.verdict.protocol import first_run, next_step
 from gpudebug.core.verdict.turns import NextRun, following
 from gpudebug.core.words import Status
 from gpudebug.engine.campaign.campaign import Entries, Loaded, MeasuredCode, Setup
-from gpudebug.engine.campaign.change_files import NoSuchPatch
 from gpudebug.engine.campaign.changes import TrialChange, change_of, refuse_before_running
 from gpudebug.engine.campaign.claims import LATE, forget, free, holds, new_claim, start
 from gpudebug.engine.campaign.confirmation import confirmed_of
+from gpudebug.engine.campaign.measured_code import NoSuchPatch
 from gpudebug.engine.campaign.worktrees import WorkingTree, place_of_patch
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.around import surroundings_of

@@ -15,7 +15,7 @@ from gpudebug.core.progress import BaselineEntry, HypothesisEntry, surplus
 from gpudebug.core.progress.fields import is_known
 from gpudebug.core.words import VERDICTS
 from gpudebug.engine.campaign.files import ROLES, Written, read, stored_record
-from gpudebug.engine.campaign.load import look
+from gpudebug.engine.campaign.measured_code import look
 from gpudebug.engine.campaign.pin_record import ComparedSettings
 from gpudebug.engine.campaign.verdicts import REMEDY, brought, why_brought
 from gpudebug.engine.verify import terms

@@ -16,8 +16,8 @@ from gpudebug.core.statistics.numbers import UNKNOWN
 from gpudebug.core.statistics.units import AUTO
 from gpudebug.core.words import AS_PLANNED, Outcome
 from gpudebug.edges import templates
-from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.files import Written
+from gpudebug.engine.campaign.measured_code import tested_change
 from gpudebug.engine.trial import baseline
 from gpudebug.engine.trial.result import result_block, runs_of
 from gpudebug.engine.verify.findings import Finding, Findings

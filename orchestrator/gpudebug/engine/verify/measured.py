@@ -11,9 +11,8 @@ from gpudebug.core.records import Counted, RunRecord
 from gpudebug.core.redaction.redact import REDACTED
 from gpudebug.core.words import INFRASTRUCTURE
 from gpudebug.edges import git, launcher, store
-from gpudebug.engine.campaign.change_files import digest_of
 from gpudebug.engine.campaign.files import Written
-from gpudebug.engine.campaign.load import look
+from gpudebug.engine.campaign.measured_code import digest_of, look
 from gpudebug.engine.run import counts
 from gpudebug.engine.run.evidence import LONGEST_RECORD
 from gpudebug.engine.run.files import files_of, files_with

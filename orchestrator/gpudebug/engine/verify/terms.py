@@ -8,9 +8,9 @@ from gpudebug.core.config.pins import weaker_terms
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Verdict
 from gpudebug.edges import git
-from gpudebug.engine.campaign.files import Written
+from gpudebug.engine.campaign.files import REPLAYED, REPLAYED_NOTE, Written, replayed, sampled_from
 from gpudebug.engine.campaign.pin_record import ComparedSettings, settings_of
-from gpudebug.engine.campaign.verdicts import NOTE, WEAKER, WORD, replayed, sampled_from
+from gpudebug.engine.campaign.verdicts import WEAKER
 from gpudebug.engine.verify.findings import Finding, Findings
 from gpudebug.engine.verify.runs import Checked
 
@@ -42,11 +42,11 @@ def check_replayed(
     if not played:
         return
     if settings is None or settings.replay:
-        if NOTE not in findings.notes:
-            findings.notes.append(NOTE)
+        if REPLAYED_NOTE not in findings.notes:
+            findings.notes.append(REPLAYED_NOTE)
         return
     names = ", ".join(run.folder.name for run in played)
-    why = f"{WORD}: a recording is not evidence, the pinned device is {settings.bar.get('device')}"
+    why = f"{REPLAYED}: a recording is not evidence, the pinned device is {settings.bar.get('device')}"
     findings.differs(where.but(field="runs", found=names, why=why, run=played[0].folder.name))
 
 

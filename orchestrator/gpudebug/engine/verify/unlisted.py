@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.engine.campaign.change_files import tested_change
 from gpudebug.engine.campaign.files import Written, stored_record, stored_verdict
+from gpudebug.engine.campaign.measured_code import tested_change
 from gpudebug.engine.campaign.verdicts import judged_runs, tested_before, unlisted
 from gpudebug.engine.trial.result import runs_of
 from gpudebug.engine.verify.entries import CheckedEntry
