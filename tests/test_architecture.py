@@ -192,7 +192,7 @@ ROOMS = {
         inside: answers command errors records statistics text words
         cluster: config words
         campaign: change config errors progress statistics words
-        catalogue: answers change command config errors inside records text yaml
+        catalogue: answers change command errors inside records text yaml
         trainlog: command errors records redaction statistics text words yaml
         samples: errors records statistics trainlog
         recordings: errors samples trainlog
@@ -601,6 +601,8 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.sample": "core/diagnosis/test_ranks.py",
     "gpudebug.core.answers.sections": "core/inside/sections/test_analysis.py",
     "gpudebug.core.answers.hypotheses": "cli/test_golden.py",
+    "gpudebug.core.config.rules": "core/config/test_pins.py",
+    "gpudebug.core.yaml.models": "core/catalogue/test_parser.py",
     "gpudebug.core.records.inside": "core/records/test_records.py",
     "gpudebug.engine.campaign.campaign": "engine/campaign/test_load.py",
     "gpudebug.engine.campaign.measured_code": "engine/campaign/test_baselines.py",

@@ -28,7 +28,7 @@ def test_the_text_says_another_group_than_the_folder() -> None:
         (having("title: A", "titel: A"), 2, "unknown key titel", "write title"),
         (having("weight: 8", "wieght: 8"), 10, "unknown key signature 1.wieght", "write weight"),
         (having("direction: up, value", "direktion: up, value"), 18, "unknown key knobs 1.direktion", None),
-        (having("{set: {num", "{sets: {num"), 15, "unknown key interventions.lerobot.sets", "write set"),
+        (having("{set: {num", "{sets: {num"), 15, "unknown key interventions.lerobot.sets", "lerobot.set"),
         (having("Make it fast.}", "Make it, or not.}"), 16, "unknown key interventions.any.or not", "quote"),
         (having("phase: data", "phase: dada"), 11, "signature 2.phase: expected data,", "write data"),
         (having("weight: 8", "weight: heavy"), 10, "signature 1.weight: expected a number", None),

@@ -13,7 +13,6 @@ from gpudebug.core.config.criteria import (
     FAULT,
     Expectation,
     Rating,
-    also,
     compare,
     learning,
     patterns,
@@ -63,7 +62,7 @@ def test_which_way_is_better_follows_from_the_name(metric: str, direction: str) 
     ("text", "says"),
     [
         ("also: [log:x]", "criteria.also: expected a mapping such as {log:success_rate: not_worse}"),
-        ("also: {success_rate: not_worse}", "success_rate: expected one of gpu_util"),
+        ("also: {success_rate: not_worse}", "criteria.also: expected one of gpu_util"),
         ("also: {log:x: better}", "log:x: expected not_worse, or {direction: lower, not_worse: 1.05x}"),
         ("also: {log:x: {worse: 2}}", "log:x: expected not_worse"),
         ("also: {log:x: {direction: up}}", "log:x: direction: expected higher or lower, found 'up'"),
@@ -114,7 +113,6 @@ def test_less_to_keep_is_weaker(value: Any, weaker: bool) -> None:
 
 
 def test_nothing_is_nothing() -> None:
-    assert also(None) is None
     assert load(SMALL, "gpudebug.yaml").criteria.also is None
 
 

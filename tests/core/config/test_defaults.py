@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.places import DATA
 
 from gpudebug.core import config
-from gpudebug.core.config import Config, SlurmSettings, Workload, defaults
+from gpudebug.core.config import defaults
 from gpudebug.core.errors import ConfigError
 from gpudebug.core.text import shell_words
 
@@ -21,17 +21,8 @@ def test_the_printed_defaults_are_the_defaults() -> None:
     assert printed == config.load("workload: {command: 'python train.py --output_dir=outputs/{run}'}", "f")
 
 
-def test_the_printed_defaults_are_complete_and_explained() -> None:
-    text = defaults.print_defaults()
-    names = {
-        *Config.model_fields,
-        *(f"workload.{n}" for n, f in Workload.model_fields.items() if not f.exclude),
-    }
-    for group in ("criteria", "protocol", "budget", "worktree"):
-        names |= {f"{group}.{name}" for name in Config.model_fields[group].annotation.model_fields}  # type: ignore[union-attr]
-    names |= {"runner.slurm", *(f"runner.slurm.{name}" for name in SlurmSettings.model_fields)}
-    assert {".".join(setting.path) for setting in defaults.SETTINGS} == names
-    assert all("  # " in line for line in text.splitlines()[1:])
+def test_the_printed_defaults_are_explained() -> None:
+    assert all("  # " in line for line in defaults.print_defaults().splitlines()[1:])
 
 
 def test_commented_settings_can_be_taken_in() -> None:
@@ -39,20 +30,6 @@ def test_commented_settings_can_be_taken_in() -> None:
     found = config.load(text, "f")
     assert found.target == 80
     assert found.reference is not None
-
-
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        (("workload", "timeout"), "timeout: 30m"),
-        (("reference", "timeout"), "timeout: 30m"),
-        (("log", "loss"), "log: {}"),
-        (("criteria",), "criteria: {success: 20}"),
-        (("nothing",), "nothing: …"),
-    ],
-)
-def test_examples_for_errors(path: tuple[str, ...], text: str) -> None:
-    assert defaults.example(path) == text
 
 
 def test_the_file_that_init_writes() -> None:

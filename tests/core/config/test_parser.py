@@ -13,6 +13,7 @@ from tests.support.places import DATA
 
 from gpudebug.core import config
 from gpudebug.core.config import Config, Ratio, pins
+from gpudebug.core.config.parser import example
 from gpudebug.core.errors import ConfigError
 
 EXAMPLE = r"""
@@ -169,6 +170,20 @@ def test_ratios_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (("workload", "timeout"), "timeout: 30m"),
+        (("reference", "timeout"), "timeout: 30m"),
+        (("log", "loss"), "log: {}"),
+        (("criteria",), "criteria: {success: 20}"),
+        (("nothing",), "nothing: …"),
+    ],
+)
+def test_examples_for_errors(path: tuple[str, ...], text: str) -> None:
+    assert example(path) == text
+
+
+@pytest.mark.parametrize(
     ("text", "line", "says", "next_says"),
     [
         ("", 1, "expected settings", "gpudebug init"),
@@ -202,7 +217,7 @@ def test_ratios_are_kept() -> None:
         (
             "workload:\n  command: t\n  env:\n    A: 1\n    B: true\n",
             5,
-            "B: expected text, found true: quote it",
+            "workload.env.B: expected text, found true: quote it",
             "env:",
         ),
         (
@@ -213,14 +228,14 @@ def test_ratios_are_kept() -> None:
         ),
         (SMALL + "protocol: {interval: 1ms}\n", 2, "0.02s", "interval: 0.2s"),
         (SMALL + "protocol: 5\n", 2, "protocol: expected a mapping, found '5'", "protocol: {interval"),
-        (SMALL + "log:\n  loss: '('\n", 3, "log: loss: no regular expression", "log: {}"),
+        (SMALL + "log:\n  loss: '('\n", 3, "log.loss: no regular expression", "log: {}"),
         (
             SMALL + "metric: steps_per_s\ncriteria: {devices: least}\n",
             3,
             "criteria.devices: which GPUs gpu_util is judged by, and the metric is steps_per_s",
             "metric: gpu_util",
         ),
-        (SMALL + "criteria: {devices: most}\n", 2, "expected mean or least or working", "devices: "),
+        (SMALL + "criteria: {devices: most}\n", 2, "expected mean, least or working", "devices: "),
         (SMALL + "criteria: {failure: 30}\n", 2, "failure (30) is above success (20)", "success: 20"),
         (
             SMALL + "criteria:\n  success: 1.2x\n",

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, TypeVar, get_args
+from typing import TypeVar
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from gpudebug.core.catalogue.model import GROUPS, Cause, Framework, Strict
-from gpudebug.core.config.values import shown
 from gpudebug.core.errors import CatalogueError, ConfigError, UsageError
-from gpudebug.core.yaml.document import Document, Path, YamlProblem, named, nearest, read, refuse
+from gpudebug.core.yaml.document import Document, Path, YamlProblem, nearest, read, refuse
+from gpudebug.core.yaml.models import problems
 
 
 @dataclass(frozen=True)
@@ -67,20 +66,6 @@ def collect(found: Iterable[tuple[Cause, str, bool]]) -> Catalogue:
 
 _LARGEST = 1 << 17
 _R = TypeVar("_R", bound=Strict)
-_EXPECTED = {
-    "string_type": "text",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "tuple_type": "a list such as [a, b]",
-    "dict_type": "a mapping such as {a: b}",
-    "model_type": "a mapping such as {a: b}",
-    "model_attributes_type": "a mapping such as {a: b}",
-}
 
 
 def read_cause(
@@ -103,9 +88,9 @@ def read_cause(
         document.value["group"] = group
     cause = _validated(Cause, document)
     if not trusted:
-        from gpudebug.core.catalogue.checks import problems
+        from gpudebug.core.catalogue import checks
 
-        refuse(_all(cause, document, problems(cause, frameworks)), document, CatalogueError)
+        refuse(_all(cause, document, checks.problems(cause, frameworks)), document, CatalogueError)
     return cause
 
 
@@ -136,59 +121,12 @@ def _validated(model: type[_R], document: Document) -> _R:
     try:
         return model.model_validate(document.value)
     except ValidationError as error:
-        found = [_explained(model, detail) for detail in error.errors(include_url=False)]
-    refuse(found, document, CatalogueError)
+        refuse(problems(error, model, _advice), document, CatalogueError)
     raise AssertionError("a record that is refused has a problem")
 
 
-def _explained(model: type[Strict], detail: ErrorDetails) -> YamlProblem:
-    path, kind = _within_union(detail["loc"], detail["type"]), detail["type"]
-    name = named(path)
-    if kind == "extra_forbidden":
-        siblings = list(_model_at(model, path[:-1]).model_fields)
-        near = nearest(str(path[-1]), siblings)
-        next = f"write {near}" if near else f"valid here: {', '.join(siblings)}"
-        if detail["input"] is None and not near:
-            # `{note: one, two}` has a key `two`.
-            next = "quote the text before it: a comma within braces begins a key"
-        return YamlProblem(path, f"unknown key {name}", next, key=True)
-    if kind == "missing":
-        return YamlProblem(path[:-1], f"{name} is missing", f"add {path[-1]}: …", key=True, missing=True)
-    if kind == "literal_error":
-        words = str(detail["ctx"]["expected"]).replace("'", "")
-        near = nearest(str(detail["input"]), words.replace(" or ", ", ").split(", "))
-        return YamlProblem(
-            path,
-            f"{name}: expected {words}, found {shown(detail['input'])}",
-            f"write {near or 'one of them'}",
-        )
-    expected = _EXPECTED.get(kind, "another value")
-    return YamlProblem(
-        path, f"{name}: expected {expected}, found {shown(detail['input'])}", f"write {expected}"
-    )
-
-
-def _within_union(path: Path, kind: str) -> Path:
-    """Without the member of a union that pydantic adds to a path."""
-    if path and path[-1] in ("str", "float", "bool", "int") and kind.endswith(("_type", "_parsing")):
-        return path[:-1]
-    return path
-
-
-def _model_at(model: type[Strict], path: Path) -> type[Strict]:
-    """Return the record at a path of a record."""
-    for part in path:
-        field = model.model_fields.get(part) if isinstance(part, str) else None
-        if field is not None:
-            model = next(_models(field.annotation), model)
-    return model
-
-
-def _models(annotation: Any) -> Iterator[type[Strict]]:
-    if isinstance(annotation, type) and issubclass(annotation, Strict):
-        yield annotation
-    for part in get_args(annotation):
-        yield from _models(part)
+def _advice(path: Path, valid: str) -> str:
+    return f"{path[-1]}: …" if valid == "…" else valid
 
 
 def _renamed(key: str, value: str, file: str) -> YamlProblem:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator
 
 from gpudebug.core.config import values
 from gpudebug.core.config.values import LOWER_IS_BETTER, METRICS
 from gpudebug.core.statistics.metrics import LOG, SECTION, Metric
 from gpudebug.core.words import Word
+from gpudebug.core.yaml.models import shaped, unexpected
 
 ALLOWED = 1.03
 """How many times worse a figure may get: as throughput's `not_worse`, what a person would not notice."""
 NOT_WORSE = "not_worse"
 HIGHER, LOWER = "higher", "lower"
-_ALSO = "a mapping such as {log:success_rate: not_worse}"
 _KEYS = frozenset({"direction", NOT_WORSE})
 _LOWER = re.compile(
     r"loss|err(or)?s?(?![a-z])|latency|time|duration|(?<![a-z])(w|c)er(?![a-z])|fid(?![a-z])"
@@ -26,39 +28,22 @@ _LOWER = re.compile(
 _LOGGED = r"""\b{name}\b["']?\s*[:=]\s*(?P<value>[-+0-9.eE]+)"""
 
 
-def also(value: Any) -> dict[str, dict[str, object]] | None:
-    """Metric -> its `direction` and how many times worse it may get (`not_worse`), both complete."""
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        raise ValueError(f"expected {_ALSO}, found {values.shown(value)}")
-    return {name: _term(name, content) for name, content in value.items()}
-
-
-def _term(name: Any, value: Any) -> dict[str, object]:
-    try:
-        metric = values.metric(name)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+def _term(value: Any) -> dict[str, object]:
+    """Return how many times worse a figure may get, and its `direction` if that is written."""
     given = {} if value == NOT_WORSE else value
     if not isinstance(given, dict) or not given.keys() <= _KEYS:
-        found = (
-            values.shown(value) if not isinstance(given, dict) else ", ".join(sorted(given.keys() - _KEYS))
-        )
-        raise ValueError(
-            f"{name}: expected not_worse, or {{direction: lower, not_worse: 1.05x}}, found {found}"
-        )
-    direction = given.get("direction", usual_direction(metric))
-    if direction not in (HIGHER, LOWER):
-        raise ValueError(f"{name}: direction: expected higher or lower, found {values.shown(direction)}")
-    return {"direction": direction, NOT_WORSE: _allowed(name, given.get(NOT_WORSE, ALLOWED))}
+        found = ", ".join(sorted(given)) if isinstance(given, dict) else value
+        raise unexpected("not_worse, or {direction: lower, not_worse: 1.05x}", found)
+    if given.get("direction", HIGHER) not in (HIGHER, LOWER):
+        raise ValueError(f"direction: {unexpected('higher or lower', given['direction'])}")
+    return {**given, NOT_WORSE: _allowed(given.get(NOT_WORSE, ALLOWED))}
 
 
-def _allowed(name: str, value: Any) -> float:
+def _allowed(value: Any) -> float:
     """Return how many times worse; as `1.05x` or as a number."""
     text = str(value).removesuffix("x").strip()
     if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,2}(\.[0-9]{1,6})?", text) or float(text) < 1:
-        raise ValueError(f"{name}: not_worse: expected a ratio such as 1.05x, found {values.shown(value)}")
+        raise ValueError(f"not_worse: {unexpected('a ratio such as 1.05x', value)}")
     return float(text)
 
 
@@ -69,6 +54,15 @@ def usual_direction(metric: str) -> str:
     if not metric.startswith("log:"):
         return HIGHER
     return LOWER if _LOWER.search(metric.removeprefix("log:")) else HIGHER
+
+
+Also = Annotated[
+    dict[values.Metric, Annotated[dict[str, object], BeforeValidator(_term)]],
+    shaped(dict, "a mapping such as {log:success_rate: not_worse}"),
+    AfterValidator(
+        lambda terms: {name: {"direction": usual_direction(name), **term} for name, term in terms.items()}
+    ),
+]
 
 
 def patterns(log: Mapping[str, str], terms: Mapping[str, Any] | None) -> dict[str, str]:
@@ -86,18 +80,20 @@ def learning(value: Any) -> dict[str, str]:
     """`metric` and `direction`, complete: `reward` alone is `{metric: reward, direction: higher}`."""
     given = value if isinstance(value, dict) else {"metric": value}
     if not given.keys() <= {"metric", "direction"} or "metric" not in given:
-        raise ValueError(f"expected {_LEARNING}, found {values.shown(value)}")
+        raise unexpected(_LEARNING, value)
     metric, direction = given["metric"], given.get("direction")
     own = isinstance(metric, str) and metric.startswith("log:") and len(metric) > len("log:")
     if not own and metric not in OWN_METRICS:
-        raise ValueError(f"expected {_LEARNING}, found {values.shown(metric)}")
+        raise unexpected(_LEARNING, metric)
     if direction not in (None, "higher", "lower"):
-        raise ValueError(f"direction: expected higher or lower, found {values.shown(direction)}")
+        raise ValueError(f"direction: {unexpected('higher or lower', direction)}")
     if own and direction is None:
         raise ValueError(f"direction is missing: write {{metric: {metric}, direction: higher}}, or lower")
     name = "reward" if metric == "return" else str(metric)
     return {"metric": name, "direction": direction or OWN_METRICS.get(name, "")}
 
+
+Learning = Annotated[dict[str, str], BeforeValidator(learning)]
 
 Ranges = Mapping[str, tuple[float, float]]
 Table = Mapping[str, Ranges]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from gpudebug.core.config import pins, runners, schema, values
 from gpudebug.core.config.schema import ClusterFile, Config, ServerSettings, Workload
 from gpudebug.core.errors import ConfigError, UsageError
 from gpudebug.core.text import shell_words
-from gpudebug.core.yaml.document import Document, Path, YamlProblem, nearest, read, refuse
+from gpudebug.core.yaml.document import Document, Path, YamlProblem, named, read, refuse
+from gpudebug.core.yaml.models import problems
 
 _DEFAULT_RATIOS = {"success": values.Ratio(1.2), "failure": values.Ratio(1.1)}
 
@@ -33,31 +34,30 @@ def load(
             line=document.line(()),
             next="write a new one with gpudebug init",
         )
+    _refuse_gone(document)
     try:
         config = Config.model_validate(_completed(document.value, campaign, cluster or {}))
     except ValidationError as error:
-        problems = [_from_pydantic(detail, document) for detail in error.errors(include_url=False)]
-        _refuse_gone(problems, document)
-        refuse(problems, document, ConfigError)
+        refuse(_problems(error, Config, document), document, ConfigError)
         raise AssertionError("settings that are refused have a problem") from None
     refuse(_contradictions(config, document), document, ConfigError)
-    if config.server is None:
-        return config
-    served = {
-        name: workload.model_copy(update={"server": config.server})
-        for name, workload in (("workload", config.workload), ("reference", config.reference))
-        if workload is not None
-    }
-    return config.model_copy(update=served)
+    complete: dict[str, Any] = {"progress": config.progress or f"progress/{config.campaign}.md"}
+    for name, workload in (("workload", config.workload), ("reference", config.reference)):
+        if workload is not None and config.server is not None:
+            complete[name] = workload.model_copy(update={"server": config.server})
+    return config.model_copy(update=complete)
 
 
-def _refuse_gone(problems: Sequence[YamlProblem], document: Document) -> None:
+def _refuse_gone(document: Document) -> None:
     """Name all settings that are gone at once: whoever upgrades has several."""
-    gone = [p for p in problems if ".".join(map(str, p.path)) in pins.GONE]
-    if len(gone) < 2:
+    gone = {path: what for key, what in pins.GONE.items() if (path := tuple(key.split("."))) in document.keys}
+    if not gone:
         return
-    lines = [document.line(p.path, key=True) for p in gone]
-    whole = "; ".join(f"{p.message} (line {line})" for line, p in sorted(zip(lines, gone, strict=True)))
+    lines = [document.keys[path] for path in gone]
+    told = [f"{named(path)} is gone: {what}" for path, what in gone.items()]
+    if len(gone) == 1:
+        raise ConfigError(told[0], file=document.file, line=lines[0], next="delete this key")
+    whole = "; ".join(f"{text} (line {line})" for line, text in sorted(zip(lines, told, strict=True)))
     numbers = ", ".join(map(str, sorted(set(lines))))
     raise ConfigError(whole, file=document.file, line=min(lines), next=f"delete these keys: line {numbers}")
 
@@ -69,8 +69,7 @@ def cluster_defaults(text: str, file: str) -> Mapping[str, Any]:
     try:
         ClusterFile.model_validate(_with_runner(given, {}) if isinstance(given, dict) else given)
     except ValidationError as error:
-        problems = [_from_pydantic(detail, document) for detail in error.errors(include_url=False)]
-        refuse(problems, document, ConfigError)
+        refuse(_problems(error, ClusterFile, document), document, ConfigError)
     runner = given.get("runner") or {}
     return dict(runner.get("slurm") or {})
 
@@ -95,7 +94,6 @@ def _completed(given: dict[str, object], campaign: str, cluster: Mapping[str, An
     """The settings with what follows from others filled in; wrong types are left for the models to refuse."""
     data = _with_runner(given, cluster)
     data.setdefault("campaign", campaign)
-    data.setdefault("progress", f"progress/{data['campaign'] if _is_slug(data['campaign']) else campaign}.md")
     for group in ("criteria", "protocol", "budget", "worktree", "goal", "guidelines"):
         if group in data and data[group] is None:
             del data[group]
@@ -121,13 +119,6 @@ def _with_runner(given: dict[str, object], cluster: Mapping[str, Any]) -> dict[s
     return {**given, "runner": {**runner, "slurm": {**cluster, **own}}}
 
 
-def _is_slug(name: object) -> bool:
-    try:
-        return bool(values.slug(name))
-    except ValueError:
-        return False
-
-
 def _is_lower(metric: object) -> bool:
     return isinstance(metric, str) and metric.startswith(values.LOWER_IS_BETTER)
 
@@ -146,52 +137,40 @@ def _inherited(workload: dict[str, Any], reference: dict[str, Any]) -> dict[str,
     return merged
 
 
-def _from_pydantic(detail: ErrorDetails, document: Document) -> YamlProblem:
-    path: Path = detail["loc"]
-    name = ".".join(str(part) for part in path)
-    if name in pins.GONE:
-        return YamlProblem(path, f"{name} is gone: {pins.GONE[name]}", "delete this key", key=True)
-    if detail["type"] == "extra_forbidden":
-        message, next = _unknown_key(path)
-        return YamlProblem(path, message, next, key=True)
-    if detail["type"] == "missing":
-        return YamlProblem(path[:-1], f"{name} is missing", f"add {_example(path)}", key=True, missing=True)
-    cause = detail.get("ctx", {}).get("error")
-    what = str(cause) if cause else f"expected a mapping, found {values.shown(detail['input'])}"
-    # The message may begin with the entry inside it that is meant.
-    inner: Path = (*path, what.split(":", 1)[0])
-    place = inner if inner in document.keys else path
-    key = place is inner
-    return YamlProblem(place, f"{name}: {what}", f"write {_example_here(path, document)}", key=key)
+def _problems(error: ValidationError, model: type[BaseModel], document: Document) -> list[YamlProblem]:
+    def advice(path: Path, _valid: str) -> str:
+        return _example(path, document)
+
+    return problems(error, model, advice, elsewhere=(path for path, _ in schema.all_keys(model)))
 
 
-def _example_here(path: Path, document: Document) -> str:
-    """Return an example that fits the campaign's metric."""
+def _example(path: Path, document: Document) -> str:
+    """Return `key: value` for the setting at `path` that fits the campaign's metric."""
     ratios = document.value.get("metric", "gpu_util") != "gpu_util"
     if ratios and path in (("criteria", "success"), ("criteria", "failure")):
         return f"{path[-1]}: {_DEFAULT_RATIOS[str(path[-1])]:g}x"
-    return _example(path)
-
-
-def _example(path: Path) -> str:
-    from gpudebug.core.config.defaults import example
-
     return example(path)
 
 
-def _unknown_key(path: Path) -> tuple[str, str]:
-    from gpudebug.core.config.defaults import all_keys
+def example(path: Path) -> str:
+    """Return `key: value` for the setting at `path` or, for an entry inside it, the setting around it."""
+    text = f"{path[-1]}: …"
+    group: type[BaseModel] | None = Config
+    for part in path:
+        field = group.model_fields.get(str(part)) if group is not None else None
+        if field is None:
+            break
+        group = schema.group_of(field)
+        text = f"{part}: {_written(field)}"
+    return text
 
-    name = ".".join(str(part) for part in path)
-    parent, key = path[:-1], str(path[-1])
-    siblings = [keys[-1] for keys in all_keys() if keys[:-1] == parent]
-    near = nearest(key.replace("-", "_"), siblings)
-    if near:
-        return f"unknown key {name}", f"write {'.'.join((*map(str, parent), near))}"
-    elsewhere = [".".join(keys) for keys in all_keys() if keys[-1] == key]
-    if elsewhere:
-        return f"unknown key {name}", f"write it as {elsewhere[0]}"
-    return f"unknown key {name}", f"valid here: {', '.join(siblings) or 'nothing'}"
+
+def _written(field: FieldInfo) -> str:
+    group = schema.group_of(field)
+    if field.examples or group is None:
+        return str((field.examples or "…")[0])
+    name, first = next(iter(group.model_fields.items()))
+    return f"{{{name}: {_written(first)}}}"
 
 
 def _contradictions(config: Config, document: Document) -> Iterator[YamlProblem]:
@@ -291,7 +270,7 @@ def _thresholds(config: Config, document: Document) -> Iterator[YamlProblem]:
         if isinstance(getattr(config.criteria, name), values.Ratio) == points:
             wrong = True
             message = f"criteria.{name}: expected {wanted} for {config.metric}"
-            example = _example_here(("criteria", name), document)
+            example = _example(("criteria", name), document)
             yield YamlProblem(("criteria", name), message, f"write {example}")
     if not wrong and config.criteria.failure > config.criteria.success:
         unit = "" if points else "x"

@@ -1,170 +1,33 @@
-"""Which settings of gpudebug.yaml bind a campaign, and how a value of each compares with the pinned one.
-
-`ordered`: a value is weaker or stricter than the pinned one. `different`: another value measures something
-else, and asks for a new baseline. `free`: no run and no verdict depends on it; it is not pinned.
-"""
+"""Which settings of gpudebug.yaml bind a campaign, and how a value of each compares with the pinned one."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from gpudebug.core.config import rules, schema
+from gpudebug.core.config.rules import Class, Rule
 from gpudebug.core.config.schema import Config
 from gpudebug.core.text.values import short_digest
-from gpudebug.core.words import Word
 
 UNSET = "not set"
 RESOLVED = "resolved."
 _LONGEST = 160
 
-
-class Class(Word):
-    """What a change of a setting means."""
-
-    ORDERED = "ordered"
-    DIFFERENT = "different"
-    FREE = "free"
-
-
-Weaker = Callable[[Any, Any], bool | None]
-"""Whether the first value is weaker than the second; None if they cannot be compared."""
-
-
-class Rule(NamedTuple):
-    """The class of one setting, in words and, if it is ordered, as a comparison."""
-
-    kind: Class
-    text: str
-    weaker: Weaker | None = None
-
-
-def _lower(value: Any, pinned: Any) -> bool | None:
-    return None if None in (value, pinned) else value < pinned
-
-
-def _higher(value: Any, pinned: Any) -> bool | None:
-    return None if None in (value, pinned) else value > pinned
-
-
-def _fewer(value: Any, pinned: Any) -> bool | None:
-    return bool(set(pinned or ()) - set(value or ()))
-
-
-def _more(value: Any, pinned: Any) -> bool | None:
-    return bool(set(value or ()) - set(pinned or ()))
-
-
-def _more_of_each(value: Any, pinned: Any) -> bool | None:
-    value, pinned = value or {}, pinned or {}
-    return any(_more(words, pinned.get(name)) for name, words in value.items())
-
-
-def _fewer_figures(value: Any, pinned: Any) -> bool | None:
-    value, pinned = value or {}, pinned or {}
-    return any(
-        name not in value
-        or value[name]["direction"] != term["direction"]
-        or value[name]["not_worse"] > term["not_worse"]
-        for name, term in pinned.items()
-    )
-
-
-def _any_other(_value: Any, _pinned: Any) -> bool | None:
-    return True
-
-
-def _later_in(*words: Any) -> Weaker:
-    def compare(value: Any, pinned: Any) -> bool | None:
-        if value not in words or pinned not in words:
-            return None
-        return words.index(value) > words.index(pinned)
-
-    return compare
-
-
-def _ordered(text: str, weaker: Weaker) -> Rule:
-    return Rule(Class.ORDERED, text, weaker)
-
-
-_DIFFERENT = Rule(Class.DIFFERENT, "another value asks for a new baseline")
-_FREE = Rule(Class.FREE, "read by people and agents only")
-_OTHER_FIGURE = Rule(Class.DIFFERENT, "another figure: a verdict on one does not hold for the other")
-_LONGER = _ordered("longer is weaker: a slower run still counts", _higher)
-
-_WORKLOAD = {
-    "command": _DIFFERENT,
-    "shell": _DIFFERENT,
-    "cwd": _DIFFERENT,
-    "env": _DIFFERENT,
-    "timeout": _LONGER,
-    "stall_timeout": _LONGER,
-    "max_output": _ordered("larger is weaker", _higher),
-}
-
-_SERVER = {
-    **dict.fromkeys(("command", "ready", "port", "shell", "cwd", "env"), _DIFFERENT),
-    "timeout": _LONGER,
-}
-
-_ELSEWHERE = Rule(Class.DIFFERENT, "runs on other nodes, or after other commands")
-_MORE_TIME = _ordered("more is weaker: it holds more of the cluster", _higher)
-
-_SLURM = {
-    **dict.fromkeys(
-        (
-            *("partition", "account", "qos", "nodes", "gpus_per_node", "cpus_per_task"),
-            *("constraint", "exclusive", "shared", "setup", "srun", "extra"),
-        ),
-        _ELSEWHERE,
-    ),
-    **dict.fromkeys(("time", "idle", "parallel"), _MORE_TIME),
-}
-
 TABLE: Mapping[str, Rule] = {
-    "campaign": Rule(Class.DIFFERENT, "another name is another campaign"),
-    "progress": Rule(Class.DIFFERENT, "another file has other baselines"),
-    "goal": _FREE,
-    **{f"{role}.{key}": rule for role in ("workload", "reference") for key, rule in _WORKLOAD.items()},
-    **{f"server.{key}": rule for key, rule in _SERVER.items()},
-    "metric": _OTHER_FIGURE,
-    "direction": _OTHER_FIGURE,
-    "work": _OTHER_FIGURE,
-    "criteria.success": _ordered("lower is weaker", _lower),
-    "criteria.failure": _ordered("lower is weaker: less is rejected", _lower),
-    "criteria.loss": _ordered("any is weaker than converging", _later_in("converging", "any")),
-    "criteria.throughput": _ordered(
-        "weaker in the order better, not_worse, any", _later_in("better", "not_worse", "any")
-    ),
-    "criteria.learning": _OTHER_FIGURE,
-    "criteria.also": _ordered("fewer figures, or more room to get worse, are weaker", _fewer_figures),
-    "criteria.devices": _ordered("another figure: any change is weaker", _any_other),
-    "target": _ordered("easier to reach is weaker", _lower),
-    "log": _DIFFERENT,
-    "locked": _ordered("fewer locked flags are weaker", _fewer),
-    "protocol.interval": _DIFFERENT,
-    "protocol.warmup": _DIFFERENT,
-    "protocol.max_runs": _ordered("more are weaker: more looks at the same question", _higher),
-    "protocol.run_for": Rule(Class.DIFFERENT, "runs of another length"),
-    "budget.hypotheses": _ordered("more is weaker", _higher),
-    "budget.device_time": _ordered("more is weaker", _higher),
-    **{f"runner.slurm.{key}": rule for key, rule in _SLURM.items()},
-    "device": _DIFFERENT,
-    "probe": _ordered("false is weaker: throughput is then the program's own claim", _later_in(True, False)),
-    "auto_propose": Rule(Class.FREE, "who proposes changes no measurement"),
-    "worktree.link": Rule(Class.DIFFERENT, "trials find other files"),
-    "expected": Rule(Class.FREE, "figures to compare with; no verdict uses them"),
-    "context": _FREE,
-    "guidelines": _FREE,
-    "allow_env": _ordered("more allowed variables are weaker", _more),
-    "allow_flags": _ordered("more allowed flags are weaker", _more_of_each),
-    "resolved.device": Rule(Class.DIFFERENT, "the kind of device that was found, of a replay its folder"),
-    "resolved.workload.program": Rule(Class.DIFFERENT, "the file that the command starts"),
-    "resolved.workload.interpreter": Rule(Class.DIFFERENT, "the Python that runs it"),
-    "resolved.reference.program": Rule(Class.DIFFERENT, "as for the workload"),
-    "resolved.reference.interpreter": Rule(Class.DIFFERENT, "as for the workload"),
+    **{
+        ".".join(map(str, path)): schema.rule_of(field)
+        for path, field in schema.all_keys()
+        if not schema.group_of(field)
+    },
+    "resolved.device": rules.different("the kind of device that was found, of a replay its folder"),
+    "resolved.workload.program": rules.different("the file that the command starts"),
+    "resolved.workload.interpreter": rules.different("the Python that runs it"),
+    "resolved.reference.program": rules.different("as for the workload"),
+    "resolved.reference.interpreter": rules.different("as for the workload"),
 }
 
 
@@ -202,23 +65,6 @@ class PinDifference(NamedTuple):
         return f"{self.key} is {_shown(self.value)}, pinned is {_shown(self.pinned)}{mark}"
 
 
-def fields(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[str]:
-    """Yield every key of gpudebug.yaml as the table names it."""
-    for name, field in model.model_fields.items():
-        if field.exclude:
-            continue
-        group = next((t for t in _types(field.annotation) if issubclass(t, BaseModel)), None)
-        if group is None:
-            yield prefix + name
-        else:
-            yield from fields(group, f"{prefix}{name}.")
-
-
-def _types(annotation: Any) -> list[type]:
-    parts = getattr(annotation, "__args__", None) or (annotation,)
-    return [part for part in parts if isinstance(part, type)]
-
-
 def pinnable(config: Config) -> dict[str, object]:
     """The settings of a configuration that bind a campaign, as JSON values by key; free ones are left out."""
     return {key: value for key, value in _flat(config, "") if rule_of(key).kind is not Class.FREE}
@@ -243,7 +89,7 @@ def _json(value: Any) -> Any:
 
 def rule_of(key: str) -> Rule:
     """Return the rule of a setting. One that this version does not know is compared, and never free."""
-    return TABLE.get(key, _DIFFERENT)
+    return TABLE.get(key, rules.OTHER_BASELINE)
 
 
 def differences(value: Mapping[str, Any], pinned: Mapping[str, Any]) -> tuple[PinDifference, ...]:
@@ -270,7 +116,7 @@ def _is_weaker(key: str, value: Any, pinned: Any, bar: Mapping[str, Any]) -> boo
         return None
     less_is_better = key == "target" and bar.get("direction") == "lower"
     try:
-        return (_higher if less_is_better else rule.weaker)(value, pinned)
+        return (rules.higher if less_is_better else rule.weaker)(value, pinned)
     except TypeError:  # No value that gpudebug writes: nothing is judged strictly by it.
         return True
 

@@ -3,54 +3,43 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
 
 from gpudebug.core.config import values
-from gpudebug.core.text.expressions import Unbounded, bounded
+from gpudebug.core.yaml.models import expected, unexpected
 
 MOST_GPUS = 64
-_NAME = r"[^\s\x00-\x1f\x7f'\"\\#]{1,200}"
 _GPUS = r"([A-Za-z0-9_.-]{1,64}):([0-9]{1,3})"
 # days-hours[:minutes[:seconds]], hours:minutes:seconds, minutes:seconds, as Slurm writes them.
 _DAYS = r"([0-9]{1,3})-([0-9]{1,2})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?"
 _CLOCK = r"(?:([0-9]{1,4}):)?([0-9]{1,4}):([0-9]{1,2})"
 
 
-def name(value: Any) -> str | None:
-    """One word for an option of the scheduler, without quotes; None if it is left to the cluster."""
-    if value is None:
-        return None
-    found = values.quoted(value)
-    if not re.fullmatch(_NAME, found):
-        raise ValueError(f"expected one word such as gpu, found {values.shown(value)}")
-    return found
-
-
-def gpus(value: Any) -> str:
+def _gpus(value: Any) -> str:
     """GPUs of each node: a number, or `TYPE:NUMBER`; `0` asks for none."""
     text = values.quoted(value)
     typed = re.fullmatch(_GPUS, text)
     count = typed[2] if typed else text
     if not re.fullmatch(r"[0-9]{1,3}", count) or int(count) > MOST_GPUS or (typed and not int(count)):
-        raise ValueError(f"expected a number of GPUs such as 8, or a100:8, found {values.shown(value)}")
+        raise unexpected("a number of GPUs such as 8, or a100:8", value)
     return f"{typed[1]}:{int(count)}" if typed else str(int(count))
 
 
 def count_of(gpus: str) -> int:
-    """Return the number in what `gpus` returned."""
+    """Return the number in what `_gpus` returned."""
     return int(gpus.rpartition(":")[2])
 
 
-def time(value: Any) -> float | None:
-    """Seconds of `4h`, or of Slurm's own `4:00:00` and `1-12:00`; None for the partition's default.
+def _time(value: Any) -> float:
+    """Seconds of `4h`, or of Slurm's own `4:00:00` and `1-12:00`.
 
     A bare number is refused: it is seconds here and minutes in Slurm.
     """
-    if value is None:
-        return None
     written = str(getattr(value, "text", value)).strip()
     if re.fullmatch(r"[0-9.]+", written):
-        raise ValueError(f"expected a time with its unit such as 4h, found {values.shown(value)}")
+        raise unexpected("a time with its unit such as 4h", value)
     days, clock = re.fullmatch(_DAYS, written), re.fullmatch(_CLOCK, written)
     if days is None and clock is None:
         seconds = values.duration(value)
@@ -62,16 +51,11 @@ def time(value: Any) -> float | None:
         h, m, s = (int(part or 0) for part in clock.groups())
         seconds = (h * 60 + m) * 60.0 + s
     if seconds < 60:
-        raise ValueError(f"expected a minute or more, found {values.shown(value)}")
+        raise unexpected("a minute or more", value)
     return seconds
 
 
-def cores(value: Any) -> int | None:
-    """Return a number of cores; None if it is left to the cluster."""
-    return None if value is None else values.count(value)
-
-
-def setup(value: Any) -> str:
+def _lines(value: Any) -> str:
     """Lines of shell that run on the node before gpudebug does, from a block or a list of lines."""
     if value is None:
         return ""
@@ -79,14 +63,18 @@ def setup(value: Any) -> str:
     return "\n".join(lines).strip("\n")
 
 
-def options(value: Any) -> tuple[str, ...]:
-    """Options for the scheduler's own command, each one a word that begins with `-`."""
-    found = () if value is None else values.words(value)
-    for word in found:
-        if not re.fullmatch(r"-[^\n\r]+", word):
-            raise ValueError(f"expected options such as [--mem=64G], found {values.shown(word)}")
-    return found
-
+# One word for an option of the scheduler, without quotes.
+Name = Annotated[
+    values.Quoted, Field(pattern=r"^[^\s\x00-\x1f\x7f'\"\\#]{1,200}$"), expected("one word such as gpu")
+]
+Gpus = Annotated[str, BeforeValidator(_gpus)]
+Time = Annotated[float, BeforeValidator(_time)]
+Setup = Annotated[str, BeforeValidator(_lines)]
+_Option = Annotated[
+    values.Quoted, Field(pattern=r"^-[^\n\r]+$"), expected("an option such as --mem=64G, in a list")
+]
+# Options for the scheduler's own command.
+Options = Annotated[tuple[_Option, ...], BeforeValidator(lambda value: [] if value is None else value)]
 
 PORT = "{port}"
 PORT_VARIABLE = "GPUDEBUG_SERVER_PORT"
@@ -94,37 +82,33 @@ _MOST = 65535
 _EXAMPLE = "{port: 5555}, {http: /health} or {log: 'startup complete'}"
 
 
-def port(value: Any) -> int | None:
+def _port(value: Any) -> int | None:
     """Return a port's number; None for `auto`."""
     if value is None or value == "auto":
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
-        raise ValueError(f"expected auto or a port from 1 to {_MOST}, found {values.shown(value)}")
+        raise unexpected(f"auto or a port from 1 to {_MOST}", value)
     return int(value)
 
 
-def ready(value: Any) -> dict[str, str | int]:
+def _ready(value: Any) -> dict[str, str | int]:
     """What says that it is ready: one of `port`, `http` and `log`; empty for the port of the server."""
     if value in (None, "port", {"port": True}):
         return {}
     if not isinstance(value, dict) or len(value) != 1 or not value.keys() <= {"port", "http", "log"}:
-        raise ValueError(f"expected one of {_EXAMPLE}, found {values.shown(value)}")
+        raise unexpected(f"one of {_EXAMPLE}", value)
     ((kind, content),) = value.items()
     if kind == "port":
-        number = port(content)
+        number = _port(content)
         return {} if number is None else {"port": number}
     text = values.text(content)
     if kind == "http" and not re.fullmatch(r"/[!-~]*", text):
-        raise ValueError(f"http: expected a path such as /health, found {values.shown(content)}")
-    if kind == "log":
-        _expression(text)
-    return {kind: text}
-
-
-def _expression(text: str) -> None:
+        raise ValueError(f"http: {unexpected('a path such as /health', content)}")
     try:
-        bounded(text)
-    except Unbounded as error:
-        raise ValueError(f"log: {text!r} {error}; write it with fewer repeats") from None
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"log: no regular expression: {error}") from None
+        return {kind: values.expression(text) if kind == "log" else text}
+    except ValueError as error:
+        raise ValueError(f"log: {error}") from None
+
+
+Port = Annotated[int | None, BeforeValidator(_port)]
+Ready = Annotated[dict[str, str | int], BeforeValidator(_ready)]

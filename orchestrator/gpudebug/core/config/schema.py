@@ -1,45 +1,41 @@
-"""gpudebug.yaml as frozen records with their defaults. Seconds, bytes and percent."""
+"""gpudebug.yaml as frozen records: each key with its type, default, help, and what changing it means.
+
+Seconds, bytes and percent.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import CoreSchema, core_schema
+from pydantic.fields import FieldInfo
 
 from gpudebug.core.change.permits import Allowed
 from gpudebug.core.config import criteria as of_criteria
-from gpudebug.core.config import runners, values
-from gpudebug.core.config.values import DeviceChoice
+from gpudebug.core.config import rules, runners, values
+from gpudebug.core.config.rules import Rule, different, free, ordered
+from gpudebug.core.config.values import Boolean, Count, DeviceChoice, Duration
 from gpudebug.core.errors import ConfigError
 from gpudebug.core.text import shell_words
-
-
-class _FieldReader:
-    """Lets one function of `values` be all of a field's validation; what it returns is serialised as it is.
-
-    Pydantic's own PlainValidator builds the annotated type's schema, with a serialiser that refuses tuples.
-    """
-
-    def __init__(self, read: Callable[[Any], object]) -> None:
-        self._read = read
-
-    def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._read)
-
-
-Text = Annotated[str, _FieldReader(values.text)]
-Boolean = Annotated[bool, _FieldReader(values.boolean)]
-Duration = Annotated[float, _FieldReader(values.duration)]
-Count = Annotated[int, _FieldReader(values.count)]
-Threshold = Annotated[float, _FieldReader(values.threshold)]
-Words = Annotated[tuple[str, ...], _FieldReader(values.words)]
-Paths = Annotated[tuple[str, ...], _FieldReader(values.paths)]
+from gpudebug.core.yaml.document import Path, plain
+from gpudebug.core.yaml.models import models
 
 _PLACE = re.compile(r"\{(run|run_dir)\}")
+_EMPTY: dict[str, Any] = {"[]": [], "{}": {}, '""': ""}
+
+
+def setting(default: str, help: str = "") -> Any:
+    """Return the field of a key: its default as gpudebug.yaml has it, and what it is."""
+    value = _EMPTY[default] if default in _EMPTY else plain(default)
+    return Field(value, validate_default=True, description=help, examples=[default])
+
+
+def unset(example: str, help: str = "") -> Any:
+    """Return the field of a key without a default."""
+    return Field(None, description=help, examples=[example])
 
 
 class SettingsGroup(BaseModel):
@@ -56,13 +52,13 @@ class ServerSettings(SettingsGroup):
     accepts connections, within `timeout` seconds.
     """
 
-    command: Annotated[str | tuple[str, ...], _FieldReader(values.command)]
-    ready: Annotated[dict[str, str | int], _FieldReader(runners.ready)] = {}
-    port: Annotated[int | None, _FieldReader(runners.port)] = None
-    timeout: Duration = 120.0
-    shell: Boolean = False
-    cwd: Annotated[str, _FieldReader(values.path)] = "."
-    env: Annotated[dict[str, str], _FieldReader(values.variables)] = {}
+    command: values.Command = Field(examples=["python serve.py --port={port}"])
+    ready: runners.Ready = Field({}, examples=["{http: /health}"])
+    port: runners.Port = setting("auto")
+    timeout: Annotated[Duration, rules.LONGER] = setting("2m")
+    shell: Boolean = setting("false")
+    cwd: values.Path = setting(".")
+    env: values.Variables = setting("{}")
 
     def argv(self) -> tuple[str, ...]:
         """Return the words to launch, `{port}` still in them. Raises ConfigError as `Workload.argv` does."""
@@ -76,13 +72,20 @@ class Workload(SettingsGroup):
     """A training command and how it is launched. `env` is added to the surrounding environment; `timeout`
     bounds the whole run, `stall_timeout` the time without a new step; `max_output` is in bytes."""
 
-    command: Annotated[str | tuple[str, ...], _FieldReader(values.command)]
-    shell: Boolean = False
-    cwd: Annotated[str, _FieldReader(values.path)] = "."
-    env: Annotated[dict[str, str], _FieldReader(values.variables)] = {}
-    timeout: Duration = 1800.0
-    stall_timeout: Duration = 300.0
-    max_output: Annotated[int, _FieldReader(values.size)] = 2 * 2**30
+    command: values.Command = Field(
+        examples=["python train.py --output_dir=outputs/{run}"],
+        description="required; text, or a list of words; {run} and {run_dir} are replaced",
+    )
+    shell: Boolean = setting("false", "true: the command is a shell's text; its flags cannot be changed then")
+    cwd: values.Path = setting(".", "folder inside the repository")
+    env: values.Variables = setting("{}", "variables that are added; quote true and false")
+    timeout: Annotated[Duration, rules.LONGER] = setting("30m", "the whole run")
+    stall_timeout: Annotated[Duration, rules.LONGER] = setting(
+        "5m", "no new step, counted from the first step seen"
+    )
+    max_output: Annotated[values.Size, ordered("larger is weaker", rules.higher)] = setting(
+        "2GB", "what the command may print"
+    )
     # Not written here: `server:` is a key beside the workload, and every workload of the campaign needs it.
     server: ServerSettings | None = Field(default=None, exclude=True)
 
@@ -144,20 +147,34 @@ class CriteriaSettings(SettingsGroup):
     utilisation is judged by: None is their mean.
     """
 
-    success: Threshold = 20.0
-    failure: Threshold = 10.0
-    loss: Annotated[Literal["converging", "any"], _FieldReader(values.one_of("converging", "any"))] = (
-        "converging"
+    success: Annotated[values.Threshold, ordered("lower is weaker", rules.lower)] = setting(
+        "20", "percentage points of utilisation; a ratio such as 1.2x for a rate or a time"
+    )
+    failure: Annotated[values.Threshold, ordered("lower is weaker: less is rejected", rules.lower)] = setting(
+        "10", "below it a hypothesis is rejected"
+    )
+    loss: Annotated[
+        Literal["converging", "any"],
+        ordered("any is weaker than converging", rules.later_in("converging", "any")),
+    ] = setting("converging", "or any: learning is not judged")
+    learning: Annotated[of_criteria.Learning, rules.OTHER_FIGURE] = setting(
+        "auto",
+        "what learning is judged by, by the baseline; or loss, reward, {metric: log:NAME, direction: higher}",
     )
     throughput: Annotated[
-        Literal["better", "not_worse", "any"], _FieldReader(values.one_of("better", "not_worse", "any"))
-    ] = "better"
-    learning: Annotated[dict[str, str], _FieldReader(of_criteria.learning)] = {
-        "metric": "auto",
-        "direction": "",
-    }
-    also: Annotated[dict[str, dict[str, Any]] | None, _FieldReader(of_criteria.also)] = None
-    devices: Annotated[Literal["least", "working"] | None, _FieldReader(values.devices)] = None
+        Literal["better", "not_worse", "any"],
+        ordered("weaker in the order better, not_worse, any", rules.later_in("better", "not_worse", "any")),
+    ] = setting("better", "or not_worse, any")
+    devices: Annotated[values.Devices, ordered("another figure: any change is weaker", rules.any_other)] = (
+        setting("mean", "or least, working: which of several GPUs utilisation is judged by")
+    )
+    also: Annotated[
+        of_criteria.Also | None,
+        ordered("fewer figures, or more room to get worse, are weaker", rules.fewer_figures),
+    ] = unset(
+        "{log:success_rate: not_worse}",
+        "further figures that must not get worse; or {direction: lower, not_worse: 1.05x}",
+    )
 
 
 class Protocol(SettingsGroup):
@@ -168,23 +185,33 @@ class Protocol(SettingsGroup):
     itself, None: only what would go on for long is ended.
     """
 
-    interval: Annotated[float, _FieldReader(values.interval)] = 0.2
-    warmup: Annotated[float | None, _FieldReader(values.warmup)] = None
-    max_runs: Annotated[int, _FieldReader(values.several)] = 8
-    run_for: Annotated[float | Literal["end"] | None, _FieldReader(values.run_for)] = None
+    interval: values.Interval = setting("0.2s", "between two samples, 0.02s to 10s")
+    warmup: values.Warmup = setting("auto", "or a duration that is cut from the start")
+    max_runs: Annotated[
+        values.Several, ordered("more are weaker: more looks at the same question", rules.higher)
+    ] = setting("8", "runs of the change at most, 2 or more; of short ones twice as many")
+    run_for: Annotated[values.RunFor, different("runs of another length")] = setting(
+        "auto", "a long run ends after 30s of steady training; or 90s; end: by itself"
+    )
 
 
 class Budget(SettingsGroup):
     """How many hypotheses may be tested, and for how many seconds a device may be held."""
 
-    hypotheses: Count = 20
-    device_time: Duration = 7200.0
+    hypotheses: Annotated[Count, rules.MORE] = setting("20", "hypotheses tested")
+    device_time: Annotated[Duration, rules.MORE] = setting("2h", "time on the device")
 
 
 class WorktreeSettings(SettingsGroup):
     """Paths that a trial's worktree borrows from the repository."""
 
-    link: Paths = ()
+    link: Annotated[values.Paths, different("trials find other files")] = setting(
+        "[]", "paths that are linked, such as [.venv, data]"
+    )
+
+
+_T = TypeVar("_T")
+_Elsewhere = Annotated[_T, rules.ELSEWHERE]
 
 
 class SlurmSettings(SettingsGroup):
@@ -196,27 +223,37 @@ class SlurmSettings(SettingsGroup):
     how many hypotheses `submit` has tested at once, in jobs of their own.
     """
 
-    partition: Annotated[str | None, _FieldReader(runners.name)] = None
-    account: Annotated[str | None, _FieldReader(runners.name)] = None
-    qos: Annotated[str | None, _FieldReader(runners.name)] = None
-    nodes: Count = 1
-    gpus_per_node: Annotated[str, _FieldReader(runners.gpus)] = "1"
-    cpus_per_task: Annotated[int | None, _FieldReader(runners.cores)] = None
-    time: Annotated[float | None, _FieldReader(runners.time)] = None
-    constraint: Annotated[str | None, _FieldReader(runners.name)] = None
-    exclusive: Boolean = False
-    shared: Boolean = False
-    setup: Annotated[str, _FieldReader(runners.setup)] = ""
-    srun: Annotated[tuple[str, ...], _FieldReader(runners.options)] = ()
-    extra: Annotated[tuple[str, ...], _FieldReader(runners.options)] = ()
-    idle: Duration = 600.0
-    parallel: Count = 1
+    partition: _Elsewhere[runners.Name | None] = unset("gpu", "by default the cluster's")
+    account: _Elsewhere[runners.Name | None] = unset("my-project", "by default the cluster's")
+    qos: _Elsewhere[runners.Name | None] = unset("normal", "by default the cluster's")
+    nodes: _Elsewhere[Count] = setting("1", "nodes of the allocation")
+    gpus_per_node: _Elsewhere[runners.Gpus] = setting("1", "a number, or a100:8; 0 asks for none")
+    cpus_per_task: _Elsewhere[Count | None] = unset("16", "cores of a node; by default the cluster's")
+    time: Annotated[runners.Time | None, rules.MORE_OF_THE_CLUSTER] = unset(
+        "4h", "limit of the allocation; by default the partition's"
+    )
+    constraint: _Elsewhere[runners.Name | None] = unset("h100", "features of the nodes")
+    exclusive: _Elsewhere[Boolean] = setting("false", "true: nobody else on the nodes")
+    shared: _Elsewhere[Boolean] = setting("false", "true: nodes see this folder, though it is in /tmp, say")
+    setup: _Elsewhere[runners.Setup] = Field(
+        "", examples=["module load cuda"], description="shell that runs before gpudebug, a line or more"
+    )
+    srun: _Elsewhere[runners.Options] = setting("[]", "further options of srun, such as [--mpi=pmix]")
+    extra: _Elsewhere[runners.Options] = setting("[]", "further options of sbatch, such as [--mem=64G]")
+    idle: Annotated[Duration, rules.MORE_OF_THE_CLUSTER] = setting(
+        "10m", "the allocation ends after this time without a run"
+    )
+    parallel: Annotated[Count, rules.MORE_OF_THE_CLUSTER] = setting(
+        "1", "hypotheses that `submit` has tested at once, a job each"
+    )
 
 
 class RunnerSettings(SettingsGroup):
     """Where runs happen: in an allocation of a cluster, or on this host itself if none is named."""
 
-    slurm: SlurmSettings | None = None
+    slurm: SlurmSettings | None = Field(
+        None, description="in an allocation of Slurm; inherits /etc/gpudebug/cluster.yaml"
+    )
 
     @property
     def idle(self) -> float:
@@ -238,33 +275,74 @@ class ClusterFile(SettingsGroup):
 class Config(SettingsGroup):
     """All of gpudebug.yaml, complete: what the file left out has its default."""
 
-    campaign: Annotated[str, _FieldReader(values.slug)]
-    progress: Annotated[str, _FieldReader(values.file_path)]
-    goal: Text = ""
-    workload: Workload
-    reference: Workload | None = None
-    server: ServerSettings | None = None
-    metric: Annotated[str, _FieldReader(values.metric)] = "gpu_util"
-    direction: Annotated[Literal["higher", "lower"], _FieldReader(values.one_of("higher", "lower"))] = (
-        "higher"
+    campaign: Annotated[values.Slug, different("another name is another campaign")] = unset(
+        "act-relative-rtc", "name of the campaign; by default from the folder"
     )
-    work: Annotated[str, _FieldReader(values.work)] = "auto"
-    criteria: CriteriaSettings = CriteriaSettings()
-    target: Annotated[float | None, _FieldReader(values.positive)] = None
-    log: Annotated[dict[str, str], _FieldReader(values.patterns)] = {}
-    locked: Words = ()
-    allow_env: Annotated[tuple[str, ...], _FieldReader(values.variable_names)] = ()
-    allow_flags: Annotated[dict[str, tuple[str, ...]], _FieldReader(values.launcher_flags)] = {}
-    protocol: Protocol = Protocol()
-    budget: Budget = Budget()
-    runner: RunnerSettings | None = None
-    device: Annotated[str, _FieldReader(values.device)] = "auto"
-    probe: Boolean = True
-    auto_propose: Boolean = False
-    worktree: WorktreeSettings = WorktreeSettings()
-    expected: Annotated[dict[str, dict[str, tuple[float, float]]], _FieldReader(values.expectations)] = {}
-    context: Paths = ()
-    guidelines: Text = ""
+    progress: Annotated[values.FilePath, different("another file has other baselines")] = unset(
+        "progress/act-relative-rtc.md", "by default progress/CAMPAIGN.md"
+    )
+    goal: Annotated[values.Text, rules.READ] = setting(
+        '""', "what is to be achieved, for the people and agents who read it"
+    )
+    workload: Workload = Field(description="the training command under investigation")
+    reference: Workload | None = unset(
+        "{command: python train_reference.py}", "a workload with good utilisation; inherits the rest"
+    )
+    server: ServerSettings | None = unset(
+        "{command: 'python serve.py --port={port}', ready: {http: /health}}",
+        "a server that the workload needs; ready: {port: 5555}, {http: /path} or {log: 'a line'}; also port, "
+        "timeout, shell, cwd, env",
+    )
+    metric: Annotated[values.Metric, rules.OTHER_FIGURE] = setting(
+        "gpu_util",
+        "or steps_per_s, samples_per_s, work_per_s, step_time_p50, step_time_p95, "
+        "latency_p50 (p95, p99), joules_per_step, section:NAME, log:NAME",
+    )
+    direction: Annotated[Literal["higher", "lower"], rules.OTHER_FIGURE] = setting(
+        "higher", "lower for a time or an energy"
+    )
+    work: Annotated[values.Work, rules.OTHER_FIGURE] = setting(
+        "auto",
+        "what throughput counts: environment steps, tokens, samples, optimizer steps, epochs, log:NAME",
+    )
+    criteria: CriteriaSettings = Field(CriteriaSettings(), description="what a hypothesis must achieve")
+    target: Annotated[values.Target, ordered("easier to reach is weaker", rules.lower)] = unset(
+        "80", "solved at this figure; by default the reference's less failure, else 80 percent"
+    )
+    log: values.Patterns = setting(
+        "{}",
+        r"named patterns with a group value, only if the log is misread: {loss: 'loss=(?P<value>\S+)'}",
+    )
+    locked: Annotated[values.Words, ordered("fewer locked flags are weaker", rules.fewer)] = setting(
+        "[]", "flags that no hypothesis may change, such as [--batch_size]"
+    )
+    allow_env: Annotated[values.VariableNames, ordered("more allowed variables are weaker", rules.more)] = (
+        setting("[]", "variables that a hypothesis may set beside those that steer libraries")
+    )
+    allow_flags: Annotated[
+        values.LauncherFlags, ordered("more allowed flags are weaker", rules.more_of_each)
+    ] = setting("{}", "launchers' flags that it may change: {torchrun: [--nproc_per_node]}")
+    protocol: Protocol = Field(Protocol(), description="how a trial is measured")
+    budget: Budget = Field(Budget(), description="when the campaign is exhausted")
+    runner: RunnerSettings | None = Field(
+        None, description="where runs happen; by default on this host itself"
+    )
+    device: values.Device = setting("auto", "or nvml, cpu, cpu:N, replay:PATH")
+    probe: Annotated[
+        Boolean,
+        ordered("false is weaker: throughput is then the program's own claim", rules.later_in(True, False)),
+    ] = setting("true", "false: nothing is injected into the training process")
+    auto_propose: Annotated[Boolean, free("who proposes changes no measurement")] = setting(
+        "false", "true: the catalogue proposes when no hypothesis is left to test"
+    )
+    worktree: WorktreeSettings = Field(WorktreeSettings(), description="what a trial's worktree borrows")
+    expected: Annotated[values.Expectations, free("figures to compare with; no verdict uses them")] = setting(
+        "{}", "known figures by device: {steps_per_s: {default: [150, 250]}}"
+    )
+    context: Annotated[values.Paths, rules.READ] = setting("[]", "files that an agent should read")
+    guidelines: Annotated[values.Text, rules.READ] = setting(
+        '""', "rules for those who propose and implement"
+    )
 
     @property
     def allowed(self) -> Allowed:
@@ -280,3 +358,23 @@ class Config(SettingsGroup):
     @property
     def device_choice(self) -> DeviceChoice:
         return values.device_choice(self.device)
+
+
+def group_of(field: FieldInfo) -> type[BaseModel] | None:
+    """Return the group of settings that a key leads to; None for a value."""
+    return next(models(field.annotation), None)
+
+
+def all_keys(model: type[BaseModel] = Config, around: Path = ()) -> Iterator[tuple[Path, FieldInfo]]:
+    """Yield every key of gpudebug.yaml with its field, groups before what is in them."""
+    for name, field in model.model_fields.items():
+        if not field.exclude:
+            yield (*around, name), field
+            group = group_of(field)
+            if group is not None:
+                yield from all_keys(group, (*around, name))
+
+
+def rule_of(field: FieldInfo) -> Rule:
+    """Return what another value of this key means."""
+    return next((of for of in field.metadata if isinstance(of, Rule)), rules.OTHER_BASELINE)

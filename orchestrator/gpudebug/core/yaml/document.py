@@ -173,7 +173,7 @@ def _read_node(event: Any, line: int, document: Document, stack: list[_OpenValue
         if event.style == "|":
             document.blocks.add(path)
             document.lines[path] += 1
-        _put(document, parent, _scalar(event))
+        _put(document, parent, event.value if event.style else plain(event.value))
         return
     if len(stack) >= DEEPEST:
         raise _too_deep(document.file, line)
@@ -213,10 +213,8 @@ def _put(document: Document, parent: _OpenValue | None, value: Any) -> None:
         parent.key = None
 
 
-def _scalar(event: Any) -> object:
-    text: str = event.value
-    if event.style:
-        return text
+def plain(text: str) -> object:
+    """Return what a scalar without quotes says."""
     if text in _WORDS:
         return _WORDS[text]
     match = _NUMBER.fullmatch(text)
