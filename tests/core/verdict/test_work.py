@@ -13,12 +13,22 @@ from gpudebug.core.records import (
     LearningUnit,
     LossEvidence,
     ProbeEvidence,
+    Terms,
     Verdict,
     WorkRate,
     WorkUnit,
 )
 from gpudebug.core.verdict.gates.setting import TrialSetting
-from gpudebug.core.verdict.work import choose, choose_learning, learning_text, rates, text, trend, worst
+from gpudebug.core.verdict.work import (
+    choose,
+    choose_learning,
+    learning_text,
+    rates,
+    terms_by,
+    text,
+    trend,
+    worst,
+)
 from gpudebug.core.words import Result, Status, Trend
 
 ENV = WorkUnit(unit="environment steps", source="total_timesteps")
@@ -64,7 +74,22 @@ def test_one_that_is_set_is_marked_and_never_replaced() -> None:
     assert text(missing) == "tokens, which not all runs count (set)"
     found = judged([counting(500, 20)] * 4, [counting(1100, 44)] * 3, missing)
     assert gate(found, "throughput").note == "work: tokens is set, and not all runs count it"
-    assert choose([run()], "tokens") is None
+    assert choose([run()], "tokens") == missing
+
+
+TOKENS_SET = WorkUnit(unit="tokens", source="", chosen=False)
+
+
+@pytest.mark.parametrize("work", [None, TOKENS_SET], ids=["auto", "set"])
+@pytest.mark.parametrize("learning", [None, {"metric": "log:success", "direction": "higher"}])
+@pytest.mark.parametrize("counted", [[], [counting(500, 20)], [counting(500, 20), run()]], ids=len)
+def test_terms_that_are_stored_come_out_again(
+    work: WorkUnit | None, learning: dict[str, str] | None, counted: list[Evidence]
+) -> None:
+    terms = terms_by(Terms(criteria={"learning": learning}, protocol={}, work=work), counted)
+    assert terms.work == choose(counted, "tokens" if work else "auto")
+    assert terms.learning == choose_learning(counted, learning)
+    assert terms_by(terms, counted) == terms
 
 
 def test_more_environments_are_faster_though_updates_are_fewer() -> None:

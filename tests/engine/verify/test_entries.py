@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from tests.support.campaigns import PROGRESS, Campaign
+from tests.support.campaigns import PROGRESS, Campaign, make_replay_campaign, record
 from tests.support.tampering import substitute
 from tests.support.verifying import answer, problems
 
@@ -71,3 +73,22 @@ def test_a_trials_run_is_no_run_of_a_baseline(told: Campaign) -> None:
         "completed runs of baseline-workload",
         "runs/0003-h1: h1, COMPLETED",
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "work"),
+    [
+        ("work: samples\n", "samples, which not all runs count (set)"),
+        ("metric: work_per_s\nwork: optimizer steps\n", "optimizer steps, from the log's steps (set), "),
+        ("metric: work_per_s\n", "tokens, from num_tokens, "),
+    ],
+)
+def test_a_baseline_is_by_the_unit_that_was_set_then(tmp_path: Path, settings: str, work: str) -> None:
+    printed = lambda share: f"{2 - share:.3f} num_tokens={round(30720 * share)}"  # noqa: E731
+    record(tmp_path / "recordings", "0001-baseline-workload", losses=printed)
+    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", config=settings)
+    campaign.json("next")
+    assert f"- **Work**: {work}" in campaign.text
+    campaign.config.write_text(campaign.config.read_text().replace(settings, ""))
+    assert answer(campaign).ok is True
+    assert campaign.json("status")["baselines"]["workload"]["verified"] is True

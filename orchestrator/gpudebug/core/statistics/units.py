@@ -64,6 +64,12 @@ def text(unit: str, source: str, chosen: bool = True) -> str:
     return f"{unit}, from {source}" + ("" if chosen else " (set)")
 
 
+def set_in(said: str) -> str:
+    """Return the unit that a text of a unit of work says was set; else `auto`."""
+    unit, _, rest = said.partition(", ")
+    return unit if "(set)" in rest else AUTO
+
+
 def rate_for(unit: str | None) -> str:
     """Return the metric that counts what gets done, of a baseline that counts `unit` as work."""
     return f"work_per_s ({unit})" if unit not in {None, WorkName.OPTIMIZER_STEPS} else "steps_per_s"

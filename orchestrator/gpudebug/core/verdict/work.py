@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from gpudebug.core.records import Evidence, LearningSeries, LearningUnit, WorkUnit
+from gpudebug.core.records import Evidence, LearningSeries, LearningUnit, Terms, WorkUnit
 from gpudebug.core.statistics import units
 from gpudebug.core.statistics.units import (
     AUTO,
@@ -20,17 +20,27 @@ from gpudebug.core.statistics.units import (
 from gpudebug.core.words import Trend
 
 
+def terms_by(terms: Terms, recorded: Sequence[Evidence]) -> Terms:
+    """Return what a trial is judged by: `terms` with the unit of work and the figure of learning that the
+    `recorded` runs of its baseline show.
+
+    What was asked for stays in them, so that what is stored comes out again.
+    """
+    unit = terms.work.unit if terms.work is not None and not terms.work.chosen else AUTO
+    learning = terms.criteria.get("learning")
+    learned = choose_learning(recorded, learning if isinstance(learning, Mapping) else None)
+    return terms.model_copy(update={"work": choose(recorded, unit), "learning": learned})
+
+
 def choose(runs: Sequence[Evidence], configured: str = AUTO) -> WorkUnit | None:
     """Return the first unit, and source of it, that all of these runs have; None if they have none in common.
 
     `configured` is a unit by its full name, or `auto`. One that is set and that a run lacks has no source: it
-    is unknown, and no other takes its place. Runs of gpudebug 0.1.0 have none.
+    is unknown, and no other takes its place.
     """
     found = units.pick([_counted(e) for e in runs], configured)
-    if found is None and configured != AUTO and any(e.work for e in runs):
-        return WorkUnit(unit=configured, source="", chosen=False)
     if found is None:
-        return None
+        return WorkUnit(unit=configured, source="", chosen=False) if configured != AUTO else None
     return WorkUnit(unit=found.unit, source=found.source, chosen=configured == AUTO)
 
 

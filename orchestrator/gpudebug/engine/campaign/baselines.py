@@ -15,8 +15,9 @@ from gpudebug.core.campaign.allocation import afresh
 from gpudebug.core.config import Config, Workload
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress.surplus import in_baseline
-from gpudebug.core.statistics.metrics import Metric
+from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 from gpudebug.core.statistics.numbers import UNKNOWN, figure, percent
+from gpudebug.core.statistics.units import AUTO, set_in
 from gpudebug.core.text.values import short_digest
 from gpudebug.core.verdict.turns import runs_of
 from gpudebug.core.words import ended_as_planned
@@ -165,9 +166,18 @@ def _played_back(baseline: CampaignBaseline) -> CampaignBaseline:
 def _bears_out(baseline: CampaignBaseline, entry: progress.BaselineEntry) -> bool:
     """Tell whether the runs match the entry."""
     name, _, value = entry.fields.get("metric", "").partition(" ")
-    metric = Metric(name)
+    metric = metric_of(entry)
     own = not name or _shows(value, figure(metric, baseline.figure(metric)))
     return own and _shows(entry.fields.get("gpu util", ""), percent(baseline.utilisation))
+
+
+def metric_of(entry: progress.BaselineEntry) -> Metric:
+    """Return the metric that an entry names, with the unit of work that it says was set; else utilisation.
+
+    The campaign's may have changed since.
+    """
+    name, unit = entry.fields.get("metric", "").partition(" ")[0], set_in(entry.fields.get("work", ""))
+    return Metric(name or GPU_UTIL, work=("" if unit == AUTO else unit, ""))
 
 
 _INTERVAL = re.compile(r" \(95% CI [-+\d.]+ to [-+\d.]+, \d+ runs?\)|")

@@ -17,7 +17,7 @@ from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign, job_of, open_bench, stored_run
 from gpudebug.engine.trial import baseline, noise, recover
-from gpudebug.engine.trial.judge import judge_runs, terms_of
+from gpudebug.engine.trial.judge import asked, judge_runs
 from gpudebug.engine.trial.reuse import newest, reusable
 from gpudebug.engine.trial.unmodified import run_once
 
@@ -52,7 +52,7 @@ def record_aa(
         steps = list(zip(planned(len(made)), made, strict=False))
         after = [m for step, m in steps if step is NextRun.TRIAL]
         beside = [m for step, m in steps if step is NextRun.BASELINE]
-        verdict = judge_runs(0, terms_of(cycle.setup.config, before), [*before, *beside], after)
+        verdict = judge_runs(0, asked(cycle.setup.config), [*before, *beside], after)
         return _answer(cycle.again().loaded, verdict, before, made, (*notes, *bench.notes))
 
 

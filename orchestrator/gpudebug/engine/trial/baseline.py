@@ -231,12 +231,13 @@ def entry_fields(role: str, runs: list[MeasuredRun], metric: Metric, work: str =
 
 
 def work_text(runs: Sequence[Evidence], configured: str) -> str | None:
-    """`environment steps, from total_timesteps, 512 a second`; None if the runs count nothing in common."""
-    found = work_of(runs, configured)
-    unit = choose(runs, configured)
-    if unit is None or found is None or not unit.source:
-        return None
-    return f"{text(unit)}, {numbers.number(found.per_s)} a second"
+    """`environment steps, from total_timesteps, 512 a second`; None if the runs count nothing in common.
+
+    A unit that is set is named whether they count it or not: an entry says what it is by.
+    """
+    unit, found = choose(runs, configured), work_of(runs, configured)
+    rate_text = f", {numbers.number(found.per_s)} a second" if found is not None else ""
+    return text(unit) + rate_text if unit is not None else None
 
 
 def work_of(runs: Sequence[Evidence], configured: str) -> WorkFigure | None:
@@ -252,7 +253,7 @@ def _without_work(runs: Sequence[Evidence], configured: str) -> list[str]:
     """Return what is wrong with counters of work, and that a unit which is set is not counted."""
     notes = [note for e in runs for note in e.work_notes]
     chosen = choose(runs, configured)
-    if configured != AUTO and (chosen is None or not chosen.source):
+    if chosen is not None and not chosen.source:
         counted = ", ".join(dict.fromkeys(one.unit for e in runs for one in e.work)) or "nothing"
         notes.append(f"work: {configured} is set, and not all runs count it; they count {counted}")
     return list(dict.fromkeys(notes))

@@ -6,7 +6,7 @@ derived again when gpudebug.yaml has long changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from pydantic import TypeAdapter
@@ -14,13 +14,14 @@ from pydantic import TypeAdapter
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.command import batch
 from gpudebug.core.config import Config
-from gpudebug.core.records import Evidence, LearningUnit, Terms, UsedRun, Verdict, WorkUnit
+from gpudebug.core.records import Evidence, Terms, UsedRun, Verdict, WorkUnit
 from gpudebug.core.samples.window import MIN_RUN_WINDOW_S
 from gpudebug.core.statistics.level import places
-from gpudebug.core.verdict import work
+from gpudebug.core.statistics.units import AUTO
 from gpudebug.core.verdict.gates.case import TrialCase, measure
 from gpudebug.core.verdict.gates.setting import Criteria, Order, TrialSetting
 from gpudebug.core.verdict.judge import judge_case
+from gpudebug.core.verdict.work import terms_by
 from gpudebug.core.words import Outcome
 from gpudebug.edges import store
 from gpudebug.engine.run.job import MeasuredRun
@@ -31,29 +32,24 @@ CRASH = "crash"
 """The part of a verdict's runs in which an earlier version of the change failed."""
 
 
-def terms_of(config: Config, before: Sequence[MeasuredRun] = ()) -> Terms:
-    """What a trial is judged by: what gpudebug.yaml says, and what is chosen from the baseline's runs."""
+def asked(config: Config) -> Terms:
+    """Return what gpudebug.yaml says that trials are judged by; a unit that is set has no source yet."""
     return Terms(
         metric=config.metric,
         direction=config.direction,
         locked=config.locked,
         criteria=config.criteria.model_dump(mode="json"),
         protocol=config.protocol.model_dump(mode="json"),
-        work=work_of(before, config.work),
-        learning=learning_of(before, config.criteria.learning),
+        work=None if config.work == AUTO else WorkUnit(unit=config.work, source="", chosen=False),
     )
 
 
-def learning_of(before: Sequence[MeasuredRun], configured: Mapping[str, str] | None) -> LearningUnit | None:
-    """What learning is judged by, from the recorded runs of a baseline; None for the loss of its logs."""
-    recorded = [m.evidence for m in before if m.record.hypothesis is None]
-    return work.choose_learning(recorded or evidence_of(before), configured)
+def terms_of(terms: Terms, before: Sequence[MeasuredRun]) -> Terms:
+    """Return what a trial beside these runs of the baseline is judged by; `terms` are asked for, or stored.
 
-
-def work_of(before: Sequence[MeasuredRun], configured: str) -> WorkUnit | None:
-    """The unit of work of a baseline, by its recorded runs: not by those that were made beside a trial."""
-    recorded = [m.evidence for m in before if m.record.hypothesis is None]
-    return work.choose(recorded or evidence_of(before), configured)
+    The recorded runs show it: one that was made beside a trial chooses nothing.
+    """
+    return terms_by(terms, [m.evidence for m in before if m.record.hypothesis is None])
 
 
 def criteria_of(terms: Terms) -> Criteria:
@@ -110,6 +106,7 @@ def judge_runs(
     explained, `more` is how often the trial was continued, `crashes` are runs in which an earlier version of
     the change's code crashed. `before` and `after` hold at least one run each.
     """
+    terms = terms_of(terms, before)
     case = trial_case(number, terms, before, after, confirmed=confirmed, more=more)
     return verdict_of(case, terms, before, after, remarks, crashes)
 

@@ -30,7 +30,7 @@ from gpudebug.engine.run.environment import differences, recorded
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
 from gpudebug.engine.trial.conduct import with_conduct
-from gpudebug.engine.trial.judge import evidence_of, order_of, work_of
+from gpudebug.engine.trial.judge import asked, evidence_of, order_of, terms_of
 from gpudebug.engine.trial.original import beside_baseline, in_command, named
 
 NOT_YET = "what was accepted is not measured together yet: gpudebug next does that"
@@ -128,7 +128,8 @@ def contrast_of(
 ) -> TrialCase:
     """Runs without and with the accepted changes, judged as a trial of all of them would be."""
     changes = tuple(change for step in code.stack for change in step.intervention.changes)
-    setting = TrialSetting(changes=len(changes), compound=True, work=work_of(before, setup.config.work))
+    unit = terms_of(asked(setup.config), before).work
+    setting = TrialSetting(changes=len(changes), compound=True, work=unit)
     setting = with_conduct(setting, Intervention(changes, compound=True), (), before, after)
     return apart(setup, before, after, setting)
 

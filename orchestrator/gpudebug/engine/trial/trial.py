@@ -41,7 +41,7 @@ from gpudebug.engine.run.prepare import (
 )
 from gpudebug.engine.run.smaller import redundant
 from gpudebug.engine.trial import baseline, crashes
-from gpudebug.engine.trial.judge import evidence_of, order_of, terms_of, trial_case, verdict_of
+from gpudebug.engine.trial.judge import asked, evidence_of, order_of, terms_of, trial_case, verdict_of
 from gpudebug.engine.trial.premises import Unready, apply_change, refuse_outdated, refuse_without_figure
 from gpudebug.engine.trial.result import record_result
 from gpudebug.engine.trial.reuse import left_out_of, left_out_text, newest, of_change, shared, void
@@ -168,7 +168,7 @@ def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree)
     lines = (*job.notes, *applied.notes, *change.notes, *(place.notes if change.patch is not None else ()))
     notes = tuple(loaded.setup.workspace.scrub(note) for note in lines)
     confirmed = confirmed_of(loaded.setup, number, change.digest)
-    terms = terms_of(loaded.setup.config, before)
+    terms = terms_of(asked(loaded.setup.config), before)
     trial = _Trial(cycle, number, claim, place, bench, changed, notes, terms, before, confirmed)
     trial.patched = change.patch is not None
     trial.crashes += (

@@ -11,11 +11,11 @@ from gpudebug.core.progress.blocks import plain
 from gpudebug.core.progress.surplus import Surplus, figured, measured
 from gpudebug.core.records import Verdict
 from gpudebug.core.redaction.alike import alike, reworded
-from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 from gpudebug.core.statistics.numbers import UNKNOWN
-from gpudebug.core.statistics.units import AUTO
+from gpudebug.core.statistics.units import set_in
 from gpudebug.core.words import AS_PLANNED, Outcome
 from gpudebug.edges import templates
+from gpudebug.engine.campaign.baselines import metric_of
 from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.campaign.measured_code import tested_change
 from gpudebug.engine.trial import baseline
@@ -108,22 +108,12 @@ def check_baseline(shown: CheckedEntry, entry: BaselineEntry, runs: Sequence[Che
                 f"run {m.folder.name} is {m.record.reason}: its command, code and device are "
                 "the importer's claim"
             )
-    fields = baseline.entry_fields(entry.role, measured, _metric(entry), _work(entry))
+    unit = set_in(entry.fields.get("work", ""))
+    fields = baseline.entry_fields(entry.role, measured, metric_of(entry), unit)
     text = templates.render("baseline.md.j2", **fields)
     expected = progress.parse(f"## Baselines\n\n{text}".encode("utf-8", "replace"), "").baselines[0]
     values = {k: v for k, v in expected.fields.items() if k != "runs"}
     shown.compare(values, entry.fields, older=is_older(measured))
-
-
-def _metric(entry: BaselineEntry) -> Metric:
-    """Return the metric that a baseline's entry names, the campaign's may have changed; else utilisation."""
-    return Metric(entry.fields.get("metric", "").partition(" ")[0] or GPU_UTIL)
-
-
-def _work(entry: BaselineEntry) -> str:
-    """Return the unit of work that the entry says was set; else `auto`."""
-    unit, _, rest = entry.fields.get("work", "").partition(", from ")
-    return unit if "(set)" in rest else AUTO
 
 
 def _check_part(shown: CheckedEntry, wanted: str, role: str, outcome: Outcome | None, name: str) -> None:

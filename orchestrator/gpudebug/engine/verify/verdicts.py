@@ -6,22 +6,20 @@ from collections.abc import Sequence
 
 from gpudebug.core.errors import GpudebugError, StoreError
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.core.records import Terms, UsedRun, Verdict, WorkUnit
+from gpudebug.core.records import UsedRun, Verdict
 from gpudebug.core.redaction import alike
-from gpudebug.core.statistics.units import AUTO
 from gpudebug.core.verdict.gates import RULE
-from gpudebug.core.verdict.work import learning_text, text
 from gpudebug.edges import store
 from gpudebug.engine.campaign.files import Written, record_of
 from gpudebug.engine.run.job import MeasuredRun
-from gpudebug.engine.trial.judge import CRASH, judge_runs, learning_of, terms_of, work_of
+from gpudebug.engine.trial.judge import CRASH, asked, judge_runs
 from gpudebug.engine.verify.entries import CheckedEntry
 from gpudebug.engine.verify.findings import Finding, Findings
 from gpudebug.engine.verify.runs import Checked, CheckedRuns, is_older, report, short_digest
 from gpudebug.engine.verify.words import check_confirmed
 
 _NAME = "verdict.json"
-_DERIVED = set(Verdict.model_fields) - {"format", "rule", "terms", "runs"}
+_DERIVED = set(Verdict.model_fields) - {"format", "rule", "runs"}
 
 
 def check_verdict(
@@ -53,8 +51,6 @@ def check_verdict(
     again = _again(stored, *used, where, findings) if used else None
     if again is None:
         return stored
-    if stored.terms is not None:
-        _check_chosen(stored.terms, used[0] if used else [], where, findings)
     older = used is not None and is_older(used[1])
     expected = again.model_dump(mode="json", include=_DERIVED)
     report(findings, where, folder, _NAME, list(alike.differences(expected, folder.read(_NAME), older=older)))
@@ -158,39 +154,12 @@ def _again(
     return None
 
 
-def _check_chosen(terms: Terms, before: Sequence[MeasuredRun], where: Finding, findings: Findings) -> None:
-    """What was chosen from the baseline's runs is what follows from them."""
-    if terms.work is not None:
-        _check_work(terms.work, before, where, findings)
-    if terms.learning is not None and terms.learning.chosen:
-        found = learning_of(before, None)
-        if found is not None and found != terms.learning:
-            why = "not what its baseline's runs show"
-            expected, stored = (learning_text(one) for one in (found, terms.learning))
-            findings.differs(where.but(field="terms.learning", expected=expected, found=stored, why=why))
-
-
-def _check_work(unit: WorkUnit, before: Sequence[MeasuredRun], where: Finding, findings: Findings) -> None:
-    """The unit of work is one that the baseline's runs give: the first that they share, or the one set."""
-    found = work_of(before, AUTO if unit.chosen else unit.unit)
-    if found is not None and found != unit:
-        findings.differs(
-            where.but(
-                field="terms.work",
-                expected=text(found),
-                found=text(unit),
-                why="not what its baseline's runs count",
-            )
-        )
-
-
 def _say_terms(written: Written, stored: Verdict, findings: Findings) -> None:
     """Terms other than those of gpudebug.yaml are allowed, and worth knowing."""
     if stored.terms is None:
         return
     now, then = (
-        t.model_dump(mode="json", exclude={"work", "learning"})
-        for t in (terms_of(written.config), stored.terms)
+        t.model_dump(mode="json", exclude={"work", "learning"}) for t in (asked(written.config), stored.terms)
     )
     other = [f"{d.field} {d.found}, now {d.expected}" for d in alike.differences(now, then)]
     if other:
