@@ -58,12 +58,12 @@ def why(
     if (pid is not None) + (gpu is not None) + bool(command) > 1:
         raise UsageError("--pid, --gpu and a command exclude each other", next="keep one of them")
     if pid is not None or gpu is not None:
-        _attach(folder, pid, gpu, timeout_text=most, to_the_end=to_the_end, interval=interval, device=device)
+        _attach(folder, pid, gpu, most=_most(most, to_the_end), interval=interval, device=device)
         return
     from gpudebug.engine.campaign.session import persons_only
     from gpudebug.engine.diagnosis.why import why as engine
     from gpudebug.terminal.live import LiveLine
-    from gpudebug.terminal.output import INTERRUPTED, timeout
+    from gpudebug.terminal.output import INTERRUPTED
     from gpudebug.terminal.why import why as render
 
     if command:
@@ -73,8 +73,7 @@ def why(
             folder,
             command or (),
             live,
-            most=timeout(most, "--for"),
-            to_the_end=to_the_end,
+            most=_most(most, to_the_end),
             interval=interval or 0.2,
             device=device,
         )
@@ -83,22 +82,27 @@ def why(
         raise typer.Exit(INTERRUPTED)
 
 
+def _most(text: str | None, to_the_end: bool) -> float | None:
+    """Return how many seconds a look may take; None until it has seen enough."""
+    from gpudebug.engine.diagnosis.why import TO_THE_END
+    from gpudebug.terminal.output import timeout
+
+    return TO_THE_END if to_the_end else timeout(text, "--for")
+
+
 def _attach(
     folder: Path,
     pid: int | None,
     gpu: int | None,
     *,
-    timeout_text: str | None,
-    to_the_end: bool,
+    most: float | None,
     interval: float | None,
     device: str,
 ) -> None:
     from gpudebug.engine.diagnosis.attach import INTERVAL_S, attach
     from gpudebug.terminal.live import LiveLine
-    from gpudebug.terminal.output import timeout
     from gpudebug.terminal.why import why as render
 
-    most = timeout(timeout_text, "--for")
     with LiveLine() as live:
         answer = attach(
             folder,
@@ -106,7 +110,6 @@ def _attach(
             pid=pid,
             gpu=gpu,
             most=most,
-            to_the_end=to_the_end,
             interval=interval or INTERVAL_S,
             device=device,
         )

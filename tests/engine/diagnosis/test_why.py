@@ -11,7 +11,7 @@ import pytest
 from tests.support.campaigns import Campaign, gpudebug, killed_at_the_end, wait_for
 
 from gpudebug.core.verdict.run_plan import RunPlan
-from gpudebug.engine.diagnosis.why import plan_for
+from gpudebug.engine.diagnosis.why import TO_THE_END, plan_for
 
 # Waits for its data, and would train for ever.
 PROGRAM = """\
@@ -68,9 +68,9 @@ def test_no_campaign_begins_with_a_command_that_failed(tmp_path: Path) -> None:
 
 
 def test_how_long_a_look_goes_on() -> None:
-    assert plan_for(None, to_the_end=True) is None
-    assert plan_for(20.0, to_the_end=False) == RunPlan(20.0, learns=False, most_s=20.0)
-    usual = plan_for(None, to_the_end=False)
+    assert plan_for(TO_THE_END) is None
+    assert plan_for(20.0) == RunPlan(20.0, learns=False, most_s=20.0)
+    usual = plan_for(None)
     assert usual is not None
     assert (usual.window_s, usual.most_s) == (30.0, 90.0)
 

@@ -49,7 +49,6 @@ def attach(
     pid: int | None = None,
     gpu: int | None = None,
     most: float | None = None,
-    to_the_end: bool = False,
     interval: float = INTERVAL_S,
     device: str = "auto",
     session: str | None = None,
@@ -72,7 +71,7 @@ def attach(
         timeout=None,
         stall_timeout=None,
         max_output=None,
-        plan=plan_for(most, to_the_end=to_the_end),
+        plan=plan_for(most),
         attached=AttachedJob(job.root.pid, follower.command(order)),
         poll=POLL_S,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -35,6 +36,8 @@ from gpudebug.engine.run.sample import failure_in, lone_job, window_in, workload
 ROLE = "why"
 FOLDER = "gpudebug-why"
 COMMAND = "gpudebug why"
+TO_THE_END = math.inf
+"""How long a look goes on that ends with its training."""
 MOST_S = 90.0
 """Nobody waits longer for an answer: a run that has not shown its steady window by then is ended too."""
 POLL_S = 1.0
@@ -68,19 +71,18 @@ def why(
     report: Report,
     *,
     most: float | None = None,
-    to_the_end: bool = False,
     interval: float = 0.2,
     device: str = "auto",
 ) -> WhyAnswer:
     """Run `command` until its steady window shows enough, at most `MOST_S`, and say why its device waits.
 
     Without one it is the campaign's workload. With `most` it is ended after so many seconds, with
-    `to_the_end` by itself. The evidence is a sealed run folder: `runs/NNNN-why` in a campaign, else the first
+    `TO_THE_END` by itself. The evidence is a sealed run folder: `runs/NNNN-why` in a campaign, else the first
     free `gpudebug-why-N` of `directory`. OutOfReach if the training would run on another host.
     """
     root = store.find_root(directory)
     job = lone_job(directory, command) if command else workload_job(directory, root, ROLE)
-    plan = plan_for(most, to_the_end=to_the_end)
+    plan = plan_for(most)
     job = replace(job, label=ROLE, role=ROLE, plan=plan, poll=POLL_S)
     launcher.find_command(job.argv, str(job.cwd), job.env)
     beyond = beyond_reach(job.argv, job.cwd)
@@ -94,9 +96,9 @@ def why(
         return explain(LookedAt(ready, job, root, beyond=beyond, workload=not command))
 
 
-def plan_for(most: float | None, *, to_the_end: bool) -> RunPlan | None:
+def plan_for(most: float | None) -> RunPlan | None:
     """How long a look goes on: until its window is full, `most` seconds, or to the training's end (None)."""
-    if to_the_end:
+    if most == TO_THE_END:
         return None
     if most is not None:
         return RunPlan(most, learns=False, most_s=most)
