@@ -534,6 +534,125 @@ def replaces(tree: ast.Module) -> list[str]:
     return found
 
 
+# Who opens files: one module, which looks at what has the name before it reads.
+OPENER = "gpudebug.edges.opener"
+# Functions of modules, classes that open what they are given, and methods of paths.
+OPENING = {
+    "os": "open",
+    "io": "open FileIO open_code",
+    "codecs": "open",
+    "gzip": "open GzipFile",
+    "bz2": "open BZ2File",
+    "lzma": "open LZMAFile",
+    "zipfile": "ZipFile",
+    "tarfile": "open TarFile",
+    "tokenize": "open",
+    "linecache": "getline getlines",
+    "runpy": "run_path",
+    "shutil": "copy copy2 copyfile copytree",
+    "sqlite3": "connect",
+    "np": "load loadtxt genfromtxt fromfile memmap",
+}
+OPENING_METHODS = "read_text read_bytes write_text write_bytes"
+# Packages that open files themselves, and why.
+OPEN_THEMSELVES = {
+    "gpudebug.training": "runs in the training, with the standard library alone",
+    "gpudebug.demo": "files of its own, in a new folder",
+    "gpudebug.edges.launcher.warden": "standard library alone; it looks at the kind of each itself",
+}
+# Modules that may do so, and why.
+MAY_OPEN = {
+    "gpudebug.edges.clusters.nodecheck": "standard library alone, in a folder made for it",
+    "gpudebug.edges.devices.cpu": "the kernel's files",
+    "gpudebug.edges.devices.probe": "the kernel's files",
+    "gpudebug.edges.devices.proctree": "the kernel's files",
+    "gpudebug.edges.devices.queueing": "the kernel's files",
+    "gpudebug.edges.git.repository": "git's own index, which git has opened before",
+    "gpudebug.edges.git.worktrees": "git's own index, which git has opened before",
+    "gpudebug.edges.host": "the kernel's files",
+    "gpudebug.edges.sqlite": "what the opener has opened before",
+    "gpudebug.edges.templates": "what is installed with gpudebug",
+    "gpudebug.edges.temporary": "new files, and those of a killed one by their inode",
+    "gpudebug.engine.tools.gpu_doctor": "what is installed with gpudebug",
+}
+# What nobody can put something else in the place of.
+OF_THE_KERNEL = re.compile(r"""^(Path\()?f?['"]/(proc|sys)/|^(Path\()?(os\.devnull|f?['"]/dev/null['"])""")
+
+
+def opens(tree: ast.Module) -> list[str]:
+    """Calls that open a file by its name, and names imported to do so; folders and the kernel's apart."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in OPENING:
+            names = OPENING[node.module].split()
+            found += [f"line {node.lineno}: imports {a.name}" for a in node.names if a.name in names]
+        elif isinstance(node, ast.Call) and (name := _opening(node)):
+            found.append(f"line {node.lineno}: {name}")
+    return found
+
+
+def _opening(call: ast.Call) -> str | None:
+    words = {keyword.arg for keyword in call.keywords}
+    first = ast.unparse(call.args[0]) if call.args else ""
+    if isinstance(call.func, ast.Name):
+        return "open" if call.func.id == "open" and not OF_THE_KERNEL.match(first) else None
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    of, name = ast.unparse(call.func.value), call.func.attr
+    if of in OPENING:
+        folder = any(word in ast.unparse(call) for word in ("O_DIRECTORY", "_FOLDER"))
+        apart = folder or "fileobj" in words or OF_THE_KERNEL.match(first)
+        return f"{of}.{name}" if name in OPENING[of].split() and not apart else None
+    path = name == "open" and (first.startswith(("'", '"')) or words & {"mode", "encoding"})
+    return name if (path or name in OPENING_METHODS.split()) and not OF_THE_KERNEL.match(of) else None
+
+
+def test_only_the_opener_opens_files_and_each_exception_is_needed() -> None:
+    looked_at = [m for m in MODULES if m.name != OPENER and not within(m.name, *OPEN_THEMSELVES)]
+    assert offending(looked_at, lambda m: opens(m.tree)).keys() == MAY_OPEN.keys()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open(path)",
+        "path.open('rb')",
+        "path.open(encoding='utf-8')",
+        "os.open(path, os.O_RDONLY)",
+        "path.read_bytes()",
+        "path.write_text('a')",
+        "sqlite3.connect(path)",
+        "np.load(path)",
+        "gzip.open(path)",
+        "zipfile.ZipFile(path)",
+        "tarfile.open(path)",
+        "from os import open as opened",
+        "from shutil import copyfile",
+        "open(f'{folder}/proc/stat')",
+    ],
+)
+def test_an_opening_is_seen(code: str) -> None:
+    assert opens(ast.parse(code))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "device.open()",
+        "opener.opened(path)",
+        "open('/proc/self/statm', 'rb')",
+        "open(f'/proc/{pid}/stat')",
+        "os.open(os.devnull, os.O_RDWR)",
+        "os.open(path, os.O_RDONLY | os.O_DIRECTORY)",
+        "Path('/proc/self/mounts').read_text()",
+        "tarfile.open(fileobj=packed, mode='w:gz')",
+        "os.fdopen(descriptor, 'rb')",
+    ],
+)
+def test_what_opens_no_file_that_could_be_another_is_not(code: str) -> None:
+    assert opens(ast.parse(code)) == []
+
+
 # The library's temporary folders are removed by their path, which may be another folder's by then.
 MAKING = "TemporaryDirectory mkdtemp"
 # Modules that make one all the same, and why.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from gpudebug.core.errors import CatalogueError
+from gpudebug.edges import opener
 
 LARGEST_BYTES = 1 << 17
 MOST_FILES = 500
@@ -30,7 +30,7 @@ def shipped(kind: str = "catalogue") -> tuple[File, ...]:
     """Return the files of `catalogue` or `frameworks` that came with gpudebug. CatalogueError if none did."""
     top = shipped_folder(kind)
     return tuple(
-        File(str(path), path.parent.name if path.parent != top else None, _text(path, str(path)))
+        File(str(path), path.parent.name if path.parent != top else None, _text(path.resolve(), str(path)))
         for path in _below(top, str(top))
     )
 
@@ -118,12 +118,8 @@ def _inside(path: Path, root: Path) -> Path:
 
 def _text(path: Path, shown: str) -> str:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as f:
-            status = os.fstat(f.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise CatalogueError("not a regular file", file=shown, next="put a plain file in its place")
-            data = f.read(LARGEST_BYTES + 1)
+        with opener.opened(path) as f:
+            data = opener.read(f, LARGEST_BYTES + 1)
     except OSError as e:
         raise _unreadable(e, shown) from None
     if len(data) > LARGEST_BYTES:

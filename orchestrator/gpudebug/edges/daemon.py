@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import LaunchError
+from gpudebug.edges import opener
 
 _LONGEST = 1 << 24
 # Forks at once, so that it has no parent: to end the caller's children does not end it.
@@ -35,7 +36,7 @@ class Daemon:
         hear, tell = os.pipe()
         statement = _STATEMENT.format(path=sys.path, module=module, fd=tell)
         try:
-            with log.open("ab") as output:
+            with os.fdopen(opener.descriptor(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as output:
                 subprocess.run(
                     [sys.executable, "-c", statement, request],
                     cwd=cwd,

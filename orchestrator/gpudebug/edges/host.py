@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpudebug.edges import opener
+
 _PYTHON = re.compile(r"python[\d.]*$")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -30,7 +32,7 @@ def find_interpreter(executable: str, search: str) -> str | None:
     if _PYTHON.fullmatch(Path(executable).name):
         return executable
     try:
-        with open(executable, "rb") as f:
+        with opener.opened(executable, follow=True) as f:
             first = f.readline(512)
     except OSError:
         return None

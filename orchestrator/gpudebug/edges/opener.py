@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gpudebug.core.errors import StoreError
-from gpudebug.edges import temporary
 
 _ALWAYS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _LONGEST = 256 << 20
@@ -28,6 +27,10 @@ _OTHER_KINDS = (errno.ENXIO, errno.EISDIR, errno.ENODEV)
 
 class NotRegular(OSError):
     """The name is not a regular file's: a FIFO's, a device's, a socket's, a folder's, or a link's."""
+
+
+class Unconfirmed(OSError):
+    """It was written and has its name, but the file system did not confirm that it is on disk."""
 
 
 class NotPermitted(StoreError):
@@ -136,7 +139,7 @@ def os_error(e: OSError, path: Path, what: str) -> StoreError:
     if isinstance(e, NotRegular):
         return StoreError(str(e.strerror), file=str(path), next=_PLAIN)
     reason = os.strerror(e.errno) if e.errno else str(e)
-    if isinstance(e, temporary.Unconfirmed):
+    if isinstance(e, Unconfirmed):
         return StoreError(
             f"was written, but the disk does not confirm it: {reason}",
             file=str(path),

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from gpudebug.core.errors import GpudebugError
+from gpudebug.edges import opener
 
 _PAGE_AT, _COUNT_AT = 16, 28
 _HEADER = 100
@@ -82,7 +83,7 @@ class Database:
     def _refuse_unfinished(self) -> None:
         """GpudebugError if the file is shorter than its own header says, or its journal lies beside it."""
         try:
-            with self._path.open("rb") as f:
+            with opener.opened(self._path, follow=True) as f:
                 head = f.read(_HEADER)
                 size = os.fstat(f.fileno()).st_size
         except OSError as e:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpudebug.edges import removal
+from gpudebug.edges.opener import Unconfirmed
 from gpudebug.edges.removal import Identity, identity_of
 
 _PREFIX, _SUFFIX = ".gpudebug-", ".tmp"
@@ -26,10 +27,6 @@ _NAMED = re.compile(r"\.gpudebug-([0-9a-f]{1,16})-[0-9a-f]{16}\.tmp")
 _TRIES = 100
 # File systems that know no fsync of a folder say one of these.
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
-
-
-class Unconfirmed(OSError):
-    """It was written and has its name, but the file system did not confirm that it is on disk."""
 
 
 class Made(NamedTuple):

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from gpudebug.core.inside.attached.looks import MOST_STACKS, Looks, hottest_place, stacks_line
 from gpudebug.core.text.shell_words import isolated_argv
+from gpudebug.edges import opener
 from gpudebug.edges.attach import counters, processes
 from gpudebug.edges.attach.processes import ForeignProcess
 from gpudebug.edges.attach.recorder import ProcessLook
@@ -89,8 +90,7 @@ class FollowRecord:
 
     def add(self, entry: dict[str, object]) -> None:
         data = (json.dumps(entry, separators=(",", ":")) + "\n").encode("ascii")
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        fd = os.open(self._path, flags, 0o600)
+        fd = opener.descriptor(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             os.write(fd, data)
         finally:
@@ -330,7 +330,7 @@ class _GrowingLog:
             path = processes.output_of(pid)
             if path is not None:
                 with suppress(OSError):
-                    self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+                    self._fd = opener.descriptor(path, follow=True)
                     self._at = os.fstat(self._fd).st_size
                     return
 
@@ -362,14 +362,8 @@ def line_of(pid: int, uid: int, cwd: str | None, file: str, line: int) -> str:
 
 
 def _text(path: str, uid: int) -> str | None:
-    with suppress(OSError):
-        # Opening a pipe would wait for its writer.
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-        try:
-            status = os.fstat(fd)
-            readable = status.st_uid == uid or status.st_mode & stat.S_IROTH
-            if stat.S_ISREG(status.st_mode) and readable:
-                return os.read(fd, _LARGEST_FILE).decode("utf-8", "replace")
-        finally:
-            os.close(fd)
+    with suppress(OSError), opener.opened(path, follow=True) as file:
+        status = os.fstat(file.fileno())
+        if status.st_uid == uid or status.st_mode & stat.S_IROTH:
+            return opener.read(file, _LARGEST_FILE).decode("utf-8", "replace")
     return None

@@ -16,6 +16,7 @@ from typing import Any
 from gpudebug.core.cluster.jobs import JobEnd, JobState, SeenJob
 from gpudebug.core.cluster.slurm_requests import NodeGroup
 from gpudebug.core.errors import ClusterError
+from gpudebug.edges import opener
 
 _FILE = "states.json"
 _TIMES = ("next_at", "answered", "unaccounted_at", "nodes_at")
@@ -82,7 +83,7 @@ def opened(folder: Path) -> Iterator[AnswerBook]:
     path = folder / _FILE
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fd = opener.descriptor(path, os.O_RDWR | os.O_CREAT)
     except OSError as e:
         raise _not_kept(e, path, "make it writable") from None
     with os.fdopen(fd, "r+b", buffering=0) as file:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gpudebug.core.errors import ClusterError
+from gpudebug.edges import opener
 
 _OWN = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/run")
 _IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs"})
@@ -69,8 +70,8 @@ def cluster_file(environ: Mapping[str, str] | None = None, usual: Path = USUAL) 
     named = (os.environ if environ is None else environ).get(VARIABLE, "")
     path = Path(named) if named else usual
     try:
-        with path.open("rb") as file:
-            return file.read(_MOST_BYTES + 1).decode("utf-8"), str(path)
+        with opener.opened(path, follow=True) as file:
+            return opener.read(file, _MOST_BYTES + 1).decode("utf-8"), str(path)
     except FileNotFoundError:
         if not named:
             return None

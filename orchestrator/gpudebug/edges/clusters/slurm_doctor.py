@@ -12,6 +12,7 @@ from gpudebug.core.cluster.jobs import BatchJob
 from gpudebug.core.cluster.node_reports import ClusterFact, NodeReport, facts, reports
 from gpudebug.core.cluster.slurm_requests import asked_of, environment, for_srun
 from gpudebug.core.config import SlurmSettings
+from gpudebug.edges import opener
 from gpudebug.edges.clusters import nodecheck
 from gpudebug.edges.clusters.commands import ask, available
 from gpudebug.edges.clusters.shared import cluster_file, elsewhere, own_to_each_host
@@ -66,7 +67,7 @@ def _wrappers() -> str:
 
 def _is_script(path: str) -> bool:
     try:
-        with open(path, "rb") as file:
+        with opener.opened(path, follow=True) as file:
             return file.read(2) == b"#!"
     except OSError:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -15,9 +16,11 @@ from typing import Any
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.samples.row import DeviceReading, parse_row
 from gpudebug.core.text.shell_words import isolated_argv
+from gpudebug.edges import opener
 
 RECORDING = "recording of "
 _RUN = re.compile(r"(\d+)-(.+)")
+_LONGEST_NOTES = 64 << 20
 _SPEED = re.compile(r"(.+)@(\d+(?:\.\d+)?)x")
 
 
@@ -99,7 +102,7 @@ def read_rows(run: Path) -> Iterator[DeviceReading]:
     """Yield the rows of samples.csv that have a time; a torn one is left out."""
     path = run / "samples.csv"
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with io.TextIOWrapper(opener.opened(path, follow=True), "utf-8", "replace") as file:
             for line in file:
                 reading = parse_row(line)
                 if reading is not None and reading.elapsed is not None:
@@ -169,7 +172,7 @@ def play(run: str, speed: float) -> None:
     notes = _notes(folder / "run.json")
     rows = list(read_rows(folder))
     log = folder / "train.log"
-    with open(log if log.exists() else os.devnull, "rb") as file:
+    with opener.opened(log, follow=True) if log.exists() else io.BytesIO() as file:
         written = 0
         for row in rows:
             _wait_until(began + (row.elapsed or 0.0) / speed)
@@ -202,7 +205,8 @@ def _role(run: Path) -> str:
 def _notes(path: Path) -> dict[str, Any]:
     """A JSON object of the recording; empty if there is none. Raises `DeviceError` where it is broken."""
     try:
-        value = json.loads(path.read_text("utf-8"))
+        with opener.opened(path, follow=True) as file:
+            value = json.loads(opener.read(file, _LONGEST_NOTES))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

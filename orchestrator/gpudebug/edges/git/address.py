@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpudebug.core.errors import GitError
+from gpudebug.edges import opener
 
 # A bare repository in a folder of a clone is data; its configuration must start nothing.
 SAFE = ("-c", "safe.bareRepository=explicit")
@@ -33,6 +34,7 @@ _ASKED = (
     *("--is-bare-repository", "--git-common-dir"),
 )
 _FOUND = re.compile(rb"(/.*?)\ntrue\n(/.*?)\n(?:true|false)\n(/.*?)\n(?:([0-9a-f]{40,64})\n)?", re.DOTALL)
+_LONGEST_NAME = 1 << 16
 _BAD_INDEX = re.compile(r"index file (corrupt|smaller)|bad index |bad signature 0x")
 
 
@@ -189,7 +191,8 @@ def leads_to(entry: Path, git_dir: Path) -> bool:
     """Tell whether `entry`, the .git of a work tree, is or names this folder of git's."""
     try:
         if entry.is_file():
-            named = os.fsdecode(entry.read_bytes().removeprefix(b"gitdir:").strip())
+            with opener.opened(entry, follow=True) as file:
+                named = os.fsdecode(opener.read(file, _LONGEST_NAME).removeprefix(b"gitdir:").strip())
             entry = entry.parent / named
         return os.path.samefile(entry, git_dir)
     except (OSError, ValueError):
@@ -230,7 +233,7 @@ def _no_repository(entry: Path) -> GitError:
     """Return the error for a `.git` that git takes for none."""
     head, heads = entry / "HEAD", entry / "refs" / "heads"
     advice = f"put back what it lacks, or move {entry} away and git init"
-    if head.is_file() and not re.match(rb"ref: refs/|[0-9a-f]{40}", head.read_bytes()[:40]):
+    if head.is_file() and not re.match(rb"ref: refs/|[0-9a-f]{40}", opener.read_head(head, 40, follow=True)):
         branches = sorted(str(path.relative_to(heads)) for path in heads.rglob("*") if path.is_file())
         usual = [name for name in ("main", "master") if name in branches]
         line = shlex.quote(f"ref: refs/heads/{[*usual, *branches, 'main'][0]}")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from gpudebug.core.errors import GitError
 from gpudebug.core.text.values import short_digest
+from gpudebug.edges import opener
 from gpudebug.edges.git.address import Address, answer, find, find_at, finish, looked, start
 
 # Tracked paths with mode and blob, once more where they are changed (C) or deleted (R), and untracked ones.
@@ -290,12 +291,15 @@ def _content(at: Address, name: str, sha256: bool) -> bytes | None:
             data, kind = os.fsencode(os.readlink(path)), b"120"
         elif path.is_dir():
             return None
-        elif not path.is_file() and path.exists():
-            raise GitError("a tracked file is not a regular file any more", file=shown, next="put it back")
         else:
-            data, kind = path.read_bytes(), b"100"
+            with opener.opened(path) as file:
+                data, kind = file.read(), b"100"
     except FileNotFoundError:
         return None
+    except opener.NotRegular:
+        raise GitError(
+            "a tracked file is not a regular file any more", file=shown, next="put it back"
+        ) from None
     except OSError as e:
         raise GitError(f"cannot read a changed file: {e.strerror}", file=shown, next="mend it") from None
     import hashlib

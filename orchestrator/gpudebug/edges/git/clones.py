@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from gpudebug.edges import removal
+from gpudebug.edges import opener, removal
 from gpudebug.edges.git import grounds
 from gpudebug.edges.git.address import Address, finish, looked, start
 from gpudebug.edges.git.repository import Repository
@@ -46,7 +46,8 @@ def make(at: Address, commit: str) -> None:
     for name in _COPIED:
         if (at.common / name).is_file():
             with _opened(at, *name.split("/")[:-1]) as folder:
-                grounds.write_file(folder, name.rpartition("/")[2], (at.common / name).read_bytes())
+                data = opener.read_file(at.common / name, follow=True)
+                grounds.write_file(folder, name.rpartition("/")[2], data)
     _do(own, "update-ref", "--no-deref", "HEAD", commit)
 
 
@@ -61,7 +62,7 @@ def give_index(at: Address) -> None:
     """Let it begin with the files as gpudebug checked them out."""
     assert at.index is not None
     with _opened(at) as folder:
-        grounds.write_file(folder, "index", at.index.read_bytes())
+        grounds.write_file(folder, "index", opener.read_file(at.index))
 
 
 def is_there(inside: int) -> bool:
@@ -123,7 +124,7 @@ def fetch_stored(inside: Repository) -> list[str]:
 
 def _is_pointer(inside: Repository, path: bytes) -> bool:
     try:
-        with open(inside.at.place / os.fsdecode(path), "rb") as file:
+        with opener.opened(inside.at.place / os.fsdecode(path)) as file:
             return file.read(len(_POINTER)) == _POINTER
     except OSError:
         return False

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpudebug.core.errors import BusyError, GitError
-from gpudebug.edges import removal
+from gpudebug.edges import opener, removal
 from gpudebug.edges.git.address import PATIENCE_S, answer, find, start
 from gpudebug.edges.removal import Identity
 
@@ -19,7 +18,6 @@ PRIVATE = "gpudebug"
 _ALONE = "alone"
 _POLL_S = 0.01
 _RUNS = "runs"
-READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @contextmanager
@@ -41,9 +39,8 @@ def alone(common: Path) -> Iterator[int]:
     It locks a file, since NFS keeps a lock on a folder to the host. If the file system has no locks, it does
     not wait. BusyError if it is locked for longer than a git may take.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with private(common) as folder, failing("open", common / PRIVATE / _ALONE):
-        descriptor = os.open(_ALONE, flags, 0o600, dir_fd=folder)
+        descriptor = opener.descriptor(_ALONE, os.O_RDWR | os.O_CREAT, at=folder)
     try:
         _wait_for(descriptor, common / PRIVATE / _ALONE)
         yield descriptor
@@ -166,8 +163,7 @@ def _make(anchor: Path, names: tuple[str, ...], mode: int) -> None:
 
 def write_file(parent: int, name: str, data: bytes) -> None:
     """Write a file that is not there yet into an open folder, with all of its bytes on the disk."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name, flags, 0o600, dir_fd=parent)
+    descriptor = opener.descriptor(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, at=parent)
     try:
         left = memoryview(data)
         while left:
@@ -203,19 +199,13 @@ def read_file(parent: int | Path, name: str, limit: int = 2**24) -> bytes | None
     """
     path = parent / name if isinstance(parent, Path) else Path(name)
     try:
-        descriptor = (
-            os.open(path, READING) if isinstance(parent, Path) else os.open(name, READING, dir_fd=parent)
-        )
+        with opener.opened(path, at=None if isinstance(parent, Path) else parent) as file:
+            status = os.fstat(file.fileno())
+            refuse_foreign(status, path)
+            if status.st_size > limit:
+                raise GitError("is not a file of gpudebug's", file=str(path), next="move it away")
+            return opener.read(file, limit)
     except FileNotFoundError:
         return None
     except OSError as e:
         raise GitError(f"cannot read it: {e.strerror}", file=str(path), next="move it away") from None
-    try:
-        status = os.fstat(descriptor)
-        refuse_foreign(status, path)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
-            raise GitError("is not a file of gpudebug's", file=str(path), next="move it away")
-        with failing("read it", path):
-            return os.pread(descriptor, limit, 0)
-    finally:
-        os.close(descriptor)

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from gpudebug.core.errors import BusyError, GitError
 from gpudebug.core.text.values import short_digest
-from gpudebug.edges import removal
+from gpudebug.edges import opener, removal
 from gpudebug.edges.git import grounds
 from gpudebug.edges.git.address import PATIENCE_S
 from gpudebug.edges.git.grounds import PRIVATE, failing
@@ -205,11 +205,10 @@ def held(common: Path, path: Path, patience: float = PATIENCE_S) -> Iterator[Jou
 
 
 def _hold(folder: int, file: Path, path: Path, patience: float) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     deadline = time.monotonic() + patience
     while True:
         with failing("lock the record of a worktree", file):
-            descriptor = os.open(file.name, flags, 0o600, dir_fd=folder)
+            descriptor = opener.descriptor(file.name, os.O_RDWR | os.O_CREAT, at=folder)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if removal.identity_at(folder, file.name) == removal.identity_of(os.fstat(descriptor)):

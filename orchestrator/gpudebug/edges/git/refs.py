@@ -21,7 +21,7 @@ from pathlib import Path
 
 from gpudebug.core.errors import GitError
 from gpudebug.core.text.values import short_digest
-from gpudebug.edges import removal
+from gpudebug.edges import proc, removal
 from gpudebug.edges.git import grounds
 from gpudebug.edges.git.address import PATIENCE_S, Address, looked
 from gpudebug.edges.git.checkout import Checkout, digest_of
@@ -147,7 +147,7 @@ def _git_alive_since(moment: float) -> bool:
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             with suppress(OSError, ValueError, IndexError):
-                text = Path(entry.path, "stat").read_text("utf-8", "replace")
+                text = proc.read_file(int(entry.name), "stat").decode("utf-8", "replace")
                 name, _, rest = text.partition("(")[2].rpartition(")")
                 fields = rest.split()
                 started = boot + int(fields[19]) / ticks

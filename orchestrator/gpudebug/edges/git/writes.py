@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpudebug.edges import opener
 from gpudebug.edges.git.checkout import Checkout
 
 MOST_UNCOUNTED = 200
@@ -69,17 +70,17 @@ def _names(top: Path, path: str) -> Iterator[str]:
 
 def _held(before: FileMarks, path: str) -> str:
     try:
-        descriptor = os.open(before.top / path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = opener.opened(before.top / path, follow=True)
+    except opener.NotRegular:
+        return "no file"
     except OSError:
         return "gone"
-    with open(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            return "no file"
+    with file:
+        found = os.fstat(file.fileno())
         if found.st_size > LARGEST:
             held = f"{found.st_size} bytes of {found.st_ctime_ns}"
         else:
-            held = hashlib.sha256(file.read(LARGEST + 1)).hexdigest()
+            held = hashlib.sha256(opener.read(file, LARGEST + 1)).hexdigest()
     return f"{held} written" if found.st_ctime_ns > before.at - _TICK_NS else held
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gpudebug.core.words import Outcome
+from gpudebug.edges import opener
 from gpudebug.edges.launcher.command import NOT_EXECUTABLE, cannot_launch, find_command
 from gpudebug.edges.launcher.interrupts import Interrupts, counting_interrupts
 from gpudebug.edges.launcher.recovery import VARIABLE, marked, sweep
@@ -98,7 +99,7 @@ def _start(spec: AgentSpec, path: str) -> subprocess.Popen[bytes]:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     try:
-        with open(spec.stdin, "rb") as stdin:
+        with opener.opened(spec.stdin) as stdin:
             return subprocess.Popen(
                 spec.argv,
                 executable=path,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpudebug.core.errors import LaunchError
+from gpudebug.edges import opener
 
 FAILED = 125
 NOT_EXECUTABLE = 126
@@ -92,7 +93,7 @@ def _candidates(name: str, folder: Path, env: Mapping[str, str]) -> Iterator[Pat
 def _check_interpreter(program: Path, name: str, folder: Path) -> None:
     """A script whose first line names a program that is not there fails only at exec; say so now."""
     try:
-        with program.open("rb") as file:
+        with opener.opened(program, follow=True) as file:
             first = file.readline(256)
     except OSError:
         return  # executable but not readable: not a script that we could judge

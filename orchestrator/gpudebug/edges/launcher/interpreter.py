@@ -15,9 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.errors import GpudebugError, LaunchError
+from gpudebug.core.errors import GpudebugError, LaunchError, StoreError
 from gpudebug.core.words import Outcome
-from gpudebug.edges import temporary
+from gpudebug.edges import opener, temporary
 from gpudebug.edges.launcher.follower import WARDEN_LOST, LaunchSpec, launch
 
 PATIENCE_S = 10.0
@@ -115,8 +115,7 @@ def _asked(
             raise KeyboardInterrupt
         if launched.outcome is not Outcome.COMPLETED:
             return None
-        with open(spec.log, "rb") as file:
-            return _answer(file.read(_LONGEST))
+        return _answer(opener.read_head(Path(spec.log), _LONGEST))
 
 
 def _answer(text: bytes) -> Asked | None:
@@ -151,9 +150,9 @@ def try_profiling(python: str) -> dict[str, Any]:
         done = _run(python, folder, env)
         try:
             told = json.loads(done.stdout.splitlines()[-1])
-            at_exit = json.loads((folder / "at-exit.json").read_text("utf-8"))
-            report = json.loads((folder / "report.json").read_text("utf-8"))
-        except (OSError, ValueError, IndexError) as e:
+            at_exit = json.loads(opener.read_file(folder / "at-exit.json"))
+            report = json.loads(opener.read_file(folder / "report.json"))
+        except (StoreError, ValueError, IndexError) as e:
             raise _failed(python, f"no readable report: {e}") from e
     return {**told, "report": report, "at_exit": at_exit}
 

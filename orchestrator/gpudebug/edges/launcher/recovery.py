@@ -6,7 +6,6 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from gpudebug.edges.launcher.warden import processes
 from gpudebug.edges.launcher.warden.cgroup import Cgroup, own_folder
@@ -95,18 +94,21 @@ def marked(marker: str) -> list[Proc]:
 
 def _environment(proc: Proc) -> list[bytes]:
     """Return the entries that it was started with; none if they are closed to us or it has just ended."""
-    folder = f"/proc/{proc.pid}"
-    data = _read(f"{folder}/environ")
+    data = _read(proc.pid, "environ")
     if not data and proc.threads > 1:
         # The first thread's end takes its view of the memory away, but not that of the others.
         with contextlib.suppress(FileNotFoundError):
-            data = b"".join(_read(f"{thread}/environ") for thread in Path(f"{folder}/task").iterdir())
+            threads = os.listdir(f"/proc/{proc.pid}/task")
+            data = b"".join(_read(proc.pid, f"task/{thread}/environ") for thread in threads)
     return data.split(b"\0")
 
 
-def _read(path: str) -> bytes:
-    with contextlib.suppress(PermissionError, FileNotFoundError, ProcessLookupError):
-        return Path(path).read_bytes()
+def _read(pid: int, name: str) -> bytes:
+    with (
+        contextlib.suppress(PermissionError, FileNotFoundError, ProcessLookupError),
+        open(f"/proc/{pid}/{name}", "rb") as file,
+    ):
+        return file.read()
     return b""
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
-import stat
 from pathlib import Path
 from typing import Any
 
 from gpudebug.core.samples.row import HEADER, parse_row
+from gpudebug.edges import opener
 
 
 class Changed(Exception):
@@ -90,18 +89,12 @@ class CsvFile:
 
 def _open_regular(path: Path, resume: bool) -> int:
     """Return the file to append to. One that is resumed lies where a training may have put another thing."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        fd = os.open(path, flags | os.O_NOFOLLOW if resume else flags, 0o600)
-    except OSError as error:
-        if resume and error.errno in (errno.ELOOP, errno.EISDIR):
+        fd = opener.descriptor(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, follow=not resume)
+    except opener.NotRegular:
+        if resume:
             raise Changed from None
         raise
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        if resume:
-            raise Changed
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
     if not resume:
         os.ftruncate(fd, 0)
     return fd

@@ -28,6 +28,7 @@ from typing import Any
 from gpudebug.core.cluster.node_reports import lines_of
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.text.shell_words import isolated_argv
+from gpudebug.edges import opener
 from gpudebug.edges.sampler import (
     Notes,
     Opener,
@@ -104,7 +105,7 @@ def _sample(
     tree = open_tree(os.getpid(), [os.getpid()], False, marker=asked.marker)
     with deadline(asked.hang):
         device = open_device(asked.device, tree)
-    fd = os.open(asked.csv, os.O_WRONLY | os.O_CLOEXEC)
+    fd = opener.descriptor(asked.csv, os.O_WRONLY)
     try:
         touch = clock(fd)
     finally:

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import BusyError, StoreError
+from gpudebug.edges import opener
 from gpudebug.edges.opener import os_error
 from gpudebug.edges.store.locks import flock, read_text, shown, take, write_text
 
 VARIABLE = "GPUDEBUG_LOCK_DIR"
 FOLDER = Path("/tmp/gpudebug-locks")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-_SAFE_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _WHAT = "the folder of the devices' locks"
 _MEND = f"mend it, or name another folder, one for everybody, in {VARIABLE}"
 WAIT = "wait for it to end, then run this again"
@@ -113,24 +113,21 @@ class LockFolder:
     def _open_existing(self, name: str) -> int:
         try:
             try:
-                fd = os.open(name, os.O_RDWR | _SAFE_FLAGS, dir_fd=self.fd)
+                fd = opener.descriptor(name, os.O_RDWR, at=self.fd)
             except OSError as e:
                 if e.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                     raise
                 # A lock needs no right to write, but on NFS.
-                fd = os.open(name, os.O_RDONLY | _SAFE_FLAGS, dir_fd=self.fd)
+                fd = opener.descriptor(name, at=self.fd)
         except FileNotFoundError:
             raise
         except OSError as e:
             raise self._refused(e, name) from None
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            os.close(fd)
-            raise StoreError("not a regular file", file=str(self.path / name), next="remove it")
         return fd
 
     def _create(self, name: str, mode: int) -> int:
         try:
-            fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS, mode, dir_fd=self.fd)
+            fd = opener.descriptor(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode, at=self.fd)
         except FileExistsError:
             raise
         except OSError as e:
@@ -186,12 +183,11 @@ class LockFolder:
 
     def _said_by(self, user: int, name: str) -> dict[str, object] | None:
         try:
-            fd = os.open(name, os.O_RDONLY | _SAFE_FLAGS, dir_fd=self.fd)
+            fd = opener.descriptor(name, at=self.fd)
         except OSError:
             return None  # gone, a link, or closed to us: nothing that names anybody
         try:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != user:
+            if os.fstat(fd).st_uid != user:
                 return None
             flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, self.path / name)
         except BlockingIOError:

@@ -11,13 +11,13 @@ import contextlib
 import fcntl
 import json
 import os
-import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import BusyError, StoreError
+from gpudebug.edges import opener
 from gpudebug.edges.opener import os_error, saying
 from gpudebug.edges.store.files import opened_folder, remove_file
 from gpudebug.edges.store.foreign import (
@@ -33,7 +33,6 @@ from gpudebug.edges.store.foreign import (
 # How long a dead holder's warden may still hold its lock while it ends what was left.
 ENDING_S = 10.0
 _PAUSE_S = 0.02
-_SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _LONGEST = 200
 _LARGEST = 1 << 16
 
@@ -53,11 +52,7 @@ def open_lock(path: Path) -> int:
     with saying(path, "cannot open the lock"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with opened_folder(path.parent) as folder:
-            fd = os.open(path.name, os.O_RDWR | os.O_CREAT | _SAFE, 0o644, dir_fd=folder)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise StoreError("the lock is not a regular file", file=str(path), next="remove it")
-    return fd
+            return opener.descriptor(path.name, os.O_RDWR | os.O_CREAT, 0o644, at=folder)
 
 
 def flock(fd: int, how: int, path: Path) -> None:
@@ -212,7 +207,7 @@ def held_by(path: Path, lives: Lives = unknown_job) -> dict[str, object] | None:
     if here and not claimed(_own(path)):
         return {}
     try:
-        fd = os.open(path, os.O_RDONLY | _SAFE)
+        fd = opener.descriptor(path)
     except FileNotFoundError:
         return None
     except OSError as e:
@@ -229,7 +224,7 @@ def held_by(path: Path, lives: Lives = unknown_job) -> dict[str, object] | None:
 def claimed(path: Path) -> bool:
     """Tell whether this lock is held at this moment. Reads only."""
     try:
-        fd = os.open(path, os.O_RDONLY | _SAFE)
+        fd = opener.descriptor(path)
     except FileNotFoundError:
         return False
     except OSError as e:

@@ -200,7 +200,7 @@ class _Served:
     def _outcome(self, request: store.RunRequest, log: Path) -> Outcome:
         """Its answer, or the error that it met; what is said meanwhile goes to the request's log."""
         to = opener.descriptor(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        with open(to, "a", encoding="utf-8", errors="replace") as out, contextlib.redirect_stderr(out):
+        with os.fdopen(to, "a", encoding="utf-8", errors="replace") as out, contextlib.redirect_stderr(out):
             try:
                 return outcome_of(lambda: asked(self.workspace.root, request, _remark))
             except Exception:  # noqa: BLE001 - a defect: it is in the log before the answer sends anybody there
