@@ -8,7 +8,8 @@ import nox
 
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["check"]
-PYTEST = ("pytest", "-n", "3", "--dist", "worksteal")
+# Most of them wait: more processes than cores.
+PYTEST = ("pytest", "-n", "5", "--dist", "worksteal")
 
 
 def run(session: nox.Session, module: str, *words: str) -> None:

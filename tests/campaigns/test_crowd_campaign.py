@@ -156,10 +156,11 @@ def check_nothing_left(campaign: Campaign, mark: str) -> None:
 @pytest.mark.parametrize(
     ("agents", "count", "kills"),
     [
-        pytest.param(3, 4, 3, marks=pytest.mark.slow),
-        pytest.param(16, 60, 100, marks=pytest.mark.heavy),
+        (3, 4, 3),
+        (16, 60, 100),
     ],
 )
+@pytest.mark.heavy
 def test_a_crowd_of_agents_under_kills(tmp_path: Path, agents: int, count: int, kills: int) -> None:
     campaign = make(tmp_path, count)
     before = own(campaign)

@@ -31,7 +31,7 @@ SESSION = {"GPUDEBUG_SESSION": "agent-1"}
 
 
 @needs_torch
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.timeout(600)
 def test_an_agent_drops_a_frame_that_is_never_read(tmp_path: Path) -> None:
     program = Path(frames_train.__file__).read_text()

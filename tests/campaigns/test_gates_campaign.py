@@ -1,7 +1,8 @@
-"""What must never be VALIDATED, told as campaigns: real programs on the CPU through the real `next`."""
+"""What must never be VALIDATED, told as campaigns: recordings and real programs through the real `next`."""
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.campaigns import Campaign, copied, make_campaign, make_replay_campaign, record
+from tests.support.campaigns import Campaign, copied, loss_lines, make_campaign, make_replay_campaign, record
 from tests.support.judged import gates, settled
 
 from gpudebug.core.samples.row import COLUMNS
@@ -71,7 +72,7 @@ def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> Story:
         max_runs=2,
     )
     story = Story(campaign, python, seconds)
-    story.next(6.5)
+    story.next(2)
     return story
 
 
@@ -100,33 +101,57 @@ def test_a_training_that_learns_less_is_rejected(story: Story) -> None:
     assert gates(answer)["change_in_effect"]["result"] == "pass"
 
 
-def test_two_changes_at_once_are_refused(story: Story) -> None:
+def presets(folder: Path, momentum: float = 0.0, preset: str = "small") -> Campaign:
+    """Recordings of the program, which prints its options as it begins: a preset wins over the command.
+
+    The trial's are these, and a width of 1 whatever was asked for.
+    """
+    told = {
+        "0001-baseline-workload": argparse.Namespace(momentum=0.0, preset="small", width=1),
+        "0002-h1": argparse.Namespace(momentum=momentum, preset=preset, width=1),
+    }
+    for name, options in told.items():
+        record(folder / "recordings", name, log=[f"{options}\n", *loss_lines(10)])
+    return make_replay_campaign(
+        folder / "repo",
+        folder / "recordings",
+        command="python train.py --lr=0.05 --preset=small",
+        files={"train.py": PROGRAM.read_bytes()},
+        config="locked: [--momentum]\n",
+    )
+
+
+def test_two_changes_at_once_are_refused(tmp_path: Path) -> None:
     words = ("propose", "--title", "Both", "--method", "Try.", "--set", "--lr=0.06")
-    assert "changes 2 things at once" in story.campaign.run(*words, "--env", "OMP_NUM_THREADS=1").err
-    assert story.campaign.statuses() == []
+    campaign = presets(tmp_path)
+    assert "changes 2 things at once" in campaign.run(*words, "--env", "OMP_NUM_THREADS=1").err
+    assert campaign.statuses() == []
 
 
-@pytest.mark.slow
-def test_a_flag_that_a_preset_takes_back_is_not_in_effect(story: Story) -> None:
+def test_a_flag_that_a_preset_takes_back_is_not_in_effect(tmp_path: Path) -> None:
     """The command has the flag; what the program prints has not."""
-    story.campaign.propose("--set --width=4")
-    answer, _ = story.next(5)
+    campaign = presets(tmp_path)
+    campaign.json("next")
+    campaign.propose("--set --width=4")
+    answer = campaign.json("next")
     assert answer["verdict"] == "INVALID"
     said = "--width=4 was asked for, the program shows width: 1"
     assert answer["why"] == f"the change was not in effect: {said}"
 
 
-@pytest.mark.slow
-def test_a_preset_that_moves_a_locked_knob_is_rejected(story: Story) -> None:
-    story.campaign.propose("--set --preset=large")
-    answer = story.judged(5)
+def test_a_preset_that_moves_a_locked_knob_is_rejected(tmp_path: Path) -> None:
+    campaign = presets(tmp_path, momentum=0.5, preset="large")
+    campaign.json("next")
+    campaign.propose("--set --preset=large")
+    answer = campaign.json("next")
     assert answer["verdict"] == "REJECTED"
     assert answer["why"] == "locked knobs: --momentum (shown as 0.0, then 0.5)"
 
 
-def test_a_locked_flag_by_its_beginning_is_refused(story: Story) -> None:
+def test_a_locked_flag_by_its_beginning_is_refused(tmp_path: Path) -> None:
     words = ("propose", "--title", "Short", "--method", "Try.", "--set", "--mom=0.9")
-    assert "changes --momentum, which gpudebug.yaml locks" in story.campaign.run(*words).expect(1).err
+    refused = presets(tmp_path).run(*words).expect(1)
+    assert "changes --momentum, which gpudebug.yaml locks" in refused.err
 
 
 @pytest.mark.slow
@@ -140,7 +165,7 @@ def test_an_editable_install_of_another_checkout_is_invalid(story: Story, tmp_pa
     link.write_text(f"{tmp_path / 'other' / 'src'}\n")
     try:
         story.campaign.propose("--set --lr=0.06")
-        answer, said = story.next(5)
+        answer, said = story.next(2)
     finally:
         link.unlink()
     where = f"pkg is imported from {tmp_path / 'other' / 'src' / 'pkg'}"

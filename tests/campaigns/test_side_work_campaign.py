@@ -60,14 +60,10 @@ def test_the_catalogues_own_proposal_leaves_some_and_reaches_the_program(
     assert found["side_work"]["value"].startswith("evaluations 24, then 4; checkpoints 24, then 4")
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "change",
-    [
-        "--set --eval_interval=10000",
-        pytest.param("--env FAST=1", marks=pytest.mark.heavy),
-        pytest.param("--patch hypotheses/patches/off.patch", marks=pytest.mark.heavy),
-    ],
+    ["--set --eval_interval=10000", "--env FAST=1", "--patch hypotheses/patches/off.patch"],
 )
 def test_switched_off_is_hollow(recorded: Campaign, tmp_path: Path, change: str) -> None:
     campaign = copied(recorded, tmp_path / "repo")

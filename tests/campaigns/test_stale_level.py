@@ -18,7 +18,7 @@ mute = pathlib.Path(sys.argv[1])
 silent = mute.exists()
 mute.unlink(missing_ok=True)
 for step in range(150):
-    time.sleep(0.02)
+    time.sleep(0.01)
     if not silent:
         print(f"step {step} loss {3 / (1 + 0.1 * step):.4f}", flush=True)
 """

@@ -1,4 +1,4 @@
-"""Units of work and rewards on real processes that print as stable-baselines3, CleanRL and nanoGPT do."""
+"""Units of work and rewards of programs that print as stable-baselines3, CleanRL and nanoGPT do."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.campaigns import Campaign, gpudebug, make_campaign
-from tests.support.judged import gates, judged
+from tests.support import rl_train
+from tests.support.campaigns import RECORDED_S, gpudebug, make_campaign, make_replay_campaign, record
+from tests.support.judged import gates
 from tests.support.places import SUPPORT
 
 pytestmark = pytest.mark.slow
@@ -48,24 +49,26 @@ def test_half_a_batch_is_half_the_tokens(tmp_path: Path) -> None:
     assert 0.7 < by_samples["ratio"] < 1.4
 
 
-def campaign(folder: Path, flags: str = "") -> Campaign:
-    return make_campaign(
-        folder / "repo",
-        command=f"{shlex.quote(sys.executable)} train.py --step=3 {flags}".strip(),
-        files={"train.py": PROGRAM.read_bytes()},
-        config=SETTINGS,
-        max_runs=2,
-    )
+def tables(n_envs: int) -> list[str]:
+    """What the program prints in a recording, an update every 0.1 s."""
+    totals = [rl_train.ROLLOUT * n_envs * update for update in range(1, round(RECORDED_S / 0.1) + 1)]
+    return [
+        rl_train.table_of(total, number, f"{20 + total / 200:.2f}", 10 * totals[0]) + "\n"
+        for number, total in enumerate(totals, 1)
+    ]
 
 
 def test_more_environments_end_in_the_right_verdict(tmp_path: Path) -> None:
-    found = campaign(tmp_path)
+    record(tmp_path / "recordings", "0001-baseline-workload", log=tables(1))
+    record(tmp_path / "recordings", "0002-h1", log=tables(4))
+    files = {"train.py": PROGRAM.read_bytes()}
+    found = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", config=SETTINGS, files=files)
     baseline = found.json("next")
     assert baseline["work_text"].startswith("environment steps, from total_timesteps, ")
     assert baseline["learning"] == "reward ep_rew_mean, from the log, higher is better"
     assert "- **Work**: environment steps, from total_timesteps, " in found.text
     found.propose("--set --n_envs=4")
-    answer = judged(found)
+    answer = found.json("next")
     assert answer["verdict"] == "VALIDATED", answer
     assert gates(answer)["loss"]["result"] == "pass"
     assert answer["figures"]["metric"].endswith("environment steps/s")
@@ -76,7 +79,13 @@ def test_more_environments_end_in_the_right_verdict(tmp_path: Path) -> None:
 
 
 def test_a_reward_that_is_written_and_never_printed(tmp_path: Path) -> None:
-    found = campaign(tmp_path, "--csv")
+    found = make_campaign(
+        tmp_path / "repo",
+        command=f"{shlex.quote(sys.executable)} train.py --step=3 --csv",
+        files={"train.py": PROGRAM.read_bytes()},
+        config=SETTINGS,
+        max_runs=2,
+    )
     baseline = found.json("next")
     assert baseline["learning"] == "reward rollout/ep_rew_mean, from progress.csv, higher is better"
     found.propose("--set --nan")

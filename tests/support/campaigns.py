@@ -147,6 +147,10 @@ def make_repository(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     return folder
 
 
+def _falling(share: float) -> float:
+    return 2.0 - 1.5 * share
+
+
 def record(
     folder: Path,
     name: str,
@@ -154,8 +158,8 @@ def record(
     util: float = 20.0,
     rate: float = 10.0,
     seconds: float = RECORDED_S,
-    losses: Callable[[float], float | str] = lambda share: 2.0 - 1.5 * share,
-    log: str | None = None,
+    losses: Callable[[float], float | str] = _falling,
+    log: str | Sequence[str] | None = None,
     exit_status: int | None = 0,
     signal_: int | None = None,
     seed: int = 0,
@@ -166,14 +170,14 @@ def record(
 ) -> Path:
     """A recorded run `NNNN-label` in `folder`: `rate` steps/s for `seconds`, the device `util` % busy.
 
-    `losses` gives the loss at a share of the run between 0 and 1; `log` replaces the whole output. `gpus` are
-    several devices in place of the one: `util` of each, further columns by their names, and `info`, what
-    run.json has of it.
+    `losses` gives the loss at a share of the run between 0 and 1; `log` replaces the whole output: a text
+    that comes at once, or texts that come in turn. `gpus` are several devices in place of the one: `util` of
+    each, further columns by their names, and `info`, what run.json has of it.
     """
     noise = random.Random(f"{name}{seed}")
     run = folder / name
     run.mkdir(parents=True)
-    texts = [_line(rate, seconds, losses, (i + 1) / lines) for i in range(lines)] if log is None else [log]
+    texts = [log] if isinstance(log, str) else log or loss_lines(rate, seconds, losses, lines)
     header = (
         "elapsed,gpu_util,mem_util,mem_used_mb,mem_total_mb,gpu_index,gpu_uuid,power_w,sm_clock_mhz,"
         "mem_clock_mhz,temperature_c,throttle,new_samples,cpu_util,rss_mb,read_mb_s,write_mb_s,procs,log_bytes\n"
@@ -208,6 +212,16 @@ def record(
 
 
 _ELECTRIC = ("power_w", "sm_clock_mhz", "mem_clock_mhz", "temperature_c", "throttle")
+
+
+def loss_lines(
+    rate: float,
+    seconds: float = RECORDED_S,
+    losses: Callable[[float], float | str] = _falling,
+    lines: int = 60,
+) -> list[str]:
+    """The output of a training of `rate` steps/s, a text a line."""
+    return [_line(rate, seconds, losses, (i + 1) / lines) for i in range(lines)]
 
 
 def _line(rate: float, seconds: float, losses: Callable[[float], float | str], share: float) -> str:

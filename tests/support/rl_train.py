@@ -50,17 +50,18 @@ def learn(o: argparse.Namespace, began: float) -> None:
         if o.form == "cleanrl":
             print(f"global_step={total}, episodic_return=[{reward}]", flush=True)
         else:
-            print_table(total, updates, None if o.csv else reward, total / elapsed if elapsed else 0)
+            rate = total / elapsed if elapsed else 0
+            print(table_of(total, updates, None if o.csv else reward, rate), flush=True)
 
 
-def print_table(total: int, updates: int, reward: str | None, fps: float) -> None:
+def table_of(total: int, updates: int, reward: str | None, fps: float) -> str:
     rows = [("time/", ""), ("   fps", f"{fps:.0f}"), ("   iterations", str(updates))]
     rows += [("   total_timesteps", str(total)), ("train/", ""), ("   value_loss", "41.5")]
     if reward is not None:
         rows = [("rollout/", ""), ("   ep_rew_mean", reward), *rows]
     rule = "-" * 40
     body = "\n".join(f"| {name:<22} | {value:<11} |" for name, value in rows)
-    print(f"{rule}\n{body}\n{rule}", flush=True)
+    return f"{rule}\n{body}\n{rule}"
 
 
 def language_model(o: argparse.Namespace, began: float) -> None:

@@ -325,11 +325,11 @@ HOSTILE = [
 def test_the_time_is_linear_in_each_new_shape() -> None:
     redactor, slow = Redactor({"DATABASE_URL": "x://a:aaaaaaaa@h"}), {}
     for piece in HOSTILE:
-        text = (piece * (2**20 // len(piece) + 1))[: 2**20]
+        text = (piece * (2**18 // len(piece) + 1))[: 2**18]
         start = time.process_time()
         redactor.redact(text)
         # The bar is 200 ms a MiB; the margin is for a loaded machine.
-        if (spent := time.process_time() - start) > 1.0:
+        if (spent := time.process_time() - start) > 0.25:
             slow[piece] = spent
     assert slow == {}
 
