@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.support.waiting import make_waiting_campaign
 
 from gpudebug.engine.hypotheses.accept import accept
 
+CampaignOnce = Callable[[str, Callable[[Path], Campaign]], Campaign]
 CRASH = """\
 step 1/100 loss 2.0
 Traceback (most recent call last):
@@ -41,13 +43,24 @@ def campaign(tmp_path: Path, recordings: Path) -> Campaign:
 
 
 @pytest.fixture(scope="session")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    folder = tmp_path_factory.mktemp("original")
-    made = make_replay_campaign(
-        folder / "repo", make_recordings(folder / "recordings"), files={"helper.py": "y = 1\n"}
-    )
-    made.json("next")
-    return made
+def campaign_once(made_once: Callable[[str, Callable[[Path], str]], str]) -> CampaignOnce:
+    """`campaign_once(name, make)`: what `make(folder)` makes, once for all processes; tests copy it."""
+
+    def get(name: str, make: Callable[[Path], Campaign]) -> Campaign:
+        return Campaign(Path(made_once(f"campaign-{name}", lambda folder: str(make(folder).folder))))
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def original(campaign_once: CampaignOnce) -> Campaign:
+    def make(folder: Path) -> Campaign:
+        recordings = make_recordings(folder / "recordings")
+        made = make_replay_campaign(folder / "repo", recordings, files={"helper.py": "y = 1\n"})
+        made.json("next")
+        return made
+
+    return campaign_once("original", make)
 
 
 @pytest.fixture
@@ -57,12 +70,15 @@ def recorded(original: Campaign, tmp_path: Path) -> Campaign:
 
 
 @pytest.fixture(scope="session")
-def original_told(original: Campaign, tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    made = copied(original, tmp_path_factory.mktemp("told") / "repo")
-    made.propose("--set --lr=0.2")
-    made.json("next")
-    made.propose("--set --lr=0.3", "Waiting")
-    return made
+def original_told(original: Campaign, campaign_once: CampaignOnce) -> Campaign:
+    def make(folder: Path) -> Campaign:
+        made = copied(original, folder / "repo")
+        made.propose("--set --lr=0.2")
+        made.json("next")
+        made.propose("--set --lr=0.3", "Waiting")
+        return made
+
+    return campaign_once("told", make)
 
 
 @pytest.fixture
@@ -76,9 +92,7 @@ WORKERS = LOADER.replace("workers = 1", "import os\n\nworkers = os.cpu_count()")
 PATCHES = "hypotheses/patches"
 
 
-@pytest.fixture(scope="session")
-def original_judged(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    folder = tmp_path_factory.mktemp("judged")
+def make_judged(folder: Path) -> Campaign:
     recordings = folder / "recordings"
     record(recordings, "0001-baseline-workload", util=20, rate=10)
     record(recordings, "0010-original", util=20, rate=10)
@@ -107,6 +121,11 @@ def original_judged(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     return made
 
 
+@pytest.fixture(scope="session")
+def original_judged(campaign_once: CampaignOnce) -> Campaign:
+    return campaign_once("judged", make_judged)
+
+
 @pytest.fixture
 def judged(original_judged: Campaign, tmp_path: Path) -> Campaign:
     """On one baseline: a flag and a patch VALIDATED, a flag REJECTED, another patch VALIDATED."""
@@ -114,12 +133,15 @@ def judged(original_judged: Campaign, tmp_path: Path) -> Campaign:
 
 
 @pytest.fixture(scope="session")
-def original_adopted(original_judged: Campaign, tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    made = copied(original_judged, tmp_path_factory.mktemp("adopted") / "repo")
-    accept(made.folder, 2)
-    accept(made.folder, 1)
-    made.json("next")
-    return made
+def original_adopted(original_judged: Campaign, campaign_once: CampaignOnce) -> Campaign:
+    def make(folder: Path) -> Campaign:
+        made = copied(original_judged, folder / "repo")
+        accept(made.folder, 2)
+        accept(made.folder, 1)
+        made.json("next")
+        return made
+
+    return campaign_once("adopted", make)
 
 
 @pytest.fixture
@@ -129,10 +151,13 @@ def adopted(original_adopted: Campaign, tmp_path: Path) -> Campaign:
 
 
 @pytest.fixture(scope="session")
-def original_waiting(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    made = make_waiting_campaign(tmp_path_factory.mktemp("waiting"))
-    made.json("next")
-    return made
+def original_waiting(campaign_once: CampaignOnce) -> Campaign:
+    def make(folder: Path) -> Campaign:
+        made = make_waiting_campaign(folder)
+        made.json("next")
+        return made
+
+    return campaign_once("waiting", make)
 
 
 @pytest.fixture
