@@ -19,7 +19,7 @@ from gpudebug.engine.run.attempts import (
     in_allocation,
     wasted,
 )
-from gpudebug.engine.run.job import PreparedRun
+from gpudebug.engine.run.job import PreparedRun, RunChange
 
 NODE = RunNode(name="n0", allocation="12")
 JOB = PreparedRun(
@@ -28,12 +28,7 @@ JOB = PreparedRun(
     argv=("true",),
     cwd=Path("/"),
     env={},
-    env_names=(),
-    timeout=60.0,
-    stall_timeout=None,
-    max_output=1 << 20,
-    hypothesis=1,
-    change_digest="c",
+    change=RunChange(1, digest="c"),
 )
 
 

@@ -26,7 +26,7 @@ from gpudebug.core.verdict.gates.setting import TrialSetting
 from gpudebug.core.words import Result
 from gpudebug.engine.run.evidence import evidence_again
 from gpudebug.engine.run.import_paths import Placed, Trees, injected, mapped, placed
-from gpudebug.engine.run.job import MeasuredRun, PreparedRun
+from gpudebug.engine.run.job import MeasuredRun, PreparedRun, RunChange, RunCode, RunLimits
 from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import lone_bench
 from gpudebug.engine.trial.conduct import with_conduct
@@ -239,14 +239,16 @@ def test_a_single_tree_needs_nothing(tmp_path: Path) -> None:
     assert placed(argv, {"A": "b"}, ["A"], tmp_path, trees) == Placed(tuple(argv), {"A": "b"})
 
 
-def measured(trees: Trees, label: str, program: str, **more: Any) -> MeasuredRun:
+def measured(
+    trees: Trees, label: str, program: str, change: RunChange | None = None, patch: bytes | None = None
+) -> MeasuredRun:
     """One run of a program in the tested tree."""
     write(trees.tree / "scripts" / "train.py", program)
     env = environment({"PYTHONPATH": f"{trees.tree}/src", "PYTHONDONTWRITEBYTECODE": "1"})
     bench = lone_bench(trees.checkout, "cpu:1", env, trees.checkout, 0.2, lambda live: None)
     argv = (sys.executable, "scripts/train.py")
-    limits: dict[str, Any] = {"timeout": 30.0, "stall_timeout": None, "max_output": None}
-    job = PreparedRun(label, label, argv, trees.tree, env, (), **limits, trees=trees, **more)
+    code, limits = RunCode(patch=patch, trees=trees), RunLimits(timeout=30.0)
+    job = PreparedRun(label, label, argv, trees.tree, env, (), False, limits, code, change or RunChange())
     return measure(bench, job)
 
 
@@ -287,7 +289,7 @@ def test_what_a_run_told_decides_whether_its_patch_was_in_effect(
 ) -> None:
     program, said = (text.format(A=trees.checkout, B=trees.tree) for text in (program, said))
     before = measured(replace(trees, tree=trees.checkout, packages={}), "baseline-workload", "import os")
-    after = measured(replace(trees, probe=probe), "h1", program, hypothesis=1, change=CHANGE, patch=patch)
+    after = measured(replace(trees, probe=probe), "h1", program, RunChange(1, CHANGE), patch)
     assert after.record.exit_status == 0
     gate = gate_of(before, after)
     assert (gate.result, said in f"{gate.value} {gate.note}") == (result, True), gate

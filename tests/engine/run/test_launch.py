@@ -29,10 +29,6 @@ def job(tmp_path: Path) -> PreparedRun:
         argv=("python", "train.py"),
         cwd=tmp_path / "elsewhere",
         env={"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "3"},
-        env_names=(),
-        timeout=None,
-        stall_timeout=None,
-        max_output=None,
     )
 
 

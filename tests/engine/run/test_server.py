@@ -71,10 +71,7 @@ def test_the_secrets_of_both_are_known_where_their_variables_have_one_name(
     prepared: PreparedServer, tmp_path: Path
 ) -> None:
     theirs = replace(prepared, env={"API_KEY": "of-the-server-1"})
-    limits = {"timeout": None, "stall_timeout": None, "max_output": None}
-    job = PreparedRun(
-        "x", "x", ("ask",), tmp_path, {"API_KEY": "of-the-client-2"}, (), **limits, server=theirs
-    )
+    job = PreparedRun("x", "x", ("ask",), tmp_path, {"API_KEY": "of-the-client-2"}, server=theirs)
     text = server.redactor_of(job).redact("with of-the-server-1, then of-the-client-2")
     assert text == "with [redacted], then [redacted]"
 

@@ -32,7 +32,7 @@ from gpudebug.engine.diagnosis.why import (
     answer_of,
     plan_for,
 )
-from gpudebug.engine.run.job import AttachedJob, Bench, MeasuredRun, PreparedRun
+from gpudebug.engine.run.job import AttachedJob, Bench, MeasuredRun, PreparedRun, RunLimits
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import claim_of, lone_bench
@@ -67,11 +67,7 @@ def attach(
         argv=job.root.argv or (job.root.name,),
         cwd=Path(processes.folder(job.root.pid) or directory),
         env=variables,
-        env_names=(),
-        timeout=None,
-        stall_timeout=None,
-        max_output=None,
-        plan=plan_for(most),
+        limits=RunLimits(plan=plan_for(most)),
         attached=AttachedJob(job.root.pid, follower.command(order)),
         poll=POLL_S,
     )

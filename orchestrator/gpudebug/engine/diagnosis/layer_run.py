@@ -170,10 +170,10 @@ def _changed(job: PreparedRun, test: _Test) -> PreparedRun:
         argv=applied.argv,
         env=applied.env,
         env_names=tuple(sorted({*job.env_names, *variables})),
-        change=test.change.text,
+        change=replace(job.change, text=test.change.text),
         notes=(*job.notes, *applied.notes),
         # A program that is to print nothing has not stalled.
-        stall_timeout=None if test.layer == "quiet" else job.stall_timeout,
+        limits=replace(job.limits, stall=None if test.layer == "quiet" else job.limits.stall),
     )
 
 

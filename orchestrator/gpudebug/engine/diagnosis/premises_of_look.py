@@ -15,7 +15,7 @@ from gpudebug.edges import git, store
 from gpudebug.engine.campaign.baselines import identity
 from gpudebug.engine.campaign.files import progress_path
 from gpudebug.engine.campaign.measured_code import look
-from gpudebug.engine.run.job import MeasuredRun, PreparedRun
+from gpudebug.engine.run.job import MeasuredRun, PreparedRun, RunCode
 from gpudebug.engine.run.measure import set_aside
 
 _NAMED = 3
@@ -30,7 +30,8 @@ def with_premises(job: PreparedRun, directory: Path, device: str, interval: floa
     try:
         config = initial(job.argv, device, interval)
         code = look(workspace, progress_path(workspace, config))
-        return replace(job, code=code, identity=identity(workspace, config, config.workload, code.tree))
+        known = identity(workspace, config, config.workload, code.tree)
+        return replace(job, code=RunCode(known, code))
     except (GpudebugError, ValueError):
         return job
 

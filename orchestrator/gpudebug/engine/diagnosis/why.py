@@ -26,7 +26,7 @@ from gpudebug.engine.diagnosis.room import is_full
 from gpudebug.engine.diagnosis.single import READ_IT, diagnosed, known_causes, single_run, unexplained
 from gpudebug.engine.run import catalogue
 from gpudebug.engine.run.devices import devices_in
-from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun, replanned
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
@@ -83,7 +83,7 @@ def why(
     root = store.find_root(directory)
     job = lone_job(directory, command) if command else workload_job(directory, root, ROLE)
     plan = plan_for(most)
-    job = replace(job, label=ROLE, role=ROLE, plan=plan, poll=POLL_S)
+    job = replace(replanned(job, plan), label=ROLE, role=ROLE, poll=POLL_S)
     launcher.find_command(job.argv, str(job.cwd), job.env)
     beyond = beyond_reach(job.argv, job.cwd)
     if beyond is not None and not beyond.here:

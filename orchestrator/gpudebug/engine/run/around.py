@@ -33,9 +33,9 @@ def _around(bench: Bench, job: PreparedRun) -> Surroundings:
 
 def _ask(bench: Bench, job: PreparedRun, path: str) -> launcher.Asked | None:
     """Return what the job's Python says of itself, in the environment before anything was changed in it."""
-    apart = job.trees.repository if job.trees else (bench.workspace.root,)
-    names = tuple(job.trees.packages) if job.trees else ()
-    return launcher.ask(path, job.env if job.base_env is None else job.base_env, apart, names)
+    apart = job.code.trees.repository if job.code.trees else (bench.workspace.root,)
+    names = tuple(job.code.trees.packages) if job.code.trees else ()
+    return launcher.ask(path, job.env if job.code.base_env is None else job.code.base_env, apart, names)
 
 
 def foreign_imports(bench: Bench, job: PreparedRun) -> dict[str, str] | None:
@@ -44,7 +44,7 @@ def foreign_imports(bench: Bench, job: PreparedRun) -> dict[str, str] | None:
         return None
     executable = launcher.find_command(job.argv, str(job.cwd), job.env)
     path = host.find_interpreter(executable, job.env.get("PATH", ""))
-    packages = job.trees.packages if job.trees else {}
+    packages = job.code.trees.packages if job.code.trees else {}
     if path is None or not packages:
         return None if path is None else {}
     return elsewhere(packages, _ask(bench, job, path), executable, job.argv, job.cwd, job.env)

@@ -99,7 +99,7 @@ def _cut_off(workspace: store.Workspace, job: PreparedRun) -> int:
             record = workspace.run(name).read("run.json")
         except (GpudebugError, ValueError):
             continue
-        same = ("role", job.role), ("hypothesis", job.hypothesis), ("change_digest", job.change_digest)
+        same = ("role", job.role), ("hypothesis", job.change.hypothesis), ("change_digest", job.change.digest)
         if not isinstance(record, dict) or any(record.get(key) != value for key, value in same):
             continue
         if record.get("outcome") is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpudebug.core.command.synonyms import Synonyms
@@ -39,14 +39,52 @@ class AttachedJob:
 
 
 @dataclass(frozen=True)
+class RunLimits:
+    """What ends a run that does not end by itself: seconds in all, seconds without a step, bytes of output.
+
+    With `plan` it is ended once its planned window is full; `least_window` says how short that may be.
+    """
+
+    timeout: float | None = None
+    stall: float | None = None
+    output: int | None = None
+    plan: RunPlan | None = None
+    least_window: float | None = None
+
+
+@dataclass(frozen=True)
+class RunCode:
+    """The code of a run: what a baseline of it is valid for, the tree as it lies there, and its patch.
+
+    `base_env` is the environment before `trees` were put into it.
+    """
+
+    identity: Mapping[str, str] = field(default_factory=dict)
+    checkout: git.Checkout | None = None
+    commit: str | None = None
+    patch: bytes | None = None
+    trees: Trees | None = None
+    base_env: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class RunChange:
+    """The hypothesis that a run belongs to, under which claim, and what of it the run changes."""
+
+    hypothesis: int | None = None
+    text: str | None = None
+    digest: str | None = None
+    claim: str | None = None
+    redundant: str | None = None
+
+
+@dataclass(frozen=True)
 class PreparedRun:
     """What to run: the command as the user wrote it, applied changes included, `{run}` not yet replaced.
 
-    With `plan` the run is ended once its planned window is full, without one it ends by itself.
-    `least_window` says how short its window may be, `torch_profile` what PyTorch's profiler records, `layer`
-    which layer the probe replaces. `base_env` is its unchanged environment, `code` its tree. With `attached`
-    it runs already: `argv`, `cwd` and `env` are what it was started with. The files of the run are looked at
-    every `poll` seconds.
+    `torch_profile` says what PyTorch's profiler records, `layer` which layer the probe replaces. With
+    `attached` it runs already: `argv`, `cwd` and `env` are what it was started with. The files of the run are
+    looked at every `poll` seconds.
     """
 
     label: str
@@ -54,25 +92,12 @@ class PreparedRun:
     argv: tuple[str, ...]
     cwd: Path
     env: Mapping[str, str]
-    env_names: tuple[str, ...]
-    timeout: float | None
-    stall_timeout: float | None
-    max_output: int | None
+    env_names: tuple[str, ...] = ()
     shell: bool = False
-    hypothesis: int | None = None
-    change: str | None = None
-    change_digest: str | None = None
-    claim: str | None = None
-    redundant: str | None = None
-    patch: bytes | None = None
-    commit: str | None = None
-    identity: Mapping[str, str] = field(default_factory=dict)
-    trees: Trees | None = None
-    base_env: Mapping[str, str] | None = None
-    code: git.Checkout | None = None
+    limits: RunLimits = field(default_factory=RunLimits)
+    code: RunCode = field(default_factory=RunCode)
+    change: RunChange = field(default_factory=RunChange)
     notes: tuple[str, ...] = ()
-    plan: RunPlan | None = None
-    least_window: float | None = None
     torch_profile: TorchProfile | None = None
     layer: str | None = None
     server: PreparedServer | None = None
@@ -80,6 +105,11 @@ class PreparedRun:
     attached: AttachedJob | None = None
     paired: str | None = None
     poll: float = 0.5
+
+
+def replanned(job: PreparedRun, plan: RunPlan | None) -> PreparedRun:
+    """Return the run with another plan."""
+    return replace(job, limits=replace(job.limits, plan=plan))
 
 
 @dataclass(frozen=True)

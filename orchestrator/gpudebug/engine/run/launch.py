@@ -60,8 +60,8 @@ def launch_spec(
         env=serving.variables_with_port({**env, **ours}, job.env_names, port),
         server=server,
         log=str(files.log),
-        timeout=job.timeout,
-        max_output=job.max_output,
+        timeout=job.limits.timeout,
+        max_output=job.limits.output,
         sampler=launcher.SamplerSpec(
             argv=sampler.command(),
             env=dict(os.environ),
@@ -91,7 +91,7 @@ def probed(job: PreparedRun) -> bool:
     """Whether the job's Python is made to report; it is unless `probe: false` is set, or it runs already."""
     if job.attached is not None:
         return False
-    return job.trees.probe if job.trees else True
+    return job.code.trees.probe if job.code.trees else True
 
 
 def _env(job: PreparedRun, *, own: bool) -> dict[str, str]:
@@ -110,9 +110,9 @@ def _env(job: PreparedRun, *, own: bool) -> dict[str, str]:
         env[launcher.TORCH_PROFILE] = str(job.torch_profile)
     if job.layer is not None:
         env[launcher.LAYER] = job.layer
-    if job.trees is None:
+    if job.code.trees is None:
         return launcher.inject(env)
-    return injected(env, job.trees) if probed(job) else env
+    return injected(env, job.code.trees) if probed(job) else env
 
 
 def _ordinal(bench: Bench, label: str) -> int:

@@ -48,14 +48,14 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
     """Run `job` once. The folder holds all evidence but the manifest when this returns."""
     launcher.raise_held()
     redactor = serving.redactor_of(job)
-    marks = git.marks(job.code) if job.code is not None else None
+    marks = git.marks(job.code.checkout) if job.code.checkout is not None else None
     around, beside = surroundings_of(bench, job), _sharing(bench)
     folder = replace(bench.workspace.new_run(job.label), scrub=redactor.redact)
     record = _record(bench, job, folder, redactor, around)
     ours = {counts.RUN: folder.write(counts.RUN, record)}
-    if job.patch is not None:
-        folder.keep(counts.PATCH, job.patch)
-        ours[counts.PATCH] = job.patch
+    if job.code.patch is not None:
+        folder.keep(counts.PATCH, job.code.patch)
+        ours[counts.PATCH] = job.code.patch
     for remark in (*job.notes, *remarks_on(record)):
         bench.report(Live(folder.name, 0.0, None, None, None, None, None, remark))
     try:
@@ -84,7 +84,7 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
     )
     folder.write("evidence.json", evidence)
     folder.write(counts.RUN, record)
-    return MeasuredRun(folder, record, evidence, job.patch, marks)
+    return MeasuredRun(folder, record, evidence, job.code.patch, marks)
 
 
 def _sharing(bench: Bench) -> tuple[str, ...] | None:
@@ -114,8 +114,8 @@ def _made_anew(
         reason=launched.reason,
         duration_s=launched.duration_s,
     )
-    if job.patch is not None:
-        anew.keep(counts.PATCH, job.patch)
+    if job.code.patch is not None:
+        anew.keep(counts.PATCH, job.code.patch)
     return anew, launched, blank
 
 
@@ -151,7 +151,7 @@ def run_files(bench: Bench, job: PreparedRun, files: Files, name: str, marker: s
         probed=probed(job),
         cpu_quota=host.cpu_quota(),
         synonyms=job.synonyms,
-        least_window_s=job.least_window,
+        least_window_s=job.limits.least_window,
     )
     follow = LogReader(dict(bench.patterns), perf_counter)
 
@@ -162,9 +162,9 @@ def run_files(bench: Bench, job: PreparedRun, files: Files, name: str, marker: s
         )
 
     # A recording that is played back has its own end.
-    plan = None if bench.replays else job.plan
+    plan = None if bench.replays else job.limits.plan
     ending = ending_of(plan, so_far, argv)
-    watch = Watch(files, name, follow, bench.report, job.stall_timeout, ending)
+    watch = Watch(files, name, follow, bench.report, job.limits.stall, ending)
     files = replace(files, served=job.server is not None)
     if bench.others is not None and job.attached is None:
         files = replace(files, nodes=tuple(bench.others.devices))
@@ -218,27 +218,27 @@ def _record(
         name=folder.name,
         campaign=bench.campaign,
         role=job.role,
-        hypothesis=job.hypothesis,
+        hypothesis=job.change.hypothesis,
         command=argv[-1] if job.shell else shlex.join(argv),
         argv=tuple(argv),
         shell=job.shell,
         cwd=str(job.cwd),
         environment=job.env_names,
-        commit=job.commit,
-        change=job.change,
-        change_digest=job.change_digest,
+        commit=job.code.commit,
+        change=job.change.text,
+        change_digest=job.change.digest,
         session=bench.session,
-        claim=job.claim,
-        redundant=job.redundant,
+        claim=job.change.claim,
+        redundant=job.change.redundant,
         replayed=bench.replays,
         settings=bench.settings,
         synonyms=used_by(job.argv, job.synonyms),
-        least_window_s=job.least_window,
-        identity=dict(job.identity),
+        least_window_s=job.limits.least_window,
+        identity=dict(job.code.identity),
         interpreter=around.interpreter,
         packages=dict(around.packages),
         imports=foreign_imports(bench, job),
-        checked_out=job.code.tree if job.code is not None else None,
+        checked_out=job.code.checkout.tree if job.code.checkout is not None else None,
         probed=probed(job),
         knobs=None if around.knobs is None else dict(around.knobs),
         host=around.host,

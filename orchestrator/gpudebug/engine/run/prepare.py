@@ -29,7 +29,7 @@ from gpudebug.engine.campaign.runner import elsewhere, refuse
 from gpudebug.engine.campaign.worktrees import WorkingTree, place_of_base
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.import_paths import Trees, placed
-from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun, RunCode, RunLimits
 from gpudebug.engine.run.live_line import Live, Report
 from gpudebug.engine.run.measure import resolve_device, set_aside
 from gpudebug.engine.run.nodes import find_nodes, first_alone
@@ -306,6 +306,7 @@ def job_of(
         probe=cycle.setup.config.probe,
     )
     command = placed(workload.argv(), env, workload.env, cwd, trees)
+    part = "reference" if role.endswith("-reference") else "workload"
     return PreparedRun(
         label=label,
         role=role,
@@ -313,25 +314,25 @@ def job_of(
         cwd=cwd,
         env=command.env,
         env_names=tuple(sorted(workload.env)),
-        timeout=workload.timeout,
-        stall_timeout=workload.stall_timeout,
-        max_output=workload.max_output,
         shell=workload.shell,
-        identity=identity,
-        patch=place.patch,
-        commit=place.commit,
-        trees=trees,
-        base_env=env,
-        code=place.before,
+        limits=RunLimits(
+            timeout=workload.timeout,
+            stall=workload.stall_timeout,
+            output=workload.max_output,
+            plan=plan_of(cycle.setup.config, cycle.loaded.history.baselines, part),
+            least_window=least_pooled(cycle.setup.config.protocol.interval),
+        ),
+        code=RunCode(
+            identity=identity,
+            checkout=place.before,
+            commit=place.commit,
+            patch=place.patch,
+            trees=trees,
+            base_env=env,
+        ),
         notes=command.notes,
         server=prepared(workload.server, place.root, trees),
         synonyms=adapters.synonyms_of(cycle.setup.workspace.root, workload),
-        least_window=least_pooled(cycle.setup.config.protocol.interval),
-        plan=plan_of(
-            cycle.setup.config,
-            cycle.loaded.history.baselines,
-            "reference" if role.endswith("-reference") else "workload",
-        ),
     )
 
 

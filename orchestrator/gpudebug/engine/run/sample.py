@@ -32,7 +32,7 @@ from gpudebug.engine.campaign.session import NotAPerson, session_of
 from gpudebug.engine.run import outputs
 from gpudebug.engine.run.devices import devices_in
 from gpudebug.engine.run.files import Files, files_of
-from gpudebug.engine.run.job import Bench, PreparedRun
+from gpudebug.engine.run.job import Bench, PreparedRun, RunLimits
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure, run_files
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
@@ -67,7 +67,8 @@ def sample(
     """
     root = store.find_root(directory)
     job = lone_job(directory, command) if command else workload_job(directory, root)
-    job = replace(job, timeout=timeout or job.timeout, torch_profile=torch_profile)
+    limits = replace(job.limits, timeout=timeout or job.limits.timeout)
+    job = replace(job, limits=limits, torch_profile=torch_profile)
     launcher.find_command(job.argv, str(job.cwd), job.env)
     bench = lone_bench(root or directory, device, job.env, directory, interval, report)
     with devices_held([bench], directory, "gpudebug sample") as (bench,):
@@ -88,10 +89,6 @@ def lone_job(directory: Path, command: Sequence[str]) -> PreparedRun:
         argv=tuple(command),
         cwd=directory,
         env=dict(os.environ),
-        env_names=(),
-        timeout=None,
-        stall_timeout=None,
-        max_output=None,
     )
 
 
@@ -120,8 +117,7 @@ def workload_job(directory: Path, root: Path | None, doing: str = "sample") -> P
         env=training_environment(workload),
         env_names=tuple(sorted(workload.env)),
         server=prepared(workload.server, root),
-        timeout=workload.timeout,
-        max_output=workload.max_output,
+        limits=RunLimits(workload.timeout, output=workload.max_output),
         shell=workload.shell,
     )
 

@@ -31,7 +31,7 @@ from gpudebug.engine.campaign.campaign import Setup
 from gpudebug.engine.campaign.files import REPLAYED_NOTE, replayed
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.session import persons_only
-from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun, RunLimits, replanned
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench, remarks
@@ -241,9 +241,7 @@ def _command(
         cwd=directory,
         env=env,
         env_names=tuple(sorted(variables)),
-        timeout=how.timeout,
-        stall_timeout=None,
-        max_output=None,
+        limits=RunLimits(how.timeout),
     )
     return _SideCommand(letter, text, bench, job, variables)
 
@@ -285,7 +283,7 @@ def _new_folder(directory: Path) -> Path:
 
 def _once(command: _SideCommand, plan: RunPlan | None) -> MeasuredRun:
     """One sealed run that completed. CompareFailed or InterruptedRun else; its folder stays."""
-    measured = measure(command.bench, replace(command.job, plan=plan))
+    measured = measure(command.bench, replanned(command.job, plan))
     command.bench.workspace.seal(measured.folder)
     if by_the_user(measured):
         raise InterruptedRun(f"run {measured.folder.name} was interrupted", file=str(measured.folder.path))

@@ -46,6 +46,7 @@ from gpudebug.edges.store.root import RUNS, find_root
 from gpudebug.engine.campaign.files import progress_head, read_config
 from gpudebug.engine.cycle.next import next_cycle
 from gpudebug.engine.hypotheses.propose import propose
+from gpudebug.engine.run.job import RunLimits
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import devices_held, lone_bench
@@ -349,7 +350,7 @@ def _recorded(directory: Path, machine: Machine, report: Report, plan: GpuPlan) 
         return machine._replace(outcome="NOT_STARTED", reason=why), RunTexts()
     with temporary.workplace("gpudebug-gpu-") as made:
         timeout = plan.phase_s * len(phases) + _BESIDE_S
-        job = replace(lone_job(made.path, cudaload.load_command(phases)), timeout=timeout)
+        job = replace(lone_job(made.path, cudaload.load_command(phases)), limits=RunLimits(timeout))
         bench = lone_bench(made.path, "nvml", job.env, made.path, plan.interval_s, report)
         with devices_held([bench], directory, "gpudebug doctor --gpu") as (bench,):
             measured = measure(bench, job)

@@ -33,7 +33,7 @@ from gpudebug.engine.campaign.files import workload_of
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.campaign.worktrees import remember
 from gpudebug.engine.run.around import surroundings_of
-from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun, RunChange, replanned
 from gpudebug.engine.run.planned import plan_after
 from gpudebug.engine.run.prepare import (
     Cycle,
@@ -182,7 +182,7 @@ def _refuse_others(cycle: Cycle, role: str, others: Sequence[tuple[MeasuredRun, 
 
 def job_beside(cycle: Cycle, hypothesis: int, claim: str | None) -> PreparedRun:
     """Return the unmodified workload beside the trial of a hypothesis."""
-    return replace(_job(cycle, "workload"), hypothesis=hypothesis, claim=claim)
+    return replace(_job(cycle, "workload"), change=RunChange(hypothesis, claim=claim))
 
 
 def _job(cycle: Cycle, role: str, made: Sequence[MeasuredRun] = ()) -> PreparedRun:
@@ -191,7 +191,7 @@ def _job(cycle: Cycle, role: str, made: Sequence[MeasuredRun] = ()) -> PreparedR
     assert workload is not None
     part = f"baseline-{role}"
     job = job_of(cycle, workload, part, part, cycle.loaded.history.identities[role])
-    return replace(job, plan=plan_after(cycle.setup.config, made)) if made else job
+    return replanned(job, plan_after(cycle.setup.config, made)) if made else job
 
 
 def _sealed_already(cycle: Cycle, role: str, bench: Bench, paired: str | None) -> list[MeasuredRun]:

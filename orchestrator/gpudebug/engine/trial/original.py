@@ -23,7 +23,7 @@ from gpudebug.engine.campaign.campaign import History, Loaded, MeasuredCode, Rec
 from gpudebug.engine.campaign.files import read_config
 from gpudebug.engine.campaign.worktrees import WorkingTree
 from gpudebug.engine.run.around import surroundings_of
-from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun, replanned
 from gpudebug.engine.run.planned import plan_after
 from gpudebug.engine.run.prepare import Cycle, job_of, stored_run
 from gpudebug.engine.trial.reuse import newest, reusable
@@ -68,7 +68,7 @@ class Originals:
     def run(self) -> None:
         """One more run. One that cannot be had ends the contrast, not the baseline beside it."""
         loaded, made = self.cycle.loaded, self.made
-        job = replace(self.job, plan=plan_after(loaded.setup.config, made)) if made else self.job
+        job = replanned(self.job, plan_after(loaded.setup.config, made)) if made else self.job
         try:
             measured = run_once(self.place, self.bench, NAME, job, made)
         except (BaselineFailed, DeviceError) as e:
@@ -111,7 +111,7 @@ def originals(cycle: Cycle, bench: Bench, paired: str | None) -> Originals | Non
         ROLE,
         newer_than=newest(entry.runs if entry else ()),
         surroundings=surroundings_of(bench, side.job),
-        identity=side.job.identity,
+        identity=side.job.code.identity,
     )
     side.made += [m for m in found if m.record.paired == paired and m.evidence.outcome in AS_PLANNED]
     return side

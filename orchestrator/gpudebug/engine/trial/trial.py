@@ -28,7 +28,7 @@ from gpudebug.engine.campaign.worktrees import WorkingTree, place_of_patch
 from gpudebug.engine.run import adapters
 from gpudebug.engine.run.around import surroundings_of
 from gpudebug.engine.run.environment import Surroundings
-from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
+from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun, RunChange
 from gpudebug.engine.run.measure import measure, set_aside
 from gpudebug.engine.run.prepare import (
     CodeChanged,
@@ -159,11 +159,13 @@ def _prepare(cycle: Cycle, number: int, change: TrialChange, place: WorkingTree)
         env=applied.env,
         server=server,
         env_names=tuple(sorted({*job.env_names, *variables})),
-        hypothesis=number,
-        change=change.intervention.text,
-        change_digest=change.digest,
-        claim=claim.note,
-        redundant=redundant(loaded.setup.workspace, loaded.entries.document.hypothesis(number).cause),
+        change=RunChange(
+            hypothesis=number,
+            text=change.intervention.text,
+            digest=change.digest,
+            claim=claim.note,
+            redundant=redundant(loaded.setup.workspace, loaded.entries.document.hypothesis(number).cause),
+        ),
     )
     lines = (*job.notes, *applied.notes, *change.notes, *(place.notes if change.patch is not None else ()))
     notes = tuple(loaded.setup.workspace.scrub(note) for note in lines)
@@ -195,7 +197,7 @@ def _take_up(trial: _Trial, around: Surroundings) -> None:
         *left_out_of(loaded.setup, loaded.history.records, trial.number, newest([*judged, *listed])),
     )
     crashed = {m.folder.name for m in trial.crashes}
-    found, trial.more = of_change(loaded.setup, loaded.history, trial.job.change_digest, around)
+    found, trial.more = of_change(loaded.setup, loaded.history, trial.job.change.digest, around)
     trial.after += [m for m in found if m.folder.name not in crashed]
     others = dict.fromkeys(
         f"hypothesis {m.record.hypothesis}" for m in trial.after if m.record.hypothesis != trial.number
