@@ -13,6 +13,8 @@ from tests.support.campaigns import PROGRESS, Campaign
 from tests.support.tampering import reseal, rewrite, substitute
 from tests.support.verifying import Said, answer, problems
 
+from gpudebug import __version__
+
 RUN = "runs/0003-h1"
 Alter = Callable[[Path], object]
 
@@ -165,16 +167,18 @@ def test_a_link_in_place_of_the_samples_is_not_what_was_sealed(told: Campaign, t
     assert [(p.field, p.why) for p in problems(told)] == [("samples.csv", "missing since the run was sealed")]
 
 
-def test_evidence_that_another_version_read_otherwise_is_said_and_not_called_tampered(
-    told: Campaign,
+@pytest.mark.parametrize("then", [{"gpudebug": "0.0.1"}, {"evidence_rule": None}], ids=["version", "rule"])
+def test_evidence_that_was_read_otherwise_is_said_and_not_called_tampered(
+    told: Campaign, then: dict[str, str | None]
 ) -> None:
     """An older gpudebug found another figure in the same samples, and its verdict rests on that."""
     run = told.folder / "runs" / told.runs()[-1]
-    rewrite(run / "run.json", gpudebug="0.0.1")
+    rewrite(run / "run.json", **then)
     rewrite(run / "evidence.json", peak_rss_mb=1.0)
     reseal(run)
     found = answer(told)
-    assert any("gpudebug 0.0.1 read its samples and log otherwise" in line for line in found.unchecked)
+    version = then.get("gpudebug", __version__)
+    assert any(f"gpudebug {version} read its samples and log otherwise" in line for line in found.unchecked)
     assert {p.field for p in found.problems} <= {"evidence.json"}
 
 

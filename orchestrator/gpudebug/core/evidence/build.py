@@ -46,6 +46,9 @@ from gpudebug.core.trainlog.overrides import Settings
 if TYPE_CHECKING:
     from gpudebug.core.trainlog.reader import LogSummary
 
+EVIDENCE_RULE = "2"
+"""What makes other evidence of the same samples and log raises it: a version alone does not tell."""
+
 SPARK = 40
 
 

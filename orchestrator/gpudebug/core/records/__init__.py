@@ -105,13 +105,14 @@ class RunRecord(Record):
     `identity` holds what a baseline is valid for, a digest or name each: `command` (of the unmodified
     workload, its folder and variables), `tree`, `interpreter`, `device`. `change` is the intervention.
     `warmup_s` (None: found from the data) and `patterns` are how samples and log were read, `gpudebug` is the
-    version that read them. `knobs` are the variables that steer libraries, `imports` the packages
-    of the checkout that the interpreter imports from another folder, and from which; `probed` says whether
-    the training's Python was made to tell of itself. `written` is what was counted of the files that the job
-    could write to, by name: by the sampler of samples.csv, by the warden of train.log and probe.jsonl, before
-    the launch of change.patch. `checked_out` digests the tree that was run, `rewritten` are files of it that
-    were written while it ran and have the same content again; `uncounted` are those that it imported from the
-    tree and that are no part of it, with what they hold. None: not known.
+    version that read them and `evidence_rule` the rule that it had; None: an older one. `knobs` are the
+    variables that steer libraries, `imports` the packages of the checkout that the interpreter imports from
+    another folder, and from which; `probed` says whether the training's Python was made to tell of itself.
+    `written` is what was counted of the files that the job could write to, by name: by the sampler of
+    samples.csv, by the warden of train.log and probe.jsonl, before the launch of change.patch. `checked_out`
+    digests the tree that was run, `rewritten` are files of it that were written while it ran and have the
+    same content again; `uncounted` are those that it imported from the tree and that are no part of it, with
+    what they hold. None: not known.
     `set_aside` says why the run counts for nothing, whatever its evidence. `session` is the caller's, `claim`
     the one that the hypothesis was under. `replayed` says that a recording was played back, `settings` is the
     digest of the pinned settings that were in force. `synonyms` are the command's options that have several
@@ -128,6 +129,7 @@ class RunRecord(Record):
 
     format: int = FORMAT_VERSION
     gpudebug: str | None = None
+    evidence_rule: str | None = None
     name: str
     campaign: str | None
     role: str

@@ -13,6 +13,7 @@ from gpudebug import __version__
 from gpudebug.core.command.synonyms import used_by
 from gpudebug.core.config import expand
 from gpudebug.core.errors import DeviceError, LaunchError
+from gpudebug.core.evidence.build import EVIDENCE_RULE
 from gpudebug.core.records import Counted, DeviceInfo, Evidence, PlannedEnd, RunRecord
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog.reader import LogReader
@@ -215,6 +216,7 @@ def _record(
     argv = redactor.redact_argv(expand(job.argv, run=folder.name, run_dir=str(folder.job)))
     return RunRecord(
         gpudebug=__version__,
+        evidence_rule=EVIDENCE_RULE,
         name=folder.name,
         campaign=bench.campaign,
         role=job.role,

@@ -9,6 +9,7 @@ from gpudebug import __version__
 from gpudebug.core import progress
 from gpudebug.core.answers.next import RecordedBaseline
 from gpudebug.core.errors import GpudebugError, UsageError
+from gpudebug.core.evidence.build import EVIDENCE_RULE
 from gpudebug.core.records import RunRecord
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.verdict.gates.outcome import WITHOUT_LOG
@@ -92,6 +93,7 @@ def _import(
     argv = Redactor(training_environment(workload), workload.argv()).redact_argv(workload.argv())
     record = RunRecord(
         gpudebug=__version__,
+        evidence_rule=EVIDENCE_RULE,
         name=folder.name,
         campaign=loaded.setup.config.campaign,
         role=f"baseline-{role}",

@@ -10,6 +10,7 @@ from typing import Any
 from gpudebug import __version__
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import sound
+from gpudebug.core.evidence.build import EVIDENCE_RULE
 from gpudebug.core.records import Evidence, Manifest, RunRecord
 from gpudebug.core.redaction import alike
 from gpudebug.core.text.json_lines import line_of
@@ -53,7 +54,11 @@ class Checked:
 
 def is_older(runs: Iterable[MeasuredRun]) -> bool:
     """Tell whether another version recorded one of these runs, so that its prose may have other words."""
-    return any(run.record.gpudebug != __version__ for run in runs)
+    return any(map(_is_older, (run.record for run in runs)))
+
+
+def _is_older(record: RunRecord) -> bool:
+    return (record.gpudebug, record.evidence_rule) != (__version__, EVIDENCE_RULE)
 
 
 class CheckedRuns:
@@ -165,7 +170,7 @@ class CheckedRuns:
         except (ValueError, TypeError, ArithmeticError, LookupError):
             why = "its samples and log do not read as it records"
             raise GpudebugError(why, file=str(folder.path / "run.json")) from None
-        older = record.gpudebug != __version__
+        older = _is_older(record)
         differences = list(alike.differences(again.model_dump(mode="json"), stored, older=older))
         if not differences:
             return MeasuredRun(folder, record, evidence)
@@ -185,7 +190,7 @@ class CheckedRuns:
         fields = ", ".join(d.field for d in differences[:5]) + (", …" if len(differences) > 5 else "")
         self._findings.unchecked.append(
             f"run {folder.name}: gpudebug {record.gpudebug or 'of an earlier version'} read its samples and "
-            f"log otherwise than {__version__} does ({fields})"
+            f"log otherwise than this one does ({fields})"
         )
 
 
