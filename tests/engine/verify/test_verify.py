@@ -20,7 +20,7 @@ from tests.support.campaigns import (
 from tests.support.tampering import reseal, rewrite, substitute
 from tests.support.verifying import answer, problems
 
-from gpudebug.engine.campaign.verdicts import NOTE
+from gpudebug.engine.campaign.files import REPLAYED_NOTE
 
 SECRET = "correcthorsebattery"
 LEAK = f"""\
@@ -39,7 +39,7 @@ def test_what_gpudebug_wrote_follows_from_its_runs(told: Campaign) -> None:
     checked = found["checked"]
     assert (checked["baselines"], checked["hypotheses"]) == (["workload"], [1])
     assert set(checked["runs"]) == set(told.runs())
-    assert told.run("verify").expect(0).out.startswith(f"note: {NOTE}\nOK: 1 baseline, 1 verdict, ")
+    assert told.run("verify").expect(0).out.startswith(f"note: {REPLAYED_NOTE}\nOK: 1 baseline, 1 verdict, ")
     assert contents(told.folder) == before
 
 
@@ -114,7 +114,7 @@ def test_a_hypothesis_to_be_tested_again_shows_its_earlier_test(told: Campaign) 
     substitute(told.progress, "Status**: VALIDATED", "Status**: UNTESTED")
     found = answer(told)
     assert found.ok is True
-    assert [n for n in found.notes if n != NOTE] == [
+    assert [n for n in found.notes if n != REPLAYED_NOTE] == [
         "hypothesis 1 is UNTESTED: its Result is of an earlier test and does not count"
     ]
     substitute(told.progress, "Improvement: +", "Improvement: +9")
@@ -140,7 +140,7 @@ def test_other_criteria_than_those_of_the_test_are_told(told: Campaign) -> None:
         f.write("criteria: {success: 15, failure: 5}\n")
     found = answer(told)
     assert found.ok is True
-    [note] = [n for n in found.notes if n != NOTE]
+    [note] = [n for n in found.notes if n != REPLAYED_NOTE]
     assert "criteria.success 20.0, now 15.0; criteria.failure 10.0, now 5.0" in note
 
 
@@ -150,7 +150,7 @@ def test_an_imported_baseline_follows_from_what_was_imported(tmp_path: Path, rec
     campaign.json("baseline", "--import", str(run / "samples.csv"), "--log", str(run / "train.log"))
     found = answer(campaign)
     assert found.ok is True
-    [note] = [n for n in found.notes if n != NOTE]
+    [note] = [n for n in found.notes if n != REPLAYED_NOTE]
     assert "0001-baseline-workload is imported from samples.csv" in note
 
 
