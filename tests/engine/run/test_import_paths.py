@@ -19,13 +19,14 @@ from tests.support.places import SUPPORT
 from tests.support.trials import criteria
 
 from gpudebug.core.change import intervention
+from gpudebug.core.change.intervention import Applied
 from gpudebug.core.records import Gate
 from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.verdict.gates.conduct import effect_gate
 from gpudebug.core.verdict.gates.setting import TrialSetting
 from gpudebug.core.words import Result
 from gpudebug.engine.run.evidence import evidence_again
-from gpudebug.engine.run.import_paths import Placed, Trees, injected, mapped, placed
+from gpudebug.engine.run.import_paths import Trees, injected, mapped, placed
 from gpudebug.engine.run.job import MeasuredRun, PreparedRun, RunChange, RunCode, RunLimits
 from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import lone_bench
@@ -145,7 +146,7 @@ def install(trees: Trees, files: Mapping[str, str], source: Path) -> None:
         write(site / name, text.replace("{A}", str(source)))
 
 
-def train(trees: Trees, **more: str) -> tuple[Placed, str, Mapping[str, Any]]:
+def train(trees: Trees, **more: str) -> tuple[Applied, str, Mapping[str, Any]]:
     """The command as it is placed, what it prints, and what its process tells."""
     env = environment({"PYTHONPATH": None, "PYTHONDONTWRITEBYTECODE": "1", **more})
     argv = (str(trees.checkout / ".venv" / "bin" / "python"), "scripts/train.py")
@@ -192,7 +193,7 @@ def test_a_baseline_in_the_checkout_does_not_import_a_worktree(
 def test_without_an_install_nothing_is_put_on_the_path(trees: Trees) -> None:
     env = environment({"PYTHONPATH": f"{trees.tree}/src"})
     made = placed([sys.executable, "scripts/train.py"], env, (), trees.tree, trees)
-    assert made == Placed((sys.executable, "scripts/train.py"), env)
+    assert made == Applied((sys.executable, "scripts/train.py"), env)
 
 
 def test_the_users_path_is_led_over_and_stays_in_front(trees: Trees) -> None:
@@ -236,7 +237,7 @@ def test_a_folder_that_would_hide_pythons_own_modules_is_not_put_on_the_path(tre
 def test_a_single_tree_needs_nothing(tmp_path: Path) -> None:
     trees = Trees(tmp_path, tmp_path, tmp_path / "runs")
     argv = ["no-such-command", f"{tmp_path}"]
-    assert placed(argv, {"A": "b"}, ["A"], tmp_path, trees) == Placed(tuple(argv), {"A": "b"})
+    assert placed(argv, {"A": "b"}, ["A"], tmp_path, trees) == Applied(tuple(argv), {"A": "b"})
 
 
 def measured(

@@ -66,7 +66,7 @@ class SingleChange(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """The command and environment of a trial, and what its reader should know of how they were made."""
+    """The command and environment of a run, and what its reader should know of how they were made."""
 
     argv: tuple[str, ...]
     env: dict[str, str]

@@ -55,8 +55,9 @@ def rate(e: Evidence, unit: str, source: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class WorkRates:
-    """The rates of both sides in one unit and by one source; `why` says what is missing instead."""
+    """The rates of both sides in one `unit` and by one source; `why` says what is missing instead."""
 
+    unit: str | None = None
     before: tuple[float, ...] = ()
     after: tuple[float, ...] = ()
     source: str | None = None
@@ -84,7 +85,7 @@ def rates(
         found = [rate(e, unit.unit, source) for e in runs]
         known = [value for value in found if value is not None]
         if len(known) == len(runs):
-            return WorkRates(tuple(known[: len(before)]), tuple(known[len(before) :]), source)
+            return WorkRates(unit.unit, tuple(known[: len(before)]), tuple(known[len(before) :]), source)
     return WorkRates(why=_missing(unit, zip(sides, (before, after), strict=True)))
 
 

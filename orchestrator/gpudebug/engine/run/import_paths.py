@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
+from gpudebug.core.change.intervention import Applied
 from gpudebug.core.command.packages import first_folder
 from gpudebug.core.errors import LaunchError
 from gpudebug.edges import host, launcher
@@ -71,14 +71,6 @@ class Trees:
         return max(roots, key=lambda r: len(r.parts), default=None)
 
 
-class Placed(NamedTuple):
-    """A command and its variables as they are to be run in the tested tree; `notes` say what was changed."""
-
-    argv: tuple[str, ...]
-    env: dict[str, str]
-    notes: tuple[str, ...] = ()
-
-
 def injected(env: Mapping[str, str], trees: Trees) -> dict[str, str]:
     """`env` for a training in `trees.tree`, whose Python reports which files it imported."""
     return launcher.inject(env, trees.tree, trees.others, [trees.runs])
@@ -86,14 +78,15 @@ def injected(env: Mapping[str, str], trees: Trees) -> dict[str, str]:
 
 def placed(
     argv: Sequence[str], env: Mapping[str, str], own: Collection[str], cwd: Path, trees: Trees
-) -> Placed:
-    """Return a command of the user's as it runs in `cwd`, a folder of the tested tree.
+) -> Applied:
+    """Return a command of the user's as it runs in `cwd`, a folder of the tested tree; its notes say what was
+    changed.
 
     `own` names the variables that gpudebug.yaml sets: beside PYTHONPATH only these are looked at. Raises
     LaunchError if the command cannot be found.
     """
     if not trees.others:
-        return Placed(tuple(argv), dict(env))
+        return Applied(tuple(argv), dict(env))
     words, notes = mapped(argv, trees)
     variables = dict(env)
     for name in sorted({*own, _PYTHONPATH} & env.keys()):
@@ -113,7 +106,7 @@ def placed(
         notes += tuple(
             f"{root} put on PYTHONPATH: an editable install names another checkout" for root in roots
         )
-    return Placed(words, variables, notes)
+    return Applied(words, variables, notes)
 
 
 def mapped(words: Sequence[str], trees: Trees) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpudebug.core.campaign.accepted_changes import no_server
-from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.change.intervention import Applied, Intervention
 from gpudebug.core.change.permits import Allowed
 from gpudebug.core.config import ServerSettings, expand_text
 from gpudebug.core.config.runners import PORT, PORT_VARIABLE
@@ -17,7 +17,7 @@ from gpudebug.core.records import Failure, RunRecord, ServerRun
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.files import training_environment
-from gpudebug.engine.run.import_paths import Placed, Trees, placed
+from gpudebug.engine.run.import_paths import Trees, placed
 from gpudebug.engine.run.job import PreparedRun, PreparedServer
 
 ENDED = "the server "
@@ -33,7 +33,7 @@ def prepared(server: ServerSettings | None, root: Path, trees: Trees | None = No
         return None
     cwd, env = root / server.cwd, training_environment(server)
     command = (
-        Placed(server.argv(), env) if trees is None else placed(server.argv(), env, server.env, cwd, trees)
+        Applied(server.argv(), env) if trees is None else placed(server.argv(), env, server.env, cwd, trees)
     )
     return PreparedServer(
         argv=command.argv,

@@ -10,7 +10,6 @@ from gpudebug.core.records import DeviceEvidence, Estimate, Evidence, ProbeEvide
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.verdict.gates import figures
 from gpudebug.core.verdict.gates.figures import (
-    ProgressRates,
     alike,
     estimate_text,
     judged_mean,
@@ -22,6 +21,7 @@ from gpudebug.core.verdict.gates.figures import (
     rates_of,
     sample_rates,
 )
+from gpudebug.core.verdict.work import WorkRates
 from gpudebug.core.words import Result, Status
 
 STEPS = Metric("steps_per_s")
@@ -71,16 +71,16 @@ def probed_run(rate: float | None, inside: float | None, **more: object) -> Evid
 
 def test_both_sides_in_the_unit_that_they_share() -> None:
     found = rates_of(runs(28, 29, rate=5.0), runs(61, rate=11.0))
-    assert found == ProgressRates("step", (5.0, 5.0), (11.0,))
+    assert found == WorkRates("step", (5.0, 5.0), (11.0,))
 
 
 def test_a_run_without_a_rate_is_left_out() -> None:
     assert rates_of([run(28, 5.0), run(28, None)], [run(61, 11.0)]).before == (5.0,)
-    assert rates_of([run(28, None)], [run(61, None)]) == ProgressRates()
+    assert rates_of([run(28, None)], [run(61, None)]) == WorkRates()
 
 
 def test_units_that_differ_are_not_compared() -> None:
-    assert rates_of([run(28, 5.0)], [run(61, 1.0, unit="epoch")]) == ProgressRates()
+    assert rates_of([run(28, 5.0)], [run(61, 1.0, unit="epoch")]) == WorkRates()
 
 
 def test_other_units_than_steps_have_the_logs_own_rate_alone() -> None:
@@ -93,7 +93,7 @@ def test_other_units_than_steps_have_the_logs_own_rate_alone() -> None:
 def test_if_a_log_does_not_count_all_runs_are_counted_by_the_probe() -> None:
     counting = probed_run(5.0, 4.9)
     silent = probed_run(None, 9.8).model_copy(update={"steps_per_s": 9.8, "steps_by": "probe"})
-    assert rates_of([counting], [silent]) == ProgressRates("step", (4.9,), (9.8,))
+    assert rates_of([counting], [silent]) == WorkRates("step", (4.9,), (9.8,))
     (again,) = alike([counting], [silent])
     assert (again.steps_by, again.progress_per_s) == ("probe", 4.9)
 
@@ -102,20 +102,20 @@ def test_a_log_and_a_probe_are_never_mixed() -> None:
     counting = run(28, 5.0)
     silent = probed_run(None, 9.8).model_copy(update={"steps_per_s": 9.8, "steps_by": "probe"})
     assert alike([counting], [silent]) == (counting,)
-    assert rates_of([counting], [silent]) == ProgressRates()
+    assert rates_of([counting], [silent]) == WorkRates()
 
 
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        (("flags", 40.0), ("flags", 88.0), ProgressRates("samples", (40.0,), (88.0,))),
-        (("flags", 40.0), ("log", 88.0), ProgressRates()),
-        (("flags", 40.0), ("flags", None), ProgressRates()),
+        (("flags", 40.0), ("flags", 88.0), WorkRates("samples", (40.0,), (88.0,))),
+        (("flags", 40.0), ("log", 88.0), WorkRates()),
+        (("flags", 40.0), ("flags", None), WorkRates()),
     ],
     ids=["one source", "two sources", "unknown"],
 )
 def test_samples_need_one_source_in_all_runs(
-    before: tuple[str, float], after: tuple[str, float | None], expected: ProgressRates
+    before: tuple[str, float], after: tuple[str, float | None], expected: WorkRates
 ) -> None:
     sides = [[run(samples_by=by, samples_per_s=rate)] for by, rate in (before, after)]
     assert sample_rates(*sides) == expected

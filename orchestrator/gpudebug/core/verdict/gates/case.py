@@ -25,7 +25,6 @@ from gpudebug.core.statistics.metrics import WORK, Metric
 from gpudebug.core.verdict import machine
 from gpudebug.core.verdict import work as work_units
 from gpudebug.core.verdict.gates.figures import (
-    ProgressRates,
     alike,
     comparable,
     has_figure,
@@ -39,6 +38,7 @@ from gpudebug.core.verdict.gates.figures import (
 )
 from gpudebug.core.verdict.gates.setting import Criteria, Order, TrialSetting
 from gpudebug.core.verdict.ranks import RanksApart, ranks_apart
+from gpudebug.core.verdict.work import WorkRates
 from gpudebug.core.words import WorkName
 
 UNKNOWN = "unknown"
@@ -71,7 +71,7 @@ class TrialCase:
     work: Estimate | None = None
     steps: Estimate | None = None
     step_work: Estimate | None = None
-    rates: ProgressRates = field(default_factory=ProgressRates)
+    rates: WorkRates = field(default_factory=WorkRates)
 
     @property
     def metric(self) -> Metric:
@@ -281,25 +281,21 @@ def _improvement(metric: Metric, effect: Effect) -> Estimate:
     return Estimate(value=value, low=low, high=high)
 
 
-def _rates(case: TrialCase) -> ProgressRates:
+def _rates(case: TrialCase) -> WorkRates:
     """Of the campaign's unit of work; without one of steps, or of samples where the batch differs."""
     unit = case.unit
     if unit is None:
         found = (sample_rates if case.other_batch else rates_of)(case.before, case.after)
         if case.other_step and found.unit in ("step", "samples"):
-            return ProgressRates(
-                why=f"{case.other_step} differs: a step is not the work of one in the baseline"
-            )
+            return WorkRates(why=f"{case.other_step} differs: a step is not the work of one in the baseline")
         return found
     if unit.unit == WorkName.SAMPLES and (knob := case.other_step) and counts.sets_length(knob):
-        return ProgressRates(why=f"{knob} differs: a sample is not the work of one in the baseline")
+        return WorkRates(why=f"{knob} differs: a sample is not the work of one in the baseline")
     known = work_units.rates(unit, case.before, case.after)
     if known.why is not None and unit.unit == WorkName.SAMPLES and unit.chosen and not case.trades_work:
         # A trial without a loader to count has the same batch, as far as anything shows: steps are as good.
         return rates_of(case.before, case.after)
-    if known.why is not None:
-        return ProgressRates(why=known.why)
-    return ProgressRates(unit.unit, known.before, known.after, known.source)
+    return known
 
 
 def _by_optimizer(case: TrialCase) -> tuple[list[float], list[float]] | None:

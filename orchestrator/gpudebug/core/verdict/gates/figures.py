@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpudebug.core.records import DeviceEvidence, Estimate, Evidence
 from gpudebug.core.samples.working import AVERAGED_S, PowerScale
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import LEAST, WORKING, DeviceKey, key_of, unused
 from gpudebug.core.statistics.metrics import JOULES, Metric
+from gpudebug.core.verdict.work import WorkRates
 from gpudebug.core.words import Result
 
 
@@ -43,37 +43,23 @@ def improvement_text(metric: Metric, estimate: Estimate) -> str:
     return estimate_text(estimate, "x", digits=2)
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressRates:
-    """Progress per second of the runs that have one, all in the same `unit`; None if the units differ.
-
-    Of a unit of work, `source` is what it is read from, and `why` says what is missing instead.
-    """
-
-    unit: str | None = None
-    before: tuple[float, ...] = ()
-    after: tuple[float, ...] = ()
-    source: str | None = None
-    why: str | None = None
-
-
-def rates_of(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> ProgressRates:
+def rates_of(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> WorkRates:
     """Return the runs' and the others' progress per second, if all that have one count the same."""
     runs, others = alike(runs, others), alike(others, runs)
     before, after = [rate_of(e) for e in runs], [rate_of(e) for e in others]
     counted = {(rate[0], probed(e)) for e in (*runs, *others) if (rate := rate_of(e))}
     if len(counted) != 1:
-        return ProgressRates()
-    return ProgressRates(counted.pop()[0], tuple(r[1] for r in before if r), tuple(r[1] for r in after if r))
+        return WorkRates()
+    return WorkRates(counted.pop()[0], tuple(r[1] for r in before if r), tuple(r[1] for r in after if r))
 
 
-def sample_rates(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> ProgressRates:
+def sample_rates(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> WorkRates:
     """As `rates_of`, in samples, if they have the same source in all runs."""
     every = (*runs, *others)
     if len({e.samples_by for e in every}) != 1 or any(not e.samples_per_s for e in every):
-        return ProgressRates()
+        return WorkRates()
     before, after = ([e.samples_per_s for e in side if e.samples_per_s] for side in (runs, others))
-    return ProgressRates("samples", tuple(before), tuple(after))
+    return WorkRates("samples", tuple(before), tuple(after))
 
 
 def rate_of(e: Evidence) -> tuple[str, float] | None:
