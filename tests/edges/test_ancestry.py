@@ -12,6 +12,7 @@ import pytest
 from tests.support.campaigns import killed_at_the_end
 
 from gpudebug.edges import ancestry
+from gpudebug.edges.proc import ProcessStat
 from gpudebug.engine.campaign.session import NAMES
 
 
@@ -19,6 +20,33 @@ def test_this_very_process_is_the_first_of_its_chain() -> None:
     found = ancestry.chain(NAMES)
     assert [p.pid for p in found[:2]] == [os.getpid(), os.getppid()]
     assert len({p.pid for p in found}) == len(found)
+
+
+def process(pid: int, parent: int) -> ProcessStat:
+    return ProcessStat(pid, "sh", "S", parent, False, 0.0, 0.0, 7, 1.0)
+
+
+def way_up(monkeypatch: pytest.MonkeyPatch, *known: list[ProcessStat]) -> list[tuple[int, str | None]]:
+    """Which processes are found above process 10; of what a number is read twice, the second is later."""
+    left = {found[0].pid: [*found] for found in known}
+
+    def read(pid: int) -> ProcessStat | None:
+        found = left.get(pid)
+        return None if not found else found.pop(0) if len(found) > 1 else found[0]
+
+    monkeypatch.setattr(ancestry, "read_process", read)
+    return [(each.pid, each.agent) for each, _ in ancestry._up(10, frozenset())]
+
+
+def test_the_way_up_ends_where_the_namespace_does_else_it_is_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = 2**22 + 1  # No Linux has a process of this number.
+    assert way_up(monkeypatch, [process(10, 1)], [process(1, 0)]) == [(10, None), (1, None)]
+    assert way_up(monkeypatch, [process(10, 0)]) == [(10, None)]
+    circle = way_up(monkeypatch, [process(10, 11)], [process(11, 10)])
+    assert circle == [(10, None), (11, None), (10, ancestry.UNSEEN)]
+    assert way_up(monkeypatch, [process(10, gone)]) == [(10, None), (gone, ancestry.UNSEEN)]
+    adopted = way_up(monkeypatch, [process(10, gone), process(10, 1)], [process(1, 0)])
+    assert adopted == [(10, None), (1, None)]
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,10 @@ AGENTS = frozenset(
 # Their first word that is no option is the program.
 _INTERPRETERS = ("node", "bun", "deno", "python", "pypy")
 _MODULES = ("gpudebug", "gpudebug.__main__")
-_DEEPEST = 64
 LOOP = "loop"
 """What a child of `gpudebug loop` is called that no variable names."""
+UNSEEN = "unseen"
+"""The agent of a process on the way up that cannot be read: what is above it may be anything."""
 _SERVER = "mcp"
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "fish")
 # Programs that only start another one, which is the client's then.
@@ -62,10 +63,20 @@ class AncestorProcess(NamedTuple):
 
 def chain(names: frozenset[str]) -> tuple[AncestorProcess, ...]:
     """This process and those above it, the nearest first, with their variables of these names."""
+    if not _shows_us():
+        return (AncestorProcess(os.getpid(), "0", {}, UNSEEN),)
     return tuple(
         process._replace(server=_chain(server, names)) if (server := _server_of(process.pid)) else process
         for process in _chain(os.getpid(), names)
     )
+
+
+def _shows_us() -> bool:
+    """Tell whether /proc is that of this PID namespace: another one's numbers mean other processes."""
+    try:
+        return os.readlink("/proc/self") == str(os.getpid())
+    except OSError:
+        return False
 
 
 def _chain(pid: int, names: frozenset[str]) -> tuple[AncestorProcess, ...]:
@@ -107,16 +118,37 @@ def _runs_other(argv: list[str]) -> bool:
 
 
 def _up(pid: int, names: frozenset[str]) -> Iterator[tuple[AncestorProcess, list[str]]]:
-    for _ in range(_DEEPEST):
-        found = read_process(pid)
-        if found is None:
+    """This process and those above it to the first of the PID namespace, or to one whose parent is outside
+    of it; the last is `UNSEEN` if that end cannot be reached."""
+    passed: list[int] = []
+    while pid > 0:
+        found = None if pid in passed else read_process(pid)
+        if found is not None:
+            argv = _words(pid, "cmdline")
+            agent = _agent(found.name, argv)
+            yield AncestorProcess(pid, str(found.start), _variables(pid, names), agent), argv
+            passed.append(pid)
+            pid = found.parent
+            continue
+        if _hidden(pid):
             return
-        argv = _words(pid, "cmdline")
-        agent = _agent(found.name, argv)
-        yield AncestorProcess(pid, str(found.start), _variables(pid, names), agent), argv
-        pid = found.parent
-        if pid <= 0:
+        child = read_process(passed[-1]) if passed else None
+        if child is None or child.parent in (pid, *passed):
+            yield AncestorProcess(pid, "0", {}, UNSEEN), []
             return
+        # What it left has another parent by now.
+        pid = child.parent
+
+
+def _hidden(pid: int) -> bool:
+    """Tell whether a process is another user's that /proc does not show (`hidepid`): sshd, slurmstepd."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return not os.path.exists(f"/proc/{pid}")
+    except OSError:
+        return False
+    return False
 
 
 def _words(pid: int, name: str) -> list[str]:

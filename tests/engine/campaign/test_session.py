@@ -173,6 +173,23 @@ def test_real_processes_are_recognised_by_what_they_were_started_with() -> None:
     assert "session=None" in asked(sys.executable, "-c", ASK, env={"GPUDEBUG_SESSION": ""})
 
 
+def test_no_number_of_processes_in_between_makes_a_person(tmp_path: Path) -> None:
+    deep = tmp_path / "deep.sh"
+    below = 'sh "$0" $(($1 - 1)) "$2" "$3"'
+    deep.write_text(f'if [ "$1" -gt 0 ]; then {below}; else env -i "$2" -c "$3"; fi; true\n')
+    said = asked("sh", str(deep), "80", sys.executable, ASK, env={"GPUDEBUG_SESSION": "a"})
+    assert "session='a'" in said
+
+
+@pytest.mark.parametrize("above", [[SHELL, ({}, ancestry.UNSEEN)], [({}, ancestry.UNSEEN)]])
+def test_a_way_up_that_cannot_be_seen_makes_a_session(above: list[tuple[dict[str, str], str | None]]) -> None:
+    found = caller_of({}, below(*above))
+    assert found.session is not None and found.session.startswith("unseen-")
+    assert session_of({}, below(*above)) == found.session
+    assert "cannot be seen" in found.why
+    assert caller_of({"GPUDEBUG_SESSION": "a"}, below(*above)).session == "a"
+
+
 def test_a_coding_agent_is_recognised_by_its_own_name(tmp_path: Path) -> None:
     agent = tmp_path / "gemini"
     agent.write_text(

@@ -47,7 +47,8 @@ def caller_of(env: Mapping[str, str] | None = None, chain: Chain | None = None) 
 
     The outermost process that names a session counts, that is a client of `gpudebug mcp` (then it is the
     session of that server: what an agent runs in a shell beside it is the same agent's), or that is a coding
-    agent: then the session that this agent itself names in what it starts, else that process.
+    agent: then the session that this agent itself names in what it starts, else that process. Where the way
+    up cannot be seen to its end, the caller is a session too.
 
     UsageError if this process's GPUDEBUG_SESSION decides and is not a name: at most 64 letters, digits and
     `._:@-`, and no secret.
@@ -56,7 +57,7 @@ def caller_of(env: Mapping[str, str] | None = None, chain: Chain | None = None) 
     own, *above = (chain or _chain)()
     own = own._replace(env={name: mine[name] for name in NAMES if name in mine})
     outermost_first = [*reversed(above), own]
-    return _caller(outermost_first, mine) or Caller(None)
+    return _caller(outermost_first, mine) or _unseen(outermost_first) or Caller(None)
 
 
 def served_session(env: Mapping[str, str], chain: Chain | None = None) -> str:
@@ -73,9 +74,18 @@ def _caller(outermost_first: Sequence[AncestorProcess], mine: Mapping[str, str] 
             return named
         if process.server and process.server[0].pid != own.pid:
             return _of_server(process.pid, process.server)
-        if process.agent is not None:
+        if process.agent not in (None, ancestry.UNSEEN):
             return _of_agent(process, process.agent, outermost_first[place + 1 :])
     return None
+
+
+def _unseen(outermost_first: Sequence[AncestorProcess]) -> Caller | None:
+    """Return a session for a caller whose way up cannot be seen to its end: an agent may be above that."""
+    if outermost_first[0].agent != ancestry.UNSEEN:
+        return None
+    names = [f"{process.pid}-{process.started}" for process in outermost_first[1:2]]
+    why = f"process {outermost_first[0].pid}, and what is above it, cannot be seen"
+    return Caller("-".join([ancestry.UNSEEN, *names]), why)
 
 
 def _of_server(client: int, server: Sequence[AncestorProcess]) -> Caller:
