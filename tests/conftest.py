@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import contextlib
 import fcntl
+import gc
 import importlib
 import json
 import os
@@ -81,9 +82,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection(session: pytest.Session) -> Iterator[object]:
     """Keep the compiled tests, and begin in each process with another share of them.
 
-    Compiling takes longer than all else of collecting, and each process would compile all.
+    Compiling takes longer than all else of collecting, and each process would compile all. What is collected
+    stays to the end: the collector of garbage need not look for it then or later.
     """
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
+    gc.disable()
     try:
         if worker := getattr(session.config, "workerinput", None):
             paths = [Path(argument.partition("::")[0]).resolve() for argument in session.config.args]
@@ -94,6 +97,8 @@ def pytest_collection(session: pytest.Session) -> Iterator[object]:
                     importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
         return (yield)
     finally:
+        gc.freeze()
+        gc.enable()
         sys.dont_write_bytecode = kept
 
 

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support import frames_train
 from tests.support.campaigns import Campaign, make_repository
 from tests.support.judged import gates, measured_again, settled
+from tests.support.places import SUPPORT
 from tests.support.probed import needs_torch
 
 CONFIG = f"""\
@@ -34,7 +34,7 @@ SESSION = {"GPUDEBUG_SESSION": "agent-1"}
 @pytest.mark.heavy
 @pytest.mark.timeout(600)
 def test_an_agent_drops_a_frame_that_is_never_read(tmp_path: Path) -> None:
-    program = Path(frames_train.__file__).read_text()
+    program = (SUPPORT / "frames_train.py").read_text()
     files = {"train.py": program, "gpudebug.yaml": CONFIG, ".gitignore": "runs/\n"}
     campaign = Campaign(make_repository(tmp_path / "repo", files))
     assert campaign.json("next")["action"] == "recorded_baseline"
