@@ -6,6 +6,7 @@ Apart from the records so that reading a progress file does not pay for pydantic
 from __future__ import annotations
 
 from enum import Enum
+from typing import NamedTuple
 
 
 class Word(str, Enum):
@@ -72,6 +73,37 @@ class Result(Word):
     FAIL = "fail"
     UNKNOWN = "unknown"
     SKIPPED = "skipped"
+
+
+class DeviceKind(NamedTuple):
+    """What a kind of device can do; `name` is its word in run.json and in the sampler's order.
+
+    `shares_cores`: others compute on what it measures; `is_recording`: it plays back what a run showed.
+    """
+
+    name: str
+    is_gpu: bool = False
+    shares_cores: bool = False
+    is_recording: bool = False
+
+
+GPU = DeviceKind("nvml", is_gpu=True)
+CPU = DeviceKind("cpu", shares_cores=True)
+RECORDING = DeviceKind("replay", is_recording=True)
+_KINDS = {kind.name: kind for kind in (GPU, CPU, RECORDING)}
+
+
+def device_kind(name: object) -> DeviceKind:
+    """Return the kind of device that a word names; an unknown one can do nothing."""
+    return _KINDS.get(str(name), DeviceKind(str(name)))
+
+
+STAND_IN = "CPU"
+"""The UUID of the CPU where it stands in for a GPU, also in a recording."""
+
+
+def is_stand_in(uuid: object) -> bool:
+    return uuid == STAND_IN
 
 
 LOOKS = frozenset({"sample", "why"})

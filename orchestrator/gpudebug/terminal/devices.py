@@ -24,7 +24,7 @@ from gpudebug.core.samples.conditions import SLOWING
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import name, shown, text
 from gpudebug.core.trainlog.endings import remedy
-from gpudebug.core.words import counted
+from gpudebug.core.words import counted, is_stand_in
 from gpudebug.terminal import sections
 from gpudebug.terminal.probe import inside, places, trace
 
@@ -52,7 +52,7 @@ def energy(joules_per_step: float | None) -> list[str]:
 
 
 def _label(d: SampledDevice) -> str:
-    return "CPU stand-in" if d.uuid == "CPU" else f"GPU {d.index}{f' on {d.node}' if d.node else ''}"
+    return "CPU stand-in" if is_stand_in(d.uuid) else f"GPU {d.index}{f' on {d.node}' if d.node else ''}"
 
 
 def _alone(d: SampledDevice) -> list[str]:

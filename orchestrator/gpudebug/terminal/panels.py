@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gpudebug.core.progress.sanitise import visible
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import name
+from gpudebug.core.words import device_kind
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -211,7 +212,7 @@ def label(device: WatchedDevice) -> str:
 
 
 def _name(device: WatchedDevice) -> str:
-    if device.kind == "cpu" and device.cores is not None:
+    if device_kind(device.kind).shares_cores and device.cores is not None:
         return f", {device.cores:g} core{'' if device.cores == 1 else 's'}"
     return f"  {device.name}" if device.name else ""
 
@@ -238,7 +239,7 @@ def _used(device: WatchedDevice) -> str:
 def _electric(pen: Pen, device: WatchedDevice) -> list[Text]:
     """Power, temperature and clocks; a CPU reports none of them."""
     now = device.now
-    if device.kind == "cpu":
+    if device_kind(device.kind).shares_cores:
         return [pen.text("a CPU reports no power or clocks", "dim")]
     power = numbers.UNKNOWN if now.power_w is None else f"{now.power_w:.0f}"
     limit = f"/{device.power_limit_w:.0f}" if device.power_limit_w and now.power_w is not None else ""

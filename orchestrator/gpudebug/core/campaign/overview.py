@@ -11,7 +11,7 @@ from typing import Any
 
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.metrics import Metric
-from gpudebug.core.words import VERDICTS, Status, counted
+from gpudebug.core.words import VERDICTS, Status, counted, device_kind, is_stand_in
 
 Hypothesis = Mapping[str, Any]
 
@@ -115,7 +115,9 @@ def headline(data: Mapping[str, Any]) -> str:
 
 def device(data: Mapping[str, Any]) -> str:
     """`2 x NVIDIA A100`; a processor is marked as the stand-in for a GPU."""
-    counts = Counter(f"CPU stand-in, {d['name']}" if _stands_in(d) else d["name"] for d in _devices(data))
+    counts = Counter(
+        f"CPU stand-in, {d['name']}" if is_stand_in(d["uuid"]) else d["name"] for d in _devices(data)
+    )
     return ", ".join(f"{n} x {name}" if n > 1 else name for name, n in counts.items()) or "no device used yet"
 
 
@@ -127,7 +129,9 @@ def utilisation(data: Mapping[str, Any]) -> str:
 def stand_in(data: Mapping[str, Any]) -> bool:
     """Tell whether a processor stood in for a GPU; before the first run, whether one is to."""
     found = _devices(data)
-    return any(map(_stands_in, found)) if found else data["status"]["device"]["setting"].startswith("cpu")
+    if found:
+        return any(is_stand_in(d["uuid"]) for d in found)
+    return device_kind(data["status"]["device"]["setting"].partition(":")[0]).shares_cores
 
 
 def _devices(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
@@ -135,7 +139,3 @@ def _devices(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     machine = data["machine"]
     found: Sequence[Mapping[str, Any]] = (machine or data["status"]["device"])["devices"]
     return found
-
-
-def _stands_in(device: Mapping[str, Any]) -> bool:
-    return bool(device["uuid"] == "CPU")

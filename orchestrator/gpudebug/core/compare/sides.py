@@ -15,6 +15,7 @@ from gpudebug.core.statistics.across import across
 from gpudebug.core.trainlog.latency import Latency
 from gpudebug.core.verdict import work
 from gpudebug.core.verdict.gates.figures import mean
+from gpudebug.core.words import is_stand_in
 
 
 def side(
@@ -93,7 +94,7 @@ def _silent(runs: Sequence[ComparedRun]) -> str | None:
 
 def _stands_in(run: ComparedRun) -> bool:
     """Tell whether the device was the CPU: its memory is then the program's own."""
-    return any(d.uuid == "CPU" for d in run.evidence.devices)
+    return any(is_stand_in(d.uuid) for d in run.evidence.devices)
 
 
 def _host_memory(run: ComparedRun) -> float | None:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from gpudebug.core.change import permits
 from gpudebug.core.text import values
-from gpudebug.core.words import WorkName
+from gpudebug.core.words import CPU, GPU, RECORDING, WorkName
 from gpudebug.core.yaml.models import expected, shaped, shown, unexpected
 
 _LATENCIES = ("latency_p50", "latency_p95", "latency_p99")
@@ -319,7 +319,7 @@ _DEVICES = "auto, nvml, cpu, cpu:N or replay:PATH"
 
 
 class DeviceChoice(NamedTuple):
-    """`device:` taken apart. `kind` is auto, nvml, cpu or replay; `cores` is None for all that the process
+    """`device:` taken apart. `kind` is auto or a kind of device; `cores` is None for all that the process
     may use; `speed` is how much faster than recorded a replay runs."""
 
     kind: str
@@ -330,13 +330,13 @@ class DeviceChoice(NamedTuple):
 
 def device_choice(value: str) -> DeviceChoice:
     """`auto`, `nvml`, `cpu`, `cpu:N` and `replay:PATH[@Nx]` taken apart; ValueError for anything else."""
-    if value in ("auto", "nvml", "cpu"):
+    if value in ("auto", GPU.name, CPU.name):
         return DeviceChoice(str(value))
     match = re.fullmatch(_DEVICE, value)
     if match and match[1] and float(match[1]) > 0:
-        return DeviceChoice("cpu", cores=float(match[1]))
+        return DeviceChoice(CPU.name, cores=float(match[1]))
     if match and match[2] and not re.search(_CONTROL, match[2]) and float(match[3] or 1) > 0:
-        return DeviceChoice("replay", path=match[2], speed=float(match[3] or 1))
+        return DeviceChoice(RECORDING.name, path=match[2], speed=float(match[3] or 1))
     raise unexpected(_DEVICES, value)
 
 

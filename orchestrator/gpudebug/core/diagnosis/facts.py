@@ -16,7 +16,7 @@ from gpudebug.core.diagnosis.ofprobe import finite, mean
 from gpudebug.core.records import SectionFigures, StacksEvidence
 from gpudebug.core.samples.conditions import SLOWING
 from gpudebug.core.text import shell_words
-from gpudebug.core.words import SignalValue
+from gpudebug.core.words import SignalValue, is_stand_in
 
 Record = Mapping[str, Any]
 
@@ -211,7 +211,7 @@ def _devices(evidence: Sequence[Record], records: Sequence[Record]) -> dict[str,
     left = usable * (1 - min(_MOST_FOREIGN, foreign or 0.0) / 100) if usable else None
     devices = [d for record in records for d in record.get("devices") or ()]
     uuids = {d.get("uuid") for d in (*devices, *(d for e in evidence for d in e.get("devices") or ()))}
-    stand_in = "CPU" in uuids if uuids else None
+    stand_in = any(map(is_stand_in, uuids)) if uuids else None
     total = mean([d.get("memory_total_mb") for d in devices])
     held = mean([e.get("peak_rss_mb" if stand_in else "peak_device_mb") for e in evidence])
     share = held / total if held is not None and total else None

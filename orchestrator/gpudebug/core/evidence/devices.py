@@ -19,6 +19,7 @@ from gpudebug.core.samples.table import Sample
 from gpudebug.core.samples.window import LONGEST_READING_PERIODS, LONGEST_READING_S, Device, Stretch
 from gpudebug.core.samples.working import WorkingShare, working
 from gpudebug.core.statistics import across, intervals, numbers
+from gpudebug.core.words import is_stand_in
 
 # A device that answered for less of the window than this has no figure.
 MIN_COVERAGE = 0.9
@@ -242,7 +243,7 @@ def _with_share(
     if share is None:
         return device.model_copy(update={"working_reason": "no device reading"})
     if share.scale is None or share.share is None:
-        reason = _STAND_IN if device.uuid == "CPU" else share.reason
+        reason = _STAND_IN if is_stand_in(device.uuid) else share.reason
         if device.power_w is None:
             reason = missing.get("power_w", reason)
         return device.model_copy(update={"working_reason": reason})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from gpudebug.core.words import Trend, counted
+from gpudebug.core.words import DeviceKind, Trend, counted, device_kind
 
 
 class Record(BaseModel):
@@ -88,6 +88,10 @@ class DeviceInfo(Record):
     nvlinks: int | None = None
     missing: dict[str, str] = {}
     node: str | None = None
+
+    @property
+    def can(self) -> DeviceKind:
+        return device_kind(self.kind)
 
     @property
     def links(self) -> str | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gpudebug.core.records import Window
 from gpudebug.core.samples.table import Sample
 from gpudebug.core.statistics import intervals
+from gpudebug.core.words import is_stand_in
 
 if TYPE_CHECKING:
     from gpudebug.core.trainlog.reader import LogSummary
@@ -84,7 +85,7 @@ def is_short(window: Window | None) -> bool:
 def stretches(rows: Sequence[Sample], device: Device) -> list[Stretch]:
     """One device's readings with new driver samples, each with the time that it counts for."""
     # The CPU's reading is a difference of counters from tick to tick, so a late one has measured its gap.
-    counter = device[1] == "CPU"
+    counter = is_stand_in(device[1])
     found: list[tuple[Sample, float]] = []
     previous = 0.0
     for row in rows:

@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from gpudebug.core.answers.status import DeviceValue, FigureAcross
+from gpudebug.core.words import is_stand_in
 
 # A device is apart if it lies this many median absolute deviations, each scaled to a standard deviation of
 # normal values, from the median of all (Leys et al. 2013, J. Exp. Soc. Psychol. 49: 3 is their careful one) …
@@ -132,7 +133,7 @@ def name(device: Any) -> str:
     is its GPU's, with its own UUID."""
     get = reader(device)
     uuid = str(get("uuid") or "")
-    if uuid == "CPU":
+    if is_stand_in(uuid):
         return "CPU stand-in"
     node = get("node")
     where = f" on {node}" if node else ""
@@ -223,7 +224,6 @@ def _figure_across(
 
 LARGE = 0.2
 """From this share of the time on less of it would bring 1.25x (a judgement, as the diagnosis makes it)."""
-_CPU = "CPU"
 _MODEL = frozenset({"forward", "backward"})
 _BESIDE = {"data": "making batches", "env": "stepping environments", "other": "in code of its own"}
 
@@ -260,7 +260,7 @@ def counted_as_busy(evidence: Sequence[Any]) -> str | None:
 
 def _stands_in(e: Any) -> bool:
     devices = reader(e)("devices") or ()
-    return bool(devices) and all(reader(d)("uuid") == _CPU for d in devices)
+    return bool(devices) and all(is_stand_in(reader(d)("uuid")) for d in devices)
 
 
 def _of_training(e: Any) -> dict[str, float] | None:

@@ -16,6 +16,7 @@ from gpudebug.core.samples.conditions import (
     apart,
 )
 from gpudebug.core.statistics.across import name
+from gpudebug.core.words import is_stand_in
 
 _Side = Sequence[DeviceEvidence]
 
@@ -109,7 +110,6 @@ def _share(reason: str, side: _Side) -> float | None:
 HELD = 5.0
 """Percent of one core's time for which a quota may hold a run back without a word."""
 FULL = 100.0
-_CPU = "CPU"
 
 
 def share(e: Evidence) -> float | None:
@@ -132,7 +132,7 @@ def reachable(runs: Sequence[Evidence]) -> float | None:
 
     A GPU is nobody else's: a run beside which somebody computes on it counts for nothing.
     """
-    on_cores = all(d.uuid == _CPU for e in runs for d in e.devices)
+    on_cores = all(is_stand_in(d.uuid) for e in runs for d in e.devices)
     taken = mean_share(runs)
     return FULL - taken if on_cores and taken is not None else None
 

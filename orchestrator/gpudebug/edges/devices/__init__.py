@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.samples.row import SamplerDevice
+from gpudebug.core.words import CPU, GPU, RECORDING, device_kind
 from gpudebug.edges.devices.proctree import ProcessTree
 
 __all__ = ["ProcessTree", "Resolved", "SamplerDevice", "open_device", "resolve"]
@@ -36,20 +37,20 @@ def open_device(spec: dict[str, Any], tree: ProcessTree) -> SamplerDevice:
     specification has the `path` of one recorded run in place of `folder`; the CPU's may have, as `probe`,
     the path of what the training processes report. Raises `DeviceError`.
     """
-    kind = spec["kind"]
-    if kind == "nvml":
+    can = device_kind(spec["kind"])
+    if can.is_gpu:
         from gpudebug.edges.devices.nvml import NvmlDevice
 
         return NvmlDevice(list(spec["uuids"]), tree)
-    if kind == "cpu":
+    if can.shares_cores:
         from gpudebug.edges.devices.cpu import CpuDevice
 
         return CpuDevice(float(spec["cores"]), tree, spec.get("probe"))
-    if kind == "replay":
+    if can.is_recording:
         from gpudebug.edges.devices.replay import ReplayDevice
 
         return ReplayDevice(str(spec["path"]), float(spec.get("speed", 1.0)))
-    raise DeviceError(f"no such kind of device: {kind}", next=f"use {KINDS}")
+    raise DeviceError(f"no such kind of device: {can.name}", next=f"use {KINDS}")
 
 
 def resolve(setting: str, env: Mapping[str, str], root: Path | None = None) -> Resolved:
@@ -61,11 +62,11 @@ def resolve(setting: str, env: Mapping[str, str], root: Path | None = None) -> R
     Raises `DeviceError`.
     """
     kind, colon, rest = setting.partition(":")
-    if kind == "cpu":
+    if kind == CPU.name:
         return _cpu(rest if colon else None, setting)
-    if kind == "replay":
+    if kind == RECORDING.name:
         return _replay(rest, root or Path())
-    if setting == "nvml":
+    if setting == GPU.name:
         return _nvml(env)
     if setting == "auto":
         return _auto(env)
@@ -87,7 +88,7 @@ def _auto(env: Mapping[str, str]) -> Resolved:
 
 
 def _stand_in(why: str) -> Resolved:
-    found = _cpu(None, "cpu")
+    found = _cpu(None, CPU.name)
     return found._replace(notes=(f"{why}: the CPU stands in for a GPU", *found.notes))
 
 
@@ -112,7 +113,7 @@ def _nvml(env: Mapping[str, str], probe: Any = None) -> Resolved:
         for device in visible.devices
         if "gpu_util" in device["missing"]
     ]
-    spec = {"kind": "nvml", "uuids": [device["uuid"] for device in visible.devices]}
+    spec = {"kind": GPU.name, "uuids": [device["uuid"] for device in visible.devices]}
     return Resolved(spec, visible.devices, (*visible.notes, *notes))
 
 
@@ -130,7 +131,7 @@ def _cpu(cores_text: str | None, setting: str) -> Resolved:
     if cores > available:
         notes = (f"100 % means {cores:g} cores, but this process may use {available:g}",)
     own = 0 if cores_text is None else math.ceil(cores)
-    return Resolved({"kind": "cpu", "cores": cores, "own": own}, (describe(cores),), notes)
+    return Resolved({"kind": CPU.name, "cores": cores, "own": own}, (describe(cores),), notes)
 
 
 def _replay(text: str, root: Path) -> Resolved:
@@ -141,4 +142,4 @@ def _replay(text: str, root: Path) -> Resolved:
     runs = recorded_runs(folder)
     if not runs:
         raise DeviceError("no recorded runs here", file=str(folder), next="name a folder of run folders")
-    return Resolved({"kind": "replay", "folder": str(folder), "speed": speed}, tuple(describe(runs[0])))
+    return Resolved({"kind": RECORDING.name, "folder": str(folder), "speed": speed}, tuple(describe(runs[0])))

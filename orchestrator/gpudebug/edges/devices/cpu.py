@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 from gpudebug.core.samples.row import DeviceReading
+from gpudebug.core.words import CPU, STAND_IN
 from gpudebug.edges.devices import queueing
 from gpudebug.edges.devices.proctree import ProcessTree, command_line, cpu_clock
 from gpudebug.edges.proc import MB, PAGE, ProcessStat, read_process
 
-UUID = "CPU"
 NOT_HERE = "the CPU stand-in for a GPU has no such counter"
 LACKS = ("mem_util", "power_w", "sm_clock_mhz", "mem_clock_mhz", "temperature_c", "throttle")
 
@@ -51,7 +51,7 @@ class CpuDevice:
     there is one; till then the busiest descendant of the tree's root that is no loader worker.
     """
 
-    source = "cpu"
+    source = CPU.name
 
     def __init__(self, cores: float, tree: ProcessTree, probe: str | None = None) -> None:
         self.cores = cores
@@ -85,7 +85,7 @@ class CpuDevice:
                 mem_used_mb=resident_mb(self._followed[0]) if self._followed else None,
                 mem_total_mb=self._total_mb,
                 gpu_index=0,
-                gpu_uuid=UUID,
+                gpu_uuid=STAND_IN,
                 new_samples=int(fresh),
             )
         ]
@@ -213,9 +213,9 @@ def describe(cores: float) -> dict[str, object]:
     """Return the stand-in as the keys of `core.records.DeviceInfo`."""
     return {
         "index": 0,
-        "uuid": UUID,
+        "uuid": STAND_IN,
         "name": processor_name(),
-        "kind": "cpu",
+        "kind": CPU.name,
         "memory_total_mb": memory_limit_mb(),
         "driver": None,
         "cores": cores,

@@ -16,6 +16,7 @@ import pynvml as nvml
 
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.samples.row import DeviceLostError, DeviceReading
+from gpudebug.core.words import GPU
 from gpudebug.edges.devices.company import Company
 from gpudebug.edges.devices.proctree import ProcessTree
 
@@ -154,7 +155,7 @@ class _Unit:
             "index": self.index,
             "uuid": self.uuid,
             "name": self._name,
-            "kind": "nvml",
+            "kind": GPU.name,
             "memory_total_mb": self._total_mb,
             "cores": None,
             "missing": dict(self.missing),

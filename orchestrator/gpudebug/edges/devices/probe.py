@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from gpudebug.core.change.permits import chooses_code
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.text.shell_words import isolated_argv
+from gpudebug.core.words import GPU
 
 TIMEOUT_S = 20.0
 
@@ -212,7 +213,7 @@ def _facts(nvml: Any, handle: Any, index: int) -> dict[str, object]:
         "index": index,
         "uuid": nvml.nvmlDeviceGetUUID(handle),
         "name": nvml.nvmlDeviceGetName(handle),
-        "kind": "nvml",
+        "kind": GPU.name,
         "memory_total_mb": memory.total / 2**20 if memory else None,
         "cores": None,
         "clocks_mhz": clocks if None not in clocks else None,

@@ -16,9 +16,10 @@ from typing import Any
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.samples.row import DeviceReading, parse_row
 from gpudebug.core.text.shell_words import isolated_argv
+from gpudebug.core.words import RECORDING
 from gpudebug.edges import opener
 
-RECORDING = "recording of "
+_PREFIX = "recording of "
 _RUN = re.compile(r"(\d+)-(.+)")
 _LONGEST_NOTES = 64 << 20
 _SPEED = re.compile(r"(.+)@(\d+(?:\.\d+)?)x")
@@ -74,7 +75,9 @@ def describe(run: Path) -> list[dict[str, object]]:
     """
     devices = _notes(run / "run.json").get("devices")
     if isinstance(devices, list) and devices and all(isinstance(device, dict) for device in devices):
-        return [{**device, "kind": "replay", "name": _recording(device.get("name"))} for device in devices]
+        return [
+            {**device, "kind": RECORDING.name, "name": _recording(device.get("name"))} for device in devices
+        ]
     seen: dict[str, DeviceReading] = {}
     for reading in read_rows(run):
         if reading.gpu_uuid is not None:
@@ -84,7 +87,7 @@ def describe(run: Path) -> list[dict[str, object]]:
             "index": reading.gpu_index or 0,
             "uuid": uuid,
             "name": _recording(None),
-            "kind": "replay",
+            "kind": RECORDING.name,
             "memory_total_mb": reading.mem_total_mb,
             "driver": None,
             "cores": None,
@@ -95,7 +98,7 @@ def describe(run: Path) -> list[dict[str, object]]:
 
 def _recording(name: object) -> str:
     text = str(name or "unknown device")
-    return text if text.startswith(RECORDING) else RECORDING + text
+    return text if text.startswith(_PREFIX) else _PREFIX + text
 
 
 def read_rows(run: Path) -> Iterator[DeviceReading]:
@@ -116,7 +119,7 @@ def read_rows(run: Path) -> Iterator[DeviceReading]:
 class ReplayDevice:
     """Emits the recorded rows as they are, each at its recorded time divided by `speed`."""
 
-    source = "replay"
+    source = RECORDING.name
 
     def __init__(self, run: str | Path, speed: float = 1.0) -> None:
         """Raises `DeviceError` where the recording cannot be read or is empty."""

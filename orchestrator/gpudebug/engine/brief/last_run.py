@@ -10,7 +10,7 @@ from gpudebug.core.config import Config
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import harmless
 from gpudebug.core.statistics import numbers
-from gpudebug.core.words import ended_as_planned
+from gpudebug.core.words import device_kind, ended_as_planned
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Records, Setup
 
@@ -76,7 +76,7 @@ def _failure(*records: dict[str, Any]) -> dict[str, Any]:
 def _device(config: Config, last: dict[str, Any], say: Say) -> str:
     names = [harmless(say(str(d["name"])), limit=60) for d in last.get("devices", [])]
     more = f" and {len(names) - _DEVICES} more" if len(names) > _DEVICES else ""
-    stand_in = next((d for d in last.get("devices", []) if d.get("kind") == "cpu"), None)
+    stand_in = next((d for d in last.get("devices", []) if device_kind(d.get("kind")).shares_cores), None)
     if stand_in is not None:
         cores = stand_in.get("cores")
         share = (

@@ -15,7 +15,7 @@ from gpudebug.core import progress
 from gpudebug.core.config import Config, ServerSettings, Workload
 from gpudebug.core.errors import ConfigError, GpudebugError, StoreError
 from gpudebug.core.evidence import sound
-from gpudebug.core.words import VERDICTS
+from gpudebug.core.words import VERDICTS, device_kind
 from gpudebug.edges import clusters, store
 from gpudebug.edges.clusters.shared import cluster_file
 from gpudebug.engine.campaign.links import refuse_links
@@ -257,7 +257,6 @@ def recorded_run(run: store.RunFolder) -> dict[str, Any]:
 
 REPLAYED = "replayed"
 REPLAYED_NOTE = f"{REPLAYED}: recordings were played back, nothing was measured here"
-_REPLAY = "replay"
 
 
 def replayed(record: Mapping[str, Any], run: store.RunFolder) -> bool | None:
@@ -270,10 +269,10 @@ def replayed(record: Mapping[str, Any], run: store.RunFolder) -> bool | None:
         return recorded
     devices = record.get("devices")
     kinds = [d.get("kind") for d in devices if isinstance(d, dict)] if isinstance(devices, list) else []
-    if _REPLAY in kinds:
+    if any(device_kind(kind).is_recording for kind in kinds):
         return True
     source = sampled_from(run)
-    return None if source is None or not kinds else source == _REPLAY
+    return None if source is None or not kinds else device_kind(source).is_recording
 
 
 def sampled_from(run: store.RunFolder) -> str | None:

@@ -12,6 +12,7 @@ from gpudebug import __version__
 from gpudebug.core.config import Config, Workload, pins
 from gpudebug.core.config.pins import PinDifference
 from gpudebug.core.errors import GpudebugError, LaunchError
+from gpudebug.core.words import RECORDING, device_kind
 from gpudebug.edges import git, host, launcher, store
 from gpudebug.edges.store.private import PrivateFolder
 from gpudebug.engine.campaign.files import ROLES, training_environment, workload_of
@@ -20,7 +21,6 @@ from gpudebug.engine.campaign.private import campaign_folder
 FILE = "settings.json"
 FORMAT = 1
 DEVICE = "resolved.device"
-_REPLAY = "replay"
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def settings_of(
 def _asked(workspace: store.Workspace, config: Config) -> dict[str, object]:
     found = pins.pinnable(config)
     choice = config.device_choice
-    if choice.kind == _REPLAY:
+    if device_kind(choice.kind).is_recording:
         found[DEVICE] = recordings(workspace.root, (workspace.root / str(choice.path)).resolve())
     elif choice.kind != "auto":
         found[DEVICE] = choice.kind
@@ -123,11 +123,11 @@ def _asked(workspace: store.Workspace, config: Config) -> dict[str, object]:
 
 
 def is_replay(settings: Mapping[str, Any]) -> bool:
-    return str(settings.get(DEVICE, "")).partition(" ")[0] == _REPLAY
+    return device_kind(str(settings.get(DEVICE, "")).partition(" ")[0]).is_recording
 
 
 def recordings(root: Path, folder: Path) -> str:
-    return f"{_REPLAY} {_beside(root, folder)}"
+    return f"{RECORDING.name} {_beside(root, folder)}"
 
 
 def _resolved(root: Path, role: str, workload: Workload) -> dict[str, str]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpudebug.core.answers.setup import ChangedSetting, SettingsAnswer
 from gpudebug.core.config import Config, pins
 from gpudebug.core.config.pins import PinDifference
 from gpudebug.core.errors import ConfigError, GpudebugError
+from gpudebug.core.words import device_kind
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign.campaign import Records, Setup
 from gpudebug.engine.campaign.files import ROLES, training_environment
@@ -28,11 +29,7 @@ from gpudebug.engine.campaign.pin_record import (
     written,
 )
 
-if TYPE_CHECKING:
-    pass
-
 ACCEPT = "gpudebug settings --accept"
-_REPLAY = "replay"
 _NAMED = 4
 
 
@@ -113,8 +110,9 @@ def settle(setup: Setup, spec: Mapping[str, object], *, pins: bool = False) -> N
     found = setup.compared
     if found.pinned is None:
         return
-    kind = str(spec["kind"])
-    device = recordings(setup.workspace.root, Path(str(spec["folder"]))) if kind == _REPLAY else kind
+    device = str(spec["kind"])
+    if device_kind(device).is_recording:
+        device = recordings(setup.workspace.root, Path(str(spec["folder"])))
     known = found.pinned.settings.get(DEVICE)
     if known == device:
         return
@@ -179,7 +177,7 @@ def _write(setup: Setup, pinned: Pin) -> None:
 def pin_written(directory: Path, workspace: store.Workspace, config: Config) -> None:
     """Pin what `init` has just written; the repository may have no commit yet."""
     found = settings_of(workspace, config, git.whereabouts(directory))
-    replays = config.device_choice.kind == _REPLAY
+    replays = device_kind(config.device_choice.kind).is_recording
     pinned = Pin(when=_time(), settings=dict(found.now), replay=replays)
     found.kept.write(FILE, written(pinned))
 

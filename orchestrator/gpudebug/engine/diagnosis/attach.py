@@ -18,6 +18,7 @@ from gpudebug.core.answers.diagnosis import AttachedLook, WhyAnswer
 from gpudebug.core.errors import BusyError, UsageError
 from gpudebug.core.inside.attached.looks import PtraceFacts, refusal
 from gpudebug.core.statistics import numbers
+from gpudebug.core.words import device_kind
 from gpudebug.edges import store
 from gpudebug.edges.attach import FIND, AttachError, TargetJob, follower, processes, spy, target
 from gpudebug.edges.devices.probe import probe_nvml
@@ -203,7 +204,7 @@ def _devices_of(job: TargetJob, setting: str, variables: Mapping[str, str]) -> d
     """Return the variables that choose the job's devices: of several GPUs those on which it computes."""
     found = {name: value for name, value in variables.items() if name.startswith(("CUDA_", "NVIDIA_"))}
     seen = {**os.environ, **found}
-    if setting not in ("auto", "nvml"):
+    if setting != "auto" and not device_kind(setting).is_gpu:
         return seen
     listed = probe_nvml(seen)
     uses = [d["uuid"] for d in listed.devices if job.family.keys() & set(d.get("processes") or ())]

@@ -10,6 +10,7 @@ from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.inside.torch_profile import TorchProfile
 from gpudebug.core.records import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.verdict.run_plan import RunPlan
+from gpudebug.core.words import device_kind
 from gpudebug.edges import git, store
 from gpudebug.engine.run.import_paths import Trees
 from gpudebug.engine.run.live_line import Report
@@ -138,7 +139,7 @@ class Bench:
     @property
     def replays(self) -> bool:
         """Whether recordings are played back instead of commands being run."""
-        return self.device["kind"] == "replay"
+        return device_kind(self.device["kind"]).is_recording
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from gpudebug.core.words import device_kind
 from gpudebug.edges import clusters, launcher, sampler
 from gpudebug.edges.devices import replay
 from gpudebug.engine.run import server as serving
@@ -19,12 +20,13 @@ def launch_spec(
     bench: Bench, job: PreparedRun, files: Files, argv: tuple[str, ...], marker: str, run: str, run_dir: str
 ) -> launcher.LaunchSpec:
     device = dict(bench.device)
-    if device["kind"] == "replay":
+    can = device_kind(device["kind"])
+    if can.is_recording:
         recording = replay.pick(str(device["folder"]), job.label, _ordinal(bench, job.label))
         speed = float(str(device.get("speed", 1.0)))
         argv = tuple(replay.player_command(recording, speed))
-        device = {"kind": "replay", "path": str(recording), "speed": speed}
-    if device["kind"] == "cpu" and probed(job):
+        device = {"kind": can.name, "path": str(recording), "speed": speed}
+    if can.shares_cores and probed(job):
         device["probe"] = str(Path(str(files.records)) / launcher.PROBE)
     request = {
         "device": device,

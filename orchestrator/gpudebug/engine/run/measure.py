@@ -17,7 +17,7 @@ from gpudebug.core.evidence.build import EVIDENCE_RULE
 from gpudebug.core.records import Counted, DeviceInfo, Evidence, PlannedEnd, RunRecord
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog.reader import LogReader
-from gpudebug.core.words import Outcome
+from gpudebug.core.words import Outcome, device_kind
 from gpudebug.edges import devices, git, host, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.run import counts, learning, nodes
@@ -91,7 +91,7 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
 def _sharing(bench: Bench) -> tuple[str, ...] | None:
     """Who else measures on the CPU's cores now; None of another device."""
     own = bench.device.get("own", 0)
-    if bench.device["kind"] != "cpu":
+    if not device_kind(bench.device["kind"]).shares_cores:
         return None
     return store.sharing(bench.hold_fds, own if isinstance(own, int) else 0)
 

@@ -18,6 +18,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe.spans import MOST_NODES, ClockTouch, clock_offset
 from gpudebug.core.records import Counted, DeviceInfo, RunNode
 from gpudebug.core.samples.conditions import LATEST_ROW_S, LATEST_ROW_SHARE
+from gpudebug.core.words import GPU
 from gpudebug.edges import clusters, launcher, opener, store
 from gpudebug.edges.clusters.steps import RunningStep, running
 from gpudebug.edges.devices.visible import ORDER, VARIABLE
@@ -72,12 +73,13 @@ def find_nodes(
     is silent has the devices that it had in the last of the `records` of runs in this allocation, so that an
     answer that comes late makes no other devices; one without is asked twice.
     """
-    job, kinds = clusters.inside(), {d.kind for d in devices}
+    job, kinds = clusters.inside(), {d.can for d in devices}
     if job is None or len(job.nodes) < 2:
         return FoundNodes(tuple(devices))
-    if kinds != {"nvml"}:
+    if not (kinds and all(kind.is_gpu for kind in kinds)):
         stand_in = f"the CPU stand-in measures node {job.node} alone: judge by steps_per_s or throughput"
-        return FoundNodes(tuple(devices), notes=(stand_in,) if kinds == {"cpu"} else ())
+        shared = any(kind.shares_cores for kind in kinds)
+        return FoundNodes(tuple(devices), notes=(stand_in,) if shared else ())
     own = tuple(d.model_copy(update={"node": job.node}) for d in devices)
     asked, unsampled = _asked(job)
     visible = {name: env[name] for name in (VARIABLE, ORDER) if name in env}
@@ -102,7 +104,7 @@ def find_nodes(
     all_of = {**found, **{node: again for node, (_, again) in kept.items()}}
     more = tuple(device for node in asked for device in all_of.get(node, ()))
     specs = {
-        node: {"kind": "nvml", "uuids": [d.uuid for d in all_of[node]]} for node in asked if node in all_of
+        node: {"kind": GPU.name, "uuids": [d.uuid for d in all_of[node]]} for node in asked if node in all_of
     }
     return FoundNodes((*own, *more), OtherNodes(specs, step, unsampled), notes)
 
@@ -126,7 +128,7 @@ def _earlier(job: InsideJob, records: Iterable[Mapping[str, Any]]) -> dict[str, 
         except (TypeError, ValidationError):
             continue
         for device in known:
-            if device.kind == "nvml" and device.node not in (None, job.node):
+            if device.can.is_gpu and device.node not in (None, job.node):
                 devices.setdefault(str(device.node), []).append(device.model_copy(update={"processes": ()}))
         found |= {name: (str(record.get("name")), those) for name, those in devices.items()}
     return found
@@ -191,7 +193,7 @@ def _asked(job: InsideJob) -> tuple[tuple[str, ...], dict[str, str]]:
 def _answers(step: NodeStep, nodes: Sequence[str]) -> tuple[dict[str, dict[str, object]], str]:
     """Return what each node answered to the question for its devices, and why others did not."""
     with running(step, onnode.node_command()) as asked:
-        asked.tell({"variable": step.variable, "setting": "nvml"})
+        asked.tell({"variable": step.variable, "setting": GPU.name})
         asked.wait(lambda messages: {m["node"] for m in messages} >= set(nodes), READY_S)
         found = {m["node"]: m for m in asked.end(ENDS_S)}
         return {node: found[node] for node in nodes if node in found}, asked.why or _SILENT

@@ -17,6 +17,7 @@ from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreE
 from gpudebug.core.inside.imported_files import recorded, spoiling
 from gpudebug.core.records import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.samples.window import least_pooled
+from gpudebug.core.words import device_kind
 from gpudebug.edges import clusters, git, host, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign import acceptance, settings
@@ -105,7 +106,7 @@ def remarks(report: Report) -> Callable[[str], None]:
 
 def real(devices: Sequence[DeviceInfo]) -> dict[str, str]:
     """Return the devices that a run would share with the host's others, by UUID: no recorded ones."""
-    return {d.uuid: d.name for d in devices if d.kind != "replay"}
+    return {d.uuid: d.name for d in devices if not d.can.is_recording}
 
 
 @contextmanager
@@ -122,7 +123,7 @@ def _locked(
     names: Mapping[str, str], spec: Mapping[str, object], holder: Mapping[str, object], report: Report
 ) -> AbstractContextManager[tuple[int, ...]]:
     """Hold devices, `names` by UUID: GPUs each, of the CPU the cores that are its own, or a note."""
-    if names and spec["kind"] == "cpu":
+    if names and device_kind(spec["kind"]).shares_cores:
         return store.core_locks(_own_cores(spec), holder, remarks(report))
     return store.device_locks([*names], holder, names, remarks(report))
 
@@ -219,7 +220,7 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
         e.file = e.file or str(cycle.setup.workspace.config)
         raise
     beyond = beyond_reach(workload.argv(), cycle.setup.workspace.root / workload.cwd)
-    if beyond is not None and spec["kind"] != "replay":
+    if beyond is not None and not device_kind(spec["kind"]).is_recording:
         raise OutOfReach(beyond, str(cycle.setup.workspace.config))
     settings.settle(cycle.setup, spec, pins=cycle.pins)
     _refuse_silent(infos)

@@ -36,7 +36,7 @@ from gpudebug.core.statistics import numbers, units
 from gpudebug.core.statistics.across import across, counted_as_busy
 from gpudebug.core.statistics.metrics import GPU_UTIL, Metric
 from gpudebug.core.statistics.units import pick, recorded
-from gpudebug.core.words import VERDICTS, Status, Trend
+from gpudebug.core.words import VERDICTS, Status, Trend, device_kind
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import (
     Baselines,
@@ -180,11 +180,8 @@ def _device(config: Config, records: Records) -> UsedDevice:
     """Return the device as the last run saw it; the setting alone before the first."""
     latest = reversed(records.values())
     seen: list[dict[str, Any]] = next((r["devices"] for r in latest if r.get("devices")), [])
-    return UsedDevice(setting=config.device, devices=seen, replayed=any(_plays(d) for d in seen))
-
-
-def _plays(device: Mapping[str, Any]) -> bool:
-    return device.get("kind") == "replay"
+    played = any(device_kind(d.get("kind")).is_recording for d in seen)
+    return UsedDevice(setting=config.device, devices=seen, replayed=played)
 
 
 def _baseline(loaded: Loaded, baseline: CampaignBaseline | None) -> BaselineRow | None:

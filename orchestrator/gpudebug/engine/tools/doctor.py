@@ -14,7 +14,7 @@ from gpudebug.core.catalogue import frameworks
 from gpudebug.core.cluster.jobs import BatchJob, Cluster
 from gpudebug.core.cluster.node_reports import ClusterFact
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.words import counted
+from gpudebug.core.words import counted, device_kind
 from gpudebug.edges import devices, git, host, launcher, store
 from gpudebug.edges.launcher.recovery import containment
 from gpudebug.engine.agents.setup_files import checks
@@ -166,9 +166,10 @@ def _device(name: str, setting: str, root: Path | None = None) -> DoctorCheck:
     names = ", ".join(f"{d['name']} ({d['uuid']})" for d in resolved.devices)
     lacks = [f"{column}: {why}" for d in resolved.devices for column, why in (d.get("missing") or {}).items()]
     text = "; ".join([names, *lacks, *resolved.notes])
-    warn = (resolved.spec["kind"] == "cpu" and setting == "auto") or bool(lacks)
+    shared = device_kind(resolved.spec["kind"]).shares_cores
+    warn = (shared and setting == "auto") or bool(lacks)
     advice = "choose a whole GPU with CUDA_VISIBLE_DEVICES if gpu_util is among them"
-    if resolved.spec["kind"] == "cpu":
+    if shared:
         advice = "on a machine with an NVIDIA GPU, install its driver"
     return DoctorCheck(name, "warning" if warn else "ok", text, advice if warn else None)
 

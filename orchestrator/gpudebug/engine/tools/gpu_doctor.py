@@ -40,7 +40,7 @@ from gpudebug.core.hardware.recording import (
 from gpudebug.core.hardware.table import NAME, checks_of, probe_check
 from gpudebug.core.records import ProbeEvidence
 from gpudebug.core.redaction.hosts import host_names
-from gpudebug.core.words import Outcome
+from gpudebug.core.words import GPU, Outcome, device_kind
 from gpudebug.edges import cudaload, devices, git, launcher, store, temporary
 from gpudebug.edges.store.root import RUNS, find_root
 from gpudebug.engine.campaign.files import progress_head, read_config
@@ -135,7 +135,7 @@ def _names() -> tuple[str, ...]:
 def _run(machine: Machine) -> dict[str, object]:
     """run.json as a replay reads it."""
     devices = [
-        {"index": g.index, "uuid": g.uuid, "name": g.name, "kind": "nvml", "driver": g.driver}
+        {"index": g.index, "uuid": g.uuid, "name": g.name, "kind": GPU.name, "driver": g.driver}
         for g in machine.gpus
     ]
     return {"devices": devices, "exit_status": 0 if machine.outcome == "COMPLETED" else 1}
@@ -262,7 +262,7 @@ def _probe(pythons: Sequence[str], report: Report) -> DoctorCheck:
                 (python, "train.py", str(_STEPS)),
                 report,
                 output=Path("probe.csv"),
-                device="nvml",
+                device=GPU.name,
                 timeout=_TORCH_S,
             )
         except GpudebugError as e:
@@ -316,7 +316,7 @@ def gpu_doctor(directory: Path, report: Report, plan: GpuPlan) -> GpuDoctorAnswe
 def _machine(env: Mapping[str, str]) -> Machine:
     """Return the GPUs as NVML and as CUDA see them."""
     resolved = devices.resolve("auto", env)
-    if resolved.spec["kind"] != "nvml":
+    if not device_kind(resolved.spec["kind"]).is_gpu:
         why = resolved.notes[0].partition(":")[0]
         raise cudaload.NoGpuError(
             f"doctor --gpu needs a GPU: {why}", next="run it on a machine with an NVIDIA GPU"
@@ -351,7 +351,7 @@ def _recorded(directory: Path, machine: Machine, report: Report, plan: GpuPlan) 
     with temporary.workplace("gpudebug-gpu-") as made:
         timeout = plan.phase_s * len(phases) + _BESIDE_S
         job = replace(lone_job(made.path, cudaload.load_command(phases)), limits=RunLimits(timeout))
-        bench = lone_bench(made.path, "nvml", job.env, made.path, plan.interval_s, report)
+        bench = lone_bench(made.path, GPU.name, job.env, made.path, plan.interval_s, report)
         with devices_held([bench], directory, "gpudebug doctor --gpu") as (bench,):
             measured = measure(bench, job)
         record, run = measured.record, measured.folder.path

@@ -33,7 +33,7 @@ class Unready(Exception):
 
 def refuse_outdated(before: list[MeasuredRun], around: Surroundings) -> None:
     outdated = list(dict.fromkeys(d for m in before for d in differences(recorded(m.record), around)))
-    if any(not m.record.devices for m in before) and any(d.kind == "cpu" for d in around.devices):
+    if any(not m.record.devices for m in before) and any(d.can.shares_cores for d in around.devices):
         outdated.append("an imported run's device and the CPU used here")
     if outdated:
         raise BaselineOutdated(f"recorded elsewhere: {'; '.join(outdated)}", next="gpudebug baseline")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gpudebug.core.config.pins import weaker_terms
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Verdict
+from gpudebug.core.words import device_kind
 from gpudebug.edges import git
 from gpudebug.engine.campaign.files import REPLAYED, REPLAYED_NOTE, Written, replayed, sampled_from
 from gpudebug.engine.campaign.pin_record import ComparedSettings, settings_of
@@ -56,7 +57,7 @@ def _check_record(run: Checked, where: Finding, findings: Findings) -> bool:
         return False
     record = run.measured.record.model_dump(mode="json")
     source, recorded = sampled_from(run.folder), record["replayed"]
-    if isinstance(recorded, bool) and source is not None and recorded != (source == "replay"):
+    if isinstance(recorded, bool) and source is not None and recorded != device_kind(source).is_recording:
         path = run.folder.path / "run.json"
         why = f"its samples are from the source {source}"
         findings.differs(

@@ -290,7 +290,7 @@ def _why(probe: ProbeEvidence, times: int) -> str:
 
 
 def _device(probe: ProbeEvidence, devices: Sequence[DeviceInfo]) -> str | None:
-    if probe.facts.get("device") != "cpu" or all(d.kind != "nvml" for d in devices):
+    if probe.facts.get("device") != "cpu" or not any(d.can.is_gpu for d in devices):
         return None
     return "the training runs on the CPU, and a GPU is sampled"
 

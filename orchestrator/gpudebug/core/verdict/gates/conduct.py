@@ -12,7 +12,7 @@ from gpudebug.core.statistics.across import name
 from gpudebug.core.verdict import machine
 from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
 from gpudebug.core.verdict.machine import machine_apart
-from gpudebug.core.words import Outcome, Result, counted
+from gpudebug.core.words import Outcome, Result, counted, is_stand_in
 
 
 def locked_gate(case: TrialCase) -> Gate:
@@ -72,7 +72,6 @@ def effect_gate(case: TrialCase) -> Gate:
 
 
 ALONE = "no other process on the device"
-_CPU = "CPU"
 
 
 def device_gate(case: TrialCase) -> Gate:
@@ -118,7 +117,7 @@ def _untold(case: TrialCase) -> str | None:
     """Say why other processes could not be counted; None if every run counted them."""
     for part, runs in _sides(case):
         for e in runs:
-            column = "foreign_cpu" if all(d.uuid == _CPU for d in e.devices) else "foreign_procs"
+            column = "foreign_cpu" if all(is_stand_in(d.uuid) for d in e.devices) else "foreign_procs"
             if getattr(e.conditions, column) is None:
                 reason = e.missing.get(column, "its samples do not count other processes")
                 return f"not checkable in {part} run {e.run}: {reason}"
