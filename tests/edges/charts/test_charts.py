@@ -6,6 +6,7 @@ import functools
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import matplotlib
@@ -14,6 +15,9 @@ from tests.support.campaigns import environment
 from tests.support.pictures import size
 from tests.support.section_reports import a_section
 
+from gpudebug.core.answers.analyze import LoggedLoss
+from gpudebug.core.answers.sample import SampledWindow
+from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.inside.sections import Report, analysis
 from gpudebug.edges import charts
 
@@ -23,8 +27,8 @@ HOSTILE = (
 )
 
 
-def answer(*sections: Any, **more: Any) -> dict[str, Any]:
-    return analysis(Report(sections, **more), "sections.json").as_json()
+def answer(*sections: Any, **more: Any) -> SectionsAnswer:
+    return analysis(Report(sections, **more), "sections.json")
 
 
 def many(count: int) -> list[Any]:
@@ -68,7 +72,7 @@ def test_more_sections_than_rows_are_said_and_not_drawn() -> None:
 
 
 def test_a_bar_is_as_long_as_its_time() -> None:
-    rows = answer(a_section("a", mean=0.05, self_s=2.0), a_section("b", mean=0.01))["sections"]
+    rows = answer(a_section("a", mean=0.05, self_s=2.0), a_section("b", mean=0.01)).sections
     with charts.figure(8, 4) as made:
         axes = made.subplots()
         charts._time(axes, rows, {})
@@ -103,7 +107,7 @@ def test_it_needs_no_display_and_loads_no_window_system() -> None:
     assert said.stdout.strip() == "[]"
 
 
-LOG = {"file": "train.log", "loss": {"name": "loss", "trend": "CONVERGING", "points": 3}}
+LOSS = LoggedLoss(name="loss", trend="CONVERGING", points=3, first=None, last=None)
 
 
 @pytest.mark.parametrize(
@@ -117,12 +121,12 @@ LOG = {"file": "train.log", "loss": {"name": "loss", "trend": "CONVERGING", "poi
     ids=["both", "numbered", "nothing", "no number"],
 )
 def test_a_loss_curve(series: dict[str, Any]) -> None:
-    width, height = size(charts.training_log({**LOG, "series": series}))
+    width, height = size(charts.training_log(SimpleNamespace(file="train.log", loss=LOSS), series))
     assert width == 11 * charts.DPI
     assert (height > 600) == bool(series["step_times"])
 
 
-WINDOW = {"start_s": 1.0, "end_s": 2.0}
+WINDOW = SampledWindow(start_s=1.0, end_s=2.0, samples=10)
 GPU = {"index": 0, "uuid": "GPU-1", "points": [[0.5, 10.0, 100.0], [1.0, None, 200.0], [2.0, 90.0, None]]}
 CPU = {"index": 0, "uuid": "CPU", "points": [[0.5, 10.0, None]]}
 
@@ -133,11 +137,12 @@ CPU = {"index": 0, "uuid": "CPU", "points": [[0.5, 10.0, None]]}
     ids=["two GPUs", "the stand-in", "none"],
 )
 def test_a_timeline(devices: list[Any], window: Any, panels: int) -> None:
+    answer = SimpleNamespace(file="samples.csv", window=window)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        drawn = charts.samples({"file": "samples.csv", "timeline": devices, "window": window})
+        drawn = charts.samples(answer, devices)
     assert (size(drawn)[1] > 600) == (panels == 2)
-    assert charts.samples({"file": "samples.csv", "timeline": devices, "window": window}) == drawn
+    assert charts.samples(answer, devices) == drawn
 
 
 def device(number: int, **more: Any) -> dict[str, Any]:
@@ -145,17 +150,15 @@ def device(number: int, **more: Any) -> dict[str, Any]:
     return {"device": number, "busy_share": 0.4, **parts, **more}
 
 
-def answer_of_shares(*devices: dict[str, Any], operators: int = 3) -> dict[str, Any]:
+def answer_of_shares(*devices: dict[str, Any], operators: int = 3) -> SimpleNamespace:
     causes = [{"cause": "data_loading", "seconds": 4.0}, {"cause": "queued", "seconds": 0.0}]
-    return {
-        "file": "trace.json",
-        "span_s": 12.0,
-        "devices": list(devices),
-        "gaps": {"by_cause": causes} if devices else None,
-        "operators": [
-            {"name": f"$aten::{i}_{'x' * 20 * i}", "self_s": 1.0 / (i + 1)} for i in range(operators)
-        ],
-    }
+    return SimpleNamespace(
+        file="trace.json",
+        span_s=12.0,
+        devices=list(devices),
+        gaps={"by_cause": causes} if devices else None,
+        operators=[{"name": f"$aten::{i}_{'x' * 20 * i}", "self_s": 1.0 / (i + 1)} for i in range(operators)],
+    )
 
 
 DRAWN_of_shares = {
@@ -170,11 +173,11 @@ DRAWN_of_shares = {
 
 
 @pytest.mark.parametrize("drawn", DRAWN_of_shares.values(), ids=DRAWN_of_shares)
-def test_any_trace_can_be_drawn(drawn: dict[str, Any]) -> None:
+def test_any_trace_can_be_drawn(drawn: SimpleNamespace) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         width, height = size(charts.trace(drawn))
-    assert width == (15 if drawn["devices"] else 8) * charts.DPI
+    assert width == (15 if drawn.devices else 8) * charts.DPI
     assert 300 < height < 800
 
 

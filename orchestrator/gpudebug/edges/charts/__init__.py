@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from gpudebug.core.answers.analyze import LogAnswer, SamplesAnswer, TraceAnswer
+from gpudebug.core.answers.sections import CategoryShare, ScoredSection, SectionsAnswer
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.sections.cost import short
 from gpudebug.core.statistics import numbers
@@ -66,23 +68,23 @@ def plain(axes: Any) -> None:
 _TITLE = 100
 
 
-def training_log(answer: dict[str, Any]) -> bytes:
-    """`series` of the answer holds [step, value] of the loss and [step, seconds] of single steps.
+def training_log(answer: LogAnswer, series: Mapping[str, Any]) -> bytes:
+    """`series` are [step, value] of the loss and [step, seconds] of single steps.
 
     Unless they are `stepped`, some are numbered as they were printed.
     """
-    series, loss = answer["series"], answer["loss"]
+    loss = answer.loss
     timed = bool(series["step_times"])
     with figure(11, 6.4 if timed else 4.2) as made:
-        made.suptitle(short(answer["file"], _TITLE), fontsize=11)
+        made.suptitle(short(answer.file, _TITLE), fontsize=11)
         panels = made.subplots(2 if timed else 1, 1, sharex=series["stepped"], squeeze=False)[:, 0]
         known = [[step, value] for step, value in series["loss"] if value is not None]
         gone = [step for step, value in series["loss"] if value is None]
         panels[0].plot(*_columns(known), "o-", ms=3, lw=1, color="#4c78a8")
         for step in gone[:200]:
             panels[0].axvline(step, color="#e45756", lw=0.6)
-        panels[0].set_ylabel(short(loss["name"] or "loss", 40))
-        text = f"{loss['trend']}, {loss['points']} points" + (" (red: not a number)" if gone else "")
+        panels[0].set_ylabel(short(loss.name or "loss", 40))
+        text = f"{loss.trend}, {loss.points} points" + (" (red: not a number)" if gone else "")
         panels[0].set_title(text)
         if timed:
             panels[1].plot(*_columns(series["step_times"]), ".", ms=3, color="#54a24b")
@@ -94,12 +96,11 @@ def training_log(answer: dict[str, Any]) -> bytes:
         return png(made)
 
 
-def samples(answer: dict[str, Any]) -> bytes:
-    """`timeline` of the answer holds, a device, [elapsed, utilisation, MB used]; None is unknown."""
-    devices, window = answer["timeline"], answer["window"]
+def samples(answer: SamplesAnswer, devices: Sequence[Mapping[str, Any]]) -> bytes:
+    """`devices` have `points` of [elapsed, utilisation, MB used]; None is unknown."""
     filled = any(used is not None for d in devices for _, _, used in d["points"])
     with figure(11, 6.0 if filled else 4.0) as made:
-        made.suptitle(short(answer["file"], _TITLE), fontsize=11)
+        made.suptitle(short(answer.file, _TITLE), fontsize=11)
         panels = made.subplots(2 if filled else 1, 1, sharex=True, squeeze=False)[:, 0]
         for device in devices:
             label = name(device)
@@ -114,10 +115,8 @@ def samples(answer: dict[str, Any]) -> bytes:
             panels[1].set_ylim(bottom=0)
         for axes in panels:
             plain(axes)
-            if window:
-                axes.axvspan(
-                    window["start_s"], window["end_s"], color=MUTED, alpha=0.15, lw=0, label="window"
-                )
+            if window := answer.window:
+                axes.axvspan(window.start_s, window.end_s, color=MUTED, alpha=0.15, lw=0, label="window")
         if devices:
             panels[0].legend(fontsize=8, frameon=False, loc="lower right", ncols=4)
         panels[-1].set_xlabel("s since launch")
@@ -134,16 +133,14 @@ _LEAST = 6
 _PARTS = (("compute_s", "#4c78a8"), ("memory_s", "#f58518"), ("communication_s", "#e45756"))
 
 
-def trace(answer: dict[str, Any]) -> bytes:
+def trace(answer: TraceAnswer) -> bytes:
     """Devices and causes of idle time if the trace has devices; operators always."""
-    devices = answer["devices"][:_DEVICES]
-    causes = [
-        (c["cause"].replace("_", " "), c["seconds"]) for c in (answer["gaps"] or {}).get("by_cause", ())
-    ]
-    operators = [(o["name"], o["self_s"]) for o in answer["operators"][:_ROWS]]
+    devices = answer.devices[:_DEVICES]
+    causes = [(c["cause"].replace("_", " "), c["seconds"]) for c in (answer.gaps or {}).get("by_cause", ())]
+    operators = [(o["name"], o["self_s"]) for o in answer.operators[:_ROWS]]
     rows = max(len(devices), min(len(causes), _ROWS), len(operators), _LEAST)
     with figure(15 if devices else 8, 1.4 + 0.3 * rows) as made:
-        made.suptitle(f"{short(answer['file'], 90)}, {numbers.number(answer['span_s'], 's')}", fontsize=11)
+        made.suptitle(f"{short(answer.file, 90)}, {numbers.number(answer.span_s, 's')}", fontsize=11)
         panels = made.subplots(1, 3 if devices else 1, squeeze=False)[0]
         if devices:
             _occupied(panels[0], devices)
@@ -152,7 +149,7 @@ def trace(answer: dict[str, Any]) -> bytes:
         return png(made)
 
 
-def _occupied(axes: Any, devices: Sequence[dict[str, Any]]) -> None:
+def _occupied(axes: Any, devices: Sequence[Mapping[str, Any]]) -> None:
     """A bar a device; kinds of work that overlap are scaled to the time in which any ran."""
     left = [0.0] * len(devices)
     for key, colour in _PARTS:
@@ -174,7 +171,7 @@ def _busy(share: float | None) -> str:
     return numbers.percent(None if share is None else 100 * share)
 
 
-def _scaled(device: dict[str, Any], key: str) -> float:
+def _scaled(device: Mapping[str, Any], key: str) -> float:
     together = sum(device[part] or 0.0 for part, _ in _PARTS)
     return float((device["busy_share"] or 0.0) * (device[key] or 0.0) / together) if together else 0.0
 
@@ -198,11 +195,11 @@ _BELOW = 0.35
 _PEAKS = (("mem_peak_mb", "host", "#4c78a8"), ("gpu_peak_mb", "GPU", "#e45756"))
 
 
-def sections(answer: dict[str, Any]) -> bytes:
+def sections(answer: SectionsAnswer) -> bytes:
     """Return the `ROWS` sections with the most time as rows of three panels, the categories below them."""
-    rows = answer["sections"][:ROWS]
-    colours = _colours([c["name"] for c in answer["categories"]])
-    remembered = any(r[key] is not None for r in rows for key, _, _ in _PEAKS)
+    rows = answer.sections[:ROWS]
+    colours = _colours([c.name for c in answer.categories])
+    remembered = any(getattr(r, key) is not None for r in rows for key, _, _ in _PEAKS)
     widths = [5.0, 2.4, 2.4] if remembered else [5.0, 2.6]
     body = max(1.6, 0.27 * len(rows))
     with figure(14, body + (2.0 if colours else 1.2)) as made:
@@ -214,17 +211,17 @@ def sections(answer: dict[str, Any]) -> bytes:
         if remembered:
             _memory(panels[2], rows)
         if colours:
-            _categories(made.add_subplot(grid[1]), answer["categories"], colours)
+            _categories(made.add_subplot(grid[1]), answer.categories, colours)
         return png(made)
 
 
-def _title(answer: dict[str, Any], shown: int) -> str:
-    parts = [short(answer["file"], 90), f"{numbers.number(answer['profiled_s'], 's')} profiled"]
-    if answer["iterations_per_s"] is not None:
-        parts.append(numbers.number(answer["iterations_per_s"], "iterations/s"))
-    left = len(answer["sections"]) - shown
+def _title(answer: SectionsAnswer, shown: int) -> str:
+    parts = [short(answer.file, 90), f"{numbers.number(answer.profiled_s, 's')} profiled"]
+    if answer.iterations_per_s is not None:
+        parts.append(numbers.number(answer.iterations_per_s, "iterations/s"))
+    left = len(answer.sections) - shown
     if left > 0:
-        rest = sum(r["self_s"] for r in answer["sections"][shown:])
+        rest = sum(r.self_s for r in answer.sections[shown:])
         parts.append(f"{left} more sections ({numbers.number(rest, 's')} of their own) not drawn")
     if not shown:
         parts.append("no section was timed")
@@ -238,27 +235,27 @@ def _colours(categories: Sequence[str]) -> dict[str | None, str]:
     return {name: colours.get(name, MUTED) for name in categories}
 
 
-def _time(axes: Any, rows: Sequence[dict[str, Any]], colours: dict[str | None, str]) -> None:
+def _time(axes: Any, rows: Sequence[ScoredSection], colours: dict[str | None, str]) -> None:
     places = range(len(rows))
-    painted = [colours.get(r["category"], MUTED if colours else _COLOURS[0]) for r in rows]
-    own = [min(r["self_s"], r["total_s"]) for r in rows]
-    below = [r["total_s"] - o for r, o in zip(rows, own, strict=True)]
+    painted = [colours.get(r.category, MUTED if colours else _COLOURS[0]) for r in rows]
+    own = [min(r.self_s, r.total_s) for r in rows]
+    below = [r.total_s - o for r, o in zip(rows, own, strict=True)]
     axes.barh(places, own, color=painted)
     axes.barh(places, below, left=own, color=painted, alpha=_BELOW)
     for place, row in zip(places, rows, strict=True):
-        text = f" {numbers.number(row['total_s'], 's')}, {100 * row['share']:.1f}%"
-        axes.text(row["total_s"], place, text, va="center", fontsize=8)
-    axes.set_yticks(list(places), [short(r["name"], _NAME) for r in rows])
+        text = f" {numbers.number(row.total_s, 's')}, {100 * row.share:.1f}%"
+        axes.text(row.total_s, place, text, va="center", fontsize=8)
+    axes.set_yticks(list(places), [short(r.name, _NAME) for r in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_xlim(0, 1.22 * max((r["total_s"] for r in rows), default=1.0) or 1.0)
+    axes.set_xlim(0, 1.22 * max((r.total_s for r in rows), default=1.0) or 1.0)
     axes.set_title("total time in s (pale: in sections below)")
     plain(axes)
 
 
-def _mean(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
+def _mean(axes: Any, rows: Sequence[ScoredSection]) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    known = [(place, r) for place, r in enumerate(rows) if r["mean_s"] > 0]
+    known = [(place, r) for place, r in enumerate(rows) if r.mean_s > 0]
     axes.set_title("ms a call (least, mean, most) and calls")
     plain(axes)
     if not known:
@@ -269,28 +266,28 @@ def _mean(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     for place, r in known:
-        least = r["min_s"] or r["mean_s"]
-        axes.plot([1000 * least, 1000 * max(r["max_s"], least)], [place, place], color=MUTED, lw=1)
-    axes.plot([1000 * r["mean_s"] for _, r in known], [place for place, _ in known], "o", color="black", ms=4)
-    most = 1000 * max(max(r["max_s"], r["mean_s"]) for _, r in known)
-    least = 1000 * min(r["min_s"] or r["mean_s"] for _, r in known)
+        least = r.min_s or r.mean_s
+        axes.plot([1000 * least, 1000 * max(r.max_s, least)], [place, place], color=MUTED, lw=1)
+    axes.plot([1000 * r.mean_s for _, r in known], [place for place, _ in known], "o", color="black", ms=4)
+    most = 1000 * max(max(r.max_s, r.mean_s) for _, r in known)
+    least = 1000 * min(r.min_s or r.mean_s for _, r in known)
     # Room at the right for the counts.
     axes.set_xlim(least / 1.5, most * max(3.0, (most / least) ** 0.45))
     for place, r in known:
-        at = 1000 * max(r["max_s"], r["mean_s"])
-        axes.text(at, place, f"  {_ms(r['mean_s'])} x {r['calls']:,}", va="center", fontsize=8)
+        at = 1000 * max(r.max_s, r.mean_s)
+        axes.text(at, place, f"  {_ms(r.mean_s)} x {r.calls:,}", va="center", fontsize=8)
 
 
 def _ms(seconds: float) -> str:
     return numbers.number(1000 * seconds)
 
 
-def _memory(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
-    most = max(r[key] or 0.0 for r in rows for key, _, _ in _PEAKS) or 1.0
+def _memory(axes: Any, rows: Sequence[ScoredSection]) -> None:
+    most = max(getattr(r, key) or 0.0 for r in rows for key, _, _ in _PEAKS) or 1.0
     # Room at the right for the legend.
     axes.set_xlim(0, 1.4 * most)
     for i, (key, label, colour) in enumerate(_PEAKS):
-        known = [(place, r[key]) for place, r in enumerate(rows) if r[key] is not None]
+        known = [(place, getattr(r, key)) for place, r in enumerate(rows) if getattr(r, key) is not None]
         if not known:
             continue
         at = [place + 0.2 * (2 * i - 1) for place, _ in known]
@@ -300,12 +297,12 @@ def _memory(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     plain(axes)
 
 
-def _categories(axes: Any, categories: Sequence[dict[str, Any]], colours: dict[str | None, str]) -> None:
+def _categories(axes: Any, categories: Sequence[CategoryShare], colours: dict[str | None, str]) -> None:
     left = 0.0
     for category in categories:
-        text = f"{100 * category['share']:.1f}% {short(category['name'], 24)}"
-        axes.barh(0, category["share"], left=left, color=colours[category["name"]], label=text)
-        left += category["share"]
+        text = f"{100 * category.share:.1f}% {short(category.name, 24)}"
+        axes.barh(0, category.share, left=left, color=colours[category.name], label=text)
+        left += category.share
     axes.set_xlim(0, 1)
     axes.set_axis_off()
     axes.set_title("own time by category")

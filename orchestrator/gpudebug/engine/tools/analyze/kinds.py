@@ -42,11 +42,11 @@ class FileKind(Word):
 class AnalyzedFile:
     """What one file holds: its `answer`, and `more` that `--detailed` adds to it.
 
-    `draw` makes the picture of `--charts`, PNG bytes, of both together.
+    `draw` makes the picture of `--charts`, PNG bytes, of the answer and each value of `more`.
     """
 
     answer: OneFile
-    draw: Callable[[dict[str, Any]], bytes]
+    draw: Callable[..., bytes]
     more: dict[str, Any] = field(default_factory=dict)
 
     def detailed(self) -> dict[str, object]:

@@ -79,6 +79,7 @@ class Outputs:
                 self.detailed, document.encode("utf-8", "backslashreplace") + b"\n", outputs.is_document
             )
         if self.charts is not None:
-            drawn = picture.draw(dict(scrubbed_record(picture.detailed(), redact)))
+            known = scrubbed_record(picture.detailed(), redact)
+            drawn = picture.draw(with_texts(picture.answer, known), *(known[key] for key in picture.more))
             self._put(self.charts, drawn, outputs.is_picture)
         return [str(path) for path in self.paths]
