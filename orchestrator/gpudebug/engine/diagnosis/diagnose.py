@@ -157,7 +157,7 @@ def _places(directory: Path, root: Path | None, run: str) -> list[Path]:
 
 
 def _head(path: Path) -> str:
-    return store.read_head(path, _HEAD).decode("utf-8", "replace")
+    return store.read_head(path, _HEAD, follow=True).decode("utf-8", "replace")
 
 
 def _of_folder(folder: store.RunFolder, root: Path | None) -> SingleRun:
