@@ -109,6 +109,20 @@ def test_names_that_only_look_like_it(name: str) -> None:
         (f"https://h/x?key={SECRET}&a=1", f"https://h/x?key={REDACTED}&a=1"),
         (f"export HF_TOKEN={SECRET}; t", f"export HF_TOKEN={REDACTED}; t"),
         (f"HF_TOKEN: {SECRET}\nnext", f"HF_TOKEN: {REDACTED}\nnext"),
+        (f"API_KEYS: {SECRET},qwertz98765\nnext", f"API_KEYS: {REDACTED}\nnext"),
+        (f"keys=2,HF_TOKENS={SECRET},qwertz98765,lr=3", f"keys=2,HF_TOKENS={REDACTED},lr=3"),
+        (
+            f"HF_TOKENS:\n- {SECRET}\n- 'qwertz98765'\nlr: 3e-4",
+            f"HF_TOKENS:\n- {REDACTED}\n- '{REDACTED}'\nlr: 3e-4",
+        ),
+        (
+            f"log:\n  api_keys:\n    wandb: {SECRET}\n    other:\n    - qwertz98765\n  model: act_7b",
+            f"log:\n  api_keys:\n    wandb: {REDACTED}\n    other:\n    - {REDACTED}\n  model: act_7b",
+        ),
+        (
+            "image_keys:\n- observation.top1\nmax_tokens: 4096",
+            "image_keys:\n- observation.top1\nmax_tokens: 4096",
+        ),
         (f"os.environ['HF_TOKEN'] = '{SECRET}'", f"os.environ['HF_TOKEN'] = '{REDACTED}'"),
         (f"client_secret => {SECRET}", f"client_secret => {REDACTED}"),
         (f"MY_SERVICE_KEY={SECRET}", f"MY_SERVICE_KEY={REDACTED}"),

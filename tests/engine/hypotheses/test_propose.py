@@ -195,6 +195,18 @@ def test_any_title_is_one_bounded_line(tmp_path: Path) -> None:
             )
 
 
+def test_a_random_value_of_the_environment_is_written_nowhere_whatever_its_name(tmp_path: Path) -> None:
+    campaign = make_campaign(tmp_path / "repo")
+    word, env = "Xk29dkfj39dk20pq7", {"LOGIN_OF_MINE": "Xk29dkfj39dk20pq7"}
+    title, why = f"Log in with {word}", f"It waits for {word}."
+    asked = ("--title", title, "--description", why, "--method", word, "--set", "--lr=0.2")
+    assert word not in campaign.run("propose", *asked, env=env).expect(0).out
+    assert word not in campaign.text
+    campaign.progress.write_text(campaign.text.replace("Log in with", f"Log in with {word}"))
+    for command in (("status",), ("show", "1"), ("status", "--json"), ("show", "1", "--json")):
+        assert word not in campaign.run(*command, env=env).expect(0).out
+
+
 def test_code_is_proposed_and_asked_for(tmp_path: Path) -> None:
     campaign = make_campaign(tmp_path / "repo")
     assert campaign.propose("--code --description It.")["notes"] == []

@@ -28,7 +28,8 @@ _CONSTANT_VALUE = rf"(?:true|false|none|null|yes|no|[0-9]{{1,3}}(?:\.[0-9]*(?:e[
 _SCHEME = r"(?:(?:bearer|basic|token)[ \t])?"
 _NO_SECRET = rf"(?!{_CONSTANT_VALUE}|{_SCHEME}[\\\"']{{0,4}}\[redacted\])"
 _QUOTED = r"\\{1,3}\"([^\"\\\n]+)|\"((?:[^\"\\\n]|\\.)+)|\\?'([^'\\\n]+)"
-_VALUE = rf"{_NO_SECRET}(?:{_QUOTED}|([^\s\"',;&)}}\]\\\[({{][^\s\"',;&)}}\]]*))"
+_MORE = r"(?:,[^\s\"',;:=&)}\]]{4,512}(?![\w]*[:=]))*"
+_VALUE = rf"{_NO_SECRET}(?:{_QUOTED}|([^\s\"',;&)}}\]\\\[({{][^\s\"',;&)}}\]]*{_MORE}))"
 # A list or mapping as a whole, unless it holds nothing but numbers.
 _LISTED = r"(?!\[redacted\])[\[({](?!\[redacted|[-+0-9eE., \t]{0,4000}[\])}])([^\])}\n]{1,4000})"
 _ASSIGNED = (
@@ -44,6 +45,12 @@ _BELOW = (
     rf"{NAME}[\"']?:[ \t]{{0,4}}(?:[|>][+-]?)?[ \t]{{0,4}}\n[ \t]{{1,16}}{_NO_SECRET}"
     r"([^\s:]{6,512})(?=\s*\n|\Z)"
 )
+_ABOVE = rf"{NAME}[\"']?:[ \t]{{0,40}}\n(?=[ \t]|- )"
+_ITEM_BELOW = (
+    r"([ \t]*)(- +)?(?:[\w.-]{1,80}[\"']?:(?:[ \t]+|$))?"
+    r"[\"']?(?:([^\s\"'#&*|>\[{][^\s\"']{5,512})[\"']?[ \t]*$)?"
+)
+_MOST_BELOW = 200
 _TAGGED = rf"{NAME}>{_NO_SECRET}([^<>\s]{{1,512}})(?=</)"
 _CELL = (
     rf"{NAME}[ \t]{{0,40}}[|│┃][ \t]{{0,40}}(?=[a-z_./+=-]{{0,200}}[0-9])"
@@ -169,7 +176,8 @@ class Redactor:
         return self._redacted(text)
 
     def quoted(self, text: str) -> str:
-        """Return the same of a line that a program printed: it may quote any variable that looks random."""
+        """Return the same of what a program, an agent or a person wrote: it may quote any variable that looks
+        random, whatever its name."""
         if self._random is None:
             values = {v for k, v in self._env.items() if not k.upper().endswith(_IDENTITIES)}
             self._random = _longest_first(v for v in values if random_looking(v))
@@ -191,6 +199,8 @@ class Redactor:
             text = _without(text, _url_passwords(text))
         if "tokens" in text and _holds(text, "[("):
             text = _without_items(text)
+        if ":" in text and "\n" in text:
+            text = _without_below(text)
         for marks, named in _NAMED:
             if _holds(text, marks):
                 text = _without_values(named, text)
@@ -258,6 +268,30 @@ def _without_values(named: str, text: str) -> str:
         return text
     spans = (match.span(match.lastindex or 0) for match in _regex(named).finditer(lower))
     return _without(text, (span for span in spans if not _of_a_plain_key(lower, *span)))
+
+
+def _without_below(text: str) -> str:
+    """Without the values of a YAML list or mapping below a sensitive key, as far as it is indented."""
+    lower = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+    if not _holds(lower, WORDS):
+        return text
+
+    def values() -> Iterator[tuple[int, int]]:
+        done = 0
+        for key in _regex(_ABOVE).finditer(lower):
+            begin = lower.rfind("\n", 0, key.start()) + 1
+            line = lower[begin : key.end()]
+            name, indent = line.strip("- \t\"':\n"), len(line) - len(line.lstrip(" "))
+            at = max(key.end(), done)
+            for _ in range(_MOST_BELOW):
+                item = _regex(_ITEM_BELOW).match(text, at, (text.find("\n", at) + 1 or len(text) + 1) - 1)
+                if item is None or len(item[1]) < indent + (item[2] is None):
+                    break
+                if item[3] and secret_pair(name, item[3]):
+                    yield item.span(3)
+                at = done = item.end() + 1
+
+    return _without(text, values())
 
 
 def _of_a_plain_key(lower: str, start: int, end: int) -> bool:

@@ -42,14 +42,15 @@ class Workspace:
     """A campaign's files: `root` is the folder of gpudebug.yaml, `campaign` its name once that was read.
 
     In an `element` of a job array all that is written has a folder of its own, and of the campaign's runs
-    those are seen that are sealed and whose numbers are below its own, whenever they were made.
+    those are seen that are sealed and whose numbers are below its own, whenever they were made. `scrub` takes
+    secrets out of a text, `scrub_prose` out of one that a person or an agent typed.
     """
 
     def __init__(self, root: Path, scrub: Scrub = lambda text: text, element: str | None = None) -> None:
         self.root = root
         self.element = element
         self.runs = root / RUNS if element is None else root.joinpath(*ELEMENTS, element)
-        self.scrub = scrub
+        self.scrub = self.scrub_prose = scrub
         self.campaign = ""
 
     @property

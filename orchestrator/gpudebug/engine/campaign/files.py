@@ -50,7 +50,7 @@ def read(directory: Path) -> Written:
     if workspace.element is not None:
         path = workspace.runs / store.ELEMENT_PROGRESS
     document = seen(workspace, read_progress(path))
-    workspace.scrub = _scrub(config)
+    workspace.scrub, workspace.scrub_prose = _scrubs(config)
     workspace.campaign = config.campaign
     return Written(workspace, config, path, document)
 
@@ -178,19 +178,20 @@ def progress_head(config: Config) -> str:
     """Return how a new progress file begins. The goal in it is harmless and has no secret."""
     from gpudebug.edges import templates
 
-    scrub = _scrub(config)
+    _, scrub = _scrubs(config)
     goal = scrub(progress.harmless(scrub(config.goal), limit=_GOAL))
     return templates.render("progress.md.j2", campaign=config.campaign, goal=goal)
 
 
-def _scrub(config: Config) -> store.Scrub:
-    """Takes the secrets of every command of this campaign out of a text; built when it is first used."""
+def _scrubs(config: Config) -> tuple[store.Scrub, store.Scrub]:
+    """What takes the secrets of every command of this campaign out of a text, and, of prose that somebody
+    typed, what of the environment may be one; built when it is first used."""
 
     @cache
     def redactor() -> Redactor:
         return redactor_of(config)
 
-    return lambda text: redactor().redact(text)
+    return lambda text: redactor().redact(text), lambda text: redactor().quoted(text)
 
 
 def redactor_of(config: Config) -> Redactor:

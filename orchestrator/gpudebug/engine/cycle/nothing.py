@@ -66,7 +66,7 @@ def _added(setup: Setup, baselines: Baselines, now: progress.ProgressFile, said:
 
 
 def _reason(workspace: store.Workspace, why: str) -> str:
-    scrub = workspace.scrub
+    scrub = workspace.scrub_prose
     reason = scrub(progress.harmless(scrub(why[:_LOOKED_AT]), limit=LONGEST))
     if not reason:
         raise UsageError(

@@ -98,7 +98,7 @@ def _tested(setup: Setup, entries: Entries, entry: HypothesisEntry) -> JudgedCha
             command = None
     return JudgedChange(
         number=entry.number,
-        title=harmless(scrub(entry.title), limit=_TITLE),
+        title=harmless(setup.workspace.scrub_prose(entry.title), limit=_TITLE),
         cause=entry.cause,
         status=entry.status,
         why=harmless(scrub(str(verdict["why"])), limit=_WHY),

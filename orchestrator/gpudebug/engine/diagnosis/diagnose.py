@@ -240,7 +240,7 @@ def _waiting(ranked: Ranked, campaign: _DiagnosedCampaign) -> CauseTest | None:
     scrub, entry = campaign.loaded.setup.workspace.scrub, campaign.untested[best]
     return CauseTest(
         number=best,
-        title=scrub(entry.title)[:_TITLE],
+        title=campaign.loaded.setup.workspace.scrub_prose(entry.title)[:_TITLE],
         change=scrub(entry.intervention or "") or None,
         cost_s=campaign.case.cost_s,
         command="gpudebug next",

@@ -163,7 +163,7 @@ def _named(parts: Sequence[_ExportedChange]) -> int:
 
 def _mail(setup: Setup, records: Records, part: _ExportedChange, place: tuple[int, int]) -> bytes:
     """A patch as it is handed over, tried as it is: it must make what its hypothesis was measured with."""
-    scrub = setup.workspace.scrub
+    scrub = setup.workspace.scrub_prose
     paragraphs = [
         f"Hypothesis {part.entry.number} of the gpudebug campaign {setup.config.campaign}.",
         scrub(part.entry.description),

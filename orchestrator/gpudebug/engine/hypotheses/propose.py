@@ -209,7 +209,7 @@ def propose_sweep(
 
 def _said(workspace: store.Workspace, text: str) -> str:
     """Foreign text as one harmless line without secrets: what hid one from the first look is gone then."""
-    scrub = workspace.scrub
+    scrub = workspace.scrub_prose
     return scrub(progress.harmless(scrub(text), limit=2 * _TEXT))
 
 

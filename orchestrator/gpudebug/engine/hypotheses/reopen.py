@@ -139,7 +139,9 @@ def _word(setup: Setup, entries: Entries, baselines: Baselines, entry: Hypothesi
             line=line,
             next=f'a person runs: gpudebug reopen {number} --because "WHY"',
         )
-    text = progress.harmless(setup.workspace.scrub(" ".join(because.split())), limit=confirmation.LONGEST)
+    text = progress.harmless(
+        setup.workspace.scrub_prose(" ".join(because.split())), limit=confirmation.LONGEST
+    )
     if not text.strip():
         raise UsageError("--because is empty", next='give a reason: --because "WHY"')
     judged = entries.trials[number]

@@ -275,7 +275,7 @@ def _hypothesis(
     waits = entry.status is Status.UNTESTED and entry.number in entries.problems
     return HypothesisRow(
         number=entry.number,
-        title=workspace.scrub(entry.title),
+        title=workspace.scrub_prose(entry.title),
         status=entry.status.value,
         verified=trial.verified if judged else None,
         weaker_terms=trial.doubts.weaker,
@@ -343,7 +343,8 @@ def show(directory: Path, number: int) -> ShowAnswer:
 
     loaded = load(directory)
     entry = entry_of(loaded.setup.progress_path, loaded.entries.document, number)
-    trial, scrub = loaded.entries.trials[number], loaded.setup.workspace.scrub
+    trial = loaded.entries.trials[number]
+    scrub, prose = loaded.setup.workspace.scrub, loaded.setup.workspace.scrub_prose
     folders = [loaded.setup.workspace.run(name) for name in entry.runs]
     evidence, lacking = readable(loaded.setup.workspace, entry.runs)
     probe, sections = of_trial(
@@ -359,8 +360,8 @@ def show(directory: Path, number: int) -> ShowAnswer:
     verdict = trial.verdict if trial.verified else None
     return ShowAnswer(
         **vars(row),
-        description=scrub(entry.description),
-        test_method=scrub(entry.test_method),
+        description=prose(entry.description),
+        test_method=prose(entry.test_method),
         line=entry.line,
         notes=trial.verdict["notes"] if trial.verdict else (),
         figures={name: scrub(text) for name, text in entry.result.items()},

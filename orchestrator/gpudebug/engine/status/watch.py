@@ -222,7 +222,7 @@ class Looker:
     def _title(self, number: int | None) -> str | None:
         entries = self._written.document.hypotheses
         title = next((h.title for h in entries if h.number == number), None)
-        return None if title is None else self._written.workspace.scrub(title)
+        return None if title is None else self._written.workspace.scrub_prose(title)
 
     def _baseline(self) -> dict[str, str] | None:
         entry = next((b for b in self._written.document.baselines if b.role == "workload"), None)
