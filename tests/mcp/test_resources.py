@@ -1,17 +1,20 @@
-"""Which resources there are, and that none leads out of the campaign."""
+"""Which resources and prompts there are, and that no resource leads out of the campaign."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("mcp")
 
+from mcp_types import TextContent
 from tests.support.campaigns import make_campaign
 
 from gpudebug.core.errors import UsageError
-from gpudebug.mcp.resources import LISTED, PROGRESS, REPORT, TEMPLATES, listed, reader_of
+from gpudebug.mcp.resources import LISTED, PROGRESS, REPORT, TEMPLATES, listed, prompt, prompts, reader_of
+from gpudebug.mcp.tools import TOOLS
 
 
 def test_the_newest_runs_are_listed_after_progress_and_report(tmp_path: Path) -> None:
@@ -47,3 +50,21 @@ def test_what_is_no_resource_is_refused_shortly(uri: str, tmp_path: Path) -> Non
     with pytest.raises(UsageError, match="no resource") as e:
         reader_of(uri, tmp_path)
     assert len(str(e.value)) < 400
+
+
+def test_each_prompt_names_tools_that_every_client_has() -> None:
+    tools = {tool.name for tool in TOOLS}
+    for shown in prompts():
+        found = prompt(shown.name)
+        assert found is not None
+        (message,) = found.messages
+        assert isinstance(message.content, TextContent) and message.role == "user"
+        text = message.content.text
+        assert "`gpudebug " not in text and "exit status" not in text
+        called = set(re.findall(r"[Cc]all `([a-z]+)`", text))
+        assert called and called <= tools
+        assert len(text) < 1200
+
+
+def test_another_name_is_no_prompt() -> None:
+    assert prompt("x") is None

@@ -1,4 +1,7 @@
-"""What a client may read beside the answers of tools: the progress file, the report, a run's evidence."""
+"""What a client gets beside tools: resources to read, and prompts that a user asks for with one word.
+
+Resources are the progress file, the report, and a run's evidence.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_types import Resource, ResourceTemplate
+from mcp_types import GetPromptResult, Prompt, PromptMessage, Resource, ResourceTemplate, TextContent
 
 from gpudebug.core.answers.answer import Answer
 from gpudebug.core.errors import GpudebugError, UsageError
@@ -104,3 +107,43 @@ def _report(folder: Path) -> str:
     from gpudebug.engine.report import report
 
     return report(folder, markdown=True).markdown or ""
+
+
+_FIND_OUT_WHY = """\
+Find out why this training leaves its device idle. Change nothing.
+
+1. Call `diagnose`. If it asks for a baseline, call `next`, then `wait` while `action` is `running`, until \
+one is recorded; then call `diagnose` again.
+2. Read the line of code that the first cause names.
+3. Answer in one paragraph: the cause, its share of the time, what its fix can gain at most, the line \
+of code, and what was not measured. Use only figures of these answers; what they do not know is unknown.
+
+Do not run the training yourself and propose nothing: I decide what is tested."""
+_NEXT_HYPOTHESIS = """\
+Test one hypothesis of this campaign, up to its verdict.
+
+1. Call `next` and do what its answer says. While `action` is `running`, call `wait`. On `propose` or \
+`implement` work from the page in `brief`.
+2. Stop when `action` is `stop`, whatever the verdict.
+3. Then tell me in one paragraph: the cause, the verdict, the gain with its interval as the answer has it, \
+the change, and what is left for me to decide.
+
+Only gpudebug runs the training, measures and judges: write no figure and no verdict of your own."""
+_PROMPTS = {
+    "find-out-why": ("Find out why", "Why the device is idle; changes nothing.", _FIND_OUT_WHY),
+    "next-hypothesis": ("Next hypothesis", "One hypothesis up to its verdict.", _NEXT_HYPOTHESIS),
+}
+
+
+def prompts() -> list[Prompt]:
+    """Return the prompts, without their texts."""
+    return [Prompt(name=name, title=title, description=about) for name, (title, about, _) in _PROMPTS.items()]
+
+
+def prompt(name: str) -> GetPromptResult | None:
+    """One prompt as the user's message; None if no prompt has this name."""
+    if name not in _PROMPTS:
+        return None
+    _, about, text = _PROMPTS[name]
+    message = PromptMessage(role="user", content=TextContent(type="text", text=text))
+    return GetPromptResult(description=about, messages=[message])

@@ -38,7 +38,7 @@ from gpudebug.core.answers.answer import Answer
 from gpudebug.core.errors import UsageError
 from gpudebug.engine.campaign.session import VARIABLE, served_session
 from gpudebug.engine.run.environment import ask_anew
-from gpudebug.mcp import prompts, resources
+from gpudebug.mcp import resources
 from gpudebug.mcp.compact import as_text, compact
 from gpudebug.mcp.tools import Client, Tool, flag_of, tools_of
 from gpudebug.mcp.unreadable import ARGUMENT, AnsweredStream
@@ -136,10 +136,10 @@ async def _serve(worker: Worker, place: Client) -> None:
         return ListResourceTemplatesResult(resource_templates=list(resources.TEMPLATES))
 
     async def asked(_: ServerRequestContext, __: PaginatedRequestParams | None) -> ListPromptsResult:
-        return ListPromptsResult(prompts=prompts.listed())
+        return ListPromptsResult(prompts=resources.prompts())
 
     async def prompted(_: ServerRequestContext, params: GetPromptRequestParams) -> GetPromptResult:
-        found = prompts.prompt(params.name)
+        found = resources.prompt(params.name)
         if found is None:
             raise MCPError(INVALID_PARAMS, f"unknown prompt {params.name[:60]!r}")
         return found

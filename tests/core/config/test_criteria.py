@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from gpudebug.core.config.criteria import (
     DEFAULT,
     FAULT,
-    Expectation,
     Rating,
-    compare,
     learning,
     patterns,
+    rating,
     row_for,
     rows,
     usual_direction,
@@ -181,7 +180,7 @@ def test_a_row_is_found_by_name_then_part_of_it_then_default(devices: list[str],
 def test_without_a_default_an_unknown_device_has_no_row() -> None:
     ranges = {"Tesla V100": (800.0, 1200.0)}
     assert row_for(ranges, ["NVIDIA H200"]) is None
-    assert compare({"steps_per_s": ranges}, ["NVIDIA H200"], [{"steps_per_s": 5.0}]) == []
+    assert rows({"steps_per_s": ranges}, ["NVIDIA H200"], [{"steps_per_s": 5.0}]) == []
 
 
 OF_CONFIGURATIONS = {
@@ -230,7 +229,7 @@ def test_a_row_of_the_configuration_goes_first(device: str, command: str, row: s
     ],
 )
 def test_standing(figure: str, measured: float | None, standing: Rating) -> None:
-    assert Expectation(figure, DEFAULT, 150.0, 250.0, measured).standing is standing
+    assert rating(figure, 150.0, 250.0, measured) is standing
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e6), st.booleans())
@@ -238,9 +237,7 @@ def test_more_of_a_figure_never_stands_worse(a: float, b: float, bound: float, l
     order = [Rating.FAULTY, Rating.BELOW, Rating.WITHIN, Rating.ABOVE]
     figure = "latency_p50" if less_is_better else "steps_per_s"
     low, high = sorted((a, b))
-    ranks = [
-        order.index(Expectation(figure, DEFAULT, bound, 2 * bound, value).standing) for value in (low, high)
-    ]
+    ranks = [order.index(rating(figure, bound, 2 * bound, value)) for value in (low, high)]
     assert ranks == sorted(ranks, reverse=less_is_better)
 
 

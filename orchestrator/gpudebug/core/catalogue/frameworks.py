@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpudebug.core.command import command_line
 from gpudebug.core.command.command_line import Option
-from gpudebug.core.command.meanings import by_meaning
-from gpudebug.core.command.synonyms import Synonyms, merged
+from gpudebug.core.command.synonyms import Synonyms, by_meaning, merged
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.text import shell_words
 

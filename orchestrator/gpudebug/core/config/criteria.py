@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator
@@ -118,52 +117,46 @@ class Rating(Word):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """One figure as it was measured (None: not) beside the `least` and `most` that are expected of it.
-
-    `device` is the row of the table: a device's name, or `default`, with its configuration if it has one.
-    """
-
-    figure: str
-    device: str
-    least: float
-    most: float
-    measured: float | None
-
-    @property
-    def less_is_better(self) -> bool:
-        return self.figure.startswith(LOWER_IS_BETTER)
-
-    @property
-    def standing(self) -> Rating:
-        if self.measured is None:
-            return Rating.UNKNOWN
-        least, most, found = self.least, self.most, self.measured
-        if self.less_is_better:
-            # A time of 0 would be a rate beyond every bound.
-            least, most, found = (1 / max(v, 1e-12) for v in (most, least, found))
-        if found < _HALF * least:
-            return Rating.FAULTY
-        if found < least:
-            return Rating.BELOW
-        return Rating.ABOVE if found > most else Rating.WITHIN
+def rating(figure: str, least: float, most: float, measured: float | None) -> Rating:
+    """Rate a figure beside the `least` and `most` that are expected of it."""
+    if measured is None:
+        return Rating.UNKNOWN
+    if figure.startswith(LOWER_IS_BETTER):
+        # A time of 0 would be a rate beyond every bound.
+        least, most, measured = (1 / max(v, 1e-12) for v in (most, least, measured))
+    if measured < _HALF * least:
+        return Rating.FAULTY
+    if measured < least:
+        return Rating.BELOW
+    return Rating.ABOVE if measured > most else Rating.WITHIN
 
 
-def compare(
+def rows(
     table: Table, devices: Sequence[str], evidence: Sequence[Mapping[str, Any]], command: str = ""
-) -> list[Expectation]:
+) -> list[dict[str, Any]]:
     """What `table` says of runs of `command` on devices with these names, one row a figure that it knows.
 
-    `evidence` are the runs' evidence.json; a run without a figure leaves the mean to the others.
+    `evidence` are the runs' evidence.json; a run without a figure leaves the mean to the others. `device` is
+    the row of the table; `note` says what to make of a figure, None if there is no cause.
     """
-    rows = []
+    found = []
     for figure, ranges in table.items():
         device = row_for(ranges, devices, command)
-        if device is not None:
-            least, most = ranges[device]
-            rows.append(Expectation(figure, device, least, most, _mean(figure, evidence)))
-    return rows
+        if device is None:
+            continue
+        measured = _mean(figure, evidence)
+        standing = rating(figure, *ranges[device], measured)
+        found.append(
+            {
+                "figure": figure,
+                "device": device,
+                "range": [*ranges[device]],
+                "measured": measured,
+                "standing": standing.value,
+                "note": _note(figure, standing) if evidence else "not measured yet",
+            }
+        )
+    return found
 
 
 def _mean(figure: str, evidence: Sequence[Mapping[str, Any]]) -> float | None:
@@ -171,30 +164,14 @@ def _mean(figure: str, evidence: Sequence[Mapping[str, Any]]) -> float | None:
     return metric.mean([value for facts in evidence if (value := metric.recorded(facts)) is not None])
 
 
-def rows(
-    table: Table, devices: Sequence[str], evidence: Sequence[Mapping[str, Any]], command: str = ""
-) -> list[dict[str, Any]]:
-    """`compare` as JSON and in words: `note` says what to make of a figure, None if there is no cause."""
-    return [
-        {
-            "figure": row.figure,
-            "device": row.device,
-            "range": [row.least, row.most],
-            "measured": row.measured,
-            "standing": row.standing.value,
-            "note": _note(row) if evidence else "not measured yet",
-        }
-        for row in compare(table, devices, evidence, command)
-    ]
-
-
-def _note(row: Expectation) -> str | None:
-    if row.standing is Rating.FAULTY:
-        return f"{'more than twice' if row.less_is_better else 'less than half of'} what is expected: {FAULT}"
-    if row.standing is not Rating.UNKNOWN:
+def _note(figure: str, standing: Rating) -> str | None:
+    if standing is Rating.FAULTY:
+        far = "more than twice" if figure.startswith(LOWER_IS_BETTER) else "less than half of"
+        return f"{far} what is expected: {FAULT}"
+    if standing is not Rating.UNKNOWN:
         return None
-    if row.figure in METRICS or row.figure.startswith((LOG, SECTION)):
-        return Metric(row.figure).absent()
+    if figure in METRICS or figure.startswith((LOG, SECTION)):
+        return Metric(figure).absent()
     return f"no metric has this name; there are {', '.join(METRICS)}"
 
 

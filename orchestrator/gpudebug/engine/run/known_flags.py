@@ -8,7 +8,7 @@ from pathlib import Path
 from gpudebug.core.catalogue import Framework
 from gpudebug.core.change.commands import KnownFlags
 from gpudebug.core.command import command_line
-from gpudebug.core.command.meanings import kind_of
+from gpudebug.core.command.synonyms import kind_of
 from gpudebug.core.config import Config, Workload
 from gpudebug.engine.run import adapters
 
