@@ -15,7 +15,7 @@ from gpudebug.core import config, progress
 from gpudebug.core.change import intervention
 from gpudebug.core.command.launchers import launch
 from gpudebug.core.diagnosis.ranks import TITLES
-from gpudebug.core.records import Status
+from gpudebug.core.words import Status
 
 ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = {path.stem for path in (ROOT / "hypotheses" / "catalogue").glob("*/*.yaml")}

@@ -10,7 +10,8 @@ from tests.support.stack_lines import evidence, told
 from gpudebug.core.answers.next import RecordedProfile
 from gpudebug.core.answers.show import ProbeSide
 from gpudebug.core.inside.probe.figures import together
-from gpudebug.core.records import ProbedCopies, ProbeEvidence, ReadSite
+from gpudebug.core.records import ProbeEvidence
+from gpudebug.core.records.inside import ProbedCopies, ReadSite
 from gpudebug.terminal.probe import HEADING, places, profile, sides, trace
 
 LOADERS = [

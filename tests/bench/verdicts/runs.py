@@ -19,9 +19,10 @@ from tests.bench.verdicts.traces import (
 
 from gpudebug.core.evidence import build as evidence
 from gpudebug.core.evidence.build import EndedRun, RunReadings
-from gpudebug.core.records import Evidence, Outcome, Trend
+from gpudebug.core.records import Evidence
 from gpudebug.core.samples.table import Sample, SampleTable
 from gpudebug.core.trainlog.reader import LogSummary
+from gpudebug.core.words import Outcome, Trend
 
 # Steps per busy second, for 4 steps a second at the baseline's level: work is conserved.
 STEPS_PER_BUSY_S = 4 / (BASELINE / 100)

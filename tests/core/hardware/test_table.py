@@ -11,7 +11,8 @@ from tests.support import nvml
 from gpudebug.core.hardware.plan import plain_uuid
 from gpudebug.core.hardware.recording import Gpu
 from gpudebug.core.hardware.table import probe_check
-from gpudebug.core.records import ProbedCopies, ProbeEvidence
+from gpudebug.core.records import ProbeEvidence
+from gpudebug.core.records.inside import ProbedCopies
 from gpudebug.core.samples.row import DeviceReading
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from gpudebug.core.records import DeviceInfo, Failure, PlannedEnd, RunRecord, ServerRun
+from gpudebug.core.records import DeviceInfo, Failure, PlannedEnd, RunRecord
+from gpudebug.core.records.parts import ServerRun
 
 FIRST = {
     "name": "0001-h1",

@@ -20,16 +20,14 @@ from gpudebug.core.records import (
     Gate,
     LossEvidence,
     Manifest,
-    Outcome,
     Record,
-    Result,
     RunRecord,
     Spread,
-    Trend,
     UsedRun,
     Verdict,
     Window,
 )
+from gpudebug.core.words import Outcome, Result, Trend
 
 RUN = RunRecord(
     name="0005-h1",

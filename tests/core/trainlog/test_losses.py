@@ -6,9 +6,9 @@ from math import inf, nan
 
 import pytest
 
-from gpudebug.core.records import Trend
 from gpudebug.core.trainlog.losses import MAX_SERIES, NAME, Losses, find_unnamed
 from gpudebug.core.trainlog.reader import LogReader, LogSummary
+from gpudebug.core.words import Trend
 
 FALLING = (2.31, 1.84, 1.22, 0.93, 0.71, 0.55, 0.43)
 

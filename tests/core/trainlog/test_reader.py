@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpudebug.core.errors import ConfigError
-from gpudebug.core.records import Trend
 from gpudebug.core.trainlog.reader import LogReader, LogSummary
+from gpudebug.core.words import Trend
 
 LINES = st.sampled_from(
     [

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.records import Trend
 from gpudebug.core.trainlog.series import BEGIN, LIMIT, LossSeries, Thinned, trend
+from gpudebug.core.words import Trend
 
 
 @given(st.integers(1, 20 * LIMIT))

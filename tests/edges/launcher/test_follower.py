@@ -27,7 +27,7 @@ from tests.support.processes import (
 )
 
 from gpudebug.core.errors import DeviceError, LaunchError
-from gpudebug.core.records import Outcome
+from gpudebug.core.words import Outcome
 from gpudebug.edges.launcher import Launched, LaunchSpec, Tick, launch
 from gpudebug.edges.launcher.follower import PATIENCE_S, _FollowerState
 from gpudebug.edges.launcher.interrupts import Interrupts

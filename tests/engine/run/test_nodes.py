@@ -21,10 +21,11 @@ from tests.support.campaigns import Campaign, make_campaign, wait_for
 from tests.support.node_steps import FIRST, OTHER, TwoNodes
 
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
-from gpudebug.core.records import DeviceInfo, Outcome
+from gpudebug.core.records import DeviceInfo
 from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
 from gpudebug.core.samples.table import SampleTable, read_samples
 from gpudebug.core.trainlog.reader import LogReader
+from gpudebug.core.words import Outcome
 from gpudebug.edges import clusters, launcher
 from gpudebug.edges.clusters import steps
 from gpudebug.edges.clusters.steps import RunningStep

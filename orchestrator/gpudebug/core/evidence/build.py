@@ -22,9 +22,7 @@ from gpudebug.core.records import (
     LearningSeries,
     LoadedFiles,
     LossEvidence,
-    Outcome,
     ProbeEvidence,
-    Trend,
     Window,
     WorkRate,
 )
@@ -42,6 +40,7 @@ from gpudebug.core.samples.window import (
 )
 from gpudebug.core.statistics import loss_curve
 from gpudebug.core.trainlog.overrides import Settings
+from gpudebug.core.words import Outcome, Trend
 
 if TYPE_CHECKING:
     from gpudebug.core.trainlog.reader import LogSummary

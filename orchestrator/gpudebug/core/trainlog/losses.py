@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, field
 from math import isfinite
 
-from gpudebug.core.records import Trend
 from gpudebug.core.trainlog.names import TRAINING, words
 from gpudebug.core.trainlog.origin import NumberedLines, order_of
 from gpudebug.core.trainlog.series import LossSeries
 from gpudebug.core.trainlog.text import Span
+from gpudebug.core.words import Trend
 
 FEWEST = 5
 """Lines that follow one another; fewer are a listing as well as a course."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from gpudebug.core.errors import ConfigError
-from gpudebug.core.records import Failure, Trend
+from gpudebug.core.records import Failure
 from gpudebug.core.text.expressions import Expression, Unbounded, bounded
 from gpudebug.core.trainlog.failure import classify_failure
 from gpudebug.core.trainlog.latency import PrintedLatencies
@@ -21,6 +21,7 @@ from gpudebug.core.trainlog.state import COARSE_SPAN, GROUP, PATTERN_SECONDS, Lo
 from gpudebug.core.trainlog.steps import CountedBar, Line, StepCounter, rate, unit_of
 from gpudebug.core.trainlog.text import Splitter
 from gpudebug.core.trainlog.work import LoggedWork
+from gpudebug.core.words import Trend
 
 
 @dataclass(frozen=True, slots=True)

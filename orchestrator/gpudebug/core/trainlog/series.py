@@ -10,8 +10,8 @@ from math import isfinite, isnan, sqrt
 from statistics import median
 from typing import Generic, TypeVar
 
-from gpudebug.core.records import Trend
 from gpudebug.core.trainlog.names import NO_COURSE
+from gpudebug.core.words import Trend
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.records import Outcome
+from gpudebug.core.words import Outcome
 from gpudebug.edges.launcher.command import cannot_launch, find_command
 from gpudebug.edges.launcher.interrupts import Interrupts, counting_interrupts, origin
 from gpudebug.edges.launcher.link import WardenLink

@@ -13,7 +13,8 @@ from gpudebug.core.change.permits import Allowed
 from gpudebug.core.config import ServerSettings, expand_text
 from gpudebug.core.config.runners import PORT, PORT_VARIABLE
 from gpudebug.core.errors import LaunchError, StoreError
-from gpudebug.core.records import Failure, RunRecord, ServerRun
+from gpudebug.core.records import Failure, RunRecord
+from gpudebug.core.records.parts import ServerRun
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.files import training_environment

@@ -27,7 +27,8 @@ from gpudebug.core.inside.probe.figures import (
     together,
 )
 from gpudebug.core.inside.probe.processes import read_probe
-from gpudebug.core.records import DeviceInfo, ProbedCopies, ProbeEvidence, ReadSite, Window
+from gpudebug.core.records import DeviceInfo, ProbeEvidence, Window
+from gpudebug.core.records.inside import ProbedCopies, ReadSite
 
 WINDOW = Window(start_s=10, end_s=20, samples=50, rule="steps")
 PER_STEP = {

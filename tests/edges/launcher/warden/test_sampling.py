@@ -13,7 +13,7 @@ import pytest
 from tests.support.processes import Driver, left_after, nobody_left, sampler_for, spec_for, wait_until
 
 from gpudebug.core.errors import DeviceError
-from gpudebug.core.records import Outcome
+from gpudebug.core.words import Outcome
 from gpudebug.edges.launcher import Launched, launch
 
 

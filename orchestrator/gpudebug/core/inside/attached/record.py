@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from gpudebug.core.inside.probe.processes import read_line
-from gpudebug.core.records import AttachedEvidence, SeenProcess
+from gpudebug.core.records import AttachedEvidence
+from gpudebug.core.records.inside import SeenProcess
 
 FROM_OUTSIDE = "the training ran already: gpudebug saw it from outside, so its steps are not counted"
 MOST_PROCESSES = 64

@@ -11,7 +11,8 @@ from typing import Any
 from gpudebug.core.answers.show import CopyFigures, ProbeFigures, ProbeSide, SiteFigures
 from gpudebug.core.inside.probe.processes import VERSION, ProbeRecord, TrainingProcess
 from gpudebug.core.inside.probe.spans import ProcessSpan, first_step, middle, percentile, steady
-from gpudebug.core.records import DeviceInfo, ProbedCopies, ProbedForwards, ProbeEvidence, ProbeRank, Window
+from gpudebug.core.records import DeviceInfo, ProbeEvidence, Window
+from gpudebug.core.records.inside import ProbedCopies, ProbedForwards, ProbeRank
 from gpudebug.core.statistics import numbers
 
 MB = 2.0**20

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from gpudebug.core.records import ReadSite
+from gpudebug.core.records.inside import ReadSite
 from gpudebug.core.text.json_lines import parse
 
 VERSION = 1
