@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import environment
+from tests.support.campaigns import GPUDEBUG, environment, make_campaign
 
 PROGRAM = """
 import sys
@@ -80,6 +80,38 @@ def test_what_the_machine_refuses_is_no_defect(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "gpudebug: /a/b: No space left: b; next: free some space, then run it again\n"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("status --json", "cannot write to standard output: No space left on device"),
+        ("status", "cannot write to standard output: No space left on device"),
+        ("show 1 --json", "there is no hypothesis 1"),
+    ],
+)
+def test_a_full_device_is_said_on_standard_error(tmp_path: Path, command: str, said: str) -> None:
+    campaign = make_campaign(tmp_path / "repo")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*GPUDEBUG, *command.split()],
+            cwd=campaign.folder,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode in (1, 2)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("gpudebug: ") and said in line
+
+
+@pytest.mark.parametrize("command", ["show {}", "next --more {}", "why --pid {}", "wait --for {}"])
+def test_a_number_of_thousands_of_digits_gets_a_line_of_ours(tmp_path: Path, command: str) -> None:
+    campaign = make_campaign(tmp_path / "repo")
+    done = campaign.run(*command.format("9" * 5000).split()).expect(2)
+    assert len(done.err.splitlines()) == 1 and len(done.err) < 250
+    assert "limit" not in done.err and "parse" not in done.err
 
 
 def test_a_defect_is_said_where_no_log_can_be_written(tmp_path: Path) -> None:

@@ -37,6 +37,10 @@ def _global(
     chosen["debug"] = debug
 
 
+_TOO_LONG = "Unable to parse input string as an integer, exceeded maximum size"
+"""What pydantic, which typer asks, says of a number of thousands of digits."""
+
+
 def run(words: list[str]) -> int:
     """Parse and run one command line; return its exit status."""
     # `--json` after a command's name counts even if that command's options cannot be parsed.
@@ -70,5 +74,6 @@ def _usage(e: Any) -> int:
         return UsageError.exit_code
     name = e.ctx.command_path if getattr(e, "ctx", None) else "gpudebug"
     own = chosen["own_failure"] is not None or name.endswith(" sample")
-    error = UsageError(e.format_message().rstrip("."), next=f"{name} --help")
+    message = e.format_message().rstrip(".").replace(_TOO_LONG, "the number is too large")
+    error = UsageError(message, next=f"{name} --help")
     return output.report(error, SAMPLE_FAILED if own else error.exit_code, as_json=bool(chosen["json"]))

@@ -56,11 +56,16 @@ Json = Annotated[
 ]
 
 
+_DIGITS = 9
+_SHOWN = 40
+
+
 def hypothesis_number(text: str) -> int:
     """Parse a hypothesis's number: `1`, or `h1` as in the names of runs."""
     digits = text.strip().removeprefix("h").removeprefix("H")
-    if not (digits.isascii() and digits.isdigit()):
-        raise typer.BadParameter(f"{text!r} is not the number of a hypothesis, such as 1 or h1")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS):
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        raise typer.BadParameter(f"{shown!r} is not the number of a hypothesis, such as 1 or h1")
     return int(digits)
 
 

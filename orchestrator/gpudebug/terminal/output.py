@@ -26,6 +26,10 @@ class _ReaderGone(Exception):
     """The reader of standard output is gone. Not an OSError: typer would catch it."""
 
 
+class _OutputLost(GpudebugError):
+    """Standard output takes nothing more: standard error alone can say so."""
+
+
 def run(command: Callable[[], int], *, json: Callable[[], bool], debug: Callable[[], bool]) -> int:
     """Run `command` and return its exit status; an expected error becomes one line, a defect a log file.
 
@@ -108,10 +112,13 @@ def _guarded(command: Callable[[], int], json: Callable[[], bool], debug: Callab
 
 def report(error: GpudebugError, status: int, *, as_json: bool) -> int:
     """Print an expected error as JSON or as a line; return `status`."""
-    if as_json:
-        print(_document(error_document(error)), flush=True)
-    else:
-        print(f"gpudebug: {plain_line(str(error))}", file=sys.stderr)
+    if as_json and not isinstance(error, _OutputLost):
+        try:
+            print_text(_document(error_document(error)))
+            return status
+        except _OutputLost:
+            pass  # The line below says what the document would have said.
+    print(f"gpudebug: {plain_line(str(error))}", file=sys.stderr)
     return status
 
 
@@ -176,7 +183,7 @@ def print_text(text: str) -> None:
         raise _ReaderGone from None
     except OSError as e:
         _discard()
-        raise GpudebugError(
+        raise _OutputLost(
             f"cannot write to standard output: {e.strerror}", next="send the output somewhere else"
         ) from None
 
