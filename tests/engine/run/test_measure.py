@@ -128,3 +128,13 @@ def test_an_interrupt_that_was_held_has_its_effect_before_the_next_run() -> None
         os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         measure(nothing, nothing)
+
+
+def test_a_checkout_that_was_renamed_is_named_and_goes_on_where_it_is(tmp_path: Path) -> None:
+    program = "import os\nos.rename(os.getcwd(), os.getcwd() + '-2')\n"
+    campaign = make_campaign(tmp_path / "repo", files={"train.py": program})
+    done = campaign.run("next").expect(1)
+    line = done.err.splitlines()[-1]
+    assert line.startswith(f"gpudebug: {campaign.folder}: was moved or removed while 0001-")
+    moved = Campaign(tmp_path / "repo-2")
+    assert moved.json("next")["action"] == "recovered"

@@ -158,8 +158,15 @@ class Workspace:
     def made_anew(self, run: RunFolder) -> tuple[RunFolder, Path | None]:
         """Return a new folder for a run whose own was replaced, and where what replaced it is now.
 
-        It is only given another name, whatever it is: it may be a link to something of the user's.
+        It is only given another name, whatever it is: it may be a link to something of the user's. StoreError
+        if the campaign's folder is gone.
         """
+        if not self.root.is_dir():
+            raise StoreError(
+                f"was moved or removed while {run.name} was under way",
+                file=str(self.root),
+                next="gpudebug next in the folder where it is now: it takes up what is left of the run",
+            )
         aside = None
         with saying(run.path, "cannot make the run folder again"), opened_folder(self.runs) as folder:
             if removal.identity_at(folder, run.name) is not None:
