@@ -9,7 +9,6 @@ import pytest
 from pydantic import ValidationError
 from tests.support.trials import run, runs, verdict
 
-from gpudebug.core import records
 from gpudebug.core.records import (
     FORMAT_VERSION,
     DeviceEvidence,
@@ -162,7 +161,3 @@ def test_a_default_is_not_shared_between_records() -> None:
 
 def test_a_window_knows_how_long_it_is() -> None:
     assert Window(start_s=3.5, end_s=40.0, samples=1, rule="steps").duration_s == 36.5
-
-
-def test_all_that_is_listed_is_there() -> None:
-    assert [name for name in records.__all__ if not hasattr(records, name)] == []

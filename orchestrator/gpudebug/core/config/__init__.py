@@ -16,23 +16,3 @@ from gpudebug.core.config.schema import (
     expand_text,
 )
 from gpudebug.core.config.values import DeviceChoice, Ratio
-
-__all__ = [
-    "Budget",
-    "Config",
-    "CriteriaSettings",
-    "DeviceChoice",
-    "Protocol",
-    "Ratio",
-    "RunnerSettings",
-    "ServerSettings",
-    "SlurmSettings",
-    "Workload",
-    "WorktreeSettings",
-    "cluster_defaults",
-    "config_text",
-    "expand",
-    "expand_text",
-    "load",
-    "print_defaults",
-]

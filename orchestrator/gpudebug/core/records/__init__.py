@@ -40,36 +40,6 @@ from gpudebug.core.records.parts import (
 )
 from gpudebug.core.words import Outcome, Result, Status, Trend
 
-__all__ = [
-    "AttachedEvidence",
-    "AwaitedDevice",
-    "Conditions",
-    "Counted",
-    "DeviceEvidence",
-    "DeviceInfo",
-    "Failure",
-    "LatencyEvidence",
-    "LearningSeries",
-    "LearningUnit",
-    "LoadedFiles",
-    "LossEvidence",
-    "PlannedEnd",
-    "ProbeEvidence",
-    "RankEvidence",
-    "RankLine",
-    "Record",
-    "RunNode",
-    "SectionFigures",
-    "SectionsEvidence",
-    "Spread",
-    "Stacks",
-    "StacksEvidence",
-    "UsedRun",
-    "Window",
-    "WorkRate",
-    "WorkUnit",
-]
-
 FORMAT_VERSION = 1
 
 

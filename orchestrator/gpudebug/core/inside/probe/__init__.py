@@ -3,13 +3,3 @@
 from gpudebug.core.inside.probe.figures import evidence_of
 from gpudebug.core.inside.probe.processes import ProbeRecord, ProcessKey, TrainingProcess, read_probe
 from gpudebug.core.inside.probe.spans import first_step, steady
-
-__all__ = [
-    "ProbeRecord",
-    "ProcessKey",
-    "TrainingProcess",
-    "evidence_of",
-    "first_step",
-    "read_probe",
-    "steady",
-]

@@ -13,16 +13,3 @@ from gpudebug.core.inside.sections.analysis import (
 )
 from gpudebug.core.inside.sections.cost import Report
 from gpudebug.core.inside.sections.parser import read_report
-
-__all__ = [
-    "Report",
-    "Section",
-    "SectionNode",
-    "analysis",
-    "beside",
-    "merge",
-    "outline",
-    "read_report",
-    "sections_evidence",
-    "unreadable",
-]
