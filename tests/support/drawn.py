@@ -35,6 +35,14 @@ METRICS = (
     *("latency_p50", "log:score"),
 )
 UNITS = ("auto", "auto", "samples", "tokens", "environment steps", "optimizer steps", "log:score")
+NEEDED = {
+    "samples_per_s": "samples_rate",
+    "latency_p50": "latency",
+    "log:score": "score",
+    "samples": "samples",
+    "tokens": "tokens",
+    "environment steps": "timesteps",
+}
 LEARNING = ("auto", "loss", "reward", {"metric": "log:score", "direction": "higher"})
 PATIENCE_S = 400
 DEFECT = 3
@@ -63,14 +71,16 @@ class Drawn:
         return json.dumps(whole, indent=1) + "\n"
 
 
-def draw(seed: int, *, torch: bool = False) -> Drawn:
-    """Return the campaign of a seed. With `torch` its program may have a real optimizer."""
+def draw(seed: int) -> Drawn:
+    """Return the campaign of a seed."""
     rng = random.Random(seed)
     metric = rng.choice(METRICS)
-    needed = {"samples_per_s": "samples_rate", "latency_p50": "latency", "log:score": "score"}.get(metric)
-    shown = {"loss", *rng.sample(PRINTED, rng.randint(0, 3)), *([needed] if needed else [])}
+    unit = rng.choice(UNITS)
+    # Without its figure a campaign ends at its baseline.
+    needed = {NEEDED.get(metric), NEEDED.get(unit) if metric == "work_per_s" else None} - {None}
+    shown = {"loss", *rng.sample(PRINTED, rng.randint(0, 3)), *needed}
     # Windows of less than 1 s, of less than 5 s, and longer ones.
-    steps, pace = rng.choices(((30, 0.03), (40, 0.06), (80, 0.03), (130, 0.06)), (1, 3, 3, 2))[0]
+    steps, pace = rng.choices(((30, 0.03), (40, 0.06), (80, 0.03), (130, 0.06)), (1, 3, 3, 1))[0]
     flags: dict[str, object] = {
         "steps": steps,
         "step-time": pace,
@@ -80,7 +90,7 @@ def draw(seed: int, *, torch: bool = False) -> Drawn:
     flags |= {"batch_size": 8} if rng.random() < 0.5 else {}
     flags |= {"tell": True} if rng.random() < 0.3 else {}
     flags |= {"cache": True} if rng.random() < 0.2 else {}
-    flags |= {"torch": True} if torch and rng.random() < 0.15 else {}
+    flags |= {"torch": True} if rng.random() < 0.15 else {}
     points = metric == "gpu_util"
     criteria: dict[str, object] = {
         "success": rng.choice((5, 20) if points else ("1.05x", "1.3x")),
@@ -92,7 +102,7 @@ def draw(seed: int, *, torch: bool = False) -> Drawn:
     settings: dict[str, object] = {
         "metric": metric,
         "direction": "lower" if metric.startswith(("step_time", "latency")) else "higher",
-        "work": rng.choice(UNITS),
+        "work": unit,
         "criteria": criteria,
         "log": {"score": r"score=(?P<value>[0-9.]+)"},
         "protocol": {
@@ -105,7 +115,7 @@ def draw(seed: int, *, torch: bool = False) -> Drawn:
         "probe": rng.random() < 0.5,
         "allow_env": ["KNOB"],
     }
-    acts = [rng.choice(PROPOSED), *rng.choices(ACTS, WEIGHTS, k=rng.randint(1, 3))]
+    acts = [rng.choice(PROPOSED), *rng.choices(ACTS, WEIGHTS, k=rng.randint(1, 2))]
     return Drawn(settings, flags, tuple(acts))
 
 

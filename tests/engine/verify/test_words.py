@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 from tests.support.campaigns import Campaign
-from tests.support.tampering import substitute
+from tests.support.tampering import reseal, rewrite, substitute
 from tests.support.verifying import answer, problems
 
+from gpudebug.engine.campaign.confirmation import confirm
+from gpudebug.engine.campaign.load import load
 from gpudebug.engine.cycle.nothing import propose_nothing
 
 VALIDATED = "- **Status**: VALIDATED\n"
@@ -58,3 +61,16 @@ def test_in_a_clone_it_is_noted(recorded: Campaign) -> None:
     shutil.rmtree(recorded.folder / ".git/gpudebug")
     assert any("said in another checkout" in note for note in answer(recorded).notes)
     assert recorded.json("status")["next"]["action"] == "propose"
+
+
+def test_a_word_that_a_later_one_followed_was_said(told: Campaign) -> None:
+    [file, *_] = sorted((told.folder / "runs").glob("*/verdict.json"))
+    verdict = json.loads(file.read_text())
+    for text in ("I looked", "I looked again"):
+        confirm(load(told.folder).setup, 1, verdict, text, "counts")
+    found = {}
+    for text in ("I looked", "I looked again", "I did not look"):
+        rewrite(file, confirmed=text)
+        reseal(file.parent)
+        found[text] = [p.expected for p in problems(told) if p.field == "confirmed"]
+    assert found == {"I looked": [], "I looked again": [], "I did not look": ["I looked again"]}

@@ -23,16 +23,13 @@ Where: TypeAlias = "git.Checkout | git.Address"
 def confirmed_of(setup: Setup, number: int, digest: str | None) -> str | None:
     """Return why a person takes the counts of this hypothesis, with this very change, for explained."""
     known = records(setup.workspace.root, setup.config.campaign, setup.checkout)
-    return because(known, number, digest)
+    return next(reversed(confirmations(known, number, digest)), None)
 
 
-def because(known: list[dict[str, object]], number: int, digest: str | None) -> str | None:
-    """Return the newest confirmation among these."""
-    fitting = (
-        r for r in reversed(known) if (r.get("hypothesis"), r.get("change_digest")) == (number, digest)
-    )
-    found = next(fitting, None)
-    return str(found["because"]) if found is not None else None
+def confirmations(known: list[dict[str, object]], number: int, digest: str | None) -> list[str]:
+    """Return what was confirmed of a hypothesis with this change, oldest first."""
+    of = (number, digest)
+    return [str(r["because"]) for r in known if (r.get("hypothesis"), r.get("change_digest")) == of]
 
 
 def confirm(setup: Setup, number: int, verdict: Mapping[str, Any], text: str, counts: str) -> None:

@@ -85,6 +85,9 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
     )
     folder.write("evidence.json", evidence)
     folder.write(counts.RUN, record)
+    # A verdict is reached by what is kept: secrets are taken out of that.
+    record = RunRecord.model_validate(folder.read(counts.RUN))
+    evidence = Evidence.model_validate(folder.read("evidence.json"))
     return MeasuredRun(folder, record, evidence, job.code.patch, marks)
 
 
@@ -145,7 +148,7 @@ def run_files(bench: Bench, job: PreparedRun, files: Files, name: str, marker: s
     asked = StartedRun(
         name=name,
         role=job.role,
-        argv=job.argv,
+        argv=redactor.redact_argv(argv),
         patterns=bench.patterns,
         warmup_s=bench.warmup,
         devices=bench.devices,

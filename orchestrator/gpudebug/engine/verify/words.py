@@ -7,7 +7,7 @@ from gpudebug.core.progress import HypothesisEntry, nothing
 from gpudebug.core.records import Verdict
 from gpudebug.edges import git, store
 from gpudebug.engine.campaign.accepted import Acceptances, acceptances_of
-from gpudebug.engine.campaign.confirmation import because, records
+from gpudebug.engine.campaign.confirmation import confirmations, records
 from gpudebug.engine.campaign.files import Written
 from gpudebug.engine.campaign.private import campaign_folder
 from gpudebug.engine.campaign.said import said_of
@@ -93,17 +93,18 @@ def check_confirmed(written: Written, stored: Verdict, where: Finding, findings:
     root, campaign = written.workspace.root, written.config.campaign
     try:
         place = git.whereabouts(root)
-        kept = because(records(root, campaign, place), stored.hypothesis, stored.change_digest)
+        kept = confirmations(records(root, campaign, place), stored.hypothesis, stored.change_digest)
         here = campaign_folder(root, campaign, place).path.is_dir()
     except GpudebugError as e:
         findings.unchecked.append(f"hypothesis {stored.hypothesis}: {e.file} {e.message}")
         return
-    if kept is None and not here:
+    if not kept and not here:
         text = f"hypothesis {stored.hypothesis}: a person confirmed its counts in another checkout"
         findings.unchecked.append(f"{text}: {stored.confirmed}")
-    elif kept != stored.confirmed:
-        why = "no person confirmed this with `gpudebug reopen --because`" if kept is None else None
-        findings.differs(where.but(field="confirmed", expected=kept, found=stored.confirmed, why=why))
+    elif stored.confirmed not in kept:
+        why = "no person confirmed this with `gpudebug reopen --because`" if not kept else None
+        newest = kept[-1] if kept else None
+        findings.differs(where.but(field="confirmed", expected=newest, found=stored.confirmed, why=why))
 
 
 def check_said(written: Written, findings: Findings) -> None:
