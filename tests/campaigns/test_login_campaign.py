@@ -45,7 +45,7 @@ def test_a_server_of_mcp_measures_in_the_allocation(quick: LoginNode) -> None:
     assert quick.cluster.jobs() == ["1"]
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_watcher_sees_what_is_waited_for_and_the_run(quick: LoginNode) -> None:
     quick.cluster.hold("Priority")
     quick.json("next", "--detach")
@@ -62,7 +62,7 @@ def test_a_watcher_sees_what_is_waited_for_and_the_run(quick: LoginNode) -> None
     assert quick.json("wait")["action"] == "recorded_baseline"
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_noise_is_measured_in_the_allocation(quick: LoginNode) -> None:
     quick.json("next")
     measured = quick.json("baseline", "--aa", "--runs", "2")
@@ -78,7 +78,7 @@ def test_an_error_of_a_profiled_run_is_its_callers(quick: LoginNode) -> None:
     assert (run["role"], run["node"]["allocation"]) == ("profile-workload", "1")
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_loop_measures_in_one_allocation_and_ends_it_with_the_campaign(quick: LoginNode) -> None:
     turns = ([["propose", "--set --lr=0.2"], ["next"]], [["none", "nothing"]], [["none", "nothing"]])
     env = scripted_agent.script(quick.campaign.folder.parent / "plan.json", *turns)

@@ -57,19 +57,20 @@ def test_a_session_that_renames_itself_stays_what_it_was(campaign: Campaign, nam
 
 
 @pytest.mark.parametrize(
-    ("words", "status"),
+    ("name", "words", "status"),
     [
-        ("sample -- sh -c 'touch pwned'", 125),
-        ("compare 'touch pwned' 'touch pwned'", 1),
-        ("loop --agent 'touch pwned'", 1),
-        ("init --command 'touch pwned'", 1),
-        ("init --reference 'touch pwned'", 1),
-        ("check", 1),
+        ("", "sample -- sh -c 'touch pwned'", 125),
+        ("GPUDEBUG_SESSION= ", "sample -- sh -c 'touch pwned'", 125),
+        ("env -i ", "compare 'touch pwned' 'touch pwned'", 1),
+        ("GPUDEBUG_SESSION= ", "loop --agent 'touch pwned'", 1),
+        ("env -i ", "loop --agent 'touch pwned'", 1),
+        ("", "init --command 'touch pwned'", 1),
+        ("env -i ", "init --reference 'touch pwned'", 1),
+        ("", "check", 1),
     ],
 )
-@pytest.mark.parametrize("name", ["", "GPUDEBUG_SESSION= ", "env -i "])
 def test_a_session_does_not_run_what_is_for_a_person(
-    campaign: Campaign, words: str, status: int, name: str
+    campaign: Campaign, name: str, words: str, status: int
 ) -> None:
     done = below(campaign, f"{name}$GPUDEBUG {words}")
     assert done.returncode == status, done.stderr

@@ -173,7 +173,7 @@ def test_what_has_not_begun_when_the_campaign_is_solved_does_not_begin(
     assert "solved" in (tmp_path / "repo" / "runs" / ".allocation" / "worker-1_2.log").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_a_patch_that_is_killed_hard_goes_on_in_its_element(tmp_path: Path, cluster: Batch) -> None:
     login = Login(tmp_path, cluster, count=0, seconds=4.0)
     for number in (1, 2):

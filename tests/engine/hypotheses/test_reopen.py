@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import Campaign, contents, make_replay_campaign, record
+from tests.support.campaigns import Campaign, contents, copied, make_replay_campaign, record
 
 from gpudebug.core.errors import GpudebugError, StoreError
 from gpudebug.edges import store
@@ -93,17 +93,23 @@ def test_an_earlier_result_is_not_adopted_for_the_new_trial(adopted: Campaign) -
 MINE = {"GPUDEBUG_SESSION": "a1"}
 
 
-@pytest.fixture
-def undecided(tmp_path: Path) -> Campaign:
-    """A campaign whose one hypothesis the runs of session a1 left INCONCLUSIVE."""
-    recordings = tmp_path / "recordings"
+@pytest.fixture(scope="module")
+def original_undecided(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    folder = tmp_path_factory.mktemp("undecided")
+    recordings = folder / "recordings"
     record(recordings, "0001-baseline-workload")
     record(recordings, "0002-h1", util=36.0, rate=18)
-    campaign = make_replay_campaign(tmp_path / "repo", recordings, max_runs=2)
+    campaign = make_replay_campaign(folder / "repo", recordings, max_runs=2)
     campaign.json("next")
     campaign.propose("--set --lr=0.2")
     assert campaign.json("next", env=MINE)["verdict"] == "INCONCLUSIVE"
     return campaign
+
+
+@pytest.fixture
+def undecided(original_undecided: Campaign, tmp_path: Path) -> Campaign:
+    """A campaign whose one hypothesis the runs of session a1 left INCONCLUSIVE."""
+    return copied(original_undecided, tmp_path / "repo")
 
 
 def _budget(campaign: Campaign, text: str) -> None:

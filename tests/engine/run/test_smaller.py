@@ -6,14 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import Campaign, make_replay_campaign, record
+from tests.support.campaigns import Campaign, copied, make_replay_campaign, record
 
 SESSION = {"GPUDEBUG_SESSION": "a"}
 
 
-@pytest.fixture
-def campaign(tmp_path: Path) -> Campaign:
-    recordings = tmp_path / "recordings"
+@pytest.fixture(scope="module")
+def original_larger(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    folder = tmp_path_factory.mktemp("larger")
+    recordings = folder / "recordings"
     for number in (1, 2, 5, 6):
         record(recordings, f"{number:04d}-baseline-workload", util=30, seed=number)
     for number in (3, 4):
@@ -21,9 +22,14 @@ def campaign(tmp_path: Path) -> Campaign:
             record(recordings, f"{number:04d}-{label}", util=75, rate=25, seed=number)
     command = "python train.py --image_size=224 --hidden_size=512 --lr=0.1"
     files = {"train.py": "pass\n"}
-    found = make_replay_campaign(tmp_path / "repo", recordings, files=files, command=command)
+    found = make_replay_campaign(folder / "repo", recordings, files=files, command=command)
     found.json("next")
     return found
+
+
+@pytest.fixture
+def campaign(original_larger: Campaign, tmp_path: Path) -> Campaign:
+    return copied(original_larger, tmp_path / "repo")
 
 
 def test_next_asks_before_the_first_run_and_spends_nothing(campaign: Campaign) -> None:
