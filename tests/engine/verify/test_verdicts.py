@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.campaigns import PROGRESS, Campaign
+from tests.support.campaigns import PROGRESS, Campaign, make_replay_campaign, record
 from tests.support.tampering import reseal, rewrite, substitute
 from tests.support.verifying import answer, problems
 
@@ -167,3 +167,33 @@ def test_another_figure_in_an_older_verdict_is_named(
 ) -> None:
     older(told, run, edit)
     assert (f"runs/{run.name}/verdict.json", field) in [p[:2] for p in problems(told)]
+
+
+def test_the_recorded_baseline_chooses_the_unit_and_no_run_beside_the_trial(tmp_path: Path) -> None:
+    """The first runs are too short to count steps by, and print a rate; those beside the trial count them."""
+    recordings = tmp_path / "recordings"
+
+    def printed(rate: float) -> dict[str, Any]:
+        return {"rate": rate, "losses": lambda share: f"{2 - share:.3f} {rate} steps/s"}
+
+    for name in ("0001-baseline-workload", "0002-baseline-workload"):
+        record(recordings, name, seconds=1.0, **printed(16.0))
+    record(recordings, "0003-h1", **printed(32.0))
+    record(recordings, "0004-baseline-workload", **printed(16.0))
+    campaign = make_replay_campaign(
+        tmp_path / "repo", recordings, config="probe: false\nmetric: steps_per_s\n"
+    )
+    campaign.json("next")
+    campaign.propose("--set --lr=0.2")
+    campaign.json("next")
+    [file] = (campaign.folder / "runs").glob("*/verdict.json")
+    unit = json.loads(file.read_text())["terms"]["work"]
+    assert unit == {"unit": "optimizer steps", "source": "the printed step rate", "chosen": True}
+    assert answer(campaign).ok is True
+
+
+def test_a_unit_that_its_runs_do_not_show_is_named(told: Campaign, run: Path) -> None:
+    change(run, lambda v: v["terms"]["work"].update(source="the probe"))
+    assert [p[:4] for p in problems(told)] == [
+        (f"runs/{run.name}/verdict.json", "terms.work.source", "the log's steps", "the probe")
+    ]
