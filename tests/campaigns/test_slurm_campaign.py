@@ -91,7 +91,7 @@ def test_a_campaign_that_slurm_ends_and_requeues_is_validated(slurm: SlurmSystem
     assert [r["session"] for r in login.records() if r["node"]["attempt"] == 3] == ["a"]
     sound(login.campaign)
     assert login.json("stop")["job"] == second
-    assert slurm.queue() == {}
+    wait_for(lambda: slurm.queue() == {})
 
 
 @pytest.mark.heavy

@@ -162,7 +162,7 @@ def test_the_change_that_is_judged_is_the_one_that_was_applied(
     assert campaign.statuses() == ["INVALID"]
     assert "SAMPLER_LOST: change.patch was altered during the run" in campaign.text
     trials = [name for name in campaign.runs() if name.endswith("-h1")]
-    assert len(trials) == 2
+    assert len(trials) == 2, answer
     for name in trials:
         run = campaign.folder / "runs" / name
         assert (run / "change.patch").read_text() == patch
