@@ -103,15 +103,9 @@ def _notes() -> list[str]:
 @contextlib.contextmanager
 def _choosing(folder: LockFolder) -> Iterator[None]:
     """Exclude other choices for some milliseconds: else two runs that need two cores could take one each."""
-    name = f"{_CPU}.lock"
-    fd = folder.open_shared(name)
+    busy = BusyError("the locks of the cores are held by an unknown process", next=WAIT)
+    fd = folder.lock(f"{_CPU}.lock", lambda fd, path: take(fd, path, lambda: False, lambda _: busy))
     try:
-        take(
-            fd,
-            folder.path / name,
-            lambda: False,
-            lambda _: BusyError("the locks of the cores are held by an unknown process", next=WAIT),
-        )
         yield
     finally:
         os.close(fd)
@@ -140,16 +134,10 @@ def _free(
 
 def _locked(folder: LockFolder, name: str) -> int | None:
     """Take this lock: its descriptor, None if another process has it."""
-    while True:
-        fd = folder.open_shared(name)
-        try:
-            flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, folder.path / name)
-        except BlockingIOError:
-            os.close(fd)
-            return None
-        if folder.is_still(name, fd):
-            return fd
-        os.close(fd)
+    try:
+        return folder.lock(name, lambda fd, path: flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, path))
+    except BlockingIOError:
+        return None
 
 
 def _too_few(wanted: int, allowed: int, free: int, others: Sequence[Mapping[str, Any] | None]) -> BusyError:

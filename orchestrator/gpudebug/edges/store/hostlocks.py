@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug.core.errors import BusyError, StoreError
-from gpudebug.edges import opener
+from gpudebug.edges import opener, removal
 from gpudebug.edges.opener import os_error
 from gpudebug.edges.store.locks import flock, read_text, shown, take, write_text
 
@@ -61,8 +61,6 @@ def _take_device(
     folder: LockFolder, uuid: str, holder: Mapping[str, object], name: str | None, held: contextlib.ExitStack
 ) -> int:
     stem = file_stem(uuid)
-    lock = f"{stem}.lock"
-
     other: dict[str, Any] | None = None
 
     def living() -> bool:
@@ -70,16 +68,12 @@ def _take_device(
         other = folder.record_of(stem)
         return other is not None
 
-    while True:
-        fd = folder.open_shared(lock)
-        with contextlib.ExitStack() as undo:
-            undo.callback(os.close, fd)
-            take(fd, folder.path / lock, living, lambda _: _busy(uuid, name, other))
-            if folder.is_still(lock, fd):
-                undo.pop_all()
-                held.callback(os.close, fd)
-                folder.tell(stem, holder, held)
-                return fd
+    fd = folder.lock(
+        f"{stem}.lock", lambda fd, path: take(fd, path, living, lambda _: _busy(uuid, name, other))
+    )
+    held.callback(os.close, fd)
+    folder.tell(stem, holder, held)
+    return fd
 
 
 class LockFolder:
@@ -89,7 +83,19 @@ class LockFolder:
         self.path = path
         self.fd = fd
 
-    def open_shared(self, name: str) -> int:
+    def lock(self, name: str, how: Callable[[int, Path], None]) -> int:
+        """Lock the file of this name as `how` does: its descriptor. /tmp is cleaned up now and then: what has
+        lost its name locks nothing."""
+        while True:
+            fd = self._open_shared(name)
+            with contextlib.ExitStack() as undo:
+                undo.callback(os.close, fd)
+                how(fd, self.path / name)
+                if removal.identity_at(self.fd, name) == removal.identity_of(os.fstat(fd)):
+                    undo.pop_all()
+                    return fd
+
+    def _open_shared(self, name: str) -> int:
         """Return an empty file that every user may lock, mode 0666."""
         # First without O_CREAT, which Linux forbids here for other users' files (fs.protected_regular).
         while True:
@@ -113,17 +119,16 @@ class LockFolder:
     def _open_existing(self, name: str) -> int:
         try:
             try:
-                fd = opener.descriptor(name, os.O_RDWR, at=self.fd)
+                return opener.descriptor(name, os.O_RDWR, at=self.fd)
             except OSError as e:
                 if e.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                     raise
                 # A lock needs no right to write, but on NFS.
-                fd = opener.descriptor(name, at=self.fd)
+                return opener.descriptor(name, at=self.fd)
         except FileNotFoundError:
             raise
         except OSError as e:
-            raise self._refused(e, name) from None
-        return fd
+            raise _error(e, self.path / name, "cannot open the lock of a device") from None
 
     def _create(self, name: str, mode: int) -> int:
         try:
@@ -131,24 +136,11 @@ class LockFolder:
         except FileExistsError:
             raise
         except OSError as e:
-            raise self._refused(e, name) from None
+            raise _error(e, self.path / name, "cannot open the lock of a device") from None
         # Past the umask. A file system that knows no modes has none to set.
         with contextlib.suppress(OSError):
             os.fchmod(fd, mode)
         return fd
-
-    def _refused(self, e: OSError, name: str) -> StoreError:
-        error = os_error(e, self.path / name, "cannot open the lock of a device")
-        error.next = _MEND
-        return error
-
-    def is_still(self, name: str, fd: int) -> bool:
-        """Tell whether the file that we hold is the one of that name: /tmp is cleaned up now and then."""
-        try:
-            found = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
-        except FileNotFoundError:
-            return False
-        return os.path.samestat(found, os.fstat(fd))
 
     def tell(self, stem: str, holder: Mapping[str, object], held: contextlib.ExitStack) -> None:
         """Say who holds the device, and hold a lock of one's own for as long as that is true.
@@ -256,7 +248,7 @@ def _open_to_all(path: Path, fd: int, made: bool) -> None:
         try:
             os.fchmod(fd, 0o1777)
         except OSError as e:
-            raise _folder_error(e, path, "cannot open to all users") from None
+            raise _error(e, path, f"cannot open to all users {_WHAT}") from None
 
 
 def _make(path: Path) -> bool:
@@ -265,7 +257,7 @@ def _make(path: Path) -> bool:
     except FileExistsError:
         return False
     except OSError as e:
-        raise _folder_error(e, path, "cannot make") from None
+        raise _error(e, path, f"cannot make {_WHAT}") from None
     return True
 
 
@@ -275,12 +267,12 @@ def _open_folder(path: Path) -> int:
     except OSError as e:
         what = "a link" if path.is_symlink() else "no folder" if not path.is_dir() else None
         if what is None:
-            raise _folder_error(e, path, "cannot open") from None
+            raise _error(e, path, f"cannot open {_WHAT}") from None
         raise StoreError(f"{_WHAT} is {what}", file=str(path), next=_MEND) from None
 
 
-def _folder_error(e: OSError, path: Path, what: str) -> StoreError:
-    error = os_error(e, path, f"{what} {_WHAT}")
+def _error(e: OSError, path: Path, what: str) -> StoreError:
+    error = os_error(e, path, what)
     error.next = _MEND
     return error
 
