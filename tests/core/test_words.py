@@ -3,7 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from gpudebug.core import records, words
+from gpudebug.core import words
 
 
 def test_a_word_reads_as_its_value_in_text_and_in_json() -> None:
@@ -13,11 +13,6 @@ def test_a_word_reads_as_its_value_in_text_and_in_json() -> None:
 
 def test_verdicts_are_the_statuses_that_a_trial_can_end_in() -> None:
     assert set(words.Status) - words.VERDICTS == {words.Status.UNTESTED, words.Status.TESTING}
-
-
-def test_the_records_share_the_words() -> None:
-    assert records.Status is words.Status
-    assert records.VERDICTS is words.VERDICTS
 
 
 def test_the_words_do_not_pay_for_pydantic() -> None:

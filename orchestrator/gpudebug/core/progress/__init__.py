@@ -6,9 +6,9 @@ replaces only the lines of the entry that changes; every other byte stays.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gpudebug.core.lazy import loader
 from gpudebug.core.progress.entries import BaselineEntry, HypothesisEntry, ProgressFile
 from gpudebug.core.progress.parser import parse
 
@@ -24,33 +24,12 @@ if TYPE_CHECKING:
     )
     from gpudebug.core.progress.stages import next_acceptance, reopen, set_accepted, set_testing
 
-__all__ = [
-    "BaselineEntry",
-    "HypothesisEntry",
-    "ProgressFile",
-    "add_hypothesis",
-    "harmless",
-    "next_acceptance",
-    "next_number",
-    "parse",
-    "reopen",
-    "set_accepted",
-    "set_baseline",
-    "set_result",
-    "set_status",
-    "set_testing",
-    "with_heading",
-]
-
-_HOMES = {
-    "harmless": "sanitise",
-    **dict.fromkeys(("next_acceptance", "reopen", "set_accepted", "set_testing"), "stages"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load the writing half when it is asked for: `status` only reads."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = _HOMES.get(name, "splice")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+# `status` only reads.
+__getattr__ = loader(
+    __name__,
+    {
+        "sanitise": "harmless",
+        "splice": "add_hypothesis next_number set_baseline set_result set_status with_heading",
+        "stages": "next_acceptance reopen set_accepted set_testing",
+    },
+)

@@ -31,7 +31,7 @@ _STYLE: Any = {"text.parse_math": False, "text.usetex": False, "font.size": 9, "
 def check() -> None:
     """GpudebugError if nothing can be drawn here."""
     try:
-        import matplotlib  # noqa: F401
+        import matplotlib
     except ImportError:
         raise GpudebugError(
             "charts need matplotlib, which is not installed", next="pip install 'gpudebug[charts]'"

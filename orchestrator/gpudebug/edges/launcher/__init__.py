@@ -5,8 +5,9 @@ The warden (a process of its own) starts and ends the job; this side talks to it
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gpudebug.core.lazy import loader
 
 if TYPE_CHECKING:
     from gpudebug.edges.launcher.agent import AgentEnded, AgentSpec, adopt_orphans, end_agent, run_agent
@@ -41,63 +42,17 @@ if TYPE_CHECKING:
     from gpudebug.edges.launcher.recovery import marked, sweep
     from gpudebug.edges.launcher.warden.memory import limit_mb
 
-__all__ = [
-    "LAYER",
-    "NODE",
-    "PROBE",
-    "RECORD",
-    "RECORDS_DIR",
-    "SECTIONS",
-    "TORCH_PROFILE",
-    "AgentEnded",
-    "AgentSpec",
-    "Asked",
-    "LaunchSpec",
-    "Launched",
-    "SamplerSpec",
-    "ServerSpec",
-    "Tick",
-    "adopt_orphans",
-    "ask",
-    "ask_anew",
-    "end_agent",
-    "find_command",
-    "forget_held",
-    "free_port",
-    "holding_interrupts",
-    "inject",
-    "inside",
-    "launch",
-    "limit_mb",
-    "marked",
-    "naming_interrupts",
-    "raise_held",
-    "run_agent",
-    "sweep",
-    "taken",
-    "try_profiling",
-]
-
-_HOMES = {
-    **dict.fromkeys(("AgentEnded", "AgentSpec", "adopt_orphans", "end_agent", "run_agent"), "agent"),
-    **dict.fromkeys(("Asked", "ask", "ask_anew", "inside", "try_profiling"), "interpreter"),
-    "find_command": "command",
-    **dict.fromkeys(("marked", "sweep"), "recovery"),
-    "limit_mb": "warden.memory",
-    "forget_held": "interrupts",
-    "holding_interrupts": "interrupts",
-    "naming_interrupts": "interrupts",
-    "raise_held": "interrupts",
-    **dict.fromkeys(
-        ("LAYER", "NODE", "PROBE", "RECORD", "RECORDS_DIR", "SECTIONS", "TORCH_PROFILE", "inject"),
-        "injection",
-    ),
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load what is asked for: `status` looks a command up and launches nothing."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = _HOMES.get(name, "follower")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+# `status` looks a command up and launches nothing.
+__getattr__ = loader(
+    __name__,
+    {
+        "agent": "AgentEnded AgentSpec adopt_orphans end_agent run_agent",
+        "command": "find_command",
+        "follower": "Launched LaunchSpec SamplerSpec ServerSpec Tick free_port launch taken",
+        "injection": "LAYER NODE PROBE RECORD RECORDS_DIR SECTIONS TORCH_PROFILE inject",
+        "interpreter": "Asked ask ask_anew inside try_profiling",
+        "interrupts": "forget_held holding_interrupts naming_interrupts raise_held",
+        "recovery": "marked sweep",
+        "warden.memory": "limit_mb",
+    },
+)
