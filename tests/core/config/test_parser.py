@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from tests.support.places import DATA
 
 from gpudebug.core import config
-from gpudebug.core.config import Config, Ratio, pins
+from gpudebug.core.config import Config, pins
 from gpudebug.core.config.parser import example
+from gpudebug.core.config.values import Ratio
 from gpudebug.core.errors import ConfigError
 
 EXAMPLE = r"""
