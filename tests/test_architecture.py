@@ -183,7 +183,7 @@ ROOMS = {
         answers: records words
         trace: answers errors
         agents: errors progress
-        text: progress
+        text: progress words
         command: records text
         change: command errors text
         redaction: command words

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from gpudebug.core.config import values
-from gpudebug.core.config.values import DeviceChoice, Ratio
+from gpudebug.core.config.values import Ratio
 from gpudebug.core.yaml.models import problems
 
 
@@ -160,24 +160,6 @@ def test_a_ratio_is_told_from_points() -> None:
     assert isinstance(read(values.Threshold, "1.2x"), Ratio)
     assert read(values.Threshold, "1.2x") == 1.2
     assert not isinstance(read(values.Threshold, "20pp"), Ratio)
-
-
-@pytest.mark.parametrize(
-    ("text", "choice"),
-    [
-        ("auto", DeviceChoice("auto")),
-        ("nvml", DeviceChoice("nvml")),
-        ("cpu", DeviceChoice("cpu")),
-        ("cpu:2", DeviceChoice("cpu", cores=2)),
-        ("cpu:0.5", DeviceChoice("cpu", cores=0.5)),
-        ("replay:runs/0001-x", DeviceChoice("replay", path="runs/0001-x")),
-        ("replay:runs/0001-x@4x", DeviceChoice("replay", path="runs/0001-x", speed=4)),
-        ("replay:a@66.6667x", DeviceChoice("replay", path="a", speed=66.6667)),
-        ("replay:a@b", DeviceChoice("replay", path="a@b")),
-    ],
-)
-def test_a_device_is_taken_apart(text: str, choice: DeviceChoice) -> None:
-    assert values.device_choice(text) == choice
 
 
 KINDS = [kind for name, kind in vars(values).items() if get_origin(kind) is Annotated and name != "Annotated"]

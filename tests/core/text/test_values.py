@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudebug.core.text.values import QuantityError, parse_duration, parse_size, same_value, short_digest
+from gpudebug.core.text.values import (
+    DeviceChoice,
+    QuantityError,
+    parse_device,
+    parse_duration,
+    parse_size,
+    same_value,
+    short_digest,
+)
 
 
 def test_known_digests() -> None:
@@ -147,3 +155,21 @@ def test_values_are_compared_as_what_they_are(a: str, b: str, same: bool) -> Non
 def test_a_number_is_the_same_however_it_is_written(value: float) -> None:
     assert same_value(repr(value), f"{value:.17g}")
     assert not same_value(repr(value), repr(value * 2 + 1)) or value == -1
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [
+        ("auto", DeviceChoice("auto")),
+        ("nvml", DeviceChoice("nvml")),
+        ("cpu", DeviceChoice("cpu")),
+        ("cpu:2", DeviceChoice("cpu", cores=2)),
+        ("cpu:0.5", DeviceChoice("cpu", cores=0.5)),
+        ("replay:runs/0001-x", DeviceChoice("replay", path="runs/0001-x")),
+        ("replay:runs/0001-x@4x", DeviceChoice("replay", path="runs/0001-x", speed=4)),
+        ("replay:a@66.6667x", DeviceChoice("replay", path="a", speed=66.6667)),
+        ("replay:a@b", DeviceChoice("replay", path="a@b")),
+    ],
+)
+def test_a_device_is_taken_apart(text: str, choice: DeviceChoice) -> None:
+    assert parse_device(text) == choice

@@ -17,9 +17,10 @@ from gpudebug.core.change.permits import Allowed
 from gpudebug.core.config import criteria as of_criteria
 from gpudebug.core.config import rules, runners, values
 from gpudebug.core.config.rules import Rule, different, free, ordered
-from gpudebug.core.config.values import Boolean, Count, DeviceChoice, Duration
+from gpudebug.core.config.values import Boolean, Count, Duration
 from gpudebug.core.errors import ConfigError
 from gpudebug.core.text import shell_words
+from gpudebug.core.text.values import DeviceChoice, parse_device
 from gpudebug.core.yaml.document import Path, plain
 from gpudebug.core.yaml.models import models
 
@@ -357,7 +358,7 @@ class Config(SettingsGroup):
 
     @property
     def device_choice(self) -> DeviceChoice:
-        return values.device_choice(self.device)
+        return parse_device(self.device)
 
 
 def group_of(field: FieldInfo) -> type[BaseModel] | None:

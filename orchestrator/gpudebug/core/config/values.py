@@ -6,13 +6,13 @@ import math
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from gpudebug.core.change import permits
 from gpudebug.core.text import values
-from gpudebug.core.words import CPU, GPU, RECORDING, WorkName
+from gpudebug.core.words import WorkName
 from gpudebug.core.yaml.models import expected, shaped, shown, unexpected
 
 _LATENCIES = ("latency_p50", "latency_p95", "latency_p99")
@@ -30,7 +30,6 @@ _NAMED_METRIC = r"(section|log):[^\x00-\x1f\x7f]{1,100}"
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f]"
 _RATIO = r"([0-9]{1,6}(?:\.[0-9]{1,9})?) ?x"
 _POINTS = r"([0-9]{1,6}(?:\.[0-9]{1,9})?) ?pp"
-_DEVICE = r"cpu:([0-9]{1,4}(?:\.[0-9]{1,3})?)|replay:(.+?)(?:@([0-9]{1,4}(?:\.[0-9]+)?)x)?"
 
 
 def text(value: Any) -> str:
@@ -315,34 +314,12 @@ Expectations = Annotated[
 ]
 
 
-_DEVICES = "auto, nvml, cpu, cpu:N or replay:PATH"
-
-
-class DeviceChoice(NamedTuple):
-    """`device:` taken apart. `kind` is auto or a kind of device; `cores` is None for all that the process
-    may use; `speed` is how much faster than recorded a replay runs."""
-
-    kind: str
-    cores: float | None = None
-    path: str | None = None
-    speed: float = 1.0
-
-
-def device_choice(value: str) -> DeviceChoice:
-    """`auto`, `nvml`, `cpu`, `cpu:N` and `replay:PATH[@Nx]` taken apart; ValueError for anything else."""
-    if value in ("auto", GPU.name, CPU.name):
-        return DeviceChoice(str(value))
-    match = re.fullmatch(_DEVICE, value)
-    if match and match[1] and float(match[1]) > 0:
-        return DeviceChoice(CPU.name, cores=float(match[1]))
-    if match and match[2] and not re.search(_CONTROL, match[2]) and float(match[3] or 1) > 0:
-        return DeviceChoice(RECORDING.name, path=match[2], speed=float(match[3] or 1))
-    raise unexpected(_DEVICES, value)
-
-
 def _device(value: str) -> str:
-    device_choice(value)
+    try:
+        values.parse_device(value)
+    except values.QuantityError:
+        raise unexpected(values.DEVICES, value) from None
     return value
 
 
-Device = Annotated[str, shaped(str, _DEVICES), AfterValidator(_device)]
+Device = Annotated[str, shaped(str, values.DEVICES), AfterValidator(_device)]

@@ -1,4 +1,4 @@
-"""What texts write: durations, sizes, equal values; and short digests that tell texts apart.
+"""What texts write: durations, sizes, devices, equal values; and short digests that tell texts apart.
 
 The grammar is plain ASCII decimals with a unit: `30m`, `1h30m`, `500ms`, `2GB`. `nan`, `inf`, `1_000`,
 `1:30`, exponents and digits of other scripts are refused. Sizes are binary: `MB` and `MiB` are 2**20 bytes.
@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 import re
+from typing import NamedTuple
+
+from gpudebug.core.words import CPU, GPU, RECORDING
 
 try:
     # The same function without loading OpenSSL, which takes a tenth of `gpudebug status`.
@@ -33,7 +36,7 @@ LARGEST_BYTES = 2**60
 
 
 class QuantityError(ValueError):
-    """Text that is no duration or size; the message says what was expected."""
+    """Text that is no duration, size or device; the message says what was expected."""
 
 
 def parse_duration(text: str) -> float:
@@ -72,6 +75,35 @@ def parse_size(text: str) -> int:
     if size > LARGEST_BYTES:
         raise QuantityError(f"{text!r} is larger than 2**60 bytes")
     return size
+
+
+DEVICES = "auto, nvml, cpu, cpu:N or replay:FOLDER[@SPEEDx]"
+_DEVICE = re.compile(
+    r"cpu:(?P<cores>[0-9]{1,4}(?:\.[0-9]{1,3})?)"
+    r"|replay:(?P<path>[^\x00-\x08\x0a-\x1f\x7f]+?)(?:@(?P<speed>[0-9]{1,4}(?:\.[0-9]+)?)x)?"
+)
+
+
+class DeviceChoice(NamedTuple):
+    """`device:` taken apart. `kind` is auto or a kind of device; `cores` is None for all that the process
+    may use; `speed` is how much faster than recorded a replay runs."""
+
+    kind: str
+    cores: float | None = None
+    path: str = ""
+    speed: float = 1.0
+
+
+def parse_device(text: str) -> DeviceChoice:
+    """Take `auto`, `nvml`, `cpu`, `cpu:N` and `replay:PATH[@Nx]` apart. Raises QuantityError for all else."""
+    if text in ("auto", GPU.name, CPU.name):
+        return DeviceChoice(text)
+    found = _DEVICE.fullmatch(text)
+    if found and found["cores"] and float(found["cores"]) > 0:
+        return DeviceChoice(CPU.name, cores=float(found["cores"]))
+    if found and found["path"] and float(found["speed"] or 1) > 0:
+        return DeviceChoice(RECORDING.name, path=found["path"], speed=float(found["speed"] or 1))
+    raise QuantityError(f"expected {DEVICES}")
 
 
 _YES = frozenset({"true", "yes", "on", "1"})

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.samples.row import SamplerDevice
+from gpudebug.core.text.values import DEVICES, DeviceChoice, QuantityError, parse_device
 from gpudebug.core.words import CPU, GPU, RECORDING, device_kind
 from gpudebug.edges.devices.proctree import ProcessTree
 
 __all__ = ["ProcessTree", "Resolved", "SamplerDevice", "open_device", "resolve"]
-
-KINDS = "auto, nvml, cpu, cpu:N or replay:FOLDER[@SPEEDx]"
 
 
 class Resolved(NamedTuple):
@@ -50,7 +49,7 @@ def open_device(spec: dict[str, Any], tree: ProcessTree) -> SamplerDevice:
         from gpudebug.edges.devices.replay import ReplayDevice
 
         return ReplayDevice(str(spec["path"]), float(spec.get("speed", 1.0)))
-    raise DeviceError(f"no such kind of device: {can.name}", next=f"use {KINDS}")
+    raise DeviceError(f"no such kind of device: {can.name}", next=f"use {DEVICES}")
 
 
 def resolve(setting: str, env: Mapping[str, str], root: Path | None = None) -> Resolved:
@@ -61,16 +60,16 @@ def resolve(setting: str, env: Mapping[str, str], root: Path | None = None) -> R
     error, never a silent change of device. `root` is what a relative replay folder is relative to.
     Raises `DeviceError`.
     """
-    kind, colon, rest = setting.partition(":")
-    if kind == CPU.name:
-        return _cpu(rest if colon else None, setting)
-    if kind == RECORDING.name:
-        return _replay(rest, root or Path())
-    if setting == GPU.name:
-        return _nvml(env)
-    if setting == "auto":
-        return _auto(env)
-    raise DeviceError(f"no such device: {setting}", next=f"use {KINDS}")
+    try:
+        choice = parse_device(setting)
+    except QuantityError:
+        raise DeviceError(f"no such device: {setting}", next=f"use {DEVICES}") from None
+    can = device_kind(choice.kind)
+    if can.shares_cores:
+        return _cpu(choice.cores)
+    if can.is_recording:
+        return _replay(choice, root or Path())
+    return _nvml(env) if can.is_gpu else _auto(env)
 
 
 def _auto(env: Mapping[str, str]) -> Resolved:
@@ -88,7 +87,7 @@ def _auto(env: Mapping[str, str]) -> Resolved:
 
 
 def _stand_in(why: str) -> Resolved:
-    found = _cpu(None, CPU.name)
+    found = _cpu(None)
     return found._replace(notes=(f"{why}: the CPU stands in for a GPU", *found.notes))
 
 
@@ -117,29 +116,24 @@ def _nvml(env: Mapping[str, str], probe: Any = None) -> Resolved:
     return Resolved(spec, visible.devices, (*visible.notes, *notes))
 
 
-def _cpu(cores_text: str | None, setting: str) -> Resolved:
+def _cpu(asked: float | None) -> Resolved:
     from gpudebug.edges.devices.cpu import available_cores, describe
 
     available = available_cores()
-    try:
-        cores = available if cores_text is None else float(cores_text)
-    except ValueError:
-        cores = math.nan
-    if not (math.isfinite(cores) and cores > 0):
-        raise DeviceError(f"no such device: {setting}", next="give a number of cores above 0, as in cpu:1")
+    cores = available if asked is None else asked
     notes: tuple[str, ...] = ()
     if cores > available:
         notes = (f"100 % means {cores:g} cores, but this process may use {available:g}",)
-    own = 0 if cores_text is None else math.ceil(cores)
+    own = 0 if asked is None else math.ceil(cores)
     return Resolved({"kind": CPU.name, "cores": cores, "own": own}, (describe(cores),), notes)
 
 
-def _replay(text: str, root: Path) -> Resolved:
-    from gpudebug.edges.devices.replay import describe, parse_setting, recorded_runs
+def _replay(choice: DeviceChoice, root: Path) -> Resolved:
+    from gpudebug.edges.devices.replay import describe, recorded_runs
 
-    name, speed = parse_setting(text)
-    folder = (root / name).resolve()
+    folder = (root / choice.path).resolve()
     runs = recorded_runs(folder)
     if not runs:
         raise DeviceError("no recorded runs here", file=str(folder), next="name a folder of run folders")
-    return Resolved({"kind": RECORDING.name, "folder": str(folder), "speed": speed}, tuple(describe(runs[0])))
+    spec = {"kind": RECORDING.name, "folder": str(folder), "speed": choice.speed}
+    return Resolved(spec, tuple(describe(runs[0])))

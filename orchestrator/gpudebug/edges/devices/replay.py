@@ -22,19 +22,6 @@ from gpudebug.edges import opener
 _PREFIX = "recording of "
 _RUN = re.compile(r"(\d+)-(.+)")
 _LONGEST_NOTES = 64 << 20
-_SPEED = re.compile(r"(.+)@(\d+(?:\.\d+)?)x")
-
-
-def parse_setting(text: str) -> tuple[str, float]:
-    """Folder and speed of `FOLDER` or `FOLDER@SPEEDx`. Raises `DeviceError` for a speed of 0."""
-    match = _SPEED.fullmatch(text)
-    folder, speed = (match[1], float(match[2])) if match else (text, 1.0)
-    if not folder or speed <= 0:
-        raise DeviceError(
-            f"replay:{text}: a folder of recorded runs and a speed above 0 are needed",
-            next="write replay:FOLDER or replay:FOLDER@10x",
-        )
-    return folder, speed
 
 
 def pick(folder: str | Path, role: str, ordinal: int) -> Path:

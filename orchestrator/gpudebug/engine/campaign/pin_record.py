@@ -112,7 +112,7 @@ def _asked(workspace: store.Workspace, config: Config) -> dict[str, object]:
     found = pins.pinnable(config)
     choice = config.device_choice
     if device_kind(choice.kind).is_recording:
-        found[DEVICE] = recordings(workspace.root, (workspace.root / str(choice.path)).resolve())
+        found[DEVICE] = recordings(workspace.root, (workspace.root / choice.path).resolve())
     elif choice.kind != "auto":
         found[DEVICE] = choice.kind
     for role in ROLES:
