@@ -149,7 +149,8 @@ def check_nothing_left(campaign: Campaign, mark: str) -> None:
     assert git(campaign.folder, "for-each-ref", "refs/gpudebug") == ""
     runs = campaign.folder / "runs"
     assert not list((runs / ".leases").glob("*/*.json"))
-    assert not any(locks.claimed(p) for p in (runs / ".claim", runs / ".detached" / "lock"))
+    private = campaign.private
+    assert not any(locks.claimed(p) for p in (private / "claim", private / "detached" / "lock"))
 
 
 @pytest.mark.timeout(900)

@@ -41,7 +41,7 @@ class Login:
         self.campaign = make_replay_campaign(
             folder / "repo", recordings, length / seconds, config=runner
         ).pin()
-        self.files = store.Allocations(self.campaign.folder / "runs")
+        self.files = store.Allocations(self.campaign.private)
 
     def json(self, *words: str, **env: str) -> Any:
         return self.campaign.json(*words, env={**self.slurm.env, **env}, timeout=180)

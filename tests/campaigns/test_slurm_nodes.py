@@ -119,7 +119,7 @@ def test_the_gpus_of_both_nodes_are_sampled_and_nothing_keeps_the_job(
     # A worker that is killed in a run leaves no step, and the job ends with it.
     command = two.campaign.start("baseline", "--json", env=two.env)
     wait_for(lambda: len(two.campaign.runs()) == 2 and two.sampled(), 120)
-    os.kill(int(store.Allocations(two.campaign.folder / "runs").served().holder["pid"]), signal.SIGKILL)
+    os.kill(int(store.Allocations(two.campaign.private).served().holder["pid"]), signal.SIGKILL)
     wait_for(lambda: slurm.queue() == {} and set(two.samplers()) <= before, 60)
     command.wait(180)
 

@@ -188,15 +188,15 @@ def test_a_limit_on_the_size_of_files_is_a_full_disk(campaign: Campaign) -> None
 IN_THE_WAY = {
     "runs is a file": ("runs", Path.touch),
     "runs is a FIFO": ("runs", os.mkfifo),
-    "the claim is a FIFO": ("runs/.claim", os.mkfifo),
-    "the claim is a folder": ("runs/.claim", os.mkdir),
-    "the claim is a link": ("runs/.claim", lambda p: p.symlink_to("/etc/hostname")),
+    "the claim is a FIFO": ("{private}/claim", os.mkfifo),
+    "the claim is a folder": ("{private}/claim", os.mkdir),
+    "the claim is a link": ("{private}/claim", lambda p: p.symlink_to("/etc/hostname")),
 }
 
 
 @pytest.mark.parametrize(("name", "make"), IN_THE_WAY.values(), ids=IN_THE_WAY)
 def test_what_is_in_the_way_of_a_run(campaign: Campaign, name: str, make: Callable[[Path], object]) -> None:
-    path = campaign.folder / name
+    path = campaign.folder / name.format(private=campaign.private)
     if name == "runs":
         path.rename(campaign.folder / "away")
     else:

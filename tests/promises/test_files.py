@@ -64,15 +64,15 @@ def of_git(folder: Path) -> dict[str, tuple[int, str]]:
 def test_runs_that_a_clone_makes_a_link_are_not_followed(campaign: Campaign, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o755)
-    (elsewhere / ".claim").write_text("mine")
+    (elsewhere / "notes").write_text("mine")
     shutil.rmtree(campaign.folder / "runs")
     (campaign.folder / "runs").symlink_to(elsewhere)
     git(campaign.folder, "add", "--force", "runs")
     for words in (["next"], ["status"], ["sample", "--device=cpu:1", "--", "true"]):
         done = campaign.run(*words)
         assert done.status in (1, 125) and "that git does not ignore" in done.err
-    assert (elsewhere / ".claim").read_text() == "mine"
-    assert os.listdir(elsewhere) == [".claim"]
+    assert (elsewhere / "notes").read_text() == "mine"
+    assert os.listdir(elsewhere) == ["notes"]
 
 
 def test_runs_that_a_person_keeps_on_another_disk_are_followed(campaign: Campaign, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_runs_that_a_person_keeps_on_another_disk_are_followed(campaign: Campaig
     assert campaign.json("status")["campaign"] == "test"
 
 
-@pytest.mark.parametrize("name", [".detached", ".leases", "sessions", "worktrees"])
+@pytest.mark.parametrize("name", [".array", ".leases", "sessions", "worktrees"])
 def test_a_folder_of_gpudebugs_that_is_a_link_is_refused(
     campaign: Campaign, tmp_path: Path, name: str
 ) -> None:

@@ -25,6 +25,8 @@ from typing import Any
 
 from tests.support import forkserver
 
+from gpudebug.edges.store.root import private_folder
+
 GPUDEBUG = (sys.executable, "-m", "gpudebug")
 TRAINER = Path(__file__).with_name("trainer.py")
 PROGRESS = "progress/test.md"
@@ -246,6 +248,11 @@ class Campaign:
     @property
     def config(self) -> Path:
         return self.folder / "gpudebug.yaml"
+
+    @property
+    def private(self) -> Path:
+        """Where what is believed besides the runs lies."""
+        return private_folder(self.folder.resolve())
 
     @property
     def progress(self) -> Path:

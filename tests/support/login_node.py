@@ -33,8 +33,8 @@ class LoginNode:
         self.campaign = make_replay_campaign(
             folder / "repo", recordings, RECORDED_S / seconds, config=RUNNER
         ).pin()
-        runs = self.campaign.folder / "runs"
-        self.files, self.detached = store.Allocations(runs), store.Detached(runs)
+        private = self.campaign.private
+        self.files, self.detached = store.Allocations(private), store.Detached(private)
 
     def env(self, more: dict[str, str]) -> dict[str, str]:
         return {"PATH": f"{self.cluster.bin}:{os.environ['PATH']}", **more}

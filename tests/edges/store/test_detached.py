@@ -164,7 +164,7 @@ def test_garbage_in_a_lock_names_nobody(files: store.Detached) -> None:
 def test_a_link_in_its_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir(mode=0o755)
     (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / ".detached").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "runs" / "detached").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreError):
         store.Detached(tmp_path / "runs").start_log("1")
     assert list((tmp_path / "elsewhere").iterdir()) == []

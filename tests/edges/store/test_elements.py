@@ -62,7 +62,7 @@ def test_a_run_is_taken_in_as_it_is_and_replaces_none(tmp_path: Path) -> None:
 def test_a_note_that_is_not_ours_is_no_element(tmp_path: Path) -> None:
     elements = store.Elements(store.Workspace(tmp_path))
     (note, other) = elements.make("x", (1, 2), SINCE)
-    sound = json.loads((elements.path(note) / "element.json").read_text())
+    sound = json.loads((elements.folder / note.name / "element.json").read_text())
     wrong = (
         {"campaign": None},
         {"name": "0900"},
@@ -72,10 +72,10 @@ def test_a_note_that_is_not_ours_is_no_element(tmp_path: Path) -> None:
         {"array": "../1"},
     )
     for content in ("", "[]", *(json.dumps({**sound, **one}) for one in wrong)):
-        (elements.path(note) / "element.json").write_text(content)
+        (elements.folder / note.name / "element.json").write_text(content)
         assert elements.notes() == (other,)
-    (elements.path(note) / "element.json").unlink()
-    os.mkfifo(elements.path(note) / "element.json")
+    (elements.folder / note.name / "element.json").unlink()
+    os.mkfifo(elements.folder / note.name / "element.json")
     for name in ("x", "150", "0150", "0000", "00700", "٠١٠٠"):
         (elements.folder / name).mkdir()
         (elements.folder / name / "element.json").write_text(json.dumps({**sound, "name": name}))
@@ -86,7 +86,7 @@ def test_a_note_that_is_not_ours_is_no_element(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_all_is_none(tmp_path: Path) -> None:
     elements = store.Elements(store.Workspace(tmp_path))
-    (tmp_path / "runs").mkdir()
+    elements.folder.parent.mkdir(parents=True)
     elements.folder.write_text("")
     assert elements.notes() == ()
     with pytest.raises(StoreError, match="cannot make the folder"):

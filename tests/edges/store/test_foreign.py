@@ -154,7 +154,7 @@ def test_what_the_campaigns_own_files_say_of_a_job(
     tmp_path: Path, note: dict[str, object], known: bool | None
 ) -> None:
     store.Allocations(tmp_path).make()
-    store.put_json(tmp_path / ".allocation" / "job.json", note)
+    store.put_json(tmp_path / "allocation" / "job.json", note)
     assert store.noted_jobs(tmp_path)("412") is known
 
 
@@ -167,6 +167,6 @@ def test_a_holder_whose_job_is_over_holds_nothing(tmp_path: Path) -> None:
 
 def test_a_note_that_nests_without_end_is_none(tmp_path: Path) -> None:
     store.Allocations(tmp_path).make()
-    (tmp_path / ".allocation" / "job.json").write_text("[" * 200_000)
+    (tmp_path / "allocation" / "job.json").write_text("[" * 200_000)
     assert store.Allocations(tmp_path).note() is None
     assert store.noted_jobs(tmp_path)("412") is None

@@ -23,12 +23,13 @@ def test_an_order_is_read_as_it_was_written(workspace: Workspace) -> None:
     put_order(workspace, {"when": "now"})
     put_order(workspace, {"when": "then"})
     assert get_order(workspace) == {"when": "then"}
-    assert [path.name for path in (workspace.runs / STATUS / "test").iterdir()] == ["order.json"]
-    (workspace.runs / STATUS / "test" / "order.json").write_text("{")
+    assert [path.name for path in (workspace.private / STATUS / "test").iterdir()] == ["order.json"]
+    (workspace.private / STATUS / "test" / "order.json").write_text("{")
     assert get_order(workspace) == {}
 
 
 def test_a_folder_that_cannot_be_made_is_an_expected_error(workspace: Workspace) -> None:
-    (workspace.runs / STATUS).write_text("")
+    workspace.private.mkdir()
+    (workspace.private / STATUS).write_text("")
     with pytest.raises(StoreError):
         put_order(workspace, {})

@@ -13,7 +13,7 @@ from gpudebug.edges import store
 
 
 def test_what_a_session_leaves_is_its_owners_alone(tmp_path: Path) -> None:
-    sessions = store.Sessions(tmp_path / "runs")
+    sessions = store.Sessions(store.Workspace(tmp_path))
     assert sessions.names() == []
     folder = sessions.new("loop-20261121-1")
     folder.write({"session": folder.name, "start": "now"})
@@ -36,14 +36,14 @@ def test_what_a_session_leaves_is_its_owners_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", '{"format": 2}', "\ufeff{}", "[" * 100_000])
 def test_a_record_that_cannot_be_read_is_none(tmp_path: Path, text: str | None) -> None:
-    folder = store.Sessions(tmp_path).new("x")
+    folder = store.Sessions(store.Workspace(tmp_path)).new("x")
     if text is not None:
         folder.record.write_text(text)
     assert folder.read() == {}
 
 
 def test_a_transcript_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
-    folder = store.Sessions(tmp_path).new("x")
+    folder = store.Sessions(store.Workspace(tmp_path)).new("x")
     folder.transcript.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match="is a link"):
         folder.open_transcript()

@@ -65,7 +65,7 @@ def remarks() -> list[str]:
 def session_in(
     campaign: Campaign, agent: AgentCommand, remarks: list[str], name: str = "loop-20261121-1"
 ) -> Session:
-    folder = store.Sessions(campaign.folder / "runs").new(name)
+    folder = store.Sessions(store.Workspace(campaign.folder)).new(name)
     return begin(folder, agent, [], campaign.folder, lambda _: None, remarks.append)
 
 

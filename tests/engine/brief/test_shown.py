@@ -41,7 +41,7 @@ def test_only_the_last_sessions_are_remembered(workspace: store.Workspace) -> No
 @pytest.mark.parametrize("record", [[], "x", {"a": "x", "b": 1, "c": [1, None]}])
 def test_a_record_of_another_kind_is_none(workspace: store.Workspace, record: object) -> None:
     only_new(workspace, "z", PAGE)
-    store.put_json(workspace.runs / ".status" / "test" / "pages.json", record)  # type: ignore[arg-type]
+    store.put_json(workspace.private / "status" / "test" / "pages.json", record)  # type: ignore[arg-type]
     for session in ("a", "b", "c"):
         assert only_new(workspace, session, PAGE) == PAGE
 

@@ -49,4 +49,6 @@ def test_the_job_is_the_worker_with_this_python(tmp_path: Path) -> None:
     assert job.argv == (sys.executable, "-m", runner.WORKER, str(tmp_path))
     assert (job.name, job.cwd) == ("gpudebug-test", str(tmp_path))
     assert "{job}" in job.log
-    assert job.env == (("GPUDEBUG_CLUSTER", str(tmp_path / "runs" / ".allocation" / "cluster.yaml")),)
+    assert job.env == (
+        ("GPUDEBUG_CLUSTER", str(store.private_folder(tmp_path) / "allocation" / "cluster.yaml")),
+    )

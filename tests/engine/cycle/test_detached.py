@@ -47,7 +47,7 @@ class Story:
         record(recordings, "0001-baseline-workload", util=20, rate=10)
         record(recordings, "0002-h1", util=60, rate=30)
         self.campaign = make_replay_campaign(folder / "repo", recordings, RECORDED_S / seconds).pin()
-        self.files = store.Detached(self.campaign.folder / "runs")
+        self.files = store.Detached(self.campaign.private)
 
     def start(self, session: str | None = None) -> dict[str, Any]:
         return detached.start(self.campaign.folder, silent, session).as_json()
@@ -129,11 +129,11 @@ def test_with_nothing_to_run_it_answers_as_next_does(recorded: Campaign) -> None
     recorded.add("\n### Hypothesis 1: Waiting\n- **Intervention**: --set --lr=0.9\n- **Status**: UNTESTED\n")
     error = recorded.run("next", "--detach", "--json").expect(1).json["error"]
     assert (error["code"], error["file"]) == ("device", str(recorded.folder / "nowhere"))
-    assert not store.Detached(recorded.folder / "runs").has_answer()
+    assert not store.Detached(recorded.private).has_answer()
 
 
 def test_an_error_of_the_run_is_handed_out_once(recorded: Campaign) -> None:
-    files = store.Detached(recorded.folder / "runs")
+    files = store.Detached(recorded.private)
     files.start_log("7")
     error = BusyError("the device is taken", file="x", next="wait").as_json()
     files.put_answer({"error": error, "exit_status": 6, "session": None, "id": "7"})
@@ -143,7 +143,7 @@ def test_an_error_of_the_run_is_handed_out_once(recorded: Campaign) -> None:
 
 @pytest.mark.parametrize("answer", [{"action": "tested", "campaign": "test"}, {"action": "new"}, None])
 def test_an_answer_of_another_version_is_a_line_and_no_defect(recorded: Campaign, answer: object) -> None:
-    files = store.Detached(recorded.folder / "runs")
+    files = store.Detached(recorded.private)
     files.start_log("7")
     files.put_answer({"answer": answer, "session": None, "id": "7"})
     error = recorded.run("wait", "--json").expect(1).json["error"]
@@ -173,7 +173,7 @@ def test_what_kills_it_is_said_and_recovered(long: Story) -> None:
 
 
 def test_it_is_said_too_where_its_warden_was_still_ending_what_it_left(recorded: Campaign) -> None:
-    files = store.Detached(recorded.folder / "runs")
+    files = store.Detached(recorded.private)
     files.start_log("7")
     files.lock.write_text(json.dumps({"pid": 7, "id": "7", "since": "2026-11-24T03:00:00"}))
     claim = open_lock(store.Workspace(recorded.folder).claim_path)

@@ -170,7 +170,7 @@ def test_what_has_not_begun_when_the_campaign_is_solved_does_not_begin(
     cluster.begins(None)
     login.wait()
     assert login.campaign.statuses() == ["VALIDATED", "UNTESTED", "UNTESTED"]
-    assert "solved" in (tmp_path / "repo" / "runs" / ".allocation" / "worker-1_2.log").read_text()
+    assert "solved" in (store.private_folder(tmp_path / "repo") / "allocation" / "worker-1_2.log").read_text()
 
 
 @pytest.mark.heavy

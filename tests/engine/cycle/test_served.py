@@ -21,7 +21,7 @@ REQUEST = store.RunRequest(id="1", since="2026-11-26T06:00:01+00:00", verb="next
 
 
 def worker(folder: Path, idle: float = 600.0) -> served._Served:
-    files = store.Allocations(folder / "runs")
+    files = store.Allocations(store.private_folder(folder))
     files.make()
     return served._Served(store.Workspace(folder), files, JOB, idle, Notice(JOB))
 
@@ -67,7 +67,7 @@ def test_of_what_the_cluster_ends_the_cluster_has_the_last_word(tmp_path: Path) 
 
 
 def test_the_request_of_a_killed_worker_is_answered_as_void(tmp_path: Path) -> None:
-    detached = store.Detached(tmp_path / "runs")
+    detached = store.Detached(store.private_folder(tmp_path))
     detached.start_log("1")
     detached.lock.write_text('{"id": "1", "session": "a", "allocation": "12"}')
     served._disown(store.Workspace(tmp_path), replace(JOB, restarts=1))
@@ -78,7 +78,7 @@ def test_the_request_of_a_killed_worker_is_answered_as_void(tmp_path: Path) -> N
 
 def test_a_request_that_was_taken_back_is_not_begun(tmp_path: Path) -> None:
     made = worker(tmp_path)
-    detached = store.Detached(tmp_path / "runs")
+    detached = store.Detached(store.private_folder(tmp_path))
     detached.start_log("1")
     made._do(REQUEST)
     assert detached.take_answer(lambda kept: True) is None
@@ -88,7 +88,7 @@ def test_a_request_that_was_taken_back_is_not_begun(tmp_path: Path) -> None:
 def test_a_campaign_that_is_busy_is_an_answer_and_no_end_of_the_worker(tmp_path: Path) -> None:
     made = worker(tmp_path)
     made.files.ask(REQUEST)
-    detached = store.Detached(tmp_path / "runs")
+    detached = store.Detached(store.private_folder(tmp_path))
     detached.start_log("1")
     with detached.take({"pid": 1, "command": "gpudebug next --detach"}):
         made._do(REQUEST)
@@ -115,7 +115,7 @@ def test_that_the_worker_leaves_is_known_before_its_void_answer_is(
     made = worker(tmp_path)
     made.files.put_note(NOTE)
     made.files.ask(REQUEST)
-    store.Detached(tmp_path / "runs").start_log("1")
+    store.Detached(store.private_folder(tmp_path)).start_log("1")
     monkeypatch.setattr(served, "asked", cut_off)
     put, at_the_answer = store.Detached.put_answer, []
 
@@ -142,7 +142,7 @@ def test_a_run_that_was_suspended_is_void_and_its_worker_goes_on(
 
     made = worker(tmp_path)
     made.files.put_note(NOTE)
-    detached = store.Detached(tmp_path / "runs")
+    detached = store.Detached(store.private_folder(tmp_path))
     detached.start_log("1")
     monkeypatch.setattr(served, "asked", suspended)
     with made.notice.heeded(made._leaves):
@@ -165,7 +165,7 @@ def test_what_fits_into_no_allocation_is_not_tried_for_ever(
     made = worker(tmp_path)
     made.files.put_note(NOTE)
     made.files.ask(REQUEST)
-    detached = store.Detached(tmp_path / "runs")
+    detached = store.Detached(store.private_folder(tmp_path))
     detached.start_log("1")
     monkeypatch.setattr(served, "asked", near_its_end)
     monkeypatch.setattr(served, "wasted", lambda workspace: before)

@@ -31,7 +31,7 @@ def test_the_printed_script_is_what_is_submitted(tmp_path: Path, cluster: Batch)
     assert "#SBATCH --partition=gpu\n" in printed
     assert "#SBATCH --mem=1G\n" in printed
     assert not (tmp_path / "cluster" / "calls").exists()
-    assert not (here.folder / "runs" / ".allocation").exists()
+    assert not (here.private / "allocation").exists()
     cluster.hold("Resources")
     answer: Any = here.json("submit", env=env(cluster))
     assert (answer["action"], answer["job"]) == ("waiting", "1")
@@ -52,7 +52,7 @@ def test_the_node_reads_the_clusters_defaults_of_the_login_node(tmp_path: Path, 
     here.run("submit", env=env(cluster, **more)).expect(0)
     assert "#SBATCH --time=04:00:00" in (tmp_path / "cluster" / "1.sh").read_text()
     own.unlink()
-    kept = str(here.folder / "runs" / ".allocation" / "cluster.yaml")
+    kept = str(here.private / "allocation" / "cluster.yaml")
     found: Any = here.json("settings", env=env(cluster, GPUDEBUG_CLUSTER=kept))
     assert found["differences"] == []
 

@@ -84,6 +84,7 @@ def test_elements_that_came_with_the_repository_are_not_taken_in(tmp_path: Path,
     login = Login(tmp_path, cluster, count=1)
     (note,) = login.elements.make("test", (1,), "2026-11-26T08:00:00.000000+00:00")
     login.elements.put(replace(note, array="1", ended="done"))
+    login.elements.put_progress(note, b"")
     subprocess.run(["git", "add", "-f", "runs"], cwd=login.campaign.folder, check=True)
     login.campaign.propose("--set --lr=0.9")
     for command in ("wait", "submit"):

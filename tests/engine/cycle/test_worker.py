@@ -53,7 +53,7 @@ class Background:
         self.files = store.Detached(folder / "runs")
         request = {
             "directory": str(folder),
-            "runs": str(folder / "runs"),
+            "private": str(folder / "runs"),
             "session": "a",
             "id": "7",
             "since": "2026",

@@ -17,7 +17,7 @@ from gpudebug.engine.status.status import status
 
 
 def kept(campaign: Campaign) -> Path:
-    return campaign.folder / "runs" / ".status" / "test" / "order.json"
+    return campaign.private / "status" / "test" / "order.json"
 
 
 def add(campaign: Campaign, title: str, change: str) -> None:

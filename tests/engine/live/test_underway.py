@@ -225,10 +225,10 @@ def test_who_runs_something(tmp_path: Path) -> None:
     holder = {"pid": 5, "command": "gpudebug next", "since": SINCE, "session": "a"}
     with workspace.claim(holder):
         assert underway.underway(workspace) == RunningCommand(5, "gpudebug next", "a", SINCE)
-        with store.Detached(workspace.runs).take({**holder, "pid": 6, "session": None, "id": "7"}):
+        with store.Detached(workspace.private).take({**holder, "pid": 6, "session": None, "id": "7"}):
             assert underway.underway(workspace) == RunningCommand(6, "gpudebug next", None, SINCE, "7")
             assert underway.progress_of(workspace) == RunProgress()
-        with store.Detached(workspace.runs).take({"pid": "?"}):
+        with store.Detached(workspace.private).take({"pid": "?"}):
             assert underway.underway(workspace) == RunningCommand(None, "gpudebug", None, "")
     assert underway.underway(workspace) is None
 

@@ -43,6 +43,6 @@ def test_a_file_that_git_tracks_beside_the_code_shows(told: Campaign) -> None:
 
 
 def test_where_nothing_is_recorded_there_is_no_answer(told: Campaign, tmp_path: Path) -> None:
-    (told.folder / "runs" / ".status" / "test" / "summary.json").unlink(missing_ok=True)
+    (told.private / "status" / "test" / "summary.json").unlink(missing_ok=True)
     assert recorded.recorded(told.folder, None, every=True) is None
     assert recorded.recorded(tmp_path, None, every=True) is None

@@ -39,7 +39,7 @@ def test_a_recorded_answer_loads_no_configuration_and_no_evidence(told: Campaign
 
 
 def test_without_one_the_evidence_is_read(told: Campaign) -> None:
-    (told.folder / "runs" / ".status" / "test" / "summary.json").unlink(missing_ok=True)
+    (told.private / "status" / "test" / "summary.json").unlink(missing_ok=True)
     answer = status(told.folder)
     assert answer.recorded is None
     assert answer.hypotheses[0].verified
@@ -49,28 +49,25 @@ def _over(campaign: Campaign) -> None:
     """Its baseline was measured in allocation 12, which is over."""
     for path in (campaign.folder / "runs").glob("*/run.json"):
         path.write_text(json.dumps({**json.loads(path.read_text()), "node": {"allocation": "12"}}))
-    files = store.Allocations(campaign.folder / "runs")
+    files = store.Allocations(campaign.private)
     files.make()
     files.put_note(store.AllocationNote(job="12", since="2026-11-26T06:00:00+00:00", ended="idle for 10 min"))
 
 
 def test_a_test_in_another_allocation_begins_with_its_baseline(told: Campaign) -> None:
-    runs, action = (
-        told.folder / "runs",
-        NextAction(action="test", hypothesis=9, role=None, why="hypothesis 9 is untested"),
-    )
+    action = NextAction(action="test", hypothesis=9, role=None, why="hypothesis 9 is untested")
     answer = replace(status(told.folder), next=action)
     _over(told)
-    assert _next(answer, runs) == action, "a campaign without a runner"
+    assert _next(answer, told.folder) == action, "a campaign without a runner"
     told.config.write_text(told.config.read_text() + "runner: {slurm: {}}\n")
     why = "baseline workload: it was measured in allocation 12, and this is another"
-    assert _next(answer, runs) == NextAction(
+    assert _next(answer, told.folder) == NextAction(
         action="record_baseline", hypothesis=None, role="workload", why=why
     )
-    with store.Allocations(runs).take({"allocation": "12"}):
-        assert _next(answer, runs) == action
-    with store.Allocations(runs).take({"allocation": "12.1"}):
-        assert _next(answer, runs).why.endswith("and this is 12.1")
+    with store.Allocations(told.private).take({"allocation": "12"}):
+        assert _next(answer, told.folder) == action
+    with store.Allocations(told.private).take({"allocation": "12.1"}):
+        assert _next(answer, told.folder).why.endswith("and this is 12.1")
 
 
 NEXT = """
@@ -78,7 +75,7 @@ from dataclasses import replace
 from gpudebug.engine.status.status import _next
 with open("gpudebug.yaml", "a") as config:
     config.write("runner: {slurm: {}}\\n")
-_next(replace(answer, next=replace(answer.next, action="test")), Path("runs"))
+_next(replace(answer, next=replace(answer.next, action="test")), Path())
 """
 
 

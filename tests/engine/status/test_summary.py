@@ -35,7 +35,7 @@ def kept(told: Campaign) -> Campaign:
 
 
 def path(campaign: Campaign) -> Path:
-    return campaign.folder / "runs" / ".status" / "test" / "summary.json"
+    return campaign.private / "status" / "test" / "summary.json"
 
 
 def plain(answer: StatusAnswer) -> Any:
@@ -113,7 +113,7 @@ def appended(path: Path) -> None:
     [
         "gpudebug.yaml",
         "train.py",
-        "runs/.status/test/order.json",
+        "{private}/status/test/order.json",
         "progress/test.md",
         "runs/{last}/verdict.json",
         "runs/{last}/manifest.json",
@@ -124,7 +124,7 @@ def appended(path: Path) -> None:
 )
 def test_what_changed_since_is_read(kept: Campaign, file: str) -> None:
     names = sorted(p.name for p in (kept.folder / "runs").glob("[0-9]*"))
-    changed = kept.folder / file.format(first=names[0], last=names[-1])
+    changed = kept.folder / file.format(first=names[0], last=names[-1], private=kept.private)
     if file.endswith("/"):
         (kept.folder / "runs" / "0099-h9").mkdir()
     else:

@@ -217,7 +217,7 @@ JOB = store.AllocationNote(job="12", since="2026-11-26T06:00:00+00:00")
 def test_a_run_that_the_cluster_cut_off_says_so(
     tmp_path: Path, node: str | None, note: dict[str, Any], why: str
 ) -> None:
-    files = store.Allocations(tmp_path / "runs")
+    files = store.Allocations(store.private_folder(tmp_path))
     files.make()
     files.put_note(store.AllocationNote(**{"job": JOB.job, "since": JOB.since, **note}))
     known = {"node": {"name": "n0", "allocation": node}} if node else {}

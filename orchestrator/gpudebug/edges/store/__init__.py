@@ -45,7 +45,15 @@ if TYPE_CHECKING:
     from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
     from gpudebug.edges.store.locks import RunClaim, check_locks, claimed, held_by, locked
     from gpudebug.edges.store.lone import LoneFolders
-    from gpudebug.edges.store.root import CONFIG, ELEMENTS, RUNS, WORKTREES, find_element, find_root
+    from gpudebug.edges.store.root import (
+        CONFIG,
+        ELEMENTS,
+        RUNS,
+        WORKTREES,
+        find_element,
+        find_root,
+        private_folder,
+    )
     from gpudebug.edges.store.seen import get_seen, put_seen
     from gpudebug.edges.store.sessions import SessionFolder, Sessions
     from gpudebug.edges.store.summary import STATUS
@@ -71,7 +79,7 @@ __getattr__ = loader(
         "leases": "LEASE_S Lease Moment",
         "locks": "RunClaim check_locks claimed held_by locked",
         "lone": "LoneFolders",
-        "root": "CONFIG ELEMENTS RUNS WORKTREES find_element find_root",
+        "root": "CONFIG ELEMENTS RUNS WORKTREES find_element find_root private_folder",
         "seen": "get_seen put_seen",
         "sessions": "SessionFolder Sessions",
         "summary": "STATUS",

@@ -1,4 +1,4 @@
-"""`runs/.allocation`: the one allocation of a campaign, and what the login node asks the worker in it to do.
+"""The one allocation of a campaign, and what the login node asks the worker in it to do.
 
 Both sides see these files alone: which job it is and what ended it, the one request that waits, the wish to
 end it, and the lock of the worker. Closed to other users.
@@ -27,7 +27,7 @@ from gpudebug.edges.store.files import (
     remove_file,
     start_file,
 )
-from gpudebug.edges.store.foreign import Lives, noted_jobs, unknown_job
+from gpudebug.edges.store.foreign import ALLOCATION, Lives, noted_jobs, unknown_job
 from gpudebug.edges.store.locks import RunClaim, locked
 
 
@@ -70,10 +70,10 @@ _Note = TypeVar("_Note", AllocationNote, RunRequest)
 
 
 class Allocations:
-    """The files of one campaign's allocation, in its `runs` folder."""
+    """The files of one campaign's allocation, in its private folder."""
 
-    def __init__(self, runs: Path) -> None:
-        self.folder = runs / ".allocation"
+    def __init__(self, private: Path) -> None:
+        self.folder = private / ALLOCATION
         self.worker = self.folder / "worker.lock"
         self.log = self.folder / "worker-{job}.log"
         self.trial = self.folder / "doctor"

@@ -58,10 +58,10 @@ def said(lock: Path, lives: Lives = unknown_job) -> HolderNote:
 
 
 class Detached:
-    """`runs/.detached`, closed to other users. Each background process has an `id` in its files' names."""
+    """The folder `detached` of the private one. Each background process has an `id` in its files' names."""
 
-    def __init__(self, runs: Path) -> None:
-        self.folder = runs / ".detached"
+    def __init__(self, private: Path) -> None:
+        self.folder = private / "detached"
 
     @property
     def lock(self) -> Path:

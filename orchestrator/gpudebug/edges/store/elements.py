@@ -1,7 +1,8 @@
-"""`runs/.array`: the elements of job arrays, each of which tests one hypothesis in a job of its own.
+"""The elements of job arrays, each of which tests one hypothesis in a job of its own.
 
-An element has a folder: what it tests (`element.json`), a copy of the progress file, and the runs that it
-makes until they are taken into the campaign. Its name is the number before that of its first run.
+What an element tests is noted in the campaign's private folder. In `runs/.array` it has a folder with a copy
+of the progress file and the runs that it makes until they are taken into the campaign. Its name is the number
+before that of its first run.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from gpudebug.edges import removal
 from gpudebug.edges.opener import os_error, saying
 from gpudebug.edges.store.files import copy_into, get_json, make_folder, opened_folder, put_json
 from gpudebug.edges.store.folders import run_number
-from gpudebug.edges.store.foreign import Lives, unknown_job
+from gpudebug.edges.store.foreign import ALLOCATION, Lives, unknown_job
 from gpudebug.edges.store.locks import RunClaim, held_by, locked
 from gpudebug.edges.store.root import RUNS
 from gpudebug.edges.store.workspace import BLOCK, Workspace
@@ -61,8 +62,8 @@ class Elements:
     """The elements of the job arrays of a folder's campaigns."""
 
     def __init__(self, workspace: Workspace) -> None:
-        self.folder = workspace.elements
         self._workspace = Workspace(workspace.root, workspace.scrub)
+        self.folder = workspace.element_notes
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
@@ -72,7 +73,7 @@ class Elements:
             yield
 
     def path(self, note: ElementNote) -> Path:
-        return self.folder / note.name
+        return self._workspace.elements / note.name
 
     def notes(self, campaign: str | None = None) -> tuple[ElementNote, ...]:
         """Return all that are not taken in yet, or a campaign's, by their numbers; a folder without a sound
@@ -96,7 +97,7 @@ class Elements:
         """
         numbers = [run_number(name) for name in self._workspace.run_names()]
         numbers += [int(note.name) for note in self.notes()]
-        make_folder(self.folder)
+        make_folder(self._workspace.elements)
         places = itertools.count(max(numbers, default=0) // BLOCK + 1)
         made = []
         for hypothesis in hypotheses:
@@ -108,7 +109,7 @@ class Elements:
 
     def _new(self, name: str) -> bool:
         """Make a folder; False if the name is taken."""
-        path = self.folder / name
+        path = self._workspace.elements / name
         with saying(path, "cannot make the folder"):
             try:
                 path.mkdir(mode=0o700)
@@ -117,7 +118,8 @@ class Elements:
         return True
 
     def put(self, note: ElementNote) -> None:
-        put_json(self.path(note) / _NOTE, asdict(note))
+        make_folder(self.folder / note.name)
+        put_json(self.folder / note.name / _NOTE, asdict(note))
 
     def put_progress(self, note: ElementNote, data: bytes) -> None:
         """The progress file as the element sees it, once its hypothesis is claimed for it."""
@@ -126,15 +128,15 @@ class Elements:
     def log(self, note: ElementNote) -> Path:
         """Return what its worker printed."""
         name = f"worker-{note.array}_{note.hypothesis}.log"
-        return self._workspace.root / RUNS / ".allocation" / name
+        return self._workspace.private / ALLOCATION / name
 
     def take(self, note: ElementNote, holder: Mapping[str, object], lives: Lives = unknown_job) -> RunClaim:
         """Return the lock of the element's worker. BusyError if one has it."""
-        return RunClaim(self.path(note) / _LOCK, dict(holder), lives)
+        return RunClaim(self.folder / note.name / _LOCK, dict(holder), lives)
 
     def worked_on(self, note: ElementNote, lives: Lives = unknown_job) -> bool:
         """Tell whether its worker lives."""
-        return held_by(self.path(note) / _LOCK, lives) is not None
+        return held_by(self.folder / note.name / _LOCK, lives) is not None
 
     def take_in(self, note: ElementNote) -> list[Path]:
         """Move the element's runs to the campaign's. The last one may hold the verdict.
@@ -159,11 +161,12 @@ class Elements:
         return aside
 
     def remove(self, note: ElementNote) -> None:
-        """Take the folder away; the runs are the campaign's by then."""
+        """Take the folders away, the note last; the runs are the campaign's by then."""
         _remove(self.path(note))
         worktrees = Workspace(self._workspace.root, element=note.name).worktrees
         if not any(files for _, _, files in walk(worktrees)):
             _remove(worktrees)
+        _remove(self.folder / note.name)
 
 
 def _remove(path: Path) -> None:

@@ -213,6 +213,12 @@ def remove_file(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """A folder that may be there already."""
+    """A folder that may be there already; in git's folder it and those above are closed to other users."""
     with saying(path, "cannot make the folder"):
-        path.mkdir(parents=True, exist_ok=True)
+        _make_folder(path, 0o700 if in_git(path) else 0o777)
+
+
+def _make_folder(path: Path, mode: int) -> None:
+    if not path.parent.exists():
+        _make_folder(path.parent, mode)
+    path.mkdir(mode, exist_ok=True)

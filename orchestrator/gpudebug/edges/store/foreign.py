@@ -22,6 +22,7 @@ BEAT_S = 20.0
 FRESH_S = 120.0
 """Six beats: an NFS client may know the time of 60 s ago (`acregmax`, nfs(5)), and clocks differ."""
 PLACE = "place"
+ALLOCATION = "allocation"
 
 Lives = Callable[[str], "bool | None"]
 """Whether a job of the cluster lives; None if that is not known."""
@@ -50,12 +51,12 @@ def unknown_job(job: str) -> bool | None:
     return None
 
 
-def noted_jobs(runs: Path) -> Lives:
-    """Return what the campaign's own files in `runs` say: a job is over if they say so or name another one,
-    or if its worker left."""
+def noted_jobs(private: Path) -> Lives:
+    """Return what the campaign's own files say: a job is over if they say so or name another one, or if its
+    worker left."""
 
     def lives(job: str) -> bool | None:
-        note = get_json(runs / ".allocation" / "job.json")
+        note = get_json(private / ALLOCATION / "job.json")
         if not isinstance(note, dict) or not isinstance(note.get("job"), str):
             return None
         over = note["job"] != job or note.get("ended") is not None or note.get("left") is not None

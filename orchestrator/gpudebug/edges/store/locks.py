@@ -19,7 +19,7 @@ from typing import Any
 from gpudebug.core.errors import BusyError, StoreError
 from gpudebug.edges import opener
 from gpudebug.edges.opener import os_error, saying
-from gpudebug.edges.store.files import opened_folder, remove_file
+from gpudebug.edges.store.files import make_folder, opened_folder, remove_file
 from gpudebug.edges.store.foreign import (
     FRESH_S,
     PLACE,
@@ -49,10 +49,9 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def open_lock(path: Path) -> int:
-    with saying(path, "cannot open the lock"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with opened_folder(path.parent) as folder:
-            return opener.descriptor(path.name, os.O_RDWR | os.O_CREAT, 0o644, at=folder)
+    make_folder(path.parent)
+    with saying(path, "cannot open the lock"), opened_folder(path.parent) as folder:
+        return opener.descriptor(path.name, os.O_RDWR | os.O_CREAT, 0o644, at=folder)
 
 
 def flock(fd: int, how: int, path: Path) -> None:

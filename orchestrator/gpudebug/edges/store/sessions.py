@@ -14,6 +14,7 @@ from gpudebug.core.errors import StoreError
 from gpudebug.edges import opener, removal
 from gpudebug.edges.opener import os_error, read_file, saying
 from gpudebug.edges.store.files import make_folder, opened_folder, write_beside
+from gpudebug.edges.store.workspace import Workspace
 
 FORMAT = 1
 
@@ -81,9 +82,9 @@ class SessionFolder:
 class Sessions:
     """All of them; `lock` is held by the one loop that may run here."""
 
-    def __init__(self, runs: Path) -> None:
-        self.folder = runs / "sessions"
-        self.lock = runs / ".loop"
+    def __init__(self, workspace: Workspace) -> None:
+        self.folder = workspace.runs / "sessions"
+        self.lock = workspace.private / "loop"
 
     def names(self) -> list[str]:
         try:

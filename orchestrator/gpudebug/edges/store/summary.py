@@ -1,7 +1,8 @@
 """The summary of a campaign that `status` shows: written when a run is sealed, none of it evidence.
 
-One line is the digest of what follows: a head, the paths that it was made of, and a row each hypothesis. It
-counts as long as all of these paths are as they were; a time of change, unlike the others, nobody sets back.
+It lies in git's common folder, where no clone brings one. One line is the digest of what follows: a head, the
+paths that it was made of, and a row each hypothesis. It counts as long as all of these paths are as they
+were; a time of change, unlike the others, nobody sets back.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpudebug.edges import opener
-from gpudebug.edges.store.root import RUN_NAME, RUNS
+from gpudebug.edges.store.root import RUN_NAME, RUNS, private_folder
 
-STATUS = ".status"
+STATUS = "status"
 _NAME = "summary.json"
 _LONGEST = 256 << 20
 
@@ -35,12 +36,12 @@ class Summary(NamedTuple):
 
 def path_of(root: Path, campaign: str) -> Path:
     """Return the summary of a campaign: several may share a runs/."""
-    return root / RUNS / STATUS / campaign / _NAME
+    return private_folder(root) / STATUS / campaign / _NAME
 
 
 def summaries(root: Path) -> list[Path]:
     """Return the summaries of all campaigns of a folder."""
-    return sorted((root / RUNS / STATUS).glob(f"*/{_NAME}"))
+    return sorted((private_folder(root) / STATUS).glob(f"*/{_NAME}"))
 
 
 def encoded(head: dict[str, object], files: Sequence[str], rows: Sequence[dict[str, object]]) -> bytes:

@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 from gpudebug.core.errors import StoreError
@@ -15,7 +16,7 @@ from gpudebug.edges.store.files import digest, opened_folder
 from gpudebug.edges.store.folders import JOB, LEASES, RECORDS, RunFolder, Scrub, run_number
 from gpudebug.edges.store.foreign import Lives, unknown_job
 from gpudebug.edges.store.locks import RunClaim, held_by
-from gpudebug.edges.store.root import CONFIG, ELEMENTS, RUN_NAME, RUNS, WORKTREES
+from gpudebug.edges.store.root import CONFIG, ELEMENTS, RUN_NAME, RUNS, WORKTREES, private_folder
 
 
 def _runs_in(folder: Path) -> list[str]:
@@ -34,6 +35,7 @@ def _is_run(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir()
 
 
+ARRAY = "array"
 BLOCK = 100
 """So many numbers of runs are kept for an element of a job array: a baseline and a trial take some 30."""
 
@@ -62,6 +64,12 @@ class Workspace:
     def config(self) -> Path:
         return self.root / CONFIG
 
+    @cached_property
+    def private(self) -> Path:
+        """Where all is kept that is believed later and is no run: nothing of it is ever read from runs/."""
+        place = private_folder(self.root)
+        return place if self.element is None else place.joinpath(ARRAY, self.element)
+
     @property
     def worktrees(self) -> Path:
         """Where the worktrees of all campaigns of this folder lie."""
@@ -73,13 +81,18 @@ class Workspace:
         return self.root.joinpath(*ELEMENTS)
 
     @property
+    def element_notes(self) -> Path:
+        """Where it is noted what these elements test."""
+        return private_folder(self.root) / ARRAY
+
+    @property
     def leases(self) -> Path:
         """Of this campaign: another one of the same folder counts its hypotheses from 1 too."""
         return self.runs / LEASES / self.campaign
 
     @property
     def claim_path(self) -> Path:
-        return self.runs / ".claim"
+        return self.private / "claim"
 
     def progress_lock(self, progress: Path) -> Path:
         return self.runs / f".{digest(str(progress).encode())[:16]}.lock"

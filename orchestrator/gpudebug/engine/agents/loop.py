@@ -54,7 +54,7 @@ def loop(directory: Path, command: str, limits: Limits, timeout: float, report: 
     """
     workspace = find(directory)
     agent = agents.agent_of(command, workspace.root, timeout, os.environ)
-    sessions = store.Sessions(workspace.runs)
+    sessions = store.Sessions(workspace)
     holder = {"pid": os.getpid(), "command": "gpudebug loop", "since": now(), "session": session_of()}
     with store.RunClaim(sessions.lock, holder), _terminable():
         return _Loop(workspace, sessions, agent, limits, report).run()

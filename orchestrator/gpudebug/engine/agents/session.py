@@ -197,7 +197,7 @@ def _await(session: Session) -> None:
     """The run that the agent started in the background, if there is one."""
     workspace = session.load().setup.workspace
     found = underway(workspace)
-    if found is None and not store.Detached(workspace.runs).has_answer():
+    if found is None and not store.Detached(workspace.private).has_answer():
         return
     if found is not None:
         session.say(f"session {session.name} is over, its run goes on: waiting for it")

@@ -7,8 +7,9 @@ from typing import Any
 
 from gpudebug.core.cluster.jobs import JobState
 from gpudebug.core.errors import GpudebugError
-from gpudebug.edges import clusters, store
+from gpudebug.edges import store
 from gpudebug.engine.campaign.files import read_config
+from gpudebug.engine.campaign.runner import cluster_of
 
 """What of a baseline's identity a login node does not know: another Python may be there, and no GPU."""
 
@@ -24,7 +25,7 @@ def living_jobs(workspace: store.Workspace) -> store.Lives:
 
     def lives(job: str) -> bool | None:
         try:
-            cluster = clusters.cluster_of(read_config(workspace).runner, workspace.runs / ".allocation")
+            cluster = cluster_of(workspace, read_config(workspace))
             seen = cluster.states((job,))[0] if cluster is not None else None
         except GpudebugError:
             return None

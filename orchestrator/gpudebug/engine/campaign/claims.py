@@ -34,7 +34,7 @@ def living(workspace: store.Workspace, document: progress.ProgressFile) -> dict[
     """The leases that have not run out, and those of elements of job arrays, which end with these alone."""
     now = leases.now()
     found = {number: lease for number, lease in leases.read(workspace.leases).items() if lease.live(now)}
-    if not workspace.elements.is_dir():
+    if not workspace.element_notes.is_dir():
         return found
     held = {h.number: claims.on(h) for h in document.hypotheses}
     for note in store.Elements(workspace).notes(workspace.campaign):

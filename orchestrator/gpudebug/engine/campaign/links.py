@@ -10,7 +10,7 @@ from gpudebug.core.errors import StoreError
 from gpudebug.edges import store
 
 # What gpudebug makes in runs/ itself; a run folder that is a link is read and never written to.
-_OWN = (".array", ".detached", store.LEASES, store.STATUS, "sessions", "worktrees")
+_OWN = (".array", store.LEASES, "sessions", "worktrees")
 
 
 def refuse_links(workspace: store.Workspace) -> None:

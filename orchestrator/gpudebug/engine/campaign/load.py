@@ -13,6 +13,7 @@ from gpudebug.core.change.permits import Allowed
 from gpudebug.core.config import Config
 from gpudebug.core.errors import InterventionError
 from gpudebug.core.words import Status
+from gpudebug.edges import store
 from gpudebug.engine.campaign.accepted import acceptances_of, as_submitted, recorded
 from gpudebug.engine.campaign.baselines import baselines_of, identities_of
 from gpudebug.engine.campaign.campaign import (
@@ -59,8 +60,10 @@ def load(directory: Path, session: str | None = None) -> Loaded:
         acceptances = as_submitted(acceptances, workspace.element)
     accepted = recorded(document, acceptances, session)
     refuse_lost_patches(workspace, accepted)
-    records = {name: r for name in workspace.run_names() if (r := recorded_run(workspace.run(name)))}
     foreign = brought(workspace, checkout)
+    # One that a clone brings is no run that was cut off here.
+    runs = [run for run in map(workspace.run, workspace.run_names()) if run.sealed or run.name not in foreign]
+    records = {run.name: r for run in runs if (r := recorded_run(run))}
     verdicts = judged_runs(workspace, config.campaign, records)
     untold = unlisted(workspace, document, verdicts, records)
     trials = {
@@ -83,7 +86,7 @@ def load(directory: Path, session: str | None = None) -> Loaded:
     )
     interventions, problems = _interventions(document, config)
     setup = Setup(workspace, config, path, checkout, settings, session)
-    leases = living(workspace, document)
+    leases = {} if store.LEASES in foreign else living(workspace, document)
     entries = Entries(document, trials, acceptances, interventions, problems, leases, session)
     history = History(records, baselines, identities, verdicts, untold)
     return Loaded(setup, entries, history, code, decidable(setup, entries, history, code))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from gpudebug.core.text.values import short_digest
 from gpudebug.edges import git
 from gpudebug.edges.store.private import PrivateFolder
+from gpudebug.edges.store.root import place_name
 
 CAMPAIGNS = "campaigns"
 SAID = "said"
@@ -18,14 +17,7 @@ def refs(root: Path, campaign: str, checkout: git.Checkout | git.Address) -> str
 
     Linked worktrees share the references: each has a campaign of its own among them.
     """
-    name = f"{campaign}-{_short(os.path.relpath(root, checkout.top))}"
-    if checkout.common != checkout.top / ".git":
-        name = f"{name}-{_short(str(checkout.top))}"
-    return f"refs/gpudebug/{name}"
-
-
-def _short(path: str) -> str:
-    return short_digest(os.fsencode(path))[:8]
+    return f"refs/gpudebug/{campaign}-{place_name(root, checkout.top, checkout.common)}"
 
 
 def campaign_folder(root: Path, campaign: str, checkout: git.Checkout | git.Address) -> PrivateFolder:

@@ -36,7 +36,7 @@ def refuse(cluster: str, command: str, workspace: store.Workspace) -> NoReturn:
 
 def cluster_of(workspace: store.Workspace, config: Config) -> Cluster | None:
     """Return the cluster that gpudebug.yaml names; None if runs are made on this host."""
-    return clusters.cluster_of(config.runner, store.Allocations(workspace.runs).folder)
+    return clusters.cluster_of(config.runner, store.Allocations(workspace.private).folder)
 
 
 def named_cluster(workspace: store.Workspace, config: Config) -> Cluster:
@@ -82,7 +82,7 @@ def array_job(workspace: store.Workspace, config: Config, hypotheses: tuple[int,
 
 
 def _job(workspace: store.Workspace, worker: str, name: str) -> BatchJob:
-    files = store.Allocations(workspace.runs)
+    files = store.Allocations(workspace.private)
     return BatchJob(
         name=name,
         argv=(sys.executable, "-m", worker, str(workspace.root)),

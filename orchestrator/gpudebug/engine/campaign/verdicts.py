@@ -27,7 +27,7 @@ _NAMED = 3
 
 
 def brought(workspace: store.Workspace, checkout: git.Checkout) -> frozenset[str]:
-    """Return the names of the run folders in which git tracks anything; all if `runs` itself is tracked."""
+    """Return the names in runs/ below which git tracks anything; all runs if `runs` itself is tracked."""
     try:
         runs = os.fsencode((workspace.root / store.RUNS).relative_to(checkout.top))
     except ValueError:

@@ -42,11 +42,11 @@ class Allocation:
 
     @property
     def files(self) -> store.Allocations:
-        return store.Allocations(self.workspace.runs)
+        return store.Allocations(self.workspace.private)
 
     @property
     def detached(self) -> store.Detached:
-        return store.Detached(self.workspace.runs)
+        return store.Detached(self.workspace.private)
 
     def say(self, text: str) -> None:
         self.report(Live("", 0.0, None, None, None, None, None, text))

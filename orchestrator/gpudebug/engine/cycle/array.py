@@ -146,7 +146,7 @@ def _submitted(setup: Setup, acceptances: Acceptances, cluster: Cluster, numbers
     """Claim the hypotheses for elements that are made for them, and submit these; the array's id."""
     elements = store.Elements(setup.workspace)
     since = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds")
-    store.Allocations(setup.workspace.runs).put_defaults(cluster_defaults())
+    store.Allocations(setup.workspace.private).put_defaults(cluster_defaults())
     with elements.changing():
         notes, job = elements.make(setup.config.campaign, numbers, since), None
         try:

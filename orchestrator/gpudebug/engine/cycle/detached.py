@@ -44,7 +44,7 @@ def start(directory: Path, report: Report, session: str | None) -> NextAnswer:
     known = _known(directory, session)
     if known is not None:
         return known
-    files = store.Detached(workspace.runs)
+    files = store.Detached(workspace.private)
     since = now()
     begun = RunningCommand(None, COMMAND, session, since, store.new_id(since))
     answer = _launched(directory, workspace, begun)
@@ -70,10 +70,10 @@ def _known(directory: Path, session: str | None) -> NextAnswer | None:
 def _launched(directory: Path, workspace: store.Workspace, begun: RunningCommand) -> dict[str, Any] | None:
     """Start the background process; what it says first, None if it says nothing for long."""
     assert begun.id is not None
-    log = store.Detached(workspace.runs).start_log(begun.id)
+    log = store.Detached(workspace.private).start_log(begun.id)
     request = {
         "directory": str(directory),
-        "runs": str(workspace.runs),
+        "private": str(workspace.private),
         "session": begun.session,
         "id": begun.id,
         "since": begun.since,
@@ -124,7 +124,7 @@ def adopt(directory: Path, session: str | None) -> NextAnswer | None:
 
     A caller without a session takes anybody's, a session its own.
     """
-    outcome = store.Detached(find(directory).runs).take_answer(
+    outcome = store.Detached(find(directory).private).take_answer(
         lambda kept: session is None or kept.get("session") == session
     )
     return None if outcome is None else retold(outcome)
@@ -144,7 +144,7 @@ def attach(directory: Path, report: Report, session: str | None, *, block: bool 
     workspace = find(directory)
     found = underway(workspace)
     if found is None:
-        store.Detached(workspace.runs).forget_killed()
+        store.Detached(workspace.private).forget_killed()
         return None
     if found.pid == os.getpid() or not _may_attach(found, session):
         return None
@@ -240,7 +240,7 @@ def wait(directory: Path, report: Report, session: str | None, limit: float | No
 
 def _refuse_killed(workspace: store.Workspace, there: Allocation | None) -> None:
     """Killed if a background process was killed; AllocationLost if the cluster did it."""
-    files = store.Detached(workspace.runs)
+    files = store.Detached(workspace.private)
     if not files.said().killed:
         return
     if there is not None:
@@ -300,8 +300,8 @@ def stop(directory: Path, session: str | None = None, patience: float = STOPPED_
             f"the detached run of {found.since} is of {whose}, and this is session {session}",
             next="gpudebug wait",
         )
-    files = store.Detached(workspace.runs)
-    there = store.Allocations(workspace.runs)
+    files = store.Detached(workspace.private)
+    there = store.Allocations(workspace.private)
     if there.request() is not None:
         with there.changing():
             if there.forget_request(found.id):

@@ -43,7 +43,7 @@ def main(root: str) -> int:
     for name in NAMES:
         # Whoever submitted the job is not who asks: each request says that itself.
         os.environ.pop(name, None)
-    files = store.Allocations(workspace.runs)
+    files = store.Allocations(workspace.private)
     if not _taken_up(files, job):
         return 0
     command = f"the worker of job {job.id}"
@@ -66,7 +66,7 @@ def _taken_up(files: store.Allocations, job: InsideJob) -> bool:
 
 def _disown(workspace: store.Workspace, job: InsideJob) -> None:
     """Answer for a worker of this campaign that was killed: its request is void."""
-    detached = store.Detached(workspace.runs)
+    detached = store.Detached(workspace.private)
     left = detached.said()
     if left.killed and "id" in left.holder:
         before = str(left.holder.get("allocation", job.id))
@@ -127,7 +127,7 @@ class _Served:
 
     def _do(self, request: store.RunRequest) -> None:
         """One request, from the lock to its answer."""
-        detached = store.Detached(self.workspace.runs)
+        detached = store.Detached(self.workspace.private)
         holder = {"session": request.session, "id": request.id, "since": now()}
         command = {"pid": os.getpid(), "command": COMMAND, "allocation": self.job.allocation, **holder}
         try:
@@ -189,7 +189,7 @@ class _Served:
 
     def _stopped(self, request: store.RunRequest) -> bool:
         """Tell whether a caller asked for the end of what runs."""
-        asked_to_stop = store.Detached(self.workspace.runs).asked_to_stop(request.id)
+        asked_to_stop = store.Detached(self.workspace.private).asked_to_stop(request.id)
         return asked_to_stop or self.files.asked_to_end()
 
     def _origin(self, request: store.RunRequest) -> str:

@@ -32,14 +32,14 @@ Outcome = dict[str, Any]
 def main(text: str, fd: int) -> int:
     """Do what the request says; send the result to the caller, or keep it if none listens.
 
-    The request is JSON: `directory` to work in, the campaign's `runs` folder, `session`, `id`, `since`.
+    The request is JSON: `directory` to work in, the campaign's `private` folder, `session`, `id`, `since`.
     """
     request = json.loads(text)
     for number in _ENDING:
         # A shell's background, whose children we may be, has Ctrl-C ignored.
         signal.signal(number, signal.default_int_handler)
     ear = Ear(fd)
-    files = store.Detached(Path(request["runs"]))
+    files = store.Detached(Path(request["private"]))
     holder = {k: request[k] for k in ("session", "id", "since")}
     try:
         lock = files.take({"pid": os.getpid(), "command": COMMAND, **holder})

@@ -59,8 +59,8 @@ def underway(workspace: store.Workspace) -> RunningCommand | None:
     what an allocation is asked for from the moment of that."""
     # First: it is taken away only once the lock is held.
     waiting = _requested(workspace)
-    for lock in (store.Detached(workspace.runs).lock, workspace.claim_path):
-        found = store.said(lock, store.noted_jobs(workspace.runs))
+    for lock in (store.Detached(workspace.private).lock, workspace.claim_path):
+        found = store.said(lock, store.noted_jobs(workspace.private))
         if found.held:
             return _underway(found.holder)
     return waiting
@@ -68,7 +68,7 @@ def underway(workspace: store.Workspace) -> RunningCommand | None:
 
 def _requested(workspace: store.Workspace) -> RunningCommand | None:
     """Return what waits for the worker in the campaign's allocation, and why."""
-    files = store.Allocations(workspace.runs)
+    files = store.Allocations(workspace.private)
     request = files.request()
     note = files.note() if request is not None else None
     if request is None or note is None or note.ended is not None:
@@ -308,7 +308,7 @@ def _what(progress: RunProgress) -> str:
 def _files(workspace: store.Workspace, found: RunningCommand, progress: RunProgress) -> tuple[str, ...]:
     files = [workspace.run(progress.run).log] if progress.run else []
     if found.id:
-        files.append(store.Detached(workspace.runs).log(found.id))
+        files.append(store.Detached(workspace.private).log(found.id))
     return tuple(map(str, files))
 
 

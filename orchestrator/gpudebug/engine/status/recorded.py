@@ -123,7 +123,7 @@ def _somebody_works(root: Path, campaign: str) -> bool:
     runs = root / places.RUNS
     leases = runs / ".leases" / campaign
     return (
-        held_by(runs / ".claim") is not None
+        held_by(places.private_folder(root) / "claim") is not None
         or (leases.is_dir() and any(leases.iterdir()))
         or runs.is_symlink()
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from gpudebug.core.answers.status import NextAction, StatusAnswer
 from gpudebug.core.errors import StoreError
 from gpudebug.edges import opener
+from gpudebug.edges.store.root import RUNS, find_root, private_folder
 from gpudebug.engine.campaign.session import session_of
 from gpudebug.engine.status.recorded import recorded
 
@@ -32,23 +33,23 @@ def status(directory: Path, *, every: bool = True) -> StatusAnswer:
         from gpudebug.engine.status.answer import status_of
 
         found = status_of(load(directory, session))
-    runs = Path(found.files.runs)
-    line = allocation(runs, found.campaign)
-    return found if line is None else replace(found, allocation=line, next=_next(found, runs))
+    root = find_root(directory)
+    line = _on_cluster(root, found.campaign) if root is not None else None
+    return found if line is None or root is None else replace(found, allocation=line, next=_next(found, root))
 
 
-def _next(found: StatusAnswer, runs: Path) -> NextAction:
+def _next(found: StatusAnswer, root: Path) -> NextAction:
     """What is next: a baseline, if what is to be tested would be tested in another allocation than it."""
     if (
         found.next.action in ("propose", "record_baseline")
-        and (tested := _in_arrays(found, runs)) is not None
+        and (tested := _in_arrays(found, root)) is not None
     ):
         return tested
     if found.next.action != "test":
         return found.next
     from gpudebug.core.campaign.allocation import afresh
 
-    here = _measures(runs)
+    runs, here = root / RUNS, _measures(root)
     for role, row in found.baselines.items():
         why = afresh(_measured(runs, row.runs), here) if row is not None and row.valid else None
         if why is not None:
@@ -57,10 +58,10 @@ def _next(found: StatusAnswer, runs: Path) -> NextAction:
     return found.next
 
 
-def _in_arrays(found: StatusAnswer, runs: Path) -> NextAction | None:
+def _in_arrays(found: StatusAnswer, root: Path) -> NextAction | None:
     """Return what elements of job arrays test, if a person has nothing to do but wait for them."""
     waits = (found.rest or {}).get("UNTESTED") or any(h.status == "UNTESTED" for h in found.hypotheses)
-    line = None if waits or session_of() is not None else _array(runs, found.campaign)
+    line = None if waits or session_of() is not None else _array(root, found.campaign)
     return (
         None
         if line is None
@@ -68,7 +69,7 @@ def _in_arrays(found: StatusAnswer, runs: Path) -> NextAction | None:
     )
 
 
-def _measures(runs: Path) -> str | None:
+def _measures(root: Path) -> str | None:
     """Return the allocation that what is next would be measured in; None without a cluster."""
     from gpudebug.edges import clusters, store
 
@@ -76,9 +77,9 @@ def _measures(runs: Path) -> str | None:
     if around is not None:
         return around.allocation
     # By a word, for the reader of YAML is not loaded: a campaign may have left its cluster.
-    if b"runner" not in store.read_file(runs.parent / store.CONFIG, follow=True):
+    if b"runner" not in store.read_file(root / store.CONFIG, follow=True):
         return None
-    served = store.Allocations(runs).served()
+    served = store.Allocations(store.Workspace(root).private).served()
     return str(served.holder.get("allocation")) if served.held else ANOTHER
 
 
@@ -92,20 +93,20 @@ def _measured(runs: Path, names: Sequence[str]) -> Iterator[str | None]:
             yield None
 
 
-def allocation(runs: Path, campaign: str) -> str | None:
+def _on_cluster(root: Path, campaign: str) -> str | None:
     """Return the campaign's jobs on a cluster, as they were seen last; None without one."""
-    lines = (_allocation(runs), _array(runs, campaign))
+    lines = (_allocation(root), _array(root, campaign))
     return "; ".join(line for line in lines if line is not None) or None
 
 
-def _array(runs: Path, campaign: str) -> str | None:
+def _array(root: Path, campaign: str) -> str | None:
     """Return what of a campaign is tested in job arrays now."""
-    if not (runs / ".array").exists():
+    if not (private_folder(root) / "array").exists():
         return None
     from gpudebug.edges import store
 
     try:
-        notes = store.Elements(store.Workspace(runs.parent)).notes(campaign)
+        notes = store.Elements(store.Workspace(root)).notes(campaign)
     except StoreError:
         return None
     if not notes:
@@ -120,13 +121,14 @@ def _array(runs: Path, campaign: str) -> str | None:
     )
 
 
-def _allocation(runs: Path) -> str | None:
-    if not (runs / ".allocation").exists():
+def _allocation(root: Path) -> str | None:
+    private = private_folder(root)
+    if not (private / "allocation").exists():
         return None  # What reads it need not be loaded.
     from gpudebug.edges import store
 
     try:
-        note = store.Allocations(runs).note()
+        note = store.Allocations(private).note()
     except StoreError:
         return None  # Another user's: it says nothing of the campaign itself.
     if note is None:

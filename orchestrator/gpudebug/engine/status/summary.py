@@ -63,7 +63,8 @@ def _write(loaded: Loaded, began: int) -> None:
     if not loaded.setup.workspace.runs.is_dir() or loaded.setup.workspace.runs.is_symlink():
         return
     head, files, rows = _made(loaded)
-    watched = {*files, store.CONFIG, str(loaded.setup.progress_path)} - {order_file(campaign)}
+    watched = {*files, store.CONFIG, str(loaded.setup.progress_path)}
+    watched.discard(str(order_file(loaded.setup.workspace)))
     if any(_changed_since(root / name, began) for name in watched):
         return
     path = path_of(root, campaign)
@@ -124,7 +125,7 @@ def _files(setup: Setup, entries: Entries, history: History, listed: list[dict[s
     for name in sorted(shown.union(*(b.runs for b in history.baselines.values()))):
         for file in ("manifest.json", "evidence.json", "sampler.json"):
             yield f"runs/{name}/{file}"
-    yield order_file(setup.config.campaign)
+    yield str(order_file(setup.workspace))
     yield str(setup.compared.file)
     yield str(entries.acceptances.file)
     yield str(entries.acceptances.file.parent)

@@ -65,6 +65,8 @@ def _written(folder: Path) -> float:
 EVIDENCE, UNUSED, TEMPORARY = "evidence", "unused run", "temporary"
 WORKTREE, REFERENCE = "worktree", "reference"
 LOOK = "look"
+_FORMER = (".status", ".claim", ".claim.holder", ".detached", ".allocation", ".loop", ".loop.holder")
+"""What gpudebug 0.2 kept in runs/, and no command reads any more; nothing proves whose these are."""
 _HOLDS = (
     "holds what may not become a patch, such as a secret; is not what gpudebug made there; or jobs of an "
     "array need it"
@@ -189,7 +191,10 @@ def _left(setup: Setup, document: ProgressFile, history: History) -> Iterator[Le
     private = setup.checkout.private
     if private.is_dir() and not private.is_symlink():
         yield _one("private", private)
-    for lock in (workspace.claim_path, *sorted(workspace.runs.glob(".*.lock"))):
+    for path in (workspace.runs / name for name in _FORMER):
+        if os.path.lexists(path):
+            yield _one("former", path)
+    for lock in sorted(workspace.runs.glob(".*.lock")):
         if lock.is_file() and not lock.is_symlink():
             yield _one("lock", lock)
     folders = (workspace.root, setup.progress_path.parent, workspace.runs, workspace.root / "hypotheses")

@@ -274,6 +274,6 @@ def of_cluster(directory: Path) -> DoctorAnswer:
 
 
 def _of_nodes(workspace: store.Workspace, cluster: Cluster, job: BatchJob) -> Iterator[ClusterFact]:
-    files = store.Allocations(workspace.runs)
+    files = store.Allocations(workspace.private)
     token = files.put_token()
     yield from cluster.node_facts(job, str(files.trial), token)

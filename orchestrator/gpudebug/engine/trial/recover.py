@@ -95,14 +95,14 @@ def _reason(workspace: store.Workspace, known: Mapping[str, Any]) -> str:
     job = allocation_of_run(known)
     if job is not None and workspace.element is not None:
         return f"by the cluster: it ended job {job}"
-    note = store.Allocations(workspace.runs).note() if job is not None else None
+    note = store.Allocations(workspace.private).note() if job is not None else None
     if job is None or note is None or note.job != job.partition(".")[0]:
         return KILLED
     # What it says of the job may come later than the recovery.
     word = note.ended if note.lost else note.left
     if word is not None:
         return f"by the cluster: {word}"
-    here = store.Allocations(workspace.runs).served().holder.get("allocation")
+    here = store.Allocations(workspace.private).served().holder.get("allocation")
     again = (note.waits is not None and note.waits not in CLEANING) or (here is not None and here != job)
     return f"by the cluster: job {note.job} was put into the queue again" if again else KILLED
 
