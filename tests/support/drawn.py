@@ -160,10 +160,11 @@ class Story:
         self.campaign = make_campaign(folder, files=files)
 
     def tell(self) -> None:
-        """Record the baseline, then do what was drawn; the campaign is sound after each act."""
+        """Record the baseline, then do what was drawn, and accept; the campaign is sound after each act."""
         self._next()
         for act in self.drawn.acts:
             self._do(act)
+        self._accept(go_on=False)
 
     def _run(self, *words: str, checked: bool = True) -> Done:
         done = self.campaign.run(*words, timeout=PATIENCE_S)
@@ -228,12 +229,13 @@ class Story:
         listed = self.campaign.json("status")["hypotheses"]
         return [h["number"] for h in listed if h["status"] in statuses and h["accepted"] is None]
 
-    def _accept(self) -> None:
+    def _accept(self, *, go_on: bool = True) -> None:
         for number in self._hypotheses("VALIDATED")[:1]:
             edited = self.drawn is not self.first
             done = self._run("accept", str(number), *(["--terms-differ"] if edited else []))
             assert done.status == 0, done.err
-            self._next()
+            if go_on:
+                self._next()
 
     def _edit(self, drawn: Drawn) -> None:
         self.drawn = drawn
