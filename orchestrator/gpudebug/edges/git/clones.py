@@ -24,6 +24,8 @@ _COPIED = ("shallow", "info/exclude", "info/attributes")
 _PLAIN = ("-c", "init.defaultRefFormat=files", "-c", "core.logAllRefUpdates=false")
 # Programs ask for the version by these.
 _NAMES = ("--format=%(objectname) %(refname)", "refs/heads", "refs/tags", "refs/remotes")
+# Of a repository of ten million files.
+_LARGEST_INDEX = 2 << 30
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _NAMED = 3
 
@@ -62,7 +64,7 @@ def give_index(at: Address) -> None:
     """Let it begin with the files as gpudebug checked them out."""
     assert at.index is not None
     with _opened(at) as folder:
-        grounds.write_file(folder, "index", opener.read_file(at.index))
+        grounds.write_file(folder, "index", opener.read_file(at.index, _LARGEST_INDEX))
 
 
 def is_there(inside: int) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpudebug.core.redaction.redact import Redactor
 
 _GOAL = 2000
+_LARGEST_CONFIG = 16 << 20
 _MARKDOWN = (".md", ".markdown")
 # A heading of a progress file that has no entries yet: its own, or that of a part.
 # Markdown in a folder of this name is meant for gpudebug, whatever it holds so far.
@@ -101,7 +102,7 @@ def _works_in(root: Path, element: str) -> bool:
 
 def read_config(workspace: store.Workspace) -> Config:
     """gpudebug.yaml, complete with its defaults. ConfigError with the line of what is wrong."""
-    data = store.read_file(workspace.config, follow=True)
+    data = store.read_file(workspace.config, _LARGEST_CONFIG, follow=True)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as e:
