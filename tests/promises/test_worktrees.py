@@ -20,6 +20,7 @@ from tests.support.campaigns import (
     environment,
     git,
     gpudebug,
+    make_campaign,
     make_replay_campaign,
     record,
 )
@@ -604,3 +605,44 @@ def test_a_campaign_whose_git_is_gone_is_not_taken_up_by_the_repository_around_i
     assert not (tmp_path / ".git/gpudebug/campaigns").exists()
     campaign.run("settings", "--accept").expect(0)
     campaign.run("next").expect(0)
+
+
+LEAVES = {
+    "a link": "os.rename(top, top + '-2'); os.symlink(os.sep, top)",
+    "a file": "os.rename(top, top + '-2'); open(top, 'w').close()",
+    "nothing": "os.rename(top, top + '-2')",
+}
+TRAINING = """\
+import os, time
+top, change = os.getcwd(), 0
+for step in range(150):
+    print(f"step:{step} loss:{1 / (step + 1)}", flush=True)
+    time.sleep(0.02)
+if change == 1:
+    os.chdir(os.sep)
+    LEAVE
+"""
+
+
+@pytest.mark.parametrize(
+    "leaves",
+    [LEAVES["a link"], *(pytest.param(LEAVES[n], marks=pytest.mark.heavy) for n in ("a file", "nothing"))],
+)
+def test_what_a_training_leaves_in_place_of_its_worktree_costs_its_own_hypothesis(
+    tmp_path: Path, leaves: str
+) -> None:
+    program = TRAINING.replace("LEAVE", leaves)
+    campaign = make_campaign(tmp_path / "repo", files={"train.py": program}, max_runs=2)
+    campaign.json("next")
+    for number in (1, 2):
+        name = f"hypotheses/patches/{number}.patch"
+        write_patch(campaign, name, {"train.py": program.replace("getcwd(), 0", f"getcwd(), {number}")})
+        campaign.propose(f"--patch {name}")
+    first = campaign.json("next")
+    assert (first["hypothesis"], first["verdict"]) == (1, "INVALID")
+    assert first["why"].startswith("the training left something else in place of its worktree")
+    second = campaign.json("next")
+    assert second["hypothesis"] == 2
+    assert "in place of its worktree" not in second["why"]
+    verified = campaign.json("verify")
+    assert verified["problems"] == []

@@ -34,6 +34,10 @@ AS_PLANNED = frozenset({Outcome.COMPLETED, Outcome.ENDED_BY_PLAN})
 """How a run ends that did all it was meant to do: by itself with status 0, or at the end of its window."""
 
 
+LOST_TREE = "the training left something else in place of its worktree"
+"""How the reason of a run begins whose code cannot be looked at again."""
+
+
 def ended_as_planned(outcome: object) -> bool:
     """Tell whether a record's outcome, which may be anything, is one of `AS_PLANNED`."""
     return isinstance(outcome, str) and outcome in AS_PLANNED

@@ -21,7 +21,7 @@ from gpudebug.core.verdict.gates.outcome import (
 from gpudebug.core.verdict.gates.setting import Criteria, TrialSetting
 from gpudebug.core.verdict.unlike import fills_cache, is_cold
 from gpudebug.core.verdict.work import worst
-from gpudebug.core.words import Outcome, Result, Status, Trend
+from gpudebug.core.words import LOST_TREE, Outcome, Result, Status, Trend
 
 
 def judge(
@@ -66,15 +66,22 @@ def judge_case(case: TrialCase) -> Verdict:
     )
 
 
+def _why_void(run: Evidence) -> str:
+    """Return why a run that the machinery, or what it left behind, made void says nothing."""
+    if run.reason is not None and run.reason.startswith(LOST_TREE):
+        return run.reason
+    ending = str(run.outcome)
+    if run.outcome is Outcome.CRASHED:
+        ending = f"{training_text([run]).removeprefix(_FAILED)}, killed from outside"
+    return f"{ending}: the machinery failed, not the hypothesis"
+
+
 def _compose(case: TrialCase, gates: Sequence[Gate]) -> tuple[Status, str, bool]:
     """Status, why, hollow: the first rule that matches decides."""
     by_name = {g.name: g for g in gates}
     infra = next((e for e in case.after if is_machinery(e)), None)
     if infra is not None:
-        ending = str(infra.outcome)
-        if infra.outcome is Outcome.CRASHED:
-            ending = f"{training_text([infra]).removeprefix(_FAILED)}, killed from outside"
-        return Status.INVALID, f"{ending}: the machinery failed, not the hypothesis", False
+        return Status.INVALID, _why_void(infra), False
     if (spoilt := _why_spoilt(case, by_name)) is not None:
         return Status.INVALID, spoilt, False
     against = unfit(case) if by_name["throughput"].unexplained else None

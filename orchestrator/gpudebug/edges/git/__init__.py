@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         place_of,
         remove_worktree,
         repair,
+        stands,
         touched,
         worktrees_in,
     )
@@ -65,7 +66,7 @@ __getattr__ = loader(
         "trees": "LeftOut",
         "worktrees": (
             "Worktree add_worktree began_with changed_in_links estranged identify_worktree place_of "
-            "remove_worktree repair touched worktrees_in"
+            "remove_worktree repair stands touched worktrees_in"
         ),
         "writes": "FileMarks marks uncounted written_since",
     },

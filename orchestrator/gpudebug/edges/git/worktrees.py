@@ -348,12 +348,21 @@ def changed_in_links(at: Address, path: Path) -> list[str]:
 
 def estranged(at: Address, path: Path) -> bool:
     """Whether the folder of a worktree of ours is another than gpudebug made: restored, or mounted again."""
-    record = journal.peek(at.common, path)
-    if record is None or record.state != "ready":
-        return False
     with suppress(removal.NotOurs):
-        return is_made(at.top, record.at(path), record) is False
+        return _as_made(at, path) is False
     return False
+
+
+def stands(at: Address, path: Path) -> bool:
+    """Tell whether the folder of a worktree of ours is there as gpudebug made it."""
+    with suppress(removal.NotOurs):
+        return _as_made(at, path) is True
+    return False
+
+
+def _as_made(at: Address, path: Path) -> bool | None:
+    record = journal.peek(at.common, path)
+    return None if record is None or record.state != "ready" else is_made(at.top, record.at(path), record)
 
 
 def _below(repository: Repository, top: Path, path: Path) -> Path:

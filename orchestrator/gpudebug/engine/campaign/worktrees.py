@@ -42,6 +42,11 @@ class WorkingTree:
     worktree: Path | None = None
     checkout: git.Checkout | None = None
 
+    @property
+    def stands(self) -> bool:
+        """Whether another run can be made in it: it is the checkout, or the worktree that was made."""
+        return self.worktree is None or self.checkout is None or git.stands(self.checkout.at, self.worktree)
+
     def changed(self) -> list[str]:
         """Return the files of the tree that are different by now."""
         if self.checkout is None or self.worktree is None:

@@ -48,8 +48,11 @@ class Trees:
 
     @cached_property
     def others(self) -> tuple[Path, ...]:
-        """The user's checkout and the campaign's worktrees, without the tree that is tested."""
-        worktrees = sorted(p for p in (self.runs / "worktrees").glob("*/*") if p.is_dir())
+        """The user's checkout and the campaign's worktrees, without the tree that is tested; a link that a
+        training left in place of one may lead anywhere."""
+        worktrees = sorted(
+            p for p in (self.runs / "worktrees").glob("*/*") if p.is_dir() and not p.is_symlink()
+        )
         return tuple(p for p in (self.checkout, *worktrees) if p.resolve() != self.tree.resolve())
 
     def counterpart(self, path: Path) -> Path | None:

@@ -13,11 +13,11 @@ from gpudebug.core.catalogue import frameworks
 from gpudebug.core.cluster.jobs import traps
 from gpudebug.core.command.command_line import Option
 from gpudebug.core.config import Workload
-from gpudebug.core.errors import DeviceError, GpudebugError, LaunchError, StoreError
+from gpudebug.core.errors import DeviceError, GitError, GpudebugError, LaunchError, StoreError
 from gpudebug.core.inside.imported_files import recorded, spoiling
 from gpudebug.core.records import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.samples.window import least_pooled
-from gpudebug.core.words import device_kind
+from gpudebug.core.words import LOST_TREE, Outcome, device_kind
 from gpudebug.edges import clusters, git, host, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign import acceptance, settings
@@ -173,9 +173,15 @@ def with_same_code(place: WorkingTree, run: MeasuredRun, beside: Sequence[Measur
     """The run with what its record says of the code, once that is looked at again; before it is sealed.
 
     A run during which the code changed, or was written, is set aside, and CodeChanged says so: it is unknown
-    which code it measured. `beside` are runs of the baseline.
+    which code it measured. `beside` are runs of the baseline. A run that left something else in place of its
+    worktree is SAMPLER_LOST, with the reason.
     """
-    changed = place.changed()
+    try:
+        changed = place.changed()
+    except (GitError, StoreError) as e:
+        if place.worktree is None:
+            raise
+        return _without_its_tree(run, f"{LOST_TREE}: {e.message}")
     # Last: what is put back before the look at the contents has a new time in this one.
     written = recorded(git.written_since(run.marks)) if run.marks is not None else None
     fields = {"rewritten": written, "uncounted": _uncounted(place, run)}
@@ -197,6 +203,15 @@ def with_same_code(place: WorkingTree, run: MeasuredRun, beside: Sequence[Measur
         set_aside(run, error.message)
         raise error
     return run
+
+
+def _without_its_tree(run: MeasuredRun, why: str) -> MeasuredRun:
+    """Return a run whose code cannot be looked at again: what it measured is unknown."""
+    ended = {"outcome": Outcome.SAMPLER_LOST, "reason": why}
+    record, evidence = run.record.model_copy(update=ended), run.evidence.model_copy(update=ended)
+    run.folder.write("evidence.json", evidence)
+    run.folder.write("run.json", record)
+    return replace(run, record=record, evidence=evidence)
 
 
 def _uncounted(place: WorkingTree, run: MeasuredRun) -> dict[str, str] | None:

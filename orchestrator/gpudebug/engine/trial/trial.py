@@ -230,7 +230,7 @@ def _run_until_decided(trial: _Trial) -> Verdict:
         if _to_be_mended(trial, verdict, measured):
             trial.bench.workspace.seal(measured.folder)
             raise crashes.CodeCrashed(trial.number, measured)
-        if verdict.status is Status.INVALID and not trial.spoilt:
+        if verdict.status is Status.INVALID and not trial.spoilt and trial.place.stands:
             trial.spoilt.append(side.pop())
             _leave_out(trial, measured, verdict.why)
             continue
