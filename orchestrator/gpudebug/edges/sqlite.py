@@ -17,6 +17,10 @@ _PAGE_AT, _COUNT_AT = 16, 28
 _HEADER = 100
 # The name of a damaged table may stand in the message, which is then no UTF-8.
 _BROKEN = (sqlite3.Error, UnicodeDecodeError)
+_LONGEST_DEFAULT = 256
+"""Characters: a row that was there before its column has the default, and takes no room in the file."""
+_TIMES, _BESIDE = 8, 64 << 20
+"""What all rows of a table may take in memory, by the size of the file, and beside it."""
 _AGAIN = "export it again, and wait until the export has ended"
 
 
@@ -45,10 +49,13 @@ class Database:
     def tables(self) -> dict[str, frozenset[str]]:
         """Return the columns of each table, by its name."""
         names = self._all("SELECT name FROM sqlite_master WHERE type = 'table'")
-        return {
-            str(name): frozenset(str(row[1]) for row in self._all(f"PRAGMA table_info({_quoted(str(name))})"))
-            for (name,) in names
-        }
+        return {str(name): self._columns(str(name)) for (name,) in names}
+
+    def _columns(self, table: str) -> frozenset[str]:
+        rows = self._all(f"PRAGMA table_info({_quoted(table)})")
+        if any(len(str(row[4])) > _LONGEST_DEFAULT for row in rows):
+            raise self._too_much(f"a column of {table} has a default of thousands of characters")
+        return frozenset(str(row[1]) for row in rows)
 
     def rows(
         self,
@@ -64,8 +71,13 @@ class Database:
             query += f" WHERE {_quoted(within[0])} BETWEEN ? AND ?"
         if order is not None:
             query += f" ORDER BY {_quoted(order)}"
+        left = _TIMES * self._size + _BESIDE
         try:
-            yield from self._connection.execute(query, within[1:] if within else ())
+            for row in self._connection.execute(query, within[1:] if within else ()):
+                left -= sum(len(value) for value in row if isinstance(value, (str, bytes)))
+                if left < 0:
+                    raise self._too_much(f"the rows of {table} hold more than the file can")
+                yield row
         except _BROKEN as e:
             raise self._damaged(e) from None
 
@@ -74,6 +86,11 @@ class Database:
             return list(self._connection.execute(query))
         except _BROKEN as e:
             raise self._damaged(e) from None
+
+    def _too_much(self, why: str) -> GpudebugError:
+        return GpudebugError(
+            f"is no database that a profiler wrote: {why}", file=str(self._path), next=_AGAIN
+        )
 
     def _damaged(self, why: Exception) -> GpudebugError:
         return GpudebugError(
@@ -85,7 +102,7 @@ class Database:
         try:
             with opener.opened(self._path, follow=True) as f:
                 head = f.read(_HEADER)
-                size = os.fstat(f.fileno()).st_size
+                size = self._size = os.fstat(f.fileno()).st_size
         except OSError as e:
             raise GpudebugError(f"cannot be read: {e.strerror}", file=str(self._path)) from None
         page = int.from_bytes(head[_PAGE_AT : _PAGE_AT + 2], "big")

@@ -85,6 +85,8 @@ FARTHEST = 1e16
 _MASK = 0xFFFFFFFF
 _NO_ARGS = Args()
 _TRACK = 0xFFFF
+MOST_DEVICES = 256
+"""More than any host has: each is summed up by itself, so that a file of invented ones costs their number."""
 
 
 class Track(NamedTuple):
@@ -134,6 +136,8 @@ class Recording:
         self.first, self.last = np.inf, -np.inf
         self.tracks: list[Track] = []
         self._track_ids: dict[tuple[int | str | None, ...], int] = {}
+        self._devices = set[int | str | None]()
+        self.beyond = 0
         self.start, self.duration = array("d"), array("f")
         self.name, self.track, self.kind = array("H"), array("H"), array("B")
         self._correlation, self._external = array("I"), array("I")
@@ -247,6 +251,10 @@ class Recording:
         key = (device, event.tid if args.stream is None else args.stream)
         track = self._track_ids.get(key)
         if track is None:
+            if device not in self._devices and len(self._devices) >= MOST_DEVICES:
+                self.beyond += 1
+                return
+            self._devices.add(device)
             track = self._new_track(key)
         self.start.append(start)
         self.duration.append(duration)

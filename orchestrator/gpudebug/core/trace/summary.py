@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.trace.arrays import Recording
+from gpudebug.core.trace.arrays import MOST_DEVICES, Recording
 from gpudebug.core.trace.devices import Launches, TraceDevice, devices, launched_before, streams, times
 from gpudebug.core.trace.events import Event, EventKind
 from gpudebug.core.trace.gaps import Idle
@@ -200,6 +200,10 @@ def _notes(reader: EventSource, recording: Recording) -> list[str]:
         (
             len(recording.start) and recording.device_us is None,
             "device events do not name their operators: device time by operator is unknown",
+        ),
+        (
+            recording.beyond,
+            f"{recording.beyond:,} events on devices beyond the first {MOST_DEVICES} are left out",
         ),
         (recording.names.full, "too many names: some are counted as (other names)"),
         (merged_, f"host spans less than {merged_:.2g} us apart are taken as one"),
