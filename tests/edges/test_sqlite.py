@@ -9,6 +9,7 @@ import pytest
 from tests.support.campaigns import contents
 
 from gpudebug.core.errors import GpudebugError
+from gpudebug.edges import sqlite
 from gpudebug.edges.sqlite import Database
 
 
@@ -63,3 +64,22 @@ def test_a_damaged_schema_is_named(path: Path) -> None:
     path.write_bytes(damaged)
     with pytest.raises(GpudebugError, match="is a damaged or half-written SQLite file"):
         Database(path).tables()
+
+
+def test_a_default_that_no_row_holds_is_not_read_for_each(path: Path) -> None:
+    with sqlite3.connect(path) as c:
+        c.execute(f"ALTER TABLE \"the calls\" ADD COLUMN long TEXT DEFAULT '{'x' * 500_000}'")
+    c.close()
+    with (
+        Database(path) as database,
+        pytest.raises(GpudebugError, match="a default of thousands of characters"),
+    ):
+        database.tables()
+
+
+def test_rows_take_no_more_than_their_file_can_hold(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_BESIDE", -8 * path.stat().st_size + 50_000)
+    with Database(path) as database:
+        assert len(list(database.rows("the calls", ["start"]))) == 18_000
+        with pytest.raises(GpudebugError, match="the rows of the calls hold more than the file can"):
+            list(database.rows("the calls", ["name"]))

@@ -16,6 +16,7 @@ from tests.support.traces import device, host
 
 from gpudebug.core.answers.analyze import TraceAnswer
 from gpudebug.core.errors import GpudebugError
+from gpudebug.core.trace.arrays import MOST_DEVICES
 from gpudebug.core.trace.summary import NO_DEVICE, summarise
 from gpudebug.terminal.trace import trace
 
@@ -183,6 +184,14 @@ def test_no_damage_is_a_defect(damage: list[tuple[int, int, bytes]]) -> None:
     else:
         json.dumps(answer, allow_nan=False)
         assert trace(TraceAnswer(file="t.json", **answer))
+
+
+def test_what_thousands_of_devices_cost_does_not_grow_with_their_square() -> None:
+    events = [device("k", 10.0 * n, 5.0, number=n) for n in range(4000)]
+    answer = summarise([traces.text(events)]).answer
+    assert len(answer["devices"]) == MOST_DEVICES
+    beyond = f"{4000 - MOST_DEVICES:,} events on devices beyond the first {MOST_DEVICES} are left out"
+    assert beyond in answer["notes"]
 
 
 def test_oddities_are_noted() -> None:
