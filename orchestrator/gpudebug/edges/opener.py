@@ -106,6 +106,11 @@ def read_tail(path: Path, size: int, *, follow: bool = False) -> bytes:
         return read(file, size)
 
 
+def is_hole(status: os.stat_result) -> bool:
+    """Tell whether a file is huge and mostly a hole: nothing reads such a one."""
+    return status.st_size > _HUGE and status.st_blocks * 512 < status.st_size // 2
+
+
 def file_digest(path: Path, *, follow: bool = False) -> str:
     """SHA-256 of what a file holds; of a huge one that is mostly a hole, which nothing reads, its size.
 
@@ -116,7 +121,7 @@ def file_digest(path: Path, *, follow: bool = False) -> str:
     found = hashlib.sha256()
     with saying(path, "cannot read"), opened(path, follow=follow) as file:
         status = os.fstat(file.fileno())
-        if status.st_size > _HUGE and status.st_blocks * 512 < status.st_size // 2:
+        if is_hole(status):
             return f"unread-{status.st_size}-bytes-with-holes"
         while chunk := file.read(1 << 20):
             found.update(chunk)

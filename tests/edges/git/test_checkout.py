@@ -233,3 +233,10 @@ def test_what_is_no_commit_or_is_gone_is_unknown(tmp_path: Path, commit: str) ->
     assert snapshot.base_of(top, commit, patched=True) is None
     assert snapshot.base_of(top, commit, patched=False) is None
     assert snapshot.base_of(top, git(top, "rev-parse", "HEAD").strip(), patched=True) is None
+
+
+def test_a_tracked_file_that_became_a_huge_hole_is_named_and_not_read(plain: Path) -> None:
+    os.truncate(plain / "data" / "list.txt", 1 << 40)
+    with pytest.raises(GitError, match="a tracked file is huge by now") as told:
+        tree(plain)
+    assert told.value.file == str(plain / "data" / "list.txt")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from gpudebug.core.errors import GitError
 from gpudebug.core.text.values import short_digest
@@ -288,12 +289,19 @@ def _content(at: Address, name: str, sha256: bool) -> bytes | None:
     path, shown = at.place / name, str(at.top / name)
     try:
         if path.is_symlink():
-            data, kind = os.fsencode(os.readlink(path)), b"120"
-        elif path.is_dir():
+            target = os.fsencode(os.readlink(path))
+            return b"120 " + _blob(sha256, len(target), io.BytesIO(target))
+        if path.is_dir():
             return None
-        else:
-            with opener.opened(path) as file:
-                data, kind = file.read(), b"100"
+        with opener.opened(path) as file:
+            status = os.fstat(file.fileno())
+            if opener.is_hole(status):
+                raise GitError(
+                    "a tracked file is huge by now, and nearly nothing is in it",
+                    file=shown,
+                    next="put it back",
+                )
+            return b"100 " + _blob(sha256, status.st_size, file)
     except FileNotFoundError:
         return None
     except opener.NotRegular:
@@ -302,11 +310,17 @@ def _content(at: Address, name: str, sha256: bool) -> bytes | None:
         ) from None
     except OSError as e:
         raise GitError(f"cannot read a changed file: {e.strerror}", file=shown, next="mend it") from None
+
+
+def _blob(sha256: bool, size: int, file: BinaryIO) -> bytes:
+    """Return the name that git gives to `size` bytes of a file."""
     import hashlib
 
-    made = hashlib.new("sha256" if sha256 else "sha1", b"blob %d\0" % len(data), usedforsecurity=False)
-    made.update(data)
-    return kind + b" " + made.hexdigest().encode()
+    made = hashlib.new("sha256" if sha256 else "sha1", b"blob %d\0" % size, usedforsecurity=False)
+    while size > 0 and (part := file.read(min(size, 1 << 20))):
+        made.update(part)
+        size -= len(part)
+    return made.hexdigest().encode()
 
 
 def differs(at: Address, commit: str, borrowed: Iterable[str] = ()) -> bool | None:
