@@ -40,7 +40,7 @@ def own_files(folder: Path) -> dict[str, tuple[int, str]]:
     return {
         name: what
         for name, what in contents(folder).items()
-        if name != "runs" and not re.fullmatch(r"runs/\.(claim(\.holder)?|[0-9a-f]+\.lock)", name)
+        if name != "runs" and not re.fullmatch(r"runs/\.([0-9a-f]+\.lock|gpudebug(/claim(\.holder)?)?)", name)
     }
 
 

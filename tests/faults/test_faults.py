@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.faults import malformed, rig, story
+from tests.faults import malformed, rig, story, worst
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +70,20 @@ def test_malformed_files_get_one_line(
     assert not found, "\n".join(
         f"seed {seed}, {f.kind}, {f.number}, {f.words}: {f.problem}" for f in found[:5]
     )
+
+
+_EACH = sorted(worst.shapes())
+
+
+@pytest.mark.slow
+def test_two_drawn_worst_files_cost_what_follows_from_their_size(tmp_path: Path, seed: int) -> None:
+    for name in random.Random(seed).sample(_EACH, 2):
+        (folder := tmp_path / name.replace(" ", "")).mkdir()
+        assert worst.problems(folder, name)[1] == [], name
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", _EACH)
+def test_every_worst_file_costs_what_follows_from_its_size(tmp_path: Path, name: str) -> None:
+    line, wrong = worst.problems(tmp_path, name)
+    assert wrong == [], line

@@ -49,7 +49,7 @@ def test_the_folder_of_an_element_is_the_campaigns_but_for_its_worker(
     monkeypatch.setenv("SLURMD_NODENAME", "n0")
     assert [find(elements.path(note)).element for note in made] == [None, "0200"]
     # Its worker goes on in it, and not in the campaign, whoever removes its note.
-    (mine / "element.json").unlink()
+    (elements.folder / made[1].name / "element.json").unlink()
     assert find(mine).element == "0200"
 
 

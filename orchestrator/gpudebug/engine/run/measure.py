@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -12,14 +12,16 @@ from time import perf_counter
 from gpudebug import __version__
 from gpudebug.core.command.synonyms import used_by
 from gpudebug.core.config import expand
-from gpudebug.core.errors import DeviceError, LaunchError
+from gpudebug.core.errors import DeviceError, GitError, GpudebugError, LaunchError, StoreError
 from gpudebug.core.evidence.build import EVIDENCE_RULE
+from gpudebug.core.inside.imported_files import recorded, spoiling
 from gpudebug.core.records import Counted, DeviceInfo, Evidence, PlannedEnd, RunRecord
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog.reader import LogReader
-from gpudebug.core.words import Outcome, device_kind
+from gpudebug.core.words import LOST_TREE, Outcome, device_kind
 from gpudebug.edges import devices, git, host, launcher, store
 from gpudebug.edges.host import now
+from gpudebug.engine.campaign.worktrees import WorkingTree
 from gpudebug.engine.run import counts, learning, nodes
 from gpudebug.engine.run import server as serving
 from gpudebug.engine.run.around import foreign_imports, surroundings_of
@@ -32,6 +34,12 @@ from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
 from gpudebug.engine.run.launch import launch_spec, node_order, probed
 from gpudebug.engine.run.live_line import Live, SoFar, Watch
 from gpudebug.engine.run.planned import LEAST_S, ending_of
+
+
+class CodeChanged(GpudebugError):
+    """The checkout changed under a run."""
+
+    code = "code"
 
 
 def resolve_device(
@@ -102,6 +110,59 @@ def _sharing(bench: Bench) -> tuple[str, ...] | None:
 def set_aside(run: MeasuredRun, why: str) -> None:
     """Say in run.json that the run counts for nothing; before it is sealed."""
     run.folder.write("run.json", run.record.model_copy(update={"set_aside": why}))
+
+
+def with_same_code(place: WorkingTree, run: MeasuredRun, beside: Sequence[MeasuredRun] = ()) -> MeasuredRun:
+    """The run with what its record says of the code, once that is looked at again; before it is sealed.
+
+    A run during which the code changed, or was written, is set aside, and CodeChanged says so: it is unknown
+    which code it measured. `beside` are runs of the baseline. A run that left something else in place of its
+    worktree is SAMPLER_LOST, with the reason.
+    """
+    try:
+        changed = place.changed()
+    except (GitError, StoreError) as e:
+        if place.worktree is None:
+            raise
+        return _without_its_tree(run, f"{LOST_TREE}: {e.message}")
+    # Last: what is put back before the look at the contents has a new time in this one.
+    written = recorded(git.written_since(run.marks)) if run.marks is not None else None
+    fields = {"rewritten": written, "uncounted": _uncounted(place, run)}
+    run = replace(run, record=run.record.model_copy(update=fields))
+    run.folder.write("run.json", run.record)
+    did, paths = "changed", changed
+    if not changed:
+        known = [m.record.rewritten for m in beside if m.record.hypothesis is None]
+        paths = spoiling(written or (), known)
+        did = "was written" if len(paths) == 1 else "were written"
+    if paths:
+        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        why = f"{', '.join(paths[:3])}{more} {did} while run {run.folder.name} was under way"
+        error = CodeChanged(
+            f"{why}, so it does not count",
+            file=str(place.top),
+            next="gpudebug next; if the training writes that file itself, take it out of git",
+        )
+        set_aside(run, error.message)
+        raise error
+    return run
+
+
+def _without_its_tree(run: MeasuredRun, why: str) -> MeasuredRun:
+    """Return a run whose code cannot be looked at again: what it measured is unknown."""
+    ended = {"outcome": Outcome.SAMPLER_LOST, "reason": why}
+    record, evidence = run.record.model_copy(update=ended), run.evidence.model_copy(update=ended)
+    run.folder.write("evidence.json", evidence)
+    run.folder.write("run.json", record)
+    return replace(run, record=record, evidence=evidence)
+
+
+def _uncounted(place: WorkingTree, run: MeasuredRun) -> dict[str, str] | None:
+    """Return what the run imported from its tree beyond its counted part; None if it reported no imports."""
+    loaded = run.evidence.loaded
+    if run.marks is None or loaded is None or Path(loaded.tree) != place.top.resolve():
+        return None
+    return git.uncounted(run.marks, loaded.files)
 
 
 def _made_anew(

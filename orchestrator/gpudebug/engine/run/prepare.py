@@ -13,12 +13,11 @@ from gpudebug.core.catalogue import frameworks
 from gpudebug.core.cluster.jobs import traps
 from gpudebug.core.command.command_line import Option
 from gpudebug.core.config import Workload
-from gpudebug.core.errors import DeviceError, GitError, GpudebugError, LaunchError, StoreError
-from gpudebug.core.inside.imported_files import recorded, spoiling
+from gpudebug.core.errors import DeviceError, LaunchError, StoreError
 from gpudebug.core.records import DeviceInfo, Evidence, RunRecord
 from gpudebug.core.samples.window import least_pooled
-from gpudebug.core.words import LOST_TREE, Outcome, device_kind
-from gpudebug.edges import clusters, git, host, launcher, store
+from gpudebug.core.words import device_kind
+from gpudebug.edges import clusters, host, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign import acceptance, settings
 from gpudebug.engine.campaign.allocations import living_jobs
@@ -32,18 +31,12 @@ from gpudebug.engine.run import adapters
 from gpudebug.engine.run.import_paths import Trees, placed
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun, RunCode, RunLimits
 from gpudebug.engine.run.live_line import Live, Report
-from gpudebug.engine.run.measure import resolve_device, set_aside
+from gpudebug.engine.run.measure import resolve_device
 from gpudebug.engine.run.nodes import find_nodes, first_alone
 from gpudebug.engine.run.origins import packages_of
 from gpudebug.engine.run.planned import plan_of
 from gpudebug.engine.run.reach import OutOfReach, beyond_reach
 from gpudebug.engine.run.server import prepared
-
-
-class CodeChanged(GpudebugError):
-    """The checkout changed under a run."""
-
-    code = "code"
 
 
 @dataclass
@@ -167,59 +160,6 @@ def claimed_campaign(
         cluster = elsewhere(loaded.setup.workspace, loaded.setup.config)
         title = cluster.title if cluster is not None else None
         yield Cycle(loaded, claim, report, command, pins and session is None, title, stack)
-
-
-def with_same_code(place: WorkingTree, run: MeasuredRun, beside: Sequence[MeasuredRun] = ()) -> MeasuredRun:
-    """The run with what its record says of the code, once that is looked at again; before it is sealed.
-
-    A run during which the code changed, or was written, is set aside, and CodeChanged says so: it is unknown
-    which code it measured. `beside` are runs of the baseline. A run that left something else in place of its
-    worktree is SAMPLER_LOST, with the reason.
-    """
-    try:
-        changed = place.changed()
-    except (GitError, StoreError) as e:
-        if place.worktree is None:
-            raise
-        return _without_its_tree(run, f"{LOST_TREE}: {e.message}")
-    # Last: what is put back before the look at the contents has a new time in this one.
-    written = recorded(git.written_since(run.marks)) if run.marks is not None else None
-    fields = {"rewritten": written, "uncounted": _uncounted(place, run)}
-    run = replace(run, record=run.record.model_copy(update=fields))
-    run.folder.write("run.json", run.record)
-    did, paths = "changed", changed
-    if not changed:
-        known = [m.record.rewritten for m in beside if m.record.hypothesis is None]
-        paths = spoiling(written or (), known)
-        did = "was written" if len(paths) == 1 else "were written"
-    if paths:
-        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-        why = f"{', '.join(paths[:3])}{more} {did} while run {run.folder.name} was under way"
-        error = CodeChanged(
-            f"{why}, so it does not count",
-            file=str(place.top),
-            next="gpudebug next; if the training writes that file itself, take it out of git",
-        )
-        set_aside(run, error.message)
-        raise error
-    return run
-
-
-def _without_its_tree(run: MeasuredRun, why: str) -> MeasuredRun:
-    """Return a run whose code cannot be looked at again: what it measured is unknown."""
-    ended = {"outcome": Outcome.SAMPLER_LOST, "reason": why}
-    record, evidence = run.record.model_copy(update=ended), run.evidence.model_copy(update=ended)
-    run.folder.write("evidence.json", evidence)
-    run.folder.write("run.json", record)
-    return replace(run, record=record, evidence=evidence)
-
-
-def _uncounted(place: WorkingTree, run: MeasuredRun) -> dict[str, str] | None:
-    """Return what the run imported from its tree beyond its counted part; None if it reported no imports."""
-    loaded = run.evidence.loaded
-    if run.marks is None or loaded is None or Path(loaded.tree) != place.top.resolve():
-        return None
-    return git.uncounted(run.marks, loaded.files)
 
 
 def open_bench(cycle: Cycle, workload: Workload) -> Bench:

@@ -29,15 +29,13 @@ from gpudebug.engine.run import adapters
 from gpudebug.engine.run.around import surroundings_of
 from gpudebug.engine.run.environment import Surroundings
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun, RunChange
-from gpudebug.engine.run.measure import measure, set_aside
+from gpudebug.engine.run.measure import CodeChanged, measure, set_aside, with_same_code
 from gpudebug.engine.run.prepare import (
-    CodeChanged,
     Cycle,
     job_of,
     open_bench,
     remarks,
     stored_run,
-    with_same_code,
 )
 from gpudebug.engine.run.smaller import redundant
 from gpudebug.engine.trial import baseline, crashes

@@ -12,8 +12,7 @@ from gpudebug.engine.campaign.worktrees import WorkingTree
 from gpudebug.engine.run.attempts import FAILED_STEP
 from gpudebug.engine.run.files import SERVER_LOG
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
-from gpudebug.engine.run.measure import measure, set_aside
-from gpudebug.engine.run.prepare import with_same_code
+from gpudebug.engine.run.measure import measure, set_aside, with_same_code
 from gpudebug.engine.run.server import of_server
 
 
