@@ -194,9 +194,12 @@ def foreign(folder: Path) -> dict[str, str]:
 
 
 def left_over(folder: Path, temporary: Path) -> list[str]:
-    """What must be gone once a command has been repeated: locks, temporaries, half-made worktrees."""
+    """What must be gone once a command has been repeated: git's locks, temporaries, half-made worktrees."""
     found = [str(p.relative_to(folder)) for p in folder.rglob("*.tmp")]
-    found += [str(p.relative_to(folder)) for p in (folder / ".git").rglob("*.lock")]
+    # A file that gpudebug locks stays: who has it is the kernel's to know.
+    ours = folder / ".git" / "gpudebug" / "folders"
+    locks = (p for p in (folder / ".git").rglob("*.lock") if not p.is_relative_to(ours))
+    found += [str(p.relative_to(folder)) for p in locks]
     found += [p.name for p in temporary.iterdir()]
     listed = git(folder, "worktree", "list", "--porcelain")
     found += [line for line in listed.splitlines() if line.startswith("prunable")]
