@@ -63,7 +63,8 @@ class _Trial:
     more: int = 0
     crashes: list[MeasuredRun] = field(default_factory=list)
     after: list[MeasuredRun] = field(default_factory=list)
-    spoilt: list[MeasuredRun] = field(default_factory=list)
+    void: int = 0
+    spoilt: bool = False
     recorded: tuple[MeasuredRun, ...] = ()
     spending: tuple[str, ...] = ()
 
@@ -218,9 +219,10 @@ def _run_until_decided(trial: _Trial) -> Verdict:
             if why is None:
                 trial.bench.workspace.seal(measured.folder)
             else:
-                trial.spoilt.append(side.pop())
+                side.pop()
+                trial.void += 1
                 _leave_out(trial, measured, why)
-            if why is None or len(trial.spoilt) > 1:
+            if why is None or trial.void > 1:
                 step = NextRun.TRIAL
             continue
         case = _case(trial)
@@ -229,7 +231,8 @@ def _run_until_decided(trial: _Trial) -> Verdict:
             trial.bench.workspace.seal(measured.folder)
             raise crashes.CodeCrashed(trial.number, measured)
         if verdict.status is Status.INVALID and not trial.spoilt and trial.place.stands:
-            trial.spoilt.append(side.pop())
+            side.pop()
+            trial.spoilt = True
             _leave_out(trial, measured, verdict.why)
             continue
         step = next_step(verdict, case)
