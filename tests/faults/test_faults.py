@@ -75,13 +75,6 @@ def test_malformed_files_get_one_line(
 _EACH = sorted(worst.shapes())
 
 
-@pytest.mark.slow
-def test_two_drawn_worst_files_cost_what_follows_from_their_size(tmp_path: Path, seed: int) -> None:
-    for name in random.Random(seed).sample(_EACH, 2):
-        (folder := tmp_path / name.replace(" ", "")).mkdir()
-        assert worst.problems(folder, name)[1] == [], name
-
-
 @pytest.mark.heavy
 @pytest.mark.parametrize("name", _EACH)
 def test_every_worst_file_costs_what_follows_from_its_size(tmp_path: Path, name: str) -> None:
