@@ -120,20 +120,20 @@ def _runs_other(argv: list[str]) -> bool:
 def _up(pid: int, names: frozenset[str]) -> Iterator[tuple[AncestorProcess, list[str]]]:
     """This process and those above it to the first of the PID namespace, or to one whose parent is outside
     of it; the last is `UNSEEN` if that end cannot be reached."""
-    passed: list[int] = []
+    passed, below = set[int](), 0
     while pid > 0:
         found = None if pid in passed else read_process(pid)
         if found is not None:
             argv = _words(pid, "cmdline")
             agent = _agent(found.name, argv)
             yield AncestorProcess(pid, str(found.start), _variables(pid, names), agent), argv
-            passed.append(pid)
-            pid = found.parent
+            passed.add(pid)
+            below, pid = pid, found.parent
             continue
         if _hidden(pid):
             return
-        child = read_process(passed[-1]) if passed else None
-        if child is None or child.parent in (pid, *passed):
+        child = read_process(below)
+        if child is None or child.parent == pid or child.parent in passed:
             yield AncestorProcess(pid, "0", {}, UNSEEN), []
             return
         # What it left has another parent by now.
