@@ -7,6 +7,8 @@ from tests.support.progress_files import CONTRACT, many_hypotheses
 
 from gpudebug.core.errors import ProgressError
 from gpudebug.core.progress import parse
+from gpudebug.core.progress.blocks import MOST_BLOCKS
+from gpudebug.core.progress.parser import MOST_ENTRIES
 from gpudebug.core.words import Status
 
 
@@ -291,6 +293,22 @@ def test_invalid_utf8_in_an_entry_is_refused_with_its_line(data: bytes, line: in
         parse(data, "p.md")
     assert caught.value.line == line
     assert caught.value.next == "save the file as UTF-8" or b"\x00" in data
+
+
+@pytest.mark.parametrize(
+    ("block", "count", "says"),
+    [
+        pytest.param(b"# a\n", MOST_BLOCKS, "100,000 headings and code blocks", id="headings"),
+        pytest.param(b"```\n```\n", MOST_BLOCKS, "100,000 headings and code blocks", id="fences"),
+        pytest.param(b"### Baseline: workload\n", MOST_ENTRIES, "15,000 entries", id="entries"),
+    ],
+)
+@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"], ids=["plain", "bom"])
+def test_more_than_a_campaign_has_is_refused(block: bytes, count: int, says: str, bom: bytes) -> None:
+    parse(bom + block * count, "p.md")
+    with pytest.raises(ProgressError, match=f"more than {says}") as caught:
+        parse(bom + block * (count + 1), "p.md")
+    assert caught.value.line == count * block.count(b"\n") + 1
 
 
 def test_invalid_utf8_elsewhere_is_kept() -> None:

@@ -15,6 +15,8 @@ from typing import NamedTuple
 # How far above a fence its list item is looked for, in lines: keeps hostile files linear.
 LOOK_BACK = 100
 DEEPEST_INDENT = 3
+MOST_BLOCKS = 100_000
+"""Headings, fences and comments together: a few bytes each in the file, and hundreds in memory."""
 _TITLED = (b"hypothesis", b"baseline")
 
 _STRUCTURE = re.compile(
@@ -53,13 +55,15 @@ class Outline:
     """What `outline` found. Offsets are bytes, lines 1-based.
 
     `opaque` holds the spans of fences and comments in order; `unclosed` is the line of one that runs
-    to the end of the file, `conflict` that of the first merge-conflict marker.
+    to the end of the file, `conflict` that of the first merge-conflict marker. What is behind `beyond`, the
+    line of the first block that is too many, is not looked at.
     """
 
     headings: list[Heading] = field(default_factory=list)
     opaque: list[tuple[int, int]] = field(default_factory=list)
     unclosed: int | None = None
     conflict: int | None = None
+    beyond: int | None = None
 
 
 def width(indent: bytes) -> int:
@@ -94,6 +98,9 @@ def outline(body: bytes) -> Outline:
         start, position = match.start(), match.end()
         line += text.count(b"\n", counted, start)
         counted = start
+        if len(found.headings) + len(found.opaque) >= MOST_BLOCKS:
+            found.beyond = line
+            break
         kind = match.lastgroup
         if kind == "conflict":
             found.conflict = found.conflict or line

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from gpudebug.core.errors import ProgressError
-from gpudebug.core.progress.blocks import Heading, Outline, outline, plain
+from gpudebug.core.progress.blocks import MOST_BLOCKS, Heading, Outline, outline, plain
 from gpudebug.core.progress.entries import (
     BaselineEntry,
     EntrySpan,
@@ -51,6 +51,8 @@ _PLAIN_STATUS = re.compile(
     rb"^- \*\*Status\*\*: (UNTESTED|TESTING|VALIDATED|REJECTED|INCONCLUSIVE|INVALID)\r?$", re.MULTILINE
 )
 _STATUSES = {status.value.encode(): status for status in Status}
+MOST_ENTRIES = 15_000
+"""Hypotheses and baselines: each takes some KB where the whole campaign is read."""
 _UNNUMBERED_ENTRY_KEYS = ("description", "test method", "status")
 
 
@@ -70,7 +72,8 @@ def parse(data: bytes, file: str) -> ProgressFile:
     fences and HTML comments, with the bullets up to the next heading. All else is own text.
 
     Raises ProgressError, with line and next action, for a hypothesis without a number, a number twice,
-    a merge-conflict marker, an unknown status, invalid UTF-8 in an entry, and for UTF-16.
+    a merge-conflict marker, an unknown status, invalid UTF-8 in an entry, more entries or blocks than a
+    campaign has, and for UTF-16.
     """
     if data.startswith(_UTF16):
         raise ProgressError("the file is UTF-16", file=file, line=1, next="save it as UTF-8")
@@ -88,13 +91,25 @@ def parse(data: bytes, file: str) -> ProgressFile:
         raise ProgressError(
             "merge-conflict marker", file=file, line=found.conflict, next="resolve the merge, then try again"
         )
+    if found.beyond is not None:
+        raise _too_many(f"{MOST_BLOCKS:,} headings and code blocks", file, found.beyond)
     return _ProgressReader(data, file, found).read()
+
+
+def _too_many(what: str, file: str, line: int) -> ProgressError:
+    return ProgressError(
+        f"has more than {what}",
+        file=file,
+        line=line,
+        next="move old entries to another file, or set progress: in gpudebug.yaml to a new one",
+    )
 
 
 def _lines_up(found: Outline, by: int) -> Outline:
     headings = [Heading(h.start, h.end, h.line - by, h.level, h.text) for h in found.headings]
     unclosed = found.unclosed - by if found.unclosed else None
-    return Outline(headings, found.opaque, unclosed, found.conflict - by if found.conflict else None)
+    conflict, beyond = (at - by if at else None for at in (found.conflict, found.beyond))
+    return Outline(headings, found.opaque, unclosed, conflict, beyond)
 
 
 class _ProgressReader:
@@ -107,6 +122,9 @@ class _ProgressReader:
     def read(self) -> ProgressFile:
         titled = [self._titled(index) for index in range(len(self.outline.headings))]
         starts = [index for index, each in enumerate(titled) if each is not None]
+        if len(starts) > MOST_ENTRIES:
+            line = self.outline.headings[starts[MOST_ENTRIES]].line
+            raise _too_many(f"{MOST_ENTRIES:,} entries", self.file, line)
         free = 1 + max((each.number or 0 for each in titled if each is not None), default=0)
         baselines: list[BaselineEntry] = []
         hypotheses: list[HypothesisEntry] = []

@@ -25,6 +25,8 @@ LONGEST_LINE = 1 << 16
 MOST_LONG_LINES = 16
 MOST_ROWS = 2_000_000
 """A day at four ticks a second on five devices; whatever writes more writes something else."""
+MOST_DEVICES = 256
+"""More than a node has: a file that names more names no devices there."""
 
 _ABSENT = -1
 # A number of at least this is a time of day since 1970; the unit follows from its size.
@@ -148,6 +150,7 @@ def read_samples(lines: Iterable[str], file: str) -> SampleTable:
         )
     rows = _Rows(columns)
     out = SampleTable()
+    devices: set[tuple[int, str]] = set()
     long = 0
     for line in iterator:
         if len(line) >= LONGEST_LINE and (long := long + 1) > MOST_LONG_LINES:
@@ -161,8 +164,12 @@ def read_samples(lines: Iterable[str], file: str) -> SampleTable:
         sample = rows.read(line) if line.endswith("\n") else None
         if sample is None:
             out.unreadable += 1
-        else:
-            out.rows.append(sample)
+            continue
+        devices.add((sample.gpu_index, sample.gpu_uuid))
+        if len(devices) > MOST_DEVICES:
+            out.refused = f"samples.csv names more than {MOST_DEVICES} devices"
+            return out
+        out.rows.append(sample)
     return out
 
 

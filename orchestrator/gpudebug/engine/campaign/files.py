@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _GOAL = 2000
 _LARGEST_CONFIG = 16 << 20
+_LARGEST_PROGRESS = 64 << 20
 _MARKDOWN = (".md", ".markdown")
 # A heading of a progress file that has no entries yet: its own, or that of a part.
 # Markdown in a folder of this name is meant for gpudebug, whatever it holds so far.
@@ -140,7 +141,7 @@ def read_progress(path: Path) -> progress.ProgressFile:
     """Return the progress file; an empty one if there is none yet. ProgressError if it is broken."""
     if not path.exists():
         return progress.parse(b"", str(path))
-    document = progress.parse(store.read_file(path, follow=True), str(path))
+    document = progress.parse(store.read_file(path, _LARGEST_PROGRESS, follow=True), str(path))
     if document.data.strip() and not (document.baselines or document.hypotheses):
         _refuse_other_text(path, document.data)
     return document
