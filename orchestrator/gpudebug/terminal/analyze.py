@@ -98,7 +98,7 @@ def _log(answer: LogAnswer) -> str:
     if answer.failure:
         lines.append(f"failure   {answer.failure.class_}")
         lines += [f"  {line}" for line in answer.failure.lines[-5:]]
-        helps = remedy(answer.failure.class_)
+        helps = remedy(answer.failure.class_, answer.failure.lines)
         lines += [f"  try {helps}"] if helps else []
     lines += [f"note: {note}" for note in answer.notes]
     return "\n".join(lines)

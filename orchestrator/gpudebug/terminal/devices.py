@@ -218,7 +218,7 @@ def inside_of(answer: SampleAnswer | SamplesAnswer) -> list[str]:
 def failure(found: FailureLines) -> list[str]:
     """Format a failure: its class and last line, and what to try."""
     last = f": {found.lines[-1].strip()}" if found.lines else ""
-    helps = remedy(found.class_)
+    helps = remedy(found.class_, found.lines)
     return [f"failure {found.class_}{last}", *([f"  try {helps}"] if helps else [])]
 
 

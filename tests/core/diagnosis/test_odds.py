@@ -32,7 +32,7 @@ from gpudebug.core.diagnosis.odds import (
     value,
 )
 from gpudebug.core.records import SectionFigures, Stacks
-from gpudebug.core.trainlog.failure import _CLASSES
+from gpudebug.core.trainlog.endings import _CLASSES
 from gpudebug.engine.run import adapters, catalogue
 
 WAIT = {"signal": "data_wait_share", "above": 0.2, "weight": 8.0}

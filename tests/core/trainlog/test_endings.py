@@ -13,6 +13,20 @@ def test_out_of_memory_is_answered_and_an_exception_speaks_for_itself() -> None:
     assert remedy("exception") is None
 
 
+@pytest.mark.parametrize(
+    ("line", "check"),
+    [
+        ("OSError: Error no file named model.safetensors found in directory /m", "half downloaded"),
+        ("OSError: v1.9 is not a valid git identifier (branch name, tag name or commit id)", "tag, branch"),
+        ("ConnectionRefusedError: [Errno 111] Connection refused", "ss -ltn"),
+        ("./run.sh: line 3: pyhton: command not found", "PATH"),
+        ("bash: ./train.sh: Permission denied", "chmod"),
+    ],
+)
+def test_what_to_check_follows_from_the_error_itself(line: str, check: str) -> None:
+    assert check in (remedy("exception", ["f()", line]) or "")
+
+
 TRAINED = "".join(f"step {i} loss {2 - i / 10:.2f}\n" for i in range(9))
 
 LINES = (
@@ -45,6 +59,17 @@ LINES = (
     ("│ No such option: --foo │", "config"),
     ("python: can't open file '/w/train.py': [Errno 2] No such file or directory", "config"),
     ("/usr/bin/python3: No module named trainer", "import"),
+    ("Killed", "signal"),
+    ("Command terminated with exit code 137", "signal"),
+    ("Received signal 15 (SIGTERM), exiting", "signal"),
+    ("Exited with exit code 126.", "config"),
+    ("bash: ./train.sh: Permission denied", "config"),
+    ("/home/u/.batch/301: line 8: ./train.sh: Permission denied", "config"),
+    ("./run.sh: line 3: pyhton: command not found", "config"),
+    ("zsh: command not found: pyhton", "config"),
+    ("bash: train.sh: No such file or directory", "config"),
+    ("run.sh: line 12: syntax error near unexpected token `done'", "config"),
+    ("./run.sh: line 4: DATA: unbound variable", "config"),
 )
 
 
@@ -75,6 +100,7 @@ def test_it_explains_nothing_if_training_went_on(line: str) -> None:
         "epoch 12 terminated early: no improvement",
         "The model was saved; the pool is closed with code 1",
         "precision: P 0.9 R 0.8: F 0.85",
+        "sh: 1: nvidia-smi: not found",  # A command that the program itself started.
     ],
 )
 def test_a_line_that_ends_nothing(line: str) -> None:

@@ -72,6 +72,31 @@ def test_classes_of_exceptions(message: str, kind: str) -> None:
     assert message.splitlines()[0] in found.lines
 
 
+TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\n'
+NOTICE = TRACEBACK + "ImportError: numpy.core.multiarray failed to import\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (NOTICE + TRACEBACK + "ValueError: shape mismatch\n", "shape"),
+        (NOTICE + "epoch 1 loss 2\nepoch 2 loss 1\nepoch 3 loss 1\nepoch 4 loss 0.5\n", None),
+        (TRACEBACK + "KeyError: 'x'\nsee above\n" * 6 + TRACEBACK + "RuntimeError: size mismatch\n", "shape"),
+        (
+            f"{TRACEBACK}MemoryError\n\nDuring handling of the above exception, another exception occurred:\n\n"
+            f"{TRACEBACK}ValueError: y\n",
+            "oom_host",
+        ),
+        (TRACEBACK + "ConnectionError: refused\nTraining completed in 33 s\nmodel saved\n", None),
+        (TRACEBACK + "ConnectionError: refused\nTraining failed\n", "exception"),
+    ],
+    ids=["import", "went on", "lines between", "handled", "completed", "failed"],
+)
+def test_the_exception_that_ended_the_run_is_the_last_of_its_process(text: str, kind: str | None) -> None:
+    found = failure("step 1 loss 2.0\n" + text, None)
+    assert (found.kind if found else None) == kind
+
+
 @pytest.mark.parametrize("label", ["gpu01: ", "worker-1: ", " 3: ", "[1,3]<stderr>:", "(main pid=3) "])
 def test_a_traceback_behind_a_label(label: str) -> None:
     text = raised("RuntimeError: CUDA out of memory. Tried to allocate 2 GiB").splitlines()

@@ -1,11 +1,13 @@
-"""Lines that say by themselves that a run failed: of shells, schedulers, launchers, runtimes and parsers.
+"""Words that say how a run failed: the classes of errors, and lines that report a failure by themselves.
 
-They count without a traceback and without an exit status, as in a log that was copied or cut off.
+Lines of shells, schedulers, launchers, runtimes and parsers count without a traceback and without an exit
+status, as in a log that was copied or cut off.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _REMEDIES = {
     "oom_gpu": "a smaller batch with gradient accumulation, mixed precision, activation checkpointing, "
@@ -20,9 +22,46 @@ _REMEDIES = {
 }
 
 
-def remedy(kind: str) -> str | None:
-    """Return what usually helps against failures of this class; None if only the error itself tells."""
-    return _REMEDIES.get(kind)
+_CHECKS = tuple(
+    (re.compile(pattern), check)
+    for pattern, check in (
+        (
+            r"[Pp]ermission denied",
+            "chmod +x the script or start it with its interpreter; check who owns the file and its folder",
+        ),
+        (
+            r"command not found|: not found$|[Uu]nknown command|executable file not found",
+            "activate the environment in the script that starts the job; check the spelling and PATH",
+        ),
+        (
+            r"safetensors|pytorch_model",
+            "list the folder that it names: weights may be missing, half downloaded, a Git LFS pointer, or "
+            "saved as .bin (use_safetensors=False)",
+        ),
+        (
+            r"valid git identifier|[Rr]evision ?[Nn]ot|checkpoint tag|latest file at",
+            "check the tag, branch or revision that it names: list those that exist",
+        ),
+        (
+            r"EADDRINUSE|[Aa]ddress already in use",
+            "another process holds the port (ss -ltnp): end it, or choose another port",
+        ),
+        (
+            r"[Cc]onnection ?[Rr]efused",
+            "check that the server still runs and listens on that host and port (ss -ltn)",
+        ),
+    )
+)
+
+
+def remedy(kind: str, lines: Iterable[str] = ()) -> str | None:
+    """Return what to check for the error that `lines` quote, else what usually helps against its class.
+
+    None if only the error itself tells.
+    """
+    text = "\n".join(lines)
+    found = next((check for pattern, check in _CHECKS if pattern.search(text)), None)
+    return found or _REMEDIES.get(kind)
 
 
 SIGNALLED = re.compile(
@@ -30,6 +69,8 @@ SIGNALLED = re.compile(
     r"|Signals\.)\S"
     r"|process pool was terminated abruptly|child process terminated abruptly|TerminatedWorkerError"
     r"|(?:ActorDied|WorkerCrashed)Error|worker died or was killed|exit codes of the workers are \{SIG"
+    r"|\b(?:[Rr]eceived|[Cc]aught|[Gg]ot)[: ]+(?:an? |the )?(?:termination )?(?:[Ss]ignal:? ?)?"
+    r"(?:SIG(?:TERM|KILL|HUP|QUIT|XCPU)\b|(?:9|15)\b)|\bSIG(?:TERM|KILL) (?:was )?(?:received|caught)"
 )
 """A worker, a rank or an actor that a signal ended."""
 
@@ -44,6 +85,14 @@ KILLED = re.compile(
     r"|^F\d{4} \d\d:\d\d:|: F (?:tensorflow|external|xla|\./)"
 )
 """What a shell says of a process that a signal ended, and the last word of glog before it aborts."""
+
+DONE = re.compile(
+    rb"\b(?:train(?:ing|er)?|run|job|script|experiment|program|fit)\b.{0,20}"
+    rb"\b(?:complete[ds]?|finished|done|ended|succeeded|successful(?:ly)?)\b"
+    rb"|^\W*(?:all )?(?:done|finished|completed?)\W*$",
+    re.I,
+)
+"""What a program prints that came to its end: an error before it was survived."""
 
 SAID = re.compile(
     r"(?<!no )(?<!0 )\b(?:error|exception|failure)s? (?:has |was )?"
@@ -63,9 +112,12 @@ GAVE_UP = re.compile(
 """Among them those that speak of the training itself: they count though the program ended with status 0."""
 
 STATUS = re.compile(
-    r"\b[Ee]xit(?:ed with)?(?: exit)? (?:code|status)[ :=]+(?P<status>1[2-5]\d|-1073741819)\b"
+    r"\b[Ee]xit(?:ed with)?(?: exit)?(?: code| status)[ :=]+(?P<status>1[2-5]\d|-1073741819)\b"
+    r"|^\W*exit(?:ed)?[ :=]+(?P<alone>1[2-5]\d)\W*$"
 )
 INTERRUPT = 130
+NOT_STARTED = ("126", "127")
+"""What shells exit with if a command is not executable, or is not found."""
 
 _ENDINGS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern))
@@ -97,11 +149,95 @@ _ENDINGS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"|^In '.{1,120}': Could not (?:find|load)|Unknown command line flag|^mismatched input '"
             r"|(?:^|[|\u2502] )(?:Error: )?(?:No such option|Invalid value for|Missing (?:option|argument"
             r"|parameter))"
-            r"|can't open file .{1,200}No such file",
+            r"|can't open file .{1,200}No such file"
+            r"|^(?!/?(?:bin/)?(?:ba|da)?sh: (?:line )?1: )(?:-?[\w./~-]{1,200}: )(?:(?:line )?\d+: )?"
+            r"(?:[^:]{1,200}: ){0,2}(?:[Pp]ermission denied|[Cc]ommand not found|bad interpreter"
+            r"|cannot execute|syntax error (?:near|in)|unbound variable|ambiguous redirect|Exec format error)"
+            r"|^(?:zsh|-?bash|env|nohup|timeout|exec|/usr/bin/env|\S{1,80}: line \d+): .{1,200}"
+            r"(?:[Nn]o such file or directory|: not found|executable file not found)"
+            r"|^zsh: no such file or directory: |^fish: Unknown command"
+            r"|^(?!/?(?:bin/)?(?:ba|da)?sh: 1: )\S{1,80}: \d+: \S{1,80}: not found$",
         ),
         ("import", r"^\S*python\S*: (?:No module named|Error while finding module specification)"),
     )
 )
+
+
+_CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        ("interrupted", r"^KeyboardInterrupt|Detected KeyboardInterrupt"),
+        (
+            "oom_host",
+            r"^(?:\w+\.)*(?:MemoryError|_ArrayMemoryError)|DefaultCPUAllocator|Cannot allocate memory"
+            r"|can't allocate memory|bad_alloc|oom[-_]kill|OOM Killer|Out of memory: Kill|Unable to allocate"
+            r"|insufficient shared memory|out of shared memory|cgroup out[- ]of[- ]memory"
+            r"|killed by signal: Killed|CPU out of memory"
+            r"|RESOURCE_EXHAUSTED.{0,200}(?:[cC]pu|host)|OutOfMemoryError.{0,80}(?:Java|object store|node)",
+        ),
+        (
+            "oom_gpu",
+            r"OutOfMemoryError|(?:CUDA|HIP|XPU|MPS|GPU|device)[\w ]{0,20} out of memory|RESOURCE_EXHAUSTED"
+            r"|ResourceExhausted|OOM when allocating|CUDA error:?(?: \d+)? ?'?out of memory"
+            r"|cudaErrorMemoryAllocation"
+            r"|CUBLAS_STATUS_ALLOC_FAILED|OUT_OF_MEMORY|[Oo]ut of memory error on GPU"
+            r"|[Oo]ut of memory (?:while|allocating)",
+        ),
+        ("signal", SIGNALLED.pattern),
+        (
+            "nccl",
+            r"NCCL|ncclError|nccl[A-Z]\w+|DistBackendError|ProcessGroup|gloo|c10d"
+            r"|collective operation timeout"
+            r"|TCPStore|rendezvous|Rendezvous|DistNetworkError|DistStoreError|EADDRINUSE",
+        ),
+        (
+            "cuda",
+            r"CUDA error|CUDA_ERROR|cudaError|CUDA driver|device-side assert|cuDNN|CUDNN|cuBLAS|CUBLAS"
+            r"|illegal memory access|no kernel image|NVIDIA driver|not compiled with CUDA|No CUDA GPUs"
+            r"|HIP error|CUDA runtime|invalid device ordinal|CUDA kernel|AcceleratorError|cuInit",
+        ),
+        ("import", r"ModuleNotFoundError|ImportError|cannot open shared object file|undefined symbol"),
+        (
+            "model_load",
+            r"loading state_dict|size mismatch for |[Mm]issing key\(s\)|[Uu]nexpected key\(s\)"
+            r"|not a valid model identifier|[Cc]an't load |[Cc]annot load |Unable to load|Safetensor"
+            r"|pickle data was truncated|PytorchStreamReader|RepositoryNotFound|GatedRepo|LocalEntryNotFound"
+            r"|HFValidationError|UnpicklingError|RevisionNotFound|not a valid git identifier"
+            r"|no file named .{0,80}(?:safetensors|model)|Unable to find latest file"
+            r"|[Cc]heckpoint.{0,80}(?:not found|does not exist|corrupt|missing)"
+            r"|(?:No such file|not found|does not exist).{0,200}"
+            r"(?:checkpoint|\.ckpt|\.pth?\b|safetensors|weights)",
+        ),
+        (
+            "shape",
+            r"size of tensor a|shapes? .{0,80}(?:cannot be multiplied|not aligned|mismatch|incompatible)"
+            r"|[Ss]hape mismatch|size mismatch|broadcast|[Ii]ncompatible shapes?|invalid for input of size"
+            r"|Sizes of tensors must match|expanded size of the tensor|[Ee]xpected input batch_size"
+            r"|Dimension out of range|to have \d+ channels"
+            r"|[Dd]imensions? (?:must|mismatch|do not match|incompatible)"
+            r"|must have the same (?:shape|size|dimension)|dot_general|inhomogeneous shape|expected shape"
+            r"|same number of dimensions|cannot reshape|is incompatible with the layer",
+        ),
+        (
+            "config",
+            r"unrecognized arguments|arguments are required|^usage:|error: argument|invalid choice"
+            r"|No such option|Could not consume arg|Could not override"
+            r"|Invalid value for|omegaconf|hydra|ConfigKeyError|ConfigAttributeError|MissingMandatoryValue"
+            r"|ConfigCompositionException|ValidationError|ScannerError|ParserError|ParsingError|DecodingError"
+            r"|draccus|jsonargparse|Unknown command line flag|UnrecognizedFlagError|ArgumentError"
+            r"|FileExistsError|already exists and|JSONDecodeError|TOMLDecodeError|error: unrecognized",
+        ),
+        ("assertion", r"AssertionError|Assertion .{0,200}failed"),
+    )
+)
+
+
+def kind_of(text: str) -> str | None:
+    """Return the most specific class that a message matches, or None."""
+    for kind, pattern in _CLASSES:
+        if pattern.search(text):
+            return kind
+    return None
 
 
 def ending(line: str) -> str | None:
@@ -111,7 +247,8 @@ def ending(line: str) -> str | None:
             return kind
     if CHILD_KILLED.search(line):
         return "signal"
-    status = STATUS.search(line)
-    if status:
-        return "interrupted" if status["status"] == str(INTERRUPT) else "signal"
+    match = STATUS.search(line)
+    if match:
+        status = match["status"] or match["alone"]
+        return "config" if status in NOT_STARTED else "interrupted" if status == str(INTERRUPT) else "signal"
     return "signal" if KILLED.search(line) or SIGNALLED.search(line) else None

@@ -8,7 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gpudebug.core.records import Failure
-from gpudebug.core.trainlog.endings import CHILD_KILLED, GAVE_UP, SAID, SIGNALLED, ending
+from gpudebug.core.trainlog.endings import (
+    CHILD_KILLED,
+    DONE,
+    GAVE_UP,
+    KILLED,
+    NOT_STARTED,
+    SAID,
+    ending,
+    kind_of,
+)
 from gpudebug.core.trainlog.text import readable
 
 MAX_LINES = 20
@@ -23,6 +32,9 @@ NEAR_END = 8
 HIDDEN = 3
 """Lines from the end of a log whose program ended with status 0."""
 
+BETWEEN = 4
+"""Ordinary lines between two exceptions that say that the first was caught: ranks die closer together."""
+
 _ERROR_LINE = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|[Ff]atal|[Ee]rror:|failed)(?!\w)")
 
 ALERT = re.compile(
@@ -34,7 +46,9 @@ ALERT = re.compile(
     rb"|CANCELLED|exit (?:code|status)|return code|PBS: |TERM_|[Tt]erminated|[Ww]atchdog|segmentation fault"
     rb"|No module named|open file|not in struct|^In '|: F [tex.]|^F0000 |abort$|died|on signal"
     rb"|mismatched input|[Ee]rror (?:occ|dur|whi|in )|[Ee]xception (?:occ|dur|whi)|[Cc]aught |FAILED|CRASHED"
-    rb"|(?:failed|aborted|crashed)\b|[Aa]borting|[Gg]iving up|exception:|xpected error"
+    rb"|(?:failed|aborted|crashed)\b|[Aa]borting|[Gg]iving up|exception:|xpected error|ignal:? 0"
+    rb"|ermission denied|not found|o such file|bad interpreter|cannot execute|syntax error|unbound variable"
+    rb"|^\W*exit(?:ed)?[ :=]+0"
 )
 USAGE = re.compile(rb"(?:\[[^\]]{1,40}\]:? ?)*(?:usage: |[^\s:]{1,200}: error: )")
 """The lines of a command-line parser, whose options are no readings."""
@@ -48,77 +62,16 @@ _LIKE_ERROR = re.compile(
     r"(?:Error|Exception|Interrupt|Exit|Failure|Fault|Warning|Timeout|Killed|Exhausted\w*)$"
 )
 _DATA = re.compile(r"\s*(?:tensor\(|[aA]rray\(|[\[({+.\d-]|nan|inf)")
-_IGNORED = ("Exception ignored in", "--- Logging error ---", "Exception in thread")
-
-_CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern))
-    for kind, pattern in (
-        ("interrupted", r"^KeyboardInterrupt|Detected KeyboardInterrupt"),
-        (
-            "oom_host",
-            r"^(?:\w+\.)*(?:MemoryError|_ArrayMemoryError)|DefaultCPUAllocator|Cannot allocate memory"
-            r"|can't allocate memory|bad_alloc|oom[-_]kill|OOM Killer|Out of memory: Kill|Unable to allocate"
-            r"|insufficient shared memory|out of shared memory|cgroup out[- ]of[- ]memory"
-            r"|killed by signal: Killed|CPU out of memory"
-            r"|RESOURCE_EXHAUSTED.{0,200}(?:[cC]pu|host)|OutOfMemoryError.{0,80}(?:Java|object store|node)",
-        ),
-        (
-            "oom_gpu",
-            r"OutOfMemoryError|(?:CUDA|HIP|XPU|MPS|GPU|device)[\w ]{0,20} out of memory|RESOURCE_EXHAUSTED"
-            r"|ResourceExhausted|OOM when allocating|CUDA error:?(?: \d+)? ?'?out of memory"
-            r"|cudaErrorMemoryAllocation"
-            r"|CUBLAS_STATUS_ALLOC_FAILED|OUT_OF_MEMORY|[Oo]ut of memory error on GPU"
-            r"|[Oo]ut of memory (?:while|allocating)",
-        ),
-        ("signal", SIGNALLED.pattern),
-        (
-            "nccl",
-            r"NCCL|ncclError|nccl[A-Z]\w+|DistBackendError|ProcessGroup|gloo|c10d"
-            r"|collective operation timeout"
-            r"|TCPStore|rendezvous|Rendezvous|DistNetworkError|DistStoreError",
-        ),
-        (
-            "cuda",
-            r"CUDA error|CUDA_ERROR|cudaError|CUDA driver|device-side assert|cuDNN|CUDNN|cuBLAS|CUBLAS"
-            r"|illegal memory access|no kernel image|NVIDIA driver|not compiled with CUDA|No CUDA GPUs"
-            r"|HIP error|CUDA runtime|invalid device ordinal|CUDA kernel|AcceleratorError|cuInit",
-        ),
-        ("import", r"ModuleNotFoundError|ImportError|cannot open shared object file|undefined symbol"),
-        (
-            "model_load",
-            r"loading state_dict|size mismatch for |[Mm]issing key\(s\)|[Uu]nexpected key\(s\)"
-            r"|not a valid model identifier|[Cc]an't load |[Cc]annot load |Unable to load|Safetensor"
-            r"|pickle data was truncated|PytorchStreamReader|RepositoryNotFound|GatedRepo|LocalEntryNotFound"
-            r"|HFValidationError|UnpicklingError"
-            r"|[Cc]heckpoint.{0,80}(?:not found|does not exist|corrupt|missing)"
-            r"|(?:No such file|not found|does not exist).{0,200}"
-            r"(?:checkpoint|\.ckpt|\.pth?\b|safetensors|weights)",
-        ),
-        (
-            "shape",
-            r"size of tensor a|shapes? .{0,80}(?:cannot be multiplied|not aligned|mismatch|incompatible)"
-            r"|[Ss]hape mismatch|size mismatch|broadcast|[Ii]ncompatible shapes?|invalid for input of size"
-            r"|Sizes of tensors must match|expanded size of the tensor|[Ee]xpected input batch_size"
-            r"|Dimension out of range|to have \d+ channels"
-            r"|[Dd]imensions? (?:must|mismatch|do not match|incompatible)"
-            r"|must have the same (?:shape|size|dimension)|dot_general|inhomogeneous shape|expected shape"
-            r"|same number of dimensions|cannot reshape|is incompatible with the layer",
-        ),
-        (
-            "config",
-            r"unrecognized arguments|arguments are required|^usage:|error: argument|invalid choice"
-            r"|No such option|Could not consume arg|Could not override"
-            r"|Invalid value for|omegaconf|hydra|ConfigKeyError|ConfigAttributeError|MissingMandatoryValue"
-            r"|ConfigCompositionException|ValidationError|ScannerError|ParserError|ParsingError|DecodingError"
-            r"|draccus|jsonargparse|Unknown command line flag|UnrecognizedFlagError|ArgumentError"
-            r"|FileExistsError|already exists and|JSONDecodeError|TOMLDecodeError|error: unrecognized",
-        ),
-        ("assertion", r"AssertionError|Assertion .{0,200}failed"),
-    )
+_IGNORED = (
+    *("Exception ignored in", "--- Logging error ---", "Exception in thread"),
+    *("Error in atexit", "Error in sys.excepthook"),
 )
+_CHAINED = ("another exception occurred:", "direct cause of the following exception:")
+_NO_END = re.compile(rb"fail|error|exit|code|status|abnormal|crash|kill|cancel", re.I)
+
 _WRAPPER = re.compile(
-    r"CalledProcessError|ChildFailedError|ProcessRaisedException|ProcessExitedException|^SystemExit"
-    r"|RayTaskError"
+    r"CalledProcessError|ChildFailedError|ProcessRaisedException|ProcessExitedException"
+    r"|SignalException|^SystemExit|RayTaskError"
     r"|Caught \w+ in (?:DataLoader worker|replica|pin memory)|HYDRA_FULL_ERROR"
 )
 _KNOCK_ON = re.compile(
@@ -129,7 +82,11 @@ _KNOCK_ON = re.compile(
 
 @dataclass(slots=True)
 class Block:
-    """One raised exception, or one line that sounds like a failure."""
+    """One raised exception, or one line that sounds like a failure.
+
+    `who` is the label of the process that printed it, `plain` how many ordinary lines were before it;
+    `chained` says that it was raised while another one was handled.
+    """
 
     kind: str
     head: str
@@ -139,6 +96,9 @@ class Block:
     raised: bool
     message: str = ""
     ignored: bool = False
+    who: str = ""
+    chained: bool = False
+    plain: int = 0
     details: list[str] = field(default_factory=list)
 
     def quoted(self) -> list[str]:
@@ -153,6 +113,7 @@ class _OpenTraceback:
     """A traceback that is being read, for one rank's prefix."""
 
     ignored: bool
+    chained: bool = False
     frame: list[str] = field(default_factory=list)
 
 
@@ -165,7 +126,8 @@ class FailureScan:
         self._recent: deque[Block] = deque(maxlen=KEPT_BLOCKS)
         self._open: dict[str, _OpenTraceback] = {}
         self._after: tuple[Block, int] | None = None
-        self._ignored = False
+        self._ignored = self._chained = False
+        self._plain = self._done = 0
         self.seen = 0
         self.redrawn = b""
         """What a bar drew last, if nothing was printed after it."""
@@ -181,6 +143,10 @@ class FailureScan:
         self.tail.append(segment if len(segment) <= 4 * MAX_LINE else segment[: 4 * MAX_LINE])
         if alert or self.watching:
             self._read(readable(segment, 2 * MAX_LINE), alert, steps)
+        elif segment.strip():
+            self._plain += 1
+        if self._first and DONE.search(segment) and not _NO_END.search(segment):
+            self._done = self.seen
 
     def _read(self, text: str, alert: bool, steps: int) -> None:
         at = text.find("Traceback (most recent call last)")
@@ -190,8 +156,8 @@ class FailureScan:
         if at >= 0:
             ignored = self._ignored or any(sign in text for sign in _IGNORED)
             if len(self._open) < 64:
-                self._open[who] = _OpenTraceback(ignored)
-            self._ignored = False
+                self._open[who] = _OpenTraceback(ignored, self._chained)
+            self._ignored = self._chained = False
             self._after = None
             return
         line = text[end:]
@@ -202,7 +168,8 @@ class FailureScan:
         if self._after is not None and self._continue(line) and not CHILD_KILLED.search(line):
             return
         self._ignored = any(sign in text for sign in _IGNORED)
-        if alert and not self._ignored:
+        self._chained = self._chained or any(sign in text for sign in _CHAINED)
+        if alert and not (self._ignored or self._chained):
             self._loose(line, steps)
 
     def _labelled(self, text: str, at: int) -> int:
@@ -216,7 +183,8 @@ class FailureScan:
         raised = _RAISED.match(line)
         if raised and not line[:1].isspace():
             frame = open_.frame[-2:]
-            block = Block(raised["type"], line, frame, self.seen, steps, True, line, open_.ignored)
+            block = Block(raised["type"], line, frame, self.seen, steps, True, line, open_.ignored, who)
+            block.chained = open_.chained
             del self._open[who]
             self._add(block)
             self._after = (block, MESSAGE_LINES)
@@ -239,32 +207,27 @@ class FailureScan:
 
     def _loose(self, line: str, steps: int) -> None:
         raised = _RAISED.match(line)
-        named = bool(raised and _LIKE_ERROR.search(raised["type"]))
+        named = bool(raised and _LIKE_ERROR.search(raised["type"])) and not KILLED.search(line)
         kind = kind_of(line)
         if not (named or kind or ending(line) or SAID.search(line) or "error" in line.lower()):
             return
         self._add(Block(raised["type"] if named and raised else "", line, [], self.seen, steps, named, line))
 
     def _add(self, block: Block) -> None:
+        block.plain = self._plain
         if len(self._first) < KEPT_BLOCKS:
             self._first.append(block)
         else:
             self._recent.append(block)
 
-    def blocks(self) -> list[Block]:
-        return [*self._first, *self._recent]
+    def blocks(self, ended_well: bool = False) -> list[Block]:
+        """Return what was not ignored; if it may have `ended_well`, what no word of its end came after."""
+        found = [b for b in (*self._first, *self._recent) if not b.ignored]
+        return [b for b in found if b.at > self._done] if ended_well else found
 
     def last_lines(self, count: int) -> list[str]:
         lines = [readable(segment, MAX_LINE) for segment in (*self.tail, self.redrawn)]
         return [line for line in lines if line.strip()][-count:]
-
-
-def kind_of(text: str) -> str | None:
-    """Return the most specific class that a message matches, or None."""
-    for kind, pattern in _CLASSES:
-        if pattern.search(text):
-            return kind
-    return None
 
 
 def classify_failure(
@@ -280,7 +243,7 @@ def classify_failure(
     """
     if signal is None and exit_status is not None:
         signal = -exit_status if exit_status < 0 else exit_status - 128 if 128 < exit_status < 160 else None
-    blocks = [b for b in scan.blocks() if not b.ignored]
+    blocks = scan.blocks(ended_well=signal is None and exit_status in (None, 0))
     fatal = [b for b in blocks if steps - b.steps <= GOES_ON]
     if exit_status == 0 and signal is None:
         return _hidden(scan, fatal, steps)
@@ -300,7 +263,8 @@ def classify_failure(
         if found and found.kind not in ("exception", "interrupted"):
             return found
         return Failure(kind="signal", lines=_lines(scan, fatal[:1]))
-    return found or Failure(kind="exception", lines=_lines(scan, fatal[:3]))
+    kind = "config" if str(exit_status) in NOT_STARTED else "exception"
+    return found or Failure(kind=kind, lines=_lines(scan, fatal[:3]))
 
 
 def _last_error(block: Block, scan: FailureScan, steps: int) -> bool:
@@ -345,12 +309,33 @@ def _from_blocks(blocks: Sequence[Block]) -> Failure | None:
     roots = [b for b in raised if not _KNOCK_ON.search(b.message)]
     if killed is not None and not roots:
         return Failure(kind="signal", lines=tuple(_unique([killed])))
-    pool = roots or raised or causes or list(blocks)
+    pool = _of_the_end(roots) or raised or causes or list(blocks)
     if not pool:
         return None
     kinds = [(b, _kind(b)) for b in pool]
     chosen, kind = next(((b, k) for b, k in kinds if k not in (None, "assertion")), kinds[0])
     return Failure(kind=kind or "exception", lines=tuple(_unique(_with_error(chosen, causes))))
+
+
+def _of_the_end(roots: Sequence[Block]) -> list[Block]:
+    """Return the exceptions that ended the run: a process dies once, so that it caught those before its last.
+
+    Exceptions that follow one another closely are those of ranks, or raised while the first was handled.
+    """
+    found: list[Block] = []
+    for block in roots:
+        if found and _was_caught(found[-1], block):
+            found = []
+        found.append(block)
+    return found
+
+
+def _was_caught(before: Block, block: Block) -> bool:
+    kinds = kind_of(before.message), kind_of(block.message)
+    if block.chained or before.who != block.who or (kinds[1] in ("nccl", "signal") and kinds[0] != kinds[1]):
+        return False
+    went_on = block.steps > before.steps or block.plain - before.plain > BETWEEN
+    return block.who != "" or went_on or kinds[0] == "import" != kinds[1]
 
 
 def _kind(block: Block) -> str | None:

@@ -162,7 +162,7 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
         rate_source=source,
         data_s=state.timing.data_s(),
         update_s=state.timing.update_s(),
-        failure=classify_failure(state.scan, exit_status, signal, state.seen),
+        failure=classify_failure(state.scan, exit_status, signal, state.progress),
         durations=state.timing.durations(),
         speech={topic: lines.items() for topic, lines in state.speech.items()},
         latencies=state.latencies.printed(),

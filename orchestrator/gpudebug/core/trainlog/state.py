@@ -110,6 +110,7 @@ class LogState:
         self.fine = False
         self.fractional: set[str] = set()
         self.pattern_seconds = 0.0
+        self.trained = 0
 
     def read(self, segment: bytes, time: float | None) -> None:
         text = plain(segment)
@@ -124,7 +125,7 @@ class LogState:
         if time is not None:
             self.arrivals = True
         if raised >= 0 or shape is None or not shape.bars:
-            self.scan.feed(segment, learned.alert or raised >= 0, self.seen)
+            self.scan.feed(segment, learned.alert or raised >= 0, self.progress)
         else:
             self.scan.redrawn = segment
         if self.sources.quotes(key, segment) or USAGE.match(key):
@@ -155,6 +156,11 @@ class LogState:
     def seen(self) -> int:
         """How often the leading counter moved."""
         return self.steps.leader.seen if self.steps.leader else 0
+
+    @property
+    def progress(self) -> int:
+        """How often the training was seen to go on, by its counter or its losses."""
+        return max(self.seen, self.trained)
 
     def _learn(self, key: bytes) -> LearnedLine:
         text = key.decode("ascii")
@@ -297,6 +303,7 @@ class LogState:
         if here:
             self.epoch = line.epoch
         trained = any(key[1] != "val" for key, _, _ in line.losses)
+        self.trained += trained
         printer = Printer(line.rank, numbered)
         step = None
         if "step" not in self.patterns:
