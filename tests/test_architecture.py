@@ -195,7 +195,7 @@ ROOMS = {
         campaign: change config errors progress statistics words
         catalogue: answers change command errors inside records text yaml
         trainlog: command errors records redaction statistics text words yaml
-        samples: errors records statistics trainlog words
+        samples: command errors records statistics trainlog words
         recordings: errors samples trainlog
         hardware: answers records redaction samples
         evidence: command inside records samples statistics trainlog words

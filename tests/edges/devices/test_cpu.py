@@ -213,29 +213,6 @@ def tree(*processes: tuple[int, int, float, bool, str]) -> dict[int, ProcessStat
     }
 
 
-@pytest.mark.parametrize(
-    ("processes", "expected"),
-    [
-        ((), None),
-        (((2, 1, 0.1, False, "sh"), (3, 2, 5.0, False, "python")), 3),
-        (((2, 1, 5.0, False, "python"), (3, 2, 9.0, True, "python")), 2),
-        (((2, 1, 5.0, False, "python"), (3, 2, 9.0, False, "pt_data_worker")), 2),
-        (((2, 1, 5.0, False, "python"), (3, 2, 0.0, True, "python"), (4, 3, 9.0, False, "ffmpeg")), 2),
-        (((2, 1, 9.0, True, "python"),), 2),
-        (((2, 1, 1.0, False, "torchrun"), (3, 2, 7.0, False, "rank"), (4, 2, 8.0, False, "rank")), 4),
-    ],
-    ids=["empty", "shell", "fork", "named worker", "below a worker", "daemonised", "ranks"],
-)
-def test_the_training_process(
-    processes: tuple[tuple[int, int, float, bool, str], ...], expected: int
-) -> None:
-    # PID 1 stands for the root. Above the kernel's limit no process has a command line to be read.
-    above = 2**22
-    shifted = [(pid + above, parent + above, *rest) for pid, parent, *rest in processes]
-    chosen = cpu.training_process(tree(*shifted), 1 + above)
-    assert (chosen.pid - above if chosen else None) == expected
-
-
 def test_trainings_are_read_on_line_by_line(tmp_path: Path) -> None:
     members = tree((11, 1, 1.0, False, "a"), (12, 1, 2.0, False, "b"), (13, 1, 3.0, False, "c"))
     path = tmp_path / "probe.jsonl"

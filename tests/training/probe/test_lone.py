@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipapp
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,23 @@ def test_a_program_without_pytorch_tells_where_it_waits(tmp_path: Path, version:
     assert share(found, stack=r"train\.py:pull$", phase="other").value > 0.7
     # As far as the kernel shows it.
     assert waits(found, "other") > 0.5 or not share(found, stack=r"^\(kernel\):").value
+
+
+@pytest.mark.parametrize("start", ["-m pkg.train", "folder", "app.pyz", "-m cProfile {}", "-m trace -t {}"])
+def test_a_program_is_seen_however_python_starts_it(tmp_path: Path, start: str) -> None:
+    code = BEGINS + "def pull():\n    time.sleep(0.8)\npull()\n"
+    plain, module = tmp_path / "train.py", tmp_path / "pkg" / "train.py"
+    for path in (plain, module, tmp_path / "folder" / "__main__.py"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(code)
+    zipapp.create_archive(tmp_path / "folder", tmp_path / "app.pyz")
+    records = tmp_path / "records"
+    records.mkdir()
+    env = environment({"GPUDEBUG_RECORDS_DIR": str(records), "GPUDEBUG_T0": "0.5"})
+    command = [sys.executable, *start.format(plain.name).split()]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=False, timeout=60)
+    found = training(Told(done.returncode, "", "", lines_of(records)))
+    assert share(found, stack=r"(train|__main__)\.py:pull$", state="waiting").value > 0.7
 
 
 def test_a_short_program_tells_nothing_and_loads_nothing(tmp_path: Path) -> None:

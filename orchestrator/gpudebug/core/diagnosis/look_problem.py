@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpudebug.core.inside.stacks.shares import share
+from gpudebug.core.inside.stacks.shares import importing
 from gpudebug.core.records import Evidence, RunRecord
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import Outcome, counted
@@ -60,7 +60,6 @@ _TERMINAL = re.compile(
 """What Python, curses, docker, ssh and prompts of libraries print if standard input is no terminal."""
 _CROWDED = 15.0
 """Percent of the cores that others use: from here on shares of the time are rough (as `ofstacks` has it)."""
-_IMPORTS = r"<frozen importlib\._bootstrap(_external)?>:"
 _MOSTLY = 0.5
 _STARTING_S = 300
 _LONGEST = 200
@@ -85,12 +84,12 @@ def problem_of(record: RunRecord, evidence: Evidence, log_end: str = "") -> Look
 
 def is_blind(evidence: Evidence) -> bool:
     """Tell whether no cause can rest on it: it has no steady window, failed before a step, still starts, or
-    made too few steps."""
+    made too few steps, or none that anything counts. From outside no step is counted."""
     if evidence.window is None or (evidence.outcome is Outcome.CRASHED and not _went_on(evidence)):
         return True
     if _few(evidence):
         return True
-    return evidence.probe is not None and not _steps(evidence)
+    return evidence.attached is None and not _steps(evidence)
 
 
 def _steps(evidence: Evidence) -> bool:
@@ -100,7 +99,7 @@ def _steps(evidence: Evidence) -> bool:
 def _starts(evidence: Evidence) -> bool:
     """Tell whether imports are most of what its thread did. An inference, too, makes no optimizer's step."""
     watched = evidence.stacks.training if evidence.stacks else None
-    return watched is not None and share(watched, stack=_IMPORTS).value >= _MOSTLY
+    return watched is not None and importing(watched) >= _MOSTLY
 
 
 def _went_on(evidence: Evidence) -> bool:
@@ -172,6 +171,9 @@ def _no_step(evidence: Evidence) -> LookProblem:
             f"training steps were seen, but {evidence.window_reason}: look for longer, or at a quieter host",
             for_s=longer,
         )
+    program = evidence.program
+    if program is not None and (hidden := [why for why in (program.held, program.apart) if why]):
+        return LookProblem(f"no training step was seen in {took}: {'; '.join(hidden)}")
     return LookProblem(
         f"no training step was seen in {took}: if it still starts, look for longer; a training without "
         "PyTorch shows its steps by lines such as `step 10 loss 2.5`",

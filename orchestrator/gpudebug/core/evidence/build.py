@@ -9,8 +9,10 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpudebug.core.command import batch
+from gpudebug.core.command.program import RunProcess
 from gpudebug.core.evidence import learning, speed, work
 from gpudebug.core.evidence.devices import device_evidence, joules_per_step, silent, together
+from gpudebug.core.evidence.program import program_evidence
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.probe.figures import nodes, notes
 from gpudebug.core.inside.ranks import rank_evidence
@@ -23,6 +25,7 @@ from gpudebug.core.records import (
     LoadedFiles,
     LossEvidence,
     ProbeEvidence,
+    ProgramEvidence,
     Window,
     WorkRate,
 )
@@ -90,7 +93,7 @@ class RunReadings:
 
     `loaded` is what its processes imported, `told` what they reported of training, `probe_reason` why none
     did, `watched` where their threads were, `written` the figures of learning in files that it wrote,
-    `attached` what was seen of a job that ran already.
+    `attached` what was seen of a job that ran already, `seen` what the processes below the command did.
     """
 
     samples: SampleTable
@@ -105,6 +108,7 @@ class RunReadings:
     written_notes: Sequence[str] = ()
     attached: AttachedEvidence | None = None
     beside: Sequence[SampleTable] = ()
+    seen: Sequence[RunProcess] = ()
 
 
 def build(
@@ -168,6 +172,7 @@ def build(
     errors = [d.standard_error for d in per_device if d.standard_error is not None]
     figures = speed.figures(log, window, rate[:2], run.batch_flags, inside) if not doubt else {}
     known_work, work_notes = _work(run, read, window, rate, figures) if not doubt else ((), ())
+    program = _program(read)
     return Evidence(
         run=run.name,
         role=run.role,
@@ -227,8 +232,8 @@ def build(
         last_count=log.span[1] if log.span else None,
         loaded=read.loaded,
         probe=_checked(inside, rate, run.devices, read.told),
-        probe_reason=read.probe_reason if inside is None else None,
-        stacks=stacks.stacks_evidence(read.watched, window, _first_rank(read), scrub),
+        probe_reason=None if inside is not None else (program and program.apart) or read.probe_reason,
+        stacks=stacks.stacks_evidence(read.watched, window, _first_rank(read), scrub, read.seen),
         spark=_spark(series),
         work=known_work,
         work_notes=work_notes,
@@ -242,7 +247,20 @@ def build(
         awaited=beside.awaited,
         awaited_reason=beside.awaited_reason,
         ranks=rank_evidence(read.told, read.watched, window, scrub, run.devices),
+        program=program,
     )
+
+
+def _program(read: RunReadings) -> ProgramEvidence | None:
+    """Return which process was the program; of a job that ran already nothing was started."""
+    if read.attached is not None:
+        return None
+    told, log = read.told, read.log
+    main = told.main if told is not None and told.main is not None and told.main.steps else None
+    trained = [p.pid for p in (main, *told.ranks) if p is not None] if told is not None and main else []
+    reported = [p.pid for p in told.processes if 2 * p.steps >= main.steps] if told and main else []
+    silent = log.steps is None and not log.points
+    return program_evidence(read.seen, trained, reported, silent=silent)
 
 
 def _first_rank(read: RunReadings) -> probe.ProcessKey | None:

@@ -55,7 +55,7 @@ OBJECTS = frozenset(
     {
         *("failure", "window", "batch_flags", "logged", "loss", "missing", "conditions", "printed"),
         *("restated", "occasions", "loaded", "probe", "sections", "stacks", "trace", "latency", "step_flags"),
-        *("attached", "awaited"),
+        *("attached", "program", "awaited"),
     }
 )
 _TEXTS = ("why", "training", "loss")

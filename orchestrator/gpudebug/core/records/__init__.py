@@ -10,6 +10,7 @@ from gpudebug.core.records.inside import (
     AttachedEvidence,
     LoadedFiles,
     ProbeEvidence,
+    ProgramEvidence,
     RankEvidence,
     RankLine,
     SectionFigures,
@@ -159,7 +160,7 @@ class Evidence(Record):
     devices, over the optimiser's steps; None unless every device has one. `working` is the mean of the
     devices' working shares, `awaited` the device that the others wait for, None also if there is none;
     `working_reason` and `awaited_reason` say why they are unknown. `ranks` are the
-    processes of a training that has several.
+    processes of a training that has several, `program` is the one of all processes below the command.
     """
 
     format: int = FORMAT_VERSION
@@ -229,6 +230,7 @@ class Evidence(Record):
     awaited: AwaitedDevice | None = None
     awaited_reason: str | None = None
     ranks: tuple[RankEvidence, ...] = ()
+    program: ProgramEvidence | None = None
 
 
 class Estimate(Record):

@@ -322,6 +322,18 @@ class StacksEvidence(Record):
     notes: tuple[str, ...] = ()
 
 
+class ProgramEvidence(Record):
+    """The program of a command, of all processes below it. `beside` are programs that ran at the same time,
+    `name (pid)`; `apart` is what keeps the probe out of it, `held` what keeps its output from the log, with
+    the remedy; None is unknown, too."""
+
+    pid: int
+    name: str
+    beside: tuple[str, ...] = ()
+    apart: str | None = None
+    held: str | None = None
+
+
 class LoadedFiles(Record):
     """The files of the code that the processes of a run imported, as they reported it from inside.
 

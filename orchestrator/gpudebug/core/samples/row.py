@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+from gpudebug.core.command.program import RunProcess
 from gpudebug.core.errors import DeviceError
 
 
@@ -90,6 +91,11 @@ class Processes(Protocol):
     @property
     def written(self) -> list[str]:
         """Files of loggers that the job was seen to hold open to write."""
+        ...
+
+    @property
+    def seen(self) -> list[RunProcess]:
+        """What each process did that was ever in the run's tree."""
         ...
 
     def start(self, job_pid: int | None) -> None:

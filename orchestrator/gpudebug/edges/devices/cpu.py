@@ -15,21 +15,11 @@ from pathlib import Path
 from gpudebug.core.samples.row import DeviceReading
 from gpudebug.core.words import CPU, STAND_IN
 from gpudebug.edges.devices import queueing
-from gpudebug.edges.devices.proctree import ProcessTree, command_line, cpu_clock
+from gpudebug.edges.devices.proctree import ProcessTree, cpu_clock
 from gpudebug.edges.proc import MB, PAGE, ProcessStat, read_process
 
 NOT_HERE = "the CPU stand-in for a GPU has no such counter"
 LACKS = ("mem_util", "power_w", "sm_clock_mhz", "mem_clock_mhz", "temperature_c", "throttle")
-
-# A process that serves a pool: Python's multiprocessing and joblib start it with one of these.
-WORKER_COMMANDS = (
-    "multiprocessing.spawn",
-    "multiprocessing.forkserver",
-    "multiprocessing.resource_tracker",
-    "joblib.externals.loky",
-)
-# PyTorch names a DataLoader worker's main thread so; the kernel keeps 15 characters.
-WORKER_NAME = "pt_data_worker"
 
 # Of what training processes report, at most this much is read at once: all of it is at most 4 MB.
 MOST_READ = 8 << 20
@@ -48,7 +38,7 @@ class CpuDevice:
     """`gpu_util` is the CPU time of the training process over `cores` cores, in percent, at most 100.
 
     The training process is the busiest of those that tell in the file `probe` that they train, as soon as
-    there is one; till then the busiest descendant of the tree's root that is no loader worker.
+    there is one; till then the busiest program of the tree (`core.command.program`).
     """
 
     source = CPU.name
@@ -113,7 +103,7 @@ class CpuDevice:
         self._scanned = now
         members = self._tree.scan()
         trainings = self._trainings.among(members) if self._trainings else []
-        chosen = busiest(trainings, self._followed) or training_process(members, self._tree.adopter)
+        chosen = busiest(trainings, self._followed) or next(iter(self._tree.programs()), None)
         if chosen is None or (chosen.pid, chosen.start) != self._followed:
             self._follow(chosen, now)
 
@@ -176,37 +166,6 @@ def _began(line: bytes) -> int | None:
         return None
     pid = record.get("pid") if isinstance(record, dict) and record.get("kind") == "start" else None
     return pid if isinstance(pid, int) else None
-
-
-def training_process(tree: dict[int, ProcessStat], root: int) -> ProcessStat | None:
-    """The process with the most CPU time so far that serves no other as a loader worker, nor is below one."""
-    known: dict[int, bool] = {}
-    alive = [process for process in tree.values() if process.state != "Z"]
-    for process in sorted(alive, key=lambda process: process.cpu_s, reverse=True):
-        if not _serves(process, tree, root, known):
-            return process
-    return None
-
-
-def _serves(process: ProcessStat, tree: dict[int, ProcessStat], root: int, known: dict[int, bool]) -> bool:
-    if process.pid not in known:
-        parent = tree.get(process.parent)
-        known[process.pid] = is_worker(process, root) or (
-            parent is not None and _serves(parent, tree, root, known)
-        )
-    return known[process.pid]
-
-
-def is_worker(process: ProcessStat, root: int) -> bool:
-    """A loader worker: a fork of a living parent that never called exec, or one of a process pool's.
-
-    A process that daemonised itself is such a fork too, but its parent is gone and the tree's root
-    has adopted it.
-    """
-    if process.name == WORKER_NAME or (process.forked and process.parent != root):
-        return True
-    command = command_line(process.pid)
-    return any(word in command for word in WORKER_COMMANDS)
 
 
 def describe(cores: float) -> dict[str, object]:

@@ -6,7 +6,9 @@ import os
 import time
 from collections.abc import Collection, Iterable
 
+from gpudebug.core.command.program import RunProcess, programs
 from gpudebug.core.samples.row import HostReading
+from gpudebug.edges.devices.deeds import ProcessDeeds
 from gpudebug.edges.devices.queueing import CoreQueue, OthersLoad, Queueing
 from gpudebug.edges.proc import (
     MB,
@@ -29,15 +31,6 @@ MOST_FILES = 64
 _MOST_DESCRIPTORS = 1024
 # Loggers open their files as a training starts, and keep them open.
 _OFTEN, _SELDOM = 10, 5
-
-
-def command_line(pid: int) -> str:
-    """Return the process's arguments joined by spaces; empty if it is gone or a zombie."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read().replace(b"\0", b" ").decode("utf-8", "replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
 
 
 def cpu_clock(pid: int) -> float | None:
@@ -87,11 +80,16 @@ class ProcessTree:
     `root` is the warden: a subreaper, so that a daemonised process stays in its tree. `members`
     holds the last scan, parents before their children. With `attached` the root is a job that gpudebug did
     not start, itself a member. With a `marker` those that carry it are members, too, whoever started them:
-    looked for once a second, as `read` is called.
+    looked for once a second, as `read` is called. `log` is the run's.
     """
 
     def __init__(
-        self, root: int, exclude: Iterable[int] = (), attached: bool = False, marker: str | None = None
+        self,
+        root: int,
+        exclude: Iterable[int] = (),
+        attached: bool = False,
+        marker: str | None = None,
+        log: str | None = None,
     ) -> None:
         self.root = root
         self.attached = attached
@@ -105,12 +103,14 @@ class ProcessTree:
         self._listed = lists_children()
         self._others = OthersLoad()
         self._logs = OpenLogs()
+        self._deeds = ProcessDeeds(log)
+        self._t0 = time.monotonic()
         self._queue = CoreQueue()
         self._queue.start(root)
 
     def start(self, job_pid: int | None) -> None:
         """The job was launched; the host columns count from here."""
-        self.job = job_pid
+        self.job, self._t0 = job_pid, time.monotonic()
         if job_pid is not None:
             self._queue.start(job_pid)
         self.read()
@@ -135,6 +135,16 @@ class ProcessTree:
         """Files of loggers that the job was seen to hold open to write."""
         return list(self._logs.paths)
 
+    @property
+    def seen(self) -> list[RunProcess]:
+        """What each process did that was ever in the tree; times count from the launch."""
+        return self._deeds.seen(self._t0)
+
+    def programs(self) -> list[ProcessStat]:
+        """Return the programs that are alive, the busiest first."""
+        found = programs(self._deeds.seen(self._t0, alive=self.members))
+        return [self.members[one.pid] for one in found]
+
     def scan(self) -> dict[int, ProcessStat]:
         """Who is in the tree now."""
         below = children if self._listed else walked_children()
@@ -153,6 +163,7 @@ class ProcessTree:
                 found[pid] = process
                 pending += below(pid)
         self.members = found
+        self._deeds.take(time.monotonic(), found, self.adopter)
         return found
 
     def read(self) -> HostReading:

@@ -32,6 +32,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gpudebug.core.command.program import as_notes
 from gpudebug.core.errors import DeviceError
 from gpudebug.core.samples.row import (
     DeviceLostError,
@@ -106,7 +107,7 @@ def main(open_device: Opener, open_tree: TreeOpener) -> int:
     order = SamplerOrder(**json.loads(text))
     root = order.root_pid or os.getppid()
     marks = {} if order.marker is None else {"marker": order.marker}
-    tree = open_tree(root, [os.getpid(), *order.exclude], order.attached, **marks)
+    tree = open_tree(root, [os.getpid(), *order.exclude], order.attached, log=order.log, **marks)
     try:
         with deadline(order.hang):
             device = open_device(order.device, tree)
@@ -262,6 +263,7 @@ class Notes:
         self._resumed_after = resumed_after
         self._summary: dict[str, Any] = {}
         self._written: list[str] = []
+        self._processes: list[list[object]] = []
         self._complete = False
 
     def finish(self, device: SamplerDevice, tree: Processes, summary: dict[str, object]) -> None:
@@ -274,6 +276,7 @@ class Notes:
             self._summary["energy_j"] = {}
             self._missing["energy_j"] = "the sampler was restarted in mid-run"
         self._written = tree.written
+        self._processes = as_notes(tree.seen)
         self._complete = True
 
     def as_json(self) -> dict[str, object]:
@@ -293,6 +296,7 @@ class Notes:
             "lost": self.lost,
             "cpu_s": round(time.process_time(), 4),
             "written": self._written,
+            "processes": self._processes,
             "complete": self._complete,
             **self._summary,
         }

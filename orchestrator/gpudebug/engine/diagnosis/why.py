@@ -16,7 +16,7 @@ from gpudebug.core.diagnosis.model import Diagnosis
 from gpudebug.core.diagnosis.ofprobe import step_parts
 from gpudebug.core.diagnosis.rank import diagnose, outweighs
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.evidence import devices
+from gpudebug.core.evidence import devices, program
 from gpudebug.core.statistics.across import across
 from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, RunPlan
 from gpudebug.edges import launcher, store
@@ -167,7 +167,12 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         gates=known_causes(found),
         causes=tuple(diagnosed(c, single.test_of(c, causes.cause(c.id))) for c in shown),
         missing=found.missing,
-        notes=(*devices.notes(evidence), *disturbances(evidence), *looked_at.notes),
+        notes=(
+            *devices.notes(evidence),
+            *(() if blind else program.notes(evidence.program)),
+            *disturbances(evidence),
+            *looked_at.notes,
+        ),
         replayed=bool(record.replayed),
         folder=str(measured.folder.path),
         next_command=_next(measured, looked_at, problem, found if not blind else Diagnosis()),

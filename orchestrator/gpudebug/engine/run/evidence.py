@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Protocol
 
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.command import batch
+from gpudebug.core.command.program import of_notes
 from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.errors import StoreError
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
@@ -160,6 +161,7 @@ def read_evidence(
         signal=ended.signal,
         redactor=redactor,
     )
+    known = _notes(files.notes) if notes is None else notes
     evidence = build(
         EndedRun(
             name=asked.name,
@@ -173,7 +175,7 @@ def read_evidence(
             planned_s=planned.at_s if planned is not None else None,
             least_window_s=asked.least_window_s,
             devices=asked.devices,
-            missing=_missing(files.notes, notes),
+            missing=_missing(files.notes, known),
             batch_flags=batch.flags(argv, synonyms),
             step_flags=counts.step_flags(argv),
             environment_plans=batch.environment_plans(batch.settings(argv, synonyms)),
@@ -195,6 +197,7 @@ def read_evidence(
             written_notes=written.notes,
             attached=attached,
             beside=beside,
+            seen=of_notes(known.get("processes")),
         ),
         warmup=asked.warmup_s,
         advice=lambda summary: loss_advice(argv, summary),
@@ -269,18 +272,29 @@ def _head(path: Path) -> str | None:
         return None
 
 
-def _missing(path: Path, notes: Mapping[str, Any] | None) -> dict[str, str]:
-    """Columns that the device lacked, with the reason that the sampler recorded."""
-    if notes is None and not path.is_file():
+def _notes(path: Path) -> Mapping[str, Any]:
+    """Return what the sampler wrote beside its samples; nothing without the file."""
+    if not path.is_file():
         return {}
     try:
-        known = json.loads(store.read_file(path)) if notes is None else notes
-        missing = dict(known.get("missing", {}))
-    except (AttributeError, TypeError, ValueError):
-        raise StoreError(
-            "is not what the sampler writes", file=str(path), next="move this run folder away"
-        ) from None
+        found = json.loads(store.read_file(path))
+    except (TypeError, ValueError):
+        raise _not_ours(path) from None
+    if not isinstance(found, dict):
+        raise _not_ours(path)
+    return found
+
+
+def _missing(path: Path, notes: Mapping[str, Any]) -> dict[str, str]:
+    """Columns that the device lacked, with the reason that the sampler recorded."""
+    missing = notes.get("missing", {})
+    if not isinstance(missing, dict):
+        raise _not_ours(path)
     return {str(k): str(v) for k, v in missing.items()}
+
+
+def _not_ours(path: Path) -> StoreError:
+    return StoreError("is not what the sampler writes", file=str(path), next="move this run folder away")
 
 
 def read_run_samples(path: Path) -> SampleTable:

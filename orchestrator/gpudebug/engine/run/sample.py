@@ -17,7 +17,7 @@ from gpudebug.core.answers.sample import (
     SampledWindow,
 )
 from gpudebug.core.errors import UsageError
-from gpudebug.core.evidence import devices
+from gpudebug.core.evidence import devices, program
 from gpudebug.core.inside.torch_profile import TorchProfile, remarks
 from gpudebug.core.records import Evidence, Failure, LatencyEvidence
 from gpudebug.core.samples.row import parse_row
@@ -233,7 +233,7 @@ def _answer(
         trace=located(evidence.trace, files.samples.parent),
         missing=evidence.missing,
         notes=((REPLAYED_NOTE,) if bench.replays else ())
-        + (*bench.notes, *devices.notes(evidence), *remarks),
+        + (*bench.notes, *devices.notes(evidence), *program.notes(evidence.program), *remarks),
         csv=str(files.samples),
         log=str(files.log),
         replayed=bench.replays,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.diagnoses import stacks
 
-from gpudebug.core.inside.stacks.shares import hottest, pattern, seen, share, together
+from gpudebug.core.inside.stacks.shares import hottest, importing, pattern, seen, share, together
 
 RESIZE = "train.py:main data/images.py:load PIL/Image.py:resize"
 LAYER = "train.py:main nets/net.py:forward modules/linear.py:Linear.forward"
@@ -136,3 +136,18 @@ def test_inside_a_compiler_only_the_file_says_what_is_done() -> None:
 def test_an_expression_is_compiled_once_and_letter_case_does_not_count() -> None:
     assert pattern("resize|pil/") is pattern("resize|pil/")
     assert pattern("resize|pil/").search("PIL/Image.py:Image.resize")
+
+
+@pytest.mark.parametrize(("imports", "steps", "expected"), [(2.0, 8.0, 0.0), (8.0, 2.0, 0.8)])
+def test_an_import_is_start_up_unless_all_runs_below_one(
+    imports: float, steps: float, expected: float
+) -> None:
+    """A compiler that is imported compiles nothing; `python -c 'import train'` trains below an import."""
+    frame = "<frozen importlib._bootstrap>:_find_and_load"
+    below = stacks(
+        ("other", "train.py:<module> IMPORTS _dynamo/codegen.py:<module>", 1, imports, imports),
+        ("other", "train.py:<module> train.py:step", 9, steps, steps),
+    )
+    below = below.model_copy(update={"frames": tuple(f.replace("IMPORTS", frame) for f in below.frames)})
+    assert share(below, stack=r"_dynamo/").value == expected
+    assert importing(below) == pytest.approx(imports / 10)

@@ -10,6 +10,7 @@ import pytest
 from tests.support.probe_lines import line, start
 from tests.support.stack_lines import FRAMES, evidence, told
 
+from gpudebug.core.command.program import RunProcess
 from gpudebug.core.inside.probe import ProcessKey
 from gpudebug.core.inside.stacks import read_stacks, stacks_evidence, stacks_of
 from gpudebug.core.inside.stacks.shares import share
@@ -49,6 +50,16 @@ def test_nothing_in_the_window_is_nothing() -> None:
 def test_of_several_processes_the_one_that_trains_counts_else_the_one_watched_longest() -> None:
     text = told(1, s=0.5) + told(2, s=1.5) + told(3, s=2.0)
     assert [evidence(text, main=main).training.seconds for main in (1, 2, None, 9)] == [0.5, 1.5, 2.0, 2.0]  # type: ignore[union-attr]
+
+
+def test_without_pytorch_the_program_counts_and_no_parent_that_waits_for_it() -> None:
+    parent = RunProcess(1, 0, "python", 0.0, 9.0, 0.1, beside_s=8.0)
+    child, other = RunProcess(2, 1, "python", 1.0, 9.0, 3.0), RunProcess(3, 1, "train", 1.0, 9.0, 3.0)
+    record = read_stacks(told(1, of="main", s=2.0) + told(2, of="main", s=0.5))
+    of_child = stacks_evidence(record, None, seen=(parent, child))
+    of_another = stacks_evidence(record, None, seen=(parent, other))
+    assert of_child and of_child.training and of_child.training.seconds == 0.5
+    assert of_another is None
 
 
 def test_workers_count_together_and_apart() -> None:

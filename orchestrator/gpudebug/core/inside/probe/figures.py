@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from gpudebug.core.answers.show import CopyFigures, ProbeFigures, ProbeSide, SiteFigures
+from gpudebug.core.command.program import python_letters
 from gpudebug.core.inside.probe.processes import VERSION, ProbeRecord, TrainingProcess
 from gpudebug.core.inside.probe.spans import ProcessSpan, first_step, middle, percentile, steady
 from gpudebug.core.records import DeviceInfo, ProbeEvidence, Window
@@ -178,8 +179,6 @@ REPLACED = "`PYTHONPATH=` in the command keeps the probe out: it replaces the pr
 BY_SCRIPT = f"{NOBODY}; a script that resets PYTHONPATH, or starts `python -I`, keeps the probe out"
 _SHELL = re.compile(r"(?:ba|da|k|z)?sh|.*\.sh|make|just")
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?t?")
-# Options of Python that take the next word if nothing follows in their own.
-_WITH_VALUE = "XWcm"
 
 
 def reason(argv: Sequence[str], probed: bool | None, record: ProbeRecord | None) -> str:
@@ -202,7 +201,7 @@ def _kept_out(argv: Sequence[str]) -> str | None:
         return REPLACED
     for index, word in enumerate(words):
         if _PYTHON.fullmatch(PurePosixPath(word).name):
-            letters = _letters(words[index + 1 :])
+            letters = python_letters(words[index + 1 :])
             for letter, why in (("S", "does not run sitecustomize"), ("I", _IGNORES), ("E", _IGNORES)):
                 if letter in letters:
                     return f"`{PurePosixPath(word).name} -{letter}` keeps the probe out: it {why}"
@@ -214,25 +213,6 @@ def _by_script(argv: Sequence[str]) -> bool:
 
 
 _IGNORES = "ignores PYTHONPATH"
-
-
-def _letters(words: Sequence[str]) -> str:
-    """Return the options of Python itself among the words behind it: one letter each, up to its script."""
-    found, skip = "", False
-    for word in words:
-        if skip:
-            skip = False
-        elif len(word) < 2 or word[0] != "-" or word.startswith("--"):
-            return found
-        else:
-            for position, letter in enumerate(word[1:], 1):
-                found += letter
-                if letter in _WITH_VALUE:
-                    skip = position == len(word) - 1
-                    break
-            if letter in "cm":
-                return found
-    return found
 
 
 APART = 0.10

@@ -103,6 +103,7 @@ _COMPILER = re.compile(r"^(?:.*/)?(?:_src|interpreters|eager|polymorphic_functio
 """Files of JAX and TensorFlow that trace, lower and compile."""
 _WAITS = frozenset(f"(kernel):{what}" for what in ("sleep", "disk", "page", "socket"))
 _SLEEP = "(kernel):sleep"
+_IMPORTLIB = ("<frozen importlib._bootstrap>:", "<frozen importlib._bootstrap_external>:")
 _SLEEPS = re.compile(r"\bsleep\(")
 _GETS = re.compile(
     r"[:._](?:read|load|fetch|get|pull|download|recv|receive|next|iter|getitems?|open|seek|request|query|retrieve)"
@@ -191,14 +192,29 @@ class _Same:
 
 
 def seen(stacks: Stacks) -> tuple[SampledStack, ...]:
-    """Yield every stack."""
+    """Return the stacks that show what a program does; without those that import, which is its start.
+
+    A program all of which runs below an import (`python -c 'import train'`) is shown by these.
+    """
     return _seen(_Same(stacks))
 
 
 @lru_cache(maxsize=8)
 def _seen(key: _Same) -> tuple[SampledStack, ...]:
-    """Return each term of the catalogue asks for the same ones."""
-    return tuple(_each(key.stacks))
+    """Each term of the catalogue asks for the same ones."""
+    every = tuple(_each(key.stacks))
+    working = tuple(one for one in every if not _imports(one))
+    return working if sum(one.seconds for one in working) >= key.stacks.seconds / 2 else every
+
+
+def importing(stacks: Stacks) -> float:
+    """Return the share of the watched time that imports take."""
+    took = sum(one.seconds for one in _each(stacks) if _imports(one))
+    return min(1.0, took / stacks.seconds) if stacks.seconds > 0 else 0.0
+
+
+def _imports(one: SampledStack) -> bool:
+    return any(frame.startswith(_IMPORTLIB) for frame in one.frames)
 
 
 def _each(stacks: Stacks) -> Iterator[SampledStack]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from gpudebug.core.command.program import RunProcess, programs
 from gpudebug.core.inside.probe.processes import ProcessKey, key_of, read_line
 from gpudebug.core.records import Stacks, StacksEvidence, Window
 
@@ -170,13 +171,14 @@ def stacks_evidence(
     window: Window | None,
     main: ProcessKey | None = None,
     scrub: Callable[[str], str] = str,
+    seen: Sequence[RunProcess] = (),
 ) -> StacksEvidence | None:
     """Return the stacks of the window, of the whole run if there is none; None if nothing was seen in it.
 
     Of a line that lies in it partly, that part of its time counts. Where no thread trains with PyTorch the
     main thread is what trains. `main` is the training process:
     without it, or if that reported none, the process that was watched longest. `scrub` takes secrets out of
-    lines of source.
+    lines of source, `seen` are the processes below the command.
     """
     if record is None:
         return None
@@ -184,7 +186,7 @@ def stacks_evidence(
     parts = [(one, share) for one in record.lines if (share := _inside(one, *bounds))]
     training = [(one, share) for one, share in parts if one.of == "training"]
     if not training:
-        training = _first([(one, share) for one, share in parts if one.of == "main"])
+        training = _of_program([(one, share) for one, share in parts if one.of == "main"], seen)
     watched: dict[ProcessKey, float] = {}
     for one, share in training:
         watched[one.process] = watched.get(one.process, 0.0) + share * one.seconds
@@ -229,8 +231,16 @@ def watched_span(
     return max(bounds[0], start_s), min(bounds[1], max(one.end_s for one, _ in parts))
 
 
-def _first(parts: list[tuple[StackLine, float]]) -> list[tuple[StackLine, float]]:
-    """Those of the process that was there first, of all that did something: what it starts works for it."""
+def _of_program(
+    parts: list[tuple[StackLine, float]], seen: Sequence[RunProcess]
+) -> list[tuple[StackLine, float]]:
+    """Those of the first program that reported any; of processes that nothing is known of, those of the one
+    that was there first, of all that did something: what it starts works for it."""
+    known = {one.pid for one in seen}
+    if any(one.process.pid in known for one, _ in parts):
+        reported = {one.process.pid for one, _ in parts}
+        main = next((one.pid for one in programs(seen) if one.pid in reported), None)
+        return [(one, share) for one, share in parts if one.process.pid == main]
     watched: dict[ProcessKey, float] = {}
     for one, share in parts:
         watched[one.process] = watched.get(one.process, 0.0) + share * one.seconds

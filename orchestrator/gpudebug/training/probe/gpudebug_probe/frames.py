@@ -284,14 +284,19 @@ def _read_line(file: str, line: int) -> str:
     if file.startswith("<") or line < 1:
         return ""
     try:
+        # A notebook's cell is in no file.
+        cached = getattr(sys.modules.get("linecache"), "cache", {}).get(file)
+        if cached is not None and len(cached) > 2:
+            text = cached[2][line - 1].strip()
         # Reading from a pipe, or the terminal, would take from the program what is meant for it.
-        if not S_ISREG(os.stat(file).st_mode):
+        elif not S_ISREG(os.stat(file).st_mode):
             return ""
-        with open(file, "rb") as source:
-            lines = source.read(LARGEST_FILE).split(b"\n", line)
-        text = lines[line - 1].decode("utf-8", "replace").strip()
+        else:
+            with open(file, "rb") as source:
+                lines = source.read(LARGEST_FILE).split(b"\n", line)
+            text = lines[line - 1].decode("utf-8", "replace").strip()
     # ValueError: a name that no file has.
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return ""
     hidden = LITERAL.sub(lambda literal: LONG_WORD.sub("...", literal.group()), text)
     return hidden[:LONGEST_LINE]

@@ -192,7 +192,10 @@ class _Lone:
 
 
 def _programs(frame: Any) -> bool:
-    """Whether a program is at work there: not Python's own start, and no process of multiprocessing's."""
+    """Whether a program is at work there: not Python's own start, and no process of multiprocessing's.
+
+    A module, a folder or an archive that Python runs lies below frames of runpy's.
+    """
     begins = False
     while frame is not None:
         file = frame.f_code.co_filename
@@ -200,7 +203,7 @@ def _programs(frame: Any) -> bool:
             return False
         if file.endswith(HELPERS):
             return False
-        begins = frame.f_code.co_name == "<module>"
+        begins = begins or frame.f_code.co_name == "<module>"
         frame = frame.f_back
     return begins
 
