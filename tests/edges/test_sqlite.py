@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.support.campaigns import contents
+from tests.support.nsys import shared_pages
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.edges import sqlite
 from gpudebug.edges.sqlite import Database
 
 
@@ -66,20 +66,27 @@ def test_a_damaged_schema_is_named(path: Path) -> None:
         Database(path).tables()
 
 
-def test_a_default_that_no_row_holds_is_not_read_for_each(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        (f"ADD COLUMN long TEXT DEFAULT '{'x' * 500_000}'", "a default of thousands of characters"),
+        ("ADD COLUMN long TEXT AS (hex(zeroblob(500000000)))", "a column of the calls is computed"),
+    ],
+    ids=["default", "computed"],
+)
+def test_a_value_that_no_row_holds_is_not_read_for_each(path: Path, sql: str, says: str) -> None:
     with sqlite3.connect(path) as c:
-        c.execute(f"ALTER TABLE \"the calls\" ADD COLUMN long TEXT DEFAULT '{'x' * 500_000}'")
+        c.execute(f'ALTER TABLE "the calls" {sql}')
     c.close()
-    with (
-        Database(path) as database,
-        pytest.raises(GpudebugError, match="a default of thousands of characters"),
-    ):
-        database.tables()
+    with pytest.raises(GpudebugError, match=says):
+        Database(path)
 
 
-def test_rows_take_no_more_than_their_file_can_hold(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_BESIDE", -8 * path.stat().st_size + 50_000)
-    with Database(path) as database:
-        assert len(list(database.rows("the calls", ["start"]))) == 18_000
-        with pytest.raises(GpudebugError, match="the rows of the calls hold more than the file can"):
-            list(database.rows("the calls", ["name"]))
+def test_a_page_of_two_rows_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "shared.sqlite"
+    shared_pages(path, 100_000)
+    with sqlite3.connect(path) as c:
+        assert len(c.execute("SELECT text FROM NVTX_EVENTS LIMIT 2").fetchall()[1][0]) > 50_000
+    c.close()
+    with pytest.raises(GpudebugError, match=r"damaged or half-written SQLite file: .*2nd reference to page"):
+        Database(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -119,3 +120,65 @@ def two_ranks(path: Path, *, steps: int = 20, late: int = 1, slower: float = 300
 
 def _process(pid: int) -> int:
     return _HOST + (pid << 24)
+
+
+def shared_pages(path: Path, size: int) -> None:
+    """Write a database of about `size` bytes in which each row of NVTX_EVENTS has the same half of the file
+    as its text: SQLite's file format, 1.5 and 1.6, of pages of 512 bytes."""
+    page, local, whole = 512, 39, 508
+    head = 4 + len(_varint(size + 13))
+    length = size // 2
+    length += -(head + 1 + length - local) % whole
+    with sqlite3.connect(path) as c:
+        c.execute(f"PRAGMA page_size = {page}")
+        c.execute("CREATE TABLE StringIds (id, value)")
+        c.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end)")
+        c.execute("CREATE TABLE NVTX_EVENTS (start, end, eventType, text)")
+        c.execute("INSERT INTO NVTX_EVENTS VALUES (1, 1, ?, ?)", (PUSHED, "x" * length))
+        (root,) = c.execute("SELECT rootpage FROM sqlite_master WHERE name = 'NVTX_EVENTS'").fetchone()
+    c.close()
+    data = bytearray(path.read_bytes())
+    at = (root - 1) * page
+    (cell,) = struct.unpack_from(">H", data, at + 8)
+    payload = _varint(head + 1 + length)
+    row = bytes(data[at + cell + len(payload) + 1 :][: local + 4])
+    children: list[tuple[int, int]] = []
+    number = 0
+    while len(data) < size:
+        cells = [payload + _varint(n) + row for n in range(number + 1, number + 10)]
+        number += len(cells)
+        data += _page(13, cells, page)
+        children.append((len(data) // page, number))
+    while len(children) > 40:
+        above = []
+        for start in range(0, len(children), 40):
+            data += _inner(children[start : start + 40], page)
+            above.append((len(data) // page, children[start : start + 40][-1][1]))
+        children = above
+    data[at : at + page] = _inner(children, page)
+    struct.pack_into(">I", data, 28, len(data) // page)
+    path.write_bytes(data)
+
+
+def _inner(children: list[tuple[int, int]], page: int) -> bytearray:
+    """A page of the tree; the number of each child, and the last row in it."""
+    cells = [struct.pack(">I", number) + _varint(last) for number, last in children[:-1]]
+    return _page(5, cells, page, struct.pack(">I", children[-1][0]))
+
+
+def _page(kind: int, cells: list[bytes], size: int, right: bytes = b"") -> bytearray:
+    made, end = bytearray(size), size
+    for place, cell in enumerate(cells):
+        end -= len(cell)
+        made[end : end + len(cell)] = cell
+        struct.pack_into(">H", made, 8 + len(right) + 2 * place, end)
+    struct.pack_into(">BHHHB", made, 0, kind, 0, len(cells), end, 0)
+    made[8 : 8 + len(right)] = right
+    return made
+
+
+def _varint(value: int) -> bytes:
+    out = bytes([value & 0x7F])
+    while value := value >> 7:
+        out = bytes([value & 0x7F | 0x80]) + out
+    return out

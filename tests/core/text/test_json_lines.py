@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpudebug.core.text import json_lines
 from gpudebug.core.text.json_lines import line_of, parse
 
 TEXT = """
@@ -70,3 +71,14 @@ def test_brackets_in_strings_are_no_levels() -> None:
     said = {"lines": ["[" * 200, "{[" * 100], "deep": [[[[1]]]]}
     assert parse(json.dumps(said)) == said
     assert parse("[" * 64 + "]" * 64)
+
+
+def test_many_small_values_are_refused_where_they_take_more_than_their_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small, usual = "[" + "{}," * 1000 + "0]", '[{"name": "' + "x" * 100 + '"}]'
+    assert len(parse(small)) == 1001
+    monkeypatch.setattr(json_lines, "_BESIDE", 0)
+    assert parse(usual)
+    with pytest.raises(ValueError, match="too many small values"):
+        parse(small)

@@ -19,15 +19,23 @@ _ANY, _FINITE = json.JSONDecoder(), json.JSONDecoder(parse_constant=_refuse)
 
 DEEPEST = 100
 """Nesting that every reader of the values can follow."""
+_OBJECT, _LIST, _ITEM = 184, 56, 40
+"""What each takes in memory at least, in bytes (CPython 3.11)."""
+_TIMES, _BESIDE = 8, 64 << 20
+"""What all values of a text may take, by its length, and beside that."""
 
 
 def parse(text: str | bytes, *, deepest: int = DEEPEST, finite: bool = False) -> Any:
-    """Return the value of a JSON text. ValueError for any other, and if it is nested deeper than `deepest`.
+    """Return the value of a JSON text.
 
+    ValueError for any other, if it is nested deeper than `deepest`, and if it is made of so many small values
+    that they take more than eight times its length and 64 MB.
     With `finite` NaN and infinity are refused too: gpudebug writes none into its records.
     """
     try:
         bare = text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
+        if _least_memory(bare) > _TIMES * len(bare) + _BESIDE:
+            raise ValueError("holds too many small values")
         value = (_FINITE if finite else _ANY).decode(bare)
     except RecursionError:
         raise ValueError("is nested too deep") from None
@@ -35,6 +43,10 @@ def parse(text: str | bytes, *, deepest: int = DEEPEST, finite: bool = False) ->
     if brackets > deepest and _deeper(value, deepest):
         raise ValueError("is nested too deep")
     return value
+
+
+def _least_memory(text: str) -> int:
+    return _OBJECT * text.count("{") + _LIST * text.count("[") + _ITEM * text.count(",")
 
 
 def _deeper(value: Any, levels: int) -> bool:
