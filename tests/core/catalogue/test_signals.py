@@ -76,7 +76,7 @@ EVIDENCE: dict[str, Any] = {
     "peak_rss_mb": 900.0,
     "conditions": {
         "foreign_procs": 0, "foreign_cpu": 1.0, "throttle": {"hw_thermal": 0.5}, "read_mb_s": 1.0,
-        "write_mb_s": 1.0, "cpu_cores": 2.0, "cores": 4.0,
+        "write_mb_s": 1.0, "cpu_cores": 2.0, "cores": 4.0, "cpu_stolen": 10.0,
     },
     "working": 0.5, "devices": [{"index": i, "uuid": f"GPU-{i}", "name": "D"} for i in range(2)],
     "awaited": {

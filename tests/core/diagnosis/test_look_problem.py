@@ -124,6 +124,10 @@ def test_others_on_the_host_make_the_figures_rough() -> None:
         "other programs used 40% of the cores",
     ]
     assert disturbances(run(50.0, conditions=Conditions(foreign_cpu=2.0))) == ()
+    yielding = Conditions(foreign_cpu=90.0, cpu_stolen=0.5, cpu_cores=0.2)
+    assert disturbances(run(50.0, conditions=yielding)) == ()
+    taken = disturbances(run(50.0, conditions=yielding.model_copy(update={"cpu_stolen": 20.0})))
+    assert taken[0].startswith("other programs kept 50% of the CPU time that it wanted from the training")
 
 
 def test_a_failure_is_told_even_if_the_start_up_made_a_window() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +11,9 @@ import pytest
 from tests.support.interpreters import VERSIONS, interpreter
 from tests.support.probed import needs_torch, probed
 from tests.support.sampled import alone, of, part
+
+from gpudebug.core.inside.stacks.shares import share
+from gpudebug.edges.devices.queueing import counts_waiting
 
 WITH_MONITORING = ["3.13", pytest.param("3.12", marks=pytest.mark.slow)]
 
@@ -268,3 +273,31 @@ if __name__ == "__main__":
     ranks = {line["pid"]: line["rank"] for line in told.of("start")}
     assert sorted(ranks.values()) == [0, 1]
     assert {ranks[line["pid"]] for line in told.of("stacks")} == {0, 1}
+
+
+@pytest.mark.skipif(not counts_waiting(), reason="the kernel does not count how long threads wait for a CPU")
+def test_who_is_kept_from_the_cores_does_not_wait(tmp_path: Path) -> None:
+    """Beside others on one core, at a lower priority: what they leave is far below what is wanted."""
+    core = max(os.sched_getaffinity(0))
+    loop = ["taskset", "-c", str(core), "sh", "-c", "while :; do :; done"]
+    busy = [subprocess.Popen(loop) for _ in range(3)]
+    code = """
+def doze_for(seconds):
+    time.sleep(seconds)
+watch(); sampler.start()
+for _ in range(8):
+    burn(0.04); doze_for(0.1)
+sampler.stop(); sampler.finish()
+"""
+    first = f"import os\nos.sched_setaffinity(0, {{{core}}})\nos.nice(5)\n"
+    try:
+        found = of(alone(tmp_path, code, first=first))
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
+    waited = [share(found, stack=f"train.py:{name}$", state="waiting").value for name in ("burn", "doze_for")]
+    ran = share(found, stack="train.py:burn$", state="running").value
+    assert ran > 0.4
+    assert waited[0] < 0.25 * (waited[0] + ran)
+    assert waited[1] > 0.03

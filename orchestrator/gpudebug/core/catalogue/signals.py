@@ -39,6 +39,7 @@ _DEVICE = {
     "throttled_share": Signal("share", "clocks are throttled {} of the time", "samples"),
     "foreign_procs": Signal("count", "other processes on the device: {}", "samples"),
     "foreign_cpu": Signal("%", "other processes use {} of the run's cores", "samples"),
+    "cpu_lost_share": Signal("share", "others kept {} of the wanted CPU time from the training", "samples"),
     "read_mb_s": Signal("MB", "{} a second are read from disk", "samples"),
     "write_mb_s": Signal("MB", "{} a second are written to disk", "samples"),
     "cpu_cores": Signal("count", "the training's processes use {} cores", "samples"),

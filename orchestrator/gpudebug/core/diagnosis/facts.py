@@ -14,7 +14,7 @@ from gpudebug.core.diagnosis.layers import signals as layer_signals
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.ofprobe import finite, mean
 from gpudebug.core.records import SectionFigures, StacksEvidence
-from gpudebug.core.samples.conditions import SLOWING
+from gpudebug.core.samples.conditions import SLOWING, lost_share
 from gpudebug.core.text import shell_words
 from gpudebug.core.words import SignalValue, is_stand_in
 
@@ -227,6 +227,7 @@ def _devices(evidence: Sequence[Record], records: Sequence[Record]) -> dict[str,
             (n for c in found if (n := finite(c.get("foreign_procs"))) is not None), default=None
         ),
         "foreign_cpu": foreign,
+        "cpu_lost_share": lost_share(mean([c.get("cpu_stolen") for c in found]), used),
         **known,
         "cores": usable,
         "cores_busy_share": min(1.0, used / left) if used is not None and left else None,

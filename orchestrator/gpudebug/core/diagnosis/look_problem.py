@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gpudebug.core.inside.stacks.shares import importing
 from gpudebug.core.records import Evidence, RunRecord
+from gpudebug.core.samples.conditions import lost_share
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import Outcome, counted
 
@@ -60,6 +61,8 @@ _TERMINAL = re.compile(
 """What Python, curses, docker, ssh and prompts of libraries print if standard input is no terminal."""
 _CROWDED = 15.0
 """Percent of the cores that others use: from here on shares of the time are rough (as `ofstacks` has it)."""
+_LOST = 0.1
+"""Of the CPU time that a training wanted: less is within what runs differ by themselves."""
 _MOSTLY = 0.5
 _STARTING_S = 300
 _LONGEST = 200
@@ -186,7 +189,13 @@ def disturbances(evidence: Evidence) -> tuple[str, ...]:
     found, others = [], evidence.conditions
     if others.foreign_procs:
         found.append("another process computed on the device: its utilisation is not this training's alone")
-    if others.foreign_cpu is not None and others.foreign_cpu >= _CROWDED:
+    lost = lost_share(others.cpu_stolen, others.cpu_cores)
+    if lost is not None and lost >= _LOST:
+        found.append(
+            f"other programs kept {lost:.0%} of the CPU time that it wanted from the training: the shares "
+            "and rates are rough"
+        )
+    elif lost is None and others.foreign_cpu is not None and others.foreign_cpu >= _CROWDED:
         found.append(
             f"other programs used {others.foreign_cpu:.0f}% of the cores: the shares and rates are rough"
         )

@@ -115,6 +115,17 @@ def _cores(used: Sequence[float]) -> float | None:
     return None if mean is None else round(mean / 100, 3)
 
 
+def lost_share(stolen: float | None, used: float | None) -> float | None:
+    """Return what of the CPU time that a run wanted others kept from it, 0 to 1; None if unknown.
+
+    `stolen` is percent of one core, `used` cores. What others use of cores that it does not want costs it
+    nothing.
+    """
+    if stolen is None or used is None or stolen + used <= 0:
+        return None
+    return stolen / (stolen + 100 * used)
+
+
 def usable(quota: float | None, affinity: object) -> float | None:
     """Return how many cores a run may use: those that its process says, and the control group's `quota` where
     that is less. None if neither is known."""

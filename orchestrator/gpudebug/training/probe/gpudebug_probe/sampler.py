@@ -31,7 +31,7 @@ TELL_S, WORKER_TELL_S = 2.0, 4.0
 LATE_S, BY_IT = 0.001, 0.7
 SWITCH_S = 0.0005
 ROUNDS, HARDLY = 4, 0.15
-MOST_STACKS = 2000
+MOST_STACKS, MOST_IDLE = 2000, 32
 OTHER_STACKS = ("other", (), -1, 0)
 PASSED = ("", (), -1, 0)
 STACKS_TOLD, LONGEST_TOLD = 100, 60_000
@@ -62,8 +62,10 @@ class StackSampler:
         # It is to start, and the thread that was asked to end has not yet.
         self.late = False
         self._lost = lost
-        # Of the thread with this number: the seconds that it has waited for a CPU.
-        self._delayed = (0, 0.0)
+        # Of the thread with this number: the seconds that it had waited for a CPU, at the last line and look.
+        self._delayed, self._queued = (0, 0.0), 0.0
+        # Lately seen stacks with the seconds of each in which the thread did not run.
+        self._idle: list[tuple[Any, float]] = []
         self._of = of
         self._frames = frames
         self._random = Random(time.monotonic_ns() ^ record.pid).random
@@ -220,11 +222,15 @@ class StackSampler:
                 self.target = (0, 0, 0)
                 self._lost()
             return
+        before, self._queued = self._queued, delay_of(thread)
         if self._delayed[0] != thread:
-            self._delayed = thread, delay_of(thread)
+            self._delayed, before = (thread, self._queued), self._queued
+            self._idle.clear()
         if self._last_clock == clock and key is not PASSED:
             wall, used, late = max(now - self._last, 1e-6), cpu - self._last_cpu, now - due
-            ran = used / wall
+            # Who is ready waits for nothing but a CPU.
+            ready = used + max(0.0, self._queued - before)
+            ran = min(1.0, ready / wall)
             if ran < RUNS:
                 key = self._frames.inside(key, waits_in(thread))
             if WAITS < ran < RUNS:
@@ -232,7 +238,17 @@ class StackSampler:
                 ran = 1.0 if kept else self._running(clock)
             self._add(key, min(wall, LONGEST_S), ran)
             self._used += min(wall, LONGEST_S) * used / wall
+            self._was_ready(ready - wall)
         self._last, self._last_cpu, self._last_clock = now, cpu, clock
+
+    def _was_ready(self, seconds: float) -> None:
+        """The kernel counts what a thread waits for a CPU when it gets one: it was ready at looks before."""
+        while seconds > 0 and self._idle:
+            key, idle = self._idle.pop()
+            given = min(idle, seconds)
+            seconds -= given
+            if key in self._seen:
+                self._seen[key][1] += given
 
     def _folded(self, ident: int) -> tuple[str, tuple[int, ...], int, int] | None:
         stack = stack_of(ident, self._collects) if ident else []
@@ -277,6 +293,7 @@ class StackSampler:
         entry[0] += seconds
         entry[1] += seconds * ran
         entry[2] += 1
+        self._idle = [*self._idle[-MOST_IDLE:], (key, seconds * (1 - ran))]
 
     def _forget(self) -> None:
         """Of very much code, generated code: what was not reported yet counts by its phase alone."""
@@ -298,6 +315,7 @@ class StackSampler:
         seen, self._seen = self._seen, {}
         since, self._since = self._since, time.monotonic()
         used, self._used = self._used, 0.0
+        self._idle.clear()
         thread, before = self._delayed
         self._delayed = thread, delay_of(thread)
         starved = max(0.0, self._delayed[1] - before)

@@ -7,9 +7,9 @@ one before: a stack with its phase, the user's line in it, the seconds that it s
 the thread used a CPU, and how often it was seen.
 
 Approximations: the time since the sample before counts for the stack that is seen; how much of it the thread
-ran is shown by its CPU clock since then if that is nearly all or nearly nothing, else in the millisecond
-after the sample, and of all stacks together it is what that clock says, with the time in which the thread
-was ready and others had the CPU. Python's lock is handed to us where the thread lets go of it, at the latest
+ran is shown by its CPU clock since then, with what the kernel says it was ready and others had the CPU, if
+that is nearly all or nearly nothing, else in the millisecond after the sample, and of all stacks together it
+is what these two say. Python's lock is handed to us where the thread lets go of it, at the latest
 after Python's switch interval, 5 ms: Python code that runs for less than that is found in the call that lets
 go of the lock, often in the same function. Where no other thread of Python's is at work the interval is set
 to half a millisecond, which is not felt elsewhere. Above some dozens of threads it is left alone, and one
