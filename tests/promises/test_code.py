@@ -85,6 +85,23 @@ def test_code_swapped_for_a_moment_while_a_run_starts(tmp_path: Path, program: s
 
 
 @pytest.mark.slow
+def test_a_training_that_writes_its_own_code_in_each_trial_costs_its_hypothesis(tmp_path: Path) -> None:
+    after = 'if "--lr=0.2" in sys.argv: Path(__file__).write_bytes(Path(__file__).read_bytes())'
+    campaign = campaign_of(tmp_path, after=after, seconds="7 if '--lr=0.1' in sys.argv else 0.5")
+    campaign.json("next")
+    campaign.propose("--set --lr=0.2")
+    said = campaign.json("next", status=1)["error"]["message"]
+    assert said == "train.py was written while run 0003-h1 was under way, so it does not count"
+    second = campaign.json("next")
+    run = second["files"][0].rpartition("/")[2]
+    assert (second["hypothesis"], second["verdict"]) == (1, "INVALID")
+    assert second["why"] == (
+        f"the training changed the code that it ran: train.py was written while run {run} was under way"
+    )
+    assert campaign.json("verify")["problems"] == []
+
+
+@pytest.mark.slow
 def test_a_tracked_file_that_every_run_rewrites_and_notes_spoil_nothing(tmp_path: Path) -> None:
     campaign = campaign_of(
         tmp_path,

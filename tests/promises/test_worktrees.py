@@ -611,6 +611,7 @@ LEAVES = {
     "a link": "os.rename(top, top + '-2'); os.symlink(os.sep, top)",
     "a file": "os.rename(top, top + '-2'); open(top, 'w').close()",
     "nothing": "os.rename(top, top + '-2')",
+    "its code, changed": "open(top + '/train.py', 'a').write('# more\\n')",
 }
 TRAINING = """\
 import os, time
@@ -626,12 +627,16 @@ if change == 1:
 
 @pytest.mark.parametrize(
     "leaves",
-    [LEAVES["a link"], *(pytest.param(LEAVES[n], marks=pytest.mark.heavy) for n in ("a file", "nothing"))],
+    [
+        "a link",
+        "its code, changed",
+        *(pytest.param(n, marks=pytest.mark.heavy) for n in ("a file", "nothing")),
+    ],
 )
 def test_what_a_training_leaves_in_place_of_its_worktree_costs_its_own_hypothesis(
     tmp_path: Path, leaves: str
 ) -> None:
-    program = TRAINING.replace("LEAVE", leaves)
+    program = TRAINING.replace("LEAVE", LEAVES[leaves])
     campaign = make_campaign(tmp_path / "repo", files={"train.py": program}, max_runs=2)
     campaign.json("next")
     for number in (1, 2):
@@ -640,9 +645,12 @@ def test_what_a_training_leaves_in_place_of_its_worktree_costs_its_own_hypothesi
         campaign.propose(f"--patch {name}")
     first = campaign.json("next")
     assert (first["hypothesis"], first["verdict"]) == (1, "INVALID")
-    assert first["why"].startswith("the training left something else in place of its worktree")
+    why = (
+        "changed the code that it ran" if "code" in leaves else "left something else in place of its worktree"
+    )
+    assert first["why"].startswith(f"the training {why}")
     second = campaign.json("next")
     assert second["hypothesis"] == 2
-    assert "in place of its worktree" not in second["why"]
+    assert why not in second["why"]
     verified = campaign.json("verify")
     assert verified["problems"] == []

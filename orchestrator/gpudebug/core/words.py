@@ -36,6 +36,8 @@ AS_PLANNED = frozenset({Outcome.COMPLETED, Outcome.ENDED_BY_PLAN})
 
 LOST_TREE = "the training left something else in place of its worktree"
 """How the reason of a run begins whose code cannot be looked at again."""
+OWN_CODE = "the training changed the code that it ran"
+"""How the reason of a run begins that wrote its own tracked files: which code it measured is unknown."""
 
 
 def ended_as_planned(outcome: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,11 +36,19 @@ def test_what_a_session_leaves_is_its_owners_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", '{"format": 2}', "\ufeff{}", "[" * 100_000])
-def test_a_record_that_cannot_be_read_is_none(tmp_path: Path, text: str | None) -> None:
-    folder = store.Sessions(store.Workspace(tmp_path)).new("x")
+def test_what_the_last_session_was_is_not_read_from_its_folder(tmp_path: Path, text: str | None) -> None:
+    sessions = store.Sessions(store.Workspace(tmp_path))
+    folder = sessions.new("x")
+    folder.record.write_text('{"format": 1, "session": "x"}')
+    assert sessions.last() is None
+    folder.write({"session": "x", "start": "now"})
+    folder.record.write_text("{}")
+    assert sessions.last() == (replace(folder, made=None), {"format": 1, "session": "x", "start": "now"})
     if text is not None:
-        folder.record.write_text(text)
-    assert folder.read() == {}
+        folder.kept.write_text(text)
+    else:
+        folder.discard()
+    assert sessions.last() is None
 
 
 def test_a_transcript_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from gpudebug.core.verdict.gates.outcome import (
 from gpudebug.core.verdict.gates.setting import Criteria, TrialSetting
 from gpudebug.core.verdict.unlike import fills_cache, is_cold
 from gpudebug.core.verdict.work import worst
-from gpudebug.core.words import LOST_TREE, Outcome, Result, Status, Trend
+from gpudebug.core.words import LOST_TREE, OWN_CODE, Outcome, Result, Status, Trend
 
 
 def judge(
@@ -68,7 +68,7 @@ def judge_case(case: TrialCase) -> Verdict:
 
 def _why_void(run: Evidence) -> str:
     """Return why a run that the machinery, or what it left behind, made void says nothing."""
-    if run.reason is not None and run.reason.startswith(LOST_TREE):
+    if run.reason is not None and run.reason.startswith((LOST_TREE, OWN_CODE)):
         return run.reason
     ending = str(run.outcome)
     if run.outcome is Outcome.CRASHED:

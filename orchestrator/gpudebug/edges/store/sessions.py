@@ -1,4 +1,8 @@
-"""The folders of agents' sessions, `runs/sessions/NAME`, closed to other users: brief, transcript, record."""
+"""The folders of agents' sessions, `runs/sessions/NAME`, closed to other users: brief, transcript, record.
+
+These are for people. What the next loop believes of the last session is a second record, beside what else no
+clone reaches.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,8 @@ from typing import Any, BinaryIO
 
 from gpudebug.core.errors import StoreError
 from gpudebug.edges import opener, removal
-from gpudebug.edges.opener import os_error, read_file, saying
-from gpudebug.edges.store.files import make_folder, opened_folder, write_beside
+from gpudebug.edges.opener import os_error, saying
+from gpudebug.edges.store.files import get_json, make_folder, opened_folder, put_json, write_beside
 from gpudebug.edges.store.workspace import Workspace
 
 FORMAT = 1
@@ -23,10 +27,11 @@ FORMAT = 1
 class SessionFolder:
     """One session's folder. What is written into it is redacted before.
 
-    `made` is what the folder was when this process made it.
+    `kept` is the record that the next loop reads, `made` what the folder was when this process made it.
     """
 
     path: Path
+    kept: Path
     made: removal.Identity | None = None
 
     @property
@@ -47,8 +52,9 @@ class SessionFolder:
 
     def write(self, record: Mapping[str, Any]) -> None:
         """session.json, at once."""
-        text = json.dumps({"format": FORMAT, **record}, indent=1, ensure_ascii=False)
-        self._put(self.record, text + "\n")
+        found = {"format": FORMAT, **record}
+        put_json(self.kept, found)
+        self._put(self.record, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
     def write_brief(self, text: str) -> None:
         self._put(self.brief, text)
@@ -56,14 +62,6 @@ class SessionFolder:
     def _put(self, path: Path, text: str) -> None:
         with saying(path, "cannot write"):
             write_beside(path, text.encode("utf-8", "surrogateescape"), 0o600)
-
-    def read(self) -> dict[str, object]:
-        """session.json; {} if it is missing, or of another format."""
-        try:
-            found = json.loads(read_file(self.record))
-        except (StoreError, ValueError, RecursionError):
-            return {}
-        return found if isinstance(found, dict) and found.get("format") == FORMAT else {}
 
     def open_transcript(self) -> BinaryIO:
         """For appending, mode 0600."""
@@ -75,6 +73,7 @@ class SessionFolder:
         """Remove the folder of a session that never began."""
         if self.made is None:
             return
+        put_json(self.kept, {})
         with suppress(OSError, StoreError), opened_folder(self.path.parent) as folder:
             removal.remove_folder(folder, self.name, self.made)
 
@@ -85,6 +84,7 @@ class Sessions:
     def __init__(self, workspace: Workspace) -> None:
         self.folder = workspace.runs / "sessions"
         self.lock = workspace.private / "loop"
+        self._kept = workspace.private / "session.json"
 
     def names(self) -> list[str]:
         try:
@@ -94,13 +94,19 @@ class Sessions:
         except OSError as e:
             raise os_error(e, self.folder, "cannot list") from None
 
-    def get(self, name: str) -> SessionFolder:
-        return SessionFolder(self.folder / name)
+    def last(self) -> tuple[SessionFolder, dict[str, Any]] | None:
+        """Return the session that a loop began last, and its record; None if none has a folder here."""
+        record = get_json(self._kept)
+        name = record.get("session") if isinstance(record, dict) else None
+        if name not in self.names() or record.get("format") != FORMAT:
+            return None
+        return SessionFolder(self.folder / name, self._kept), record
 
     def new(self, name: str) -> SessionFolder:
         """Return a new folder. StoreError if the name is taken."""
         path = self.folder / name
         make_folder(self.folder)
+        make_folder(self._kept.parent)
         with saying(path, "cannot make the folder"), opened_folder(self.folder) as folder:
             os.mkdir(name, 0o700, dir_fd=folder)
-            return SessionFolder(path, removal.identity_at(folder, name))
+            return SessionFolder(path, self._kept, removal.identity_at(folder, name))

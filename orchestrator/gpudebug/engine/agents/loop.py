@@ -140,13 +140,12 @@ class _Loop:
             return End(Stuck.ERROR, str(e))
 
     def mend(self, *, stop: bool) -> None:
-        """Close the sessions that a kill or Ctrl-C cut off, whichever loop began them."""
-        for name in self.sessions.names():
-            folder = self.sessions.get(name)
-            record = folder.read()
-            if record.get("session") == name and "end" not in record:
-                self.say(f"session {name} was cut off: ending what is left of it")
-                agents.abandon(agents.Session(folder, self.root, self.report, self.say, record), stop=stop)
+        """Close the session that a kill or Ctrl-C cut off, whichever loop began it."""
+        last = self.sessions.last()
+        if last is not None and "end" not in last[1]:
+            folder, record = last
+            self.say(f"session {folder.name} was cut off: ending what is left of it")
+            agents.abandon(agents.Session(folder, self.root, self.report, self.say, record), stop=stop)
 
     def say(self, text: str) -> None:
         """One line that stays, with the time of day."""

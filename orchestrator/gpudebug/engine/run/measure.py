@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -18,7 +18,7 @@ from gpudebug.core.inside.imported_files import recorded, spoiling
 from gpudebug.core.records import Counted, DeviceInfo, Evidence, PlannedEnd, RunRecord
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog.reader import LogReader
-from gpudebug.core.words import LOST_TREE, Outcome, device_kind
+from gpudebug.core.words import LOST_TREE, OWN_CODE, Outcome, device_kind
 from gpudebug.edges import devices, git, host, launcher, store
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.worktrees import WorkingTree
@@ -112,12 +112,18 @@ def set_aside(run: MeasuredRun, why: str) -> None:
     run.folder.write("run.json", run.record.model_copy(update={"set_aside": why}))
 
 
-def with_same_code(place: WorkingTree, run: MeasuredRun, beside: Sequence[MeasuredRun] = ()) -> MeasuredRun:
+def with_same_code(
+    place: WorkingTree,
+    run: MeasuredRun,
+    beside: Sequence[MeasuredRun] = (),
+    *,
+    did_itself: Callable[[str], bool] = lambda what: False,
+) -> MeasuredRun:
     """The run with what its record says of the code, once that is looked at again; before it is sealed.
 
     A run during which the code changed, or was written, is set aside, and CodeChanged says so: it is unknown
     which code it measured. `beside` are runs of the baseline. A run that left something else in place of its
-    worktree is SAMPLER_LOST, with the reason.
+    worktree is SAMPLER_LOST, with the reason; so is one whose training `did_itself` what the code met.
     """
     try:
         changed = place.changed()
@@ -137,7 +143,10 @@ def with_same_code(place: WorkingTree, run: MeasuredRun, beside: Sequence[Measur
         did = "was written" if len(paths) == 1 else "were written"
     if paths:
         more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-        why = f"{', '.join(paths[:3])}{more} {did} while run {run.folder.name} was under way"
+        what = f"{', '.join(paths[:3])}{more} {did} while run"
+        why = f"{what} {run.folder.name} was under way"
+        if did_itself(what):
+            return _without_its_tree(run, f"{OWN_CODE}: {why}")
         error = CodeChanged(
             f"{why}, so it does not count",
             file=str(place.top),

@@ -18,7 +18,7 @@ from gpudebug.core.verdict import turns
 from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.verdict.protocol import first_run, next_step
 from gpudebug.core.verdict.turns import NextRun, following
-from gpudebug.core.words import Status
+from gpudebug.core.words import OWN_CODE, Status
 from gpudebug.engine.campaign.campaign import Entries, Loaded, MeasuredCode, Setup
 from gpudebug.engine.campaign.changes import TrialChange, change_of, refuse_before_running
 from gpudebug.engine.campaign.claims import LATE, forget, free, holds, new_claim, start
@@ -230,7 +230,8 @@ def _run_until_decided(trial: _Trial) -> Verdict:
         if _to_be_mended(trial, verdict, measured):
             trial.bench.workspace.seal(measured.folder)
             raise crashes.CodeCrashed(trial.number, measured)
-        if verdict.status is Status.INVALID and not trial.spoilt and trial.place.stands:
+        itself = (measured.record.reason or "").startswith(OWN_CODE)
+        if verdict.status is Status.INVALID and not (trial.spoilt or itself) and trial.place.stands:
             side.pop()
             trial.spoilt = True
             _leave_out(trial, measured, verdict.why)
@@ -308,9 +309,18 @@ def _launch(trial: _Trial, step: NextRun) -> MeasuredRun:
 
 
 def _of_same_code(trial: _Trial, measured: MeasuredRun) -> MeasuredRun:
-    place = trial.cycle.place if measured.record.role.startswith("baseline-") else trial.place
+    ours = not measured.record.role.startswith("baseline-")
+
+    def did_itself(what: str) -> bool:
+        """In a worktree of its own, and where a run of the hypothesis did the same before."""
+        records = trial.cycle.loaded.history.records.values()
+        before = (str(r.get("set_aside")) for r in records if r.get("hypothesis") == trial.number)
+        return ours and (trial.patched or any(why.startswith(what) for why in before))
+
     try:
-        return with_same_code(place, measured, trial.recorded)
+        return with_same_code(
+            trial.place if ours else trial.cycle.place, measured, trial.recorded, did_itself=did_itself
+        )
     except CodeChanged:
         trial.bench.workspace.seal(measured.folder)
         raise
