@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gpudebug.core.command.program import RunProcess, as_notes, of_notes, programs, python_letters
+from gpudebug.core.command.program import (
+    RunProcess,
+    as_notes,
+    at_time_limit,
+    of_notes,
+    programs,
+    python_letters,
+)
 
 
 def seen(pid: int, parent: int, cpu_s: float, **more: object) -> RunProcess:
@@ -65,3 +72,19 @@ def test_notes_of_another_hand_are_no_processes() -> None:
 )
 def test_options_of_python_end_at_its_script(words: str, letters: str) -> None:
     assert python_letters(words.split()) == letters
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "limit"),
+    [
+        (["timeout", "12", "python", "t.py"], 124, "timeout 12"),
+        (["/usr/bin/timeout", "-k", "5", "--foreground", "2h", "python", "t.py"], 137, "timeout 2h"),
+        (["bash", "-c", "cd x && timeout -s INT 1.5m python t.py"], 124, "timeout 1.5m"),
+        (["timeout", "12", "python", "t.py"], 1, None),
+        (["python", "t.py", "--timeout", "12"], 124, None),
+        (["timeout", "--help"], 124, None),
+    ],
+)
+def test_a_time_limit_of_the_commands_own(command: list[str], status: int, limit: str | None) -> None:
+    found = at_time_limit(command, status)
+    assert found == (f"its own `{limit}` ended it (status {status})" if limit else None)

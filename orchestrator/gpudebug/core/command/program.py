@@ -7,7 +7,9 @@ starts works for it. The sampler, in whose process this runs too, notes what eac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 LITTLE = 0.05
@@ -23,6 +25,8 @@ SIDE_BY_SIDE = 0.5
 """Processes are side by side if they share this part of the shorter one's life."""
 MOST = 24
 _LONGEST = 40
+_SPAN = re.compile(r"\d+(\.\d*)?[smhd]?", re.ASCII)
+_TIMEOUT_VALUES = ("-k", "--kill-after", "-s", "--signal")
 # Options of Python that take the next word if nothing follows in their own.
 _WITH_VALUE = "XWcm"
 _KINDS = (int, int, str, float, float, float, float, float, bool, str, str, bool)
@@ -129,6 +133,24 @@ def _of_row(row: object) -> RunProcess | None:
         else:
             return None
     return RunProcess(*values)
+
+
+def time_limit(argv: Sequence[str]) -> str | None:
+    """Return the command's own time limit, as `timeout 2h`, of a shell's text too; None without one."""
+    words = [part for word in argv for part in word.split()]
+    for at, word in enumerate(words):
+        if word.rpartition("/")[2] in ("timeout", "gtimeout"):
+            values = [w for before, w in pairwise(words[at:]) if before not in _TIMEOUT_VALUES]
+            span = next((w for w in values if not w.startswith("-")), "")
+            return f"timeout {span}" if _SPAN.fullmatch(span) else None
+    return None
+
+
+def at_time_limit(argv: Sequence[str], exit_status: int | None) -> str | None:
+    """Return the command's own time limit if that ended it: timeout(1) then exits with 124, or with 137
+    (`-k`)."""
+    found = time_limit(argv) if exit_status in (124, 137) else None
+    return f"its own `{found}` ended it (status {exit_status})" if found else None
 
 
 def python_letters(words: Sequence[str]) -> str:

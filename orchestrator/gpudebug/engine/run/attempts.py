@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from gpudebug.core.cluster.reasons import failed_by_cluster
+from gpudebug.core.command.program import at_time_limit
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Evidence, RunNode
 from gpudebug.core.words import Outcome
@@ -33,6 +34,12 @@ def in_allocation(launched: launcher.Launched, node: RunNode | None) -> launcher
         return launched
     why = f"it filled the memory of its job, {launched.own_limit_mb:.0f} MB: ask for more, --mem of Slurm"
     return replace(launched, own_limit_mb=None, reason=launched.reason or why)
+
+
+def within_limit(launched: launcher.Launched, argv: Sequence[str]) -> launcher.Launched:
+    """How a run ended whose command has a time limit of its own (`timeout 2h CMD`): that is no crash."""
+    why = at_time_limit(argv, launched.exit_status) if launched.outcome is Outcome.CRASHED else None
+    return replace(launched, outcome=Outcome.TIMED_OUT, reason=why) if why is not None else launched
 
 
 def ended_by_cluster(

@@ -25,7 +25,7 @@ from gpudebug.engine.campaign.worktrees import WorkingTree
 from gpudebug.engine.run import counts, learning, nodes
 from gpudebug.engine.run import server as serving
 from gpudebug.engine.run.around import foreign_imports, surroundings_of
-from gpudebug.engine.run.attempts import counted, ended_by_cluster, in_allocation
+from gpudebug.engine.run.attempts import counted, ended_by_cluster, in_allocation, within_limit
 from gpudebug.engine.run.environment import Surroundings, node_here, remarks_on
 from gpudebug.engine.run.evidence import StartedRun, read_evidence
 from gpudebug.engine.run.extras import collect
@@ -249,7 +249,7 @@ def run_files(bench: Bench, job: PreparedRun, files: Files, name: str, marker: s
     with nodes.sampled_beside(bench.others, files, node_order(bench, marker)) as beside:
         launched = launcher.launch(spec, beside.seeing(watch.observe), job.poll)
         beside.end(launched.duration_s, hurried=launched.outcome is Outcome.INTERRUPTED)
-    launched = in_allocation(launched, node_here())
+    launched = within_limit(in_allocation(launched, node_here()), argv)
     found = counts.compare(files, launched, beside.counted)
     launched = counts.unread(counts.ending(launched, found.altered), files.samples)
     beside.lose(found.short)

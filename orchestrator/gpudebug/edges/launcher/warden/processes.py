@@ -47,11 +47,24 @@ def set_subreaper(on: bool) -> None:
 class Proc:
     """One line of the process table. `start` (clock ticks since boot) shows if a number was recycled."""
 
-    __slots__ = ("pid", "ppid", "session", "start", "state", "threads")
+    __slots__ = ("group", "name", "pid", "ppid", "session", "start", "state", "threads")
 
-    def __init__(self, pid: int, ppid: int, *, session: int, start: int, state: str, threads: int) -> None:
+    def __init__(
+        self,
+        pid: int,
+        ppid: int,
+        *,
+        session: int,
+        start: int,
+        state: str,
+        threads: int,
+        group: int = 0,
+        name: str = "",
+    ) -> None:
         self.pid = pid
         self.ppid = ppid
+        self.group = group
+        self.name = name
         self.session = session
         self.start = start
         self.state = state
@@ -80,6 +93,8 @@ def read_proc(pid: int) -> Proc | None:
         pid,
         int(fields[1]),
         session=int(fields[3]),
+        group=int(fields[2]),
+        name=data[data.index(b"(") + 1 : data.rindex(b")")].decode("utf-8", "replace"),
         start=int(fields[19]),
         state=fields[0].decode(),
         threads=int(fields[17]),

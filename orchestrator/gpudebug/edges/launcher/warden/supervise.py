@@ -16,6 +16,7 @@ import time
 
 from . import processes, spawn
 from .digests import Counters
+from .interrupt import Interrupt
 from .memory import OwnLimit
 from .processes import Tree
 from .sampling import SamplerProcess
@@ -69,6 +70,7 @@ class Warden(ServedRun):
         self._struck = False
         self._step = 0
         self._until = 0.0
+        self._interrupt = Interrupt()
         self._give_up_at: float | None = None
         self._close_by: float | None = None
         self._failed = False
@@ -262,6 +264,7 @@ class Warden(ServedRun):
         """Interrupt, terminate, kill."""
         if self.counters is not None:
             self.counters.follow(now)
+        self._interrupt.go_on(now)
         if self.status is not None:
             return self.enter(self.stopping_server)
         if (
@@ -273,25 +276,22 @@ class Warden(ServedRun):
             return self.enter(self.killing)
         if now >= self._until:
             number, self.ladder = STEPS[self._step]
-            self.signal_tree(number)
             ladder = self.spec["plan_ladder" if self.reason == PLANNED else "ladder"]
+            self.signal_tree(number, now, ladder[self._step] / 2)
             self._until = now + ladder[self._step]
             self._step += 1
         return min(TICK_S, self._until - now)
 
-    def signal_tree(self, number: int) -> None:
-        """Interrupt goes to the leader's group, as a terminal's Ctrl-C does; the rest to every process."""
+    def signal_tree(self, number: int, now: float, patience: float) -> None:
+        """Interrupt goes to the group of the leader, to all within `patience`; the rest to every process."""
         members = self.tree.members(self.spared())
-        if number == signal.SIGINT and self.leader is not None:
-            # A job that became another user is beyond our reach; the limit on killing names it.
-            with contextlib.suppress(PermissionError):
-                try:
-                    os.killpg(self.leader, number)
-                except ProcessLookupError:
-                    os.kill(self.leader, number)  # not reaped, but not yet leader of its own session
-        else:
+        if number != signal.SIGINT:
             for proc in members:
                 processes.send(proc, number)
+        elif self.leader is not None and not self._interrupt.begin(self.leader, members, now + patience):
+            # Not reaped, but not yet leader of its own session; or of another user, which the limit names.
+            with contextlib.suppress(PermissionError, ProcessLookupError):
+                os.kill(self.leader, number)
         for proc in members:
             processes.send(proc, signal.SIGCONT)
 
