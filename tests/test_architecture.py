@@ -767,6 +767,7 @@ OF_A_ROOM = {
     "core/trace/test_hta.py": "figures of another tool",
     "core/trainlog/test_excerpts.py": "formats of public programs",
     "core/trainlog/test_formats.py": "logs of every framework",
+    "core/trainlog/test_mechanisms.py": "how logs say what their numbers are of",
     "core/trainlog/test_recorded.py": "real logs",
     "core/catalogue/test_side_work_offers.py": "the shipped causes on commands of real programs",
     "core/verdict/test_composition.py": "all gates together",

@@ -11,7 +11,6 @@ from gpudebug.core.trainlog.steps import (
     CounterReading,
     StepCounter,
     StepCounters,
-    Timing,
     rate,
     topics,
 )
@@ -198,99 +197,3 @@ def test_memory_is_bounded_in_lines_and_in_their_length() -> None:
     assert max(len(text) for text, _ in lines) == LONGEST_LINE
     assert lines[0][1] == 0.0
     assert lines[-1][1] == float(3 * LIMIT - 1)
-
-
-def test_means_of_data_and_update() -> None:
-    timing = Timing()
-    timing.add(0.1, 0.3, None)
-    timing.add(0.3, 0.5, None)
-    assert (timing.data_s(), timing.update_s()) == (pytest.approx(0.2), pytest.approx(0.4))
-
-
-def test_update_is_what_the_whole_leaves() -> None:
-    timing = Timing()
-    timing.add(0.1, None, 0.5)
-    assert (timing.data_s(), timing.update_s()) == (pytest.approx(0.1), pytest.approx(0.4))
-
-
-def test_a_block_of_lines_is_put_together() -> None:
-    timing = Timing()
-    timing.add(0.4, None, None)
-    timing.add(None, 0.05, None)
-    assert (timing.data_s(), timing.update_s()) == (pytest.approx(0.4), pytest.approx(0.05))
-
-
-def test_nothing_printed_is_unknown() -> None:
-    timing = Timing()
-    timing.add(None, None, 0.5)
-    assert (timing.data_s(), timing.update_s(), timing.steps_per_s(True)) == (None, None, None)
-
-
-@pytest.mark.parametrize(
-    ("totals", "rate"),
-    [
-        ([0.5, 0.5, 0.5], 2.0),
-        ([5.0, 0.5, 0.5, 0.5], 2.0),
-        ([0.5, 0.5], None),
-        ([1.0, 2.0, 3.0, 4.0, 5.0], None),
-        ([1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], None),
-    ],
-)
-def test_the_rate_from_durations_that_do_not_add_up(totals: list[float], rate: float | None) -> None:
-    timing = Timing()
-    for total in totals:
-        timing.add(None, None, total)
-    assert timing.steps_per_s(True) == ((rate, "printed") if rate else None)
-
-
-def test_a_bars_own_clock_comes_first_over_all_its_turns() -> None:
-    timing = Timing()
-    for n, elapsed in ((0, 0.0), (100, 20.0), (0, 0.0), (100, 20.0)):
-        timing.bar("epoch", n, elapsed)
-    timing.rate(99.0)
-    assert timing.steps_per_s(True) == (5.0, "bar")
-
-
-def test_a_bars_clock_of_whole_seconds_is_too_coarse_for_short_turns() -> None:
-    timing = Timing()
-    for n, elapsed in ((0, 0.0), (50, 2.0), (0, 0.0), (50, 2.0)):
-        timing.bar("epoch", n, elapsed)
-    timing.bar_rate(19.0)
-    assert timing.steps_per_s(True) == (19.0, "printed")
-
-
-def test_a_bar_that_counts_something_else_says_nothing() -> None:
-    timing = Timing()
-    timing.bar("epoch", 0, 0.0)
-    timing.bar("epoch", 5000, 25.0)
-    timing.bar_rate(200.0)
-    assert timing.steps_per_s(False) is None
-    assert timing.steps_per_s(True) == (200.0, "bar")
-
-
-def test_printed_rates_come_last() -> None:
-    timing = Timing()
-    for value in (3.0, 5.0, 4.0, 0.0):
-        timing.rate(value)
-    assert timing.steps_per_s(True) == (4.0, "printed")
-
-
-def test_the_times_of_single_steps_with_their_arrival() -> None:
-    timing = Timing()
-    for at, total in ((1.0, 0.5), (2.0, 0.6), (3.0, 0.0), (4.0, 0.4)):
-        timing.add(None, None, total, at)
-    assert [(point.value, point.time) for point in timing.durations()] == [(0.5, 1.0), (0.6, 2.0), (0.4, 4.0)]
-
-
-def test_data_and_update_make_a_step_where_no_whole_is_printed() -> None:
-    timing = Timing()
-    for _ in range(3):
-        timing.add(0.125, 0.25, None)
-    assert [point.value for point in timing.durations()] == [0.375] * 3
-
-
-def test_a_clock_that_adds_up_tells_no_step_times() -> None:
-    timing = Timing()
-    for total in (1.0, 2.0, 3.0, 4.0, 5.0):
-        timing.add(None, None, total)
-    assert timing.durations() == ()

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from math import isfinite
 
-from gpudebug.core.trainlog.names import TRAINING, words
+from gpudebug.core.trainlog.names import TRAINING, VALIDATION, words
 from gpudebug.core.trainlog.origin import NumberedLines, order_of
 from gpudebug.core.trainlog.series import LossSeries
 from gpudebug.core.trainlog.text import Span
@@ -66,6 +66,9 @@ FAIR_SHARE = 0.2
 """The loss itself is preferred over its parts unless it was printed less than this share as often."""
 
 OFTEN = 5
+
+LARGER = 3.0
+"""Times that a loss is another in sum, so that it is the one that training lowers."""
 
 
 Key = tuple[str, str, str]
@@ -188,7 +191,7 @@ class Losses:
             pool = _while_training(candidates)
             best = None
             for tier in sorted({s.tier for s in pool}):
-                top = max((s for s in pool if s.tier == tier), key=_rank)
+                top = _top([s for s in pool if s.tier == tier])
                 if best is None or best.printed < FAIR_SHARE * top.printed:
                     best = top
             if (best is not None and best.printed > 1) or not self._validated():
@@ -211,5 +214,20 @@ def _while_training(pool: list[LossSeries]) -> list[LossSeries]:
     return [s for s, start in starts if s is trained or start is None or start < end]
 
 
-def _rank(series: LossSeries) -> tuple[int, bool, bool, int]:
-    return (series.count, not series.negative, series.name.split(" ")[-1] == "loss", -series.order)
+def _rank(series: LossSeries) -> tuple[int, bool, bool, bool, int]:
+    plain = series.name.split(" ")[-1] == "loss"
+    return (series.count, not series.negative, plain, not series.idle, -series.order)
+
+
+def _top(pool: list[LossSeries]) -> LossSeries:
+    """Return the best of series alike in what they say: the first, or one that is far larger, as a column
+    of a table that is 0 nearly throughout is no loss that is trained on."""
+    best = max(pool, key=_rank)
+    larger = [s for s in pool if _rank(s)[:3] == _rank(best)[:3] and s.size > LARGER * best.size]
+    return max(larger, key=lambda s: s.size, default=best)
+
+
+def shown_name(series: LossSeries) -> str:
+    """Return the name of a loss, which says if it is that of validation."""
+    said = series.phase != "val" or VALIDATION.intersection(words(series.name))
+    return series.name if said else f"validation {series.name}"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gpudebug.core.trainlog.text import NUMBER, Span, number, skeleton
+from gpudebug.core.trainlog.text import NUMBER, Span, number, skeleton, total
 from gpudebug.core.words import word_set
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -43,7 +43,8 @@ _NOT_A_LOSS = word_set(
     "scale scaler weight weights coef coeff coefficient factor alpha beta gamma lambda type fn "
     "func name ratio threshold reduction freq frequency every lr norm patience count num number "
     "smoothing clip eps diff std var time margin decay temperature accuracy acc "
-    "rate tokens best min minimum lowest lowest max id scaling spike spikes bound skip"
+    "rate tokens best min minimum lowest lowest max id scaling spike spikes bound skip kind "
+    "before after decimal"
 )
 _METRIC = word_set(
     "nll xent mse rmse mae mape huber crossentropy deviance objective obj bpb bpc elbo logloss "
@@ -82,7 +83,7 @@ _LIMIT = word_set("max total maximum num number target")
 _DURATION = word_set("time sec secs second seconds s t ms us duration dur cost wait timing dt wall")
 _DATA = word_set(
     "data dataload dataloading dataloader loader loading load fetch fetching reader collection "
-    "collect datatime dataset"
+    "collect datatime dataset sample"
 )
 _UPDATE = word_set("update updt upd learning optim optimizer optimization compute computation model")
 _GRADIENT = frozenset(["norm", "gnorm", "grdn"])
@@ -288,7 +289,7 @@ def _values(head: Head, cells: list[bytes]) -> list[tuple[Column, float, float |
         if not column.role.kind:
             continue
         text, slash, rest = cell.strip(b"'\": ").partition(b"/")
-        value = number(text)
+        value = total(text.strip(b"[]"))
         if value is None:
             if column.role.kind in ("step", "epoch", "other"):
                 return None
@@ -300,7 +301,9 @@ def _values(head: Head, cells: list[bytes]) -> list[tuple[Column, float, float |
 _PIPES = re.compile(r"\|")
 _WIDE = re.compile(r"\s{2,}|\t+")
 _SPACES = re.compile(r"\s+")
-_CELLNUMBER = re.compile(r"[+-]?[0.,]+(?:[eE][+-]?0+)?[A-Za-z%]*:?$|[+-]?(?:nan|inf)$|0+/0+$|0+:[0:]+$", re.I)
+_CELLNUMBER = re.compile(
+    r"[+-]?[0.,]+(?:[eE][+-]?0+)?[A-Za-z%]*:?$|[+-]?(?:nan|inf)$|0+/0+$|0+:[0:]+$|\[[0.,e+\-naif ]+\]$", re.I
+)
 
 
 def _split(text: str, pattern: re.Pattern[str], offset: int) -> tuple[Span, ...]:
@@ -371,6 +374,8 @@ def find_rows(text: str, masked: bool) -> tuple[tuple[str, tuple[Span, ...]], ..
         if sign not in body:
             continue
         cells = _split(body, pattern, 0)
+        if sign == " " and "[" in body:
+            cells = _split(body, _WIDE, 0)
         numeric = sum(1 for a, b in cells if _CELLNUMBER.match(body[a:b]))
         if (len(cells) >= 2 and numeric * 2 >= len(cells)) or (sign == "|" and len(cells) > 2 and numeric):
             rows.append((sign, cells))

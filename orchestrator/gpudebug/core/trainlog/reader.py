@@ -16,6 +16,7 @@ from gpudebug.core.records import Failure
 from gpudebug.core.text.expressions import Expression, Unbounded, bounded
 from gpudebug.core.trainlog.failure import classify_failure
 from gpudebug.core.trainlog.latency import PrintedLatencies
+from gpudebug.core.trainlog.losses import shown_name
 from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.state import COARSE_SPAN, GROUP, PATTERN_SECONDS, LogState
 from gpudebug.core.trainlog.steps import CountedBar, Line, StepCounter, rate, unit_of
@@ -144,7 +145,7 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
     speed, source = _rate(state, counter, unit)
     return LogSummary(
         framework=max(state.frameworks, key=state.frameworks.__getitem__, default=None),
-        loss_name=best.name if best else None,
+        loss_name=shown_name(best) if best else None,
         loss=best.shown() if best else (),
         loss_begin=best.begun() if best else (),
         of_learner=best is not None and best.of_learner,
@@ -153,7 +154,7 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
         last=best.last if best else None,
         loss_of=state.losses.spoken_by(best),
         trend=state.losses.trend(best),
-        steps=counter.reached if counter and unit == "step" else None,
+        steps=state.steps.reached(counter) if counter and unit == "step" else None,
         step_unit=unit,
         total_steps=state.steps.total(counter) if unit == "step" else None,
         step_times=counter.times.items() if counter and state.arrivals else (),
@@ -182,7 +183,12 @@ def _rate(state: LogState, counter: StepCounter | None, unit: str | None) -> tup
         measured = rate(counter.times.items(), 0.0 if state.arrivals or state.fine else COARSE_SPAN)
         if measured is not None:
             return measured, "arrival" if state.arrivals else "stamps"
-    printed = None if unit == "samples" else state.timing.steps_per_s(state.steps.by_bar(counter))
+    whole = state.steps.round_of(counter)
+    if whole is not None and (rounds := state.timing.bar_per_s(whole[0])):
+        return rounds * whole[1], "bar"
+    if unit == "epoch" and (of_epochs := state.timing.epochs_per_s()):
+        return of_epochs, "printed"
+    printed = None if unit == "samples" else state.timing.steps_per_s(state.steps.bar_of(counter))
     return printed if printed else (None, None)
 
 

@@ -61,6 +61,9 @@ BLOW_UP = 2.0
 FEWEST = 10
 """Fewer values show no course of their own after the fall."""
 
+DIP, MOST_DIPS = 0.25, 3
+"""A quarter of both neighbours, three times in a log, is not the loss."""
+
 GIVEN_BACK = 0.2
 """Of what the loss had gained: a rise by more at the end is a divergence, though it ends below the start."""
 
@@ -101,6 +104,7 @@ def trend(values: Sequence[float]) -> Trend:
     """
     if not all(map(isfinite, values)):
         return Trend.NAN
+    values = _without_dips(values)
     count = len(values)
     if count < 2:
         return Trend.UNKNOWN
@@ -116,6 +120,13 @@ def trend(values: Sequence[float]) -> Trend:
     if (change > HIGHER and _is_no_noise(values, head, start, end)) or _rises_late(values, start):
         return Trend.DIVERGING
     return Trend.CONVERGING if change < LOWER else Trend.PLATEAU
+
+
+def _without_dips(values: Sequence[float]) -> Sequence[float]:
+    """Leave out values far below both neighbours if they recur: means over a window that has just begun."""
+    padded = [values[1], *values, values[-1]] if len(values) >= FEWEST else []
+    low = [0 < b < DIP * min(a, c) for a, b, c in zip(padded, padded[1:], padded[2:], strict=False)]
+    return values if sum(low[1:]) < MOST_DIPS else [v for v, out in zip(values, low, strict=True) if not out]
 
 
 def _is_no_noise(values: Sequence[float], head: int, start: float, end: float) -> bool:
@@ -211,7 +222,10 @@ EXPLODED = 10.0
 
 @dataclass(slots=True)
 class LossSeries:
-    """One named series of loss values of one rank; neighbours that are equal count as one point."""
+    """One named series of loss values of one rank; neighbours that are equal count as one point.
+
+    `zeros` counts its zeros, `size` is the sum of its magnitudes.
+    """
 
     name: str
     phase: str
@@ -220,6 +234,8 @@ class LossSeries:
     points: Thinned[Point] = field(default_factory=Thinned)
     begin: list[Point] = field(default_factory=list)
     printed: int = 0
+    zeros: int = 0
+    size: float = 0.0
     negative: bool = False
     finite: bool = True
     hidden_nan: bool = False
@@ -244,6 +260,8 @@ class LossSeries:
         """Takes a value in; `gradient_lost` says that the same line showed a gradient that is not finite,
         `named` is the step that it names."""
         self.printed += 1
+        self.zeros += value == 0
+        self.size += abs(value) if isfinite(value) else 0.0
         self.hidden_nan = gradient_lost and value == 0
         if self.last is not None and (value == self.last or (isnan(value) and isnan(self.last))):
             return
@@ -261,6 +279,11 @@ class LossSeries:
             self._again += named == self._named
             self._steps += named != self._named
             self._named = named
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is 0 nearly throughout, as that of a part that is not trained."""
+        return 2 * self.zeros > self.printed
 
     @property
     def alike(self) -> int:

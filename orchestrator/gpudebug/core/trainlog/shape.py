@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from gpudebug.core.trainlog.bars import COUNTS, Bar, take_bars
 from gpudebug.core.trainlog.losses import UnnamedPlace, find_unnamed
 from gpudebug.core.trainlog.names import (
     TRAINING,
@@ -23,23 +24,10 @@ from gpudebug.core.trainlog.names import (
 )
 from gpudebug.core.trainlog.origin import NO_RANKS, RankPlaces, find_ranks, recognise
 from gpudebug.core.trainlog.text import NUMBER, Span
-from gpudebug.core.words import word_set
 
 LONGEST_UNIT = 5
 """Longer words right after a number are other text that was printed there, as after a bar."""
 
-_CLOCK = r"(?:0{1,4} ?d(?:ays?)?,? ?)?(?:0{1,4}:)?0{1,3}:00(?:\.0{1,9})?"
-_NUM = r"0[0,]{0,15}(?:\.0{0,9})?(?:[kKMGB](?![A-Za-z]))?"
-_BAR = re.compile(
-    rf"(?<![\w.,])(?:0{{1,3}}(?:\.0{{1,9}})?% ?\|[^|]{{0,400}}\| *)?(?P<n>{_NUM})/(?P<total>{_NUM}|\?) *"
-    rf"(?:(?P<open>\[) *(?P<elapsed>{_CLOCK})(?: *< *(?P<eta>{_CLOCK}|\?|-:--:--))?"
-    rf"(?: *, *(?P<rate>{_NUM}|\?) ?(?P<unit>[A-Za-z%]{{1,12}}/s|s/[A-Za-z]{{1,12}}))?"
-    rf"|(?P<elapsed_r>{_CLOCK}) +(?:{_CLOCK}|-:--:--) +(?P<rate_r>{_NUM}) ?(?P<unit_r>it/s))"
-)
-_COUNTER = re.compile(
-    rf"(?<![\w.,])(?P<n>0{{1,15}})(?:it|step|steps|batch|batches) \[(?P<elapsed>{_CLOCK}), *"
-    rf"(?P<rate>{_NUM}|\?) ?(?P<unit>[A-Za-z%]{{1,12}}/s|s/[A-Za-z]{{1,12}})"
-)
 _STAMP = re.compile(
     r"(?P<date>0000[-/.]00[-/.]00|00/00/0000|00[-/]00)[T _]00:00:00(?:[.,]0+)?(?:Z|[+-]00:?00)?"
     r"|[IWEF]0000 00:00:00\.0+ +0+|0+:00:00(?:[.,]0+)?|0000-00-00"
@@ -54,6 +42,12 @@ _PARENS = re.compile(r" ?\(([A-Za-z_ /.-]{1,20})\)")
 _DELIMITER = re.compile(r"[|,;{}\[\]()~\t]|:(?!:)|\s{2,}|\s-+\s|^-+\s|=>|\s\*+\s|\.\s(?=[A-Z])")
 _TWIN = re.compile(r"([A-Za-z_]{1,40}) \(([A-Za-z_]{1,40})\): $")
 _PARENT = re.compile(r"([A-Za-z_]{1,40})\[([A-Za-z_]{1,40})$")
+_NOTE = re.compile(r" ?[\[(](?:0+ ?[-:,] ?0+|(?:mean|avg|average|last|over)\b[^\[\]()]{0,40})[\])](?= ?[:=])")
+_LIST = re.compile(r"[+-]?[0nN.][\w.+-]*(?:,? +[+-]?[0nN.][\w.+-]*)+(?=\])")
+_SPLIT = re.compile(r"['\"](?:mode|split|phase|stage|subset)['\"]: *['\"]([A-Za-z_]{1,20})['\"]")
+_SUMMARY = re.compile(
+    r"[^0]{0,60}?\b(?:[Bb]est|[Ll]owest) (?:model|epoch|checkpoint|iteration|step|result)s?\b(?! saved)"
+)
 _DECIMAL = re.compile(r" +[+-]?0+\.0+")
 _UNIT_BEFORE = re.compile(r"^[a-z]{1,12}/s(?:ec)? +")
 _LETTERS = re.compile(r"[A-Za-z]")
@@ -68,15 +62,7 @@ _TIME_UNITS = {
 }
 _PER_STEP_UNIT = re.compile(r"(ms|us|s|secs?|seconds?)/(?:it|iter|iteration|step|batch)$")
 _RATE_UNIT = re.compile(r"(?:it|its|iters?|iterations?|steps?|batch|batches)/s(?:ec|econd)?$")
-_PREPARING = word_set(
-    "map mapping download downloading loading generating fetching tokenizing tokenize filter "
-    "filtering resolving saving creating extracting preprocess preprocessing preparing caching "
-    "converting writing compiling collecting shards checkpoint computing indexing scanning "
-    "building encoding rendering uploading evaluate inference"
-)
 _PHASES = TRAINING | VALIDATION | {"training"}
-_FRAMES = word_set("frame frames timestep timesteps")
-_IGNORED_UNIT = re.compile(r"^(?:B|[kMG]i?B|examples|files|file|items|docs|tokens|tok|ex|example)/s$")
 
 _HEAD = re.compile(r"oss|error| total |rmse|mae\b|mse\b", re.I)
 _INTEREST = re.compile(
@@ -104,20 +90,6 @@ class LoggedNumber:
     scale: float = 1.0
     total: Span | None = None
     bare: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A progress bar's position, clock and rate; `counts` is `env` if its words say that it counts frames."""
-
-    label: str
-    phase: str
-    n: Span
-    total: Span | None
-    elapsed: Span | None
-    rate: Span | None
-    inverse: bool
-    counts: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +133,17 @@ def read_shape(skeleton: str) -> Shape | None:
     unnamed = find_unnamed(text)
     if not tabular and unnamed is None and not _INTEREST.search(text):
         return Shape(framework=framework) if framework else None
-    text, bars = _take_bars(text) if "/" in text or "[" in text else (text, ())
+    text, bars = take_bars(text) if "/" in text or "[" in text else (text, ())
     text, stamp = without_marks(text)
+    if ("]" in text or ")" in text) and _NOTE.search(text):
+        text = _NOTE.sub(lambda match: " " * len(match[0]), text)
     fields = _fields(text, bars)
     rows = find_rows(text, bool(bars)) if tabular else ()
     if rows:
         end = max(cells[-1][1] for _, cells in rows)
         fields = tuple(replace(f, bare=f.bare and f.value[1] <= end) for f in fields)
+    if _SUMMARY.match(text):
+        fields, rows = tuple(f for f in fields if f.role.kind not in ("loss", *COUNTS)), ()
     if not (fields or bars or rows or unnamed):
         return Shape(framework=framework) if framework else None
     return Shape(
@@ -197,38 +173,6 @@ def without_marks(text: str) -> tuple[str, Span | None]:
     return text, stamp.span() if stamp and stamp["date"] else None
 
 
-def _take_bars(text: str) -> tuple[str, tuple[Bar, ...]]:
-    bars: list[Bar] = []
-    out, at = [], 0
-    for pattern in (_BAR, _COUNTER):
-        for match in pattern.finditer(text):
-            if match.start() < at:
-                continue
-            found = match.groupdict()
-            elapsed = "elapsed" if found.get("elapsed") else "elapsed_r"
-            rate = "rate" if found.get("rate") else "rate_r"
-            unit = (found.get("unit") or found.get("unit_r") or "").strip()
-            label = words(text[max(0, match.start() - 80) : match.start()].replace("%", " "))
-            if not _IGNORED_UNIT.match(unit) and not _PREPARING.intersection(label):
-                bars.append(
-                    Bar(
-                        label=" ".join(label[-6:]),
-                        phase=phase_of(label),
-                        n=match.span("n"),
-                        total=match.span("total") if found.get("total", "?") not in ("?", None) else None,
-                        elapsed=match.span(elapsed),
-                        rate=match.span(rate) if found.get(rate) not in (None, "?") else None,
-                        inverse=unit.startswith("s/"),
-                        counts="env" if _FRAMES.intersection([*label, *words(unit)]) else "",
-                    )
-                )
-            out.append(text[at : match.start()] + "~" * (match.end() - match.start()))
-            at = match.end()
-        if bars:
-            break
-    return "".join(out) + text[at:], tuple(bars)
-
-
 def tokens_of(text: str) -> list[NumberToken]:
     """Return the numbers of a skeleton, each with the unit that is printed right behind it."""
     tokens: list[NumberToken] = []
@@ -247,12 +191,15 @@ def tokens_of(text: str) -> list[NumberToken]:
 
 def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
     fields: list[LoggedNumber] = []
-    phase = bars[0].phase if bars else ""
+    of_row = _of_row(text)
+    phase = of_row or (bars[0].phase if bars else "")
     at = 0
     opening = pending = after = ""
     tokens = tokens_of(text)
     table = text.lstrip()[:1] == "|"
     for index, token in enumerate(tokens):
+        if token.start < at:
+            continue
         gap = text[at : token.start]
         key, prefix, style, key_span = label_of(gap, at, table)
         twin = _TWIN.search(gap) if gap[-2:-1] == ":" else None
@@ -268,16 +215,12 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
         at = token.unit_end
         counts = token.total is not None and not role.kind  # `valid on 'valid' subset  10 / 13 loss=1.6`
         phase = next_phase([*prefix, key] if counts else prefix, phase)
-        if index == 0 and role.kind in ("step", "epoch", ""):
+        metric = not role.kind and style in ":=" and not _PHASES.issuperset(words(key))
+        if index == 0 and role.kind in ("step", "epoch", "") and not metric:
             phase = phase_of(words(key)) or phase
         if index == 0:
             opening = phase
-        if (
-            token.total
-            and not role.kind
-            and gap.rstrip()[-1:] in ("[", "(")
-            and _PHASES.issuperset(words(key))
-        ):
+        if counts and gap.rstrip()[-1:] in ("[", "(") and _PHASES.issuperset(words(key)):
             key = ""  # `Training  [  40/5000]`
         if not key:
             suffix = _suffix(text, token, tokens[index + 1].start if index + 1 < len(tokens) else len(text))
@@ -285,11 +228,25 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
         pending = ""
         if role.about:
             pending = role.about if role.about != "#" else ""
+        phase = of_row or phase
         timed = role.kind in ("total", "data", "update", "part") or not role.kind
         field = _field(role, key, key_span, style, token, role.phase or (opening if timed else phase))
         if field:
-            fields.append(field)
+            fields.append(_whole(field, text, gap))
+            at = max(at, fields[-1].value[1])
     return tuple(fields)
+
+
+def _whole(field: LoggedNumber, text: str, gap: str) -> LoggedNumber:
+    """Return a loss with all its terms: `[0.1, 0.2]`."""
+    terms = _LIST.match(text, field.value[0]) if field.role.kind == "loss" and gap[-1:] == "[" else None
+    return replace(field, value=terms.span()) if terms else field
+
+
+def _of_row(text: str) -> str:
+    """Return the phase that a record names itself, as `"split": "valid"`; empty if it names none."""
+    match = _SPLIT.search(text) if "'" in text or '"' in text else None
+    return "" if match is None else "train" if match[1] == "opt" else phase_of(words(match[1]))
 
 
 def _told_at(key: str, text: str, token: NumberToken) -> str:

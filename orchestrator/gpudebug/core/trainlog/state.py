@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import isfinite
 from typing import NamedTuple
 
 from gpudebug.core.text.expressions import Expression
+from gpudebug.core.trainlog.bars import Bar
 from gpudebug.core.trainlog.failure import ALERT, USAGE, FailureScan
 from gpudebug.core.trainlog.latency import LatencyReader
 from gpudebug.core.trainlog.losses import Losses, Printer, UnnamedPlace
@@ -15,10 +16,14 @@ from gpudebug.core.trainlog.names import Head, Role, read_head, read_row
 from gpudebug.core.trainlog.occasions import Objectives, Occasions, occasion
 from gpudebug.core.trainlog.origin import SourceLines, rank_of
 from gpudebug.core.trainlog.quantities import QuantityLine, read_quantities
+from gpudebug.core.trainlog.readings import LineReadings
+from gpudebug.core.trainlog.sections import EVALUATION, TRAIN, LogSection, announced
 from gpudebug.core.trainlog.series import Point, Thinned
-from gpudebug.core.trainlog.shape import Bar, LoggedNumber, Shape, read_shape
-from gpudebug.core.trainlog.steps import LONGEST_LINE, CounterReading, Key, Line, StepCounters, Timing, topics
+from gpudebug.core.trainlog.shape import LoggedNumber, Shape, read_shape
+from gpudebug.core.trainlog.steps import BAR, LONGEST_LINE, CounterReading, Key, Line, StepCounters, topics
 from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton, stamp_seconds
+from gpudebug.core.trainlog.text import total as total_of
+from gpudebug.core.trainlog.timing import Timing
 from gpudebug.core.trainlog.work import NamedStep, WorkLog
 
 MAX_HELD = 16384
@@ -42,13 +47,14 @@ STEP_WEIGHTS = (1.1, 1.0, 0.8)
 
 class LearnedLine(NamedTuple):
     """All that follows from a line's skeleton: its shape, if it may tell of a failure, the topics of its
-    speech, its quantities of work, and the occasion that it tells of."""
+    speech, its quantities of work, the occasion that it tells of, and the section that it announces."""
 
     shape: Shape | None
     alert: bool
     about: tuple[str, ...]
     work: QuantityLine | None
     occasion: str
+    section: str
 
 
 class _LearnedLines(dict[bytes, LearnedLine]):
@@ -66,24 +72,6 @@ class _LearnedLines(dict[bytes, LearnedLine]):
 
     def __deepcopy__(self, memo: object) -> _LearnedLines:
         return self
-
-
-@dataclass(slots=True)
-class _LineReadings:
-    """Readings of one line that wait for one another."""
-
-    time: float | None
-    rank: str = ""
-    epoch: float | None = None
-    losses: list[tuple[tuple[str, str, str], int, float]] = field(default_factory=list)
-    positions: list[tuple[Key, str, float, int, int | None]] = field(default_factory=list)
-    gradient_lost: bool = False
-    unnamed: bool = False
-    data: float | None = None
-    weak_data: float | None = None
-    update: float | None = None
-    total: float | None = None
-    part: float = 0.0
 
 
 class LogState:
@@ -111,6 +99,8 @@ class LogState:
         self.fractional: set[str] = set()
         self.pattern_seconds = 0.0
         self.trained = 0
+        self.section = LogSection()
+        self.announced = ""
 
     def read(self, segment: bytes, time: float | None) -> None:
         text = plain(segment)
@@ -133,6 +123,9 @@ class LogState:
             return
         if self.objectives.read(text, self.losses.begun):
             self.losses.turn()
+            self.section.read(TRAIN, begun=True)
+        self.section.read(learned.section, self.trained > 1)
+        self.announced = learned.section
         self.occasions.read(learned.occasion, text, self.seen, self.losses.begun)
         self._speak(learned.about, text, time)
         named = self._named(segment) if self.patterns else []
@@ -165,7 +158,9 @@ class LogState:
     def _learn(self, key: bytes) -> LearnedLine:
         text = key.decode("ascii")
         alert = ALERT.search(key) is not None
-        learned = LearnedLine(read_shape(text), alert, topics(key), read_quantities(text), occasion(text))
+        learned = LearnedLine(
+            read_shape(text), alert, topics(key), read_quantities(text), occasion(text), announced(text)
+        )
         if len(key) <= LONGEST_KEPT:
             self.learned.keep(key, learned)
         return learned
@@ -186,7 +181,7 @@ class LogState:
             self.fine = self.fine or (self.stamp is not None and self.stamp % 1 > 0)
         if not self.arrivals:
             at = self.stamp
-        line = _LineReadings(at, rank_of(text, shape.ranks))
+        line = LineReadings(at, rank_of(text, shape.ranks))
         in_row = bool(shape.rows) and self._row(text, shape, line)
         for item in shape.fields:
             if not (in_row and item.bare):
@@ -207,8 +202,8 @@ class LogState:
             self.losses.unnamed.add(int(step), value, time)
         return self.losses.unnamed.sure
 
-    def _field(self, item: LoggedNumber, text: bytes, line: _LineReadings) -> None:
-        value = number(text[item.value[0] : item.value[1]])
+    def _field(self, item: LoggedNumber, text: bytes, line: LineReadings) -> None:
+        value = total_of(text[item.value[0] : item.value[1]])
         if value is None:
             return
         name = item.name
@@ -223,7 +218,7 @@ class LogState:
         key: tuple[str, str],
         value: float,
         total: float | None,
-        line: _LineReadings,
+        line: LineReadings,
         scale: float = 1.0,
     ) -> None:
         """Takes in a number of a line; `key` is the style and the name in which it is printed."""
@@ -246,10 +241,12 @@ class LogState:
         elif kind == "gradient":
             line.gradient_lost = line.gradient_lost or not isfinite(value)
         elif phase != "val" and isfinite(value) and value >= 0:
-            self._duration(kind, role.tier, value * scale, line)
+            if kind == "rate":
+                self.timing.rate(value)
+            line.duration(kind, role.tier, value * scale)
 
     def _position(
-        self, role: Role, key: tuple[str, str], value: float, total: float | None, line: _LineReadings
+        self, role: Role, key: tuple[str, str], value: float, total: float | None, line: LineReadings
     ) -> None:
         if role.phase == "val" or not 0 <= value < MAX_STEP or value != int(value):
             return
@@ -262,35 +259,25 @@ class LogState:
             line.positions = [entry for entry in line.positions if entry[0] != source]
         line.positions.append((source, role.kind, weight, int(value), whole))
 
-    def _duration(self, kind: str, tier: int, value: float, line: _LineReadings) -> None:
-        if kind == "data":
-            if tier:
-                line.weak_data = value if line.weak_data is None else line.weak_data
-            else:
-                line.data = value if line.data is None else line.data
-        elif kind == "update" and line.update is None:
-            line.update = value
-        elif kind == "total" and line.total is None:
-            line.total = value
-        elif kind == "part":
-            line.part = max(line.part, value)
-        elif kind == "rate":
-            self.timing.rate(value)
-
-    def _bar(self, bar: Bar, text: bytes, line: _LineReadings) -> None:
+    def _bar(self, bar: Bar, text: bytes, line: LineReadings) -> None:
         n = number(text[bar.n[0] : bar.n[1]])
         total = number(text[bar.total[0] : bar.total[1]]) if bar.total else None
         if n is None or bar.phase == "val" or not 0 <= n < MAX_STEP:
             return
+        line.trains = line.trains or bar.phase == "train"
         whole = _whole(total)
-        line.positions.append((("bar", bar.label, str(whole or ""), bar.counts), "bar", 1.0, int(n), whole))
-        if bar.elapsed:
-            self.timing.bar(f"{bar.label} {whole}", n, clock(text[bar.elapsed[0] : bar.elapsed[1]]))
+        key: Key = ("bar", bar.label, str(whole or ""), bar.counts)
+        kind = "bar"
+        if bar.counts == "epoch":
+            key, kind = (line.rank, bar.label, BAR), "epoch"
+            line.epoch, self.steps.epochs = n, whole or self.steps.epochs
+        line.positions.append((key, kind, 1.0, int(n), whole))
         speed = number(text[bar.rate[0] : bar.rate[1]]) if bar.rate else None
-        if speed:
-            self.timing.bar_rate(1 / speed if bar.inverse else speed)
+        if speed and bar.inverse:
+            speed = 1 / speed
+        line.clocks[key] = clock(text[bar.elapsed[0] : bar.elapsed[1]]) if bar.elapsed else None, speed
 
-    def _row(self, text: bytes, shape: Shape, line: _LineReadings) -> bool:
+    def _row(self, text: bytes, shape: Shape, line: LineReadings) -> bool:
         """Takes in a row of the table whose head was seen last; False if the line is not a row."""
         found = read_row(self.head, text, shape.rows) if self.head else None
         for column, value, total in found or ():
@@ -298,20 +285,27 @@ class LogState:
                 self._take(column.role, ("row", column.name), value, total, line)
         return bool(found)
 
-    def _settle(self, line: _LineReadings, time: float | None, numbered: int | None) -> None:
+    def _settle(self, line: LineReadings, time: float | None, numbered: int | None) -> None:
         here = line.epoch is not None
+        self._place(line)
         if here:
             self.epoch = line.epoch
-        trained = any(key[1] != "val" for key, _, _ in line.losses)
+        if self.section.phase:
+            line.within(self.section)
+        trained = line.trained()
         self.trained += trained
+        if trained and not line.positions:
+            self.steps.begins_with_loss()
         printer = Printer(line.rank, numbered)
         step = None
         if "step" not in self.patterns:
             for key, kind, weight, n, total in line.positions:
                 if key[1].endswith("#") and not (line.losses or line.unnamed):
                     continue
-                source = self.steps.source(key, kind, weight)
+                source = self.steps.source(key, kind, weight, n)
                 if source is not None:
+                    if key in line.clocks:
+                        self.timing.bar(source.key, n, *line.clocks[key])
                     self.steps.update(source, CounterReading(n, total, line.time, self.epoch, here, trained))
                     if kind == "step" and not key[1].endswith("#"):
                         printer, step = replace(printer, step=n), source.value
@@ -319,10 +313,16 @@ class LogState:
             step = step if line.rank and step is not None else self.steps.current
             for name, tier, value in line.losses:
                 self.losses.add(name, tier, value, step, time, line.gradient_lost, printer)
-        data = line.data if line.data is not None else line.weak_data
-        whole = line.total if line.total is None or line.total >= line.part else None
-        if data is not None or whole is not None or line.update is not None:
-            self.timing.add(data, line.update, whole, time)
+        line.time_steps(self.timing, time)
+
+    def _place(self, line: LineReadings) -> None:
+        """Leave the section of evaluation if the line is of training: by its own word, or as it goes on."""
+        later = line.epoch is not None and self.epoch is not None and line.epoch > self.epoch
+        announces = line.epoch is not None and not line.losses and self.announced != EVALUATION
+        if announces or (
+            self.section.phase == EVALUATION and (line.trains or later or self.steps.goes_on(line.positions))
+        ):
+            self.section.read(TRAIN, begun=True)
 
     def _named(self, segment: bytes) -> list[tuple[str, float]]:
         if self.pattern_seconds > PATTERN_SECONDS:

@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import gcd
-from statistics import median
 
-from gpudebug.core.trainlog.series import Point, Thinned
+from gpudebug.core.trainlog.series import Thinned
 
 MAX_SOURCES = 64
 SAMPLES_DIVISOR = 32
@@ -27,6 +25,12 @@ MOVING = 3
 
 SAME = 0.1
 """Counters whose values differ by at most this share count the same thing."""
+
+ABOUT = 0.15
+"""As much may differ of a counter through the run and the sum of one that begins again each epoch."""
+
+BAR = "bar"
+"""Marks the key of an epoch counter that is a bar."""
 
 Key = tuple[str, ...]
 
@@ -55,7 +59,7 @@ class CountedBar:
     of_environment: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class StepCounter:
     """One counter. `kind`: step, bar, other (no optimiser step) or epoch; `value` counts over epochs.
 
@@ -89,7 +93,7 @@ class StepCounter:
         if self.n < 0:
             self.first, self.at_zero = n, n == 0 and reading.loss
         elif self._rolled(reading):
-            self.base += self.total or self.n + self.at_zero
+            self.base += self.total or self.n + (self.gap if self.at_zero else 0)
             self.rolls += 1
         elif n <= self.n:
             return False
@@ -115,15 +119,24 @@ class StepCounter:
         n, total = reading.n, self.total
         if n > self.n:
             return False
-        if reading.epoch is not None and self.epoch is not None:
-            if int(reading.epoch) > int(self.epoch) and not self.spans:
-                # Once more the same count is the next epoch's only if it is all of one: a bar is redrawn.
-                return n < self.n or (total is not None and n >= total)
+        if reading.epoch is not None and not self.spans:
+            if self.epoch is None:
+                return n < self.n and n <= self.first
+            if int(reading.epoch) > int(self.epoch):
+                # Once more the same count is the next epoch's if it is all of one, or on the epoch's own
+                # line: a bar is redrawn.
+                whole = total is not None and n >= total
+                return n < self.n or whole or (reading.epoch_here and self.kind == "step")
             if reading.epoch_here:
                 return False
         if total is None or n > 0.5 * total:
             return False
         return n < self.n and (self.n >= 0.9 * total or self.n + self.gap >= total)
+
+    def begins_with_loss(self) -> None:
+        """A loss was printed below the counter: if that is at 0, it counts from there."""
+        if self.n == 0 and self.seen == 1 and self.kind in ("step", "epoch"):
+            self.at_zero = True
 
     @property
     def samples(self) -> bool:
@@ -153,22 +166,43 @@ class StepCounters:
     def __init__(self) -> None:
         self._sources: dict[Key, StepCounter] = {}
         self._labels: set[str] = set()
+        self._at_zero: list[StepCounter] = []
         self._totals: dict[Key, tuple[int, int]] = {}
         self.leader: StepCounter | None = None
+        self.epoch_counter: StepCounter | None = None
         self.epochs: int | None = None
         self.limit: int | None = None
 
-    def source(self, key: Key, kind: str, weight: float) -> StepCounter | None:
+    def source(self, key: Key, kind: str, weight: float, n: int = 0) -> StepCounter | None:
+        """Return the counter of this key; of a bar that changed its words, the one that stands at `n`."""
         found = self._sources.get(key)
         if found is None:
             if len(self._sources) >= MAX_SOURCES:
                 return None
+            found = self._continued(key, n) if kind == "bar" and n else None
+        if found is None:
             if kind == "bar":
                 weight *= 2.0 if key[1] not in self._labels else 1.0
                 self._labels.add(key[1])
             found = StepCounter(key, kind, weight, len(self._sources))
-            self._sources[key] = found
+        self._sources[key] = found
         return found
+
+    def _continued(self, key: Key, n: int) -> StepCounter | None:
+        bars = [s for s in self._sources.values() if s.kind == "bar" and (s.key[2], s.key[3]) == key[2:]]
+        open_ = [s for s in bars if key[2] and 0 < s.n <= n and s.n < int(key[2])]
+        return max(open_, key=lambda s: s.n, default=None)
+
+    def begins_with_loss(self) -> None:
+        """Take in that a loss was printed on a line without a counter."""
+        for source in self._at_zero:
+            source.begins_with_loss()
+        self._at_zero.clear()
+
+    def goes_on(self, positions: Sequence[tuple[Key, str, float, int, int | None]]) -> bool:
+        """Tell whether a line's counters go on from where they were, or a bar of theirs begins again."""
+        known = [(self._sources[key], n) for key, _, _, n, _ in positions if key in self._sources]
+        return any(source.kind == "bar" or n > source.n for source, n in known)
 
     def moving_total(self, key: Key, n: int, total: int) -> bool:
         """Tell whether `n/total` is an epoch and the batches in it, as wenet's `Batch 4/203700`."""
@@ -178,34 +212,68 @@ class StepCounters:
         return self._totals.get(key, (0, 0))[1] >= MOVING
 
     def update(self, source: StepCounter, reading: CounterReading) -> None:
-        if not source.update(reading) or source is self.leader:
+        if not source.update(reading):
             return
+        if source.seen == 1 and not reading.n:
+            self._at_zero.append(source)
+        if source is self.leader:
+            return
+        if source.kind == "epoch" and (self.epoch_counter is None or source.seen > self.epoch_counter.seen):
+            self.epoch_counter = source
         if self.leader is None or source.score() > self.leader.score():
             self.leader = source
 
     def counted(self) -> StepCounter | None:
-        """Return the leader, or the best named step where the leading bar counts what `timesteps` count."""
+        """Return the leader, or the best named step where the leading bar counts what `timesteps` count, or
+        the one that counts through the run what the leader counts in each epoch."""
         leader = self.leader
-        if leader is None or leader.kind != "bar":
-            return leader
-        others = [s for s in self._sources.values() if s.kind == "other" and s.seen > 1]
-        if not any(abs(s.value - leader.value) <= SAME * leader.value for s in others):
-            return leader
+        if leader is None:
+            return None
         named = [s for s in self._sources.values() if s.kind == "step" and s.seen > 1 and s.key[-1] != "#"]
+        if leader.rolls:
+            through = [
+                s for s in named if not s.rolls and abs(s.value - leader.value) <= ABOUT * leader.value
+            ]
+            return max(
+                (s for s in through if 2 * s.seen > leader.seen), key=StepCounter.score, default=leader
+            )
+        others = [s for s in self._sources.values() if s.kind == "other" and s.seen > 1]
+        if leader.kind != "bar" or not any(
+            abs(s.value - leader.value) <= SAME * leader.value for s in others
+        ):
+            return leader
         return max(named, key=StepCounter.score, default=leader)
 
-    def by_bar(self, counter: StepCounter | None) -> bool:
-        """Tell whether the bars count what `counter` counts."""
-        if counter is None or counter.kind == "bar" or counter.key[-1] == "#":
-            return True
-        bars = [s.value for s in self._sources.values() if s.kind == "bar"]
-        return any(abs(value - counter.value) <= SAME * counter.value for value in bars)
+    def reached(self, counter: StepCounter) -> int:
+        """Return how far a counter came; rounds of a bar are whole if the bar of the epochs says so."""
+        outer, whole = self.epoch_counter, self.round_of(counter)
+        if outer is None or whole is None:
+            return counter.reached
+        done = outer.value * whole[1]
+        return done if 0 <= done - counter.value < whole[1] else counter.reached
+
+    def round_of(self, counter: StepCounter | None) -> tuple[Key, int] | None:
+        """Return the bar of the epochs in each of which a bar comes to its total, and that total."""
+        outer = self.epoch_counter
+        if outer is None or counter is None or counter.kind != "bar" or outer.key[-1] != BAR:
+            return None
+        return (outer.key, counter.total) if counter.total else None
+
+    def bar_of(self, counter: StepCounter | None) -> Key | None:
+        """Return the bar that counts what `counter` counts."""
+        bars = [s for s in self._sources.values() if s.kind == "bar"]
+        if counter is not None and counter.kind == "bar":
+            return counter.key
+        if counter is not None and counter.key[-1] != "#":
+            bars = [s for s in bars if abs(s.value - counter.value) <= SAME * counter.value]
+        best = max(bars, key=StepCounter.score, default=None)
+        return best.key if best else None
 
     def bars(self) -> tuple[CountedBar, ...]:
         """The bars that ran once, with a total; one that began again counts something of each round."""
         return tuple(
-            CountedBar(s.key[1], s.total, s.unit, s.times.items(), bool(s.key[-1]))
-            for s in self._sources.values()
+            CountedBar(s.key[1], s.total, s.unit, s.times.items(), s.key[-1] == "env")
+            for s in dict.fromkeys(self._sources.values())
             if s.kind == "bar" and s.total and not s.rolls and len(s.times.items()) >= BUFFERED_TIMES
         )
 
@@ -281,107 +349,3 @@ _TOPICS = {
 def topics(skeleton: bytes) -> tuple[str, ...]:
     """Return what lines of this skeleton speak of: samples, batch, environments, tokens, latency."""
     return tuple(name for name, pattern in _TOPICS.items() if pattern.search(skeleton))
-
-
-CUMULATIVE_GROWTH = 3.0
-MIN_BAR_SECONDS = 10.0
-"""A bar's clock shows whole seconds, so its turns must last for this long on average."""
-
-MIN_PRINTED = 3
-"""A single printed duration is often the first step, with all its warm-up."""
-
-
-class Timing:
-    """Means of the printed data, update and whole-step durations (seconds), and printed rates."""
-
-    def __init__(self) -> None:
-        self._data = self._update = self._total = 0.0
-        self._n = self._n_total = 0
-        self._totals: Thinned[Point] = Thinned()
-        self._rates: Thinned[float] = Thinned()
-        self._bar_rates: Thinned[float] = Thinned()
-        self._parts: Thinned[Point] = Thinned()
-        self._bar_n = self._bar_s = 0.0
-        self._turns = 0
-        self._waiting: float | None = None
-        self._bar: tuple[str, float, float] | None = None
-
-    def add(
-        self, data: float | None, update: float | None, total: float | None, time: float | None = None
-    ) -> None:
-        """One line's durations in seconds; those of a block of lines are put together."""
-        if total is not None:
-            self._totals.add(Point(None, total, time))
-        if data is None:
-            data = self._waiting
-        elif update is None and total is None:
-            self._waiting = data
-        if data is None or (update is None and total is None):
-            return
-        self._waiting = None
-        self._data += data
-        self._n += 1
-        if update is not None:
-            self._update += update
-            self._parts.add(Point(None, data + update, time))
-        else:
-            self._total += total or 0.0
-            self._n_total += 1
-
-    def rate(self, value: float) -> None:
-        """A rate in steps per second printed by name."""
-        if value > 0:
-            self._rates.add(value)
-
-    def bar_rate(self, value: float) -> None:
-        """A rate that a bar shows, in whatever the bar counts."""
-        if value > 0:
-            self._bar_rates.add(value)
-
-    def bar(self, label: str, n: float, elapsed: float) -> None:
-        """A bar's position and clock; bars that start again are added up."""
-        held = self._bar
-        if held and held[0] == label and n >= held[1] and elapsed >= held[2]:
-            self._bar_n += n - held[1]
-            self._bar_s += elapsed - held[2]
-        else:
-            self._turns += 1
-        self._bar = (label, n, elapsed)
-
-    def data_s(self) -> float | None:
-        return self._data / self._n if self._n else None
-
-    def update_s(self) -> float | None:
-        """Return the step without its wait for data."""
-        if not self._n:
-            return None
-        if self._n_total == self._n:
-            return max(0.0, (self._total - self._data) / self._n)
-        return self._update / (self._n - self._n_total)
-
-    def steps_per_s(self, by_bar: bool) -> tuple[float, str] | None:
-        """(rate, where it comes from): the bar's own clock, else durations, else rates as printed.
-
-        `by_bar` says whether bars count what the steps count.
-        """
-        if by_bar and self._bar_n > 0 and self._bar_s >= MIN_BAR_SECONDS * self._turns:
-            return self._bar_n / self._bar_s, "bar"
-        durations = self.durations()
-        if durations:
-            return 1 / median(point.value for point in durations), "printed"
-        rates = self._rates.items() or (self._bar_rates.items() if by_bar else ())
-        return (median(rates), "printed") if rates else None
-
-    def durations(self) -> tuple[Point, ...]:
-        """Times of whole steps as printed: by themselves, else as data and update; empty if too few."""
-        totals = tuple(point for point in self._totals.items() if point.value > 0)
-        if len(totals) >= MIN_PRINTED and not _cumulative([point.value for point in totals]):
-            return totals
-        parts = tuple(point for point in self._parts.items() if point.value > 0)
-        return parts if len(parts) >= MIN_PRINTED else ()
-
-
-def _cumulative(values: list[float]) -> bool:
-    """Tell whether `time` counts from the start of a run or an epoch: it hardly ever falls, and grows."""
-    falls = sum(1 for a, b in pairwise(values) if b < a)
-    return len(values) >= 4 and falls <= 0.2 * len(values) and max(values) > CUMULATIVE_GROWTH * min(values)

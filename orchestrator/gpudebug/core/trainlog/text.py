@@ -161,6 +161,14 @@ def number(text: bytes | str) -> float | None:
         return None
 
 
+def total(text: bytes) -> float | None:
+    """Return a printed number, of several in brackets, one a term, their sum; None if one is none."""
+    if b" " not in text:
+        return number(text)
+    terms = [number(term.strip(b",")) for term in text.strip(b"[]").split()]
+    return None if None in terms else sum(term for term in terms if term is not None)
+
+
 def clock(text: bytes) -> float:
     """Seconds of `M:SS` or `H:MM:SS`, with fractions."""
     seconds = 0.0

@@ -1,0 +1,65 @@
+"""Lines that announce what the rows below them are of: training or evaluation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gpudebug.core.trainlog.names import TRAINING, words
+
+TRAIN, EVALUATION, REPORTED = "train", "val", "reported"
+
+LONGEST = 160
+MOST_WORDS = 6
+"""An announcement is short: longer lines are prose."""
+
+_LOGGER = re.compile(r".*\b(?:INFO|DEBUG|NOTICE)\b[\]:|\s-]*")
+_EVALUATION = re.compile(r"\b(?:eval(?:uat(?:ion|ing|e))?|validat(?:ion|ing|e)|testing)\b", re.I)
+_TRAINING = re.compile(r"\b(?:train(?:ing)?|resum(?:e|ing))\b", re.I)
+_REPORTED = re.compile(
+    r"\breport(?:ing|s|ed)?\b.{0,40}\bon (?:the )?(?:validation|valid|val|dev|test|evaluation|eval)\b", re.I
+)
+_SETTINGS = re.compile(
+    r"\b(?:hyper|param|config|arg|setting|dataset|loader|option|batch|metric|interval|strategy)\w*|\bevery\b",
+    re.I,
+)
+_OVER = re.compile(r"\b(?:done|finished|completed?|ends?|ended|took|samples|skipp\w+)\b", re.I)
+_VALUE = re.compile(r"[:=]\s*['\"]?[\w.+-]|0\.0")
+
+
+def announced(text: str) -> str:
+    """Return what a line of this text (digits zeroed) announces: train, val, reported (losses are those of
+    validation from there on), or nothing."""
+    if len(text) > LONGEST:
+        return ""
+    text = _LOGGER.sub("", text, count=1)
+    if _REPORTED.search(text):
+        return REPORTED
+    evaluation, training = _EVALUATION.search(text), _TRAINING.search(text)
+    if not (evaluation or training) or len(text.split()) > MOST_WORDS:
+        return ""
+    if _VALUE.search(text) or _SETTINGS.search(text):
+        return ""
+    return TRAIN if _OVER.search(text) or training else EVALUATION
+
+
+@dataclass(slots=True)
+class LogSection:
+    """The part of the log that is being read; `phase` is val, reported, or empty of training."""
+
+    phase: str = ""
+    _trains: bool = False
+
+    def read(self, said: str, begun: bool) -> None:
+        """Take in what a line announces; `begun` says that a loss of training was printed before it.
+
+        Evaluation is believed only in a log that announces training too: in any other nothing ends it.
+        """
+        if said == TRAIN:
+            self.phase, self._trains = "", True
+        elif said == REPORTED or (said and self._trains and begun):
+            self.phase = said
+
+    def validates(self, name: str) -> bool:
+        """Whether a loss of this name is of validation here."""
+        return bool(self.phase) and not TRAINING.intersection(words(name))

@@ -1,0 +1,148 @@
+"""Durations, rates and clocks that a log prints of its steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+
+from gpudebug.core.trainlog.series import Point, Thinned
+
+Key = tuple[str, ...]
+
+CUMULATIVE_GROWTH = 3.0
+MIN_BAR_SECONDS = 10.0
+"""A bar's clock shows whole seconds, so its turns must last for this long on average."""
+
+MIN_PRINTED = 3
+"""A single printed duration is often the first step, with all its warm-up."""
+
+
+MOST_BARS = 64
+
+
+@dataclass(slots=True)
+class _BarClock:
+    """A bar's positions over its own clock; `turns` counts how often it began."""
+
+    n: float = 0.0
+    seconds: float = 0.0
+    turns: int = 0
+    at: tuple[float, float] | None = None
+    rates: Thinned[float] = field(default_factory=Thinned)
+
+    def read(self, n: float, elapsed: float) -> None:
+        if self.at and n >= self.at[0] and elapsed >= self.at[1]:
+            self.n += n - self.at[0]
+            self.seconds += elapsed - self.at[1]
+        else:
+            self.turns += 1
+        self.at = (n, elapsed)
+
+    def per_s(self) -> float | None:
+        """Its rate by its clock; None if its turns were too short for whole seconds."""
+        return self.n / self.seconds if self.n and self.seconds >= MIN_BAR_SECONDS * self.turns else None
+
+
+class Timing:
+    """Means of the printed data, update and whole-step durations (seconds), and printed rates."""
+
+    def __init__(self) -> None:
+        self._data = self._update = self._total = 0.0
+        self._n = self._n_total = 0
+        self._totals: Thinned[Point] = Thinned()
+        self._rates: Thinned[float] = Thinned()
+        self._parts: Thinned[Point] = Thinned()
+        self._waiting: float | None = None
+        self._bars: dict[Key, _BarClock] = {}
+        self._epochs: Thinned[Point] = Thinned()
+
+    def add(
+        self, data: float | None, update: float | None, total: float | None, time: float | None = None
+    ) -> None:
+        """One line's durations in seconds; those of a block of lines are put together."""
+        if total is not None:
+            self._totals.add(Point(None, total, time))
+        if data is None:
+            data = self._waiting
+        elif update is None and total is None:
+            self._waiting = data
+        if data is None or (update is None and total is None):
+            return
+        self._waiting = None
+        self._data += data
+        self._n += 1
+        if update is not None:
+            self._update += update
+            self._parts.add(Point(None, data + update, time))
+        else:
+            self._total += total or 0.0
+            self._n_total += 1
+
+    def rate(self, value: float) -> None:
+        """A rate in steps per second printed by name."""
+        if value > 0:
+            self._rates.add(value)
+
+    def bar(self, key: Key, n: float, elapsed: float | None, rate: float | None) -> None:
+        """A bar's position, its clock in seconds, and the rate that it shows, in whatever it counts."""
+        if key not in self._bars and len(self._bars) >= MOST_BARS:
+            return
+        clock = self._bars.setdefault(key, _BarClock())
+        if elapsed is not None:
+            clock.read(n, elapsed)
+        if rate:
+            clock.rates.add(rate)
+
+    def epoch(self, seconds: float, time: float | None) -> None:
+        """The printed duration of an epoch."""
+        self._epochs.add(Point(None, seconds, time))
+
+    def epochs_per_s(self) -> float | None:
+        """Epochs per second by their printed durations; None if too few, or if they count from a start."""
+        values = [point.value for point in self._epochs.items() if point.value > 0]
+        return 1 / median(values) if len(values) >= MIN_PRINTED and not _cumulative(values) else None
+
+    def data_s(self) -> float | None:
+        return self._data / self._n if self._n else None
+
+    def update_s(self) -> float | None:
+        """Return the step without its wait for data."""
+        if not self._n:
+            return None
+        if self._n_total == self._n:
+            return max(0.0, (self._total - self._data) / self._n)
+        return self._update / (self._n - self._n_total)
+
+    def bar_per_s(self, bar: Key) -> float | None:
+        """The rate of a bar by its own clock, in what it counts."""
+        return self._bars[bar].per_s() if bar in self._bars else None
+
+    def steps_per_s(self, bar: Key | None) -> tuple[float, str] | None:
+        """(rate, where it comes from): the clock of the bar, else durations, else rates as printed.
+
+        `bar` is the one that counts what the steps count.
+        """
+        clock = self._bars.get(bar) if bar is not None else None
+        measured = clock.per_s() if clock else None
+        if measured is not None:
+            return measured, "bar"
+        durations = self.durations()
+        if durations:
+            return 1 / median(point.value for point in durations), "printed"
+        rates = self._rates.items() or (clock.rates.items() if clock else ())
+        return (median(rates), "printed") if rates else None
+
+    def durations(self) -> tuple[Point, ...]:
+        """Times of whole steps as printed: by themselves, else as data and update; empty if too few."""
+        totals = tuple(point for point in self._totals.items() if point.value > 0)
+        if len(totals) >= MIN_PRINTED and not _cumulative([point.value for point in totals]):
+            return totals
+        parts = tuple(point for point in self._parts.items() if point.value > 0)
+        return parts if len(parts) >= MIN_PRINTED else ()
+
+
+def _cumulative(values: list[float]) -> bool:
+    """Tell whether `time` counts from the start of a run or an epoch: it hardly ever falls, and grows."""
+    falls = sum(1 for a, b in pairwise(values) if b < a)
+    return len(values) >= 4 and falls <= 0.2 * len(values) and max(values) > CUMULATIVE_GROWTH * min(values)

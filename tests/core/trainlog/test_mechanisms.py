@@ -1,0 +1,145 @@
+"""How logs say what their numbers are of, one case a mechanism, each with what a careful person reads."""
+
+# ruff: noqa: E501 - printed lines are as long as they are
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan, nan
+
+import pytest
+
+from gpudebug.core.trainlog.reader import LogReader, LogSummary
+
+LOSSES = (2.5, 2.1, 1.7, 1.2, 0.9, 0.7)
+
+
+@dataclass(frozen=True)
+class Case:
+    """`last` is the training loss printed last; `None` of steps and rate is not looked at."""
+
+    name: str
+    text: str
+    last: float | None
+    steps: int | None = None
+    per_s: float | None = None
+    trend: str = "CONVERGING"
+
+
+def each(template: str, losses: tuple[float, ...] = LOSSES) -> str:
+    """`template` for each loss, with {i} from 0, {n} from 10 in tens, {e} from 1."""
+    return "".join(template.format(loss=loss, i=i, n=10 * i + 10, e=i + 1) for i, loss in enumerate(losses))
+
+
+def rounds(*, between: str, total: int = 20) -> str:
+    """Three epochs of two rows, and two rows in the same form, of another course, after `between`."""
+    rows = "step 10/20 - loss: {0:.2f}\nstep 20/20 - loss: {1:.2f}\n"
+    evaluated = rows.replace("/20", f"/{total}")
+    return "".join(
+        f"Epoch {i + 1}/3\n{rows.format(loss, loss - 0.1)}{between}\n{evaluated.format(5 + i, 6 + i)}"
+        for i, loss in enumerate(LOSSES[:3])
+    )
+
+
+def bars(label: str, frames: tuple[tuple[int, int], ...], total: int, rest: str = "") -> str:
+    return "".join(
+        f"\r{label}{100 * n // total:3}%|#####     | {n}/{total} [00:{at:02}<00:10,  5.00it/s{rest}]"
+        for n, at in frames
+    )
+
+
+NESTED = "".join(
+    f"\rTraining epochs: {epoch * 25}%|#| {epoch}/4 [00:{5 * epoch:02}<00:10,  5.00s/epoch, loss={LOSSES[epoch]}]"
+    + (bars("Training batches: ", ((0, 0), (6, 1)), 9) if epoch < 4 else "")
+    for epoch in range(5)
+)
+TABLE = "Step      Train loss              Test loss               Test metric\n" + "".join(
+    f"{1000 * i:<10}[{loss:.2e}, 5.00e-01]    [9.00e+00, 5.00e-01]    [1.40e+00]\n"
+    for i, loss in enumerate(LOSSES)
+)
+BEST = "\nBest model at step 3000:\n  train loss: 1.15e-03\n  test loss: 1.15e-03\n"
+
+CASES = (
+    Case("an evaluation that a line announces", rounds(between="Eval begin..."), 1.6, 60),
+    Case("one with another total", rounds(between="Running validation", total=25), 1.6, 60),
+    Case("one that ends nothing", each("step {n}: loss {loss}\nEvaluating model...\naccuracy 0.5\n"), 0.7, 60),
+    Case("a range between name and value", each("loss [1-{n}]: {loss}\n", (2.0, 1.0, -42.4)), -42.4),
+    Case("a nan behind a range", each("avg. loss [1-{n}]: {loss}\n", (2.0, 1.0, nan)), nan, trend="NAN"),
+    Case(
+        "figures in a bar's description",
+        bars("test_accuracy:   nan%: ", ((0, 0), (20, 4)), 100, ", loss=2.5")
+        + bars("test_accuracy:  40.0%: ", ((60, 12), (100, 20)), 100, ", loss=0.7"),
+        0.7,
+        100,
+        5.0,
+    ),
+    Case(
+        "a bar that changes its words",
+        bars("warmup: ", ((1, 0), (40, 8)), 100, ", loss=2.5") + bars("sample: ", ((41, 9), (100, 20)), 100, ", loss=0.7"),
+        0.7,
+        100,
+    ),
+    Case("bars of two units", NESTED, 0.9, 36, 1.8),
+    Case(
+        "a step of the epoch beside one of the run",
+        "".join(f"STEP: {g % 8}/7 -- GLOBAL_STEP: {g}\n | > loss: {3 - g / 10:.1f}\n" for g in range(0, 24, 3)),
+        0.9,
+        22,
+    ),
+    Case("indexes from 0", each("Learning iteration {i}/6\n    loss: {loss}\n"), 0.7, 6),
+    Case("microseconds a step", each("Epoch {e}/6\n20/20 - 0s - 980us/step - loss: {loss}\n"), 0.7, 120, 1 / 980e-6),
+    Case("terms in brackets, summed", TABLE, 1.2, 5001),
+    Case("a summary of the best hides nothing", TABLE.replace("7.00e-01", "nan") + BEST, nan, 5001, trend="NAN"),
+    Case("the best in one line", each("Epoch {e}: loss = {loss}\n", (*LOSSES, nan)) + "Best epoch: 6, loss = 0.7\n", nan, trend="NAN"),
+    Case(
+        "a column that is 0 nearly throughout",
+        "E    #       LOSS A  LOSS B  SCORE\n"
+        + "".join(f"{i}   {50 * i}     {[0.0, 1.1, 0.0][min(i, 2)]:.2f}   {[60.0, 679.0, 0.5][min(i, 2)]:.2f}   0.5\n" for i in range(6)),
+        0.5,
+    ),
+    Case(
+        "records that name their split",
+        each('{{"loss": {loss}, "step": {n}, "split": "train"}}\n{{"loss": 9{i}.0, "step": {n}, "split": "valid"}}\n'),
+        0.7,
+        60,
+    ),
+    Case("a count that begins again with a line between", "".join(each("Iteration: {i}0 loss {loss}\n") + f"epoch {e} over\n" for e in range(3)), 0.7, 171),
+    Case("once more on the other stream", each("step {n} loss {loss}\n" * 2), 0.7, 60),
+    Case("a duration of the epoch", each("epoch {i} training [time: 0.07s, train loss: {loss}]\n"), 0.7),
+)  # fmt: skip
+
+
+def read(text: str) -> LogSummary:
+    reader = LogReader()
+    reader.feed(text.encode())
+    return reader.summary()
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_reads_the_mechanism(case: Case) -> None:
+    found = read(case.text)
+    assert found.trend == case.trend
+    assert found.last == case.last or (isnan(case.last or 0) and isnan(found.last or 0))
+    assert case.steps is None or found.steps == case.steps
+    assert case.per_s is None or found.steps_per_s == pytest.approx(case.per_s, rel=0.02)
+
+
+def test_validation_that_is_reported_alone_is_named_and_judges_nothing() -> None:
+    found = read(
+        "INFO: Started training, reporting errors on validation set\n"
+        + each("INFO: Epoch {i}: loss={loss}\n")
+    )
+    assert (found.loss_name, found.trend, found.last) == ("validation loss", "UNKNOWN", 0.7)
+
+
+def test_durations_of_parts_are_the_wait_for_data() -> None:
+    metrics = (
+        "{{'time_sample_batch': 0.006, 'time_algorithm_update': 0.05, 'loss': {loss}, 'time_step': 0.058}}"
+    )
+    found = read(each("epoch={e} step={n} metrics=" + metrics + "\n"))
+    assert (found.data_s, found.steps_per_s) == (pytest.approx(0.006), pytest.approx(1 / 0.058))
+
+
+def test_dips_that_recur_are_no_loss() -> None:
+    course = [loss / (20 if i % 5 == 0 else 1) for i, loss in enumerate(2.4 - 0.07 * i for i in range(30))]
+    assert read("".join(f"step {i + 1} loss {loss}\n" for i, loss in enumerate(course))).trend == "CONVERGING"

@@ -1,0 +1,119 @@
+"""Durations, rates and clocks that a log prints of its steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudebug.core.trainlog.timing import Timing
+
+BAR = ("bar", "train", "100", "")
+
+
+def test_bars_of_two_units_do_not_mix() -> None:
+    timing = Timing()
+    for epoch in range(4):
+        timing.bar(("bar", "epochs", "3", "epoch"), epoch, 10.0 * epoch, 0.1)
+        timing.bar(BAR, 100 * (epoch % 2), 20.0 * (epoch % 2), 5.0)
+    assert timing.bar_per_s(("bar", "epochs", "3", "epoch")) == 0.1
+    assert timing.steps_per_s(BAR) == (5.0, "bar")
+
+
+def test_durations_of_epochs_are_none_of_steps() -> None:
+    timing = Timing()
+    for _ in range(3):
+        timing.epoch(0.5, None)
+    assert (timing.epochs_per_s(), timing.steps_per_s(None)) == (2.0, None)
+
+
+def test_means_of_data_and_update() -> None:
+    timing = Timing()
+    timing.add(0.1, 0.3, None)
+    timing.add(0.3, 0.5, None)
+    assert (timing.data_s(), timing.update_s()) == (pytest.approx(0.2), pytest.approx(0.4))
+
+
+def test_update_is_what_the_whole_leaves() -> None:
+    timing = Timing()
+    timing.add(0.1, None, 0.5)
+    assert (timing.data_s(), timing.update_s()) == (pytest.approx(0.1), pytest.approx(0.4))
+
+
+def test_a_block_of_lines_is_put_together() -> None:
+    timing = Timing()
+    timing.add(0.4, None, None)
+    timing.add(None, 0.05, None)
+    assert (timing.data_s(), timing.update_s()) == (pytest.approx(0.4), pytest.approx(0.05))
+
+
+def test_nothing_printed_is_unknown() -> None:
+    timing = Timing()
+    timing.add(None, None, 0.5)
+    assert (timing.data_s(), timing.update_s(), timing.steps_per_s(BAR)) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("totals", "rate"),
+    [
+        ([0.5, 0.5, 0.5], 2.0),
+        ([5.0, 0.5, 0.5, 0.5], 2.0),
+        ([0.5, 0.5], None),
+        ([1.0, 2.0, 3.0, 4.0, 5.0], None),
+        ([1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], None),
+    ],
+)
+def test_the_rate_from_durations_that_do_not_add_up(totals: list[float], rate: float | None) -> None:
+    timing = Timing()
+    for total in totals:
+        timing.add(None, None, total)
+    assert timing.steps_per_s(BAR) == ((rate, "printed") if rate else None)
+
+
+def test_a_bars_own_clock_comes_first_over_all_its_turns() -> None:
+    timing = Timing()
+    for n, elapsed in ((0, 0.0), (100, 20.0), (0, 0.0), (100, 20.0)):
+        timing.bar(BAR, n, elapsed, None)
+    timing.rate(99.0)
+    assert timing.steps_per_s(BAR) == (5.0, "bar")
+
+
+def test_a_bars_clock_of_whole_seconds_is_too_coarse_for_short_turns() -> None:
+    timing = Timing()
+    for n, elapsed in ((0, 0.0), (50, 2.0), (0, 0.0), (50, 2.0)):
+        timing.bar(BAR, n, elapsed, 19.0)
+    assert timing.steps_per_s(BAR) == (19.0, "printed")
+
+
+def test_a_bar_that_counts_something_else_says_nothing() -> None:
+    timing = Timing()
+    timing.bar(BAR, 0, 0.0, 200.0)
+    timing.bar(BAR, 5000, 25.0, 200.0)
+    assert timing.steps_per_s(None) is None
+    assert timing.steps_per_s(BAR) == (200.0, "bar")
+
+
+def test_printed_rates_come_last() -> None:
+    timing = Timing()
+    for value in (3.0, 5.0, 4.0, 0.0):
+        timing.rate(value)
+    assert timing.steps_per_s(BAR) == (4.0, "printed")
+
+
+def test_the_times_of_single_steps_with_their_arrival() -> None:
+    timing = Timing()
+    for at, total in ((1.0, 0.5), (2.0, 0.6), (3.0, 0.0), (4.0, 0.4)):
+        timing.add(None, None, total, at)
+    assert [(point.value, point.time) for point in timing.durations()] == [(0.5, 1.0), (0.6, 2.0), (0.4, 4.0)]
+
+
+def test_data_and_update_make_a_step_where_no_whole_is_printed() -> None:
+    timing = Timing()
+    for _ in range(3):
+        timing.add(0.125, 0.25, None)
+    assert [point.value for point in timing.durations()] == [0.375] * 3
+
+
+def test_a_clock_that_adds_up_tells_no_step_times() -> None:
+    timing = Timing()
+    for total in (1.0, 2.0, 3.0, 4.0, 5.0):
+        timing.add(None, None, total)
+    assert timing.durations() == ()
