@@ -30,16 +30,16 @@ def test_its_files_make_a_campaign_that_is_ready(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_the_whole_demo(tmp_path: Path) -> None:
-    # A trial that others came or went beside is INVALID, as it should be; then the demo is shown again.
-    for attempt in range(3):
+    # Beside busy neighbours a trial is INVALID or INCONCLUSIVE, as it should be; then the demo is shown again.
+    for attempt in range(5):
         folder = tmp_path / str(attempt)
         folder.mkdir()
         done = gpudebug(folder, "demo", "--json", env={"TMPDIR": str(folder)}, timeout=280).expect(0)
         answer = done.json
         verdicts = {h["number"]: h["status"] for h in answer["status"]["hypotheses"]}
-        if "INVALID" not in verdicts.values():
+        if not {"INVALID", "INCONCLUSIVE"} & set(verdicts.values()):
             break
     assert "VALIDATED" in verdicts.values()
     assert set(verdicts.values()) <= {"VALIDATED", "REJECTED", "UNTESTED"}
