@@ -85,6 +85,10 @@ _PROBE = {
     "step_time_spread": Signal("count", "step time, p95 over p50: {}", "probe"),
     "stall_share": Signal("share", "{} of the time is lost in steps much longer than the median", "probe"),
     "stall_every_steps": Signal("count", "one step in {} is much longer than the median", "probe"),
+    "slowing_share": Signal(
+        "share", "steps get longer and longer: {} of the time is what they take beyond the first ones", "probe"
+    ),
+    "slowing_part": Signal("word", "what grows is the {} of a step", "probe"),
     "threads": Signal("count", "PyTorch's threads, of all ranks: {}", "probe"),
     "threads_over_cores": Signal("count", "PyTorch's threads a core: {}", "probe"),
     "main_cpu_cores": Signal("count", "the training process uses {} cores", "probe"),
@@ -119,6 +123,9 @@ _STACKS = {
     "hot_waiting_share": Signal(
         "share", "no loader is there, and one function waits {} of the time", "stacks"
     ),
+    "host_code_share": Signal(
+        "share", "one piece of host code between the steps takes {} of the time", "stacks"
+    ),
     "host_share": Signal(
         "share", "between compiled steps the program itself computes {} of the time", "stacks"
     ),
@@ -132,6 +139,13 @@ _STACKS = {
     "hot_python_share": Signal("share", "one function burns {} of the time on the CPU", "stacks"),
     "hot_in_forward_share": Signal("share", "one function within the forward takes {} of the time", "stacks"),
     "worker_running_share": Signal("share", "loader workers compute {} of their time", "stacks"),
+    "worker_starved_share": Signal("share", "loader workers wait {} of their time for a core", "stacks"),
+    "worker_code_share": Signal(
+        "share", "no core is left, and one piece of code in the loader workers takes {} of the time", "stacks"
+    ),
+    "workers_lack_cores": Signal(
+        "yes", "the loader workers compute, and no core is left for more of them: {}", "stacks"
+    ),
 }
 _LOG = {
     "framework": Signal("word", "the framework is {}", "command"),

@@ -10,9 +10,11 @@ from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.command import command_line
 from gpudebug.core.command.synonyms import Synonyms, long_name
 from gpudebug.core.diagnosis import kinds, look_problem, ofprobe, ofstacks, ranks
+from gpudebug.core.diagnosis.host_code import host_code, worker_code
 from gpudebug.core.diagnosis.layers import signals as layer_signals
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.ofprobe import finite, mean
+from gpudebug.core.inside.stacks.shares import CodeLine
 from gpudebug.core.records import SectionFigures, StacksEvidence
 from gpudebug.core.samples.conditions import SLOWING, lost_share
 from gpudebug.core.text import shell_words
@@ -93,6 +95,8 @@ def _share_of_expected(row: Record) -> float | None:
 
 """Reasons that no load of the training's own gives."""
 _HELD_BACK = 0.95
+_COMPUTING, _FULL = 0.6, 0.85
+"""Of workers' time, and of the cores that others leave: workers that compute have no core left for more."""
 _MOST_FOREIGN = 95.0
 """Percent of the cores: what others leave is not known more exactly."""
 _LONGEST_LINE = 160
@@ -149,6 +153,7 @@ def facts_of(
     _add(signals, of_others(finite(signals.get("gpu_util")), reference, expected))
     _add(signals, layer_signals(layers or {}))
     _add(signals, {"framework": name, "workload_kind": kind})
+    places = _host_code(signals, stacks)
     of_ranks = ranks.finding(evidence)
     _add(signals, {"rank_wait_gap": ranks.gap_of(of_ranks)})
     return DiagnosisFacts(
@@ -164,8 +169,29 @@ def facts_of(
         run_s=mean([e.get("duration_s") for e in evidence]),
         steps_per_s=mean([e.get("steps_per_s") for e in evidence]),
         absent={**_absent(evidence, stacks), **_undecided(layers or {})},
+        places=places,
         ranks=of_ranks,
     )
+
+
+def _host_code(signals: Signals, stacks: StacksEvidence | None) -> dict[str, CodeLine]:
+    """Add what the host's own code takes of the time; return the lines. That of loader workers counts where
+    more of them would find no core: it holds up batches then, and takes cores from the training."""
+    host, worker = (host_code(stacks.training), worker_code(stacks.workers)) if stacks else (None, None)
+    wait, busy = finite(signals.get("data_wait_share")), finite(signals.get("cores_busy_share"))
+    runs = finite(signals.get("worker_running_share"))
+    if runs is not None and busy is not None:
+        signals["workers_lack_cores"] = runs >= _COMPUTING and busy >= _FULL
+    places = {}
+    if host is not None:
+        signals["host_code_share"], places["host_code_share"] = host
+        if signals.get("slowing_part") == "other":
+            places["slowing_share"] = host[1]
+    if worker is not None and wait is not None and signals.get("workers_lack_cores"):
+        own, all_ = finite(signals.get("main_cpu_cores")), finite(signals.get("cpu_cores"))
+        theirs = 1.0 - min(1.0, own / all_) if own is not None and all_ else 0.0
+        signals["worker_code_share"], places["worker_code_share"] = worker[0] * max(wait, theirs), worker[1]
+    return places
 
 
 def flags_of(argv: Sequence[str], synonyms: Synonyms = ()) -> dict[str, str | bool]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Cause, Condition, Share, Sign, Term
 from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS
+from gpudebug.core.diagnosis.host_code import PLACED
 from gpudebug.core.diagnosis.model import DiagnosisFacts, Tested
 from gpudebug.core.inside.stacks.shares import CodeLine, pattern, share
 from gpudebug.core.statistics import numbers
@@ -35,7 +36,7 @@ def figure(term: Term, facts: DiagnosisFacts) -> TermFigure | None:
     """Return what the facts say of a term; None if they say nothing."""
     if term.signal is not None:
         value = facts.signals.get(term.signal)
-        return None if value is None else TermFigure(value, term.signal)
+        return None if value is None else TermFigure(value, term.signal, facts.places.get(term.signal))
     if term.stack is not None or term.code is not None:
         return _of_stacks(term, facts)
     if term.section is not None:
@@ -303,9 +304,9 @@ def sentence_of(weighed: WeighedSign, facts: DiagnosisFacts) -> str:
 
 def _sentence(weighed: WeighedSign, found: TermFigure) -> str:
     sign = weighed.sign
-    if sign.signal is not None:
+    if sign.signal is not None and sign.signal not in PLACED:
         return _of_signal(sign.signal, found.value)
-    if sign.stack is not None or sign.code is not None:
+    if sign.signal is not None or sign.stack is not None or sign.code is not None:
         return _stack_sentence(weighed, found)
     if sign.section is not None:
         return f"section {found.name} takes {value(found.value, 'share')} of the profiled time"

@@ -22,7 +22,8 @@ _AS_TOLD = (
     *("data_wait_share", "eval_data_share", "background_data_share", "loader_start_share"),
     *("loader_starts_per_step", "forward_share", "backward_share", "optimizer_share"),
     *("blocking_reads_per_step", "blocking_read_share", "syncs_per_step", "device_time_share"),
-    *("gc_share", "stall_share", "stall_every_steps", "backwards_per_step", "inputs_per_step"),
+    *("gc_share", "stall_share", "stall_every_steps", "slowing_share", "backwards_per_step"),
+    "inputs_per_step",
 )
 _PARTS = ("forward_share", "backward_share", "optimizer_share")
 _WAITS = ("data_wait_share", "eval_data_share", "loader_start_share")
@@ -41,6 +42,7 @@ def signals(evidence: Sequence[Record], cores: float | None) -> dict[str, Signal
     ranks = [r for p in probes for r in p.get("ranks") or ()]
     return {
         **found,
+        "slowing_part": probes[-1].get("slowing_part"),
         "probe_steps": mean([p.get("steps") for p in probes]),
         "step_time_s": p50 if p50 is not None else mean([e.get("step_time_p50_s") for e in evidence]),
         "step_time_spread": p95 / p50 if p50 and p95 is not None else None,

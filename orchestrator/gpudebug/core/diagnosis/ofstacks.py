@@ -70,11 +70,16 @@ def signals(stacks: StacksEvidence | None) -> dict[str, SignalValue | None]:
         found |= _training(stacks.training)
     if stacks and stacks.workers:
         found["worker_running_share"] = _ran(stacks.workers)
+        found["worker_starved_share"] = _starved(stacks.workers)
     return found
 
 
 def _ran(stacks: Stacks) -> float:
     return min(1.0, stacks.cpu_s / stacks.seconds)
+
+
+def _starved(stacks: Stacks) -> float | None:
+    return None if stacks.starved_s is None else min(1.0, stacks.starved_s / stacks.seconds)
 
 
 def _training(stacks: Stacks) -> dict[str, SignalValue | None]:
@@ -84,7 +89,7 @@ def _training(stacks: Stacks) -> dict[str, SignalValue | None]:
         "stacks_s": stacks.seconds,
         "waiting_share": 1.0 - _ran(stacks),
         "waiting_outside_data_share": min(1.0, sum(outside) / stacks.seconds),
-        "starved_share": None if stacks.starved_s is None else min(1.0, stacks.starved_s / stacks.seconds),
+        "starved_share": _starved(stacks),
         "hot_waiting_share": None if loads else shares.waits(stacks, "other"),
         "hot_share": shares.hottest(stacks)[0],
         "hot_python_share": shares.hottest(stacks, state="running")[0],

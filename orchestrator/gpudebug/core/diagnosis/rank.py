@@ -10,6 +10,7 @@ from gpudebug.core.answers.diagnosis import Missing
 from gpudebug.core.catalogue.model import Cause
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.diagnosis import code_lines
+from gpudebug.core.diagnosis.host_code import PLACED
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked, Tested, UnexplainedWait
 from gpudebug.core.diagnosis.odds import SMALL, Scored, WeighedSign, number, score, sentence_of
 
@@ -166,6 +167,7 @@ def diagnose(
     show none.
     """
     scored = [one for cause in causes if not (one := score(cause, facts, tested)).ruled_out]
+    scored = [one for one in scored if not _named_better(one, scored, facts)]
     total = NONE_ODDS + math.fsum(s.odds for s in scored)
     own = NONE_ODDS + math.fsum(s.odds for s in scored if not surrounds(s))
     ranked = [
@@ -185,6 +187,18 @@ def diagnose(
         abstains=abstains,
         kind=facts.kind,
         unexplained=None if few else _unexplained([] if abstains else likely, facts, full),
+    )
+
+
+def _named_better(one: Scored, scored: Sequence[Scored], facts: DiagnosisFacts) -> bool:
+    """Tell whether a cause is known by its place alone, and a likelier one says what is wrong there."""
+    if not one.cause.exposed or any(term.signal not in PLACED for term in one.cause.exposed):
+        return False
+    place = code_lines.line_of(one.cause, one.signs, facts)
+    better = (other for other in scored if other is not one and is_likely(other) and other.odds >= one.odds)
+    lines = (code_lines.line_of(other.cause, other.signs, facts) for other in better)
+    return place is not None and any(
+        line is not None and line.frame == place.frame and line.line in (None, place.line) for line in lines
     )
 
 

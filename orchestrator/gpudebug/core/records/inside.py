@@ -206,7 +206,8 @@ class ProbeEvidence(Record):
     what it waited for batches. `inputs_per_step` are the elements that a step takes in: of the largest tensor
     of the first forward of each backward pass; `rows_per_backward` are that forward's rows, and `acts` the
     forwards in which a policy acts. `stall_share` is the time that steps above 1.5 times the
-    median take beyond it, one in `stall_every_steps`.
+    median take beyond it, one in `stall_every_steps`. `slowing_share` is the time that steps take beyond the
+    first ones where they get longer and longer, most of it in the phase `slowing_part` (or `other`).
     `steps` are the whole run's, `samples_per_s` those of all `ranks` together. `cpu_cores` is the
     CPU time a second. `facts` are the process's own (device, loaders, optimizers, AMP, …), `off` why the
     probe switched itself off, `notes` what the cross-check with log and devices found. `sites` are the
@@ -245,6 +246,8 @@ class ProbeEvidence(Record):
     gc_share: float | None = None
     stall_share: float | None = None
     stall_every_steps: float | None = None
+    slowing_share: float | None = None
+    slowing_part: str | None = None
     cpu_cores: float | None = None
     h2d: ProbedCopies | None = None
     d2h: ProbedCopies | None = None

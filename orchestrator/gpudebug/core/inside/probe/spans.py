@@ -66,6 +66,12 @@ class ProcessSpan:
         self.start_s = max(start_s, beats[0].t if beats else math.inf)
         self.end_s = min(end_s, beats[-1].t if beats else -math.inf)
 
+    def parts(self, count: int) -> list[ProcessSpan]:
+        """Return as many spans of equal length, in order."""
+        each = self.seconds / count
+        starts = [self.start_s + i * each for i in range(count)]
+        return [ProcessSpan(self._process, start, start + each) for start in starts]
+
     @property
     def seconds(self) -> float:
         """0 if the process made no iteration in it."""

@@ -288,6 +288,11 @@ def _known_by(text: str) -> str:
     return inside.group() if inside else text
 
 
+def in_pytorch(frame: str) -> bool:
+    """Tell whether a library's frame lies in PyTorch's files."""
+    return _PYTORCH.match(frame) is not None
+
+
 def in_compiler(frame: str) -> bool:
     """Tell whether a frame lies in files of JAX or TensorFlow that trace, lower, compile and dispatch."""
     return _COMPILER.match(frame) is not None

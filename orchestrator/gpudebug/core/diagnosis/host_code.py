@@ -1,0 +1,137 @@
+"""The piece of a program's own host code that takes most of each step, by where it is and what it calls.
+
+What a function is called says nothing of it: a share of the step that one place takes is a cause by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from gpudebug.core.inside.stacks.shares import CodeLine, SampledStack, in_compiler, in_pytorch, seen
+from gpudebug.core.records import Stacks
+
+PLACED = frozenset({"host_code_share", "worker_code_share"})
+"""The signals that are of one place."""
+_TRAINS = ("backward", "optimizer")
+_COMPUTES = ("forward", "eval", "act", "backward", "optimizer", "env")
+"""Phases with causes of their own."""
+_LOOPS = 0.02
+"""Of all training, from which a function holds the loop over steps, and its lines count apart."""
+_EVERYWHERE = 0.95
+_MOSTLY = 0.8
+"""Of a function's time: one that it calls with so much of it says more."""
+_FETCHES = re.compile(r"_utils/fetch\.py:|[.:]__getitems?__$")
+"""Where a data set's own code is asked for a sample: loader workers can take that."""
+_GENERIC = re.compile(r"<locals>|wrap|decorat|:_?(inner|call_?impl|__call__)$|:_call_method$")
+_TRAINING = re.compile(r"(?i)forward|backward|grad|train|fit|optimi|loss|updat|step|learn|epoch|main|run|<module>")
+"""How functions that train are called: without PyTorch nothing else tells them from other host code."""
+
+
+@dataclass
+class _Piece:
+    """What one function, or one call of the loop's own lines, took."""
+
+    seconds: float = 0.0
+    cpu_s: float = 0.0
+    lines: defaultdict[tuple[str, int | None, str | None], float] = field(
+        default_factory=lambda: defaultdict(float)
+    )
+    inner: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def add(self, one: SampledStack, called: Sequence[str]) -> None:
+        self.seconds += one.seconds
+        self.cpu_s += min(one.cpu_s, one.seconds)
+        self.lines[one.spot] += one.seconds
+        for function in dict.fromkeys(called):
+            self.inner[function] += one.seconds
+
+    @property
+    def place(self) -> CodeLine:
+        most = max(self.lines, key=lambda spot: self.lines[spot])
+        return CodeLine(*most, "running" if self.cpu_s >= self.seconds / 2 else "waiting")
+
+
+def host_code(training: Stacks | None) -> tuple[float, CodeLine] | None:
+    """Return the share (0 to 1) of the watched time of the piece with the most, and its line with the most.
+
+    Summed over the lines of a function and what it calls; in functions that hold the loop over steps, over
+    what one of their lines calls. Without PyTorch's own operators, data sets' code and waits for a loader,
+    which have causes of their own. None if there is nothing of the kind.
+    """
+    if training is None or training.seconds <= 0:
+        return None
+    rows = seen(training)
+    phased = any(one.phase != "other" for one in rows)
+    loops, own = _loops(rows, phased), frozenset(r.frames[r.own] for r in rows if r.own is not None)
+    pieces: defaultdict[str, _Piece] = defaultdict(_Piece)
+    for one in _candidates(rows):
+        called = [frame for frame in one.frames[: (one.own or 0) + 1] if frame in own and frame not in loops]
+        if not phased and any(map(_TRAINING.search, called or one.frames[-1:])):
+            continue
+        for function in dict.fromkeys(called or [_callee(one)]):
+            pieces[function].add(one, called[called.index(function) + 1 :] if called else ())
+    return _most(pieces, training.seconds)
+
+
+def worker_code(workers: Stacks | None) -> tuple[float, CodeLine] | None:
+    """Return the same of the time of loader workers: of data sets' code, where it runs."""
+    if workers is None or workers.seconds <= 0:
+        return None
+    pieces: defaultdict[str, _Piece] = defaultdict(_Piece)
+    own = frozenset(r.frames[r.own] for r in seen(workers) if r.own is not None)
+    for one in seen(workers):
+        if one.own is not None and one.cpu_s >= one.seconds / 2:
+            called = [frame for frame in one.frames[: one.own + 1] if frame in own]
+            for at, function in enumerate(called):
+                pieces[function].add(one, called[at + 1 :])
+    return _most(pieces, workers.seconds)
+
+
+def _most(pieces: dict[str, _Piece], seconds: float) -> tuple[float, CodeLine] | None:
+    if not pieces:
+        return None
+    most = max(pieces, key=lambda name: pieces[name].seconds)
+    while inner := _inner(pieces, most):
+        most = inner
+    return min(1.0, pieces[most].seconds / seconds), pieces[most].place
+
+
+def _candidates(rows: Sequence[SampledStack]) -> Iterator[SampledStack]:
+    for one in rows:
+        if one.own is None or one.packaged or one.phase in _COMPUTES:
+            continue
+        below = one.frames[one.own + 1 :]
+        loads = one.phase == "data"
+        if loads and (one.cpu_s < one.seconds / 2 or any(map(_FETCHES.search, one.frames))):
+            continue
+        if any(map(in_compiler, below)) or (not loads and any(map(in_pytorch, below))):
+            continue
+        yield one
+
+
+def _loops(rows: Sequence[SampledStack], phased: bool) -> frozenset[str]:
+    """Return the functions below which the training happens; without phases those that are in nearly every
+    stack."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    counted = [one for one in rows if not phased or one.phase in _TRAINS]
+    for one in counted:
+        for frame in set(one.frames):
+            seconds[frame] += one.seconds
+    least = (_LOOPS if phased else _EVERYWHERE) * sum(one.seconds for one in counted)
+    return frozenset(frame for frame, spent in seconds.items() if spent >= least)
+
+
+def _callee(one: SampledStack) -> str:
+    """Return what a line of the loop's calls; the line itself where it computes."""
+    below = one.frames[(one.own or 0) + 1 :]
+    called = next((frame for frame in below if not _GENERIC.search(frame)), None)
+    return called or f"{one.spot[0]}:{one.line}"
+
+
+def _inner(pieces: dict[str, _Piece], name: str) -> str | None:
+    piece = pieces[name]
+    found = max(piece.inner, key=lambda function: piece.inner[function], default=None)
+    return found if found is not None and piece.inner[found] >= _MOSTLY * piece.seconds else None
