@@ -56,12 +56,12 @@ PROBE: dict[str, Any] = {
     "cpu_cores": 1.0, "step_time_p50_s": 0.1, "step_time_p95_s": 0.2, "backwards_per_step": 1.0,
     "blocking_reads_per_step": 1.0, "inputs_per_step": 64.0, "rows_per_backward": 64.0,
     "acts": {"count": 400, "rows": 400.0, "seconds": 0.4},
-    "stall_every_steps": 9.0, "syncs_per_step": 1.0, "loader_starts_per_step": 0.1, "world_size": 2,
+    "stall_every_steps": 9.0, "slowing_part": "forward", "syncs_per_step": 1.0, "loader_starts_per_step": 0.1, "world_size": 2,
     **{name: 0.1 for name in ProbeEvidence.model_fields if name.endswith("_share")},
     **{way: {"count": 40, "mb": 8.0, "seconds": 0.1, "pinned_share": 0.5} for way in ("h2d", "d2h")},
     "ranks": [{"pid": 1, "steps": 50, "data_wait_share": w} for w in (0.1, 0.3)],
     "facts": {
-        "device": "cuda:0", "parameter_dtype": "float32", "threads": 8, "optimizers": [{"steps": 50}],
+        "device": "cuda:0", "parameter_dtype": "float32", "threads": 8, "optimizers": [{"steps": 50, "weights": 9}],
         "loaders": [
             {"workers": 2, "persistent_workers": True, "prefetch_factor": 2, "pin_memory": True, "fetched": 9}
         ],
@@ -87,7 +87,9 @@ EVIDENCE: dict[str, Any] = {
     "ranks": [rank(0), rank(1)],
     "stacks": StacksEvidence(
         training=stacks(("forward", "t.py:f", 1, 1.0, 1.0)).model_copy(update={"starved_s": 0.1}),
-        workers=stacks(("data", "d.py:g", 2, 1.0, 1.0))
+        workers=stacks(("data", "d.py:g", 2, 1.0, 1.0), code={"d.py:g:2": ""}).model_copy(
+            update={"starved_s": 0.1}
+        )
     ),
 }  # fmt: skip
 TRACE = [
@@ -134,6 +136,8 @@ def told(**machine: Any) -> set[str]:
     on_cpu = {**PROBE, "facts": {**PROBE["facts"], "device": "cpu"}}
     others.append(Evidence.model_validate({**EVIDENCE, "probe": on_cpu}))
     others.append(Evidence.model_validate({**EVIDENCE, "framework": "sb3", "stacks": ROLLOUTS}))
+    alone = {**PROBE, "facts": {**PROBE["facts"], "loaders": [{"workers": 0, "fetched": 9}]}}
+    others.append(Evidence.model_validate({**EVIDENCE, "probe": alone}))
     return {*found.signals, *(s for e in others for s in facts_of([e.model_dump(mode="json")]).signals)}
 
 

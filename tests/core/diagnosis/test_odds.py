@@ -314,6 +314,7 @@ def test_the_share_that_a_cause_explains(shares: list[dict[str, Any]], expected:
 CAUSES = catalogue.load(None).causes
 WORDS = {
     "trains_on": ("cpu", "cuda:0", "mps", "xpu"),
+    "slowing_part": ("data", "forward", "backward", "optimizer", "other"),
     "backend": ("nccl", "gloo", "mpi"),
     "parameter_dtype": ("float32", "float64", "bfloat16", "float16", "int8", "float8_e4m3fn"),
     "workload_kind": KINDS,

@@ -31,6 +31,7 @@ def test_shares_of_the_watched_time() -> None:
         "hot_python_share": 0.5,
         "hot_in_forward_share": 0.5,
         "worker_running_share": 0.25,
+        "worker_starved_share": None,
     }
 
 

@@ -32,7 +32,7 @@ def test_its_files_make_a_campaign_that_is_ready(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_the_whole_demo(tmp_path: Path) -> None:
-    # Beside busy neighbours a trial is INVALID or INCONCLUSIVE, as it should be; then the demo is shown again.
+    # Beside busy neighbours a trial is INVALID or INCONCLUSIVE, as it should be; then it is shown again.
     for attempt in range(5):
         folder = tmp_path / str(attempt)
         folder.mkdir()

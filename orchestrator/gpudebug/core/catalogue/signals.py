@@ -63,6 +63,10 @@ _PROBE = {
     "loader_persistent": Signal("yes", "workers persist between epochs: {}", "probe"),
     "loader_prefetch": Signal("count", "batches that each worker prefetches: {}", "probe"),
     "loader_pinned": Signal("yes", "the loader pins memory: {}", "probe"),
+    "sample_cost_s": Signal("s", "a sample takes {} to load in the training process itself", "probe"),
+    "fetch_s": Signal("s", "a batch takes {} to load in the training process itself", "probe"),
+    "weights": Signal("count", "weights of the largest optimizer: {}", "probe"),
+    "optimizer_ns_per_weight": Signal("count", "the optimizer takes {} ns a weight in a step", "probe"),
     "batch_size": Signal("count", "batch size: {}", "probe"),
     "forward_share": Signal("share", "the forward takes {} of the time", "probe"),
     "backward_share": Signal("share", "the backward takes {} of the time", "probe"),
@@ -86,7 +90,9 @@ _PROBE = {
     "stall_share": Signal("share", "{} of the time is lost in steps much longer than the median", "probe"),
     "stall_every_steps": Signal("count", "one step in {} is much longer than the median", "probe"),
     "slowing_share": Signal(
-        "share", "steps get longer and longer: {} of the time is what they take beyond the first ones", "probe"
+        "share",
+        "steps get longer and longer: {} of the time is what they take beyond the first ones",
+        "probe",
     ),
     "slowing_part": Signal("word", "what grows is the {} of a step", "probe"),
     "threads": Signal("count", "PyTorch's threads, of all ranks: {}", "probe"),
@@ -140,9 +146,6 @@ _STACKS = {
     "hot_in_forward_share": Signal("share", "one function within the forward takes {} of the time", "stacks"),
     "worker_running_share": Signal("share", "loader workers compute {} of their time", "stacks"),
     "worker_starved_share": Signal("share", "loader workers wait {} of their time for a core", "stacks"),
-    "worker_code_share": Signal(
-        "share", "no core is left, and one piece of code in the loader workers takes {} of the time", "stacks"
-    ),
     "workers_lack_cores": Signal(
         "yes", "the loader workers compute, and no core is left for more of them: {}", "stacks"
     ),

@@ -10,7 +10,7 @@ from gpudebug.core.answers.diagnosis import LayerResult
 from gpudebug.core.command import command_line
 from gpudebug.core.command.synonyms import Synonyms, long_name
 from gpudebug.core.diagnosis import kinds, look_problem, ofprobe, ofstacks, ranks
-from gpudebug.core.diagnosis.host_code import host_code, worker_code
+from gpudebug.core.diagnosis.host_code import PLACED, host_code, worker_code
 from gpudebug.core.diagnosis.layers import signals as layer_signals
 from gpudebug.core.diagnosis.model import DiagnosisFacts
 from gpudebug.core.diagnosis.ofprobe import finite, mean
@@ -144,6 +144,7 @@ def facts_of(
     _add(signals, ofstacks.signals(stacks))
     _add(signals, ofstacks.reduces(stacks, on_cpu=on_cpu))
     _add(signals, _idles(signals))
+    _add(signals, ofprobe.costs(signals))
     _add(signals, ofprobe.attached_signals(evidence, stacks, finite(signals.get("cores"))))
     _add(signals, {"eval_share": ofstacks.evaluates(stacks, kind, evidence)})
     _add(signals, ofstacks.rollouts(stacks, kind))
@@ -182,16 +183,17 @@ def _host_code(signals: Signals, stacks: StacksEvidence | None) -> dict[str, Cod
     runs = finite(signals.get("worker_running_share"))
     if runs is not None and busy is not None:
         signals["workers_lack_cores"] = runs >= _COMPUTING and busy >= _FULL
-    places = {}
-    if host is not None:
-        signals["host_code_share"], places["host_code_share"] = host
-        if signals.get("slowing_part") == "other":
-            places["slowing_share"] = host[1]
     if worker is not None and wait is not None and signals.get("workers_lack_cores"):
         own, all_ = finite(signals.get("main_cpu_cores")), finite(signals.get("cpu_cores"))
         theirs = 1.0 - min(1.0, own / all_) if own is not None and all_ else 0.0
-        signals["worker_code_share"], places["worker_code_share"] = worker[0] * max(wait, theirs), worker[1]
-    return places
+        host = max(
+            host or (0.0, worker[1]), (worker[0] * max(wait, theirs), worker[1]), key=lambda one: one[0]
+        )
+    if host is None:
+        return {}
+    signals[PLACED] = host[0]
+    slowing = {"slowing_share": host[1]} if signals.get("slowing_part") == "other" else {}
+    return {PLACED: host[1], **slowing}
 
 
 def flags_of(argv: Sequence[str], synonyms: Synonyms = ()) -> dict[str, str | bool]:

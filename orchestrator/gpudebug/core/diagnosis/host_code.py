@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from gpudebug.core.inside.stacks.shares import CodeLine, SampledStack, in_compiler, in_pytorch, seen
 from gpudebug.core.records import Stacks
 
-PLACED = frozenset({"host_code_share", "worker_code_share"})
-"""The signals that are of one place."""
+PLACED = "host_code_share"
+"""The signal that is of one place."""
 _TRAINS = ("backward", "optimizer")
 _COMPUTES = ("forward", "eval", "act", "backward", "optimizer", "env")
 """Phases with causes of their own."""
@@ -26,12 +26,14 @@ _MOSTLY = 0.8
 _FETCHES = re.compile(r"_utils/fetch\.py:|[.:]__getitems?__$")
 """Where a data set's own code is asked for a sample: loader workers can take that."""
 _GENERIC = re.compile(r"<locals>|wrap|decorat|:_?(inner|call_?impl|__call__)$|:_call_method$")
-_TRAINING = re.compile(r"(?i)forward|backward|grad|train|fit|optimi|loss|updat|step|learn|epoch|main|run|<module>")
+_TRAINING = re.compile(
+    r"(?i)forward|backward|grad|train|fit|optimi|loss|updat|step|learn|epoch|main|run|<module>"
+)
 """How functions that train are called: without PyTorch nothing else tells them from other host code."""
 
 
 @dataclass
-class _Piece:
+class _HostPiece:
     """What one function, or one call of the loop's own lines, took."""
 
     seconds: float = 0.0
@@ -66,7 +68,7 @@ def host_code(training: Stacks | None) -> tuple[float, CodeLine] | None:
     rows = seen(training)
     phased = any(one.phase != "other" for one in rows)
     loops, own = _loops(rows, phased), frozenset(r.frames[r.own] for r in rows if r.own is not None)
-    pieces: defaultdict[str, _Piece] = defaultdict(_Piece)
+    pieces: defaultdict[str, _HostPiece] = defaultdict(_HostPiece)
     for one in _candidates(rows):
         called = [frame for frame in one.frames[: (one.own or 0) + 1] if frame in own and frame not in loops]
         if not phased and any(map(_TRAINING.search, called or one.frames[-1:])):
@@ -80,7 +82,7 @@ def worker_code(workers: Stacks | None) -> tuple[float, CodeLine] | None:
     """Return the same of the time of loader workers: of data sets' code, where it runs."""
     if workers is None or workers.seconds <= 0:
         return None
-    pieces: defaultdict[str, _Piece] = defaultdict(_Piece)
+    pieces: defaultdict[str, _HostPiece] = defaultdict(_HostPiece)
     own = frozenset(r.frames[r.own] for r in seen(workers) if r.own is not None)
     for one in seen(workers):
         if one.own is not None and one.cpu_s >= one.seconds / 2:
@@ -90,7 +92,7 @@ def worker_code(workers: Stacks | None) -> tuple[float, CodeLine] | None:
     return _most(pieces, workers.seconds)
 
 
-def _most(pieces: dict[str, _Piece], seconds: float) -> tuple[float, CodeLine] | None:
+def _most(pieces: dict[str, _HostPiece], seconds: float) -> tuple[float, CodeLine] | None:
     if not pieces:
         return None
     most = max(pieces, key=lambda name: pieces[name].seconds)
@@ -131,7 +133,7 @@ def _callee(one: SampledStack) -> str:
     return called or f"{one.spot[0]}:{one.line}"
 
 
-def _inner(pieces: dict[str, _Piece], name: str) -> str | None:
+def _inner(pieces: dict[str, _HostPiece], name: str) -> str | None:
     piece = pieces[name]
     found = max(piece.inner, key=lambda function: piece.inner[function], default=None)
     return found if found is not None and piece.inner[found] >= _MOSTLY * piece.seconds else None

@@ -24,7 +24,8 @@ class DiagnosisFacts:
     is known to be good. `runs` names where they come from, `run_s` the seconds that one run takes,
     `steps_per_s` the optimizer's, `absent` says of each missing source (`probe`, `log`, `device`, `stacks`,
     `steps` if there are too few, `layer_quiet` and its like for a layer test that was made) why it did not.
-    `places` are the lines that signals of stacks are of. `ranks` is what the processes of a training on several devices show.
+    `places` are the lines that signals of stacks are of. `ranks` is what the processes of a training on
+    several devices show.
     """
 
     signals: Mapping[str, SignalValue] = field(default_factory=dict)

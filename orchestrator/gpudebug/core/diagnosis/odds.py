@@ -304,7 +304,7 @@ def sentence_of(weighed: WeighedSign, facts: DiagnosisFacts) -> str:
 
 def _sentence(weighed: WeighedSign, found: TermFigure) -> str:
     sign = weighed.sign
-    if sign.signal is not None and sign.signal not in PLACED:
+    if sign.signal is not None and sign.signal != PLACED:
         return _of_signal(sign.signal, found.value)
     if sign.signal is not None or sign.stack is not None or sign.code is not None:
         return _stack_sentence(weighed, found)

@@ -42,6 +42,7 @@ def signals(evidence: Sequence[Record], cores: float | None) -> dict[str, Signal
     ranks = [r for p in probes for r in p.get("ranks") or ()]
     return {
         **found,
+        "weights": _weights(facts),
         "slowing_part": probes[-1].get("slowing_part"),
         "probe_steps": mean([p.get("steps") for p in probes]),
         "step_time_s": p50 if p50 is not None else mean([e.get("step_time_p50_s") for e in evidence]),
@@ -57,6 +58,11 @@ def signals(evidence: Sequence[Record], cores: float | None) -> dict[str, Signal
         **_loader(facts, cores),
         **_settings(facts, cores, len(probes[-1].get("ranks") or ()) or 1),
     }
+
+
+def _weights(facts: Record) -> float | None:
+    known = [finite(one.get("weights")) for one in _mappings(facts.get("optimizers"))]
+    return max((w for w in known if w), default=None)
 
 
 def finite(value: object) -> float | None:
@@ -95,6 +101,25 @@ def _world(probe: Record, facts: Record) -> float | None:
 def _skew(ranks: Sequence[Record]) -> float | None:
     waits = [w for r in ranks if (w := finite(r.get("data_wait_share"))) is not None]
     return max(waits) - min(waits) if len(waits) > 1 else None
+
+
+def costs(found: Mapping[str, SignalValue]) -> dict[str, SignalValue | None]:
+    """What one batch, one sample and one weight cost, without what the thread waited for a core: of loading
+    only where the training process does it."""
+    step, batch = finite(found.get("step_time_s")), finite(found.get("batch_size"))
+    if step is None:
+        return {}
+    ran = step * (1.0 - (finite(found.get("starved_share")) or 0.0))
+    wait, optimizer = finite(found.get("data_wait_share")), finite(found.get("optimizer_share"))
+    weights = finite(found.get("weights"))
+    fetch = wait * ran if wait is not None and found.get("loader_workers") == 0 else None
+    return {
+        "fetch_s": fetch,
+        "sample_cost_s": fetch / batch if fetch is not None and batch else None,
+        "optimizer_ns_per_weight": optimizer * ran / weights * 1e9
+        if optimizer is not None and weights
+        else None,
+    }
 
 
 def _acts(probes: Sequence[Record]) -> dict[str, SignalValue | None]:

@@ -192,7 +192,7 @@ def diagnose(
 
 def _named_better(one: Scored, scored: Sequence[Scored], facts: DiagnosisFacts) -> bool:
     """Tell whether a cause is known by its place alone, and a likelier one says what is wrong there."""
-    if not one.cause.exposed or any(term.signal not in PLACED for term in one.cause.exposed):
+    if not one.cause.exposed or any(term.signal != PLACED for term in one.cause.exposed):
         return False
     place = code_lines.line_of(one.cause, one.signs, facts)
     better = (other for other in scored if other is not one and is_likely(other) and other.odds >= one.odds)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.probe_lines import beat, bucket, line, start, training
+from tests.support.probe_lines import beat, line, start, training
 
 from gpudebug.core.answers.answer import plain
 from gpudebug.core.answers.show import ProbeSide
@@ -168,37 +168,6 @@ def test_a_training_that_was_killed_has_figures() -> None:
 def test_nothing_is_made_of_nothing() -> None:
     assert evidence_of(None, WINDOW) is None
     assert evidence_of(read_probe(start(version=9)), WINDOW) is None
-
-
-def _uneven(step_s: float, long_s: float, every: int, steps: int = 300) -> str:
-    """Every so many iterations one is long; a beat each."""
-    lines, at = [start(1, 2.0)], 2.0
-    for done in range(1, steps + 1):
-        took = long_s if done % every == 0 else step_s
-        at += took
-        lines.append(line("beat", 1, at, steps=done, counters={}, hist={bucket(took): 1}, opt={"0": done}))
-    return "".join(lines)
-
-
-@pytest.mark.parametrize(
-    ("long_s", "every", "share", "one_in"),
-    [(1.1, 10, 0.5, 10), (0.6, 50, 0.0909, 50), (0.14, 10, 0.0, None)],
-)
-def test_time_is_lost_in_steps_far_above_the_median(
-    long_s: float, every: int, share: float, one_in: float | None
-) -> None:
-    """Of steps of 100 ms."""
-    found = figures(_uneven(0.1, long_s, every), None)
-    # The window may begin or end a long step earlier or later.
-    assert found.stall_share == pytest.approx(share, rel=0.1)
-    assert found.stall_every_steps == (None if one_in is None else pytest.approx(one_in, rel=0.05))
-
-
-def test_stalls_of_a_few_steps_are_not_known() -> None:
-    found = figures(
-        training(step_s=2.0, steps=10, every=1), Window(start_s=12, end_s=18, samples=9, rule="steps")
-    )
-    assert (found.stall_share, found.stall_every_steps) == (None, None)
 
 
 COMMANDS = {
