@@ -56,12 +56,14 @@ PROBE: dict[str, Any] = {
     "cpu_cores": 1.0, "step_time_p50_s": 0.1, "step_time_p95_s": 0.2, "backwards_per_step": 1.0,
     "blocking_reads_per_step": 1.0, "inputs_per_step": 64.0, "rows_per_backward": 64.0,
     "acts": {"count": 400, "rows": 400.0, "seconds": 0.4},
-    "stall_every_steps": 9.0, "slowing_part": "forward", "syncs_per_step": 1.0, "loader_starts_per_step": 0.1, "world_size": 2,
+    "stall_every_steps": 9.0, "slowing_part": "forward", "syncs_per_step": 1.0,
+    "loader_starts_per_step": 0.1, "world_size": 2,
     **{name: 0.1 for name in ProbeEvidence.model_fields if name.endswith("_share")},
     **{way: {"count": 40, "mb": 8.0, "seconds": 0.1, "pinned_share": 0.5} for way in ("h2d", "d2h")},
     "ranks": [{"pid": 1, "steps": 50, "data_wait_share": w} for w in (0.1, 0.3)],
     "facts": {
-        "device": "cuda:0", "parameter_dtype": "float32", "threads": 8, "optimizers": [{"steps": 50, "weights": 9}],
+        "device": "cuda:0", "parameter_dtype": "float32", "threads": 8,
+        "optimizers": [{"steps": 50, "weights": 9}],
         "loaders": [
             {"workers": 2, "persistent_workers": True, "prefetch_factor": 2, "pin_memory": True, "fetched": 9}
         ],
