@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.support.places import DATA
 
 from gpudebug.core.text import shell_words
-from gpudebug.core.text.shell_words import ShellSyntaxError, isolated_argv
+from gpudebug.core.text.shell_words import ShellSyntaxError, isolated_argv, module_argv
 
 EACH_WORD = 'f() { for word; do printf "%s\\0" "$word"; done; }; f '
 
@@ -180,3 +180,11 @@ def test_folders_with_hostile_names_are_quoted(tmp_path: Path) -> None:
     assert (
         run(tmp_path, isolated_argv(sys.executable, [str(folder), str(folder)], "import helper")) == "found"
     )
+
+
+def test_a_module_is_not_looked_for_in_the_working_folder(tmp_path: Path) -> None:
+    for name in ("runpy", "json", "argparse"):
+        (tmp_path / f"{name}.py").write_text("print('hidden')")
+    (tmp_path / "x").write_text("[1]")
+    argv = (*module_argv(sys.executable, "json.tool"), "--compact", "x")
+    assert subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True).stdout == "[1]\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpudebug.core import config as configs
+from gpudebug.core.text.shell_words import module_argv
 from gpudebug.edges import store
 from gpudebug.engine.campaign import runner
 
@@ -46,7 +47,7 @@ def test_a_folder_without_a_campaign_names_no_cluster(tmp_path: Path) -> None:
 
 def test_the_job_is_the_worker_with_this_python(tmp_path: Path) -> None:
     job = runner.worker_job(store.Workspace(tmp_path), "test")
-    assert job.argv == (sys.executable, "-m", runner.WORKER, str(tmp_path))
+    assert job.argv == (*module_argv(sys.executable, runner.WORKER), str(tmp_path))
     assert (job.name, job.cwd) == ("gpudebug-test", str(tmp_path))
     assert "{job}" in job.log
     assert job.env == (

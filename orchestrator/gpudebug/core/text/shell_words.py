@@ -158,3 +158,12 @@ def isolated_argv(executable: str, folders: Iterable[str], statement: str) -> tu
     """
     path = list(dict.fromkeys(folders))
     return (executable, "-I", "-S", "-c", f"import sys; sys.path += {path!r}; {statement}")
+
+
+def module_argv(executable: str, module: str) -> tuple[str, ...]:
+    """The command line that runs a module as `-m` does, but looks for no module in the working folder.
+
+    Python has `-P` for that from 3.11 on. A `json.py` of the checkout would run as gpudebug's own.
+    """
+    run = f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+    return (executable, "-c", f"import sys; sys.path[:] = filter(None, sys.path); import runpy; {run}")

@@ -12,6 +12,7 @@ from gpudebug.core.cluster.jobs import BatchJob
 from gpudebug.core.cluster.node_reports import ClusterFact, NodeReport, facts, reports
 from gpudebug.core.cluster.slurm_requests import asked_of, environment, for_srun
 from gpudebug.core.config import SlurmSettings
+from gpudebug.core.text.shell_words import module_argv
 from gpudebug.edges import opener
 from gpudebug.edges.clusters import nodecheck
 from gpudebug.edges.clusters.commands import ask, available
@@ -50,7 +51,7 @@ def login_facts(job: BatchJob, settings: SlurmSettings) -> Iterator[ClusterFact]
 def node_facts(job: BatchJob, settings: SlurmSettings, folder: str, token: str) -> Iterator[ClusterFact]:
     """What two nodes say, in a job of some seconds: `folder` holds `token`, and takes what they write."""
     nodes = _nodes(settings)
-    program = (sys.executable, "-m", nodecheck.__name__, folder, token, str(nodes))
+    program = (*module_argv(sys.executable, nodecheck.__name__), folder, token, str(nodes))
     said, why = _on_nodes(job, settings, nodes, program)
     if not said:
         advice = f"try it again when {nodes} nodes are free"

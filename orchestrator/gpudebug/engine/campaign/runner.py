@@ -10,6 +10,7 @@ from typing import NoReturn
 from gpudebug.core.cluster.jobs import BatchJob, Cluster
 from gpudebug.core.config import Config
 from gpudebug.core.errors import ConfigError, GpudebugError
+from gpudebug.core.text.shell_words import module_argv
 from gpudebug.edges import clusters, store
 from gpudebug.edges.clusters import shared
 from gpudebug.engine.campaign.files import find, read_config
@@ -85,7 +86,7 @@ def _job(workspace: store.Workspace, worker: str, name: str) -> BatchJob:
     files = store.Allocations(workspace.private)
     return BatchJob(
         name=name,
-        argv=(sys.executable, "-m", worker, str(workspace.root)),
+        argv=(*module_argv(sys.executable, worker), str(workspace.root)),
         cwd=str(workspace.root),
         log=str(files.log),
         env=((CLUSTER_FILE, str(files.defaults)),),
