@@ -196,7 +196,7 @@ ROOMS = {
         catalogue: answers change command errors inside records text yaml
         trainlog: command errors records redaction statistics text words yaml
         samples: command errors records statistics trainlog words
-        recordings: errors samples trainlog
+        recordings: answers errors samples trainlog words
         hardware: answers records redaction samples
         evidence: command inside records samples statistics trainlog words
         verdict: change command inside records redaction samples statistics text words
@@ -704,6 +704,16 @@ def test_a_replacement_is_seen() -> None:
 
 # Modules without a test file of their name, and where they are tested.
 TESTED_ELSEWHERE = {
+    **dict.fromkeys(
+        (
+            f"gpudebug.core.recordings.{m}"
+            for m in ("boxes", "collect", "printed", "rows", "sources", "tables", "trees")
+        ),
+        "core/recordings/test_monitors.py",
+    ),
+    "gpudebug.core.recordings.whole": "core/recordings/test_runs.py",
+    "gpudebug.core.recordings.wandb": "core/recordings/test_runs.py",
+    "gpudebug.terminal.recorded": "engine/tools/analyze/test_samples.py",
     "gpudebug.__main__": "cli/test_cli.py",
     "gpudebug.cli.measure": "cli/test_cli.py",
     "gpudebug.cli.check": "cli/test_cli.py",

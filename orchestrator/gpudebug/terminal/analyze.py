@@ -14,6 +14,7 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.trainlog.endings import remedy
 from gpudebug.core.words import counted
 from gpudebug.terminal.devices import devices, energy, failure, inside_of, latency
+from gpudebug.terminal.recorded import recording
 from gpudebug.terminal.sections import head, sections
 from gpudebug.terminal.trace import ranks, trace
 
@@ -34,6 +35,8 @@ def in_full(answer: AnalyzeAnswer) -> str:
 def _files(answer: FilesAnswer, all_rows: bool) -> str:
     if answer.merged is None:
         parts = [_one(one, all_rows) for one in answer.files]
+        if answer.recorded is not None:
+            parts.append("\n".join(["all runs together", *recording(answer.recorded)]))
         if answer.ranks is not None:
             parts.append(ranks(answer.ranks))
         return "\n\n".join(parts)
@@ -54,9 +57,14 @@ def _one(answer: OneFile, all_rows: bool) -> str:
 
 def _samples(answer: SamplesAnswer) -> str:
     window = answer.window
-    span = f"{window.start_s:.1f} to {window.end_s:.1f} s" if window else answer.reason
-    lines = [f"{answer.file}: {_of(answer)}, window {span}", *devices(answer.devices, answer.across)]
-    lines[1:1] = failure(answer.failure) if answer.failure else []
+    span = f"window {window.start_s:.1f} to {window.end_s:.1f} s" if window else f"no window: {answer.reason}"
+    lines = [f"{answer.file}: {_of(answer)}, {span}"]
+    lines += failure(answer.failure) if answer.failure else []
+    if answer.recorded is not None:
+        lines += recording(answer.recorded)
+        lines += ["in the steady window"] if window is not None else []
+    if answer.recorded is None or window is not None:
+        lines += devices(answer.devices, answer.across)
     rate = answer.throughput.steps_per_s
     if rate is not None and rate != (answer.probe or {}).get("steps_per_s"):
         lines.append(f"throughput {numbers.number(rate, 'steps/s')}")
@@ -66,7 +74,8 @@ def _samples(answer: SamplesAnswer) -> str:
 
 def _of(answer: SamplesAnswer) -> str:
     """Describe whose samples they are, and which run of their file: `samples by dcgmi dmon`."""
-    by = f" by {answer.source}" if answer.source else ""
+    version = answer.recorded.version if answer.recorded else None
+    by = f" by {answer.source}{f' {version}' if version else ''}" if answer.source else ""
     run = answer.run
     if run is None:
         return f"samples{by}"

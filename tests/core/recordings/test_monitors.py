@@ -1,154 +1,145 @@
-"""Rows of `nvidia-smi`, `dcgmi dmon` and other monitors."""
+"""Recordings of many monitors: recognised, and each device with its utilisation."""
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from tests.support import monitors
+from tests.support.monitor_forms import FORMS, Form
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.recordings.columns import CSV, DCGMI, DMON, NVIDIA_SMI, PMON
 from gpudebug.core.recordings.monitors import MonitorRows, read_monitor, recognised
+from gpudebug.core.recordings.runs import read_recording
 from gpudebug.core.samples.row import HEADER
 
 
+def lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
 def read(text: str) -> MonitorRows:
-    return read_monitor(text.splitlines(keepends=True), "f.csv")
+    return read_monitor(lines(text), "f.csv")
 
 
-RECORDINGS = {
-    "a query": (monitors.query(5), NVIDIA_SMI),
-    "one with a BOM": ("\ufeff" + monitors.query(5), NVIDIA_SMI),
-    "one without its header": (monitors.query(5, header=False), NVIDIA_SMI),
-    "one without units": (monitors.query(5, units=False), NVIDIA_SMI),
-    "dmon": (monitors.dmon(5), DMON),
-    "dmon as CSV": (monitors.dmon(5, csv=True), DMON),
-    "dmon with its times": (monitors.dmon(5, dated=True), DMON),
-    "dcgmi": (monitors.dcgmi(5), DCGMI),
-    "an older dcgmi": ("  # Entity  GRACT  TENSO\n      Id\n   GPU 0  0.5  0.1\n", DCGMI),
-    "another monitor": ("time_s,gpu_util_percent\n0,40\n", CSV),
-}
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_each_form_is_recognised_and_read(form: Form) -> None:
+    assert recognised(form.text) == form.source
+    found = read_recording(lines(form.text), "f")
+    assert (found.source, found.unreadable, len(found.runs)) == (form.source, found.unreadable and 1, 1)
+    assert tuple(d.gpu_util for d in found.whole.devices) == pytest.approx(form.means)
+    assert found.whole.period_s == pytest.approx(form.period, abs=0.01)
+    assert found.whole.gap_count == 0
 
 
-@pytest.mark.parametrize(("text", "source"), RECORDINGS.values(), ids=RECORDINGS)
-def test_recordings_are_recognised(text: str, source: str) -> None:
-    assert recognised(text) == source
-    assert recognised(text[:200]) == source
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_a_form_that_is_cut_anywhere_gives_no_other_figure(form: Form) -> None:
+    made = random.Random(3)
+    for _ in range(10):
+        text = form.text[: made.randrange(len(form.text) // 4, len(form.text))]
+        try:
+            found = read_recording(lines(text), "f").whole
+        except GpudebugError:
+            continue
+        known = {d.gpu_util for d in found.devices} - {None}
+        assert known <= {*form.means, 50.0}
 
 
-@pytest.mark.parametrize(
-    "text", ["", "# gpu run of today\nstep 1\n", "step 1 loss 2\n", HEADER, "step,loss,gpu_util\n1,2,3\n"]
+NO_RECORDINGS = (
+    *("", "# gpu run of today\nstep 1\n", "step 1 loss 2\n", HEADER, "step,loss,gpu_util\n1,2,3\n"),
+    "".join(f"step {n}, loss {2 / (n + 1):.3f}, gpu util 50 %\n" for n in range(30)),
+    "".join(f'{{"step": {n}, "loss": 2.0, "gpu_util": 50}}\n' for n in range(9)),
+    FORMS["nvidia-smi"].text[:2000] + "Epoch 1/3\nstep 1 loss 2.0\n",
+    "<!DOCTYPE html>\n<html><body>utilization.gpu</body></html>\n",
+    "timestamp,cpu_util,memory.used\n1,2,3\n",
+    "elapsed,gpu_util,mem_util\n1,2,3\n",
+    "\x00\x9c\x13gpu\x7f\n" * 20,
 )
+
+
+@pytest.mark.parametrize("text", NO_RECORDINGS)
 def test_what_is_none_is_not(text: str) -> None:
     assert recognised(text) is None
 
 
-@pytest.mark.parametrize("units", [True, False])
-@pytest.mark.parametrize("field", ["index", "uuid", "pci.bus_id", "serial"])
-def test_any_identity_tells_the_gpus_apart(field: str, units: bool) -> None:
-    fields = ("timestamp", field, "utilization.gpu", "power.draw", "memory.used", "clocks.sm")
-    (part,) = read(monitors.query(3, 2, fields, units=units)).parts
-    assert len(set(part.keys)) == 2
-    first, second = part.readings[:2]
-    assert (first.gpu_util, first.power_w, first.mem_used_mb, first.sm_clock_mhz) == (20, 150, 20000, 1980)
-    assert second.gpu_util == 90
-    assert part.times[2] - part.times[0] == pytest.approx(1)
+def test_shares_of_dcgm_stand_beside_the_utilisation() -> None:
+    (device,) = read_recording(
+        lines(
+            "#Entity   GPUTL  SMACT  TENSO  DRAMA\n"
+            "ID\n"
+            "GPU 0     90     0.4    0.1   0.2\n"
+            "GPU 0     70     0.2    0.1   N/A\n"
+        ),
+        "f",
+    ).whole.devices
+    assert (device.gpu_util, device.sm_active, device.tensor_active, device.dram_active) == pytest.approx(
+        (80, 0.3, 0.1, 0.2)
+    )
 
 
-@pytest.mark.parametrize("csv", [True, False])
-def test_dmon(csv: bool) -> None:
-    found = read(monitors.dmon(30, dated=True, csv=csv))
-    (part,) = found.parts
-    assert (len(part.readings), found.unreadable, found.notes) == (60, 0, [])
-    assert part.times[-1] - part.times[0] == 29
-    reading = part.readings[1]
-    assert (reading.gpu_index, reading.gpu_util, reading.power_w, reading.sm_clock_mhz) == (1, 90, 500, 1980)
-
-
-def test_without_times_a_tick_is_a_second_and_a_note_says_so() -> None:
-    for text in (monitors.dmon(30), monitors.dcgmi(30)):
-        found = read(text)
-        assert found.parts[0].times[-1] - found.parts[0].times[0] == 29
-        assert "one second a tick is assumed" in found.notes[0]
-
-
-def test_processes_are_no_gpus() -> None:
-    text = "# gpu        pid  type    sm   mem   command\n# Idx          #   C/G     %     %   name\n"
-    assert recognised(text) == PMON
-    with pytest.raises(GpudebugError, match="nvidia-smi pmon: of processes, not of GPUs"):
-        read(text + "    0      14835     C    45    15   python\n")
-
-
-def test_a_header_within_a_tick_does_not_end_it() -> None:
-    (part,) = read(monitors.dmon(30, 8, repeat=20)).parts
-    assert part.times[-1] - part.times[0] == 29
-
-
-def test_a_time_of_day_goes_on_over_midnight() -> None:
-    rows = "".join(f"{t}     0    100    50\n" for t in ("23:59:58", "23:59:59", "00:00:00", "00:00:01"))
-    (part,) = read("#Time        gpu    pwr    sm\n#HH:MM:SS    Idx      W     %\n" + rows).parts
-    assert [t - part.times[0] for t in part.times] == [0, 1, 2, 3]
-
-
-def test_dcgmi_names_what_it_leaves_out() -> None:
-    found = read(monitors.dcgmi(10, mig=True))
-    assert found.notes[0].startswith("its rows have no time")
-    assert found.notes[1] == "left out: 20 rows of GPU-I"
-    assert found.parts[0].readings[0].sm_clock_mhz is None
-    assert found.unreadable == 0
-
-
-def test_dcgmi_without_its_utilisation_has_that_of_the_graphics_engine() -> None:
+def test_without_its_utilisation_dcgm_has_that_of_the_graphics_engine() -> None:
     found = read("#Entity   GRACT   DRAMA\nID\nGPU 0     0.457   0.1\nGPU 0     N/A   0.1\n")
-    assert [r.gpu_util for r in found.parts[0].readings] == [pytest.approx(45.7), None]
+    assert [r.reading.gpu_util for r in found.parts[0].rows] == [pytest.approx(45.7), None]
     assert any("GRACT" in note for note in found.notes)
 
 
+def test_other_figures_of_a_box_and_of_a_tree() -> None:
+    for form in ("nvidia-smi", "-q", "-q -x"):
+        (first, _) = read_recording(lines(FORMS[form].text), "f").whole.devices
+        assert first.power_w == pytest.approx(46, abs=0.2)
+        assert first.mem_used_mb in (1234, 3000)
+        assert read(FORMS[form].text).version == "550.54.15"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "timestamp, index, utilization.gpu [%]\n",
+            "is its header alone: nvidia-smi --query-gpu with no sample",
+        ),
+        ("timestamp, index, utilization.gpu [%]\nkilled\n", "that can be read: at line 2 a row has 1 cell"),
+        (monitors.query(5, header=False, units=False), "no header and no units"),
+        (
+            "index, utilization.gpu [%]\n" + "".join(f"{n}, 5 %\n" for n in range(300)),
+            "names more than 256 devices",
+        ),
+        (
+            "timestamp, pid, process_name, used_gpu_memory [MiB]\n2026/03/09 14:05:07.1, 1, python, 3 MiB\n",
+            "of processes",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_its_name(text: str, said: str) -> None:
+    assert recognised(text)
+    with pytest.raises(GpudebugError, match=said):
+        read_recording(lines(text), "f")
+
+
 def test_rows_that_cannot_be_read_are_counted_and_named() -> None:
-    text = monitors.query(5, 1) + "Unable to determine the device handle\n2025/07/27 01:49:00.000, 0, 50"
-    found = read(text)
+    found = read(
+        monitors.query(5, 1) + "Unable to determine the device handle\n2025/07/27 01:49:00.000, 0, 50"
+    )
     assert found.unreadable == 2
-    assert found.notes == ["at line 7 a row has 1 cells where the header names 5", "2 rows could not be read"]
+    assert found.notes == ["at line 7 a row has 1 cell where the header names 5", "2 rows could not be read"]
 
 
-def test_columns_that_change_in_the_middle_begin_another_part() -> None:
-    later = monitors.query(5, 1, ("timestamp", "index", "power.draw", "utilization.gpu"), start=60)
-    found = read(monitors.query(5, 1) + later)
-    assert [len(p.readings) for p in found.parts] == [5, 5]
-    assert {r.power_w for p in found.parts for r in p.readings} == {150}
-    assert "the columns change at line 7" in found.notes[0]
+def test_two_formats_in_one_file_are_two_recordings() -> None:
+    found = read_recording(lines(monitors.query(20, 1) + monitors.dmon(20, 1)), "f")
+    assert [run.whole.source for run in found.runs] == ["nvidia-smi --query-gpu", "nvidia-smi dmon"]
+    assert found.whole.span_s is None
+    assert "the columns change at line 22" in found.notes[0]
 
 
 def test_columns_that_change_without_a_header_are_not_mixed() -> None:
-    swapped = monitors.query(
-        5, 1, ("timestamp", "index", "power.draw", "utilization.gpu", "memory.used"), header=False, start=60
-    )
-    found = read(monitors.query(5, 1) + swapped)
-    assert (len(found.parts[0].readings), found.unreadable) == (5, 5)
-    more = monitors.query(
-        5,
-        1,
-        ("timestamp", "index", "utilization.gpu", "power.draw", "memory.used", "clocks.sm"),
-        header=False,
-    )
-    found = read(monitors.query(5, 1) + more)
-    assert found.notes[0] == "at line 7 a row has 6 cells where the header names 5"
-
-
-def test_a_query_without_its_time_is_refused() -> None:
-    with pytest.raises(GpudebugError, match="has no time of its rows") as told:
-        read(monitors.query(5, 1, ("index", "utilization.gpu")))
-    assert "timestamp" in str(told.value.next)
-
-
-def test_bare_numbers_without_a_header_are_refused() -> None:
-    with pytest.raises(GpudebugError, match="no header and no units") as told:
-        read(monitors.query(5, header=False, units=False))
-    assert "--query-gpu" in str(told.value.next)
+    fields = ("timestamp", "index", "power.draw", "utilization.gpu", "memory.used")
+    found = read(monitors.query(5, 1) + monitors.query(5, 1, fields, header=False, start=60))
+    assert (len(found.parts[0].rows), found.unreadable) == (5, 5)
 
 
 def test_an_impossible_utilisation_is_not_one() -> None:
     found = read("time_s,gpu_util\n0,50\n1,150\n2,nan\n3,50\n")
-    assert [r.gpu_util for r in found.parts[0].readings] == [50, None, 50]
+    assert [r.reading.gpu_util for r in found.parts[0].rows] == [50, None, 50]
     assert found.unreadable == 1
 
 
@@ -158,14 +149,16 @@ def test_times_since_1970_in_any_unit() -> None:
         assert found.parts[0].times[1] - found.parts[0].times[0] == pytest.approx(2)
 
 
-def test_an_entity_with_a_number_that_no_gpu_has_is_no_row() -> None:
-    found = read("#Entity   GPUTL  POWER\nGPU 0  50  100\nGPU " + "1" * 5000 + "  50  100\n")
-    assert (len(found.parts[0].times), found.unreadable) == (1, 1)
+def test_dcgmi_names_what_it_leaves_out() -> None:
+    assert read(monitors.dcgmi(10, mig=True)).notes[1] == "left out: 20 rows of GPU-I"
 
 
-def test_one_row_without_its_end_is_refused() -> None:
-    row = "2024/01/01 00:00:00.000, 50 %, 100.00 W"
-    assert recognised(row) == NVIDIA_SMI
-    with pytest.raises(GpudebugError, match="has no header and no whole row") as told:
-        read(row)
-    assert "record without noheader" in str(told.value.next)
+def test_blocks_that_lack_a_gpu_count_for_no_gpu() -> None:
+    def block(n: int) -> str:
+        rows = "10 %\n20 %\n" if n == 3 else "10 %\n20 %\n90 %\n"
+        return f"Mon Mar 09 14:{n:02d}:07 UTC 2026\nutilization.gpu [%]\n{rows}"
+
+    found = read_recording(lines("".join(map(block, range(10)))), "f")
+    assert [(d.gpu_util, d.readings) for d in found.whole.devices] == [(10, 9), (20, 9), (90, 9)]
+    assert found.whole.gpu_util == pytest.approx((300 + 90 * 9) / 29)
+    assert "1 of 10 readings have not 3 rows" in found.notes[0]

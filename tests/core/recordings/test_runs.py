@@ -10,13 +10,9 @@ from tests.support import monitors
 from tests.support.monitors import Shown
 
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.recordings.runs import (
-    SOURCE,
-    MonitorRecording,
-    read_recording,
-    read_wandb_run,
-    rows_a_tick,
-)
+from gpudebug.core.recordings.collect import rows_a_tick
+from gpudebug.core.recordings.runs import MonitorRecording, read_recording
+from gpudebug.core.recordings.wandb import SOURCE, read_wandb_run
 from gpudebug.core.samples.table import read_samples
 
 
@@ -47,10 +43,18 @@ def test_gpus_without_an_index_are_numbered_as_they_come() -> None:
 
 
 @pytest.mark.parametrize("gpus", [2, 4, 8])
-def test_several_rows_a_tick_without_an_identity_are_refused(gpus: int) -> None:
-    with pytest.raises(GpudebugError, match=f"has {gpus} rows a tick and no column") as told:
-        read(monitors.query(20, gpus, ("timestamp", "power.draw", "utilization.gpu"), interval=0.1))
-    assert "add index (or uuid, pci.bus_id, serial) to the query" in str(told.value.next)
+def test_rows_of_a_tick_without_an_identity_are_numbered_by_their_order(gpus: int) -> None:
+    at = lambda _, gpu: Shown(10 * gpu)  # noqa: E731
+    found = read(
+        monitors.query(20, gpus, ("timestamp", "power.draw", "utilization.gpu"), interval=0.1, at=at)
+    )
+    assert [d.gpu_util for d in found.whole.devices] == [10 * gpu for gpu in range(gpus)]
+    assert found.notes == (f"no column tells its {gpus} GPUs apart: they are numbered by their order",)
+
+
+def test_rows_too_few_to_tell_how_many_gpus_they_are_of_are_refused() -> None:
+    with pytest.raises(GpudebugError, match="has several rows at a time and no column"):
+        read(monitors.query(2, 2, ("timestamp", "power.draw", "utilization.gpu")))
 
 
 def test_a_monitor_that_stalls_in_some_ticks_still_has_several_rows_in_each() -> None:
@@ -205,11 +209,63 @@ def test_a_gpu_that_is_gone_is_named() -> None:
     assert found.notes == ("GPU 1 has no row after 28.0 s",)
 
 
-def test_nothing_readable_is_an_error() -> None:
-    with pytest.raises(GpudebugError, match="has no sample; next"):
-        read("timestamp, index, utilization.gpu [%]\n")
-    with pytest.raises(GpudebugError, match="has no sample that can be read: at line 2 a row has 1 cells"):
-        read("timestamp, index, utilization.gpu [%]\nkilled\n")
+def test_rows_out_of_order_are_sorted_and_a_clock_that_goes_back_begins_a_run() -> None:
+    head, *rows = monitors.query(60, 1).splitlines(keepends=True)
+    mixed = [*rows[:20], *rows[30:40], *rows[20:30], *rows[40:]]
+    found = read(head + "".join(mixed))
+    assert (len(found.runs), found.notes) == (
+        1,
+        ("its rows are out of order: they were sorted by their time",),
+    )
+    back = read(head + "".join([*rows, *rows[30:50]]))
+    assert [run.begins for run in back.runs] == [None, "the time goes back"]
+    assert (back.whole.rows, back.whole.span_s) == (80, None)
+
+
+def test_a_header_that_a_writer_repeats_without_a_pause_begins_no_run() -> None:
+    head, *rows = monitors.query(60, 1).splitlines(keepends=True)
+    assert len(read(head + "".join(rows[:30]) + head + "".join(rows[30:])).runs) == 1
+
+
+def test_random_idling_between_readings_far_apart_begins_no_run() -> None:
+    made = random.Random(3)
+    at = lambda _, __: Shown(u := made.choice((0, 0, 52, 99)), memory=90 * u)  # noqa: E731
+    assert len(read(monitors.query(72_000, 1, interval=1800, at=at)).runs) == 1
+
+
+def test_gaps_and_readings_that_lack() -> None:
+    head, *rows = monitors.query(60, 2).splitlines(keepends=True)
+    kept = rows[:40] + [row for row in rows[60:100] if ", 1, " not in row] + rows[100:]
+    whole = read(head + "".join(kept)).whole
+    assert (whole.period_s, whole.gap_count, whole.missing) == (1, 1, ())
+    assert whole.gaps[0].after_s == pytest.approx(19.001)
+    assert whole.gaps[0].seconds == pytest.approx(10.999)
+    assert whole.remarks == ("GPU 1 has 30 of 50 readings",)
+
+
+@pytest.mark.parametrize(
+    ("fields", "util", "memory", "interval", "stuck"),
+    [
+        ("utilization.memory", 97, 0, 1, True),
+        ("utilization.memory", 97, 3, 1, False),
+        ("utilization.memory", 100, 3, 60, False),
+        ("power.draw", 97, 300, 60, True),
+        ("power.draw", 100, 300, 60, False),
+        ("power.draw", 0, 300, 60, False),
+    ],
+)
+def test_a_reading_that_never_changes_is_remarked(
+    fields: str, util: int, memory: int, interval: int, stuck: bool
+) -> None:
+    text = f"timestamp, utilization.gpu [%], {fields}\n" + "".join(
+        f"{monitors.date(interval * n)}, {util}, {memory}\n" for n in range(30)
+    )
+    assert any("the counter may be stuck" in remark for remark in read(text).whole.remarks) is stuck
+
+
+def test_few_readings_are_called_so() -> None:
+    assert read(monitors.query(1, 1)).whole.remarks == ("one reading of each GPU: a moment",)
+    assert read(monitors.query(6, 1)).whole.remarks == ("short: 6 readings of each GPU",)
 
 
 def test_each_gpu_has_its_rows() -> None:
@@ -247,6 +303,19 @@ def test_what_is_unknown_stays_so() -> None:
     records = [monitors.stats(1.7e9 + n, gpu__0__gpu=250.0 if n else 50.0, gpu__0__fan=3.0) for n in range(2)]
     rows = read_wandb_run(monitors.wandb(records), "f").runs[0].rows
     assert [(r.gpu_util, r.power_w) for r in rows] == [(50, None), (None, None)]
+
+
+def test_figures_of_gpm_are_shares() -> None:
+    records = [monitors.stats(1.7e9 + n, gpu__0__gpu=90.0, gpu__0__smActive=40.0 + n) for n in range(3)]
+    (device,) = read_wandb_run(monitors.wandb(records), "f").whole.devices
+    assert device.sm_active == pytest.approx(0.41)
+
+
+def test_a_run_that_has_only_begun_has_no_rows_yet() -> None:
+    with pytest.raises(
+        GpudebugError, match="has no rows of system metrics yet: W&B writes the first after 15 s"
+    ):
+        read_wandb_run(monitors.wandb([monitors.history(1, loss=2.0)]), "f")
 
 
 def test_a_key_with_a_number_that_no_gpu_has_is_none_of_a_gpu() -> None:

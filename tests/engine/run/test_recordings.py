@@ -59,9 +59,10 @@ def test_of_several_runs_one_must_be_named(tmp_path: Path) -> None:
     ("data", "said"),
     [
         (b"PAR1" + bytes(50), "is a Parquet table, not text"),
-        (monitors.query().encode("utf-16"), "is text in UTF-16, not text"),
+        ("step 1 loss 2\n".encode("utf-16"), "is text in UTF-16, not text"),
+        (b"<html>404</html>", "is an HTML page"),
         (b"step 1 loss 2\n", "not a samples CSV"),
-        (b":W&B\xe1\xbe\x00", "has no GPU in its system metrics"),
+        (b":W&B\xe1\xbe\x00", "has no rows of system metrics yet"),
     ],
 )
 def test_what_is_no_recording_is_refused(tmp_path: Path, data: bytes, said: str) -> None:

@@ -33,6 +33,62 @@ class RunOfFile:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecordedGap:
+    """Where rows are missing in a recording: `seconds` without any, `after_s` from its first row."""
+
+    after_s: float
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedDevice:
+    """One device in a whole recording: plain means of its `readings`, warm-up and tail included.
+
+    `gpu_util` and `mem_util` in %; `sm_active`, `tensor_active` and `dram_active` are shares of the time, 0
+    to 1, as DCGM counts them; null is not in the file. `name` is its UUID, bus or name, null if it has none.
+    """
+
+    index: int
+    name: str | None
+    readings: int
+    gpu_util: float | None
+    sm_active: float | None
+    tensor_active: float | None
+    dram_active: float | None
+    mem_util: float | None
+    mem_used_mb: float | None
+    mem_peak_mb: float | None
+    mem_total_mb: float | None
+    power_w: float | None
+    temperature_c: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeRecording:
+    """A recording of another monitor as a whole: its format `source` and the `version` that it gives.
+
+    `gpu_util` is the mean of all rows in %, of whatever device. `period_s` is the usual time between two
+    readings of a device, null if the rows have no time; it is `period_assumed` if only the monitor's own
+    default tells it. `gaps` are the first of `gap_count` times without a row for more than three periods.
+    `missing` names figures that are not in the file, `remarks` what is odd in them.
+    """
+
+    source: str
+    version: str | None
+    rows: int
+    devices: tuple[RecordedDevice, ...]
+    gpu_util: float | None
+    start: str | None
+    span_s: float | None
+    period_s: float | None
+    period_assumed: bool
+    gaps: tuple[RecordedGap, ...]
+    gap_count: int
+    missing: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class SamplesAnswer(Answer):
     """Samples: their steady window, and what each device did in it; `reason` says why there is no window.
 
@@ -41,8 +97,9 @@ class SamplesAnswer(Answer):
 
     `throughput` to `failure` are as those of `sample`: of the run folder around the samples, or kept of
     `sample -o`; null if only the samples and their log are known. `source` names the monitor that recorded
-    them, if it was not gpudebug; `run` is set if its file holds several. `notes` say what of the file was
-    assumed, left out or not read, what the awaited device does, and why the mean utilisation misleads.
+    them, if it was not gpudebug, and `recorded` is what all its rows show; `run` is set if its file holds
+    several. `notes` say what of the file was assumed, left out or not read, what the awaited device does, and
+    why the mean utilisation misleads.
     """
 
     kind: str = "samples"
@@ -59,6 +116,7 @@ class SamplesAnswer(Answer):
     stacks: dict[str, Any] | None
     failure: FailureLines | None = None
     source: str | None = omitted()
+    recorded: WholeRecording | None = omitted()
     run: RunOfFile | None = omitted()
     written: tuple[str, ...] | None = omitted()
     across: tuple[FigureAcross, ...] = ()
@@ -194,9 +252,10 @@ OneFile = SamplesAnswer | LogAnswer | SectionsAnswer | TraceAnswer
 @dataclass(frozen=True, kw_only=True)
 class FilesAnswer(Answer):
     """Several files; `merged` is what all section reports say together, `ranks` what traces of several ranks
-    do."""
+    do, `recorded` all runs of one recording."""
 
     files: tuple[OneFile, ...]
+    recorded: WholeRecording | None = omitted()
     merged: SectionsAnswer | None = omitted()
     ranks: RanksTogether | None = omitted()
     written: tuple[str, ...] | None = omitted()

@@ -98,6 +98,17 @@ def binary_format(head: bytes, name: str = "") -> str | None:
     return _ENDINGS[ending] if ending else "a binary file of an unknown format"
 
 
+def encoding_of(head: bytes) -> str | None:
+    """Return the encoding of text that a byte order mark names, or NUL bytes at every other place; None for
+    UTF-8, and for what is no text."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    first = head[:64]
+    if len(first) > 15 and first[1::2].count(0) == len(first) // 2 and not first[::2].count(0):
+        return "utf-16-le"
+    return None
+
+
 def _goes_on_as_text(head: bytes) -> bool:
     """Tell whether a log begins so: formats hold lengths, versions or NUL bytes near their beginning."""
     first = head[:_FIRST]

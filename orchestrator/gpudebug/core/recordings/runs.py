@@ -5,54 +5,57 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
 from statistics import median
 from typing import NoReturn
 
+from gpudebug.core.answers.analyze import WholeRecording
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.recordings.columns import CSV, DCGMI, DMON, IDENTITIES
-from gpudebug.core.recordings.monitors import MonitorRows, Stretched, read_monitor
+from gpudebug.core.recordings.collect import MOST_GPUS, MonitorRows, Row, RowStretch
+from gpudebug.core.recordings.monitors import read_monitor
+from gpudebug.core.recordings.sources import COMPUTE_APPS, delay_of
+from gpudebug.core.recordings.whole import summed_up, usual_period
 from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
-from gpudebug.core.trainlog.logger_files import SystemReading, read_wandb_system
+from gpudebug.core.samples.table import MOST_DEVICES
 
 # Without a row for so long, and for so many usual periods, nobody recorded: what follows is another run.
 PAUSE_S = 30.0
 PAUSE_PERIODS = 20.0
 # A GPU's row so long before its last one is no jitter of a clock that is being set.
 BACK_S = 1.0
-# Every GPU idle, its memory given back, for so long between two busy stretches: no process was there. A
-# training that loads, evaluates on the host or compiles keeps its memory. Other programs' looks at a GPU, and
-# a desktop, read a few percent.
+# Rows out of order lie no closer than this part of the usual period once they are sorted.
+_SORTED = 0.5
+# Every GPU idle, its memory given back, for so long and so many readings between two busy stretches: no
+# process was there. A training that loads, evaluates on the host or compiles keeps its memory. Other
+# programs' looks at a GPU, and a desktop, read a few percent.
 RELEASED_S = 10.0
+RELEASED_PERIODS = 10.0
 RELEASED_SHARE = 0.1
 IDLE = 5.0
 # As `MIN_RUN_WINDOW_S`: what is busy for less is not a run.
 BUSY_S = 5.0
-# Rows of one tick lie this much closer than ticks do, in most groups: a monitor stalls now and
-# then, and half of what comes in eights looks like fours.
-_CLOSE = 1 / 3
-_GROUPS = 0.6
-_MOST_GPUS = 16
-_LOOKED_AT = 600
 # A job array's, or a month of nights. Text of each is shown.
 MOST_RUNS = 200
 # So many headers with a tick's rows between them are a loop's.
 _TICKS = 3
+# A header after so many usual periods without a row begins a run: a writer that repeats it does not wait.
+_HEADER_PERIODS = 3.0
 
 
 @dataclass(frozen=True)
 class RecordedRun:
     """One run: its rows with `elapsed` from its beginning, which lies `start_s` after that of the file.
 
-    `begins` says what told it from the run before it.
+    `begins` says what told it from the run before it; `whole` is what all of its rows show.
     """
 
     rows: tuple[DeviceReading, ...]
     start_s: float
     end_s: float
-    begins: str | None = None
+    begins: str | None
+    whole: WholeRecording
 
     def text(self) -> str:
         """As samples.csv has it."""
@@ -61,57 +64,79 @@ class RecordedRun:
 
 @dataclass(frozen=True)
 class MonitorRecording:
-    """What a monitor recorded: at least one run. `notes` say what was assumed, left out or not read."""
+    """What a monitor recorded: at least one run. `notes` say what was assumed, left out or not read.
+
+    `timed` is false if nothing says when its rows were read; `whole` is of all runs together.
+    """
 
     source: str
     runs: tuple[RecordedRun, ...]
     unreadable: int
     notes: tuple[str, ...]
+    timed: bool
+    whole: WholeRecording
 
 
 def read_recording(lines: Iterable[str], file: str) -> MonitorRecording:
-    """Return the runs of a recording that `recognised` knows.
-
-    Raises GpudebugError if it has no row, no times, or several rows a tick that no column tells apart.
-    """
+    """Return the runs of a recording that `recognised` knows. Raises GpudebugError if it has no row."""
     found = read_monitor(lines, file)
+    if found.source == COMPUTE_APPS:
+        raise GpudebugError(
+            f"is a recording of {COMPUTE_APPS}: of processes, not of GPUs",
+            file=file,
+            next="record nvidia-smi --query-gpu=timestamp,index,utilization.gpu,power.draw --format=csv",
+        )
     if not found.parts:
         unread = f" that can be read: {'; '.join(found.notes)}" if found.unreadable else ""
-        raise GpudebugError(f"has no sample{unread}", file=file, next="give a recording with rows")
-    for part in found.parts:
-        _refuse_unnamed(part, file)
-    first = 0.0 if _counts_from_launch(found) else None
+        names = "its header alone: " if found.headers else ""
+        raise GpudebugError(
+            f"is {names}{found.source} with no sample{unread}", file=file, next="give a recording with rows"
+        )
+    return recorded(found, file)
+
+
+def recorded(found: MonitorRows, file: str) -> MonitorRecording:
+    """Return the runs of what was read."""
+    times = found.parts[0].times
+    first = 0.0 if found.from_launch and min(times) >= 0 and times[0] < 3600 else None
     runs: list[RecordedRun] = []
+    everything: list[Row] = []
+    notes = list(found.notes)
     for part in found.parts:
         why = "the columns change" if runs else None
-        numbers = _numbers(part)
-        for rows, reason in _runs_of(part):
-            first = rows.times[0] if first is None else first
-            runs.append(_run(rows, numbers, first, reason or why))
+        if part.timed != found.parts[0].timed:
+            first = None
+        numbers = _numbers_of(part.rows)
+        if len(numbers) > MOST_DEVICES:
+            raise GpudebugError(
+                f"names more than {MOST_DEVICES} devices", file=file, next="is this the right file?"
+            )
+        for rows, reason in _runs_of(part, notes):
+            first = rows.rows[0].time if first is None else first
+            run = _run(rows, numbers, first, reason or why, found)
+            if not run.rows:
+                continue
+            runs.append(run)
+            everything += rows.rows
             if len(runs) > MOST_RUNS:
                 _refuse_many(runs, file)
-    notes = [*found.notes, *_lost(runs)]
-    return MonitorRecording(found.source, tuple(runs), found.unreadable, tuple(notes))
-
-
-def _counts_from_launch(found: MonitorRows) -> bool:
-    """Whether times are seconds since a launch, as `elapsed` of other monitors is, and not of a clock."""
-    part = found.parts[0]
-    return found.source == CSV and part.times[0] < 3600 and min(part.times) >= 0
-
-
-def _refuse_unnamed(part: Stretched, file: str) -> None:
-    if part.columns.identity:
-        return
-    rows = rows_a_tick(part.times)
-    if rows > 1:
+    if not runs:
         raise GpudebugError(
-            f"has {rows} rows a tick and no column that tells the GPUs apart",
+            "has several rows at a time and no column that tells the GPUs apart",
             file=file,
-            line=part.line,
-            next=f"add index (or {', '.join(IDENTITIES[1:])}) to the query and record again: nvidia-smi "
-            "--query-gpu=timestamp,index,utilization.gpu,power.draw,memory.used --format=csv",
+            next="record again with --query-gpu=timestamp,index,utilization.gpu,power.draw,memory.used",
         )
+    whole = runs[0].whole
+    if len(runs) > 1:
+        whole = summed_up(everything, found, _numbers_of(everything), timed=_follow(runs, found))
+    notes += _lost(runs)
+    return MonitorRecording(found.source, tuple(runs), found.unreadable, tuple(notes), found.timed, whole)
+
+
+def _follow(runs: Sequence[RecordedRun], found: MonitorRows) -> bool:
+    """Whether runs follow each other on one clock."""
+    alike = len({part.timed for part in found.parts}) == 1
+    return found.timed and alike and all(a.end_s <= b.start_s for a, b in pairwise(runs))
 
 
 def _refuse_many(runs: Sequence[RecordedRun], file: str) -> NoReturn:
@@ -125,20 +150,6 @@ def _refuse_many(runs: Sequence[RecordedRun], file: str) -> NoReturn:
     )
 
 
-def rows_a_tick(times: Sequence[float]) -> int:
-    """Return how many rows come together, over and over; 1 if they come one by one."""
-    gaps = [after - before for before, after in pairwise(times[:_LOOKED_AT])]
-    for count in range(2, _MOST_GPUS + 1):
-        for phase in range(count):
-            groups = [gaps[at : at + count] for at in range(phase, len(gaps) - count + 1, count)]
-            if len(groups) < 3:
-                break
-            close = sum(max(g[:-1]) <= _CLOSE * g[-1] and g[-1] > 0 for g in groups)
-            if close >= _GROUPS * len(groups):
-                return count
-    return 1
-
-
 @dataclass(slots=True)
 class _Streak:
     """Rows of one header between two cuts: their places, the time of each GPU's last one, and the bounds of
@@ -146,14 +157,14 @@ class _Streak:
 
     begins: str | None
     rows: list[int] = field(default_factory=list)
-    last: dict[str, float] = field(default_factory=dict)
+    last: dict[str | None, float] = field(default_factory=dict)
     least: float = inf
     most: float = -inf
 
-    def take(self, row: int, key: str, time: float) -> None:
-        self.rows.append(row)
-        self.last[key] = time
-        self.least, self.most = min(self.least, time), max(self.most, time)
+    def take(self, at: int, row: Row) -> None:
+        self.rows.append(at)
+        self.last[row.key] = row.time
+        self.least, self.most = min(self.least, row.time), max(self.most, row.time)
 
     def is_beside(self, other: _Streak) -> bool:
         """Tell whether it is of other GPUs at the same time."""
@@ -166,7 +177,7 @@ class _Streak:
         self.least, self.most = min(self.least, other.least), max(self.most, other.most)
 
 
-def _stretches(part: Stretched) -> list[_Streak]:
+def _streaks(part: RowStretch) -> list[_Streak]:
     """Rows cut where their order in the file does: where a GPU's time goes back, and at early headers.
 
     The rows of one GPU may stand after those of another, and two monitors with clocks of their own may write
@@ -174,11 +185,11 @@ def _stretches(part: Stretched) -> list[_Streak]:
     """
     headers = set(_early_headers(part))
     found: list[_Streak] = []
-    for row, (key, time) in enumerate(zip(part.keys, part.times, strict=True)):
-        back = bool(found) and time < found[-1].last.get(key, time) - BACK_S
-        if back or row in headers or not found:
-            found.append(_Streak("the time goes back" if back else "a header in the middle" if row else None))
-        found[-1].take(row, key, time)
+    for at, row in enumerate(part.rows):
+        back = bool(found) and row.time < found[-1].last.get(row.key, row.time) - BACK_S
+        if back or at in headers or not found:
+            found.append(_Streak("the time goes back" if back else "a header in the middle" if at else None))
+        found[-1].take(at, row)
     joined = found[:1]
     for one in found[1:]:
         if one.is_beside(joined[-1]):
@@ -188,111 +199,116 @@ def _stretches(part: Stretched) -> list[_Streak]:
     return joined
 
 
-def _in_time(part: Stretched, rows: Sequence[int]) -> Stretched:
-    """These rows in the order of their times."""
-    order = sorted(rows, key=part.times.__getitem__)
-    return Stretched(
-        part.columns,
-        part.line,
-        [part.times[row] for row in order],
-        [part.keys[row] for row in order],
-        [part.readings[row] for row in order],
-    )
+def _by_time(row: Row) -> float:
+    return row.time
 
 
-def _runs_of(part: Stretched) -> Iterator[tuple[Stretched, str | None]]:
+def _only_out_of_order(part: RowStretch) -> bool:
+    """Whether rows are those of one recording once they are sorted: none is of a time that another has."""
+    last: dict[str | None, float] = {}
+    gaps: list[float] = []
+    for row in sorted(part.rows, key=_by_time):
+        if row.key in last:
+            gaps.append(row.time - last[row.key])
+        last[row.key] = row.time
+    return bool(gaps) and min(gaps) >= _SORTED * median(gaps) > 0
+
+
+def _runs_of(part: RowStretch, notes: list[str]) -> Iterator[tuple[RowStretch, str | None]]:
     """Yield the rows of each run under one header, with what begins it."""
-    usual, free = _period(part), _free_levels(part)
+    streaks = _streaks(part)
+    if any(one.begins == "the time goes back" for one in streaks) and _only_out_of_order(part):
+        notes.append("its rows are out of order: they were sorted by their time")
+        part.rows.sort(key=_by_time)
+        part.repeats = []
+        streaks = _streaks(part)
+    usual, free = usual_period(part.rows) or 1.0, _free_levels(part.rows)
     longest = max(PAUSE_S, PAUSE_PERIODS * usual)
-    for stretch in _stretches(part):
-        rows = _in_time(part, stretch.rows)
-        marks = {
-            at: f"a pause of {after - before:.0f} s"
-            for at, (before, after) in enumerate(pairwise(rows.times), start=1)
-            if after - before > longest
-        }
-        for at, why in _released(rows, free):
-            marks.setdefault(at, why)
-        for begin, end in pairwise([0, *sorted(marks), len(rows.times)]):
+    for streak in streaks:
+        rows = sorted((part.rows[at] for at in streak.rows), key=_by_time)
+        marks: dict[int, str] = {}
+        if part.timed != "order":
+            marks = {
+                at: f"a pause of {after.time - before.time:.0f} s"
+                for at, (before, after) in enumerate(pairwise(rows), start=1)
+                if after.time - before.time > longest
+            }
+            for at, why in _released(rows, free, max(RELEASED_S, RELEASED_PERIODS * usual)):
+                marks.setdefault(at, why)
+        for begin, end in pairwise([0, *sorted(marks), len(rows)]):
             if end > begin:
-                cut = slice(begin, end)
-                times, keys, readings = rows.times[cut], rows.keys[cut], rows.readings[cut]
-                one = Stretched(part.columns, part.line, times, keys, readings)
-                yield one, marks.get(begin) or (None if begin else stretch.begins)
+                one = RowStretch(part.columns, part.line, rows[begin:end], timed=part.timed)
+                yield one, marks.get(begin) or (None if begin else streak.begins)
 
 
-def _period(part: Stretched) -> float:
-    """Return the usual time between two rows of one GPU."""
-    last: dict[str, float] = {}
-    gaps = []
-    for key, time in zip(part.keys, part.times, strict=True):
-        if key in last:
-            gaps.append(time - last[key])
-        last[key] = time
-    return median(gaps) if gaps else 1.0
-
-
-def _early_headers(part: Stretched) -> list[int]:
+def _early_headers(part: RowStretch) -> list[int]:
     """Return where a header stands that a monitor would not have repeated yet.
 
     dmon repeats its header every so many rows: the most rows between two headers are its own, and fewer end a
-    run. A CSV has one header, unless a loop calls the monitor anew for each tick.
+    run. A CSV has one header, unless a loop calls the monitor anew for each tick or its writer does not wait.
     """
-    if not part.repeats:
+    if not part.repeats or part.timed in ("order", "stamps"):
         return []
     edges = [0, *part.repeats]
     blocks = [after - before for before, after in pairwise(edges)]
-    if part.columns.source not in (DMON, DCGMI):
-        a_tick_each = len(blocks) >= _TICKS and median(blocks) <= _MOST_GPUS
-        return [] if a_tick_each else [at for at in part.repeats if 0 < at < len(part.times)]
-    usual = max(*blocks, len(part.times) - edges[-1])
-    return [
-        at for at, size in zip(part.repeats, blocks, strict=True) if size < usual and 0 < at < len(part.times)
-    ]
+    inside = [at for at in part.repeats if 0 < at < len(part.rows)]
+    if delay_of(part.columns.source) is None:
+        if len(blocks) >= _TICKS and median(blocks) <= MOST_GPUS:
+            return []
+        longest = _HEADER_PERIODS * (usual_period(part.rows) or 0.0)
+        return [at for at in inside if not 0 <= part.rows[at].time - part.rows[at - 1].time <= longest]
+    usual = max(*blocks, len(part.rows) - edges[-1])
+    early = {at for at, size in zip(part.repeats, blocks, strict=True) if size < usual}
+    return [at for at in inside if at in early]
 
 
-def _released(part: Stretched, free: Mapping[str, float] | None) -> list[tuple[int, str]]:
-    """Where to cut between two stretches in which memory was held, if all was given back between them."""
-    held = _held(part, free)
+def _released(
+    rows: Sequence[Row], free: Mapping[str | None, float] | None, least: float
+) -> list[tuple[int, str]]:
+    """Where to cut between two stretches in which memory was held, if all was given back for `least` seconds
+    between them."""
     found = []
-    for (_, end), (start, _) in pairwise(held):
-        middle = (part.times[end] + part.times[start]) / 2
-        at = next(i for i in range(end, start + 1) if part.times[i] >= middle)
-        seconds = part.times[start] - part.times[end]
+    for (_, end), (start, _) in pairwise(_held(rows, free, least)):
+        middle = (rows[end].time + rows[start].time) / 2
+        at = next(i for i in range(end, start + 1) if rows[i].time >= middle)
+        seconds = rows[start].time - rows[end].time
         found.append((at, f"every GPU idled with its memory free for {seconds:.0f} s"))
     return found
 
 
-def _held(part: Stretched, free: Mapping[str, float] | None) -> list[tuple[int, int]]:
+def _held(
+    rows: Sequence[Row], free: Mapping[str | None, float] | None, least: float
+) -> list[tuple[int, int]]:
     """First and last row of each stretch in which a GPU was busy or held memory for `BUSY_S` or longer."""
     if free is None:
         return []
-    in_use: set[str] = set()
+    in_use: set[str | None] = set()
     found: list[list[int]] = []
-    for at, (key, row) in enumerate(zip(part.keys, part.readings, strict=True)):
-        if row.gpu_util is not None and row.mem_used_mb is not None:
-            idles = row.gpu_util <= IDLE and row.mem_used_mb <= free[key]
-            (in_use.discard if idles else in_use.add)(key)
+    for at, row in enumerate(rows):
+        shown = row.reading
+        if shown.gpu_util is not None and shown.mem_used_mb is not None:
+            idles = shown.gpu_util <= IDLE and shown.mem_used_mb <= free[row.key]
+            (in_use.discard if idles else in_use.add)(row.key)
         if not in_use:
             continue
-        if found and part.times[at] - part.times[found[-1][1]] < RELEASED_S:
+        if found and row.time - rows[found[-1][1]].time < least:
             found[-1][1] = at
         else:
             found.append([at, at])
-    return [(start, end) for start, end in found if part.times[end] - part.times[start] >= BUSY_S]
+    return [(start, end) for start, end in found if rows[end].time - rows[start].time >= BUSY_S]
 
 
-def _free_levels(part: Stretched) -> dict[str, float] | None:
+def _free_levels(rows: Sequence[Row]) -> dict[str | None, float] | None:
     """Up to how many MiB a GPU counts as free; None if memory does not tell.
 
     What never falls below half of its most was held all the time, or never used: that GPU's memory tells
     nothing, and it is free at any.
     """
-    used: dict[str, list[float]] = {}
-    for key, row in zip(part.keys, part.readings, strict=True):
-        if row.mem_used_mb is not None:
-            used.setdefault(key, []).append(row.mem_used_mb)
-    if not used or set(used) != set(part.keys):
+    used: dict[str | None, list[float]] = {}
+    for row in rows:
+        if row.reading.mem_used_mb is not None:
+            used.setdefault(row.key, []).append(row.reading.mem_used_mb)
+    if not used or set(used) != {row.key for row in rows}:
         return None
     telling = {key for key, v in used.items() if min(v) <= max(v) / 2}
     if not telling:
@@ -303,24 +319,31 @@ def _free_levels(part: Stretched) -> dict[str, float] | None:
     }
 
 
-def _numbers(part: Stretched) -> Mapping[str, int] | None:
-    """Return the number of each GPU; None if its index tells.
+def _numbers_of(rows: Sequence[Row]) -> Mapping[str | None, int]:
+    """Return the number of each GPU: its index, or as they come if that is missing or the same for all."""
+    by_key = {row.key: row.reading.gpu_index for row in rows if row.key is not None}
+    told = set(by_key.values())
+    if None in told or len(told) < len(by_key):
+        return {key: number for number, key in enumerate(by_key)}
+    return {key: index for key, index in by_key.items() if index is not None}
 
-    An index that is missing, or the same for all, tells nothing: GPUs are numbered as they come.
-    """
-    numbers = {key: i for i, key in enumerate(dict.fromkeys(part.keys))}
-    indices = {r.gpu_index for r in part.readings}
-    return None if None not in indices and len(indices) == len(numbers) else numbers
 
-
-def _run(rows: Stretched, numbers: Mapping[str, int] | None, first: float, why: str | None) -> RecordedRun:
-    begins, ends = rows.times[0], rows.times[-1]
+def _run(
+    part: RowStretch, numbers: Mapping[str | None, int], first: float, why: str | None, found: MonitorRows
+) -> RecordedRun:
+    begins, ends = part.rows[0].time, part.rows[-1].time
     start = first if why is None else begins
+    timed = part.timed != "order"
     readings = tuple(
-        r._replace(elapsed=max(0.0, time - start), gpu_index=r.gpu_index if numbers is None else numbers[key])
-        for r, time, key in zip(rows.readings, rows.times, rows.keys, strict=True)
+        row.reading._replace(elapsed=max(0.0, row.time - start) if timed else 0.0, gpu_index=numbers[row.key])
+        for row in part.rows
+        if row.key is not None
     )
-    return RecordedRun(readings, begins - first, ends - first, why)
+    of_part = replace(
+        found, source=part.columns.source, dated=found.dated and part.timed in ("clock", "stamps")
+    )
+    whole = summed_up(part.rows, of_part, numbers, timed=timed)
+    return RecordedRun(readings, begins - first, ends - first, why, whole)
 
 
 def _lost(runs: Sequence[RecordedRun]) -> list[str]:
@@ -330,61 +353,8 @@ def _lost(runs: Sequence[RecordedRun]) -> list[str]:
         ends: dict[int | None, float] = {}
         for row in run.rows:
             ends[row.gpu_index] = row.elapsed or 0.0
-        last = max(ends.values())
+        last = max(ends.values(), default=0.0)
         gone = {index: end for index, end in ends.items() if last - end > max(PAUSE_S, 0.1 * last)}
         which = f" of run {number}" if len(runs) > 1 else ""
         notes += [f"GPU {index}{which} has no row after {end:.1f} s" for index, end in gone.items()]
     return notes
-
-
-SOURCE = "W&B system metrics"
-
-_GPU = re.compile(r"(?:system\.)?gpu\.(\d{1,4})\.(\w+)")
-_COLUMNS = {
-    "gpu": "gpu_util",
-    "memory": "mem_util",
-    "memoryAllocatedBytes": "mem_used_mb",
-    "powerWatts": "power_w",
-    "smClock": "sm_clock_mhz",
-    "memoryClock": "mem_clock_mhz",
-    "temp": "temperature_c",
-}
-
-
-def read_wandb_run(data: bytes, file: str) -> MonitorRecording:
-    """Return the readings of its GPUs; `elapsed` counts from the first of them.
-
-    Raises GpudebugError if it holds none: a run without a GPU, of which W&B records the host alone, or a file
-    that breaks off before the first.
-    """
-    found = read_wandb_system(data)
-    rows = list(_rows(found.readings))
-    if not rows:
-        why = f"{found.note} and " if found.note else ""
-        raise GpudebugError(
-            f"{why}has no GPU in its system metrics", file=file, next="gpudebug analyze shows its losses"
-        )
-    notes = (f"the file {found.note}: what is before that was read",) if found.note else ()
-    run = RecordedRun(tuple(rows), rows[0].elapsed or 0.0, rows[-1].elapsed or 0.0)
-    return MonitorRecording(SOURCE, (run,), 0, notes)
-
-
-def _rows(readings: Iterable[SystemReading]) -> Iterable[DeviceReading]:
-    start: float | None = None
-    for reading in sorted(readings, key=lambda r: r.time):
-        by_gpu: dict[int, dict[str, float]] = {}
-        for key, value in reading.values.items():
-            named = _GPU.fullmatch(key)
-            if named and named.group(2) in _COLUMNS:
-                by_gpu.setdefault(int(named.group(1)), {})[_COLUMNS[named.group(2)]] = value
-        for index, values in sorted(by_gpu.items()):
-            used, busy = values.pop("mem_used_mb", None), values.pop("gpu_util", None)
-            start = reading.time if start is None else start
-            yield DeviceReading(
-                elapsed=reading.time - start,
-                gpu_index=index,
-                gpu_util=busy if busy is None or 0 <= busy <= 100 else None,
-                mem_used_mb=None if used is None else used / 2**20,
-                new_samples=1,
-                **values,  # type: ignore[arg-type]
-            )

@@ -1,4 +1,4 @@
-"""samples.csv, and other monitors' CSVs: reading rows back without trusting them."""
+"""samples.csv: reading rows back without trusting them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime, timezone
 from pathlib import PurePath
 from typing import Any
 
@@ -15,7 +14,6 @@ from gpudebug.core.samples.row import HostReading
 
 # Columns of a training program's own table, which may list utilisation among its metrics.
 METRICS = frozenset({"loss", "train_loss", "step", "global_step", "epoch"})
-_FROM_FIRST_ROW = frozenset({"timestamp", "datetime"})
 _LACKING = frozenset({"n/a", "[n/a]", "[not supported]"})
 _NAN = ("nan", "-nan", "+nan")
 """What other programs write for a figure that they lack; of the utilisation or the time it is an error."""
@@ -29,12 +27,6 @@ MOST_DEVICES = 256
 """More than a node has: a file that names more names no devices there."""
 
 _ABSENT = -1
-# A number of at least this is a time of day since 1970; the unit follows from its size.
-_EPOCH = 1e8
-EPOCH_UNITS = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (_EPOCH, 1.0))
-_DATE = re.compile(
-    r"(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))? ?(Z|[+-]\d\d:?\d\d)?", re.ASCII
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +61,6 @@ class Sample:
 
 
 _COLUMNS = tuple(f.name for f in fields(Sample))
-# What other monitors call our columns, after `_plain`; where one name could mean two things it is not here.
-_NAMES = {name: (name,) for name in _COLUMNS} | {
-    "elapsed": (
-        *("elapsed", "elapsed_s", "elapsed_sec", "elapsed_seconds", "elapsed_time"),
-        *("timestamp", "datetime", "time", "time_s"),
-    ),
-    "gpu_util": (
-        *("gpu_util", "gpu_util_percent", "gpu_util_pct", "gpu_utilization", "gpu_utilization_percent"),
-        *("gpu_utilization_pct", "gpu_utilisation", "utilization_gpu"),
-    ),
-    "mem_used_mb": (
-        *("mem_used_mb", "mem_used_mib", "memory_used", "memory_used_mb", "memory_used_mib"),
-        *("gpu_mem_used_mb", "gpu_memory_used_mb"),
-    ),
-    "gpu_index": ("gpu_index", "gpu_id", "index"),
-    "gpu_uuid": ("gpu_uuid", "uuid"),
-}
 
 
 @dataclass(slots=True)
@@ -129,15 +104,14 @@ def by_device(rows: Iterable[Sample]) -> dict[tuple[int, str], list[Sample]]:
 
 
 def looks_like_samples(head: str) -> bool:
-    """Tell whether text starts with a header of samples.csv, ours or another monitor's."""
+    """Tell whether text starts with a header of samples.csv."""
     return _columns(head.split("\n", 1)[0]) is not None
 
 
 def read_samples(lines: Iterable[str], file: str) -> SampleTable:
     """Parse samples.csv, each line with its newline; of an open text file no line is read beyond a cap.
 
-    The seed monitor's five columns, nvidia-smi's and alike are read too: a time of day (ISO 8601 or since
-    1970) becomes seconds since the first row. Raises GpudebugError if the header is not one of samples.
+    A header may name some of its columns only. Raises GpudebugError if it is not one of samples.
     """
     iterator = capped(lines)
     columns = _columns(next(iterator, ""))
@@ -185,39 +159,24 @@ class _Columns:
 
     at: dict[str, int]
     width: int
-    from_first_row: bool
 
 
 def _columns(header: str) -> _Columns | None:
-    names = [_plain(cell) for cell in header.lstrip("\ufeff").split(",")]
-    at = {}
-    for column, spellings in _NAMES.items():
-        found = next((s for s in spellings if s in names), None)
-        if found is not None:
-            at[column] = names.index(found)
+    names = [cell.strip().strip('"').lower() for cell in header.lstrip("\ufeff").split(",")]
+    at = {column: names.index(column) for column in _COLUMNS if column in names}
     if "elapsed" not in at or "gpu_util" not in at or METRICS.intersection(names):
         return None
-    return _Columns(at, len(names), names[at["elapsed"]] in _FROM_FIRST_ROW)
-
-
-def _plain(name: str) -> str:
-    """`utilization.gpu [%]` -> `utilization_gpu`."""
-    # Another opening bracket ends the try: one try for each would take as long as the square of their number.
-    name = re.sub(r"\[[^\[\]]*\]|\([^()]*\)", "", name.strip().strip('"').lower())
-    return re.sub(r"[.\s%_-]+", "_", name).strip("_")
+    return _Columns(at, len(names))
 
 
 class _Rows:
-    """Reads the rows of one file; the first one says what kind of time the file counts."""
+    """Reads the rows of one file."""
 
     def __init__(self, columns: _Columns) -> None:
         self._columns = columns
         self._plan = [(_PARSERS.get(name, _number), columns.at.get(name, _ABSENT)) for name in _COLUMNS[1:]]
         if "new_samples" not in columns.at:
             self._plan[_COLUMNS.index("new_samples") - 1] = (lambda _: 1, _ABSENT)
-        self._unit = 1.0
-        self._start: float | None = None
-        self._dated = False
 
     def read(self, line: str) -> Sample | None:
         text = line.rstrip("\r\n")
@@ -238,34 +197,14 @@ class _Rows:
         # What a file has no column for.
         cells.append("")
         found = [parse(cells[place]) for parse, place in self._plan]
-        # Last, so that a row that is refused does not set the start.
         return Sample(self._elapsed(cells[self._columns.at["elapsed"]]), *found)
 
-    def _elapsed(self, text: str) -> float:
-        date = _DATE.fullmatch(text) if ":" in text else None
-        time = _since_1970(date) if date else _figure(text)
-        if time is None:
+    @staticmethod
+    def _elapsed(text: str) -> float:
+        time = _figure(text)
+        if time is None or time < 0:
             raise ValueError(text)
-        if self._start is None:
-            absolute = time >= _EPOCH
-            if absolute and not date:
-                self._unit = next(unit for least, unit in EPOCH_UNITS if time >= least)
-            self._start = time if absolute or self._columns.from_first_row else 0.0
-            self._dated = date is not None
-        if self._dated is not (date is not None):
-            raise ValueError(text)
-        elapsed = (time - self._start) * self._unit
-        if elapsed < 0:
-            raise ValueError(text)
-        return elapsed
-
-
-def _since_1970(date: re.Match[str]) -> float:
-    """Seconds since 1970 of a date that `_DATE` matched; UTC if it names no offset."""
-    year, month, day, clock, fraction, offset = date.groups()
-    zone = "+00:00" if offset in (None, "Z") else f"{offset[:3]}:{offset[-2:]}"
-    moment = datetime.fromisoformat(f"{year}-{month}-{day}T{clock}{zone}").astimezone(timezone.utc)
-    return moment.timestamp() + float(f"0.{fraction or 0}")
+        return time
 
 
 def _number(text: str) -> float | None:
@@ -323,21 +262,6 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("new_samples", "log_bytes", "foreign_procs"), _count),
     **dict.fromkeys(_COLUMNS[_COLUMNS.index("mem_util") :], _beside),
 }
-
-
-def column_of(name: str) -> str | None:
-    """Return which of our columns other monitors call so."""
-    plain = _plain(name)
-    return next((column for column, spellings in _NAMES.items() if plain in spellings), None)
-
-
-def since_1970(text: str) -> float | None:
-    """Seconds of a date and a time of day, in UTC if it names no offset; None if it is none."""
-    date = _DATE.fullmatch(text)
-    try:
-        return _since_1970(date) if date else None
-    except ValueError:
-        return None
 
 
 def name_on(node: str, samples: str) -> str:

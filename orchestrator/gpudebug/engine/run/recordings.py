@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpudebug.core.answers.analyze import WholeRecording
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.recordings.columns import CSV
-from gpudebug.core.recordings.formats import WANDB, binary_format, next_step
+from gpudebug.core.recordings.formats import WANDB, binary_format, encoding_of, next_step
 from gpudebug.core.recordings.monitors import recognised
-from gpudebug.core.recordings.runs import MonitorRecording, RecordedRun, read_recording, read_wandb_run
-from gpudebug.core.samples.table import SampleTable, looks_like_samples, read_samples
+from gpudebug.core.recordings.runs import MonitorRecording, RecordedRun, read_recording
+from gpudebug.core.recordings.wandb import read_wandb_run
+from gpudebug.core.samples.table import SampleTable, read_samples
 from gpudebug.core.words import counted
 from gpudebug.edges import opener, store
 
+_PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html)\b", re.IGNORECASE)
 HEAD = 64 << 10
 LARGEST_WANDB = 256 << 20
 SAMPLES = "a samples CSV, a recording of nvidia-smi, dcgmi or another monitor, or a .wandb file"
@@ -24,25 +27,35 @@ SAMPLES = "a samples CSV, a recording of nvidia-smi, dcgmi or another monitor, o
 class RunSamples:
     """The samples of one run, and `text`, as a samples.csv holds them; None if the file is one itself.
 
-    `recorded` is where in the file it lies, None if the file holds just it.
+    `recorded` is where in the file it lies, None if the file holds just it; `whole` what all its rows show.
     """
 
     samples: SampleTable
     text: str | None = None
     recorded: RecordedRun | None = None
+    whole: WholeRecording | None = None
 
 
 @dataclass(frozen=True)
 class RecordedFile:
-    """The runs of a file; `source` names the monitor, None for our own sampler."""
+    """The runs of a file; `source` names the monitor, None for our own sampler. `timed` is false if nothing
+    says when its rows were read, `whole` is of all runs together."""
 
     runs: tuple[RunSamples, ...]
     source: str | None = None
     notes: tuple[str, ...] = ()
+    timed: bool = True
+    whole: WholeRecording | None = None
 
 
 def refuse_binary(path: Path, head: bytes, known: str) -> None:
     """GpudebugError if the file is binary, by the name of its format; `known` says what could be given."""
+    if _PAGE.match(head):
+        raise GpudebugError(
+            "is an HTML page, not what it was saved as",
+            file=str(path),
+            next="download the file itself: this is a page about it, or an error",
+        )
     kind = binary_format(head, path.name)
     if kind is not None:
         raise GpudebugError(f"is {kind}, not text", file=str(path), next=next_step(kind, known))
@@ -54,19 +67,14 @@ def recording(path: Path) -> RecordedFile:
     if head.startswith(WANDB):
         data = store.read_file(path, LARGEST_WANDB, follow=True)
         return _recorded(read_wandb_run(data, str(path)), str(path))
-    refuse_binary(path, head, SAMPLES)
-    text = head.decode("utf-8", "replace")
-    source = recognised(text)
-    if source is None:
+    encoding = encoding_of(head)
+    text = head.decode(encoding or "utf-8", "replace")
+    if encoding is None or recognised(text) is None:
+        refuse_binary(path, head, SAMPLES)
+    if recognised(text) is None:
         return RecordedFile((RunSamples(_ours(path)),))
-    with _text(path) as f:
-        found = read_recording(f, str(path))
-    # Rows that were always read as they stand are kept so.
-    if source == CSV and len(found.runs) == 1 and not found.notes and looks_like_samples(text):
-        samples = _ours(path)
-        if not samples.unreadable and samples.rows:
-            return RecordedFile((RunSamples(samples),))
-    return _recorded(found, str(path))
+    with _text(path, encoding or "utf-8") as f:
+        return _recorded(read_recording(f, str(path)), str(path))
 
 
 def _ours(path: Path) -> SampleTable:
@@ -77,8 +85,8 @@ def _ours(path: Path) -> SampleTable:
     return samples
 
 
-def _text(path: Path) -> io.TextIOWrapper:
-    return io.TextIOWrapper(opener.opened(path, follow=True), "utf-8", "replace", "\n")
+def _text(path: Path, encoding: str = "utf-8") -> io.TextIOWrapper:
+    return io.TextIOWrapper(opener.opened(path, follow=True), encoding, "replace", None)
 
 
 def _recorded(found: MonitorRecording, file: str) -> RecordedFile:
@@ -86,10 +94,10 @@ def _recorded(found: MonitorRecording, file: str) -> RecordedFile:
     for run in found.runs:
         text = run.text()
         samples = read_samples(io.StringIO(text, newline="\n"), file)
-        runs.append(RunSamples(samples, text, run if len(found.runs) > 1 else None))
+        runs.append(RunSamples(samples, text, run if len(found.runs) > 1 else None, run.whole))
     if runs:
         runs[0].samples.unreadable += found.unreadable
-    return RecordedFile(tuple(runs), found.source, found.notes)
+    return RecordedFile(tuple(runs), found.source, found.notes, found.timed, found.whole)
 
 
 def one_run(found: RecordedFile, number: int | None, file: str) -> RunSamples:

@@ -74,6 +74,10 @@ def _import(
     assert workload is not None
     recorded = recording(csv)
     run = one_run(recorded, number, str(csv))
+    if not recorded.timed:
+        raise GpudebugError(
+            "has no time of its rows", file=str(csv), next="record again with --query-gpu=timestamp,index,…"
+        )
     samples = run.samples
     notes = recorded.notes
     if samples.unreadable and not notes:

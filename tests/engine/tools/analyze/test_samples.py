@@ -62,13 +62,37 @@ def test_what_was_not_read_is_said(tmp_path: Path) -> None:
     assert "note: 30 rows could not be read" in text
 
 
-def test_gpus_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "eight.csv").write_text(
-        monitors.query(10, 8, ("timestamp", "power.draw", "utilization.gpu"), interval=0.1)
-    )
-    err = gpudebug(tmp_path, "analyze", "eight.csv").expect(1).err
-    assert "has 8 rows a tick and no column that tells the GPUs apart" in err
-    assert "add index" in err
+def test_the_whole_recording_stands_beside_its_window(tmp_path: Path) -> None:
+    (tmp_path / "smi.csv").write_text(monitors.query(20, 1))
+    answer = gpudebug(tmp_path, "analyze", "smi.csv", "--json").expect(0).json
+    assert (answer["recorded"]["period_s"], answer["recorded"]["devices"][0]["gpu_util"]) == (1, 20)
+    text = gpudebug(tmp_path, "analyze", "smi.csv").expect(0).out
+    assert "recorded  20 rows of 1 device over 19.0 s, one every 1 s, from 2025-07-27 01:48:27" in text
+    assert "  GPU 0: utilisation 20.0% (mean of all 20 readings), memory 20000 MB, power 150 W" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "util"),
+    [
+        (monitors.query(1, 1), "one reading", 20),
+        (monitors.query(3, 1), "the window is too short: 2.0 s after warm-up, at least 5 s needed", 20),
+        ("index, utilization.gpu [%]\n" + "0, 20 %\n1, 20 %\n" * 20, "its rows have no time", 20),
+        ("timestamp, power.draw [W]\n2026/03/09 14:05:07.1, 60.71 W\n", "no utilisation in the file", None),
+    ],
+)
+def test_without_a_window_the_mean_of_what_is_there_is_known(
+    tmp_path: Path, text: str, why: str, util: float | None
+) -> None:
+    (tmp_path / "f.csv").write_bytes(text.encode("utf-16"))
+    answer = gpudebug(tmp_path, "analyze", "f.csv", "--json").expect(0).json
+    assert (answer["kind"], answer["window"], answer["reason"]) == ("samples", None, why)
+    assert {d["gpu_util"] for d in answer["recorded"]["devices"]} == {util}
+    assert f"no window: {why}" in gpudebug(tmp_path, "analyze", "f.csv").expect(0).out
+
+
+def test_a_page_of_the_web_is_named(tmp_path: Path) -> None:
+    (tmp_path / "smi.csv").write_text("<!DOCTYPE html>\n<html>404</html>\n")
+    assert "is an HTML page" in gpudebug(tmp_path, "analyze", "smi.csv").expect(1).err
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,12 @@ def analyze(
             found[0] = replace(found[0], answer=replace(found[0].answer, comparison=both))
     answer: AnalyzeAnswer = found[0].answer
     if len(found) > 1:
-        answer = FilesAnswer(files=tuple(one.answer for one in found), merged=together, ranks=parts.ranks())
+        answer = FilesAnswer(
+            files=tuple(one.answer for one in found),
+            recorded=found[0].together if len(kinds) == 1 else None,
+            merged=together,
+            ranks=parts.ranks(),
+        )
     if not outputs.paths:
         return answer
     each = [one.detailed() for one in found]

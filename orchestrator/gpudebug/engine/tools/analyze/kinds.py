@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpudebug.core.answers.analyze import OneFile
-from gpudebug.core.recordings.formats import GZIP, SQLITE, WANDB
+from gpudebug.core.answers.analyze import OneFile, WholeRecording
+from gpudebug.core.recordings.formats import GZIP, SQLITE, WANDB, encoding_of
 from gpudebug.core.recordings.monitors import recognised
 from gpudebug.core.samples.table import looks_like_samples
 from gpudebug.core.words import Word
@@ -42,12 +42,14 @@ class FileKind(Word):
 class AnalyzedFile:
     """What one file holds: its `answer`, and `more` that `--detailed` adds to it.
 
-    `draw` makes the picture of `--charts`, PNG bytes, of the answer and each value of `more`.
+    `draw` makes the picture of `--charts`, PNG bytes, of the answer and each value of `more`. `together` is
+    what all runs of its recording show, if it is one of several.
     """
 
     answer: OneFile
     draw: Callable[..., bytes]
     more: dict[str, Any] = field(default_factory=dict)
+    together: WholeRecording | None = None
 
     def detailed(self) -> dict[str, object]:
         """Return all that is known of the file."""
@@ -61,7 +63,8 @@ def kind_of(head: bytes) -> tuple[FileKind, bool]:
     if head.startswith(WANDB):
         return FileKind.WANDB, False
     packed = head.startswith(GZIP)
-    text = (_unpacked(head) if packed else head).decode("utf-8", "replace")
+    content = _unpacked(head) if packed else head
+    text = content.decode(encoding_of(content) or "utf-8", "replace")
     if looks_like_samples(text) or recognised(text):
         return FileKind.SAMPLES, packed
     if packed and not text.strip():

@@ -43,7 +43,7 @@ def _run(path: Path, found: RecordedFile, run: RunSamples, number: int) -> Analy
     answer = SamplesAnswer(
         file=str(path),
         window=window_in(evidence),
-        reason=evidence.window_reason,
+        reason=evidence.window_reason and _no_window(found, run, evidence.window_reason),
         devices=devices_in(evidence),
         rows=len(run.samples.rows),
         unreadable_rows=run.samples.unreadable,
@@ -54,6 +54,7 @@ def _run(path: Path, found: RecordedFile, run: RunSamples, number: int) -> Analy
         stacks=shown["stacks"],
         failure=failure_in(evidence.failure),
         source=found.source,
+        recorded=run.whole,
         run=_part(run, number, len(found.runs)),
         across=across(evidence.devices),
         joules_per_step=evidence.joules_per_step,
@@ -61,7 +62,18 @@ def _run(path: Path, found: RecordedFile, run: RunSamples, number: int) -> Analy
         awaited_reason=evidence.awaited_reason,
         notes=(*found.notes, *notes(evidence)),
     )
-    return AnalyzedFile(answer, charts.samples, {"timeline": timelines(run.samples, _POINTS)})
+    return AnalyzedFile(answer, charts.samples, {"timeline": timelines(run.samples, _POINTS)}, found.whole)
+
+
+def _no_window(found: RecordedFile, run: RunSamples, reason: str) -> str:
+    """Say why a recording has no window; `reason` is what the samples alone say."""
+    if run.whole is None:
+        return reason
+    if "gpu_util" in run.whole.missing:
+        return "no utilisation in the file"
+    if max((one.readings for one in run.whole.devices), default=0) < 2:
+        return "one reading"
+    return reason if found.timed else "its rows have no time"
 
 
 def _part(run: RunSamples, number: int, count: int) -> RunOfFile | None:

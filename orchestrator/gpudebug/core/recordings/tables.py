@@ -1,0 +1,179 @@
+"""Rows of named columns: CSV of any delimiter, columns set by spaces, and a header wherever it stands."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from gpudebug.core.recordings import names as of
+from gpudebug.core.recordings.cells import moment, plain
+from gpudebug.core.recordings.names import FIGURES, GRACT, IDENTITIES, NamedFigure, named
+from gpudebug.core.recordings.sources import COMPUTE_APPS, DCGMI, PMON, QUERY, source_of
+
+METRICS = frozenset({"loss", "step", "epoch", "iteration", "accuracy"})
+"""NamedColumns of a training program's own table, which may list utilisation among its metrics."""
+_DELIMITERS = (",", ";", "\t")
+_MOST_CELLS = 2000
+_NO_NAME = re.compile(r"[-+]?[\d.]+%?|.*[{}=].*|.*[\s:]-?\d+(\.\d+)?( ?(%|[A-Za-z]{1,3}))?")
+_VALUE_UNIT = re.compile(r"(?<=\d) +(?=(?:%|m?W|MHz|[KMG]i?B|°?C|J|V|mV|RPM)(?:\s|$))")
+_ENTITY = re.compile(
+    r"\s*(GPU|GPU-I|GPU-CI|GPU_I|GPU_CI|Switch|CPU|CPU Core|Link|NvSwitch)\s+(\d{1,4})(?=\s|$)"
+)
+Split = Callable[[str], list[str]]
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """What the cells of a row are of, by place; `split` takes a row apart."""
+
+    source: str
+    width: int
+    figures: tuple[tuple[int, NamedFigure], ...]
+    split: Split
+    names: tuple[str, ...] = ()
+
+    @cached_property
+    def quantities(self) -> frozenset[str]:
+        return frozenset(one.quantity for _, one in self.figures)
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The first place of each quantity."""
+        found: dict[str, int] = {}
+        for at, one in self.figures:
+            found.setdefault(one.quantity, at)
+        return found
+
+    @property
+    def identity(self) -> bool:
+        """Whether something tells the GPUs of one tick apart."""
+        return bool(self.quantities & {*IDENTITIES}) or any(one.device for _, one in self.figures)
+
+    @property
+    def timed(self) -> bool:
+        return of.TIME in self.quantities
+
+    @property
+    def layout(self) -> tuple[str, int, tuple[tuple[int, NamedFigure], ...]]:
+        """What two headers of the same columns share."""
+        return self.source, self.width, self.figures
+
+
+def delimited(delimiter: str, line: str) -> list[str]:
+    """Return the cells of a line of CSV, quoted or not."""
+    text = line.strip("\r\n").removesuffix(delimiter + " ") if delimiter != "\t" else line.strip("\r\n")
+    if '"' in text:
+        try:
+            return [
+                plain(cell) for cell in next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))
+            ]
+        except (csv.Error, StopIteration):
+            return [text]
+    return [cell.strip() for cell in text.split(delimiter)]
+
+
+def words(width: int, line: str) -> list[str]:
+    """Return those of a row; a number keeps its unit if there are too many."""
+    text = _ENTITY.sub(lambda m: f"{m.group(1).replace(' ', '')}:{m.group(2)}", line, count=1)
+    found = text.split()
+    return found if len(found) == width else _VALUE_UNIT.sub("", text).split()
+
+
+def spaced(line: str) -> list[str]:
+    """Return what two spaces or more stand between; a list with commas is one cell."""
+    text = re.sub(r",\s+", ", ", line.strip())
+    text = re.sub(r"(?<=\d[%A-Za-z]| [%A-Za-z]|.\d)\s*/\s+(?=\d)|(?<=\d)\s*/\s*(?=\d)", "/", text)
+    return re.split(r" {2,}|\t+", text)
+
+
+def header_of(line: str, *, after: Sequence[str] = ()) -> NamedColumns | None:
+    """Return the columns that a line names; None if it is no header of a GPU recording.
+
+    `after` are lines that follow: of columns set by spaces they show which split fits.
+    """
+    text = line.strip()
+    hashed = text.startswith("#")
+    text = text.lstrip("#").strip() if hashed else text
+    for delimiter in _DELIMITERS:
+        if delimiter in text:
+            return _columns(delimited(delimiter, text), partial(_bare_row, delimiter), hashed)
+    by_words = text.split()
+    if len(by_words) == 1:
+        return _columns(by_words, _alone, hashed) if not hashed else None
+    if re.fullmatch(r"[\w.]+ \[[^\[\]]+\]", text):
+        return _columns([text], _alone, hashed)
+    if hashed and by_words[0].lower() in ("entity", "gpu", "date", "time"):
+        return _columns(by_words, partial(words, len(by_words)), True)
+    first = named(by_words[0]) if by_words else None
+    if hashed or first is None or first.quantity not in (of.INDEX, of.TIME, of.DATE):
+        return None
+    bracketed = re.split(r"(?<=[)\]])\s+|\s{2,}", text)
+    cuts: tuple[tuple[list[str], Split], ...] = (
+        (by_words, partial(words, len(by_words))),
+        (spaced(text), spaced),
+        (bracketed, partial(words, len(bracketed))),
+    )
+    tried = (_columns(cut, split, True) for cut, split in cuts)
+    return next(
+        (one for one in tried if one and any(len(one.split(row)) == one.width for row in after)), None
+    )
+
+
+def _alone(line: str) -> list[str]:
+    return [line.strip()]
+
+
+def _bare_row(delimiter: str, line: str) -> list[str]:
+    return delimited(delimiter, line.strip().lstrip("#").strip() if line.lstrip().startswith("#") else line)
+
+
+def _columns(cells: Sequence[str], split: Split, table: bool) -> NamedColumns | None:
+    entity = bool(cells) and cells[0].lower() == "entity"
+    if len(cells) > _MOST_CELLS or any(moment(cell) for cell in cells):
+        return None
+    if not entity and any(_NO_NAME.fullmatch(cell) for cell in cells):
+        return None
+    if METRICS & {word for cell in cells for word in re.split(r"[\W_]+", cell.lower())}:
+        return None
+    found = [(at, one) for at, cell in enumerate(cells) if (one := named(cell, table=table))]
+    source = source_of(cells)
+    if not _is_monitor(found, source, len(cells)):
+        return None
+    if any(one.quantity == of.PROCESS for _, one in found):
+        found = [(at, one) for at, one in found if one.quantity in (of.TIME, of.DATE, of.INDEX, of.UUID)]
+        source = PMON if table else COMPUTE_APPS
+    return NamedColumns(source, len(cells), tuple(_unambiguous(found)), split, tuple(cells))
+
+
+def _is_monitor(found: Sequence[tuple[int, NamedFigure]], source: str, width: int) -> bool:
+    """Whether names are a GPU monitor's: one that only such a one uses."""
+    quantities = {one.quantity for _, one in found}
+    if of.PROCESS in quantities:
+        return (
+            bool(quantities & {of.INDEX, of.UUID})
+            or len([1 for _, one in found if one.quantity == of.PROCESS]) > 2
+        )
+    figures = quantities & {*FIGURES, GRACT}
+    if not figures:
+        return source == QUERY and width > 1 and bool(quantities & {of.INDEX, of.UUID, of.TIME})
+    sure = any(one.sure for _, one in found if one.quantity in figures)
+    return (sure or (source == DCGMI)) and (width > 1 or source == QUERY)
+
+
+def _unambiguous(found: list[tuple[int, NamedFigure]]) -> list[tuple[int, NamedFigure]]:
+    """Leave out a second column of one quantity and device; GRACT stands in only where there is no other."""
+    quantities = {one.quantity for _, one in found}
+    kept: list[tuple[int, NamedFigure]] = []
+    seen: set[tuple[str, str | None]] = set()
+    sure_first = sorted(found, key=lambda f: (not f[1].sure, f[0]))
+    for at, one in sure_first:
+        key = (one.quantity, one.device)
+        memory = one.quantity.startswith("mem_") and one.quantity.endswith("_mb")
+        if (key in seen and not memory) or (one.quantity == GRACT and "gpu_util" in quantities):
+            continue
+        seen.add(key)
+        kept.append((at, one))
+    return sorted(kept, key=lambda f: f[0])

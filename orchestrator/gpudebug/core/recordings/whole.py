@@ -1,0 +1,145 @@
+"""What all rows of a recording show: their period, gaps, what is missing, and the mean of each figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from itertools import pairwise
+from math import fsum
+from statistics import median
+
+from gpudebug.core.answers.analyze import RecordedDevice, RecordedGap, WholeRecording
+from gpudebug.core.recordings.collect import MonitorRows, Row
+from gpudebug.core.recordings.names import FIGURES, SHARES
+from gpudebug.core.recordings.sources import delay_of
+from gpudebug.core.samples.row import COLUMNS
+
+# Without a row for longer than so many usual periods something is missing.
+GAP_PERIODS = 3.0
+_MOST_GAPS = 20
+# A counter of a GPU at work varies: so many equal readings over so long are not its work.
+_STUCK_ROWS = 20
+_STUCK_S = 600.0
+_STUCK_UTIL = 50.0
+_FEW = 10
+"""Fewer readings are called so."""
+_ALWAYS = ("gpu_util", "mem_used_mb", "power_w")
+"""Figures whose absence is named."""
+
+
+def summed_up(
+    rows: Sequence[Row], found: MonitorRows, numbers: Mapping[str | None, int], *, timed: bool
+) -> WholeRecording:
+    """Return what rows show as a whole; `numbers` are those of the GPUs, `timed` whether times are known."""
+    by_key: dict[str | None, list[Row]] = {}
+    for row in rows:
+        by_key.setdefault(row.key, []).append(row)
+    times = sorted(row.time for row in rows)
+    period = usual_period(rows) if timed else None
+    gaps = list(_gaps(times, period)) if timed else []
+    devices = tuple(_device(by_key[key], number) for key, number in numbers.items() if key in by_key)
+    start = datetime.fromtimestamp(times[0], timezone.utc) if found.dated and timed else None
+    known = {name for row in rows for name in FIGURES if _value(row, name) is not None}
+    return WholeRecording(
+        source=found.source,
+        version=found.version,
+        rows=len(rows),
+        devices=devices,
+        gpu_util=_mean(_values(rows, "gpu_util")),
+        start=start.strftime("%Y-%m-%d %H:%M:%S") if start else None,
+        span_s=round(times[-1] - times[0], 3) if timed else None,
+        period_s=period,
+        period_assumed=any(part.timed == "assumed" for part in found.parts)
+        and delay_of(found.source) == period,
+        gaps=tuple(gaps[:_MOST_GAPS]),
+        gap_count=len(gaps),
+        missing=tuple(name for name in _ALWAYS if name not in known),
+        remarks=tuple(_remarks(by_key, numbers)),
+    )
+
+
+def usual_period(rows: Iterable[Row]) -> float | None:
+    """Return the usual time between two rows of one GPU; None if no GPU has two."""
+    last: dict[str | None, float] = {}
+    gaps = []
+    for row in rows:
+        if row.key in last and row.key is not None and row.time != last[row.key]:
+            gaps.append(abs(row.time - last[row.key]))
+        last[row.key] = row.time
+    return round(median(gaps), 6) if gaps else None
+
+
+def _gaps(times: Sequence[float], period: float | None) -> Iterable[RecordedGap]:
+    if period is None:
+        return
+    for before, after in pairwise(times):
+        if after - before > GAP_PERIODS * period:
+            yield RecordedGap(after_s=round(before - times[0], 3), seconds=round(after - before, 3))
+
+
+def _value(row: Row, name: str) -> float | None:
+    if name in SHARES:
+        return row.shares.get(name)
+    return getattr(row.reading, name) if name in COLUMNS else None
+
+
+def _values(rows: Iterable[Row], name: str) -> list[float]:
+    return [value for row in rows if (value := _value(row, name)) is not None]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fsum(values) / len(values) if values else None
+
+
+def _share(rows: Sequence[Row], name: str) -> float | None:
+    """Return the mean of a share, 0 to 1; what exceeds 1 was written in percent."""
+    values = _values(rows, name)
+    mean = _mean(values)
+    return mean / 100 if mean is not None and max(values) > 1 else mean
+
+
+def _device(rows: Sequence[Row], number: int) -> RecordedDevice:
+    label = next((row.reading.gpu_uuid for row in rows if row.reading.gpu_uuid), None)
+    totals = _values(rows, "mem_total_mb")
+    used = _values(rows, "mem_used_mb")
+    return RecordedDevice(
+        index=number,
+        name=label or (rows[0].key or None),
+        readings=len(rows),
+        gpu_util=_mean(_values(rows, "gpu_util")),
+        **{name: _share(rows, name) for name in SHARES},
+        mem_util=_mean(_values(rows, "mem_util")),
+        mem_used_mb=_mean(used),
+        mem_peak_mb=max(used, default=None),
+        mem_total_mb=max(totals, default=None),
+        power_w=_mean(_values(rows, "power_w")),
+        temperature_c=_mean(_values(rows, "temperature_c")),
+    )
+
+
+def _remarks(by_key: Mapping[str | None, Sequence[Row]], numbers: Mapping[str | None, int]) -> Iterable[str]:
+    most = max((len(by_key.get(key, ())) for key in numbers), default=0)
+    if 0 < most < _FEW:
+        yield "one reading of each GPU: a moment" if most == 1 else f"short: {most} readings of each GPU"
+    for key, number in numbers.items():
+        rows = by_key.get(key, ())
+        if not rows:
+            continue
+        if len(rows) < most and len(numbers) > 1:
+            yield f"GPU {number} has {len(rows)} of {most} readings"
+        yield from _stuck(rows, number)
+
+
+def _stuck(rows: Sequence[Row], number: int) -> Iterable[str]:
+    """Remark a utilisation that no work explains: equal in all rows, or without a look at memory."""
+    util, memory = _values(rows, "gpu_util"), _values(rows, "mem_util")
+    if len(util) < _STUCK_ROWS or min(util) < _STUCK_UTIL:
+        return
+    same, idle = min(util) == max(util), len(memory) == len(util) and not any(memory)
+    long = util[0] < 100 and rows[-1].time - rows[0].time >= _STUCK_S
+    if same and (idle or long):
+        beside = " while its memory was never read or written" if idle else ""
+        yield (
+            f"GPU {number} reads {util[0]:g} % in all {len(util)} rows{beside}: the counter may be stuck, "
+            "this is no measure of its work"
+        )
