@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.support.diagnoses import stacks
 
-from gpudebug.core.diagnosis.ofstacks import evaluates, reduces, signals, together, uncrowded
-from gpudebug.core.inside.stacks.shares import share
+from gpudebug.core.diagnosis.ofstacks import evaluates, reduces, signals, together
 from gpudebug.core.records import StacksEvidence
 
 TRAINING = stacks(
@@ -49,37 +48,6 @@ def test_runs_are_taken_together_as_their_evidence_has_them() -> None:
     assert found.training.seconds == 20.0
     assert found.notes == ("a",)
     assert signals(found)["hot_share"] == 0.5
-
-
-CROWDED = stacks(
-    ("data", "d.py:get", 3, 4.0, 0.1),
-    ("data", "d.py:resize PIL/Image.py:resize", 4, 2.0, 0.6),
-    ("forward", "t.py:main modules/linear.py:Linear.forward", 1, 3.0, 0.9),
-    ("backward", "t.py:main autograd/graph.py:_engine_run_backward", 2, 1.0, 0.2),
-)
-
-
-@pytest.mark.parametrize(
-    ("foreign", "on_cpu", "waits", "resizing_waits"),
-    [(85.0, True, 0.4, 0.0), (5.0, True, 0.82, 0.14), (None, True, 0.82, 0.14), (85.0, False, 0.82, 0.14)],
-    ids=["crowded", "not crowded", "nobody knows", "on a GPU"],
-)
-def test_who_is_kept_off_a_crowded_core_does_not_wait(
-    foreign: float | None, on_cpu: bool, waits: float, resizing_waits: float
-) -> None:
-    found = uncrowded(StacksEvidence(training=CROWDED, workers=CROWDED), foreign, on_cpu=on_cpu)
-    assert signals(found)["waiting_share"] == pytest.approx(waits)
-    assert found is not None
-    assert found.training is not None
-    # What slept still sleeps.
-    assert share(found.training, stack="get", state="waiting")[0] == pytest.approx(0.38, abs=0.02)
-    assert share(found.training, stack="resize", state="waiting")[0] == pytest.approx(resizing_waits)
-
-
-def test_without_any_computing_nobody_knows_how_crowded_it_is() -> None:
-    idle = StacksEvidence(training=stacks(("data", "d.py:get", 3, 4.0, 0.4)))
-    assert uncrowded(idle, 90.0, on_cpu=True) is idle
-    assert uncrowded(None, 90.0, on_cpu=True) is None
 
 
 def test_how_long_a_thread_waited_for_a_core_is_a_share_of_its_time() -> None:

@@ -179,6 +179,8 @@ def test_waiting_is_timed_where_the_process_that_trains_waits(told: dict[str, To
     # Two workers share the waiting; it happened all the same.
     assert told["forked workers"].counters["data_s"] > 0
     assert told["forked workers"].counters["loader_starts_n"] == 2
+    assert "loader_first_s" in told["forked workers"].counters
+    assert "loader_first_s" not in told["plain"].counters
 
 
 def test_the_settings_of_loaders_are_told(told: dict[str, Told]) -> None:

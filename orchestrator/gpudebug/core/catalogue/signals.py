@@ -56,6 +56,9 @@ _PROBE = {
     "eval_data_share": Signal("share", "evaluation waits {} of the time for batches", "probe"),
     "background_data_share": Signal("share", "other threads fetch batches {} of the time", "probe"),
     "loader_start_share": Signal("share", "starting loaders takes {} of the time", "probe"),
+    "loader_restart_share": Signal(
+        "share", "starting loaders and first batches takes {} of the time", "probe"
+    ),
     "loader_starts_per_step": Signal("count", "loaders are started {} times a step", "probe"),
     "loader_used": Signal("yes", "a DataLoader feeds the training: {}", "probe"),
     "loader_workers": Signal("count", "loader workers: {}", "probe"),

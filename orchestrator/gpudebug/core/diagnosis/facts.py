@@ -136,10 +136,8 @@ def facts_of(
     _add(signals, ofprobe.device_signals(evidence))
     _add(signals, ofprobe.telling(evidence, judged_by))
     _add(signals, ofprobe.signals(evidence, finite(signals.get("cores"))))
-    foreign = finite(signals.get("foreign_cpu"))
     # Without an optimizer it is unknown where the parameters live.
     on_cpu = signals.get("trains_on", "cpu" if signals.get("device_stand_in") else None) == "cpu"
-    stacks = ofstacks.uncrowded(stacks, foreign, on_cpu=on_cpu)
     kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names], named_kind)
     _add(signals, ofstacks.signals(stacks))
     _add(signals, ofstacks.reduces(stacks, on_cpu=on_cpu))

@@ -20,7 +20,8 @@ Record = Mapping[str, Any]
 
 _AS_TOLD = (
     *("data_wait_share", "eval_data_share", "background_data_share", "loader_start_share"),
-    *("loader_starts_per_step", "forward_share", "backward_share", "optimizer_share"),
+    *("loader_restart_share", "loader_starts_per_step"),
+    *("forward_share", "backward_share", "optimizer_share"),
     *("blocking_reads_per_step", "blocking_read_share", "syncs_per_step", "device_time_share"),
     *("gc_share", "stall_share", "stall_every_steps", "slowing_share", "backwards_per_step"),
     "inputs_per_step",

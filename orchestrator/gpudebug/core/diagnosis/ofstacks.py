@@ -11,10 +11,6 @@ from gpudebug.core.inside.stacks.evaluation import evaluation, host_share, rollo
 from gpudebug.core.records import Stacks, StacksEvidence
 from gpudebug.core.words import SignalValue
 
-_CROWDED = 15.0
-"""Percent of the cores that others use: from here on threads that could run are kept waiting for one."""
-_COMPUTING = ("forward", "eval", "act", "backward", "optimizer")
-_LEAST = 0.1
 _SEVERAL = 2
 EVALUATES = (
     r":([\w<>]+\.)*_?(\w+_)?(eval|evaluat\w*|validat(e|ion|ing)|val)(?![a-z])(?!_(frame|mode|batch_norm))\w*$"
@@ -38,29 +34,6 @@ def together(found: Sequence[Mapping[str, Any] | None]) -> StacksEvidence | None
         workers=shares.together(workers),
         notes=tuple(dict.fromkeys(note for s in records for note in s.notes)),
     )
-
-
-def uncrowded(
-    stacks: StacksEvidence | None, foreign_cpu: float | None, *, on_cpu: bool
-) -> StacksEvidence | None:
-    """Return the stacks without the time that other programs kept threads off the cores, which is no waiting.
-
-    How much of a core a thread got is what it had while it computed: that is known where the training
-    computes `on_cpu`. `foreign_cpu` is what others use, in percent of the cores.
-    """
-    if stacks is None or stacks.training is None or not on_cpu or (foreign_cpu or 0.0) < _CROWDED:
-        return stacks
-    part = shares.granted(stacks.training, _COMPUTING)
-    if part is None or part >= 1.0:
-        return stacks
-    part = max(part, _LEAST)
-    freed = {name: shares.freed(one, part) for name, one in _threads(stacks).items()}
-    return stacks.model_copy(update=freed)
-
-
-def _threads(stacks: StacksEvidence) -> dict[str, Stacks]:
-    named = {"training": stacks.training, "workers": stacks.workers}
-    return {name: one for name, one in named.items() if one is not None}
 
 
 def signals(stacks: StacksEvidence | None) -> dict[str, SignalValue | None]:

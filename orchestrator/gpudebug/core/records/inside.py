@@ -205,7 +205,8 @@ class ProbeEvidence(Record):
     training waits for those is not known. `device_time_share` is the device's time in iterations, without
     what it waited for batches. `inputs_per_step` are the elements that a step takes in: of the largest tensor
     of the first forward of each backward pass; `rows_per_backward` are that forward's rows, and `acts` the
-    forwards in which a policy acts. `stall_share` is the time that steps above 1.5 times the
+    forwards in which a policy acts. `loader_restart_share` is the start of loaders with what the first batch
+    of an epoch takes beyond the usual one. `stall_share` is the time that steps above 1.5 times the
     median take beyond it, one in `stall_every_steps`. `slowing_share` is the time that steps take beyond the
     first ones where they get longer and longer, most of it in the phase `slowing_part` (or `other`).
     `steps` are the whole run's, `samples_per_s` those of all `ranks` together. `cpu_cores` is the
@@ -232,6 +233,7 @@ class ProbeEvidence(Record):
     eval_data_share: float | None = None
     background_data_share: float | None = None
     loader_start_share: float | None = None
+    loader_restart_share: float | None = None
     loader_starts_per_step: float | None = None
     forward_share: float | None = None
     backward_share: float | None = None

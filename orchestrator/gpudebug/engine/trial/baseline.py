@@ -12,6 +12,7 @@ from gpudebug.core.campaign.decide import Campaign
 from gpudebug.core.campaign.headroom import no_room
 from gpudebug.core.config import Config
 from gpudebug.core.errors import GitError
+from gpudebug.core.evidence import program
 from gpudebug.core.evidence.devices import mean_hides
 from gpudebug.core.records import Evidence
 from gpudebug.core.statistics import intervals, numbers
@@ -393,7 +394,7 @@ def answer(
         probe=(of_runs(role, evidence),),
         advice=tuple(advice(setup, campaign, role, runs)),
         across=across(*(e.devices for e in evidence)),
-        notes=tuple(notes),
+        notes=(*(program.notes(evidence[-1].program) if evidence else ()), *notes),
         why=why,
         files=(*(str(m.folder.path) for m in runs), str(setup.progress_path)),
     )

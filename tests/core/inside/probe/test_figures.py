@@ -49,6 +49,7 @@ PER_STEP = {
     "h2d_s": 0.004,
     "h2d_pinned_n": 1,
     "loader_starts_s": 0.001,
+    "loader_first_s": 0.004,
     "gpu_n": 0.5,
     "gpu_s": 0.02,
 }
@@ -72,6 +73,7 @@ def test_the_figures_of_a_steady_training() -> None:
     assert (found.blocking_reads_per_step, found.blocking_read_share) == pytest.approx((3, 0.01))
     assert (found.syncs_per_step, found.backwards_per_step) == pytest.approx((0.5, 4))
     assert (found.cpu_cores, found.gc_share, found.loader_start_share) == pytest.approx((1.5, 0.002, 0.01))
+    assert found.loader_restart_share == pytest.approx(0.05)
     assert found.h2d is not None
     assert (found.h2d.count, found.h2d.mb, found.h2d.seconds) == pytest.approx((200, 300, 0.4))
     assert found.h2d.pinned_share == pytest.approx(0.5)

@@ -82,6 +82,7 @@ def _figures(span: ProcessSpan) -> dict[str, Any]:
         "eval_data_share": _per(span, "eval_data_s"),
         "background_data_share": _per(span, "background_data_s"),
         "loader_start_share": _per(span, "loader_starts_s"),
+        "loader_restart_share": _restarts(span),
         "loader_starts_per_step": _per(span, "loader_starts_n", span.steps),
         "forward_share": _per(span, "forward_s"),
         "backward_share": _per(span, "backward_s"),
@@ -107,6 +108,12 @@ def _per(span: ProcessSpan | None, counter: str, by: float | None = None) -> flo
     """Return a counter's rise over the span's seconds, or over `by`."""
     rise = span.delta(counter) if span else None
     return None if span is None or rise is None else rise / (by or span.seconds)
+
+
+def _restarts(span: ProcessSpan) -> float | None:
+    """What starting loaders takes, with what each epoch's first batch takes beyond the usual one."""
+    starts, first = _per(span, "loader_starts_s"), _per(span, "loader_first_s")
+    return None if starts is None or first is None else min(1.0, starts + first)
 
 
 def _device_time(span: ProcessSpan) -> float | None:

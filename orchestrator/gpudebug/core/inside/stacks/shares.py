@@ -114,7 +114,6 @@ _WITHIN = {"env": "other"}
 """A phase that is a part of another one."""
 LONGEST_SOURCE = 60
 """Characters of a line of source that are shown."""
-_LONG_ENOUGH = 0.02
 
 
 class CodeLine(NamedTuple):
@@ -338,28 +337,6 @@ def _pauses(one: SampledStack) -> bool:
     if one.own is None or one.frames[-1] != _SLEEP or not _SLEEPS.search(one.source or ""):
         return False
     return not any(_GETS.search(frame) for frame in one.frames[max(0, one.own - 1) : one.own + 1])
-
-
-def granted(stacks: Stacks, phases: Sequence[str]) -> float | None:
-    """Return the part of a core (0 to 1) that a thread got while it computed with PyTorch: of the phases that
-    were seen for long enough, the one with the most. None if none was."""
-    seconds: defaultdict[str, float] = defaultdict(float)
-    cpu_s: defaultdict[str, float] = defaultdict(float)
-    for one in seen(stacks):
-        if one.phase in phases and one.frames and _PYTORCH.match(one.frames[-1]):
-            seconds[one.phase] += one.seconds
-            cpu_s[one.phase] += min(one.cpu_s, one.seconds)
-    known = [cpu_s[p] / s for p, s in seconds.items() if s >= _LONG_ENOUGH * stacks.seconds]
-    return max(known, default=None)
-
-
-def freed(stacks: Stacks, part: float) -> Stacks:
-    """The stacks as they would be if a thread that can run had a core of its own and not `part` of one."""
-    rows = tuple((p, f, line, s, min(s, cpu_s / part)) for p, f, line, s, cpu_s in stacks.stacks)
-    total = sum(row[4] for row in stacks.stacks)
-    rest = max(0.0, stacks.cpu_s - total) / part
-    cpu_s = min(stacks.seconds, sum(row[4] for row in rows) + rest)
-    return stacks.model_copy(update={"stacks": rows, "cpu_s": cpu_s})
 
 
 def together(found: Sequence[Stacks]) -> Stacks | None:

@@ -74,6 +74,8 @@ class Epochs:
     def _anew(self) -> None:
         self._sources: list[LoaderGroup] = []
         self._epochs: dict[int, Epoch] = {}
+        # How many batches were fetched behind an epoch's first one, and the seconds that it took.
+        self._usual = 0, 0.0
         self._longest: list[int] = []
         # Whether the longest of each was seen to end: else it may be longer than what was taken of it.
         self._ended: list[bool] = []
@@ -104,10 +106,18 @@ class Epochs:
         """Return the epoch that an iterator is in, None if its beginning was not seen."""
         return self._epochs.get(id(iterator))
 
-    def took(self, iterator: Any, count: int, ended: bool) -> None:
-        """It has handed so many batches over, or come to its end."""
+    def took(self, iterator: Any, count: int, ended: bool, seconds: float | None) -> None:
+        """It has handed so many batches over, or come to its end; for the training that took `seconds`.
+
+        What an epoch's first batch takes beyond the usual one is what its workers' start costs beside itself.
+        """
         epoch = self.of(iterator)
         if epoch is not None:
+            known, total = self._usual
+            if count and seconds is not None and epoch.handed:
+                self._usual = known + 1, total + seconds
+            elif count and seconds is not None and known:
+                self._recorder.add("loader_first_s", max(0.0, seconds - total / known))
             epoch.handed += count
             place = epoch.source.place
             if epoch.handed >= self._longest[place]:

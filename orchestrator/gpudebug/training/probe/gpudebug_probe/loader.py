@@ -115,10 +115,11 @@ class _LoaderWaits:
     def took(self, iterator: Any, seconds: float, batches: list[Any], ended: bool) -> None:
         """One fetch has returned a batch, come to the end of the iterator, or failed."""
         fetched = len(batches)
-        self.epochs.took(iterator, fetched, ended)
+        trains = self._grad_enabled()
+        self.epochs.took(iterator, fetched, ended, seconds if trains else None)
         entry = self._iterators.get(id(iterator)) or self.enter(iterator, iterator)
         entry.ended = ended
-        if not self._grad_enabled():
+        if not trains:
             self._count("eval_data", fetched, seconds)
             self._told_of(entry.loader, fetched, training=False)
             return
