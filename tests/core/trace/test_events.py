@@ -26,7 +26,7 @@ CALLS = {
     "cudaLaunchKernelExC": Call.LAUNCH,
     "cuLaunchKernelEx": Call.LAUNCH,
     "hipExtModuleLaunchKernel": Call.LAUNCH,
-    "cudaGraphLaunch": Call.LAUNCH,
+    "cudaGraphLaunch": Call.GRAPH,
     "runFunction - job_prep_and_submit_for_execution": Call.LAUNCH,
     "cudaMemcpyAsync": Call.COPY,
     "cudaMemsetAsync": Call.COPY,

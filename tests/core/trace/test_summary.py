@@ -32,6 +32,53 @@ def numbers(value: Any) -> list[float]:
     return [value] if isinstance(value, float) else []
 
 
+@pytest.mark.parametrize(("shown", "reliable"), [(0, False), (30, False), (40, True)])
+def test_replays_of_graphs_whose_kernels_are_missing_make_the_utilisation_unreliable(
+    shown: int, reliable: bool
+) -> None:
+    events = [host("user_annotation", f"ProfilerStep#{n}", 100.0 * n, 100.0) for n in range(40)]
+    for n in range(40):
+        events.append(host("cuda_runtime", "cudaGraphLaunch", 100.0 * n, 5.0, correlation=n + 1))
+        events += [device("k", 100.0 * n + 10, 50.0, correlation=n + 1)] if n < shown else []
+    answer = summarise([traces.text(events)]).answer
+    if reliable:
+        assert (answer["reason"], answer["busy_share"]) == (None, pytest.approx(50 * 40 / 3950, rel=1e-3))
+        return
+    said = (
+        f"what the trace shows is unreliable: of {40 - shown} of 40 replays of CUDA graphs no kernel is in it"
+    )
+    shares = [
+        answer["busy_share"],
+        answer["steps"]["busy_share"],
+        *(d["busy_share"] for d in answer["devices"]),
+    ]
+    assert (answer["reason"], answer["gaps"], {*shares}) == (said, None, {None})
+    assert said in trace(TraceAnswer(file="f", **answer))
+
+
+def test_a_step_whose_work_is_missing_is_no_idle_one() -> None:
+    events = []
+    for n in range(4):
+        events.append(host("user_annotation", f"ProfilerStep#{n}", 1000.0 * n, 1000.0))
+        if n != 2:
+            events += traces.launched("k", 1000.0 * n + 10, 1000.0 * n + 20, 500.0, n + 1)
+        if n != 3:
+            events.append(host("cuda_runtime", "cudaLaunchKernel", 1000.0 * n + 700, 2.0, correlation=90 + n))
+    answer = summarise([traces.text(events)]).answer
+    assert [row["busy_share"] for row in answer["steps"]["table"]] == [0.5, 0.5, None, 0.5]
+    assert (answer["steps"]["unseen"], answer["steps"]["busy_share"]) == (1, 0.5)
+    assert "steps that launched work of which nothing is in the trace: 1;" in answer["notes"][-1]
+
+
+def test_the_time_of_a_trace_counts_from_its_base() -> None:
+    header = {**traces.HEADER, "baseTimeNanoseconds": 1773065107 * 10**9}
+    events = [device("k", 2_000_000.0, 5.0)]
+    assert summarise([traces.text(events, header=header)]).answer["began"] == "2026-03-09 14:05:09"
+    for base in (None, True, "x", 10**40):
+        header["baseTimeNanoseconds"] = base
+        assert summarise([traces.text(events, header=header)]).answer["began"] is None
+
+
 def test_the_model_of_a_training_is_told_as_it_was_made() -> None:
     answer = summarise([traces.text(EVENTS)]).answer
     spans = [e for e in EVENTS if e["ph"] == "X"]

@@ -186,7 +186,8 @@ class LogAnswer(Answer):
 @dataclass(frozen=True, kw_only=True)
 class TraceAnswer(Answer):
     """A trace: what the devices did, why they idled, and what ran. Keys with `_s` are seconds, `_us`
-    microseconds, shares are 0 to 1; null is not known. `reason` says why no utilisation is known, `source`
+    microseconds, shares are 0 to 1; null is not known. `began` is its first moment in UTC, if it tells that.
+    `reason` says why no utilisation is known, `source`
     what recorded it if not a profiler of PyTorch; `process` is the one of several in its file."""
 
     kind: str = "trace"
@@ -196,6 +197,7 @@ class TraceAnswer(Answer):
     events: int
     device_events: int
     span_s: float
+    began: str | None
     rank: int | None
     world_size: int | None
     busy_share: float | None

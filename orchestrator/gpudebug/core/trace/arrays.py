@@ -124,7 +124,8 @@ class Recording:
     Device events, each 25 bytes: start, duration, name, track (index into `tracks`), kind, correlation
     and operator's id, both modulo 2**32, 0 for none. Launches, each 16 bytes: start, duration, correlation.
     `finish` replaces the ids: `launch` is an index into the launches, -1 if the trace does not hold it,
-    and `device_us` the device time of each operator by name, None if no event names its operator.
+    `graphs` counts replays of CUDA graphs and `graphs_unseen` those of which no work is in the trace, and
+    `device_us` the device time of each operator by name, None if no event names its operator.
     """
 
     def __init__(self) -> None:
@@ -145,6 +146,8 @@ class Recording:
         self.device_us: Floats | None = None
         self.launch_start, self.launch_duration = array("d"), array("f")
         self._launch_correlation = array("I")
+        self.graphs, self.graphs_unseen = 0, 0
+        self._graph_correlation = array("I")
         self.links = Links()
         self.syncs = Syncs()
         self.blocking: dict[Call, Named] = {Call.SYNC: Named(), Call.COPY: Named(), Call.ALLOCATION: Named()}
@@ -189,6 +192,7 @@ class Recording:
         self.hosts.finish()
         self.links.finish()
         self._add_up_operators()
+        self._count_graphs()
         self.launch = matched(self._correlation, self._launch_correlation)
         self._correlation, self._launch_correlation = array("I"), array("I")
         order = self._order()
@@ -196,6 +200,14 @@ class Recording:
             for field in (self.start, self.duration, self.name, self.track, self.kind):
                 _permute(np.frombuffer(field, field.typecode), order)
             _permute(self.launch, order)
+
+    def _count_graphs(self) -> None:
+        replays = np.frombuffer(self._graph_correlation, np.uint32)
+        self.graphs = len(replays)
+        self.graphs_unseen = int(
+            np.count_nonzero(~np.isin(replays, np.frombuffer(self._correlation, np.uint32)))
+        )
+        self._graph_correlation = array("I")
 
     def _add_up_operators(self) -> None:
         external, duration = (
@@ -281,12 +293,14 @@ class Recording:
         if call == Call.OTHER:
             return
         args = event.args or _NO_ARGS
-        if call in (Call.LAUNCH, Call.COPY) or (call == Call.SYNC and "emcpy" in event.name):
+        if call == Call.GRAPH:
+            self._graph_correlation.append((args.correlation or 0) & _MASK)
+        if call in (Call.LAUNCH, Call.GRAPH, Call.COPY) or (call == Call.SYNC and "emcpy" in event.name):
             self.launched += 1
             self.launch_start.append(start)
             self.launch_duration.append(duration)
             self._launch_correlation.append((args.correlation or 0) & _MASK)
-        if call == Call.LAUNCH:
+        if call in (Call.LAUNCH, Call.GRAPH):
             return
         self.blocking[call].add(start, start + duration, name)
         if call == Call.SYNC:

@@ -76,12 +76,14 @@ class Call(IntEnum):
     COPY = 2
     SYNC = 3
     ALLOCATION = 4
+    GRAPH = 5
 
 
 _SYNC = re.compile(
     r"(cuda|hip|cu)(Device|Stream|Event|Ctx)Synchronize|(cuda|hip)Memcpy(2D|3D|(To|From)Symbol|WithStream|Peer)?$"
     r"|cuMemcpy(HtoD|DtoH|DtoD)(_v2)?$|hipMemcpy(HtoD|DtoH|DtoD)$|synchronize(Stream|Event)?$"
 )
+_GRAPH = re.compile(r"(cuda|hip|cu)GraphLaunch")
 _COPY = re.compile(r"(cuda|hip|cu)Mem(cpy|set)")
 _LAUNCH = re.compile(r"Launch|^runFunction|^enqueueCommand")
 _ALLOCATION = re.compile(
@@ -108,6 +110,8 @@ def call_of(name: str) -> Call:
     """Return the class of a runtime or driver call by its name, of CUDA and of HIP."""
     if _SYNC.match(name):
         return Call.SYNC
+    if _GRAPH.match(name):
+        return Call.GRAPH
     if _LAUNCH.search(name):
         return Call.LAUNCH
     if _COPY.match(name):

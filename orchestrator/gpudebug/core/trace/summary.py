@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +21,9 @@ from gpudebug.core.trace.spans import Cover, merged, total
 from gpudebug.core.trace.tables import copies, kernels, operators, steps, syncs
 
 NO_DEVICE = "no device event in the trace: a CPU-only trace, or a profiler without ProfilerActivity.CUDA"
+GRAPHS = "what the trace shows is unreliable: of {} of {} replays of CUDA graphs no kernel is in it"
+# A replay or two at the end may be cut off with the trace.
+_UNSEEN = 0.02
 _DIGITS = 7
 _STREAMS = 8
 _NEXT = "profile some steps: torch.profiler.profile(schedule=...) with prof.step() in each iteration"
@@ -89,19 +93,25 @@ def _answer(reader: EventSource, recording: Recording, found: list[TraceDevice])
     cluster = meta.get("distributedInfo")
     cluster = cluster if isinstance(cluster, dict) else {}
     rows = [_device(recording, device, launches, meta) for device in found]
+    hidden = recording.graphs_unseen > _UNSEEN * recording.graphs
+    if hidden:
+        _forget_utilisation(rows, of_steps)
     return {
         "kind": "trace",
         "truncated": reader.truncated,
-        "notes": _notes(reader, recording),
+        "notes": _notes(reader, recording, of_steps),
         "events": recording.events,
         "device_events": len(recording.start),
         "span_s": (recording.last - recording.first) / 1e6,
+        "began": _began(meta, recording),
         "rank": cluster.get("rank"),
         "world_size": cluster.get("world_size"),
         "busy_share": _mean([r["busy_share"] for r in rows]),
-        "reason": None if found else NO_DEVICE,
+        "reason": GRAPHS.format(f"{recording.graphs_unseen:,}", f"{recording.graphs:,}")
+        if hidden
+        else (None if found else NO_DEVICE),
         "devices": rows,
-        "gaps": idle.summary() if found else None,
+        "gaps": idle.summary() if found and not hidden else None,
         "kernels_per_step": of_steps["kernels_per_step"] if of_steps else None,
         "mean_kernel_us": _mean_kernel(found),
         "kernels": kernels(recording, found),
@@ -112,6 +122,26 @@ def _answer(reader: EventSource, recording: Recording, found: list[TraceDevice])
         "steps": of_steps,
         "host": _host(recording),
     }
+
+
+def _forget_utilisation(rows: list[dict[str, Any]], of_steps: dict[str, Any] | None) -> None:
+    """Take out what rests on all work of the device being in the trace."""
+    for row in rows:
+        row.update(dict.fromkeys({"busy_share", "idle_s", "without_last_step"} & row.keys()))
+    for one in [of_steps, *of_steps["table"]] if of_steps else []:
+        one["busy_share"] = None
+
+
+def _began(meta: dict[str, Any], recording: Recording) -> str | None:
+    """Return when the first event began, in UTC; its `ts` counts from `baseTimeNanoseconds`."""
+    base = meta.get("baseTimeNanoseconds")
+    if not isinstance(base, int) or isinstance(base, bool) or recording.base is None:
+        return None
+    try:
+        began = datetime.fromtimestamp(base / 1e9 + (recording.base + recording.first) / 1e6, timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return began.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _device(
@@ -187,7 +217,7 @@ def _host(recording: Recording) -> dict[str, object]:
     }
 
 
-def _notes(reader: EventSource, recording: Recording) -> list[str]:
+def _notes(reader: EventSource, recording: Recording, of_steps: dict[str, Any] | None) -> list[str]:
     hosts = recording.hosts
     merged_ = max(
         s.near for s in (hosts.operators, hosts.annotations, hosts.loaders, *recording.blocking.values())
@@ -204,6 +234,10 @@ def _notes(reader: EventSource, recording: Recording) -> list[str]:
         (
             recording.beyond,
             f"{recording.beyond:,} events on devices beyond the first {MOST_DEVICES} are left out",
+        ),
+        (
+            unseen := of_steps["unseen"] if of_steps else 0,
+            f"steps that launched work of which nothing is in the trace: {unseen:,}; how busy they were is unknown",
         ),
         (recording.names.full, "too many names: some are counted as (other names)"),
         (merged_, f"host spans less than {merged_:.2g} us apart are taken as one"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpudebug.core.trace.arrays import Recording, TraceCopies
 from gpudebug.core.trace.devices import Launches, TraceDevice
@@ -17,7 +18,10 @@ ROWS = 40
 
 
 def steps(recording: Recording, found: list[TraceDevice], launches: Launches) -> dict[str, object] | None:
-    """`count`, medians and the `table`; None if no step was marked. Busy shares are means over devices."""
+    """`count`, medians and the `table`; None if no step was marked. Busy shares are means over devices.
+
+    `unseen` counts steps that launched work of which the trace shows nothing: their shares are None.
+    """
     if not recording.steps:
         return None
     numbers = sorted(recording.steps, key=lambda n: recording.steps[n])
@@ -27,6 +31,8 @@ def steps(recording: Recording, found: list[TraceDevice], launches: Launches) ->
     waited = Cover(loaders.union()).within(span[:, 0], span[:, 1]) if len(loaders) else None
     busy = np.mean([_busy(d, span) for d in found], axis=0) if found else None
     kernels = _kernels(found, launches, span) if found else None
+    unseen = _unseen(busy, kernels, launches, span)
+    seen = ~unseen
     with np.errstate(divide="ignore", invalid="ignore"):
         share = None if busy is None else busy / wall
     first = list(range(min(len(numbers), ROWS // 2)))
@@ -35,20 +41,35 @@ def steps(recording: Recording, found: list[TraceDevice], launches: Launches) ->
         "count": len(numbers),
         "wall_p50_s": float(np.median(wall)) / 1e6,
         "wall_max_s": float(wall.max()) / 1e6,
-        "busy_share": None if busy is None or not wall.sum() else float(busy.sum() / wall.sum()),
+        "unseen": int(unseen.sum()),
+        "busy_share": None
+        if busy is None or not wall[seen].sum()
+        else float(busy[seen].sum() / wall[seen].sum()),
         "data_wait_share": None if waited is None or not wall.sum() else float(waited.sum() / wall.sum()),
-        "kernels_per_step": None if kernels is None else float(kernels.mean()),
+        "kernels_per_step": None if kernels is None or not seen.any() else float(kernels[seen].mean()),
         "table": [
             {
                 "step": numbers[i],
                 "wall_s": float(wall[i]) / 1e6,
-                "busy_share": None if share is None or not wall[i] else float(share[i]),
-                "kernels": None if kernels is None else int(kernels[i]),
+                "busy_share": None if share is None or not wall[i] or unseen[i] else float(share[i]),
+                "kernels": None if kernels is None or unseen[i] else int(kernels[i]),
                 "data_wait_s": None if waited is None else float(waited[i]) / 1e6,
             }
             for i in sorted(first + slow)
         ],
     }
+
+
+def _unseen(
+    busy: Floats | None, kernels: Floats | None, launches: Launches, span: Floats
+) -> NDArray[np.bool_]:
+    """Return which steps launched work of which nothing ran, in them or later, by the trace."""
+    if busy is None or kernels is None:
+        return np.zeros(len(span), bool)
+    asked = np.sort(launches.start)
+    launched = np.searchsorted(asked, span[:, 1]) - np.searchsorted(asked, span[:, 0])
+    unseen: NDArray[np.bool_] = (launched > 0) & (busy <= 0) & (kernels <= 0)
+    return unseen
 
 
 def _busy(device: TraceDevice, span: Floats) -> Floats:
