@@ -260,3 +260,21 @@ def test_lines_come_by_the_time_that_they_took_with_all_that_they_call() -> None
 
 def test_nothing_that_was_watched_has_no_lines() -> None:
     assert hottest(Stacks(seconds=0.0, cpu_s=0.0, samples=0)) == []
+
+
+def test_lines_of_a_function_beside_the_training_are_one() -> None:
+    loop = "job/train.py:<module> job/train.py:main"
+    code = {"job/train.py:pair:7": "c = cost(a, b)", "job/train.py:pair:8": "assign(c)"}
+    code |= {"job/train.py:main:20": "y = x.view(-1)", "job/train.py:main:21": "loss.backward()"}
+    found = stacks(
+        ("other", f"{loop} job/train.py:pair", 7, 2.0, 2.0),
+        ("other", f"{loop} job/train.py:pair", 8, 1.5, 1.5),
+        ("other", loop, 20, 1.0, 1.0),
+        ("backward", f"{loop} torch/_tensor.py:Tensor.backward", 21, 4.0, 4.0),
+        code=code,
+    )
+    assert [(one.site, one.share) for one in hottest(found)] == [
+        ("train.py:21", pytest.approx(4.0 / 8.5)),
+        ("train.py:7", pytest.approx(3.5 / 8.5)),
+        ("train.py:20", pytest.approx(1.0 / 8.5)),
+    ]

@@ -246,7 +246,8 @@ _ENOUGH = 0.15
 
 class Hot(NamedTuple):
     """A line of the program, `train.py:87`, and its shares (0 to 1) of the watched time: of all stacks in
-    which it is the innermost of the program's lines, and of those the part that ran on a CPU.
+    which it is the innermost of the program's lines, and of those the part that ran on a CPU. Lines of one
+    function that neither trains nor calls what does are one, by that with the most, where a training shows.
 
     `phase` is the one in which most of it falls, `code` the line's source, "" if that is not known. For
     stacks with no line of the program's it is the innermost file, for a function as a whole its file.
@@ -274,9 +275,10 @@ def hottest(stacks: Stacks) -> list[Hot]:
         if one.frames:
             key = around.place(one)
             line = found.setdefault(key, _HotLine((one.source or "") if key[1] else ""))
-            line.seconds += one.seconds
-            line.cpu_s += one.within("running")
-            line.phases[one.phase] = line.phases.get(one.phase, 0.0) + one.seconds
+            line.add(one.seconds, one.within("running"), {one.phase: one.seconds})
+    trains = frozenset(frame for one in rows if one.phase in _UPDATES for frame in one.frames)
+    if trains:
+        found = _by_function(found, trains)
     total = stacks.seconds or math.inf
     return [
         Hot(
@@ -289,6 +291,21 @@ def hottest(stacks: Stacks) -> list[Hot]:
         )
         for (frame, number), line in sorted(found.items(), key=lambda item: -item[1].seconds)
     ]
+
+
+def _by_function(
+    found: dict[tuple[str, int], _HotLine], trains: frozenset[str]
+) -> dict[tuple[str, int], _HotLine]:
+    """Return the lines of each function that does not train as one."""
+    kept: dict[tuple[str, int], _HotLine] = {}
+    places: dict[str, tuple[str, int]] = {}
+    for key, line in sorted(found.items(), key=lambda item: -item[1].seconds):
+        place = key if key[0] in trains else places.setdefault(key[0], key)
+        if place in kept:
+            kept[place].add(line.seconds, line.cpu_s, line.phases)
+        else:
+            kept[place] = line
+    return kept
 
 
 class _Around:
@@ -319,7 +336,13 @@ class _HotLine:
     def __init__(self, code: str) -> None:
         self.code = code
         self.seconds = self.cpu_s = 0.0
-        self.phases: dict[str, float] = {}
+        self.phases: defaultdict[str, float] = defaultdict(float)
+
+    def add(self, seconds: float, cpu_s: float, phases: Mapping[str, float]) -> None:
+        self.seconds += seconds
+        self.cpu_s += cpu_s
+        for phase, spent in phases.items():
+            self.phases[phase] += spent
 
 
 def _site(frame: str, line: int) -> str:
