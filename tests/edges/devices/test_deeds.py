@@ -73,6 +73,7 @@ def test_a_parent_that_only_waits_is_no_program(tmp_path: Path, launcher: str) -
         ("PYTHON -Iu -c WORKS", ("log", "-I", False)),
         ("PYTHON -c WORKS | grep loss", ("pipe grep", "", False)),
         ("PYTHON -c WORKS > other", ("file", "", False)),
+        ("PYTHON -c WORKS ipykernel_launcher", ("kernel", "", False)),
     ],
 )
 def test_where_its_output_and_its_probe_stay(

@@ -127,6 +127,8 @@ class ProcessDeeds:
         argv = words(pid, "cmdline") or []
         if not argv or not deeds.stat.name.startswith("python"):
             return
+        if any("ipykernel" in word for word in argv):
+            deeds.output = "kernel"
         letters, environ = python_letters(argv[1:]), words(pid, "environ")
         has = {name for word in environ or () for name, _, value in [word.partition("=")] if value}
         apart = next((f"-{letter}" for letter in "ISE" if letter in letters), "")
