@@ -38,9 +38,9 @@ class RunProcess(NamedTuple):
 
     `beside_s` is how long it had children that are no workers, `beside_cpu_s` what it used meanwhile.
     `serves`: it is a worker of another one's, or below one. `output` is where its standard output leads:
-    `log`, `file`, `null`, `kernel` (a notebook's keeps it), `other`, or `pipe` with the name of who reads it behind a blank. `apart` is what
-    keeps the probe out of a Python (`-I`, `-E`, `-S`, `env` without our variables), `buffers` that Python
-    holds its output back. "" and False are unknown, too.
+    `log`, `file`, `null`, `kernel` (a notebook's keeps it), `other`, or `pipe` with the name of who reads it
+    behind a blank. `apart` is what keeps the probe out of a Python (`-I`, `-E`, `-S`, `env` without our
+    variables), `buffers` that Python holds its output back. "" and False are unknown, too.
     """
 
     pid: int
