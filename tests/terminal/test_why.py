@@ -46,6 +46,22 @@ Next  gpudebug init --from gpudebug-why-1"""
     )
 
 
+PHASES = {"start_up_s": 12.1, "first_steps_s": 0.9, "steady_s": 30.0, "within": {"evaluation": 0.3}}
+
+
+@pytest.mark.parametrize(
+    ("most", "behind"),
+    [
+        ((None, None), ""),
+        (("start-up", 0.02), ""),
+        (("evaluation", 0.3), "; most: evaluation, 30% of the plan"),
+    ],
+)
+def test_the_phases_of_a_run_and_the_one_that_costs_most(most: tuple[Any, Any], behind: str) -> None:
+    text = why(phases={**PHASES, "most": most[0], "most_share": most[1]}).splitlines()[2]
+    assert text == f"Phases: start-up 12.1 s, first steps 0.9 s, steady 30.0 s (evaluation 30%){behind}"
+
+
 def test_a_wait_without_a_cause_stands_before_all_causes() -> None:
     text = why(
         unexplained={"share": 0.4, "line": "a.py:3 f (waiting)", "ceiling_pp": 9, "ceiling_ratio": 1.67}

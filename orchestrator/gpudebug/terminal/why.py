@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from gpudebug.core.answers.diagnosis import AttachedLook, DiagnosedCause, StepParts, WhyAnswer
+from gpudebug.core.answers.diagnosis import AttachedLook, DiagnosedCause, RunPhases, StepParts, WhyAnswer
 from gpudebug.core.answers.sample import SampledDevice
 from gpudebug.core.answers.status import FigureAcross
 from gpudebug.core.statistics import numbers
@@ -18,6 +18,8 @@ from gpudebug.terminal.fit import screen, short, wrap
 MOST_LINES = 12
 _MOST_APART = 2
 """Further figures by which a device is apart."""
+_MUCH = 0.05
+"""Of the planned time: a phase that costs less is not worth a word."""
 _PLACES = 2
 _PROBLEM = 5
 _A_CAUSE = 2
@@ -33,6 +35,7 @@ def why(answer: WhyAnswer) -> str:
     above = [
         _head(answer),
         *_devices(seen, answer.across),
+        *_phases(answer.phases),
         *_step(answer.step),
         *_job(answer),
         *_ranks(answer),
@@ -84,6 +87,18 @@ def _devices(rows: Sequence[SampledDevice], across: Sequence[FigureAcross]) -> l
         + "".join(apart_text(one) for one in across if one.figure == "gpu_util"),
         *[_cut(text(one)) for one in across if one.figure != "gpu_util" and one.apart][:_MOST_APART],
     ]
+
+
+def _phases(phases: RunPhases | None) -> list[str]:
+    if phases is None:
+        return []
+    spans = {"start-up": phases.start_up_s, "first steps": phases.first_steps_s, "steady": phases.steady_s}
+    text = ", ".join(f"{name} {numbers.duration(seconds)}" for name, seconds in spans.items())
+    within = ", ".join(f"{name} {100 * part:.0f}%" for name, part in phases.within.items())
+    most = ""
+    if phases.most is not None and phases.most_share is not None and phases.most_share >= _MUCH:
+        most = f"; most: {phases.most}, {100 * phases.most_share:.0f}% of the plan"
+    return [_cut(f"Phases: {text}{f' ({within})' if within else ''}{most}")]
 
 
 def _step(step: StepParts) -> list[str]:

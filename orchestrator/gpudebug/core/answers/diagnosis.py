@@ -237,6 +237,22 @@ class StepParts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunPhases:
+    """How long a run took to the end of its first step, from there to its steady window, and in that.
+
+    `within` are parts (0 to 1) of the window: evaluation, saving, between epochs. `most` is the phase beside
+    the steps themselves that costs most over all planned steps, and its share of them; null if unknown.
+    """
+
+    start_up_s: float
+    first_steps_s: float
+    steady_s: float
+    within: dict[str, float]
+    most: str | None
+    most_share: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class AttachedLook:
     """A job that ran already when it was looked at: process `pid` and all below it. `processes` are those
     that were looked at, as `evidence.json` has them, of `members` Python processes (null if none is Python);
@@ -255,7 +271,7 @@ class WhyAnswer(Answer):
     `why`, `exit_status`, `window`, `reason`, `devices`, `across`, `throughput` and `failure` are as those of
     `sample`, `kind` to `missing`, `unexplained` and `ranks` as those of `diagnose`. `problem` says what kept
     the look from seeing the training, and what to do about it; null if nothing did. `attached` is null of a
-    command that was run. `folder` holds the evidence.
+    command that was run. `phases` is null of a run without a step or a window. `folder` holds the evidence.
     """
 
     command: str
@@ -284,3 +300,4 @@ class WhyAnswer(Answer):
     unexplained: UnexplainedLine | None = None
     across: tuple[FigureAcross, ...] = ()
     ranks: RanksFinding | None = None
+    phases: RunPhases | None = None

@@ -15,6 +15,7 @@ from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, is_b
 from gpudebug.core.diagnosis.model import Diagnosis
 from gpudebug.core.diagnosis.ofprobe import step_parts
 from gpudebug.core.diagnosis.rank import diagnose, outweighs
+from gpudebug.core.diagnosis.run_phases import phases_of
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import devices, program
 from gpudebug.core.statistics.across import across
@@ -178,6 +179,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         next_command=_next(measured, looked_at, problem, found if not blind else Diagnosis()),
         unexplained=None if blind else unexplained(found),
         ranks=None if blind else single.facts.ranks,
+        phases=phases_of(evidence, single.facts.signals),
     )
 
 

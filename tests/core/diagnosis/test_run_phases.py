@@ -1,0 +1,40 @@
+"""How long start-up, first steps and the steady loop took, and what of a plan each costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.diagnoses import stacks
+from tests.support.trials import run
+
+from gpudebug.core.diagnosis.run_phases import phases_of
+from gpudebug.core.records import StacksEvidence, Window
+
+SAVES = StacksEvidence(
+    training=stacks(
+        ("other", "train.py:main torch/serialization.py:save", 9, 2.0, 1.0),
+        ("forward", "train.py:main net.py:forward", 5, 8.0, 8.0),
+    )
+)
+STEPS = {"first_step_s": 20.0, "window": Window(start_s=24.0, end_s=54.0, samples=150, rule="steps")}
+
+
+@pytest.mark.parametrize(
+    ("total", "most"),
+    [(None, (None, None)), (50, ("start-up", 20 / 45)), (1000, ("evaluation", 0.3 * 500 / 520))],
+)
+def test_what_costs_most_depends_on_how_long_it_trains(
+    total: int | None, most: tuple[str | None, float | None]
+) -> None:
+    evidence = run(50.0, rate=2.0).model_copy(update={**STEPS, "total_steps": total, "stacks": SAVES})
+    found = phases_of(evidence, {"eval_share": 0.3, "loader_restart_share": 0.004})
+    assert found is not None
+    assert (found.start_up_s, found.first_steps_s, found.steady_s) == (20.0, 4.0, 30.0)
+    assert found.within == {"evaluation": 0.3, "saving": 0.2}
+    assert (found.most, found.most_share) == (most[0], most[1] and pytest.approx(most[1]))
+
+
+@pytest.mark.parametrize("missing", [{"first_step_s": None}, {"window": None}])
+def test_without_a_step_or_a_window_there_are_no_phases(missing: dict[str, Any]) -> None:
+    assert phases_of(run(50.0).model_copy(update={**STEPS, **missing}), {}) is None
