@@ -72,6 +72,7 @@ def test_a_parent_that_only_waits_is_no_program(tmp_path: Path, launcher: str) -
         ("PYTHON -E -c WORKS", ("log", "-E", True)),
         ("PYTHON -Iu -c WORKS", ("log", "-I", False)),
         ("PYTHON -c WORKS | grep loss", ("pipe grep", "", False)),
+        ("PYTHONPATH=/x PYTHON -c WORKS", ("log", "path", False)),
         ("PYTHON -c WORKS > other", ("file", "", False)),
         ("PYTHON -c WORKS ipykernel_launcher", ("kernel", "", False)),
     ],
@@ -79,8 +80,9 @@ def test_a_parent_that_only_waits_is_no_program(tmp_path: Path, launcher: str) -
 def test_where_its_output_and_its_probe_stay(
     tmp_path: Path, command: str, expected: tuple[str, str, bool]
 ) -> None:
-    text = command.replace("PYTHON", sys.executable).replace("WORKS", f"'{WORKS}'")
-    env = {**os.environ, "PYTHONUNBUFFERED": "1", "GPUDEBUG_RECORDS_DIR": str(tmp_path)}
+    text = command.replace("PYTHON ", f"{sys.executable} ").replace("WORKS", f"'{WORKS}'")
+    ours = {"GPUDEBUG_RECORDS_DIR": str(tmp_path), "PYTHONPATH": "/gpudebug/training/probe:/mine"}
+    env = {**os.environ, "PYTHONUNBUFFERED": "1", **ours}
     with (tmp_path / "log").open("wb") as log:
         job = subprocess.Popen(["bash", "-c", f"{text}; true"], stdout=log, cwd=tmp_path, env=env)
     main = programs(look(job, tmp_path / "log", 2.0))[0]

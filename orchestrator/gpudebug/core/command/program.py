@@ -33,14 +33,15 @@ _KINDS = (int, int, str, float, float, float, float, float, bool, str, str, bool
 
 
 class RunProcess(NamedTuple):
-    """A process below the command, from `since_s` to `until_s` after its launch; `parent` is 0 for none of
-    them, `cpu_s` what it used in all.
+    """A process below the command, from `since_s` to `until_s` after its launch; `name` is a Python's script,
+    `parent` is 0 for none of them, `cpu_s` what it used in all.
 
     `beside_s` is how long it had children that are no workers, `beside_cpu_s` what it used meanwhile.
     `serves`: it is a worker of another one's, or below one. `output` is where its standard output leads:
     `log`, `file`, `null`, `kernel` (a notebook's keeps it), `other`, or `pipe` with the name of who reads it
     behind a blank. `apart` is what keeps the probe out of a Python (`-I`, `-E`, `-S`, `env` without our
-    variables), `buffers` that Python holds its output back. "" and False are unknown, too.
+    variables, `path` with another PYTHONPATH), `buffers` that Python holds its output back. "" and False are
+    unknown, too.
     """
 
     pid: int

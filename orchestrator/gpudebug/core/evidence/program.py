@@ -28,6 +28,7 @@ _APART = {
     "-I": "`python -I` keeps the probe out: it ignores PYTHONPATH",
     "-E": "`python -E` keeps the probe out: it ignores PYTHONPATH",
     "-S": "`python -S` keeps the probe out: it does not run sitecustomize",
+    "path": "a PYTHONPATH of the program's own keeps the probe out: it replaces the probe's entry",
     "env": "the program was started without gpudebug's variables (`env -i`, sudo), which keeps the probe out",
 }
 _NAMED = 3

@@ -21,6 +21,7 @@ WORKER_COMMANDS = (
 WORKER_NAME = "pt_data_worker"
 # Seconds until a process has its own program, and its output leads where it will.
 SETTLED_S = 1.0
+_PROBE = os.path.join("training", "probe")
 _MOST = 2000
 _MOST_DESCRIPTORS = 1024
 
@@ -36,6 +37,7 @@ class _Deeds:
     beside: float | None = None
     beside_s: float = 0.0
     beside_cpu_s: float = 0.0
+    script: str = ""
     output: str = ""
     apart: str = ""
     buffers: bool = False
@@ -82,7 +84,7 @@ class ProcessDeeds:
             RunProcess(
                 pid=d.stat.pid,
                 parent=d.stat.parent if d.stat.parent in pids else 0,
-                name=d.stat.name,
+                name=d.script or d.stat.name,
                 since_s=round(max(0.0, d.since_s - t0), 2),
                 until_s=round(max(0.0, d.until_s - t0), 2),
                 cpu_s=round(d.stat.cpu_s, 2),
@@ -129,11 +131,14 @@ class ProcessDeeds:
             return
         if any("ipykernel" in word for word in argv):
             deeds.output = "kernel"
+        deeds.script = next((w.rpartition("/")[2] for w in argv[1:] if w.endswith((".py", ".pyz"))), "")
         letters, environ = python_letters(argv[1:]), words(pid, "environ")
         has = {name for word in environ or () for name, _, value in [word.partition("=")] if value}
-        apart = next((f"-{letter}" for letter in "ISE" if letter in letters), "")
         known = environ is not None
-        deeds.apart = apart or ("env" if known and "GPUDEBUG_RECORDS_DIR" not in has else "")
+        deeds.apart = next((f"-{letter}" for letter in "ISE" if letter in letters), "")
+        if not deeds.apart and known:
+            there = any(word.startswith("PYTHONPATH=") and _PROBE in word for word in environ or ())
+            deeds.apart = "env" if "GPUDEBUG_RECORDS_DIR" not in has else "" if there else "path"
         unbuffered = "u" in letters or ("PYTHONUNBUFFERED" in has and not {"I", "E"} & set(letters))
         deeds.buffers = known and not unbuffered
 

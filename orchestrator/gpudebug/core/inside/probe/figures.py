@@ -169,8 +169,6 @@ NOBODY = "the command ran no PyTorch training step"
 NEVER_ASKED = "the run was recorded without a probe"
 SWITCHED_OFF = "`probe: false` in gpudebug.yaml"
 REPLACED = "`PYTHONPATH=` in the command keeps the probe out: it replaces the probe's entry"
-BY_SCRIPT = f"{NOBODY}; a script that resets PYTHONPATH, or starts `python -I`, keeps the probe out"
-_SHELL = re.compile(r"(?:ba|da|k|z)?sh|.*\.sh|make|just")
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?t?")
 
 
@@ -184,7 +182,7 @@ def reason(argv: Sequence[str], probed: bool | None, record: ProbeRecord | None)
         return f"probe.jsonl is of version {record.other_version}; this gpudebug reads version {VERSION}"
     if record is not None and record.off is not None:
         return f"the probe switched itself off: {record.off}"
-    return _kept_out(argv) or (BY_SCRIPT if _by_script(argv) else NOBODY)
+    return _kept_out(argv) or NOBODY
 
 
 def _kept_out(argv: Sequence[str]) -> str | None:
@@ -199,10 +197,6 @@ def _kept_out(argv: Sequence[str]) -> str | None:
                 if letter in letters:
                     return f"`{PurePosixPath(word).name} -{letter}` keeps the probe out: it {why}"
     return None
-
-
-def _by_script(argv: Sequence[str]) -> bool:
-    return any(_SHELL.fullmatch(PurePosixPath(word).name) for word in argv[:1])
 
 
 _IGNORES = "ignores PYTHONPATH"
