@@ -68,6 +68,12 @@ _NAMED = (
 )
 _MANY = r"(?<![a-z0-9])tokens\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\[(]([^\])\n]{1,4000})"
 _ITEM = r"[A-Za-z0-9_+/=.~-]{16,512}"
+# Words beside which only what a machine made is a secret: `wandb.login(key='…')`, `('password', '…')`.
+_LOOSE = (
+    r"(?i:(?<![a-z0-9_.-])(?:key|login|password|passwd|passphrase|secret))(?:[ \t]is)?[^\w\[]{1,12}"
+    r"([A-Za-z0-9_+=~-]{16,512})(?![\w./])"
+)
+_LOOSE_MARKS = ("key", "Key", "KEY", "ogin", "OGIN", "ass", "ASS", "ecret", "ECRET")
 _URL = r"://[^\s/:@\"'<>\[]{0,128}:"
 _URL_END = r"[\s\"'<>]"
 _PORT = r"[0-9]{1,5}(?:[/?#]|\Z)"
@@ -199,6 +205,8 @@ class Redactor:
             text = _without(text, _url_passwords(text))
         if "tokens" in text and _holds(text, "[("):
             text = _without_items(text)
+        if _holds(text, _LOOSE_MARKS):
+            text = _without(text, _beside_loose_words(text))
         if ":" in text and "\n" in text:
             text = _without_below(text)
         for marks, named in _NAMED:
@@ -310,6 +318,13 @@ def _without_items(text: str) -> str:
                     yield item.span()
 
     return _without(text, items())
+
+
+def _beside_loose_words(text: str) -> Iterator[tuple[int, int]]:
+    """Yield what looks random beside a loose word: not `key 'layer10_block2_head3'`, of a layer."""
+    for found in _regex(_LOOSE).finditer(text):
+        if random_looking(found[1]) and not ("_" in found[1] and found[1].islower()):
+            yield found.span(1)
 
 
 def _url_passwords(text: str) -> Iterator[tuple[int, int]]:
