@@ -83,14 +83,22 @@ def _of(answer: SamplesAnswer) -> str:
     return f"run {run.number} of {run.of}{by} ({run.start_s:.1f} to {run.end_s:.1f} s of the file{why})"
 
 
+def _progress(answer: LogAnswer) -> str:
+    """How far it came and how fast, both in what the log counts."""
+    found = answer.progress
+    if found is None:
+        return f"{numbers.UNKNOWN}, {numbers.number(answer.steps_per_s, 'steps/s')}"
+    of = f" of {found.total}" if found.total is not None else ""
+    return f"{found.done}{of} {found.unit}, {numbers.number(found.per_s, f'{found.unit}/s')}"
+
+
 def _log(answer: LogAnswer) -> str:
     loss = answer.loss
     lines = [
         f"{answer.file}: training log" + (f" of {answer.framework}" if answer.framework else ""),
         f"loss      {loss.trend}: {numbers.number(loss.first)} to {numbers.number(loss.last)} "
         f"over {counted(loss.points, 'point')} ({loss.name or 'no name'}{f', {loss.of}' if loss.of else ''})",
-        f"steps     {answer.steps if answer.steps is not None else numbers.UNKNOWN}, "
-        f"{numbers.number(answer.steps_per_s, 'steps/s')}",
+        f"progress  {_progress(answer)}",
         f"data      {numbers.number(answer.data_s, 's a step')}, "
         f"update {numbers.number(answer.update_s, 's a step')}",
     ]

@@ -162,6 +162,9 @@ def test_many_ranks_do_not_push_the_first_one_out() -> None:
         ("iter 00: loss 0.0000, time 00.00ms, mfu 0.00%", "nanogpt"),
         ("SPS: 0000", "cleanrl"),
         ("step 0 loss 0.0", None),
+        ("paddle supports more examples now and is recommended", None),
+        ("Other supported backends: tensorflow, jax, paddle.", None),
+        ("/v/site-packages/paddle/tensor/creation.py:0000: UserWarning: x", "paddle"),
         ("", None),
     ],
 )
@@ -173,7 +176,7 @@ def test_the_label_changes_nothing_that_is_read() -> None:
     plain, marked = LogReader(), LogReader()
     body = b"step 1 loss 2.0\nstep 2 loss 1.0\n"
     plain.feed(body)
-    marked.feed(b"lightning\n" + body)
+    marked.feed(b"[lightning] hello\n" + body)
     one, other = plain.summary(), marked.summary()
     assert (one.framework, other.framework) == (None, "lightning")
     assert (one.loss, one.steps, one.trend) == (other.loss, other.steps, other.trend)

@@ -148,6 +148,17 @@ class LoggedCount:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProgressFigure:
+    """How far a log came in what it counts: `unit` is its own word (iterations, batches, epochs, …), `total`
+    what it plans, `per_s` the rate in the same unit."""
+
+    unit: str
+    done: int
+    total: int | None
+    per_s: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class RewardFigure:
     """The reward of a log: `points` counts its values, `over` is what its course is over."""
 
@@ -163,14 +174,16 @@ class RewardFigure:
 class LogAnswer(Answer):
     """A log of a training, or of a program that infers.
 
-    `data_s` and `update_s` are seconds a step; null is not printed. `notes` say what is wrong with counters
-    and rewards.
+    `steps` are those of the training, null if the log counts epochs, frames or samples: see `progress`.
+    `data_s` and `update_s` are seconds a step; null is not printed. `notes` say what is wrong with counters,
+    rewards and the file.
     """
 
     kind: str = "training_log"
     file: str
     framework: str | None
     loss: LoggedLoss
+    progress: ProgressFigure | None
     steps: int | None
     steps_per_s: float | None
     data_s: float | None

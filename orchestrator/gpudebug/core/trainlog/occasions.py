@@ -108,6 +108,11 @@ _WORTH = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5"}
 _ROMAN = {"i": "1", "ii": "2", "iii": "3", "iv": "4", "v": "5"}
 
 
+def may_turn(text: bytes) -> bool:
+    """Tell whether a line may say that the objective changes, whatever digits are in it."""
+    return len(text) <= LONGEST and _HINT.search(text) is not None and not _NO_OBJECTIVE.search(text)
+
+
 class Objectives:
     """Follows the lines of a log; `changed` is the last one that told of another objective."""
 
@@ -117,7 +122,7 @@ class Objectives:
 
     def read(self, text: bytes, begun: bool) -> bool:
         """Tell whether this line says that the objective changes; `begun`: a loss was printed before it."""
-        if len(text) > LONGEST or not _HINT.search(text) or _NO_OBJECTIVE.search(text):
+        if not may_turn(text):
             return False
         told = _CHANGES.search(text) is not None
         for match in _NUMBERED.finditer(text):

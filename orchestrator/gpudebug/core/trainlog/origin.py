@@ -149,7 +149,7 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("torchtune", ("torchtune",)),
     ("torchtitan", ("torchtitan", "[titan]")),
     ("hf_trainer", ("'train_runtime'", "'grad_norm': ", "[transformers]", "transformers/trainer.py")),
-    ("accelerate", ("Distributed environment: ", "accelerate/")),
+    ("accelerate", ("Distributed environment: ",)),
     ("nanogpt", ("tokens per iteration will be",)),
     ("timm", ("timm",)),
     ("cleanrl", ("cleanrl",)),
@@ -181,6 +181,13 @@ _STARTS = re.compile(
     r"|(?P<torchrun>\[default0+\]:)"
 )
 HEAD = 600
+_AS_A_MODULE = {
+    mark: re.compile(rf"[/\[.@'\"]{mark}\b|\b{mark}(?:[/\]:_@-]|\.[a-z]|\d)")
+    for _, marks in _MARKS
+    for mark in marks
+    if mark.isalpha() and mark.islower()
+}
+"""Bare names count as those of a module, a path or a logger: a banner may name any library."""
 
 
 def recognise(skeleton: str) -> str | None:
@@ -188,7 +195,7 @@ def recognise(skeleton: str) -> str | None:
     head = skeleton[:HEAD]
     for name, marks in _MARKS:
         for mark in marks:
-            if mark in head:
+            if mark in head and (mark not in _AS_A_MODULE or _AS_A_MODULE[mark].search(head)):
                 return name
     match = _STARTS.match(head)
     return match.lastgroup if match else None

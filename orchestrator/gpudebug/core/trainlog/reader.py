@@ -19,10 +19,20 @@ from gpudebug.core.trainlog.latency import PrintedLatencies
 from gpudebug.core.trainlog.losses import shown_name
 from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.state import COARSE_SPAN, GROUP, PATTERN_SECONDS, LogState
-from gpudebug.core.trainlog.steps import CountedBar, Line, StepCounter, rate, unit_of
+from gpudebug.core.trainlog.steps import CountedBar, Line, StepCounter, rate, unit_name, unit_of
 from gpudebug.core.trainlog.text import Splitter
 from gpudebug.core.trainlog.work import LoggedWork
 from gpudebug.core.words import Trend
+
+
+@dataclass(frozen=True, slots=True)
+class LogProgress:
+    """How far a log came in what it counts: `unit` is its own word in the plural, `total` what it plans."""
+
+    unit: str
+    done: int
+    total: int | None = None
+    per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +43,8 @@ class LogSummary:
     them, `points` how many there were, `first` and `last` the ends; `loss_of` says whose it is where several
     ranks print one. `of_learner` says that they are a critic's or a policy's, which need not fall.
     `step_unit` is what the log counts: step, timesteps (of an environment), samples or epoch; `step_times`
-    are (count, seconds since launch at which it was first seen) and `progress_per_s` the rate in that unit.
+    are (count, seconds since launch at which it was first seen) and `progress_per_s` the rate in that unit;
+    `progress` says the same in the log's own word.
     `steps` and `steps_per_s` are the optimiser's, None if the log counts something else. `rate_source` is the
     source of the rate: arrival, stamps, bar or printed. `durations` are the printed times of single steps, or
     means over a few; `speech` the lines that tell of speed in other words, by topic; `latencies` how long
@@ -54,6 +65,7 @@ class LogSummary:
     last: float | None = None
     loss_of: str | None = None
     trend: Trend = Trend.UNKNOWN
+    progress: LogProgress | None = None
     steps: int | None = None
     step_unit: str | None = None
     total_steps: int | None = None
@@ -154,6 +166,7 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
         last=best.last if best else None,
         loss_of=state.losses.spoken_by(best),
         trend=state.losses.trend(best),
+        progress=_progress(state, counter, speed),
         steps=state.steps.reached(counter) if counter and unit == "step" else None,
         step_unit=unit,
         total_steps=state.steps.total(counter) if unit == "step" else None,
@@ -176,6 +189,13 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
         extra={} if given_up else {name: series.items() for name, series in state.named.items()},
         work=state.work.summary(),
     )
+
+
+def _progress(state: LogState, counter: StepCounter | None, speed: float | None) -> LogProgress | None:
+    if counter is None or not counter.counts:
+        return None
+    total = counter.total if counter.kind == "epoch" else state.steps.total(counter)
+    return LogProgress(unit_name(counter), state.steps.reached(counter), total, speed)
 
 
 def _rate(state: LogState, counter: StepCounter | None, unit: str | None) -> tuple[float | None, str | None]:

@@ -260,8 +260,11 @@ class LossSeries:
         """Takes a value in; `gradient_lost` says that the same line showed a gradient that is not finite,
         `named` is the step that it names."""
         self.printed += 1
-        self.zeros += value == 0
-        self.size += abs(value) if isfinite(value) else 0.0
+        finite = isfinite(value)
+        if value == 0:
+            self.zeros += 1
+        elif finite:
+            self.size += abs(value)
         self.hidden_nan = gradient_lost and value == 0
         if self.last is not None and (value == self.last or (isnan(value) and isnan(self.last))):
             return
@@ -269,7 +272,7 @@ class LossSeries:
             self.first = value
         self.last = value
         self.negative = self.negative or value < 0
-        self.finite = self.finite and isfinite(value)
+        self.finite = self.finite and finite
         self.points.add(Point(step, value, time))
         if len(self.begin) < BEGIN:
             self.begin.append(Point(step, value, time))

@@ -13,11 +13,11 @@ from gpudebug.core.trainlog.failure import ALERT, USAGE, FailureScan
 from gpudebug.core.trainlog.latency import LatencyReader
 from gpudebug.core.trainlog.losses import Losses, Printer, UnnamedPlace
 from gpudebug.core.trainlog.names import Head, Role, read_head, read_row
-from gpudebug.core.trainlog.occasions import Objectives, Occasions, occasion
+from gpudebug.core.trainlog.occasions import Objectives, Occasions, may_turn, occasion
 from gpudebug.core.trainlog.origin import SourceLines, rank_of
 from gpudebug.core.trainlog.quantities import QuantityLine, read_quantities
 from gpudebug.core.trainlog.readings import LineReadings
-from gpudebug.core.trainlog.sections import EVALUATION, TRAIN, LogSection, announced
+from gpudebug.core.trainlog.sections import EVALUATION, REPORTED, TRAIN, LogSection, announced
 from gpudebug.core.trainlog.series import Point, Thinned
 from gpudebug.core.trainlog.shape import LoggedNumber, Shape, read_shape
 from gpudebug.core.trainlog.steps import BAR, LONGEST_LINE, CounterReading, Key, Line, StepCounters, topics
@@ -47,7 +47,8 @@ STEP_WEIGHTS = (1.1, 1.0, 0.8)
 
 class LearnedLine(NamedTuple):
     """All that follows from a line's skeleton: its shape, if it may tell of a failure, the topics of its
-    speech, its quantities of work, the occasion that it tells of, and the section that it announces."""
+    speech, its quantities of work, the occasion that it tells of, the section that it announces, if it may
+    turn to another objective, and if it is a parser's, whose options are no readings."""
 
     shape: Shape | None
     alert: bool
@@ -55,6 +56,8 @@ class LearnedLine(NamedTuple):
     work: QuantityLine | None
     occasion: str
     section: str
+    turn: bool
+    usage: bool
 
 
 class _LearnedLines(dict[bytes, LearnedLine]):
@@ -118,13 +121,14 @@ class LogState:
             self.scan.feed(segment, learned.alert or raised >= 0, self.progress)
         else:
             self.scan.redrawn = segment
-        if self.sources.quotes(key, segment) or USAGE.match(key):
+        if self.sources.quotes(key, segment) or learned.usage:
             self._recognise(shape)
             return
-        if self.objectives.read(text, self.losses.begun):
+        if learned.turn and self.objectives.read(text, self.losses.begun):
             self.losses.turn()
             self.section.read(TRAIN, begun=True)
-        self.section.read(learned.section, self.trained > 1)
+        if learned.section:
+            self.section.read(learned.section, self.trained > 1)
         self.announced = learned.section
         self.occasions.read(learned.occasion, text, self.seen, self.losses.begun)
         self._speak(learned.about, text, time)
@@ -159,7 +163,14 @@ class LogState:
         text = key.decode("ascii")
         alert = ALERT.search(key) is not None
         learned = LearnedLine(
-            read_shape(text), alert, topics(key), read_quantities(text), occasion(text), announced(text)
+            read_shape(text),
+            alert,
+            topics(key),
+            read_quantities(text),
+            occasion(text),
+            announced(text),
+            may_turn(key),
+            USAGE.match(key) is not None,
         )
         if len(key) <= LONGEST_KEPT:
             self.learned.keep(key, learned)
@@ -203,7 +214,10 @@ class LogState:
         return self.losses.unnamed.sure
 
     def _field(self, item: LoggedNumber, text: bytes, line: LineReadings) -> None:
-        value = total_of(text[item.value[0] : item.value[1]])
+        printed = text[item.value[0] : item.value[1]]
+        value = number(printed)
+        if value is None:
+            value = total_of(printed) if b" " in printed else None
         if value is None:
             return
         name = item.name
@@ -306,7 +320,8 @@ class LogState:
                 if source is not None:
                     if key in line.clocks:
                         self.timing.bar(source.key, n, *line.clocks[key])
-                    self.steps.update(source, CounterReading(n, total, line.time, self.epoch, here, trained))
+                    begun = trained or (self.section.phase == REPORTED and bool(line.losses))
+                    self.steps.update(source, CounterReading(n, total, line.time, self.epoch, here, begun))
                     if kind == "step" and not key[1].endswith("#"):
                         printer, step = replace(printer, step=n), source.value
         if "loss" not in self.patterns:

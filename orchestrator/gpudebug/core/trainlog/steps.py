@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
+from gpudebug.core.trainlog.names import words
 from gpudebug.core.trainlog.series import Thinned
 
 MAX_SOURCES = 64
@@ -327,6 +328,29 @@ def unit_of(leader: StepCounter | None) -> str | None:
     if leader.samples:
         return "samples"
     return {"other": "timesteps", "epoch": "epoch"}.get(leader.kind, "step")
+
+
+_UNITS = {
+    **dict.fromkeys(("iter", "iters", "iteration", "iterations", "itr", "it", "iterat"), "iterations"),
+    **dict.fromkeys(("batch", "batches", "minibatch", "minibatches"), "batches"),
+    **dict.fromkeys(("update", "updates", "up"), "updates"),
+    **dict.fromkeys(("round", "rounds"), "rounds"),
+    **dict.fromkeys(("frame", "frames"), "frames"),
+    **dict.fromkeys(("episode", "episodes"), "episodes"),
+}
+
+
+def unit_name(counter: StepCounter) -> str:
+    """Return what a counter counts by its own words, in the plural: iterations, batches, epochs, …."""
+    parts = words(counter.key[1].removeprefix("row"))
+    if counter.samples:
+        return "samples"
+    if counter.kind == "bar":
+        return {"env": "environment steps", "batch": "batches"}.get(counter.key[3], "iterations")
+    if counter.kind == "step" and {"optimizer", "optim"} & {*parts}:
+        return "optimizer steps"
+    plain = {"epoch": "epochs", "other": "environment steps"}.get(counter.kind, "steps")
+    return plain if counter.kind == "epoch" else _UNITS.get(parts[-1] if parts else "", plain)
 
 
 Line = tuple[str, float | None]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpudebug.core.answers.analyze import LogAnswer, LoggedCount, LoggedLoss, RewardFigure
+from gpudebug.core.answers.analyze import LogAnswer, LoggedCount, LoggedLoss, ProgressFigure, RewardFigure
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import learning
 from gpudebug.core.evidence.build import finite
@@ -15,6 +15,7 @@ from gpudebug.core.evidence.work import MIN_SEEN, doubts
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.statistics.units import HIGHER, REWARD
+from gpudebug.core.trainlog.reader import LogProgress
 from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.work import LoggedWork
 from gpudebug.core.verdict.work import trend
@@ -45,6 +46,7 @@ def log(path: Path) -> AnalyzedFile:
             last=finite(found.last),
             of=found.loss_is,
         ),
+        progress=_progress(found.progress),
         steps=found.steps,
         steps_per_s=finite(found.steps_per_s),
         data_s=finite(found.data_s),
@@ -61,6 +63,12 @@ def log(path: Path) -> AnalyzedFile:
         "stepped": all(p.step is not None for p in (*found.loss, *found.durations)),
     }
     return AnalyzedFile(answer, charts.training_log, {"series": series})
+
+
+def _progress(found: LogProgress | None) -> ProgressFigure | None:
+    if found is None:
+        return None
+    return ProgressFigure(unit=found.unit, done=found.done, total=found.total, per_s=finite(found.per_s))
 
 
 def _work(found: LoggedWork) -> LoggedCount | None:

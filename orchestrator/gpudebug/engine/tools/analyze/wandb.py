@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpudebug.core.answers.analyze import LogAnswer, LoggedLoss
+from gpudebug.core.answers.analyze import LogAnswer, LoggedLoss, ProgressFigure
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence.learning import chosen
 from gpudebug.core.records import LearningSeries
@@ -47,6 +47,7 @@ def _learned(path: Path, history: WrittenScalars, figures: list[LearningSeries])
             first=loss.first if loss else None,
             last=loss.last if loss else None,
         ),
+        progress=None if steps is None else ProgressFigure(unit="steps", done=steps, total=None, per_s=None),
         steps=steps,
         steps_per_s=None,
         data_s=None,
