@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.support.probe_lines import line, training
 from tests.support.readings import GPU, phases, row, sampled, samples, steady_steps, steps_log
 
+from gpudebug.core.command.program import RunProcess
 from gpudebug.core.evidence import build as evidence
 from gpudebug.core.evidence.build import EndedRun, RunReadings
 from gpudebug.core.inside.probe import read_probe
@@ -23,6 +24,7 @@ from gpudebug.core.words import Outcome, Trend
 
 OTHER = (1, "GPU-1")
 WINDOW = Window(start_s=10, end_s=40, samples=150, rule="steps")
+BUFFERS = RunProcess(7, 0, "train.py", 0.0, 33.0, 9.0, output="log", buffers=True)
 
 
 def build(rows: SampleTable, log: LogSummary | None = None, **more: Any) -> Evidence:
@@ -270,17 +272,20 @@ def test_output_that_was_buffered_to_the_end_leaves_the_window_to_the_readings()
     for step in range(1, 201):
         reader.feed(f"step {step} loss {2 / step:.4f}\n".encode(), 33.0)
     rows = sampled(phases((12, 0.0), (31, 24.0), (33, 0.0)), 33)
-    found = build(samples(rows), reader.summary(0))
+    found = build(samples(rows), reader.summary(0), seen=(BUFFERS,))
     assert found.window is not None
     assert found.window.rule == "mser5"
     assert found.utilisation == pytest.approx(24, abs=0.5)
+    assert found.program is not None and found.program.held
 
 
 def test_steps_of_a_live_log_bound_the_window() -> None:
     reader = LogReader()
     for step, time in steady_steps(12, 31, 10):
         reader.feed(f"step {step} loss {2 / step:.4f}\n".encode(), time)
-    found = build(samples(sampled(phases((12, 0.0), (31, 24.0), (36, 60.0)), 36)), reader.summary(0))
+    rows = sampled(phases((12, 0.0), (31, 24.0), (36, 60.0)), 36)
+    found = build(samples(rows), reader.summary(0), seen=(BUFFERS,))
+    assert found.program is not None and found.program.held is None
     assert found.window is not None
     assert (found.window.rule, found.utilisation) == ("steps", pytest.approx(24, abs=0.5))
     assert found.steps_per_s == pytest.approx(10, rel=0.03)

@@ -52,6 +52,8 @@ EVIDENCE_RULE = "2"
 """What makes other evidence of the same samples and log raises it: a version alone does not tell."""
 
 SPARK = 40
+_LATE_STEPS, _LATE_S, _TOGETHER_S = 10, 3.0, 0.5
+"""So many steps in so short a time, so long after the launch, come out of a buffer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,8 +261,14 @@ def _program(read: RunReadings) -> ProgramEvidence | None:
     main = told.main if told is not None and told.main is not None and told.main.steps else None
     trained = [p.pid for p in (main, *told.ranks) if p is not None] if told is not None and main else []
     reported = [p.pid for p in told.processes if 2 * p.steps >= main.steps] if told and main else []
-    silent = log.steps is None and not log.points
+    silent = (log.steps is None and not log.points) or _at_once([time for _, time in log.step_times])
     return program_evidence(read.seen, trained, reported, silent=silent)
+
+
+def _at_once(times: Sequence[float]) -> bool:
+    """Tell whether the steps of a log all came together, long after the launch: they were held back."""
+    late = len(times) >= _LATE_STEPS and min(times) >= _LATE_S
+    return late and max(times) - min(times) <= _TOGETHER_S
 
 
 def _first_rank(read: RunReadings) -> probe.ProcessKey | None:

@@ -40,7 +40,7 @@ def program_evidence(
     """Return the program of the command; None if nothing was seen of its processes.
 
     `trained` are the processes that trained with PyTorch together, the one that is looked at first;
-    `reported` all that trained. `silent` says that the log shows neither steps nor losses.
+    `reported` all that trained. `silent` says that the log shows neither steps nor losses while it runs.
     """
     by_pid = {one.pid: one for one in seen}
     found = [one for pid in trained if (one := by_pid.get(pid))] or list(programs(seen))
@@ -79,5 +79,5 @@ def notes(program: ProgramEvidence | None) -> tuple[str, ...]:
             f"{program.name} ({program.pid}) is shown, {names} not"
         )
     if program is not None and program.held:
-        found.append(f"no step and no loss is in the log: {program.held}")
+        found.append(f"no step and no loss comes while it runs: {program.held}")
     return tuple(found)
