@@ -31,23 +31,20 @@ _INDENT = "   "
 
 def why(answer: WhyAnswer) -> str:
     """Render the answer; what does not fit is in the folder and in `--json`."""
-    seen = answer.devices if answer.window else ()
-    above = [
-        _head(answer),
-        *_devices(seen, answer.across),
-        *_phases(answer.phases),
-        *_step(answer.step),
-        *_job(answer),
-        *_ranks(answer),
-        *_unexplained(answer),
-    ]
+    head = [_head(answer), *_devices(answer.devices if answer.window else (), answer.across)]
+    above = [*_step(answer.step), *_job(answer), *_ranks(answer), *_unexplained(answer)]
     below = [*_aside(answer), f"Next  {answer.next_command}"]
-    left = MOST_LINES - len(above) - len(below)
-    shown = [c for c in answer.causes if c.probability >= _LIKELY][: max(1, left // _A_CAUSE)]
-    if answer.abstains:
-        shown = []
+    likely = [] if answer.abstains else [c for c in answer.causes if c.probability >= _LIKELY]
+    left = MOST_LINES - len(head) - len(above) - len(below)
+    # How long phases took stands in the place of a cause only if one of them costs much.
+    phases = _phases(answer.phases)
+    if phases and (
+        _costs_much(answer.phases) or left > _A_CAUSE * min(len(likely), max(1, left // _A_CAUSE))
+    ):
+        head, left = [*head, *phases], left - len(phases)
+    shown = likely[: max(1, left // _A_CAUSE)]
     causes = [line for place, cause in enumerate(shown, 1) for line in _cause(place, cause)]
-    return "\n".join([*[*above, *causes][: MOST_LINES - len(below)], *below])
+    return "\n".join([*[*head, *above, *causes][: MOST_LINES - len(below)], *below])
 
 
 def _cut(text: str, indent: str = "", keep: int = 0) -> str:
@@ -89,6 +86,10 @@ def _devices(rows: Sequence[SampledDevice], across: Sequence[FigureAcross]) -> l
     ]
 
 
+def _costs_much(phases: RunPhases | None) -> bool:
+    return phases is not None and phases.most_share is not None and phases.most_share >= _MUCH
+
+
 def _phases(phases: RunPhases | None) -> list[str]:
     if phases is None:
         return []
@@ -96,8 +97,8 @@ def _phases(phases: RunPhases | None) -> list[str]:
     text = ", ".join(f"{name} {numbers.duration(seconds)}" for name, seconds in spans.items())
     within = ", ".join(f"{name} {100 * part:.0f}%" for name, part in phases.within.items())
     most = ""
-    if phases.most is not None and phases.most_share is not None and phases.most_share >= _MUCH:
-        most = f"; most: {phases.most}, {100 * phases.most_share:.0f}% of the plan"
+    if _costs_much(phases):
+        most = f"; most: {phases.most}, {100 * (phases.most_share or 0.0):.0f}% of the plan"
     return [_cut(f"Phases: {text}{f' ({within})' if within else ''}{most}")]
 
 
