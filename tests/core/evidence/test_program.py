@@ -44,6 +44,11 @@ def test_what_keeps_the_probe_out() -> None:
     assert [(one.apart or "")[:11] for one in found if one] == ["`python -E`", "the program", ""]
 
 
+def test_a_run_without_a_probe_has_nothing_that_keeps_it_out() -> None:
+    found = program_evidence([process(2, apart="path")], (), (), silent=False, probed=False)
+    assert found is not None and found.apart is None
+
+
 def test_two_trainings_are_named_and_the_ranks_of_one_are_not() -> None:
     seen = [SHELL, process(2, 1), process(3, 1, 6.0), process(4, 1, 0.2)]
     plain = program_evidence(seen, (), (), silent=False)

@@ -14,7 +14,7 @@ from gpudebug.core.evidence import learning, speed, work
 from gpudebug.core.evidence.devices import device_evidence, joules_per_step, silent, together
 from gpudebug.core.evidence.program import program_evidence
 from gpudebug.core.inside import probe, stacks
-from gpudebug.core.inside.probe.figures import nodes, notes
+from gpudebug.core.inside.probe.figures import NOBODY, nodes, notes
 from gpudebug.core.inside.ranks import rank_evidence
 from gpudebug.core.records import (
     AttachedEvidence,
@@ -262,7 +262,8 @@ def _program(read: RunReadings) -> ProgramEvidence | None:
     trained = [p.pid for p in (main, *told.ranks) if p is not None] if told is not None and main else []
     reported = [p.pid for p in told.processes if 2 * p.steps >= main.steps] if told and main else []
     silent = (log.steps is None and not log.points) or _at_once([time for _, time in log.step_times])
-    return program_evidence(read.seen, trained, reported, silent=silent)
+    probed = read.probe_reason in (None, NOBODY)
+    return program_evidence(read.seen, trained, reported, silent=silent, probed=probed)
 
 
 def _at_once(times: Sequence[float]) -> bool:

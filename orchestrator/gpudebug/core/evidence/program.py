@@ -35,12 +35,18 @@ _NAMED = 3
 
 
 def program_evidence(
-    seen: Sequence[RunProcess], trained: Collection[int], reported: Sequence[int], *, silent: bool
+    seen: Sequence[RunProcess],
+    trained: Collection[int],
+    reported: Sequence[int],
+    *,
+    silent: bool,
+    probed: bool = True,
 ) -> ProgramEvidence | None:
     """Return the program of the command; None if nothing was seen of its processes.
 
     `trained` are the processes that trained with PyTorch together, the one that is looked at first;
-    `reported` all that trained. `silent` says that the log shows neither steps nor losses while it runs.
+    `reported` all that trained. `silent` says that the log shows neither steps nor losses while it runs,
+    `probed` that the probe was put into it.
     """
     by_pid = {one.pid: one for one in seen}
     found = [one for pid in trained if (one := by_pid.get(pid))] or list(programs(seen))
@@ -53,7 +59,7 @@ def program_evidence(
         pid=main.pid,
         name=main.name,
         beside=tuple(f"{one.name} ({one.pid})" for one in others),
-        apart=_APART.get(main.apart),
+        apart=_APART.get(main.apart) if probed else None,
         held=_held(main) if silent else None,
     )
 

@@ -191,7 +191,7 @@ def read_evidence(
             settings=_configuration(files, redactor or Redactor()),
             loaded=_loaded(files.folder) if files.folder else None,
             told=found,
-            probe_reason=FROM_OUTSIDE if attached else figures.reason(argv, asked.probed, found),
+            probe_reason=FROM_OUTSIDE if attached else figures.reason(asked.probed, found),
             watched=stacks.read_stacks(text),
             written=written.series,
             written_notes=written.notes,

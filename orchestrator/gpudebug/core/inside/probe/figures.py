@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import Any
 
 from gpudebug.core.answers.show import CopyFigures, ProbeFigures, ProbeSide, SiteFigures
-from gpudebug.core.command.program import python_letters
 from gpudebug.core.inside.probe import uneven
 from gpudebug.core.inside.probe.processes import VERSION, ProbeRecord, TrainingProcess
 from gpudebug.core.inside.probe.spans import ProcessSpan, first_step, percentile, steady
@@ -168,11 +165,9 @@ def _sum(values: list[float | None]) -> float | None:
 NOBODY = "the command ran no PyTorch training step"
 NEVER_ASKED = "the run was recorded without a probe"
 SWITCHED_OFF = "`probe: false` in gpudebug.yaml"
-REPLACED = "`PYTHONPATH=` in the command keeps the probe out: it replaces the probe's entry"
-_PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?t?")
 
 
-def reason(argv: Sequence[str], probed: bool | None, record: ProbeRecord | None) -> str:
+def reason(probed: bool | None, record: ProbeRecord | None) -> str:
     """In one clause. `probed` says whether the probe was put into the run; None: unknown."""
     if probed is None:
         return NEVER_ASKED
@@ -182,24 +177,7 @@ def reason(argv: Sequence[str], probed: bool | None, record: ProbeRecord | None)
         return f"probe.jsonl is of version {record.other_version}; this gpudebug reads version {VERSION}"
     if record is not None and record.off is not None:
         return f"the probe switched itself off: {record.off}"
-    return _kept_out(argv) or NOBODY
-
-
-def _kept_out(argv: Sequence[str]) -> str | None:
-    """Return what keeps sitecustomize, and the probe with it, out of the command's Python."""
-    words = [word for text in argv for word in text.split()]
-    if any(word.startswith("PYTHONPATH=") and "$" not in word for word in words):
-        return REPLACED
-    for index, word in enumerate(words):
-        if _PYTHON.fullmatch(PurePosixPath(word).name):
-            letters = python_letters(words[index + 1 :])
-            for letter, why in (("S", "does not run sitecustomize"), ("I", _IGNORES), ("E", _IGNORES)):
-                if letter in letters:
-                    return f"`{PurePosixPath(word).name} -{letter}` keeps the probe out: it {why}"
-    return None
-
-
-_IGNORES = "ignores PYTHONPATH"
+    return NOBODY
 
 
 APART = 0.10
