@@ -712,7 +712,7 @@ TESTED_ELSEWHERE = {
         "core/recordings/test_monitors.py",
     ),
     "gpudebug.core.recordings.whole": "core/recordings/test_runs.py",
-    "gpudebug.core.recordings.wandb": "core/recordings/test_runs.py",
+    "gpudebug.core.recordings.stores": "core/recordings/test_runs.py",
     "gpudebug.terminal.recorded": "engine/tools/analyze/test_samples.py",
     "gpudebug.__main__": "cli/test_cli.py",
     "gpudebug.cli.measure": "cli/test_cli.py",

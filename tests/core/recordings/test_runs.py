@@ -12,7 +12,7 @@ from tests.support.monitors import Shown
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.recordings.collect import rows_a_tick
 from gpudebug.core.recordings.runs import MonitorRecording, read_recording
-from gpudebug.core.recordings.wandb import SOURCE, read_wandb_run
+from gpudebug.core.recordings.stores import WANDB, read_wandb_run
 from gpudebug.core.samples.table import read_samples
 
 
@@ -271,7 +271,7 @@ def test_few_readings_are_called_so() -> None:
 def test_each_gpu_has_its_rows() -> None:
     found = read_wandb_run(monitors.wandb_run(300, 2), "run.wandb")
     (run,) = found.runs
-    assert (found.source, len(run.rows), found.notes) == (SOURCE, 60, ())
+    assert (found.source, len(run.rows), found.notes) == (WANDB, 60, ())
     last = run.rows[-1]
     assert (last.elapsed, last.gpu_index, last.gpu_util, last.power_w, last.mem_used_mb) == (
         290,

@@ -58,7 +58,8 @@ class RowStretch:
 class MonitorRows:
     """All that was read of a file. `unreadable` counts lines, `notes` say what was left out or assumed.
 
-    `from_launch` is whether its times count from a launch, `dated` whether they are of a calendar.
+    `between` says what tells one part from the next, `from_launch` is whether its times count from a launch,
+    `dated` whether they are of a calendar.
     """
 
     source: str
@@ -69,6 +70,7 @@ class MonitorRows:
     from_launch: bool = False
     dated: bool = False
     headers: int = 0
+    between: str = "the columns change"
 
     @property
     def timed(self) -> bool:

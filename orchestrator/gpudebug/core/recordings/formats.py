@@ -6,6 +6,7 @@ import re
 
 SQLITE = b"SQLite format 3\0"
 WANDB = b":W&B"
+EVENTS = "a TensorBoard event file"
 GZIP = b"\x1f\x8b"
 
 # What a file begins with; of two that hold the longer comes first.
@@ -91,7 +92,7 @@ def binary_format(head: bytes, name: str = "") -> str | None:
     if _SAFETENSORS.match(head):
         return "safetensors model weights"
     if _TFRECORD.match(head):
-        return "a TensorBoard event file"
+        return EVENTS
     if is_text(head):
         return None
     ending = next((e for e in _ENDINGS if name.lower().endswith(e)), None)

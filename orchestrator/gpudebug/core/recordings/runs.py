@@ -103,7 +103,7 @@ def recorded(found: MonitorRows, file: str) -> MonitorRecording:
     everything: list[Row] = []
     notes = list(found.notes)
     for part in found.parts:
-        why = "the columns change" if runs else None
+        why = found.between if runs else None
         if part.timed != found.parts[0].timed:
             first = None
         numbers = _numbers_of(part.rows)

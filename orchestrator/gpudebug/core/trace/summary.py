@@ -237,7 +237,8 @@ def _notes(reader: EventSource, recording: Recording, of_steps: dict[str, Any] |
         ),
         (
             unseen := of_steps["unseen"] if of_steps else 0,
-            f"steps that launched work of which nothing is in the trace: {unseen:,}; how busy they were is unknown",
+            f"steps that launched work of which nothing is in the trace: {unseen:,}; how busy they were is "
+            "unknown",
         ),
         (recording.names.full, "too many names: some are counted as (other names)"),
         (merged_, f"host spans less than {merged_:.2g} us apart are taken as one"),

@@ -12,7 +12,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.recordings.formats import WANDB, binary_format, encoding_of, next_step
 from gpudebug.core.recordings.monitors import recognised
 from gpudebug.core.recordings.runs import MonitorRecording, RecordedRun, read_recording
-from gpudebug.core.recordings.wandb import read_wandb_run
+from gpudebug.core.recordings.stores import read_wandb_run
 from gpudebug.core.samples.table import SampleTable, read_samples
 from gpudebug.core.words import counted
 from gpudebug.edges import opener, store
@@ -66,7 +66,7 @@ def recording(path: Path) -> RecordedFile:
     head = store.read_head(path, HEAD, follow=True)
     if head.startswith(WANDB):
         data = store.read_file(path, LARGEST_WANDB, follow=True)
-        return _recorded(read_wandb_run(data, str(path)), str(path))
+        return of_store(read_wandb_run(data, str(path)), str(path))
     encoding = encoding_of(head)
     text = head.decode(encoding or "utf-8", "replace")
     if encoding is None or recognised(text) is None:
@@ -74,7 +74,7 @@ def recording(path: Path) -> RecordedFile:
     if recognised(text) is None:
         return RecordedFile((RunSamples(_ours(path)),))
     with _text(path, encoding or "utf-8") as f:
-        return _recorded(read_recording(f, str(path)), str(path))
+        return of_store(read_recording(f, str(path)), str(path))
 
 
 def _ours(path: Path) -> SampleTable:
@@ -89,7 +89,8 @@ def _text(path: Path, encoding: str = "utf-8") -> io.TextIOWrapper:
     return io.TextIOWrapper(opener.opened(path, follow=True), encoding, "replace", None)
 
 
-def _recorded(found: MonitorRecording, file: str) -> RecordedFile:
+def of_store(found: MonitorRecording, file: str) -> RecordedFile:
+    """Return the runs of what was read, as samples."""
     runs = []
     for run in found.runs:
         text = run.text()

@@ -19,9 +19,9 @@ from gpudebug.engine.tools.analyze.logs import log
 from gpudebug.engine.tools.analyze.outputs import Outputs
 from gpudebug.engine.tools.analyze.samples import samples
 from gpudebug.engine.tools.analyze.sections import read, sections
+from gpudebug.engine.tools.analyze.stores import database, events, wandb
 from gpudebug.engine.tools.analyze.traces import AnalyzedTrace, nsys, trace_of
 from gpudebug.engine.tools.analyze.traces import together as ranks_together
-from gpudebug.engine.tools.analyze.wandb import wandb
 
 __all__ = ["Outputs", "analyze"]
 
@@ -124,11 +124,19 @@ def _all(path: Path, kind: FileKind, packed: bool, parts: _Parts, run: int | Non
         parts.reports.append(read(path, packed=packed))
         return [AnalyzedFile(sections(parts.reports[-1:], str(path)), charts.sections)]
     if kind in (FileKind.TRACE, FileKind.SQLITE):
-        found = [trace_of(path)] if kind is FileKind.TRACE else nsys(path, run)
+        try:
+            found = [trace_of(path)] if kind is FileKind.TRACE else nsys(path, run)
+        except GpudebugError:
+            kept = database(path, run) if kind is FileKind.SQLITE else None
+            if kept is None:
+                raise
+            return kept
         parts.traces += found
         return [AnalyzedFile(one.answer, charts.trace) for one in found]
     if kind is FileKind.WANDB:
         return wandb(path)
+    if kind is FileKind.EVENTS:
+        return events(path)
     if packed:
         raise GpudebugError("is compressed", file=str(path), next=f"unpack it: gunzip -k {path.name}")
     return samples(path, run) if kind is FileKind.SAMPLES else [log(path)]

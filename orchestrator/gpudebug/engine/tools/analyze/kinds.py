@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpudebug.core.answers.analyze import OneFile, WholeRecording
-from gpudebug.core.recordings.formats import GZIP, SQLITE, WANDB, encoding_of
+from gpudebug.core.recordings.formats import EVENTS, GZIP, SQLITE, WANDB, binary_format, encoding_of
 from gpudebug.core.recordings.monitors import recognised
 from gpudebug.core.samples.table import looks_like_samples
 from gpudebug.core.words import Word
@@ -35,6 +35,7 @@ class FileKind(Word):
     TRACE = "trace"
     LOG = "training_log"
     WANDB = "wandb"
+    EVENTS = "tensorboard"
     SQLITE = "sqlite"
 
 
@@ -62,6 +63,8 @@ def kind_of(head: bytes) -> tuple[FileKind, bool]:
         return FileKind.SQLITE, False
     if head.startswith(WANDB):
         return FileKind.WANDB, False
+    if binary_format(head) == EVENTS:
+        return FileKind.EVENTS, False
     packed = head.startswith(GZIP)
     content = _unpacked(head) if packed else head
     text = content.decode(encoding_of(content) or "utf-8", "replace")
