@@ -93,6 +93,13 @@ def test_what_has_causes_of_its_own_is_none(row: tuple[str, str, int, float, flo
     assert host_code(training(row)) is None
 
 
+def test_a_line_that_waits_for_the_device_is_no_host_code() -> None:
+    code = {**CODE, "job/train.py:main:50": "total += loss.item()"}
+    told = stacks(*TRAINS, ("other", MAIN, 50, 5.0, 5.0), code=code)
+    assert host_code(told, on_cpu=False) is None
+    assert host_code(told) is not None
+
+
 def test_nothing_watched_has_none() -> None:
     assert host_code(None) is None
     assert worker_code(None) is None
@@ -189,6 +196,10 @@ REPORTS = {
             optimizer_share=0.6, optimizer_ns_per_weight=6.0,
         ),
         "dense-embedding",
+    ),
+    "a loader of another library": (
+        known(training(("other", f"{MAIN} grain/loader.py:next python3.11/queue.py:get", 30, 9.0, 0.1))),
+        "dl-pipeline",
     ),
     "predict for one row": (
         known(training(("other", f"{MAIN} {KERAS}", 50, 6.0, 5.0))),

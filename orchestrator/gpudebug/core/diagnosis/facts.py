@@ -152,7 +152,7 @@ def facts_of(
     _add(signals, of_others(finite(signals.get("gpu_util")), reference, expected))
     _add(signals, layer_signals(layers or {}))
     _add(signals, {"framework": name, "workload_kind": kind})
-    places = _host_code(signals, stacks)
+    places = _host_code(signals, stacks, on_cpu=on_cpu)
     of_ranks = ranks.finding(evidence)
     _add(signals, {"rank_wait_gap": ranks.gap_of(of_ranks)})
     return DiagnosisFacts(
@@ -173,10 +173,12 @@ def facts_of(
     )
 
 
-def _host_code(signals: Signals, stacks: StacksEvidence | None) -> dict[str, CodeLine]:
+def _host_code(signals: Signals, stacks: StacksEvidence | None, *, on_cpu: bool) -> dict[str, CodeLine]:
     """Add what the host's own code takes of the time; return the lines. That of loader workers counts where
     more of them would find no core: it holds up batches then, and takes cores from the training."""
-    host, worker = (host_code(stacks.training), worker_code(stacks.workers)) if stacks else (None, None)
+    host, worker = (
+        (host_code(stacks.training, on_cpu=on_cpu), worker_code(stacks.workers)) if stacks else (None, None)
+    )
     wait, busy = finite(signals.get("data_wait_share")), finite(signals.get("cores_busy_share"))
     runs = finite(signals.get("worker_running_share"))
     if runs is not None and busy is not None:

@@ -26,6 +26,10 @@ _MOSTLY = 0.8
 _FETCHES = re.compile(r"_utils/fetch\.py:|[.:]__getitems?__$")
 """Where a data set's own code is asked for a sample: loader workers can take that."""
 _GENERIC = re.compile(r"<locals>|wrap|decorat|:_?(inner|call_?impl|__call__)$|:_call_method$")
+_READS = re.compile(
+    r"\.(item|cpu|tolist|numpy|nonzero|any|all)\(|synchroni[sz]e\(|block_until_ready|device_get|asarray\(|\b(float|int|bool|print)\(|\.to\(|\.cuda\("
+)
+"""Lines that wait until a device has done what was asked of it: that is no work of the host's."""
 _TRAINING = re.compile(
     r"(?i)forward|backward|grad|train|fit|optimi|loss|updat|step|learn|epoch|main|run|<module>"
 )
@@ -56,12 +60,13 @@ class _HostPiece:
         return CodeLine(*most, "running" if self.cpu_s >= self.seconds / 2 else "waiting")
 
 
-def host_code(training: Stacks | None) -> tuple[float, CodeLine] | None:
+def host_code(training: Stacks | None, *, on_cpu: bool = True) -> tuple[float, CodeLine] | None:
     """Return the share (0 to 1) of the watched time of the piece with the most, and its line with the most.
 
     Summed over the lines of a function and what it calls; in functions that hold the loop over steps, over
     what one of their lines calls. Without PyTorch's own operators, data sets' code and waits for a loader,
-    which have causes of their own. None if there is nothing of the kind.
+    which have causes of their own; but where the training computes `on_cpu`, without lines that read from the
+    device. None if there is nothing of the kind.
     """
     if training is None or training.seconds <= 0:
         return None
@@ -70,6 +75,8 @@ def host_code(training: Stacks | None) -> tuple[float, CodeLine] | None:
     loops, own = _loops(rows, phased), frozenset(r.frames[r.own] for r in rows if r.own is not None)
     pieces: defaultdict[str, _HostPiece] = defaultdict(_HostPiece)
     for one in _candidates(rows):
+        if not on_cpu and _READS.search(one.source or ""):
+            continue
         called = [frame for frame in one.frames[: (one.own or 0) + 1] if frame in own and frame not in loops]
         if not phased and any(map(_TRAINING.search, called or one.frames[-1:])):
             continue
