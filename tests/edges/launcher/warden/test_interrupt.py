@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from tests.support.processes import Driver, nobody_left, spec_for, wait_until
 
+from gpudebug.edges.launcher.warden import interrupt
+from gpudebug.edges.launcher.warden.processes import Proc
+
 TRAINING = """
 import signal, sys, time
 from pathlib import Path
@@ -55,8 +58,8 @@ def test_the_training_is_interrupted_once_and_what_it_prints_arrives(tmp_path: P
     assert (result["outcome"], result["ladder"], result["leaked"]) == ("TIMED_OUT", "interrupt", 0)
 
 
-def test_what_goes_on_without_its_filter_does_not_keep_the_filter_for_ever(tmp_path: Path) -> None:
-    """A reader may be the training itself, and the writer a helper that heeds nothing."""
+def test_a_reader_is_told_in_time_though_its_writer_heeds_nothing(tmp_path: Path) -> None:
+    """It may be the training itself, and the writer a helper."""
     deaf = "trap '' INT; echo loss; exec sleep 30"
     reads = "import sys\ntry: sys.stdin.read()\nexcept KeyboardInterrupt: print('saved')"
     text = f'sh -c "{deaf}" | {sys.executable} -c "{reads}"'
@@ -64,3 +67,16 @@ def test_what_goes_on_without_its_filter_does_not_keep_the_filter_for_ever(tmp_p
         spec = spec_for(("sh", "-c", text), tmp_path, cgroup="off", timeout=1.0, ladder=(2.0, 0.5))
         assert Driver(spec).wait() == 0
     assert (tmp_path / "train.log").read_text() == "saved\n"
+
+
+@pytest.mark.parametrize(("ran", "expected"), [(50, {2}), (500, set())], ids=["a filter", "a training"])
+def test_who_reads_and_worked_far_more_is_no_filter(
+    monkeypatch: pytest.MonkeyPatch, ran: int, expected: set[int]
+) -> None:
+    monkeypatch.setattr(interrupt.os, "readlink", lambda path: "pipe:[1]")
+    monkeypatch.setattr(interrupt.os, "listdir", lambda path: ["0"])
+    monkeypatch.setattr(interrupt, "_is_read", lambda pid, number: pid == 2)
+    writer, reader = (
+        Proc(pid, 1, session=1, start=1, state="S", threads=1, cpu=cpu) for pid, cpu in ((1, 20), (2, ran))
+    )
+    assert interrupt._readers([writer, reader]) == expected

@@ -25,6 +25,8 @@ FORWARDERS = frozenset({"uv", "timeout", "tini", "dumb-init", "catatonit"})
 ENDING_S = 0.5
 """How long a filter may take to write what it holds once its writers are gone."""
 _MOST_DESCRIPTORS = 1024
+_STARTS = os.sysconf("SC_CLK_TCK")
+"""A parent may have needed so much CPU time for its own start, in ticks: a second."""
 
 
 class Interrupt:
@@ -72,23 +74,25 @@ def _lives(proc: Proc) -> bool:
 
 
 def _readers(group: Iterable[Proc]) -> set[int]:
-    """Return those that read what others of them print into a pipe."""
-    pipes: dict[str, set[int]] = {}
+    """Return those that read what others of them print into a pipe, and worked little more than these: a
+    training that reads a helper's output is none of them."""
+    pipes: dict[str, dict[int, int]] = {}
     for proc in group:
         for number in (1, 2):
             with contextlib.suppress(OSError):
                 link = os.readlink(f"/proc/{proc.pid}/fd/{number}")
                 if link.startswith("pipe:"):
-                    pipes.setdefault(link, set()).add(proc.pid)
-    return {proc.pid for proc in group if pipes and _reads(proc.pid, pipes)}
+                    pipes.setdefault(link, {})[proc.pid] = proc.cpu
+    return {proc.pid for proc in group if pipes and _reads(proc, pipes)}
 
 
-def _reads(pid: int, pipes: dict[str, set[int]]) -> bool:
+def _reads(proc: Proc, pipes: dict[str, dict[int, int]]) -> bool:
     with contextlib.suppress(OSError):
-        for number in os.listdir(f"/proc/{pid}/fd")[:_MOST_DESCRIPTORS]:
+        for number in os.listdir(f"/proc/{proc.pid}/fd")[:_MOST_DESCRIPTORS]:
             with contextlib.suppress(OSError):
-                writers = pipes.get(os.readlink(f"/proc/{pid}/fd/{number}"), set())
-                if writers - {pid} and _is_read(pid, number):
+                writers = pipes.get(os.readlink(f"/proc/{proc.pid}/fd/{number}"), {})
+                ran = [cpu for pid, cpu in writers.items() if pid != proc.pid]
+                if ran and proc.cpu <= sum(ran) + _STARTS and _is_read(proc.pid, number):
                     return True
     return False
 

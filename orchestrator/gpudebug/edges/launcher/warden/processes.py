@@ -45,9 +45,12 @@ def set_subreaper(on: bool) -> None:
 
 
 class Proc:
-    """One line of the process table. `start` (clock ticks since boot) shows if a number was recycled."""
+    """One line of the process table. `start` (clock ticks since boot) shows if a number was recycled.
 
-    __slots__ = ("group", "name", "pid", "ppid", "session", "start", "state", "threads")
+    `cpu` is what it ran so far, in clock ticks.
+    """
+
+    __slots__ = ("cpu", "group", "name", "pid", "ppid", "session", "start", "state", "threads")
 
     def __init__(
         self,
@@ -60,11 +63,13 @@ class Proc:
         threads: int,
         group: int = 0,
         name: str = "",
+        cpu: int = 0,
     ) -> None:
         self.pid = pid
         self.ppid = ppid
         self.group = group
         self.name = name
+        self.cpu = cpu
         self.session = session
         self.start = start
         self.state = state
@@ -94,6 +99,7 @@ def read_proc(pid: int) -> Proc | None:
         int(fields[1]),
         session=int(fields[3]),
         group=int(fields[2]),
+        cpu=int(fields[11]) + int(fields[12]),
         name=data[data.index(b"(") + 1 : data.rindex(b")")].decode("utf-8", "replace"),
         start=int(fields[19]),
         state=fields[0].decode(),
