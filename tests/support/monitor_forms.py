@@ -210,6 +210,18 @@ FORMS = {
         ),
         "nvidia-smi --query-gpu",
     ),
+    "rows under dates, no header": Form(
+        _each(lambda n: f"2026-03-09 14:05:{n:02d}\n10 %, 100 MiB\n90 %, 200 MiB\n"), "nvidia-smi --query-gpu"
+    ),
+    "under watch, European dates": Form(
+        _each(
+            lambda n: (
+                f"Every 1.0s: nvidia-smi   h: Mon Mar  9 14:05:{n:02d} 2026\n\nutilization.gpu [%]\n10 %\n"
+            )
+        ),
+        "nvidia-smi --query-gpu",
+        (10,),
+    ),
     "power alone": Form(
         "timestamp, power.draw [W]\n" + _each(lambda n: f"2026/03/09 14:05:{n:02d}.1, 60.71 W\n"),
         "nvidia-smi --query-gpu",
@@ -236,6 +248,11 @@ FORMS = {
         "    1    50    90  15# gpu   pwr    sm  pclk\n"
         "# Idx     W     %   MHz\n    0    50    10  1500\n    1    50    90  1500\n",
         "nvidia-smi dmon",
+    ),
+    "dmon of PCIe alone": Form(
+        "# gpu  rxpci  txpci\n# Idx   MB/s   MB/s\n" + "    0     12      5\n" * 12,
+        "nvidia-smi dmon",
+        (None,),
     ),
     "pmon": Form(
         "# gpu         pid   type     sm    mem    command\n# Idx           #    C/G      %      %    name\n"
@@ -391,6 +408,27 @@ FORMS = {
         "datetime\tgpu_id\tgpu_utilization_pct\n"
         + _rows(lambda n, g, u: f"2026-03-09 14:05:{n:02d}\t{g}\t{u}\n"),
         "CSV",
+    ),
+    "one with decimal commas": Form(
+        "timestamp;gpu_util;mem_used_mb\n" + _each(lambda n: f"09.03.2026 14:05:{n:02d};10,0;100,5\n"),
+        "CSV",
+        (10,),
+    ),
+    "one whose column gpu is the index": Form(
+        "time,gpu,util,temp\n" + _rows(lambda n, g, u: f"{1773065107 + n},{g},{u},50\n"), "CSV"
+    ),
+    "jtop": Form(
+        "time,jetson_clocks,CPU1,RAM,GPU,Temp GPU\n"
+        + _each(lambda n: f"2026-03-09 14:05:{n:02d},OFF,5,0.3,10,42\n"),
+        "jtop",
+        (10,),
+    ),
+    "a chart of W&B": Form(
+        '"Relative Time (Process)","run1 - system/gpu.0.gpu","run1 - system/gpu.0.gpu__MAX"\n'
+        + _each(lambda n: f'"{15 * n}","10","99"\n'),
+        "CSV",
+        (10,),
+        15.0,
     ),
     "one in JSON lines": Form(
         _each(

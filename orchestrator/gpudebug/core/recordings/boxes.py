@@ -19,7 +19,7 @@ _OTHER_TABLE = re.compile(r"\bPID\b|\bGI\b|Process", re.IGNORECASE)
 def is_rule(line: str) -> bool:
     """Tell whether a line only draws."""
     text = line.strip()
-    return len(text) > 2 and _RULE.fullmatch(text) is not None
+    return len(text) > 2 and not text[0].isalnum() and _RULE.fullmatch(text) is not None
 
 
 def is_boxed(line: str) -> bool:
@@ -35,6 +35,7 @@ class Boxes:
         self._block: list[list[list[str]]] = []
         self._header: list[list[list[str]]] = []
         self._heading = ""
+        self._title = ""
         self._line = 0
 
     def take(self, line: str, number: int) -> None:
@@ -49,18 +50,14 @@ class Boxes:
         block, self._block = self._block, []
         if not block:
             return
-        if _OTHER_TABLE.search(self._heading):
-            self._header = []
+        if _OTHER_TABLE.search(self._heading) or "Version" in self._heading:
+            self._header, self._title = [], self._heading
         elif self._begins(block):
             self._header = block
         elif self._header:
             height = len(self._header)
             for at in range(0, len(block), height if len(block) % height == 0 else len(block)):
                 self._device(block[at : at + height])
-        else:
-            self._title = self._heading
-
-    _title = ""
 
     def _begins(self, block: Sequence[Sequence[Sequence[str]]]) -> bool:
         found = _figures(block)

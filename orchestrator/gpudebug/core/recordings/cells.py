@@ -119,12 +119,14 @@ _FORMS = tuple(
         rf"(?P<y>\d{{4}})(?P<mo>\d\d)(?P<d>\d\d)[T _-]{_CLOCK}{_ZONE}",
         r"(?P<y>\d{4})(?P<mo>\d\d)(?P<d>\d\d)[T _-](?P<h>\d\d)(?P<m>\d\d)(?P<s>\d\d)",
         rf"(?P<mo>\d\d?)[-/](?P<d>\d\d?)[-/](?P<y>\d{{4}})[, ]+{_CLOCK}{_ZONE}",
+        rf"(?P<d>\d\d?)\.(?P<mo>\d\d?)\.(?P<y>\d{{4}})[, ]+{_CLOCK}{_ZONE}",
         rf"(?:\w{{3,9}},? )?(?P<mn>[a-z]{{3}})[a-z]* +(?P<d>\d\d?),? {_CLOCK}{_ZONE} (?P<y>\d{{4}})",
         rf"(?:\w{{3,9}},? )?(?P<d>\d\d?) (?P<mn>[a-z]{{3}})[a-z]* (?P<y>\d{{4}}),? {_CLOCK}{_ZONE}",
         _CLOCK,
     )
 )
 DAY = 86_400.0
+_LONGEST_MOMENT = 60
 _DATE_INSIDE = re.compile(
     r"\d{4}[-/]\d\d[-/]\d\d[T _-]\d\d:\d\d:\d\d(?:\.\d+)?|"
     r"[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d (?:[A-Z]{3,4} )?\d{4}"
@@ -146,6 +148,8 @@ def moment(cell: str) -> tuple[float, bool] | None:
     Without an offset a date counts as UTC: only differences are used. Of `03-09-2026` the month comes first,
     unless it is larger than 12. None if the cell holds neither.
     """
+    if len(cell) > _LONGEST_MOMENT:
+        return None
     text = " ".join(plain(cell).split())
     if ":" not in text and not re.fullmatch(r"\d{8}[T _-]\d{6}", text):
         return None

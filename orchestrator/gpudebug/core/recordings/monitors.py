@@ -51,7 +51,8 @@ def recognised(head: str) -> str | None:
         return _tree_recognised(head)
     if _INDENTED.search(head[:8192]) and not _LOG_WORDS.search(head[:8192]):
         return read_monitor([head], "").source
-    if looks_headerless(lines[:-1] or lines):
+    undated = [line for line in lines if moment(line) is None]
+    if looks_headerless(undated[:-1] or undated):
         return QUERY
     reader = _Reader()
     for number, line in enumerate(lines, start=1):
@@ -107,7 +108,7 @@ def read_monitor(lines: Iterable[str], file: str) -> MonitorRows:
     if _TREE.match(head) or _INDENTED.search(head[:8192]):
         return _read_tree(head, iterator, file)
     reader = _Reader()
-    filled = [line for line in head.splitlines(keepends=True) if line.strip()]
+    filled = [line for line in head.splitlines(keepends=True) if line.strip() and moment(line) is None]
     if looks_headerless(filled[:3]):
         columns, note = columns_of([line for line in filled if line.endswith("\n")])
         if columns is None:
@@ -154,6 +155,10 @@ def _read_tree(head: str, rest: Iterable[str], file: str) -> MonitorRows:
     return found
 
 
+def _only_draws(text: str) -> bool:
+    return not text[0].isalnum() and (is_rule(text) or _TITLE.fullmatch(text) is not None)
+
+
 class _Reader:
     """Takes the lines of one file in order."""
 
@@ -167,7 +172,7 @@ class _Reader:
 
     def take(self, line: str, number: int, after: Sequence[str]) -> None:
         """Take a line; `after` are those that follow it."""
-        if self._header and line.strip() != self._header and line.rstrip().endswith(self._header):
+        if self._header and line.rstrip().endswith(self._header) and line.strip() != self._header:
             self._interrupted(line.rstrip().removesuffix(self._header), number)
             line = self._header + "\n"
         if is_boxed(line) and not is_rule(line) and not self._tabled:
@@ -177,9 +182,9 @@ class _Reader:
         text = line.strip()
         if not text:
             self.collector.block()
-        elif moment(text) is not None and not self._is_row(line):
+        elif not self._is_row(line) and moment(text) is not None:
             self.collector.stamp(text)
-        elif not (is_rule(text) or _TITLE.fullmatch(text)) and not self._take_text(line, number, after):
+        elif not _only_draws(text) and not self._take_text(line, number, after):
             self._is_strange(line, number)
 
     @property
@@ -242,6 +247,8 @@ class _Reader:
         columns = self.collector.columns
         if columns is None:
             self.preamble = True
+            return
+        if columns.source in BOXED:
             return
         if _PROMPT.match(line.strip()):
             return

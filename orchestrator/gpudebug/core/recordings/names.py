@@ -24,7 +24,8 @@ FIGURES = (
 _CALLED: dict[str, str] = {
     TIME: "timestamp|time|datetime|date time|query time|elapsed|elapsed time|seconds|secs|ts|unix time|"
     "utc epoch|epoch time|wall time|walltime|time stamp|local time|time s|elapsed s|elapsed sec|"
-    "elapsed seconds|utc epoch s|timestamp s|unix timestamp|timestamp unix|relative time",
+    "elapsed seconds|utc epoch s|timestamp s|unix timestamp|timestamp unix|relative time|"
+    "relative time process",
     DATE: "date",
     INDEX: "index|idx|gpu|device|card|npu|~id|~number|~no|device id|deviceid|device index|gpuid|"
     "card id|npu id|npu id idx|minor number",
@@ -125,6 +126,9 @@ UNITS = {
 _IN_BRACKETS = re.compile(r"\[([^\[\]]*)\]|\(([^()]*)\)")
 _DEVICE = re.compile(r"\b(?:gpu|card|device|npu|cuda|nvidia)s? ?(\d{1,3})\b")
 _LAST = re.compile(r"\b(?:gpu|vram)\b.* (\d{1,3})$")
+# In a chart's export the name of the run comes first.
+_WANDB = re.compile(r"(?:.* - )?(?:system[./])?gpu\.(\d{1,3})\.(gpu|memory)")
+_OF_WANDB = {"gpu": "gpu_util", "memory": "mem_util"}
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -148,6 +152,9 @@ def named(name: str, *, table: bool = False) -> NamedFigure | None:
     """
     if len(name) > 200:
         return None
+    tracked = _WANDB.fullmatch(name.strip())
+    if tracked:
+        return NamedFigure(_OF_WANDB[tracked.group(2)], "%", tracked.group(1), sure=True)
     plain, unit = _unit_of(name.strip().strip("\"'"))
     words = re.sub(r"[^0-9a-z]+", " ", _CAMEL.sub(" ", plain).lower()).strip()
     numbered = _DEVICE.search(words) or _LAST.search(words)
@@ -164,7 +171,7 @@ def named(name: str, *, table: bool = False) -> NamedFigure | None:
     quantity, mark, of_gpu = found
     if unit is not None and unit not in UNITS.get(quantity, (unit,)):
         return None
-    sure = "!" in mark or (quantity in FIGURES and of_gpu)
+    sure = "!" in mark or (quantity in (*FIGURES, INDEX) and of_gpu)
     return NamedFigure(quantity, unit, device, sure, "?" in mark and unit is None)
 
 

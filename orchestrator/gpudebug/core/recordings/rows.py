@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from gpudebug.core.recordings import names as of
@@ -45,6 +46,8 @@ def readings(figures: Sequence[tuple[int, NamedFigure]], cells: Sequence[str]) -
     return [_reading(identity, device, values) for device, values in by_device.items()]
 
 
+# Most cells of a recording were read before: a percentage, an amount of memory.
+@lru_cache(maxsize=1 << 14)
 def _values(one: NamedFigure, cell: str) -> list[tuple[str, Any]]:
     if one.quantity == "throttle":
         return [("throttle", throttle(cell))]

@@ -107,6 +107,14 @@ def recorded(found: MonitorRows, file: str) -> MonitorRecording:
         if part.timed != found.parts[0].timed:
             first = None
         numbers = _numbers_of(part.rows)
+        told = sorted(numbers.values()) != list(range(len(numbers)))
+        if told and len(numbers) > max(MOST_GPUS, len(part.rows) / 4):
+            raise GpudebugError(
+                f"has {len(numbers)} values in the column that should tell its GPUs apart",
+                file=file,
+                line=part.line,
+                next="name the index of a GPU gpu_id, and its utilisation gpu_util",
+            )
         if len(numbers) > MOST_DEVICES:
             raise GpudebugError(
                 f"names more than {MOST_DEVICES} devices", file=file, next="is this the right file?"

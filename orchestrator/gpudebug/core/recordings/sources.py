@@ -10,7 +10,7 @@ QUERY = "nvidia-smi --query-gpu"
 DMON = "nvidia-smi dmon"
 PMON = "nvidia-smi pmon"
 DCGMI = "dcgmi dmon"
-TEGRASTATS = "tegrastats"
+TEGRASTATS, JTOP = "tegrastats", "jtop"
 COMPUTE_APPS = "nvidia-smi --query-compute-apps"
 CSV, JSON, TEXT = "CSV", "JSON", "text"
 BOXED = (TEXT, "nvidia-smi", "npu-smi", "nvitop")
@@ -50,9 +50,15 @@ SOURCES = (
     _source("gpustat", r"^\[\d+\] .*\|.*%.*\|"),
     _source(DCGMI, r"(?i)^entity\b", None, 1.0),
     _source(PMON, r"(?i)^(date time |time |date )?gpu\b.*\bpid\b", None, 1.0),
-    _source(DMON, r"(?i)^(date time |time |date )?gpu( \w+)* (sm|pwr|fb|mclk|pclk|gtemp|rxpci)\b", None, 1.0),
+    _source(
+        DMON,
+        r"(?i)^(date time |time |date )?gpu( \w+)* (sm|pwr|fb|mclk|pclk|gtemp|rxpci|pviol|sbecc)\b",
+        None,
+        1.0,
+    ),
     _source("DCGM exporter", r"DCGM_FI_"),
     _source("nvitop", r"metrics-daemon|/cuda:\d+ \(gpu:"),
+    _source(JTOP, r"jetson_clocks"),
     _source("codecarbon", r"emissions.*gpu_power"),
     _source(
         QUERY,

@@ -11,17 +11,19 @@ from functools import cached_property, partial
 from gpudebug.core.recordings import names as of
 from gpudebug.core.recordings.cells import moment, plain
 from gpudebug.core.recordings.names import FIGURES, GRACT, IDENTITIES, NamedFigure, named
-from gpudebug.core.recordings.sources import COMPUTE_APPS, DCGMI, PMON, QUERY, source_of
+from gpudebug.core.recordings.sources import COMPUTE_APPS, DCGMI, DMON, JTOP, PMON, QUERY, source_of
 
 METRICS = frozenset({"loss", "step", "epoch", "iteration", "accuracy"})
 """NamedColumns of a training program's own table, which may list utilisation among its metrics."""
 _DELIMITERS = (",", ";", "\t")
 _MOST_CELLS = 2000
 _NO_NAME = re.compile(r"[-+]?[\d.]+%?|.*[{}=].*|.*[\s:]-?\d+(\.\d+)?( ?(%|[A-Za-z]{1,3}))?")
+_COMMA = re.compile(r"^(-?\d+),(\d+)(?=\D*$)")
 _VALUE_UNIT = re.compile(r"(?<=\d) +(?=(?:%|m?W|MHz|[KMG]i?B|°?C|J|V|mV|RPM)(?:\s|$))")
 _ENTITY = re.compile(
     r"\s*(GPU|GPU-I|GPU-CI|GPU_I|GPU_CI|Switch|CPU|CPU Core|Link|NvSwitch)\s+(\d{1,4})(?=\s|$)"
 )
+_OF_JTOP = NamedFigure("gpu_util", "%", sure=True)
 Split = Callable[[str], list[str]]
 
 
@@ -72,7 +74,8 @@ def delimited(delimiter: str, line: str) -> list[str]:
             ]
         except (csv.Error, StopIteration):
             return [text]
-    return [cell.strip() for cell in text.split(delimiter)]
+    cells = [cell.strip() for cell in text.split(delimiter)]
+    return [_COMMA.sub(r"\1.\2", cell) for cell in cells] if delimiter == ";" else cells
 
 
 def words(width: int, line: str) -> list[str]:
@@ -140,6 +143,8 @@ def _columns(cells: Sequence[str], split: Split, table: bool) -> NamedColumns | 
         return None
     found = [(at, one) for at, cell in enumerate(cells) if (one := named(cell, table=table))]
     source = source_of(cells)
+    if source == JTOP:
+        found = [(at, _OF_JTOP if cells[at] == "GPU" else one) for at, one in found]
     if not _is_monitor(found, source, len(cells)):
         return None
     if any(one.quantity == of.PROCESS for _, one in found):
@@ -158,8 +163,9 @@ def _is_monitor(found: Sequence[tuple[int, NamedFigure]], source: str, width: in
         )
     figures = quantities & {*FIGURES, GRACT}
     if not figures:
-        return source == QUERY and width > 1 and bool(quantities & {of.INDEX, of.UUID, of.TIME})
-    sure = any(one.sure for _, one in found if one.quantity in figures)
+        told = quantities & {of.INDEX, of.UUID, of.TIME}
+        return width > 1 and bool(told) and (source == QUERY or (source == DMON and of.INDEX in quantities))
+    sure = any(one.sure for _, one in found if one.quantity in figures or one.quantity == of.INDEX)
     return (sure or (source == DCGMI)) and (width > 1 or source == QUERY)
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from itertools import pairwise
 from math import fsum
+from operator import attrgetter
 from statistics import median
 
 from gpudebug.core.answers.analyze import RecordedDevice, RecordedGap, WholeRecording
 from gpudebug.core.recordings.collect import MonitorRows, Row
-from gpudebug.core.recordings.names import FIGURES, SHARES
+from gpudebug.core.recordings.names import SHARES
 from gpudebug.core.recordings.sources import delay_of
-from gpudebug.core.samples.row import COLUMNS
+from gpudebug.core.samples.row import DeviceReading
 
 # Without a row for longer than so many usual periods something is missing.
 GAP_PERIODS = 3.0
@@ -39,7 +40,7 @@ def summed_up(
     gaps = list(_gaps(times, period)) if timed else []
     devices = tuple(_device(by_key[key], number) for key, number in numbers.items() if key in by_key)
     start = datetime.fromtimestamp(times[0], timezone.utc) if found.dated and timed else None
-    known = {name for row in rows for name in FIGURES if _value(row, name) is not None}
+    known = {name for name in _ALWAYS if next(_values(rows, name), None) is not None}
     return WholeRecording(
         source=found.source,
         version=found.version,
@@ -77,31 +78,31 @@ def _gaps(times: Sequence[float], period: float | None) -> Iterable[RecordedGap]
             yield RecordedGap(after_s=round(before - times[0], 3), seconds=round(after - before, 3))
 
 
-def _value(row: Row, name: str) -> float | None:
-    if name in SHARES:
-        return row.shares.get(name)
-    return getattr(row.reading, name) if name in COLUMNS else None
+def _values(rows: Iterable[Row], name: str) -> Iterator[float]:
+    """Yield a figure of each row that has it."""
+    found = (row.shares.get(name) for row in rows) if name in SHARES else _read(rows, attrgetter(name))
+    return (value for value in found if value is not None)
 
 
-def _values(rows: Iterable[Row], name: str) -> list[float]:
-    return [value for row in rows if (value := _value(row, name)) is not None]
+def _read(rows: Iterable[Row], get: Callable[[DeviceReading], float | None]) -> Iterator[float | None]:
+    return (get(row.reading) for row in rows)
 
 
-def _mean(values: Sequence[float]) -> float | None:
+def _mean(found: Iterable[float]) -> float | None:
+    values = list(found)
     return fsum(values) / len(values) if values else None
 
 
 def _share(rows: Sequence[Row], name: str) -> float | None:
     """Return the mean of a share, 0 to 1; what exceeds 1 was written in percent."""
-    values = _values(rows, name)
+    values = list(_values(rows, name))
     mean = _mean(values)
     return mean / 100 if mean is not None and max(values) > 1 else mean
 
 
 def _device(rows: Sequence[Row], number: int) -> RecordedDevice:
     label = next((row.reading.gpu_uuid for row in rows if row.reading.gpu_uuid), None)
-    totals = _values(rows, "mem_total_mb")
-    used = _values(rows, "mem_used_mb")
+    used = list(_values(rows, "mem_used_mb"))
     return RecordedDevice(
         index=number,
         name=label or (rows[0].key or None),
@@ -111,7 +112,7 @@ def _device(rows: Sequence[Row], number: int) -> RecordedDevice:
         mem_util=_mean(_values(rows, "mem_util")),
         mem_used_mb=_mean(used),
         mem_peak_mb=max(used, default=None),
-        mem_total_mb=max(totals, default=None),
+        mem_total_mb=max(_values(rows, "mem_total_mb"), default=None),
         power_w=_mean(_values(rows, "power_w")),
         temperature_c=_mean(_values(rows, "temperature_c")),
     )
@@ -132,7 +133,7 @@ def _remarks(by_key: Mapping[str | None, Sequence[Row]], numbers: Mapping[str | 
 
 def _stuck(rows: Sequence[Row], number: int) -> Iterable[str]:
     """Remark a utilisation that no work explains: equal in all rows, or without a look at memory."""
-    util, memory = _values(rows, "gpu_util"), _values(rows, "mem_util")
+    util, memory = list(_values(rows, "gpu_util")), list(_values(rows, "mem_util"))
     if len(util) < _STUCK_ROWS or min(util) < _STUCK_UTIL:
         return
     same, idle = min(util) == max(util), len(memory) == len(util) and not any(memory)
