@@ -6,7 +6,7 @@ import pytest
 
 from gpudebug.core.trainlog import written_tables
 from gpudebug.core.trainlog.logger_files import WrittenScalars
-from gpudebug.core.trainlog.written_tables import head_of_csv, of_last_run, read_csv, read_jsonl
+from gpudebug.core.trainlog.written_tables import head_of_csv, of_last_run, read_csv, read_jsonl, records_in
 
 SB3 = """time/fps,time/total_timesteps,rollout/ep_rew_mean,train/loss
 500,512,20.5,
@@ -90,3 +90,12 @@ def test_rows_that_a_run_adds_begin_to_count_again() -> None:
 def test_rows_that_count_on_are_of_one_run() -> None:
     found = of_last_run(b"step,loss\n1,3.0\n2,2.0\n", b"3,1.0\n", as_csv, b"step,loss\n")
     assert found.values["loss"] == [(1, 3.0), (2, 2.0), (3, 1.0)]
+
+
+def test_the_records_of_a_document_are_those_of_a_training() -> None:
+    rows = '{"a": {"loss": 2.0}, "step": 1}, {"a": {"loss": 1.0}, "step": 2}'
+    assert records_in(f"[{rows}]") == ([{"a.loss": 2.0, "step": 1}, {"a.loss": 1.0, "step": 2}], None)
+    cut = records_in(f'{{"best": [{{"x": 1}}], "log": [{rows}, {{"st')
+    assert (len(cut[0]), cut[1]) == (2, "is cut off in record 3")
+    assert records_in('[{"ph": "X", "ts": 1, "step": 2, "loss": 0.1}]') == ([], None)
+    assert records_in("[]") == ([], None)

@@ -8,6 +8,7 @@ SQLITE = b"SQLite format 3\0"
 WANDB = b":W&B"
 EVENTS = "a TensorBoard event file"
 GZIP = b"\x1f\x8b"
+UNKNOWN = "a binary file of an unknown format"
 
 # What a file begins with; of two that hold the longer comes first.
 _MAGIC: tuple[tuple[bytes, str], ...] = (
@@ -96,7 +97,7 @@ def binary_format(head: bytes, name: str = "") -> str | None:
     if is_text(head):
         return None
     ending = next((e for e in _ENDINGS if name.lower().endswith(e)), None)
-    return _ENDINGS[ending] if ending else "a binary file of an unknown format"
+    return _ENDINGS[ending] if ending else UNKNOWN
 
 
 def encoding_of(head: bytes) -> str | None:

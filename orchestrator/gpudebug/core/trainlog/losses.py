@@ -27,18 +27,29 @@ _LINE = re.compile(
 )
 
 
+_COLUMNS = re.compile(
+    rf" *(?P<step>0+) *(?P<sign>[,;\t]) *{_VALUE} *(?:(?P=sign) *[+-]?0*\.?0+(?:[eE][+-]?0+)? *){{0,8}}"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class UnnamedPlace:
-    """Where a line's counter and its number without a name are."""
+    """Where a line's counter and its number without a name are; `column` if it is one of a table's."""
 
     step: Span
     value: Span
+    column: bool = False
 
 
 def find_unnamed(skeleton: str) -> UnnamedPlace | None:
-    """The places of `100 2.31`, `step 100: 2.31`, `100 train 2.31`; None for any line that says more."""
-    match = _LINE.fullmatch(skeleton) if len(skeleton.lstrip()) <= 80 else None
-    return UnnamedPlace(match.span("step"), match.span("value")) if match else None
+    """The places of `100 2.31`, `step 100: 2.31`, `100 train 2.31`, `100,2.31,0.01`; None for any line that
+    says more."""
+    if len(skeleton.lstrip()) > 80:
+        return None
+    match = _LINE.fullmatch(skeleton)
+    columns = None if match else _COLUMNS.fullmatch(skeleton)
+    found = match or columns
+    return UnnamedPlace(found.span("step"), found.span("value"), columns is not None) if found else None
 
 
 @dataclass(slots=True)
@@ -46,6 +57,7 @@ class UnnamedLoss:
     """The series of such lines."""
 
     series: LossSeries = field(default_factory=lambda: LossSeries(NAME, "", 4, 0, unnamed=True))
+    column: bool = False
     _step: int = -1
     _rising: int = 0
 
@@ -56,9 +68,10 @@ class UnnamedLoss:
 
     @property
     def sure(self) -> bool:
-        """Whether the lines are a course over steps."""
-        printed = self.series.printed
-        return printed >= FEWEST and self._rising >= RISING * printed
+        """Whether the lines are a course over steps; a table's column may be a loss only if it falls."""
+        printed, first, last = self.series.printed, self.series.first, self.series.last
+        falls = first is not None and last is not None and not last >= first
+        return printed >= FEWEST and self._rising >= RISING * printed and (falls or not self.column)
 
 
 MAX_SERIES = 96

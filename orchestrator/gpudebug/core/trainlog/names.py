@@ -272,6 +272,8 @@ def read_row(
             continue
         if len(cells) == len(head.columns):
             return _values(head, [text[a:b] for a, b in cells])
+        if sign == " " and b"\t" in text and len(cells) > len(head.columns):
+            return _values(head, [text[a:b] for a, b in cells[: len(head.columns)]])
         if sign == " " and cells and len(cells) < len(head.columns):
             return _values(head, _by_place(head, text))
     return None
@@ -315,7 +317,7 @@ def _split(text: str, pattern: re.Pattern[str], offset: int) -> tuple[Span, ...]
         left = len(cell) - len(cell.lstrip())
         if cell.strip():
             spans.append((offset + at + left, offset + at + len(cell.rstrip())))
-        elif pattern is not _SPACES and pattern is not _WIDE and match and at:
+        elif pattern is not _SPACES and pattern is not _WIDE and (match or pattern is _COMMAS) and at:
             spans.append((offset + at, offset + at))
         at = match.end() if match else at
     return tuple(spans)
@@ -371,7 +373,7 @@ def find_rows(text: str, masked: bool) -> tuple[tuple[str, tuple[Span, ...]], ..
     body = text[:cut].rstrip(": ") if cut > 0 else text
     rows = []
     for sign, pattern in _DELIMITERS.items():
-        if sign not in body:
+        if sign not in body and not (sign == " " and "\t" in body):
             continue
         cells = _split(body, pattern, 0)
         if sign == " " and "[" in body:

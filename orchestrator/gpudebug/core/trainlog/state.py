@@ -210,6 +210,7 @@ class LogState:
         """Takes in a number without a name; whether such lines are a course over steps by now."""
         step, value = number(text[slice(*place.step)]), number(text[slice(*place.value)])
         if "loss" not in self.patterns and step is not None and value is not None:
+            self.losses.unnamed.column = place.column
             self.losses.unnamed.add(int(step), value, time)
         return self.losses.unnamed.sure
 

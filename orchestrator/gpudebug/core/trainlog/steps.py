@@ -342,7 +342,8 @@ _UNITS = {
 
 def unit_name(counter: StepCounter) -> str:
     """Return what a counter counts by its own words, in the plural: iterations, batches, epochs, …."""
-    parts = words(counter.key[1].removeprefix("row"))
+    printed = counter.key[1]  # The style of a field, one character or `row`, is before its name.
+    parts = words(printed.removeprefix("row") if printed.startswith("row") else printed.lstrip("q=: "))
     if counter.samples:
         return "samples"
     if counter.kind == "bar":

@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from math import isfinite
 
 from gpudebug.core.trainlog.logger_files import WrittenScalars
@@ -15,6 +16,8 @@ from gpudebug.core.trainlog.text import as_number
 from gpudebug.core.words import WorkName
 
 MAX_ROWS = 200_000
+MAX_LISTS = 16
+_NEXT = re.compile(r"[\s,]*")
 _LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n)|([^\r\n]+)\Z")
 
 
@@ -84,6 +87,43 @@ def read_jsonl(text: str) -> WrittenScalars:
     if bad:
         found.note = f"line {bad} is no JSON" if bad < last else "ends in the middle of a line"
     return found
+
+
+_LIST = re.compile(r"\[\s*\{")
+_TRACED = {"ph", "ts", "traceEvents"}
+_CLOCKS = ("elapsed_time", "time_elapsed", "_runtime")
+
+
+def records_in(text: str) -> tuple[list[Mapping[str, object]], str | None]:
+    """Return the flat records of the first list of a JSON document that has a loss or a counter in them, and
+    where it breaks off, if it does; no records of any other document."""
+    decoder = json.JSONDecoder()
+    for start in islice(_LIST.finditer(text), MAX_LISTS):
+        rows: list[Mapping[str, object]] = []
+        at, note = start.end() - 1, None
+        while text[at : at + 1] == "{":
+            try:
+                row, at = decoder.raw_decode(text, at)
+            except (ValueError, RecursionError):
+                note = f"is cut off in record {len(rows) + 1}"
+                break
+            rows.append(_flat(row))
+            at = _NEXT.match(text, at).end()  # type: ignore[union-attr]
+        if rows and _of_training(rows[0]):
+            return rows, note
+    return [], None
+
+
+def _of_training(row: Mapping[str, object]) -> bool:
+    kinds = {classify(name).kind for name, value in row.items() if as_number(value) is not None}
+    return not _TRACED & row.keys() and "loss" in kinds and bool(kinds & {"step", "epoch", "other"})
+
+
+def as_lines(rows: Iterable[Mapping[str, object]]) -> Iterator[tuple[bytes, float | None]]:
+    """Yield each record as a line of a log, with the seconds since launch that it names."""
+    for row in rows:
+        clock = next((found for name in _CLOCKS if (found := as_number(row.get(name))) is not None), None)
+        yield json.dumps(row).encode() + b"\n", clock
 
 
 def _flat(row: Mapping[str, object], prefix: str = "") -> dict[str, object]:

@@ -5,6 +5,7 @@ All that it needs beside the two files is in run.json, so that evidence can be d
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import os
@@ -24,6 +25,7 @@ from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.attached.record import FROM_OUTSIDE, read_attached
 from gpudebug.core.inside.imported_files import read_loaded
 from gpudebug.core.inside.probe import counts, figures
+from gpudebug.core.recordings.formats import encoding_of
 from gpudebug.core.records import DeviceInfo, Evidence, Failure, LoadedFiles, PlannedEnd, RunRecord
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.samples.table import SampleTable, looks_like_samples, read_samples
@@ -363,6 +365,9 @@ def _feed(
     reader: LogReader, file: BinaryIO, times: Sequence[tuple[float, int]], planned: PlannedEnd | None
 ) -> None:
     size, last = os.fstat(file.fileno()).st_size, None
+    encoding = encoding_of(file.read(64))
+    decoder = codecs.getincrementaldecoder(encoding)("replace") if encoding else None
+    file.seek(0)
     if planned is not None:
         size, last = min(size, planned.log_bytes), planned.at_s
     skip = (_LOG_PART, size - _LOG_PART) if size > 2 * _LOG_PART else (size, size)
@@ -377,7 +382,7 @@ def _feed(
             if not data:
                 return
             position += len(data)
-            reader.feed(data, time)
+            reader.feed(decoder.decode(data).encode() if decoder else data, time)
 
 
 def loss_advice(argv: Sequence[str], log: LogSummary) -> str | None:

@@ -9,6 +9,7 @@ import pytest
 from gpudebug.core.answers.analyze import LogAnswer, SamplesAnswer
 from gpudebug.core.answers.sample import DeviceMemory
 from gpudebug.core.errors import GpudebugError
+from gpudebug.engine.tools.analyze import analyze
 from gpudebug.engine.tools.analyze.logs import log
 from gpudebug.engine.tools.analyze.samples import samples
 
@@ -81,3 +82,69 @@ def test_a_device_that_idles_for_an_hour_reads_as_idle(tmp_path: Path) -> None:
     assert device.gpu_util is not None
     assert (device.gpu_util.mean, device.reason) == (0.0, None)
     assert device.memory == DeviceMemory(mean_mb=10, peak_mb=10)
+
+
+LOSSES = (2.5, 2.1, 1.7, 1.2, 0.9, 0.7)
+
+
+def rows(template: str) -> str:
+    """A line for each loss, with {i} from 0, {n} from 10 in tens."""
+    return "".join(template.format(loss=loss, i=i, n=10 * i + 10) for i, loss in enumerate(LOSSES))
+
+
+RECORD = '{{"main/loss": {loss}, "validation/main/loss": 5.0, "iteration": {n}, "elapsed_time": {n}.0}},\n'
+FILES = (
+    ("tsv", "step\tloss\tlr\n" + rows("{n}\t{loss}\t0.1\t{i}\n"), (60, "steps"), None),
+    ("csv", "epoch,accuracy,loss,val_loss\n" + rows("{i},0.5,{loss},0.3\n"), (6, "epochs"), None),
+    (
+        "empty cells",
+        "epoch,step,train_loss,val_loss\n" + rows("{i},{n},{loss},\n{i},{n},,0.4\n"),
+        (60, "steps"),
+        None,
+    ),
+    (
+        "lcurve",
+        "#  step   rmse_val   rmse_trn   lr\n" + rows("{n}  9.0e+00  {loss}  1e-3\n"),
+        (60, "steps"),
+        None,
+    ),
+    ("no head", rows("{n},{loss},0.05\n"), (60, "steps"), "no names"),
+    ("array", "[\n" + rows(RECORD)[:-2] + "\n]\n", (60, "iterations"), None),
+    ("cut array", "[\n" + rows(RECORD) + '{"main/lo', (60, "iterations"), "cut off in record 7"),
+    ("state", '{\n"log_history": [\n' + rows(RECORD)[:-2] + "]}", (60, "iterations"), None),
+    ("noise", rows("step {n} loss {loss}\n") + "\x00\x01\x02" * 200, (60, "steps"), "binary content"),
+)
+
+
+@pytest.mark.parametrize(("text", "progress", "note"), [f[1:] for f in FILES], ids=[f[0] for f in FILES])
+def test_a_training_file(tmp_path: Path, text: str, progress: tuple[int, str], note: str | None) -> None:
+    path = tmp_path / "file"
+    path.write_text(text)
+    answer = analyze([path])
+    assert isinstance(answer, LogAnswer) and answer.progress is not None
+    assert (answer.loss.trend, answer.loss.last) == ("CONVERGING", 0.7)
+    assert (answer.progress.done, answer.progress.unit) == progress
+    assert (note or "") in " ".join(answer.notes) and bool(note) == bool(answer.notes)
+
+
+def test_a_column_that_rises_is_no_loss(tmp_path: Path) -> None:
+    path = tmp_path / "curve.csv"
+    path.write_text("".join(f"{n},{n / 100},0.1\n" for n in range(10, 90, 10)))
+    answer = log(path).answer
+    assert isinstance(answer, LogAnswer)
+    assert (answer.loss.last, answer.loss.trend) == (None, "UNKNOWN")
+
+
+def test_a_log_in_utf_16_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(rows("step {n} loss {loss}\n"), "utf-16")
+    answer = analyze([path])
+    assert isinstance(answer, LogAnswer)
+    assert (answer.loss.last, answer.steps) == (0.7, 60)
+
+
+def test_a_page_that_was_saved_as_a_table_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "progress.csv"
+    path.write_text("<!DOCTYPE html>\n<html><body>loss 0.3 step 5</body></html>\n")
+    with pytest.raises(GpudebugError, match="HTML page"):
+        analyze([path])

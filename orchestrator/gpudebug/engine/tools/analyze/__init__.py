@@ -14,7 +14,14 @@ from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.inside.sections import Report
 from gpudebug.edges import charts, store
 from gpudebug.engine.run.recordings import refuse_binary
-from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, FileKind, kind_of, plain_head
+from gpudebug.engine.tools.analyze.kinds import (
+    HEAD,
+    KNOWN,
+    AnalyzedFile,
+    FileKind,
+    kind_of,
+    telling_head,
+)
 from gpudebug.engine.tools.analyze.logs import log
 from gpudebug.engine.tools.analyze.outputs import Outputs
 from gpudebug.engine.tools.analyze.samples import samples
@@ -114,7 +121,7 @@ def _kind(path: Path) -> tuple[FileKind, bool]:
         raise GpudebugError("is empty", file=str(path), next=f"give {KNOWN}")
     kind, packed = kind_of(head)
     if kind is FileKind.LOG:
-        refuse_binary(path, plain_head(head), KNOWN)
+        refuse_binary(path, telling_head(head), KNOWN)
     return kind, packed
 
 

@@ -10,9 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpudebug.core.answers.analyze import OneFile, WholeRecording
-from gpudebug.core.recordings.formats import EVENTS, GZIP, SQLITE, WANDB, binary_format, encoding_of
+from gpudebug.core.recordings.formats import (
+    EVENTS,
+    GZIP,
+    SQLITE,
+    UNKNOWN,
+    WANDB,
+    binary_format,
+    encoding_of,
+    is_text,
+)
 from gpudebug.core.recordings.monitors import recognised
 from gpudebug.core.samples.table import looks_like_samples
+from gpudebug.core.trainlog.written_tables import records_in
 from gpudebug.core.words import Word
 
 HEAD = 64 << 10
@@ -25,6 +35,8 @@ _DOCUMENT = re.compile(
 )
 _SECTIONS = re.compile(r"\"format\"\s*:\s*\"gpudebug|\"operations\"\s*:\s*\{\s*(?:\}|\"[^\"]*\"\s*:\s*\{)")
 _PIECE = 256
+_BEGINNING = 64
+_ASCII_SHARE = 0.2
 
 
 class FileKind(Word):
@@ -73,9 +85,14 @@ def kind_of(head: bytes) -> tuple[FileKind, bool]:
     if packed and not text.strip():
         # Cut off or damaged at once: the reader of traces says so.
         return FileKind.TRACE, packed
-    if not _DOCUMENT.match(text):
+    if not _DOCUMENT.match(text) or (not packed and is_records(text)):
         return FileKind.LOG, packed
     return (FileKind.SECTIONS if _SECTIONS.search(text) else FileKind.TRACE), packed
+
+
+def is_records(text: str) -> bool:
+    """Tell whether a document that begins so is one of a training's records."""
+    return _DOCUMENT.match(text) is not None and bool(records_in(text[:HEAD])[0])
 
 
 def is_document(head: bytes) -> bool:
@@ -87,9 +104,18 @@ def is_document(head: bytes) -> bool:
     return True
 
 
-def plain_head(head: bytes) -> bytes:
-    """Return the first bytes as they are, of a gzip file those inside."""
-    return _unpacked(head) if head.startswith(GZIP) else head
+def telling_head(head: bytes) -> bytes:
+    """Return the first bytes that say if a file is a log, of a gzip file those inside.
+
+    Nothing of text in UTF-16; of a file that begins as text but goes on as noise the beginning alone.
+    """
+    if head.startswith(GZIP):
+        return _unpacked(head)
+    encoding = encoding_of(head)
+    if encoding is not None:
+        text = head.decode(encoding, "replace")
+        return b"" if sum(map(str.isascii, text)) > _ASCII_SHARE * len(text) else head
+    return head[:_BEGINNING] if binary_format(head) == UNKNOWN and is_text(head[:_BEGINNING]) else head
 
 
 def _unpacked(head: bytes) -> bytes:

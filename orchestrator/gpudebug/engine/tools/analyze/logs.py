@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpudebug.core.answers.analyze import LogAnswer, LoggedCount, LoggedLoss, ProgressFigure, RewardFigure
@@ -12,23 +12,34 @@ from gpudebug.core.evidence import learning
 from gpudebug.core.evidence.build import finite
 from gpudebug.core.evidence.speed import latency_evidence
 from gpudebug.core.evidence.work import MIN_SEEN, doubts
+from gpudebug.core.recordings.formats import encoding_of, is_text
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.statistics.units import HIGHER, REWARD
-from gpudebug.core.trainlog.reader import LogProgress
+from gpudebug.core.trainlog.losses import NAME as UNNAMED
+from gpudebug.core.trainlog.reader import LogProgress, LogReader, LogSummary
 from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.work import LoggedWork
+from gpudebug.core.trainlog.written_tables import as_lines, records_in
 from gpudebug.core.verdict.work import trend
 from gpudebug.edges import charts, store
 from gpudebug.engine.campaign.files import find, read_config, redactor_of
 from gpudebug.engine.run.evidence import read_log, samples_beside
 from gpudebug.engine.run.sample import failure_in, latency_in
-from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, is_document
+from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, is_document, is_records
+
+_LARGEST = 64 << 20
 
 
 def log(path: Path) -> AnalyzedFile:
     """Raises GpudebugError if the file is one JSON value without training data."""
-    found = read_log(path, samples_beside(path), {}, exit_status=None, signal=None, redactor=_redactor(path))
+    records, broken = _records(path)
+    if records:
+        found = _of_records(records)
+    else:
+        found = read_log(
+            path, samples_beside(path), {}, exit_status=None, signal=None, redactor=_redactor(path)
+        )
     silent = not (found.points or found.durations or found.steps or found.failure or found.latencies.count)
     if silent and is_document(store.read_head(path, HEAD, follow=True)):
         raise GpudebugError(
@@ -55,7 +66,7 @@ def log(path: Path) -> AnalyzedFile:
         reward=reward_of(next((one for one in learning.series(found) if one.metric == REWARD), None)),
         latency=latency_in(latency_evidence(found.latencies)),
         failure=failure_in(failure),
-        notes=doubts(found.work),
+        notes=(*doubts(found.work), *_notes(path, found, broken)),
     )
     series = {
         "loss": _series(found.loss),
@@ -63,6 +74,32 @@ def log(path: Path) -> AnalyzedFile:
         "stepped": all(p.step is not None for p in (*found.loss, *found.durations)),
     }
     return AnalyzedFile(answer, charts.training_log, {"series": series})
+
+
+def _records(path: Path) -> tuple[list[Mapping[str, object]], str | None]:
+    """The records of a JSON document, and where it breaks off; none of any other file."""
+    if not store.read_head(path, 64, follow=True).lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"[", b"{")):
+        return [], None
+    head = store.read_head(path, _LARGEST, follow=True).decode("utf-8", "replace")
+    return records_in(head) if is_records(head) else ([], None)
+
+
+def _of_records(records: Sequence[Mapping[str, object]]) -> LogSummary:
+    reader = LogReader()
+    for line, time in as_lines(records):
+        reader.feed(line, time)
+    return reader.summary()
+
+
+def _notes(path: Path, found: LogSummary, broken: str | None) -> Iterator[str]:
+    """What of the file was guessed, or not read."""
+    if broken:
+        yield f"the file {broken}: what is before that was read"
+    if found.loss_name == UNNAMED:
+        yield "no names are printed: the first number is taken for the step, the second for the loss"
+    head = store.read_head(path, HEAD, follow=True)
+    if encoding_of(head) is None and not is_text(head):
+        yield "binary content in the file was left out"
 
 
 def _progress(found: LogProgress | None) -> ProgressFigure | None:
