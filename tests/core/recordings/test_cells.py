@@ -31,7 +31,8 @@ def test_figures(cell: str, quantity: str, unit: str | None, value: float | None
 
 
 @pytest.mark.parametrize(
-    ("cell", "quantity"), [("45 %", "power_w"), ("530 W", "gpu_util"), ("x", ""), ("inf", ""), ("1_0", "")]
+    ("cell", "quantity"),
+    [("45 %", "power_w"), ("530 W", "gpu_util"), ("x", ""), ("inf", ""), ("1e308", ""), ("1_0", "")],
 )
 def test_cells_of_other_columns_are_none(cell: str, quantity: str) -> None:
     with pytest.raises(ValueError, match=r".+"):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import datetime, timezone
 
 from gpudebug.core.recordings.names import UNITS
+from gpudebug.core.samples.table import LARGEST
 
 LACKING = frozenset(
     {"", "-", "--", "n/a", "na", "nan", "none", "null", "err!", "unknown error", "not supported", "unknown"}
@@ -60,7 +60,7 @@ def number(cell: str, quantity: str = "", unit: str | None = None) -> float | No
     if found is None:
         raise ValueError(cell)
     value, printed = float(found.group(1)), found.group(2)
-    if not math.isfinite(value):
+    if not abs(value) < LARGEST:
         raise ValueError(cell)
     if printed:
         printed = _PLAIN_UNITS.get(printed, "C" if printed.endswith("C") else printed)

@@ -16,7 +16,9 @@ from gpudebug.core.recordings.names import FIGURES, SHARES, named
 from gpudebug.core.recordings.runs import MonitorRecording, recorded
 from gpudebug.core.recordings.tables import NamedColumns
 from gpudebug.core.samples.row import DeviceReading
+from gpudebug.core.samples.table import LARGEST
 from gpudebug.core.trainlog.logger_files import SystemReading, WrittenScalars, read_wandb_system
+from gpudebug.core.trainlog.text import as_number
 
 WANDB, MLFLOW, TRACKIO = "W&B system metrics", "MLflow system metrics", "trackio system metrics"
 _LATE = {WANDB: "W&B writes the first after 15 s", MLFLOW: "MLflow writes the first after 10 s"}
@@ -114,7 +116,8 @@ def _rows(reading: SystemReading, figure: Callable[[str], Figure | None]) -> Ite
         found = figure(key)
         if found is not None:
             index, quantity, scale = found
-            by_gpu.setdefault(index, {}).setdefault(quantity, value * scale)
+            if abs(value * scale) < LARGEST:
+                by_gpu.setdefault(index, {}).setdefault(quantity, value * scale)
     for index, values in sorted(by_gpu.items()):
         shares = {name: values.pop(name) for name in SHARES if name in values}
         busy = values.pop("gpu_util", None)
@@ -168,4 +171,5 @@ def _numbers(text: Any) -> dict[str, float]:
     except (TypeError, ValueError, RecursionError):
         return {}
     pairs = found.items() if isinstance(found, dict) else ()
-    return {k: float(v) for k, v in pairs if isinstance(v, (int, float)) and not isinstance(v, bool)}
+    numbers = {k: as_number(v) for k, v in pairs if isinstance(v, (int, float))}
+    return {k: v for k, v in numbers.items() if v is not None}

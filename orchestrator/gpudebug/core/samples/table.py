@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -27,6 +26,8 @@ MOST_DEVICES = 256
 """More than a node has: a file that names more names no devices there."""
 
 _ABSENT = -1
+LARGEST = 1e21
+"""A hundred times the nanoseconds since 1970: sums and products of such figures are numbers still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +222,7 @@ def _beside(text: str) -> float | None:
 
 
 def _figure(text: str) -> float | None:
-    """Return a finite decimal number in ASCII; None if the cell is empty or says that it has none."""
+    """Return a decimal number in ASCII below LARGEST; None if the cell is empty or says that it has none."""
     if not text:
         return None
     if not text.isascii() or "_" in text:
@@ -232,7 +233,7 @@ def _figure(text: str) -> float | None:
         if text.lower() in _LACKING:
             return None
         raise
-    if not math.isfinite(value):
+    if not abs(value) < LARGEST:
         raise ValueError(text)
     return value
 
