@@ -41,12 +41,21 @@ class Database:
             self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
         except _BROKEN as e:
             raise self._damaged(e) from None
+        try:
+            self._tables = self._checked()
+        except GpudebugError:
+            self._connection.close()
+            raise
+
+    def _checked(self) -> dict[str, frozenset[str]]:
+        """Return the tables with their columns, of a file whose pages each belong to one of them."""
         names = self._all("SELECT name FROM sqlite_master WHERE type = 'table'")
-        self._tables = {str(name): self._columns(str(name)) for (name,) in names}
+        tables = {str(name): self._columns(str(name)) for (name,) in names}
         self._all("PRAGMA ignore_check_constraints = ON")
         for (message,) in self._all("PRAGMA quick_check(1)"):
             if str(message).startswith(_STRUCTURE):
                 raise self._damaged(" ".join(str(message).removeprefix(_STRUCTURE).split()[2:]))
+        return tables
 
     def __enter__(self) -> Database:
         return self
