@@ -45,6 +45,34 @@ def test_a_form_that_is_cut_anywhere_gives_no_other_figure(form: Form) -> None:
         assert known <= {*form.means, 50.0}
 
 
+def spoilt(text: str, made: random.Random) -> str:
+    """A text of which some characters are others, gone or elsewhere too."""
+    found = list(text)
+    for _ in range(made.choice((1, 3, 10))):
+        at, kind = made.randrange(len(found)), made.random()
+        if kind < 0.4:
+            found[at] = made.choice('\0\t\n ,:/{}[|"09█')
+        elif kind < 0.7:
+            del found[at]
+        else:
+            start = made.randrange(len(found))
+            found[at:at] = found[start : start + made.randrange(40)]
+    return "".join(found)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_a_form_that_is_spoilt_is_read_or_refused(form: Form) -> None:
+    made = random.Random(7)
+    for _ in range(15):
+        text = spoilt(form.text, made)
+        recognised(text)
+        try:
+            found = read_recording(lines(text), "f").whole
+        except GpudebugError:
+            continue
+        assert all(0 <= d.gpu_util <= 100 for d in found.devices if d.gpu_util is not None)
+
+
 NO_RECORDINGS = (
     *("", "# gpu run of today\nstep 1\n", "step 1 loss 2\n", HEADER, "step,loss,gpu_util\n1,2,3\n"),
     "".join(f"step {n}, loss {2 / (n + 1):.3f}, gpu util 50 %\n" for n in range(30)),
@@ -54,6 +82,7 @@ NO_RECORDINGS = (
     "timestamp,cpu_util,memory.used\n1,2,3\n",
     "elapsed,gpu_util,mem_util\n1,2,3\n",
     "\x00\x9c\x13gpu\x7f\n" * 20,
+    '{"devices": [{"index": 0, "gpu_util": {"mean": 50.0, "p95": 90.0}}]}',
 )
 
 

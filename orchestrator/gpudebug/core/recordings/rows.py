@@ -58,7 +58,7 @@ def _values(one: NamedFigure, cell: str) -> list[tuple[str, Any]]:
         return [(one.quantity, _checked(one.quantity, number(cell, one.quantity, one.unit)))]
     value = number(both[0], one.quantity, one.unit)
     if one.quantity != "mem_used_mb":
-        return [(one.quantity, value)]
+        return [(one.quantity, _checked(one.quantity, value))]
     total = number(both[1], one.quantity, one.unit)
     return [("mem_used_mb", value), ("mem_total_mb", total)] if total else []
 

@@ -104,13 +104,15 @@ def header_of(line: str, *, after: Sequence[str] = ()) -> NamedColumns | None:
         if delimiter in text:
             return _columns(delimited(delimiter, text), partial(_bare_row, delimiter), hashed)
     by_words = text.split()
+    if not by_words:
+        return None
     if len(by_words) == 1:
         return _columns(by_words, _alone, hashed) if not hashed else None
     if re.fullmatch(r"[\w.]+ \[[^\[\]]+\]", text):
         return _columns([text], _alone, hashed)
     if hashed and by_words[0].lower() in ("entity", "gpu", "date", "time"):
         return _columns(by_words, partial(words, len(by_words)), True)
-    first = named(by_words[0]) if by_words else None
+    first = named(by_words[0])
     if hashed or first is None or first.quantity not in (of.INDEX, of.TIME, of.DATE):
         return None
     bracketed = re.split(r"(?<=[)\]])\s+|\s{2,}", text)

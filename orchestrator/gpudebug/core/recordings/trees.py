@@ -24,6 +24,8 @@ _NOT_OF_NOW = re.compile(
     r"(?i)\b(max|min|applications?|default|limits?|thresholds?|supported|target|deferred|bar1|boost|"
     r"customer|requested|module|shutdown|slowdown|process(es)?|accounted|violations?|counters?)\b"
 )
+# A file of statistics is no recording.
+_STATISTIC = re.compile(r"mean|avg|average|median|std|peak|p\d{1,2}", re.IGNORECASE)
 _UNITLESS = ("value", "unit")
 
 
@@ -108,7 +110,7 @@ class TreeReader:
             return time
         inner = time
         for key, value in _pairs(node):
-            if _NOT_OF_NOW.search(_spelled(key)):
+            if _NOT_OF_NOW.search(_spelled(key)) or _STATISTIC.fullmatch(key):
                 continue
             leaf = _leaf(value)
             if leaf is not None:
@@ -289,7 +291,7 @@ def _begins_anew(line: str, document: PairList) -> bool:
 
 def _put_rocm(document: PairList, found: re.Match[str]) -> None:
     key = f"{found.group(1)}[{found.group(2)}]"
-    device = next((value for name, value in document if name == key), None)
+    device = next((v for name, v in document if name == key and isinstance(v, PairList)), None)
     if device is None:
         device = PairList()
         document.append((key, device))

@@ -39,7 +39,7 @@ def summed_up(
     period = usual_period(rows) if timed else None
     gaps = list(_gaps(times, period)) if timed else []
     devices = tuple(_device(by_key[key], number) for key, number in numbers.items() if key in by_key)
-    start = datetime.fromtimestamp(times[0], timezone.utc) if found.dated and timed else None
+    start = _date(times[0]) if found.dated and timed else None
     known = {name for name in _ALWAYS if next(_values(rows, name), None) is not None}
     return WholeRecording(
         source=found.source,
@@ -47,7 +47,7 @@ def summed_up(
         rows=len(rows),
         devices=devices,
         gpu_util=_mean(_values(rows, "gpu_util")),
-        start=start.strftime("%Y-%m-%d %H:%M:%S") if start else None,
+        start=start,
         span_s=round(times[-1] - times[0], 3) if timed else None,
         period_s=period,
         period_assumed=any(part.timed == "assumed" for part in found.parts)
@@ -57,6 +57,13 @@ def summed_up(
         missing=tuple(name for name in _ALWAYS if name not in known),
         remarks=tuple(_remarks(by_key, numbers)),
     )
+
+
+def _date(seconds: float) -> str | None:
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def usual_period(rows: Iterable[Row]) -> float | None:
