@@ -118,6 +118,8 @@ def test_evidence_with_another_type_is_none(key: str) -> None:
     "found",
     [
         {"loss": {"points": "41"}},
+        {"window": {"start_s": "1", "end_s": 2.0}},
+        {"window": {"end_s": 2.0}},
         {"stacks": {"training": []}},
         {"stacks": {"training": {"seconds": "3"}}},
         {"stacks": {"training": {"seconds": 3, "stacks": {}}}},
@@ -128,3 +130,11 @@ def test_evidence_with_another_type_is_none(key: str) -> None:
 def test_what_is_added_up_is_looked_at(found: dict[str, Any]) -> None:
     assert sound.evidence({"loss": {"points": 41}, "stacks": {"training": {"seconds": 3, "stacks": []}}})
     assert not sound.evidence(found)
+
+
+@pytest.mark.parametrize("change", [{"l#ow": 1.0}, {"level": "1"}, {"place": None}, {"run": 3}])
+def test_a_course_has_its_points_keys_alone(change: dict[str, Any]) -> None:
+    point = {"run": "0003-h1", "part": "trial", "place": 1, "value": 1.0, "level": 1.0, "low": 0.5, "high": 2}
+    assert sound._course([point])
+    assert not sound._course([{**point, **change}])
+    assert not sound._course({})

@@ -86,6 +86,9 @@ def _moderate(value: Any) -> bool:
     return not isinstance(value, (int, float)) or -_LARGEST < value < _LARGEST
 
 
+_POINT = frozenset({"run", "part", "place", "value", "level", "low", "high"})
+
+
 def verdict(data: Any) -> bool:
     """Tell whether what reads a verdict finds in it what it expects."""
     return (
@@ -100,12 +103,21 @@ def verdict(data: Any) -> bool:
         and all(_text(data.get(key)) for key in ("change_digest", "claim", "throughput_unit"))
         and isinstance(data.get("metric", ""), str)
         and isinstance(data.get("terms"), (dict, type(None)))
+        and _course(data.get("course", []))
         and _rows(data.get("gates"), "name", "result", "value", "threshold")
         and _rows(data.get("runs"), "name", "part")
         and all(isinstance(r.get("fresh"), bool) and _RUN.match(r["name"]) for r in data["runs"])
         and all(_text(gate.get("note", 0)) for gate in data["gates"])
         and _texts(data.get("notes"))
         and _texts(data.get("remarks", []))
+    )
+
+
+def _course(found: Any) -> bool:
+    """Tell whether these are the points of a course, with these keys alone."""
+    return _rows(found, "run", "part") and all(
+        p.keys() == _POINT and all(type(p[key]) in (int, float) for key in _POINT - {"run", "part"})
+        for p in found
     )
 
 
@@ -127,6 +139,9 @@ def run(data: Any) -> bool:
     )
 
 
+_NO_WINDOW = {"start_s": 0.0, "end_s": 0.0}
+
+
 def evidence(data: Any) -> bool:
     """Tell whether what reads a run's evidence finds in it what it expects."""
     return (
@@ -144,6 +159,7 @@ def evidence(data: Any) -> bool:
         and _texts(data.get("learning_notes", []))
         and _rows(data.get("ranks", []))
         and _number((data.get("loss") or {}).get("points"))
+        and all(type((data.get("window") or _NO_WINDOW).get(key)) in (int, float) for key in _NO_WINDOW)
         and _watched((data.get("stacks") or {}).get("training"))
     )
 
