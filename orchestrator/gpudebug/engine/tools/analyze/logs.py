@@ -28,7 +28,7 @@ from gpudebug.engine.run.evidence import read_log, samples_beside
 from gpudebug.engine.run.sample import failure_in, latency_in
 from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, is_document, is_records
 
-_LARGEST = 64 << 20
+_LARGEST = 8 << 20
 
 
 def log(path: Path) -> AnalyzedFile:
