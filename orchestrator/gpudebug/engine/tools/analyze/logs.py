@@ -78,10 +78,9 @@ def log(path: Path) -> AnalyzedFile:
 
 def _records(path: Path) -> tuple[list[Mapping[str, object]], str | None]:
     """The records of a JSON document, and where it breaks off; none of any other file."""
-    if not store.read_head(path, 64, follow=True).lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"[", b"{")):
+    if not is_records(store.read_head(path, HEAD, follow=True).decode("utf-8", "replace")):
         return [], None
-    head = store.read_head(path, _LARGEST, follow=True).decode("utf-8", "replace")
-    return records_in(head) if is_records(head) else ([], None)
+    return records_in(store.read_head(path, _LARGEST, follow=True).decode("utf-8", "replace"))
 
 
 def _of_records(records: Sequence[Mapping[str, object]]) -> LogSummary:
