@@ -22,14 +22,14 @@ ranks = [
                      "LOCAL_RANK": str(n), "WORLD_SIZE": "2"})
     for n in range(2)
 ]
-print("ready", *[rank.pid for rank in ranks], flush=True)
+print(" ".join(["ready", *(str(rank.pid) for rank in ranks)]), flush=True)
 time.sleep(60)
 """
 FORKS = """
 import os, time
 child = os.fork()
 if child:
-    print("ready", child, flush=True)
+    print(f"ready {child}", flush=True)
 time.sleep(60)
 """
 

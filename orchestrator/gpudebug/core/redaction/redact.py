@@ -286,16 +286,16 @@ def _without_below(text: str) -> str:
 
     def values() -> Iterator[tuple[int, int]]:
         done = 0
+        below = _regex(_ITEM_BELOW)
         for key in _regex(_ABOVE).finditer(lower):
-            begin = lower.rfind("\n", 0, key.start()) + 1
-            line = lower[begin : key.end()]
-            name, indent = line.strip("- \t\"':\n"), len(line) - len(line.lstrip(" "))
+            line = lower[lower.rfind("\n", 0, key.start()) + 1 : key.end()]
+            indent = len(line) - len(line.lstrip(" "))
             at = max(key.end(), done)
             for _ in range(_MOST_BELOW):
-                item = _regex(_ITEM_BELOW).match(text, at, (text.find("\n", at) + 1 or len(text) + 1) - 1)
+                item = below.match(text, at, (text.find("\n", at) + 1 or len(text) + 1) - 1)
                 if item is None or len(item[1]) < indent + (item[2] is None):
                     break
-                if item[3] and secret_pair(name, item[3]):
+                if item[3] and secret_pair(line.strip("- \t\"':\n"), item[3]):
                     yield item.span(3)
                 at = done = item.end() + 1
 
