@@ -57,15 +57,17 @@ def test_a_training_that_is_killed_has_told(tmp_path: Path) -> None:
     assert answer["probe"]["data_wait_share"] == pytest.approx(0.6, abs=0.03)
 
 
+LASTS = "import time; time.sleep(3)"
+"""A program is read from its process: one that ends at once is not seen."""
 SILENT = {
     "no torch": (
         [sys.executable, "-c", "print('step 1 loss 2')"],
         "the command ran no PyTorch training step",
     ),
     "no Python": (["true"], "the command ran no PyTorch training step"),
-    "isolated": ([sys.executable, "-I", "-c", "pass"], "-I` keeps the probe out: it ignores PYTHONPATH"),
+    "isolated": ([sys.executable, "-I", "-c", LASTS], "-I` keeps the probe out: it ignores PYTHONPATH"),
     "no site": (
-        [sys.executable, "-S", "-c", "pass"],
+        [sys.executable, "-S", "-c", LASTS],
         "-S` keeps the probe out: it does not run sitecustomize",
     ),
 }
