@@ -10,6 +10,7 @@ from tests.support.trials import run
 
 from gpudebug.core.diagnosis.run_phases import phases_of
 from gpudebug.core.records import StacksEvidence, Window
+from gpudebug.core.words import Outcome
 
 SAVES = StacksEvidence(
     training=stacks(
@@ -27,12 +28,20 @@ STEPS = {"first_step_s": 20.0, "window": Window(start_s=24.0, end_s=54.0, sample
 def test_what_costs_most_depends_on_how_long_it_trains(
     total: int | None, most: tuple[str | None, float | None]
 ) -> None:
-    evidence = run(50.0, rate=2.0).model_copy(update={**STEPS, "total_steps": total, "stacks": SAVES})
+    ended = {"outcome": Outcome.ENDED_BY_PLAN, "total_steps": total, "stacks": SAVES}
+    evidence = run(50.0, rate=2.0).model_copy(update={**STEPS, **ended})
     found = phases_of(evidence, {"eval_share": 0.3, "loader_restart_share": 0.004})
     assert found is not None
     assert (found.start_up_s, found.first_steps_s, found.steady_s) == (20.0, 4.0, 30.0)
     assert found.within == {"evaluation": 0.3, "saving": 0.2}
     assert (found.most, found.most_share) == (most[0], most[1] and pytest.approx(most[1]))
+
+
+def test_a_run_that_ended_by_itself_is_its_own_plan() -> None:
+    ended = {"outcome": Outcome.COMPLETED, "total_steps": None, "duration_s": 25.0}
+    found = phases_of(run(50.0, rate=2.0).model_copy(update={**STEPS, **ended}), {})
+    assert found is not None
+    assert (found.most, found.most_share) == ("start-up", pytest.approx(20 / 25))
 
 
 @pytest.mark.parametrize("missing", [{"first_step_s": None}, {"window": None}])

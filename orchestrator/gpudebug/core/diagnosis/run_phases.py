@@ -8,7 +8,7 @@ from gpudebug.core.answers.diagnosis import RunPhases
 from gpudebug.core.diagnosis.ofprobe import finite
 from gpudebug.core.inside.stacks.shares import share
 from gpudebug.core.records import Evidence
-from gpudebug.core.words import SignalValue
+from gpudebug.core.words import Outcome, SignalValue
 
 LEAST = 0.01
 """A smaller part of the window is not told from none."""
@@ -21,7 +21,8 @@ _SAVES = (
 def phases_of(evidence: Evidence, signals: Mapping[str, SignalValue]) -> RunPhases | None:
     """Return the phases of a run; None before its first step, and of one whose window is unknown.
 
-    `signals` are those of its diagnosis. What is not known to take `LEAST` of the window is left out.
+    `signals` are those of its diagnosis. A run that ended by itself is all that was planned. What is not
+    known to take `LEAST` of the window is left out.
     """
     first, window = evidence.first_step_s, evidence.window
     if first is None or window is None:
@@ -35,6 +36,8 @@ def phases_of(evidence: Evidence, signals: Mapping[str, SignalValue]) -> RunPhas
     within = {name: part for name, part in seen.items() if part is not None and part >= LEAST}
     total, rate = evidence.total_steps, evidence.steps_per_s
     loop_s = total / rate if total and rate else None
+    if loop_s is None and evidence.outcome is Outcome.COMPLETED and evidence.duration_s is not None:
+        loop_s = max(0.0, evidence.duration_s - first)
     once = {"start-up": first, "first steps": max(0.0, window.start_s - first)}
     most = part = None
     if loop_s is not None:

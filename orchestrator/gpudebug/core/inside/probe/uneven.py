@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 from gpudebug.core.inside.probe.spans import ProcessSpan, middle, percentile
@@ -11,9 +10,9 @@ FEW_STEPS = 5
 """Fewer step times than this have no median worth comparing."""
 QUARTERS = 4
 GROWS = 1.25
-"""From the first quarter of a window to the last, from which a part of a step grows; each one is at least as
-long as that before, but for what the mean of a quarter is off by."""
-_OFF, _GOES_ON = 0.95, 1.1
+"""From the first quarter of a window to the last, from which a part of a step grows; both later ones are
+longer than both earlier ones."""
+_APART = 1.05
 _COUNTS = 0.05
 """Of a step, from which a part is known well enough."""
 STALLED = 1.5
@@ -34,7 +33,7 @@ def stalls(times: dict[int, float], seconds: float) -> dict[str, float | None]:
 
 def slowing(span: ProcessSpan) -> dict[str, Any]:
     """Return the share of the time that one part of a step takes beyond what it took in the first quarter,
-    where each quarter's is longer than that before; and that part.
+    where it grows with the run; and that part.
 
     Neighbours slow all parts of a step: what the part that grew least of the others grew by is theirs.
     """
@@ -50,9 +49,9 @@ def slowing(span: ProcessSpan) -> dict[str, Any]:
         q[grown] / max(1.0, min(q[part] / quarters[0][part] for part in known if part != grown))
         for q in quarters
     ]
-    rising = all(after >= _OFF * before for before, after in pairwise(times))
-    # A loader's queue that was full at the start drains once.
-    if not rising or times[-1] < GROWS * times[0] or times[-1] < _GOES_ON * times[1]:
+    early, late = times[: QUARTERS // 2], times[QUARTERS // 2 :]
+    # Once is no growth: the queue of a loader that was full at the start drains.
+    if min(late) < _APART * max(early) or times[-1] < GROWS * times[0]:
         return {"slowing_share": 0.0}
     share = sum(max(0.0, t - times[0]) / sum(q.values()) for q, t in zip(quarters, times, strict=True))
     return {"slowing_share": share / QUARTERS, "slowing_part": grown}
