@@ -215,6 +215,11 @@ def test_the_cause_of_a_report_is_named_first(read: DiagnosisFacts, right: str) 
     assert found.causes[0].id == right
 
 
+def test_its_title_says_where_it_is() -> None:
+    read, _ = REPORTS["a search through a storage"]
+    assert named(read).causes[0].title.endswith(": Pool.pick, pool.py:7")
+
+
 def test_a_piece_that_a_likelier_cause_names_is_not_named_again() -> None:
     read, _ = REPORTS["an order that is drawn for each batch"]
     assert "host_code_share" in read.signals

@@ -254,9 +254,11 @@ def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float, full: boo
     contra = _but([t for t in scored.signs if t.factor < 1], facts, pro)
     contra = contra or _but([t for t in scored.signs if t.shared], facts, pro)
     top = ceiling(scored.exposed, _telling(facts), facts.steps_per_s, shows=shows)
+    line = code_lines.line_of(cause, scored.signs, facts)
+    placed = line is not None and any(term.signal == PLACED for term in cause.exposed)
     return Ranked(
         id=cause.id,
-        title=cause.title,
+        title=f"{cause.title}: {line.named}" if placed and line is not None else cause.title,
         probability=probability,
         exposed=scored.exposed,
         ceiling_pp=top.pp,
@@ -265,7 +267,7 @@ def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float, full: boo
         ceiling_steps_per_s=top.steps_per_s,
         speaks_for=tuple(dict.fromkeys(pro.values()))[:_FACTS],
         speaks_against=tuple(dict.fromkeys(contra.values()))[:1],
-        line=code_lines.line_of(cause, scored.signs, facts),
+        line=line,
     )
 
 

@@ -124,6 +124,13 @@ class CodeLine(NamedTuple):
     source: str | None
     state: str
 
+    @property
+    def named(self) -> str:
+        """``resize, train.py:87``."""
+        file, _, function = self.frame.rpartition(":")
+        name = file.rsplit("/", 1)[-1]
+        return f"{function}, {name}:{self.line}" if self.line else f"{function}, {name}"
+
     def __str__(self) -> str:
         """``train.py:87 resize (running): `img.resize(size)` ``."""
         file, _, function = self.frame.rpartition(":")
