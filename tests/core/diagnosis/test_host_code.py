@@ -93,6 +93,35 @@ def test_what_has_causes_of_its_own_is_none(row: tuple[str, str, int, float, flo
     assert host_code(training(row)) is None
 
 
+@pytest.mark.timeout(20)
+def test_functions_that_call_themselves_and_each_other_count_once() -> None:
+    walk, leaf = "job/tree.py:walk", "job/tree.py:leaf"
+    code = {**CODE, f"{walk}:3": "walk(child)", f"{leaf}:5": "walk(rest)"}
+    told = stacks(
+        *TRAINS,
+        ("other", f"{MAIN} {walk} {walk} {leaf} {walk} {walk}", 3, 2.0, 2.0),
+        ("other", f"{MAIN} {walk} {leaf} {walk} {leaf}", 5, 2.0, 2.0),
+        code=code,
+    )
+    found = host_code(told)
+    assert found is not None
+    assert found[0] == pytest.approx(4.0 / 8.5)
+    workers = worker_code(stacks(("data", f"{walk} {walk} {walk}", 3, 2.0, 2.0), code=code))
+    assert workers is not None
+    assert workers[0] == pytest.approx(1.0)
+
+
+def test_a_server_s_loop_is_no_piece_of_it() -> None:
+    rows = [
+        ("forward", f"{MAIN} job/net.py:Net.forward", 40, 4.0, 4.0),
+        ("other", f"{MAIN} job/pool.py:Pool.pick", 7, 3.0, 3.0),
+        ("other", MAIN, 50, 1.0, 1.0),
+    ]
+    found = host_code(stacks(*rows, code=CODE))
+    assert found is not None
+    assert (found[0], found[1].frame) == (pytest.approx(3 / 8), "job/pool.py:Pool.pick")
+
+
 def test_a_line_that_waits_for_the_device_is_no_host_code() -> None:
     code = {**CODE, "job/train.py:main:50": "total += loss.item()"}
     told = stacks(*TRAINS, ("other", MAIN, 50, 5.0, 5.0), code=code)

@@ -27,7 +27,8 @@ _FETCHES = re.compile(r"_utils/fetch\.py:|[.:]__getitems?__$")
 """Where a data set's own code is asked for a sample: loader workers can take that."""
 _GENERIC = re.compile(r"<locals>|wrap|decorat|:_?(inner|call_?impl|__call__)$|:_call_method$")
 _READS = re.compile(
-    r"\.(item|cpu|tolist|numpy|nonzero|any|all)\(|synchroni[sz]e\(|block_until_ready|device_get|asarray\(|\b(float|int|bool|print)\(|\.to\(|\.cuda\("
+    r"\.(item|cpu|tolist|numpy|nonzero|any|all|to|cuda)\(|synchroni[sz]e\(|block_until_ready|device_get"
+    r"|asarray\(|\b(float|int|bool|print)\("
 )
 """Lines that wait until a device has done what was asked of it: that is no work of the host's."""
 _TRAINING = re.compile(
@@ -51,7 +52,7 @@ class _HostPiece:
         self.seconds += one.seconds
         self.cpu_s += min(one.cpu_s, one.seconds)
         self.lines[one.spot] += one.seconds
-        for function in dict.fromkeys(called):
+        for function in called:
             self.inner[function] += one.seconds
 
     @property
@@ -72,7 +73,7 @@ def host_code(training: Stacks | None, *, on_cpu: bool = True) -> tuple[float, C
         return None
     rows = seen(training)
     phased = any(one.phase != "other" for one in rows)
-    loops, own = _loops(rows, phased), frozenset(r.frames[r.own] for r in rows if r.own is not None)
+    loops, own = _loops(rows), frozenset(r.frames[r.own] for r in rows if r.own is not None)
     pieces: defaultdict[str, _HostPiece] = defaultdict(_HostPiece)
     for one in _candidates(rows):
         if not on_cpu and _READS.search(one.source or ""):
@@ -80,8 +81,7 @@ def host_code(training: Stacks | None, *, on_cpu: bool = True) -> tuple[float, C
         called = [frame for frame in one.frames[: (one.own or 0) + 1] if frame in own and frame not in loops]
         if not phased and any(map(_TRAINING.search, called or one.frames[-1:])):
             continue
-        for function in dict.fromkeys(called or [_callee(one)]):
-            pieces[function].add(one, called[called.index(function) + 1 :] if called else ())
+        _add(pieces, one, called or [_callee(one)])
     return _most(pieces, training.seconds)
 
 
@@ -93,18 +93,24 @@ def worker_code(workers: Stacks | None) -> tuple[float, CodeLine] | None:
     own = frozenset(r.frames[r.own] for r in seen(workers) if r.own is not None)
     for one in seen(workers):
         if one.own is not None and one.cpu_s >= one.seconds / 2:
-            called = [frame for frame in one.frames[: one.own + 1] if frame in own]
-            for at, function in enumerate(called):
-                pieces[function].add(one, called[at + 1 :])
+            _add(pieces, one, [frame for frame in one.frames[: one.own + 1] if frame in own])
     return _most(pieces, workers.seconds)
+
+
+def _add(pieces: defaultdict[str, _HostPiece], one: SampledStack, called: Sequence[str]) -> None:
+    """A function that calls itself counts once."""
+    functions = list(dict.fromkeys(called))
+    for at, function in enumerate(functions):
+        pieces[function].add(one, functions[at + 1 :])
 
 
 def _most(pieces: dict[str, _HostPiece], seconds: float) -> tuple[float, CodeLine] | None:
     if not pieces:
         return None
     most = max(pieces, key=lambda name: pieces[name].seconds)
-    while inner := _inner(pieces, most):
-        most = inner
+    # Functions that call each other have no innermost one: no more steps than there are functions.
+    for _ in pieces:
+        most = _inner(pieces, most) or most
     return min(1.0, pieces[most].seconds / seconds), pieces[most].place
 
 
@@ -121,15 +127,17 @@ def _candidates(rows: Sequence[SampledStack]) -> Iterator[SampledStack]:
         yield one
 
 
-def _loops(rows: Sequence[SampledStack], phased: bool) -> frozenset[str]:
-    """Return the functions below which the training happens; without phases those that are in nearly every
+def _loops(rows: Sequence[SampledStack]) -> frozenset[str]:
+    """Return the functions below which the training happens; where none shows those that are in nearly every
     stack."""
     seconds: defaultdict[str, float] = defaultdict(float)
-    counted = [one for one in rows if not phased or one.phase in _TRAINS]
+    counted = [one for one in rows if one.phase in _TRAINS]
+    part = _LOOPS if counted else _EVERYWHERE
+    counted = counted or list(rows)
     for one in counted:
         for frame in set(one.frames):
             seconds[frame] += one.seconds
-    least = (_LOOPS if phased else _EVERYWHERE) * sum(one.seconds for one in counted)
+    least = part * sum(one.seconds for one in counted)
     return frozenset(frame for frame, spent in seconds.items() if spent >= least)
 
 
