@@ -21,7 +21,7 @@ def more(n: int) -> str:
 
 
 def tried(n: int, size: int = 60) -> Tried:
-    return Tried(n, "REJECTED", f"h{n} {'b' * size}", f"h{n} first", ("figures " * 8, "why"))
+    return Tried(n, "REJECTED", lambda width: f"h{n} {'b' * size}"[:width])
 
 
 @given(
@@ -121,17 +121,27 @@ def test_history_fits_and_loses_nobody(newest: int, older: int, size: int, limit
         assert shown == newest + older
 
 
-def test_history_tells_the_newest_most() -> None:
-    older = [(n, "VALIDATED") for n in range(16, 0, -1)]
-    lines = page.history([tried(40 - i, 100) for i in range(24)], older, 2000)
-    assert lines[:3] == ["- h40 first", f"  {'figures ' * 8}", "  why"]
-    assert sum(line.startswith("  ") for line in lines) == 2 * page.DETAILED
-    brief_ones = sum(line.endswith("b" * 100) for line in lines)
-    rest = 24 - page.DETAILED - brief_ones
-    assert brief_ones > 5
-    assert lines[-1].startswith(f"- {rest + 16} more: 16 VALIDATED (h16, h15, ")
-    assert f", {rest} REJECTED (h{16 + rest}, " in lines[-1]
+def test_the_last_ten_share_the_room_and_the_rest_is_counted() -> None:
+    older = [(n, "VALIDATED") for n in range(30, 0, -1)]
+    lines = page.history([tried(40 - i, 1000) for i in range(10)], older, 1700)
+    assert [line[:6] for line in lines[:10]] == [f"- h{n} " for n in range(40, 30, -1)]
+    assert lines[10].startswith("- 30 more: 30 VALIDATED (h30")
+    few = page.history([tried(40 - i, 1000) for i in range(10)], older, 800)
+    assert few[-1].startswith("- 34 more: 30 VALIDATED (h30, h29") and len(few) == 7
     assert page.history([], [], 100) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "shown"),
+    [
+        (200, f"--a=1 --b={'x' * 70} --c"),
+        (60, "--a=1 --b=… --c"),
+        (22, "--a=1 --c … and 1 more"),
+        (5, "… and 3 more"),
+    ],
+)
+def test_no_flag_is_cut(limit: int, shown: str) -> None:
+    assert page.whole(["--a=1", f"--b={'x' * 70}", "--c"], limit) == shown
 
 
 @pytest.mark.parametrize(

@@ -23,21 +23,34 @@ def say(text: str) -> str:
     return harmless(text, limit=1000)
 
 
-def test_a_verified_verdict_is_told_with_its_figures(known: Loaded) -> None:
+def test_a_verified_verdict_is_one_line_with_its_figures_change_and_reason(known: Loaded) -> None:
     (entry,) = history.judged(known.entries.document)
     told = history.tried(known.entries, entry, say)
     assert (told.number, told.mark) == (1, "VALIDATED")
-    assert told.first == 'h1 VALIDATED "The loader waits", `--set --lr=0.2`'
-    figures, why = told.details
-    level = r"gpu_util 20\.0%"
-    assert re.match(rf"{level} to (59|60)\.\d%: \+\d+\.\dpp \(95% CI ", figures)
-    ending = r"; throughput 10 to 30 steps/s \((2\.9|3\.0)\dx\); training SUCCESS, loss CONVERGING"
-    assert re.search(rf"{ending}$", figures)
-    assert why.startswith('why: "delta +')
-    assert (
-        re.match(r'h1 VALIDATED \+(39|40)\.\dpp "The loader waits", `--set', told.brief)
-        and len(told.brief) <= 152
+    assert re.fullmatch(
+        r'h1 VALIDATED \+\d+\.\dpp, throughput (2\.9|3\.0)\dx: "The loader waits", `--set --lr=0\.2`: '
+        r'"delta \(\+\d+\.\d to \+\d+\.\d\), all gates pass"',
+        told.write(250),
     )
+    short = told.write(110)
+    assert len(short) <= 118 and "`--set --lr=0.2`" in short and "The loader" in short
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"),
+    [
+        ("--set --policy.n_decoder_layers=4", "`--set --policy.n_decoder_layers=4`"),
+        (f'--set --a=\'{{"x": "{"y " * 100}"}}\'', "`--set --a=…`"),
+        (f"--set --a=1 --compound --set --{'b' * 50}=2", "`--set --a=1 --compound --set … and 1 more`"),
+        ("--set 'open", "`--set 'open`"),
+    ],
+)
+def test_a_change_is_never_cut_inside_a_flag(known: Loaded, change: str, shown: str) -> None:
+    (entry,) = history.judged(known.entries.document)
+    told = history.tried(
+        known.entries, entry, lambda text: change if text == entry.intervention else say(text)
+    )
+    assert shown in told.write(160)
 
 
 def test_the_newest_stands_first(known: Loaded) -> None:
@@ -48,21 +61,18 @@ def test_a_claim_by_hand_is_marked_and_quoted(known: Loaded) -> None:
     loaded = grown(known, 1, lambda n: f'"done" {"x" * 300}', by_hand=lambda n: True)
     told = history.tried(loaded.entries, loaded.entries.document.hypothesis(3), say)
     assert told.mark == "REJECTED UNVERIFIED"
-    assert told.first.startswith('h3 REJECTED UNVERIFIED, by hand, claimed "+1.0pp" "\'done\' xxx')
-    assert told.details == () and len(told.brief) <= 150
+    line = told.write(150)
+    assert line.startswith('h3 REJECTED UNVERIFIED, by hand, claimed "+1.0pp" "\'done\' xxx')
+    assert len(line) <= 152
 
 
 def test_training_output_in_a_verdict_is_quoted(known: Loaded) -> None:
     loaded = grown(known, 1)
     verdict = loaded.entries.trials[3].verdict
     assert verdict is not None
-    verdict |= {
-        "training": "FAILED - CRASHED: do as I say",
-        "why": "outcome: do `as` \x1b[1mI\x1b[0m say\n# now",
-    }
+    verdict |= {"why": "outcome: do `as` \x1b[1mI\x1b[0m say\n# now"}
     told = history.tried(loaded.entries, loaded.entries.document.hypothesis(3), say)
-    assert "training FAILED, " in told.details[0]
-    assert told.details[1] == 'why: "outcome: do `as` I say # now"'
+    assert told.write(300).endswith(': "outcome: do `as` I say # now"')
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudebug.engine.brief.sources import named_files
+from gpudebug.engine.brief.sources import by_folder, named_files, placed
 
 
 @pytest.fixture
@@ -51,3 +51,17 @@ def test_only_so_many_are_named(root: Path) -> None:
     for n in range(9):
         (root / f"f{n}.py").write_text("x")
     assert named_files(root, ".", [f"f{n}.py" for n in range(9)]) == [f"f{n}.py" for n in range(5)]
+
+
+def test_the_file_where_the_cause_was_seen_is_first_with_its_line(root: Path) -> None:
+    (root / "sub/deep").mkdir()
+    (root / "sub/deep/loader.py").write_text("x")
+    known = ["train.py", "lib/deep/loader.py", "lib/deep/model.py"]
+    seen = [("deep/loader.py", 31), ("train.py", None), ("sub/deep/loader.py", 7), ("torch/x.py", 1)]
+    lines = placed(root, seen, known)
+    assert lines == {"lib/deep/loader.py": 31, "train.py": None, "sub/deep/loader.py": 7}
+    assert by_folder([*lines, "lib/deep/model.py"], lines) == [
+        ("lib/deep/{loader.py,model.py}", ["loader.py:31"]),
+        ("train.py", ["train.py"]),
+        ("sub/deep/loader.py", ["loader.py:7"]),
+    ]

@@ -31,12 +31,10 @@ def lines(loaded: Loaded, number: int | None = None) -> dict[str, str]:
 def test_a_measured_campaign(known: Loaded) -> None:
     told = lines(known)
     assert list(told) == [
-        "Command",
         "Baseline workload",
         "Noise from run to run",
         "Proposed already, not yours",
     ]
-    assert told["Command"].startswith("`") and "train.py --lr=0.1" in told["Command"]
     assert told["Baseline workload"].startswith("gpu_util 20.0% (95% CI ")
     assert "throughput 10 steps/s, loss CONVERGING" in told["Baseline workload"]
     assert "gpu_util " in told["Noise from run to run"] and "pp to pass" in told["Noise from run to run"]
@@ -70,7 +68,7 @@ def test_what_no_longer_holds_says_so(known: Loaded) -> None:
 
 def test_figures_without_runs_are_quoted_claims(known: Loaded) -> None:
     baseline = replace(known.history.baselines["workload"], unverified=True)
-    told = state.lines(with_baseline(known, baseline), None, say)[1]
+    told = state.lines(with_baseline(known, baseline), None, say)[0]
     assert told.startswith('Baseline workload, UNVERIFIED: "gpu_util 20.0%')
 
 

@@ -7,19 +7,24 @@ other texts (titles, notes, training output) can neither open a block of it nor 
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from gpudebug.core.progress.sanitise import harmless, visible
 
-LIMIT = 4400
+LIMIT = 4600
 """Characters of a page at most."""
-DETAILED = 4
-"""Hypotheses that are shown with all their figures."""
 Say = Callable[[str], str]
 """Redacts a text of others and makes it one harmless line, of any length."""
-_COUNTS = 300
+_NARROW, _WIDE = 110, 260
+"""Characters of a line of history, at least and at most."""
+_WHOLE = 60
+"""A flag up to so long is shown with its value or not at all."""
+_COUNTED = 60
+"""Characters that a line of counts needs at least."""
+_QUOTE = "'"
 _TICKS = re.compile("`+")
 
 
@@ -36,14 +41,12 @@ class PagePart(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """A judged hypothesis: `mark` is its verdict and standing, `brief` one line, `details` the lines below
-    its first one."""
+    """A judged hypothesis: `mark` is its verdict and standing, `write` gives its line in about so many
+    characters."""
 
     number: int
     mark: str
-    brief: str
-    first: str
-    details: tuple[str, ...] = ()
+    write: Callable[[int], str]
 
 
 def page(head: str, parts: Sequence[PagePart], end: str, limit: int = LIMIT) -> str:
@@ -53,10 +56,13 @@ def page(head: str, parts: Sequence[PagePart], end: str, limit: int = LIMIT) -> 
     given = shares(
         [(len(text), part.least, part.rank) for text, part in zip(wanted, parts, strict=True)], room
     )
-    texts = [
-        text if len(text) <= size else part.write(size)
-        for text, size, part in zip(wanted, given, parts, strict=True)
-    ]
+    texts, spare = wanted[:], room - sum(given)
+    for i in sorted(range(len(parts)), key=lambda i: parts[i].rank):
+        # A part that ends at a line leaves room for those behind it.
+        size = min(parts[i].most, given[i] + max(0, spare))
+        if len(wanted[i]) > size:
+            texts[i] = parts[i].write(size)
+        spare += given[i] - len(texts[i])
     return "\n\n".join([head, *filter(None, texts), end])
 
 
@@ -101,6 +107,33 @@ def code(text: str) -> str:
     ticks = "`" * (1 + max(map(len, _TICKS.findall(text)), default=0))
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def words(command: str) -> list[str]:
+    """Return the words of a command, each as a shell takes it; an open quote makes them plain words."""
+    try:
+        return [shlex.quote(word) for word in shlex.split(command)]
+    except ValueError:
+        return command.split()
+
+
+def whole(words: Sequence[str], limit: int, rest: str = "") -> str:
+    """Join the words of a command that fit, none cut: a flag that is too long stays as `--name=…`.
+
+    The words that are missing are counted, `rest` says where they are.
+    """
+    if len(" ".join(words)) <= limit:
+        return " ".join(words)
+    made: list[str] = []
+    left = limit - len(f"… and {len(words)} more{rest}")
+    for word in words:
+        name, equals, _ = word.partition("=")
+        shown = f"{name.lstrip(_QUOTE)}=…" if equals and len(word) > max(left, _WHOLE) else word
+        if len(shown) < left:
+            made.append(shown)
+            left -= len(shown) + 1
+    gone = len(words) - len(made)
+    return " ".join([*made, *([f"… and {gone} more{rest}"] if gone else [])])
 
 
 def section(title: str, lines: Sequence[str]) -> str:
@@ -174,33 +207,21 @@ def block_quote(text: str, limit: int, more: str) -> str:
     return "\n".join([*kept, f"> {more}"]) if kept else ""
 
 
-def history(newest: Sequence[Tried], older: Iterable[tuple[int, str]], limit: int) -> list[str]:
-    """Return what was tried, newest first: the newest with their figures, then one line each, then counts.
+def history(newest: Sequence[Tried], older: Sequence[tuple[int, str]], limit: int) -> list[str]:
+    """Return what was tried, newest first: a line each in equal shares of the room, then counts.
 
     `older` are number and mark of what is before `newest`. At most `limit` characters.
     """
-    lines: list[str] = []
-    for at, tried in enumerate(newest):
-        used = _size(lines)
-        full = [f"- {tried.first}", *(f"  {line}" for line in tried.details)]
-        if at < DETAILED and used + _size(full) <= limit // 2:
-            lines += full
-        elif used + len(tried.brief) + 3 <= limit - _COUNTS:
-            lines.append(f"- {tried.brief}")
-        else:
-            rest = [(t.number, t.mark) for t in newest[at:]]
-            return _counted(lines, [*rest, *older], limit)
-    return _counted(lines, list(older), limit)
-
-
-def _counted(lines: list[str], rest: Sequence[tuple[int, str]], limit: int) -> list[str]:
-    if not rest:
-        return lines
-    for shown in (8, 3, 1, 0):
-        line = f"- {len(rest)} {'more' if lines else 'tried'}: {counts(rest, shown)}"
-        if _size([*lines, line]) <= limit:
-            return [*lines, line]
-    return lines
+    width = min(_WIDE, max(_NARROW, (limit - (_COUNTED if older else 0)) // max(1, len(newest)) - 3))
+    lines = [f"- {tried.write(width)}" for tried in newest]
+    for kept in range(len(lines), -1, -1):
+        rest = [*((t.number, t.mark) for t in newest[kept:]), *older]
+        for shown in (8, 3, 1, 0):
+            what = "more" if kept else "tried"
+            made = [*lines[:kept], *([f"- {len(rest)} {what}: {counts(rest, shown)}"] if rest else [])]
+            if _size(made) <= limit:
+                return made
+    return []
 
 
 def counts(rest: Iterable[tuple[int, str]], shown: int) -> str:

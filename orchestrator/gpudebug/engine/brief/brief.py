@@ -14,7 +14,7 @@ from gpudebug.core.progress import harmless
 from gpudebug.core.statistics import numbers
 from gpudebug.core.verdict.gates.figures import BETTER_ESTIMATE, NOT_WORSE_BOUND
 from gpudebug.edges import store, templates
-from gpudebug.engine.brief import history, sources, state
+from gpudebug.engine.brief import flags, history, sources, state
 from gpudebug.engine.brief.last_run import last_run
 from gpudebug.engine.campaign.campaign import Loaded
 
@@ -25,8 +25,7 @@ _ASKED = {
     "running": "a run is under way",
     "stop": "stop, nothing is left to do",
 }
-# More than any page has room for: only these are read from the progress file.
-_NEWEST = 24
+_NEWEST = 10
 # Of what people and programs wrote this much is looked at, however long it is.
 _LOOKED_AT = 1 << 16
 _LONGEST_PATH = 400
@@ -45,6 +44,7 @@ def brief(
     offer: str | None = None,
     patch: str | None = None,
     reads_first: bool = False,
+    seen: Sequence[tuple[str, int | None]] = (),
 ) -> str:
     """One markdown page of at most 4,600 characters; its last line is the command that ends it.
 
@@ -52,19 +52,19 @@ def brief(
     caller must know now, one line each; `diagnosis` are ranked causes with their evidence, `instructions`
     the catalogue's advice on writing the change, one line each. `offer` is the id of the cause that
     the catalogue would propose to test, unless the unexplained wait of the diagnosis `reads_first`; `patch`
-    is the file of a change that crashed.
+    is the file of a change that crashed. `seen` are the files, with a line, in which causes were seen.
     """
     it = _Brief(loaded, action.hypothesis)
     parts = (
-        PagePart(it.measured, 700, 1300, 1),
-        PagePart(it.tried, 400, 2800, 6),
-        PagePart(lambda n: it.listed("Diagnosis", diagnosis, n), 300, 900, 2),
-        PagePart(lambda n: last_run(loaded.setup, loaded.history.records, it.say, n), 450, 1100, 5),
-        PagePart(it.files, 150, 450, 4),
-        PagePart(it.locked, 150, 300, 3),
-        PagePart(it.guidelines, 250, 900, 4),
+        PagePart(it.tried, 1500, 2200, 1),
+        PagePart(it.measured, 400, 1000, 2),
+        PagePart(lambda n: it.listed("Diagnosis", diagnosis, n), 300, 900, 4),
+        PagePart(lambda n: last_run(loaded.setup, loaded.history.records, it.say, n), 450, 1100, 2),
+        PagePart(lambda n: it.files(seen, n), 550, 1200, 2),
+        PagePart(it.command, 150, 900, 5),
+        PagePart(it.guidelines, 120, 900, 5),
         PagePart(it.hypothesis, 500, 1200, 0),
-        PagePart(lambda n: it.instructions(instructions, n), 400, 1600, 0),
+        PagePart(lambda n: it.instructions(instructions, n), 400, 1600, 2),
         PagePart(lambda n: it.listed("Remarks", remarks, n), 300, 700, 0),
     )
     return pages.page(it.head(action), parts, it.now(action.kind, worktree, offer, patch, reads_first))
@@ -156,17 +156,21 @@ class _Brief:
         ]
         return pages.bullets(title, quoted_lines, limit, f"`gpudebug catalogue {cause}`")
 
-    def files(self, limit: int) -> str:
-        named = sources.named_files(
-            self.loaded.setup.workspace.root, self.config.workload.cwd, self.config.workload.argv()
-        )
-        names = [f"{code(self.short(name, 200))} (the command names it)" for name in named]
-        names += [code(self.short(name, 200)) for name in self.config.context if name not in named]
-        return pages.bullets("Files to read", names, limit, "`context` in gpudebug.yaml")
+    def files(self, seen: Sequence[tuple[str, int | None]], limit: int) -> str:
+        """Return the files to read by folder, the one where the cause was seen first."""
+        root, workload = self.loaded.setup.workspace.root, self.config.workload
+        named = sources.named_files(root, workload.cwd, workload.argv())
+        known = list(dict.fromkeys([*named, *self.config.context]))
+        lines = dict(sources.placed(root, seen, known))
+        groups = [
+            code(self.short(text, 1000))
+            + (f" (a cause was seen in {self.short(', '.join(places), 200)})" if places else "")
+            for text, places in sources.by_folder(list(dict.fromkeys([*lines, *known])), lines)
+        ]
+        return pages.bullets("Files to read", groups, limit, "`context` in gpudebug.yaml")
 
-    def locked(self, limit: int) -> str:
-        names = [code(self.short(name, 80)) for name in self.config.locked]
-        return pages.bullets("Locked, never to be changed", names, limit, _CONFIG)
+    def command(self, limit: int) -> str:
+        return flags.section(self.config.workload.text, self.config.locked, self.say, limit)
 
     def guidelines(self, limit: int) -> str:
         title = "Guidelines"

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-from gpudebug.core.agents.page import Say, Tried, code, quoted
-from gpudebug.core.progress import HypothesisEntry, ProgressFile, harmless
+from gpudebug.core.agents.page import Say, Tried, code, quoted, whole, words
+from gpudebug.core.progress import HypothesisEntry, ProgressFile
 from gpudebug.core.statistics import numbers
-from gpudebug.core.statistics.metrics import GPU_UTIL
 from gpudebug.core.words import VERDICTS, Status
 from gpudebug.engine.campaign.campaign import Entries
-
-_TITLE = 200
-_LINE = 150
-_FIGURE = 80
 
 
 def judged(document: ProgressFile) -> list[HypothesisEntry]:
@@ -40,41 +35,31 @@ def accepted(entries: Entries, entry: HypothesisEntry) -> bool:
 
 
 def tried(entries: Entries, entry: HypothesisEntry, say: Say) -> Tried:
-    """One judged hypothesis, in one line and in a few."""
+    """Return one judged hypothesis: verdict, change of metric and throughput, title, change and reason."""
     verdict = mark(entries, entry)
-    title = quoted(say(entry.title), _TITLE)
+    title = say(entry.title)
     trial = entries.trials[entry.number]
     name = f"h{entry.number} {verdict}"
     if not trial.verified or trial.verdict is None:
         claim = quoted(say(entry.result.get("improvement", "")), 60)
-        line = f"{name}, by hand{f', claimed {claim}' if claim else ''} {title}"
-        return Tried(entry.number, verdict, line[:_LINE], line)
-    why = str(trial.verdict.get("why", ""))
-    change = code(harmless(say(entry.intervention or "none"), limit=100))
-    return Tried(
-        entry.number,
-        verdict,
-        _brief(name, trial.verdict, quoted(say(entry.title), 70), change, say(why)),
-        f"{name} {title}, {change}",
-        (_moved(trial.verdict, say), f"why: {quoted(say(why), 200)}"),
-    )
+        claimed = f"{name}, by hand{f', claimed {claim}' if claim else ''} "
+        return Tried(
+            entry.number, verdict, lambda width: claimed + quoted(title, max(20, width - len(claimed)))
+        )
+    moved = numbers.improvement(trial.verdict)
+    faster = numbers.factor(trial.verdict.get("throughput_ratio"))
+    short, ratio = (text.partition(" (")[0] for text in (moved, faster))
+    figures = f"{name} {short}, throughput {ratio}"
+    # The estimate stands in front already, without its interval.
+    why = say(str(trial.verdict.get("why", ""))).replace(f"{short} (95% CI ", "(", 1)
+    change = words(say(entry.intervention or "none"))
+    return Tried(entry.number, verdict, lambda width: _line(figures, title, change, why, width))
 
 
-def _brief(name: str, verdict: dict[str, object], title: str, change: str, why: str) -> str:
-    """One line: the delta, and the change if the delta is the reason."""
-    line = f"{name} {numbers.improvement(verdict).partition(' (')[0]} {title}, "
-    reason = change if why.startswith("delta") else quoted(why, max(20, _LINE - len(line)))
-    return line + reason
-
-
-def _moved(verdict: dict[str, Any], say: Say) -> str:
-    """Return the figures of a verdict on one line."""
-    texts = {key: say(text)[:_FIGURE] for key, text in numbers.result_fields(verdict).items()}
-    before = texts["gpu util before"].partition(" (")[0]
-    own = texts.get("metric") or f"{GPU_UTIL} {before} to {texts['gpu util after']}"
-    ratio = numbers.factor(verdict.get("throughput_ratio")).partition(" (")[0]
-    faster = f" ({ratio})" if ratio != numbers.UNKNOWN else ""
-    return (
-        f"{own}: {texts['improvement']}; throughput {texts['throughput']}{faster}; "
-        f"training {texts['training'].partition(' ')[0]}, loss {texts['loss']}"
-    )
+def _line(figures: str, title: str, change: Sequence[str], why: str, width: int) -> str:
+    """Change and reason have what they need first; of the title a third of the room at least."""
+    room = width - len(figures) - len(': "", ``: ""')
+    made = whole(change, max(30, room // 2))
+    least = min(len(title), max(16, room // 3))
+    reason = quoted(why, max(16, room - len(made) - least))
+    return f"{figures}: {quoted(title, max(16, room - len(made) - len(reason)))}, {code(made)}: {reason}"

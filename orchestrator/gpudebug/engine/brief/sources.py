@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 _TEXTS = frozenset({".py", ".sh", ".yaml", ".yml", ".toml", ".json", ".jsonnet", ".cfg", ".ini", ".gin"})
@@ -22,6 +22,39 @@ def named_files(root: Path, cwd: str, argv: Sequence[str], limit: int = 5) -> li
         if len(found) == limit:
             break
     return list(found)
+
+
+def placed(root: Path, seen: Iterable[tuple[str, int | None]], known: Sequence[str]) -> dict[str, int | None]:
+    """Files of the repository in which a cause was seen, first seen first, each with its first line.
+
+    A frame has a file's last folder at most: it is the one of `known` that ends so, else what it names.
+    """
+    found: dict[str, int | None] = {}
+    for frame, line in seen:
+        ends = [name for name in known if f"/{name}".endswith(f"/{frame}")]
+        if not ends and (root / frame).is_file() and len(frame) < _LONGEST:
+            ends = [frame]
+        for name in ends[:1]:
+            found.setdefault(name, line)
+    return found
+
+
+def by_folder(names: Iterable[str], lines: Mapping[str, int | None]) -> list[tuple[str, list[str]]]:
+    """Paths, those of one folder as a shell's `folder/{a.py,b.py}`, and where in them `lines` are."""
+    folders: dict[str, list[str]] = {}
+    for name in names:
+        folder = name.rpartition("/")[0]
+        folders.setdefault(folder or name, []).append(name)
+    groups = []
+    for folder, inside in folders.items():
+        files = [name.rpartition("/")[2] for name in inside]
+        text = inside[0] if len(inside) == 1 else f"{folder}/{{{','.join(files)}}}"
+        at = zip(files, map(lines.get, inside), strict=True)
+        seen = [
+            f"{f}:{line}" if line else f for (f, line), name in zip(at, inside, strict=True) if name in lines
+        ]
+        groups.append((text, seen))
+    return groups
 
 
 def _candidates(argv: Sequence[str]) -> Iterator[str]:

@@ -20,11 +20,8 @@ _NAMED = 5
 
 def lines(loaded: Loaded, entry: HypothesisEntry | None, say: Say) -> list[str]:
     """One line each, the most important first; `entry` is the hypothesis that the brief is about."""
-    command = harmless(say(loaded.setup.config.workload.text), limit=400)
-    lines = [f"Command: {code(command)}"]
-    lines += [_baseline(loaded.entries.document, b, say) for b in loaded.history.baselines.values()]
     return [
-        *lines,
+        *(_baseline(loaded.entries.document, b, say) for b in loaded.history.baselines.values()),
         *_noise(loaded.setup, loaded.history, loaded.campaign),
         *_accepted(loaded.entries, say),
         *_open(loaded.entries.document, entry, say),

@@ -54,6 +54,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
             instructions=_instructions(loaded.setup.workspace, loaded.entries.document, action),
             offer=offer.ranked.id if offer else None,
             reads_first=found is not None and found.reads_first,
+            seen=found.places() if found else (),
         )
         page = only_new(loaded.setup.workspace, loaded.setup.session, page)
     place = (str(worktree),) if worktree else ()

@@ -104,6 +104,12 @@ class Outlook:
             lines += [f"would show more: {m.what} ({m.why}): {m.next}" for m in diagnosis.missing[:_TOLD]]
         return lines
 
+    def places(self) -> tuple[tuple[str, int | None], ...]:
+        """Return file and line where the causes of `lines` were seen, the wait without a cause first."""
+        wait = self.diagnosis.unexplained
+        seen = [*([wait.line] if wait else []), *(ranked.line for ranked in self._first() if ranked.line)]
+        return tuple((line.frame.rpartition(":")[0], line.line) for line in seen)
+
     def causes(self) -> tuple[LikelyCause, ...]:
         """Return the first causes, as `next` answers them."""
         return tuple(
