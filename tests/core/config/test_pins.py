@@ -117,3 +117,21 @@ def test_terms_of_nothing_are_not_compared() -> None:
 def test_the_digest_does_not_depend_on_the_order_of_keys() -> None:
     assert pins.digest({"a": 1, "b": 2}) == pins.digest({"b": 2, "a": 1})
     assert pins.digest({"a": 1}) != pins.digest({"a": 2})
+
+
+LONG = " ".join(f"--policy.name_{n}={n}" for n in range(40))
+
+
+@pytest.mark.parametrize(
+    ("value", "pinned", "said"),
+    [
+        (f"lerobot-train {LONG} --z=1", f"lerobot-train {LONG} --z=2", "is … --z=1, pinned is … --z=2"),
+        (f"a {LONG}", f"a {LONG} --z=2", "is …, pinned is … --z=2"),
+        (f"a=1 {LONG} b=1", f"a=2 {LONG} b=2", "is a=1 … b=1, pinned is a=2 … b=2"),
+        ("x" * 300 + "1", "x" * 300 + "2", f"is …{'x' * 20}1, pinned is …{'x' * 20}2"),
+        ("a b", "a c", "is a b, pinned is a c"),
+    ],
+)
+def test_of_two_long_texts_the_words_that_differ_are_shown(value: str, pinned: str, said: str) -> None:
+    (found,) = pins.differences({"workload.command": value}, {"workload.command": pinned})
+    assert found.text == f"workload.command {said}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -16,6 +18,9 @@ from gpudebug.core.text.values import short_digest
 UNSET = "not set"
 RESOLVED = "resolved."
 _LONGEST = 160
+_WORDS = 1000
+_CONTEXT = 20
+"""Characters that are shown before the first one that differs."""
 
 TABLE: Mapping[str, Rule] = {
     **{
@@ -57,12 +62,9 @@ class PinDifference(NamedTuple):
                 for name in self.value.keys() | self.pinned.keys()
                 if self.value.get(name) != self.pinned.get(name)
             )
-            parts = (
-                f"{self.key}.{n} is {_shown(self.value.get(n))}, pinned is {_shown(self.pinned.get(n))}"
-                for n in names
-            )
+            parts = (_is(f"{self.key}.{n}", self.value.get(n), self.pinned.get(n)) for n in names)
             return "; ".join(parts) + mark
-        return f"{self.key} is {_shown(self.value)}, pinned is {_shown(self.pinned)}{mark}"
+        return _is(self.key, self.value, self.pinned) + mark
 
 
 def pinnable(config: Config) -> dict[str, object]:
@@ -153,7 +155,37 @@ def digest(settings: Mapping[str, Any]) -> str:
     return short_digest(text.encode("utf-8", "surrogateescape"))
 
 
+def _is(key: str, value: Any, pinned: Any) -> str:
+    """Return what differs: of two long texts the words that are in one of them alone."""
+    one, other = _whole(value), _whole(pinned)
+    if max(len(one), len(other)) > _LONGEST:
+        one, other = _apart(one, other)
+    return f"{key} is {_cut(one)}, pinned is {_cut(other)}"
+
+
+def _apart(one: str, other: str) -> tuple[str, str]:
+    """Both texts with `…` for the words that they share; of two long words, from where they part."""
+    words = (one.split(" ", _WORDS), other.split(" ", _WORDS))
+    sides: tuple[list[str], list[str]] = ([], [])
+    for tag, start, stop, from_, to in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
+        sides[0].extend(["…"] if tag == "equal" else words[0][start:stop])
+        sides[1].extend(["…"] if tag == "equal" else words[1][from_:to])
+    left, right = (" ".join(side) for side in sides)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
+    if same <= _LONGEST - _CONTEXT:
+        return left, right
+    return f"…{left[same - _CONTEXT :]}", f"…{right[same - _CONTEXT :]}"
+
+
 def _shown(value: Any) -> str:
+    return _cut(_whole(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _whole(value: Any) -> str:
     if value is None:
         return UNSET
     if isinstance(value, bool):
@@ -161,8 +193,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = " ".join(text.split()) or "empty"
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return " ".join(text.split()) or "empty"
 
 
 def shown(settings: Mapping[str, Any]) -> Sequence[str]:
