@@ -55,8 +55,9 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def reference(session: nox.Session) -> None:
-    """Write the generated pages of docs/reference."""
+    """Write the generated pages of docs/reference, and the manifests of the plugin."""
     run(session, "tests.support.reference")
+    run(session, "tests.support.manifests")
 
 
 @nox.session

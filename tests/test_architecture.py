@@ -563,6 +563,7 @@ OPEN_THEMSELVES = {
 }
 # Modules that may do so, and why.
 MAY_OPEN = {
+    "gpudebug.cli": "what is installed with gpudebug",
     "gpudebug.edges.clusters.nodecheck": "standard library alone, in a folder made for it",
     "gpudebug.edges.devices.cpu": "the kernel's files",
     "gpudebug.edges.devices.probe": "the kernel's files",

@@ -64,7 +64,7 @@ def test_the_installed_script_is_the_module(tmp_path: Path) -> None:
         pytest.skip("gpudebug is not installed as a script beside this Python")
     done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == gpudebug(tmp_path, "--version").expect(0).out
-    assert re.fullmatch(r"gpudebug \d+\.\d+\.\d+\S*\n", done.stdout)
+    assert re.fullmatch(r"gpudebug \d+\.\d+\.\d+\S*( \(commit [0-9a-f]{12}\))?\n", done.stdout)
 
 
 @pytest.mark.parametrize(

@@ -1,69 +1,38 @@
-"""The plugin that agents install: one version, manifests in their places, a skill that names what exists."""
+"""The plugin that agents install: manifests of one table, a skill that names what exists."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
+from tests.support.manifests import ROOT, manifests
 
 import gpudebug
 from gpudebug.cli import app
 from gpudebug.mcp.tools import TOOLS
 
-ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = Path(gpudebug.__file__).parent / "plugin"
-MANIFESTS = (
-    "plugin.json",
-    "gemini-extension.json",
-    ".claude-plugin/plugin.json",
-    ".codex-plugin/plugin.json",
-    ".cursor-plugin/plugin.json",
-)
 
 
-def read(path: Path) -> Any:
-    return json.loads(path.read_text())
-
-
-@pytest.mark.parametrize("name", MANIFESTS)
-def test_a_manifest_has_the_version_of_the_package(name: str) -> None:
-    manifest = read(PLUGIN / name)
-    assert (manifest["name"], manifest["version"]) == ("gpudebug", gpudebug.__version__)
-    assert manifest["description"] == read(PLUGIN / MANIFESTS[0])["description"]
-    skills = manifest.get("skills", "./skills/")
-    assert (PLUGIN / skills / "gpudebug" / "SKILL.md").is_file()
+@pytest.mark.parametrize(("path", "text"), [*manifests()], ids=lambda value: getattr(value, "name", ""))
+def test_a_manifest_is_what_the_table_says(path: Path, text: str) -> None:
+    assert path.read_text() == text, "python -m tests.support.manifests"
+    content = json.loads(text)
+    for entry in content.get("plugins", []):
+        source = entry["source"]
+        assert (ROOT / (source["path"] if isinstance(source, dict) else source)).resolve() == PLUGIN.resolve()
+    if "skills" in content:
+        assert (PLUGIN / content["skills"] / "gpudebug" / "SKILL.md").is_file()
 
 
 def test_the_manifest_of_the_open_standard_has_its_keys_alone() -> None:
     """Agent Plugins 1.0.0, 5.2; a server would start in the plugin's folder (7.2.1), so there is none."""
-    manifest = read(PLUGIN / "plugin.json")
-    assert manifest["$schema"] == "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json"
+    manifest = json.loads((PLUGIN / "plugin.json").read_text())
     assert set(manifest) <= {"$schema", "name", "version", "description", "author", "license", "keywords"}
     assert not (PLUGIN / "mcp.json").exists()
-
-
-@pytest.mark.parametrize("name", [".mcp.json", "gemini-extension.json"])
-def test_a_server_starts_in_the_users_project(name: str) -> None:
-    assert read(PLUGIN / name)["mcpServers"] == {"gpudebug": {"command": "gpudebug", "args": ["mcp"]}}
-
-
-@pytest.mark.parametrize(
-    "marketplace",
-    [
-        ".claude-plugin/marketplace.json",
-        ".cursor-plugin/marketplace.json",
-        ".agents/plugins/marketplace.json",
-    ],
-)
-def test_a_marketplace_of_this_repository_leads_to_the_plugin(marketplace: str) -> None:
-    (entry,) = read(ROOT / marketplace)["plugins"]
-    source = entry["source"]
-    place = ROOT / (source["path"] if isinstance(source, dict) else source)
-    assert (entry["name"], place.resolve()) == ("gpudebug", PLUGIN.resolve())
 
 
 def test_the_skill_is_found_by_its_words_and_names_what_exists() -> None:

@@ -18,9 +18,16 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback if gpudeb
 
 def _version(value: bool) -> None:
     if value:
+        from importlib.metadata import PackageNotFoundError, distribution
+
         from gpudebug import __version__
 
-        print(f"gpudebug {__version__}")
+        # orchestrator/commit.py puts it there; an editable install is of no commit.
+        try:
+            commit = distribution("gpudebug").read_text("extra_metadata/commit.txt")
+        except PackageNotFoundError:
+            commit = None
+        print(f"gpudebug {__version__}" + (f" (commit {commit[:12]})" if commit else ""))
         raise typer.Exit
 
 
@@ -30,7 +37,8 @@ def _global(
     json: Json = False,
     debug: Debug = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version and its commit."),
     ] = False,
 ) -> None:
     choose(directory, json)
