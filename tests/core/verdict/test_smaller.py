@@ -11,10 +11,12 @@ SMALLER = [
     "--seq_len", "--block_size", "--max_length", "--image_size", "--img-size", "--imgsz", "--data.crop_size",
     "--resolution", "--num_frames", "--n_obs_steps", "--hidden_size", "--dim_model", "--n_embd", "--d_model",
     "--model.num_hidden_layers", "--n_layer", "--policy.n_decoder_layers", "--num_layers", "--mlp_dim",
+    "--clip_seconds", "--clip-duration", "--data.segment_duration", "--max_duration", "--train.audio_secs",
 ]  # fmt: skip
 OTHERS = [
     "--batch_size", "--num_workers", "--lr", "--steps", "--log_freq", "--eval_interval", "--prefetch",
     "--queue_size", "--buffer_size", "--cache_size", "--n_action_steps", "--chunk", "--num_threads",
+    "--window", "--warmup_s", "--log_seconds", "--timeout_s",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Whether a change's flags, by their own names, make smaller what the model sees or the model itself."""
+"""Tell whether a change's flags, by their own names, make smaller what the model sees or the model itself."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ _OF_INPUT = re.compile(
     rf"(?:(?:train|input|model|random|center)_)?(?:image|img|picture|frame|crop|resize|input)_?(?:{_SIZE})"
     r"|imgsz|img_?sz|crop|resize|resolution"
     r"|(?:n_|num_)?(?:(?:image_|img_|clip_|video_)?frames|obs_steps|frame_stack|views|crops)(?:_per_\w+)?"
+)
+_SPAN = r"(?:s|secs?|seconds|ms|duration|dur|span)"
+# As many frames of a shorter clip: equal tensors, equal work, and less of the world in them.
+_OF_CONTENT = re.compile(
+    rf"(?:(?:train|input|max|min|target)_)*(?:clip|video|audio|wav|segment|window|excerpt|crop|utterance)s?_?{_SPAN}"
+    rf"|(?:(?:train|max|min|target)_)*duration(?:_{_SPAN})?"
 )
 _OF_MODEL = re.compile(
     r"(?:\w+_)?(?:hidden|embed|embedding|intermediate|feedforward|ffn?|mlp|latent)_?(?:size|dim|width|channels)"
@@ -57,6 +63,8 @@ def smaller(
 def _sizes(name: str, by_tokens: bool, unread: bool) -> bool:
     if _LENGTH.fullmatch(name):
         return not by_tokens
+    if _OF_CONTENT.fullmatch(name):
+        return True
     return bool(_OF_MODEL.fullmatch(name) or (_OF_INPUT.fullmatch(name) and not unread))
 
 
