@@ -170,35 +170,49 @@ def clean(
             help="Remove this campaign's worktrees and references; untested changes become patches.",
         ),
     ] = False,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Remove all that gpudebug made, here and of yours on this host."),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
     """List what gpudebug left here; remove what you choose.
 
-    In a folder without a campaign that is what gpudebug why left.
+    In a folder without a campaign that is what gpudebug why left. --all is for an uninstall: it asks once for
+    each file that git tracks or init wrote, and once for the rest.
     """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.engine.tools import clean as engine
+    from gpudebug.engine.tools import everything as rest
     from gpudebug.terminal.setup import clean as render
 
-    chosen_kinds = [
+    loaded, left = engine.survey(folder)
+    if everything:
+        left = rest.survey(loaded, left)
+    kinds = [
         *((engine.EVIDENCE,) if runs else ()),
         *((engine.UNUSED,) if runs or unused_runs else ()),
         *((engine.LOOK,) if looks else ()),
         *((engine.TEMPORARY,) if temporaries else ()),
         *((engine.WORKTREE, engine.REFERENCE) if worktrees else ()),
     ]
-    loaded, left = engine.survey(folder)
-    answer = engine.listing(loaded, left, chosen_kinds)
-    if answer.chosen and not yes:
+    wanted = [one for one in left if everything or one.kind in kinds]
+    if wanted and not yes:
         if chosen["json"] or not sys.stdin.isatty():
             raise UsageError("a person must agree", next="look at `gpudebug clean`, then add --yes")
-        for path in answer.chosen:
-            print(path)
-        if not typer.confirm("Remove them?"):
+        alone = [one for one in wanted if everything and rest.asked_alone(loaded, one)]
+        together = [one for one in wanted if one not in alone]
+        for one in together:
+            print(f"{one.kind}  {one.path}")
+        agreed = together if together and typer.confirm("Remove them?") else []
+        agreed += [one for one in alone if typer.confirm(f"Remove {one.path} ({one.kind})?")]
+        wanted = [one for one in wanted if one in agreed]
+        if not wanted:
             return
-    if chosen_kinds:
-        answer = engine.remove(loaded, left, chosen_kinds, session_of())
+    answer = engine.listing(loaded, left)
+    if everything or kinds:
+        answer = engine.remove(loaded, left, wanted, session_of())
     print_(answer, render)

@@ -17,7 +17,7 @@ from gpudebug.terminal.fit import coloured, short
 
 _LISTED = 20
 _MARKS = {"ok": "ok     ", "warning": "warning", "unknown": "unknown", "failed": "FAILED "}
-_ALL = "--unused-runs, --looks, --temporaries, --worktrees, or --runs (evidence too)"
+_ALL = "--unused-runs, --looks, --temporaries, --worktrees, --runs (evidence too), or --all (nothing stays)"
 
 
 def doctor(answer: DoctorAnswer) -> str:
@@ -65,7 +65,7 @@ def clean(answer: CleanAnswer) -> str:
         lines.append(f"and {len(left) - _LISTED} more; --json lists all")
     lines.append(f"{_size(answer.bytes)}  in all" if left else "gpudebug left nothing here")
     if left:
-        lines.append(f"Remove with {_ALL if answer.campaign else '--looks'}.")
+        lines.append(f"Remove with {_ALL if answer.campaign else '--looks, or --all'}.")
     return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ from tests.support.looks import look
 
 from gpudebug.core.answers.setup import CleanAnswer, KeptPath, LeftPath
 from gpudebug.core.errors import UsageError
-from gpudebug.engine.tools.clean import LOOK, Left, _one, listing, looks_in, remove, survey, under_way
+from gpudebug.engine.tools.clean import LOOK, Left, found_at, listing, looks_in, remove, survey, under_way
 from gpudebug.terminal.setup import clean
 
 
@@ -23,7 +23,7 @@ def test_a_folder_counts_with_all_in_it_and_a_link_is_not_followed(tmp_path: Pat
     (tmp_path / "run" / "deep").mkdir(parents=True)
     (tmp_path / "run" / "deep" / "big").write_bytes(bytes(range(256)) * 4096)
     (tmp_path / "run" / "link").symlink_to("/")
-    found = _one("evidence", tmp_path / "run")
+    found = found_at("evidence", tmp_path / "run")
     assert found.size >= 1 << 20 and found.size < 2 << 20
     assert found.told() == LeftPath(kind="evidence", path=str(tmp_path / "run"), bytes=found.size)
 
@@ -49,7 +49,7 @@ def test_what_accepted_changes_are_worth_together_rests_on_evidence(adopted: Cam
 def test_folders_of_any_depth_have_a_size(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 5000)
     with deep_folders(tmp_path):
-        assert _one("evidence", tmp_path).size >= 5000
+        assert found_at("evidence", tmp_path).size >= 5000
 
 
 OLD = 1_700_000_000
@@ -61,7 +61,7 @@ def aged(folder: Path) -> None:
         os.utime(path, (OLD, OLD))
 
 
-def test_only_what_its_record_says_is_one(tmp_path: Path) -> None:
+def test_only_what_its_record_says_isfound_at(tmp_path: Path) -> None:
     made = [look(tmp_path).path for _ in range(10)]
     (tmp_path / "gpudebug-why-11").mkdir()
     (tmp_path / "gpudebug-why-11" / "mine.txt").write_text("mine")
@@ -79,14 +79,14 @@ def test_without_a_campaign_they_are_listed_and_removed_by_a_person(tmp_path: Pa
     (tmp_path / "gpudebug-why-2").mkdir()
     loaded, left = survey(tmp_path)
     assert loaded is None
-    answer = listing(loaded, left, [LOOK])
+    answer = listing(loaded, left, left)
     assert answer.campaign is None
     assert answer.chosen == (str(tmp_path / "gpudebug-why-1"),)
-    assert clean(answer).splitlines()[-1] == "Remove with --looks."
+    assert clean(answer).splitlines()[-1] == "Remove with --looks, or --all."
     with pytest.raises(UsageError, match="session a may not remove"):
-        remove(loaded, left, [LOOK], "a")
+        remove(loaded, left, left, "a")
     assert remove(loaded, left, [], None).removed == ()
-    assert remove(loaded, left, [LOOK], None).removed == answer.chosen
+    assert remove(loaded, left, left, None).removed == answer.chosen
     assert [p.name for p in tmp_path.iterdir()] == ["gpudebug-why-2"]
     assert clean(listing(*survey(tmp_path))) == "gpudebug left nothing here"
 
@@ -95,7 +95,7 @@ def test_one_that_is_being_made_stays(tmp_path: Path) -> None:
     made = look(tmp_path, sealed=False)
     assert under_way(made)
     loaded, left = survey(tmp_path)
-    (kept,) = remove(loaded, left, [LOOK], None).kept
+    (kept,) = remove(loaded, left, left, None).kept
     assert "still at work" in kept.why
     aged(made.path)
     assert not under_way(made)
@@ -106,4 +106,6 @@ def test_one_that_is_being_made_stays(tmp_path: Path) -> None:
         finally:
             run.kill()
     assert not under_way(made)
-    assert remove(*survey(tmp_path), [LOOK], None).removed == (str(made.path),)
+    loaded, left = survey(tmp_path)
+    assert [one.kind for one in left] == [LOOK]
+    assert remove(loaded, left, left, None).removed == (str(made.path),)

@@ -93,6 +93,22 @@ def with_block(old: bytes | None, text: str, front: str, file: str) -> bytes:
     return old + lead + made + ending
 
 
+def without_block(old: bytes, front: str, file: str) -> bytes:
+    """The file without gpudebug's part and the empty line before it; b"" if nothing else is in it.
+
+    BrokenMarkers as `with_block`.
+    """
+    place = _place(old, file)
+    if place is None:
+        return old
+    before, after = old[: place[0]], old[place[1] :]
+    if before.decode("utf-8", "replace") == front and not after.strip():
+        return b""
+    ending = match[0] if (match := _ENDING.search(before)) else b""
+    before = before.removesuffix(ending) if ending and before.endswith(2 * ending) else before
+    return before + after.removeprefix(match[0] if (match := _ENDING.match(after)) else b"")
+
+
 def _place(old: bytes, file: str) -> tuple[int, int] | None:
     """From where the first marker's line begins to where the last one's ends; None without any marker."""
     begins, ends = (_lines_of(old, marker) for marker in (BEGIN, END))

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ignores,
         refs_below,
         top_folder,
+        tracks,
     )
     from gpudebug.edges.git.refs import MeasuredTree, trusted, vouch
     from gpudebug.edges.git.trees import LeftOut
@@ -61,7 +62,7 @@ __getattr__ = loader(
             "Base WorktreeChange already_there difference first_there forget keep snapshot stored whole "
             "with_patch worktree_change"
         ),
-        "checkout": "Checkout base_of create identify ignores refs_below top_folder",
+        "checkout": "Checkout base_of create identify ignores refs_below top_folder tracks",
         "refs": "MeasuredTree trusted vouch",
         "trees": "LeftOut",
         "worktrees": (

@@ -191,6 +191,11 @@ def refs_below(at: Address, prefix: str) -> list[str]:
     return [name.decode("utf-8", "surrogateescape") for name in found.split()]
 
 
+def tracks(at: Address, path: Path) -> bool:
+    """Tell whether git tracks a file, or one in a folder."""
+    return bool(looked(at, "ls-files", "-z", "--", os.path.relpath(path, at.top)))
+
+
 def _digest(entries: Mapping[bytes, bytes]) -> str:
     return short_digest(b"".join(path + b"\0" + entries[path] + b"\0" for path in sorted(entries)))
 

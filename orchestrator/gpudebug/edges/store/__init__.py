@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         slug,
     )
     from gpudebug.edges.store.foreign import Lives, noted_jobs
-    from gpudebug.edges.store.hostlocks import device_locks
+    from gpudebug.edges.store.hostlocks import device_locks, drop_free
     from gpudebug.edges.store.kept import get_order, get_pages, put_order, put_pages
     from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
     from gpudebug.edges.store.locks import RunClaim, check_locks, claimed, held_by, locked
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         find_root,
         private_folder,
     )
-    from gpudebug.edges.store.seen import get_seen, put_seen
+    from gpudebug.edges.store.seen import cache_folder, get_seen, put_seen
     from gpudebug.edges.store.sessions import SessionFolder, Sessions
     from gpudebug.edges.store.summary import STATUS
     from gpudebug.edges.store.workspace import BLOCK, Workspace
@@ -74,13 +74,13 @@ __getattr__ = loader(
         ),
         "folders": "JOB LEASES RECORDS OtherFormat RunFolder Scrub place_new run_number slug",
         "foreign": "Lives noted_jobs",
-        "hostlocks": "device_locks",
+        "hostlocks": "device_locks drop_free",
         "kept": "get_order get_pages put_order put_pages",
         "leases": "LEASE_S Lease Moment",
         "locks": "RunClaim check_locks claimed held_by locked",
         "lone": "LoneFolders",
         "root": "CONFIG ELEMENTS RUNS WORKTREES find_element find_root private_folder",
-        "seen": "get_seen put_seen",
+        "seen": "cache_folder get_seen put_seen",
         "sessions": "SessionFolder Sessions",
         "summary": "STATUS",
         "workspace": "BLOCK Workspace",

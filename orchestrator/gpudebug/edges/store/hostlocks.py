@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import functools
 import os
 import re
 import stat
@@ -29,6 +30,7 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _WHAT = "the folder of the devices' locks"
 _MEND = f"mend it, or name another folder, one for everybody, in {VARIABLE}"
 WAIT = "wait for it to end, then run this again"
+_FILE = re.compile(r"[A-Za-z0-9_-]+\.(?:lock|[0-9]+\.holder)")
 _ODD = re.compile(r"[^A-Za-z0-9-]")
 
 
@@ -187,6 +189,41 @@ class LockFolder:
         finally:
             os.close(fd)
         return None
+
+
+def drop_free() -> Iterator[tuple[Path, Callable[[], str | None]]]:
+    """Yield each folder with locks of this user, and what removes those of them that are not held; it returns
+    what is held, or None. The folder goes too if it is empty then and this user's."""
+    named = os.environ.get(VARIABLE)
+    for path in [Path(named)] if named else [FOLDER, Path(f"{FOLDER}-{os.geteuid()}")]:
+        if any(_locks_of_user(path)):
+            yield path, functools.partial(_drop_free, path)
+
+
+def _locks_of_user(path: Path) -> Iterator[os.DirEntry[str]]:
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(path):
+            status = entry.stat(follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and _FILE.fullmatch(entry.name):
+                yield entry
+
+
+def _drop_free(path: Path) -> str | None:
+    held = []
+    with _lock_folder(path, private=path != FOLDER) as folder:
+        for entry in list(_locks_of_user(path)):
+            fd = opener.descriptor(entry.name, at=folder.fd)
+            try:
+                # Who waits for it sees that its file has lost its name, and makes another.
+                flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, path / entry.name)
+                removal.remove_file(folder.fd, entry.name, removal.identity_of(os.fstat(fd)))
+            except BlockingIOError:
+                held.append(entry.name.partition(".")[0])
+            finally:
+                os.close(fd)
+    with removal.folder(path.parent) as parent:
+        removal.remove_empty(parent, path.name)
+    return f"{held[0]} is in use" if held else None
 
 
 def lock_folders(held: contextlib.ExitStack, warn: Callable[[str], None]) -> list[LockFolder]:

@@ -46,6 +46,12 @@ def get_seen(samples: Path) -> dict[str, Any] | None:
     return None
 
 
+def cache_folder() -> Path | None:
+    """Return the folder of gpudebug's in this user's cache folder; None without a home."""
+    anchor = _anchor()
+    return None if anchor is None else anchor / _NAMES[0]
+
+
 def _anchor() -> Path | None:
     """Where this user's caches are, by the XDG Base Directory Specification 0.8; None without a home."""
     named = os.environ.get("XDG_CACHE_HOME", "")

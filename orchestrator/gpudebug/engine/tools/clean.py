@@ -1,6 +1,6 @@
 """`gpudebug clean`: what gpudebug left here, with sizes; a person removes what is proven to be its own.
 
-Without a campaign that is what `gpudebug why` left in the folder.
+Without a campaign that is what `gpudebug why` left in the folder. `--all` adds what `everything` finds.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,8 +64,8 @@ def _written(folder: Path) -> float:
 
 EVIDENCE, UNUSED, TEMPORARY = "evidence", "unused run", "temporary"
 WORKTREE, REFERENCE = "worktree", "reference"
-LOOK = "look"
-_FORMER = (".status", ".claim", ".claim.holder", ".detached", ".allocation", ".loop", ".loop.holder")
+LOOK, PRIVATE, FORMER = "look", "private", "former"
+_FORMER_NAMES = (".status", ".claim", ".claim.holder", ".detached", ".allocation", ".loop", ".loop.holder")
 """What gpudebug 0.2 kept in runs/, and no command reads any more; nothing proves whose these are."""
 _HOLDS = (
     "holds what may not become a patch, such as a secret; is not what gpudebug made there; or jobs of an "
@@ -75,12 +75,16 @@ _HOLDS = (
 
 @dataclass(frozen=True)
 class Left:
-    """One thing that gpudebug left: its kind, path and size; `made` says which file or folder it is."""
+    """One thing that gpudebug left: its kind, path and size; `made` says which file or folder it is.
+
+    `go` removes what is not a file or folder of gpudebug's alone, and returns why it is there still, or None.
+    """
 
     kind: str
     path: Path
     size: int
     made: tuple[int, int]
+    go: Callable[[], str | None] | None = None
 
     def told(self) -> LeftPath:
         return LeftPath(kind=self.kind, path=str(self.path), bytes=self.size)
@@ -104,24 +108,24 @@ def _looks(directory: Path, loaded: Loaded | None) -> Iterator[Left]:
         *((loaded.setup.workspace.root, loaded.setup.workspace.runs) if loaded is not None else ()),
     ]
     for place in {one.resolve(): one for one in places}.values():
-        yield from (_one(LOOK, look.path) for look in looks_in(place))
+        yield from (found_at(LOOK, look.path) for look in looks_in(place))
 
 
-def listing(loaded: Loaded | None, left: Sequence[Left], kinds: Sequence[str] = ()) -> CleanAnswer:
-    """Return the answer before anything is removed; `chosen` is what `kinds` would remove."""
+def listing(loaded: Loaded | None, left: Sequence[Left], chosen: Sequence[Left] = ()) -> CleanAnswer:
+    """Return the answer before anything is removed; `chosen` is what would be."""
     return CleanAnswer(
         action="listed",
         campaign=loaded.setup.config.campaign if loaded is not None else None,
         left=tuple(one.told() for one in left),
         bytes=sum(one.size for one in left),
-        chosen=tuple(str(one.path) for one in left if one.kind in kinds),
+        chosen=tuple(str(one.path) for one in chosen),
     )
 
 
 def remove(
-    loaded: Loaded | None, left: Sequence[Left], kinds: Sequence[str], session: str | None
+    loaded: Loaded | None, left: Sequence[Left], chosen: Sequence[Left], session: str | None
 ) -> CleanAnswer:
-    """Remove what is of these kinds, while nothing runs here; what is not as it was listed is kept.
+    """Remove what was chosen, in this order, while nothing runs here; what is not as it was listed is kept.
 
     UsageError under a session: what agents may not judge they may not remove.
     """
@@ -131,23 +135,21 @@ def remove(
         )
     removed, kept = list[str](), list[KeptPath]()
     with nullcontext() if loaded is None else claim_of(loaded.setup.workspace, "gpudebug clean"):
-        still = _trees_left(loaded.setup, loaded.entries.document, kinds) if loaded is not None else ()
-        for one in left:
-            if one.kind not in kinds:
-                continue
+        trees = any(one.kind in (WORKTREE, REFERENCE) for one in chosen)
+        still = _trees_left(loaded.setup, loaded.entries.document) if loaded is not None and trees else ()
+        for one in chosen:
             why = _removed(one, still)
             if why is None:
                 removed.append(str(one.path))
             else:
                 kept.append(KeptPath(path=str(one.path), why=why))
-    found = listing(loaded, left, kinds)
+    found = listing(loaded, left, chosen)
     return replace(found, action="cleaned", removed=tuple(removed), kept=tuple(kept))
 
 
-def _trees_left(setup: Setup, document: ProgressFile, kinds: Sequence[str]) -> Collection[str]:
-    """Return the worktrees and references that are there, after their end if it was chosen."""
-    if WORKTREE in kinds:
-        upkeep.end(setup, document)
+def _trees_left(setup: Setup, document: ProgressFile) -> Collection[str]:
+    """End the campaign's worktrees and references; return those that are there still."""
+    upkeep.end(setup, document)
     return {str(there) for kept_there in upkeep.kept_here(setup) for there in kept_there}
 
 
@@ -156,6 +158,8 @@ def _removed(one: Left, still: Collection[str]) -> str | None:
 
     Worktrees and references went together before this: `still` names those that did not.
     """
+    if one.go is not None:
+        return one.go()
     if one.kind in (WORKTREE, REFERENCE):
         return _HOLDS if str(one.path) in still else None
     if one.kind == LOOK and under_way(store.RunFolder(one.path, lambda text: text)):
@@ -182,30 +186,31 @@ def _left(setup: Setup, document: ProgressFile, history: History) -> Iterator[Le
         run = workspace.run(name)
         # A folder whose own record names another run, or none, is not proven to be one.
         if not run.path.is_symlink() and stored_record(run, "run.json").get("name") == name:
-            yield _one(EVIDENCE if name in named else UNUSED, run.path)
+            yield found_at(EVIDENCE if name in named else UNUSED, run.path)
     worktrees, references = upkeep.kept_here(setup)
     for path in worktrees:
-        yield _one(WORKTREE, path)
+        yield found_at(WORKTREE, path)
     for name in references:
         yield Left(REFERENCE, Path(name), 0, (0, 0))
     private = setup.checkout.private
     if private.is_dir() and not private.is_symlink():
-        yield _one("private", private)
-    for path in (workspace.runs / name for name in _FORMER):
+        yield found_at(PRIVATE, private)
+    for path in (workspace.runs / name for name in _FORMER_NAMES):
         if os.path.lexists(path):
-            yield _one("former", path)
+            yield found_at(FORMER, path)
     for lock in sorted(workspace.runs.glob(".*.lock")):
         if lock.is_file() and not lock.is_symlink():
-            yield _one("lock", lock)
+            yield found_at("lock", lock)
     folders = (workspace.root, setup.progress_path.parent, workspace.runs, workspace.root / "hypotheses")
     for folder in dict.fromkeys(folders):
         for path in leftovers.temporaries(folder):
-            yield _one(TEMPORARY, path)
+            yield found_at(TEMPORARY, path)
 
 
-def _one(kind: str, path: Path) -> Left:
+def found_at(kind: str, path: Path, go: Callable[[], str | None] | None = None) -> Left:
+    """Return what lies at a path, with its size. OSError if it is missing."""
     status = path.lstat()
-    return Left(kind, path, _size(path, status), (status.st_dev, status.st_ino))
+    return Left(kind, path, _size(path, status), (status.st_dev, status.st_ino), go)
 
 
 def _size(path: Path, status: os.stat_result) -> int:

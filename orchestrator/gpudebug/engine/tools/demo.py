@@ -15,6 +15,7 @@ from gpudebug.core.answers.setup import DemoAnswer
 from gpudebug.core.campaign.decide import ActionKind
 from gpudebug.core.change import intervention as interventions
 from gpudebug.edges import git, store
+from gpudebug.edges.store import leftovers
 from gpudebug.engine.campaign.files import progress_head, read_config
 from gpudebug.engine.cycle.begin import next_here
 from gpudebug.engine.hypotheses.propose import propose
@@ -26,7 +27,7 @@ Tell = Callable[[str], None]
 
 def demo(report: Report, tell: Tell, text_of: Callable[[NextAnswer], str]) -> DemoAnswer:
     """Run the demo campaign until it stops. `tell` gets each chapter, `text_of` turns an answer into text."""
-    folder = Path(tempfile.mkdtemp(prefix="gpudebug-demo-"))
+    folder = Path(tempfile.mkdtemp(prefix=leftovers.DEMO))
     prepare(folder)
     tell(f"A training program that leaves its device idle, in {folder}")
     for h in program.HYPOTHESES:
