@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     # A tenth of what `status` takes, which shows the noise too.
     from gpudebug.core.answers.next import RecordedAA
 
+_FEWER = "make runs longer (protocol: run_for), end other work on this machine, or raise protocol: max_runs"
 # The columns of a sweep's row without its value.
 _BESIDE_VALUE = 69
 
@@ -32,8 +33,10 @@ def resolution(answer: Resolution) -> list[str]:
         limit = f" with the {_runs(answer.left or 0)} that device time is left for" if answer.limited else ""
         effects = ", ".join(f"{_amount(f, f.told)} of {f.figure}" for f in figures)
         lines.append(f"Detectable effect (80 % power): {effects}{limit}")
-    needs = (_needs(f, answer.max_runs) for f in figures)
-    return [*lines, f"Runs needed to confirm {'; '.join(needs)}"]
+    lines.append(f"Runs needed to confirm {'; '.join(_needs(f, answer.max_runs) for f in figures)}")
+    if any(f.goal_runs is None or f.goal_runs.trial > answer.max_runs for f in figures):
+        lines.append(f"  more than max_runs: {answer.max_runs} allows: {_FEWER}")
+    return lines
 
 
 def _noise(figures: list[DetectableFigure]) -> str:
