@@ -60,14 +60,6 @@ def test_a_ceiling_says_which_of_several_gpus_it_is_of() -> None:
 
 
 LINE = "train.py:71 load (waiting): `read()`"
-WAIT = {"share": 0.4, "line": LINE, "ceiling_pp": 26.7, "ceiling_ratio": 1.67}
-
-
-def test_a_wait_without_a_cause_stands_before_all_causes() -> None:
-    text = diagnose({**ANSWER, "unexplained": WAIT})
-    said = "Unexplained: 40% of the time waits without a likely cause: read this line\n   line     " + LINE
-    assert f"{said}\n   ceiling  +26.7pp; 1.67x steps/s\n" in text
-    assert text.index("Unexplained") < text.index("1. dl-no-workers")
 
 
 def test_the_line_to_read_is_shown_once() -> None:

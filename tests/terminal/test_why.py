@@ -62,15 +62,6 @@ def test_the_phases_of_a_run_and_the_one_that_costs_most(most: tuple[Any, Any], 
     assert text == f"Phases: start-up 12.1 s, first steps 0.9 s, steady 30.0 s (evaluation 30%){behind}"
 
 
-def test_a_wait_without_a_cause_stands_before_all_causes() -> None:
-    text = why(
-        unexplained={"share": 0.4, "line": "a.py:3 f (waiting)", "ceiling_pp": 9, "ceiling_ratio": 1.67}
-    )
-    lines = text.splitlines()
-    assert lines[4] == "Unexplained: 40% waits (at most 1.67x), read this line: a.py:3 f (waiting)"
-    assert lines[5].startswith("1. dl-no-workers")
-
-
 @pytest.mark.parametrize("devices", [1, 2, 8])
 @pytest.mark.parametrize("causes", [0, 1, 5])
 def test_it_is_never_longer_than_twelve_lines_and_ends_with_what_is_next(devices: int, causes: int) -> None:

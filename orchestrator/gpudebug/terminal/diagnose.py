@@ -28,7 +28,6 @@ def diagnose(answer: DiagnoseAnswer) -> str:
     if answer.abstains:
         lines += [*wrap(f"No cause is named: {answer.abstains}.", _WIDTH), ""]
     lines += [*_ranks(answer.ranks), ""] if answer.ranks else []
-    lines += [*_unexplained(answer), ""] if answer.unexplained else []
     for gate in answer.gates:
         facts = f" ({'; '.join(gate.for_)})" if gate.for_ else ""
         lines += wrap(f"Known without a run: {gate.id}: {gate.title}{facts}", _WIDTH, rest="  ")
@@ -74,17 +73,6 @@ def _ranks(found: RanksFinding) -> Iterator[str]:
         yield from wrap(fact, _WIDTH, "   for      ")
     if found.straggler and found.straggler.line:
         yield from wrap(found.straggler.line, _WIDTH, "   line     ")
-
-
-def _unexplained(answer: DiagnoseAnswer) -> list[str]:
-    wait = answer.unexplained
-    assert wait is not None
-    points = f"+{wait.ceiling_pp:.1f}pp; " if wait.ceiling_pp is not None else ""
-    return [
-        f"Unexplained: {100 * wait.share:.0f}% of the time waits without a likely cause: read this line",
-        *wrap(wait.line, _WIDTH, "   line     "),
-        f"   ceiling  {points}{wait.ceiling_ratio:.2f}x steps/s",
-    ]
 
 
 def _cause(place: int, cause: DiagnosedCause, answer: DiagnoseAnswer) -> Iterator[str]:

@@ -32,7 +32,7 @@ _INDENT = "   "
 def why(answer: WhyAnswer) -> str:
     """Render the answer; what does not fit is in the folder and in `--json`."""
     head = [_head(answer), *_devices(answer.devices if answer.window else (), answer.across)]
-    above = [*_step(answer.step), *_job(answer), *_ranks(answer), *_unexplained(answer)]
+    above = [*_step(answer.step), *_job(answer), *_ranks(answer)]
     below = [*_aside(answer), f"Next  {answer.next_command}"]
     likely = [] if answer.abstains else [c for c in answer.causes if c.probability >= _LIKELY]
     left = MOST_LINES - len(head) - len(above) - len(below)
@@ -122,14 +122,6 @@ def _ranks(answer: WhyAnswer) -> list[str]:
     straggler = answer.ranks.straggler
     read = [_cut(straggler.line, _INDENT)] if straggler and straggler.line else []
     return [_cut(first), *read, *map(_cut, more)]
-
-
-def _unexplained(answer: WhyAnswer) -> list[str]:
-    wait = answer.unexplained
-    if wait is None:
-        return []
-    most = f" (at most {wait.ceiling_ratio:.2f}x)" if wait.ceiling_ratio is not None else ""
-    return [_cut(f"Unexplained: {100 * wait.share:.0f}% waits{most}, read this line: {wait.line}")]
 
 
 def _job(answer: WhyAnswer) -> list[str]:

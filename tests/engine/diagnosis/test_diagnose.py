@@ -158,7 +158,6 @@ def test_of_a_run_that_failed_before_its_training_no_cause_is_named(tmp_path: Pa
     campaign.run("next").expect(1)
     answer = campaign.json("diagnose", "0001-baseline-workload")
     assert answer["causes"] == []
-    assert answer["unexplained"] is None
     assert "CUDA out of memory" in answer["abstains"]
     assert answer["failure"]["class"] == "oom_gpu"
     text = campaign.run("diagnose", "0001-baseline-workload").expect(0).out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,12 @@ from tests.support.waiting import CAUSE, add_cause, make_waiting_campaign
 
 from gpudebug.core.answers.next import RecordedVerdict
 from gpudebug.core.change.intervention import parse as change_of
-from gpudebug.core.diagnosis.model import Diagnosis, Ranked, UnexplainedWait
-from gpudebug.core.inside.stacks.shares import CodeLine
 from gpudebug.core.progress import parse
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.cycle.next import next_cycle
 from gpudebug.engine.diagnosis.diagnose import diagnose
-from gpudebug.engine.diagnosis.offer import OfferedHypothesis, Outlook, instructions, outlook
-from gpudebug.engine.hypotheses.propose import Proposal, propose
+from gpudebug.engine.diagnosis.offer import Outlook, instructions, outlook
+from gpudebug.engine.hypotheses.propose import propose
 from gpudebug.engine.status.status import status
 from gpudebug.terminal import next as render
 
@@ -73,33 +70,6 @@ def test_one_order_everywhere(waiting: Campaign) -> None:
     assert ids.index(answer["next_command"].rpartition(" ")[2]) == 0
     lines = [line for line in answer["brief"].splitlines() if "% of the time, ceiling" in line]
     assert [line.split("% ")[1].split(",")[0] for line in lines] == ids[: len(lines)]
-
-
-WAIT = UnexplainedWait(0.4, CodeLine("job/push.py:push", 3, "post(url)", "waiting"), 26.7, 1.67)
-LINE = "push.py:3 push (waiting): `post(url)`"
-SMALL = Ranked("dl-slow", "Loading is slow", 0.5, 0.3, 12.0, 60.0, 1.43, line=WAIT.line)
-
-
-def test_a_wait_without_a_cause_stands_first_and_is_what_to_read() -> None:
-    found = Outlook(Diagnosis((SMALL,), unexplained=WAIT), OfferedHypothesis(SMALL, Proposal("t", "", "")))
-    assert found.lines() == [
-        f"unexplained: 40% of the time, ceiling +27pp, 1.67x: read this line: {LINE}",
-        f"50% dl-slow, 30% of the time, ceiling +12pp, 1.43x: Loading is slow; line: {LINE}",
-    ]
-    assert found.reads_first
-    assert found.command is not None
-    assert found.command.endswith(" --code")
-    assert found.text == (
-        "40% of the time waits in push.py:3 push, which no likely cause explains; the catalogue's best fit "
-        "is dl-slow, 50% likely: gpudebug propose --from-catalogue dl-slow"
-    )
-
-
-def test_a_cause_that_promises_more_is_what_to_propose_all_the_same() -> None:
-    large = replace(SMALL, probability=0.9, exposed=0.6)
-    found = Outlook(Diagnosis((large,), unexplained=WAIT), OfferedHypothesis(large, Proposal("t", "", "")))
-    assert found.lines()[0].startswith("unexplained: ")
-    assert found.command == "gpudebug propose --from-catalogue dl-slow"
 
 
 def test_with_nothing_likely_the_page_says_so_and_how_to_end(recorded: Campaign) -> None:

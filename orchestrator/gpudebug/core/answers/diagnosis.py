@@ -44,17 +44,6 @@ class LikelyCause:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnexplainedLine:
-    """A wait of the thread that trains that no likely cause explains: its `share` of the time (0 to 1), the
-    `line` to read, and what its end would bring at most, as of a cause."""
-
-    share: float
-    line: str
-    ceiling_pp: float | None
-    ceiling_ratio: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class DiagnosedCause:
     """A cause in full.
 
@@ -162,7 +151,7 @@ class DiagnoseAnswer(Answer):
     `campaign` is null for a single run. `gpu_util` is in %, null if not measured; `stand_in` says that the
     CPU stands in for a device. `abstains` says why no cause is named. `facts` are the signals by their names
     in `gpudebug catalogue --signals`. `layers` are layer tests by the layer; `difference` is null without a
-    reference; `unexplained` without a large wait that no likely cause explains. `failure` is why a single run
+    reference. `failure` is why a single run
     failed. `ranks` is null of a training with one process.
     """
 
@@ -181,7 +170,6 @@ class DiagnoseAnswer(Answer):
     difference: FromReference | None
     next_command: str
     failure: FailureLines | None = None
-    unexplained: UnexplainedLine | None = None
     ranks: RanksFinding | None = None
 
 
@@ -269,7 +257,7 @@ class WhyAnswer(Answer):
     """`why`: one run of a command, or a look at one that runs already, and its diagnosis.
 
     `why`, `exit_status`, `window`, `reason`, `devices`, `across`, `throughput` and `failure` are as those of
-    `sample`, `kind` to `missing`, `unexplained` and `ranks` as those of `diagnose`. `problem` says what kept
+    `sample`, `kind` to `missing` and `ranks` as those of `diagnose`. `problem` says what kept
     the look from seeing the training, and what to do about it; null if nothing did. `attached` is null of a
     command that was run. `phases` is null of a run without a step or a window. `folder` holds the evidence.
     """
@@ -297,7 +285,6 @@ class WhyAnswer(Answer):
     folder: str
     next_command: str
     attached: AttachedLook | None = None
-    unexplained: UnexplainedLine | None = None
     across: tuple[FigureAcross, ...] = ()
     ranks: RanksFinding | None = None
     phases: RunPhases | None = None

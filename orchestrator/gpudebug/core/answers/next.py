@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpudebug.core.answers.answer import Answer, omitted
-from gpudebug.core.answers.diagnosis import LikelyCause, UnexplainedLine
+from gpudebug.core.answers.diagnosis import LikelyCause
 from gpudebug.core.answers.show import ProbeSide
 from gpudebug.core.answers.status import DeviceValue, FigureAcross, GateRow, Resolution, WorkFigure
 
@@ -123,11 +123,10 @@ class Recovered(NextAnswer):
 @dataclass(frozen=True, kw_only=True)
 class Request(NextAnswer):
     """Nothing to measure: `propose`, `implement` or `stop`. `worktree` is where the code is written;
-    `diagnosis` and `unexplained` are of a request to propose, as `diagnose` has them."""
+    `diagnosis` is of a request to propose, as `diagnose` has them."""
 
     worktree: str | None
     diagnosis: tuple[LikelyCause, ...] | None = omitted()
-    unexplained: UnexplainedLine | None = omitted()
 
 
 @dataclass(frozen=True, kw_only=True)

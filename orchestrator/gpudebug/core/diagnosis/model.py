@@ -80,28 +80,14 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class UnexplainedWait:
-    """A share of the time (0 to 1) that the thread that trains waits in one line, without a likely cause.
-
-    `ceiling_pp` and `ceiling_ratio` are what its end would bring at most, as of a cause."""
-
-    share: float
-    line: CodeLine
-    ceiling_pp: float | None = None
-    ceiling_ratio: float | None = None
-
-
-@dataclass(frozen=True)
 class Diagnosis:
-    """`gates` are causes that need no run to be known; `abstains` says why no cause is named as likely,
-    `unexplained` is the wait that none of those explains."""
+    """`gates` are causes that need no run to be known; `abstains` says why no cause is named as likely."""
 
     causes: tuple[Ranked, ...] = ()
     gates: tuple[Ranked, ...] = ()
     missing: tuple[Missing, ...] = ()
     abstains: str | None = None
     kind: str = "other"
-    unexplained: UnexplainedWait | None = None
 
 
 WRITTEN, FLAG, UNMOVED = 0.9, 0.6, 0.3

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gpudebug.core.answers.diagnosis import Missing
 from gpudebug.core.catalogue.model import Cause
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.diagnosis import code_lines
 from gpudebug.core.diagnosis.host_code import PLACED
-from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked, Tested, UnexplainedWait
+from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked, Tested
 from gpudebug.core.diagnosis.odds import SMALL, Scored, WeighedSign, number, score, sentence_of
 
 LIKELY = 0.15
@@ -178,15 +178,12 @@ def diagnose(
     ranked = _own_first(ranked)
     ordered = [s for s, _ in ranked]
     abstains = why(facts, [(s, r.probability) for s, r in ranked])
-    likely = [s.cause for s, r in ranked if is_likely(s) and r.probability >= LIKELY]
-    few = "steps" in facts.absent
     return Diagnosis(
-        causes=() if few else tuple(r for _, r in ranked),
+        causes=() if "steps" in facts.absent else tuple(r for _, r in ranked),
         gates=tuple(r for s, r in ranked if s.cause.gate and s.definite),
         missing=missing(facts, ordered),
         abstains=abstains,
         kind=facts.kind,
-        unexplained=None if few else _unexplained([] if abstains else likely, facts, full),
     )
 
 
@@ -210,14 +207,6 @@ def _own_first(ranked: list[tuple[Scored, Ranked]]) -> list[tuple[Scored, Ranked
     return [*own, *(one for one in before if surrounds(one[0])), *behind]
 
 
-def _unexplained(likely: Sequence[Cause], facts: DiagnosisFacts, full: bool) -> UnexplainedWait | None:
-    found = code_lines.unexplained(likely, facts)
-    if found is None:
-        return None
-    top = ceiling(found.share, _telling(facts), None, shows=not full)
-    return replace(found, ceiling_pp=top.pp, ceiling_ratio=top.ratio)
-
-
 def bound(exposed: float | None) -> float:
     """Return the most that the probability of a cause with this share of the time can be: what takes little
     is not what holds a run back, however sure it is that it is there."""
@@ -227,11 +216,6 @@ def bound(exposed: float | None) -> float:
 def cost(cause: Ranked) -> float:
     """Return the share of the time that its fix is expected to bring."""
     return cause.probability * (UNKNOWN_SHARE if cause.exposed is None else cause.exposed)
-
-
-def outweighs(wait: UnexplainedWait | None, cause: Ranked | None) -> bool:
-    """Tell whether an unexplained wait promises more than the fix of a cause."""
-    return wait is not None and (cause is None or wait.share > cost(cause))
 
 
 def shown(causes: Iterable[Cause], facts: DiagnosisFacts) -> dict[str, str]:

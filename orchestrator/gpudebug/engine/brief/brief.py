@@ -43,7 +43,6 @@ def brief(
     instructions: Sequence[str] = (),
     offer: str | None = None,
     patch: str | None = None,
-    reads_first: bool = False,
     seen: Sequence[tuple[str, int | None]] = (),
 ) -> str:
     """One markdown page of at most 4,600 characters; its last line is the command that ends it.
@@ -51,8 +50,8 @@ def brief(
     `worktree` is the folder in which the code of a hypothesis is to be written, `remarks` what else the
     caller must know now, one line each; `diagnosis` are ranked causes with their evidence, `instructions`
     the catalogue's advice on writing the change, one line each. `offer` is the id of the cause that
-    the catalogue would propose to test, unless the unexplained wait of the diagnosis `reads_first`; `patch`
-    is the file of a change that crashed. `seen` are the files, with a line, in which causes were seen.
+    the catalogue would propose to test; `patch` is the file of a change that crashed. `seen` are the files,
+    with a line, in which causes were seen.
     """
     it = _Brief(loaded, action.hypothesis)
     parts = (
@@ -67,7 +66,7 @@ def brief(
         PagePart(lambda n: it.instructions(instructions, n), 400, 1600, 2),
         PagePart(lambda n: it.listed("Remarks", remarks, n), 300, 700, 0),
     )
-    return pages.page(it.head(action), parts, it.now(action.kind, worktree, offer, patch, reads_first))
+    return pages.page(it.head(action), parts, it.now(action.kind, worktree, offer, patch))
 
 
 class _Brief:
@@ -197,7 +196,6 @@ class _Brief:
         worktree: Path | None,
         offer: str | None = None,
         patch: str | None = None,
-        reads_first: bool = False,
     ) -> str:
         """Return what to do now and the command that ends it: never cut, so nothing in it can be long."""
         ours = ["gpudebug.yaml", self.config.progress, "hypotheses/", "runs/", ".git"]
@@ -211,7 +209,6 @@ class _Brief:
             flags_do=self.entry is not None and self.entry.intervention is None,
             progress=code(self.short(self.config.progress, 200)),
             offer=offer,
-            reads_first=reads_first,
             patch=patch and code(self.short(patch, 200)),
             gpudebug=self._gpudebug(),
         ).strip("\n")

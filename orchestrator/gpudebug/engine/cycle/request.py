@@ -15,7 +15,6 @@ from gpudebug.edges import store
 from gpudebug.engine.campaign import claims, upkeep, worktrees
 from gpudebug.engine.campaign.campaign import Loaded, MeasuredCode
 from gpudebug.engine.cycle.tell import campaign_told
-from gpudebug.engine.diagnosis.single import unexplained
 from gpudebug.engine.run.prepare import Cycle
 from gpudebug.engine.trial.crashes import CodeCrashed, how
 
@@ -53,7 +52,6 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
             diagnosis=found.lines() if found else (),
             instructions=_instructions(loaded.setup.workspace, loaded.entries.document, action),
             offer=offer.ranked.id if offer else None,
-            reads_first=found is not None and found.reads_first,
             seen=found.places() if found else (),
         )
         page = only_new(loaded.setup.workspace, loaded.setup.session, page)
@@ -66,7 +64,6 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
         why=action.why,
         worktree=next(iter(place), None),
         diagnosis=found.causes() if found else None,
-        unexplained=unexplained(found.diagnosis) if found else None,
         next_command=(found.command if found else None) or _NEXT_COMMAND[action.kind],
         files=(str(loaded.setup.progress_path), *place),
         tell=campaign_told(loaded, action.why) if action.kind is ActionKind.STOP else None,

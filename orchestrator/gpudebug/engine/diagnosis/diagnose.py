@@ -16,7 +16,6 @@ from gpudebug.core.diagnosis.look_problem import is_blind, problem_of
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
 from gpudebug.core.diagnosis.odds import number
 from gpudebug.core.diagnosis.rank import diagnose as rank
-from gpudebug.core.diagnosis.rank import outweighs
 from gpudebug.core.errors import InterventionError, StoreError, UsageError
 from gpudebug.core.evidence.build import EndedRun, RunReadings, build
 from gpudebug.core.progress import HypothesisEntry
@@ -34,13 +33,11 @@ from gpudebug.engine.diagnosis.differences import from_reference
 from gpudebug.engine.diagnosis.order import record_order
 from gpudebug.engine.diagnosis.room import is_full
 from gpudebug.engine.diagnosis.single import (
-    READ_IT,
     SingleRun,
     diagnosed,
     known_causes,
     of_folder,
     single_run,
-    unexplained,
 )
 from gpudebug.engine.diagnosis.why import ROLE
 from gpudebug.engine.hypotheses.propose import Duplicate
@@ -116,7 +113,7 @@ def _of_what_ran(diagnosis: Diagnosis, single: SingleRun) -> Diagnosis:
     problem = problem_of(record, evidence)
     if problem is None or evidence.outcome is not Outcome.CRASHED or not is_blind(evidence):
         return diagnosis
-    return replace(diagnosis, causes=(), unexplained=None, abstains=problem.text)
+    return replace(diagnosis, causes=(), abstains=problem.text)
 
 
 def _look(directory: Path, run: str) -> str | None:
@@ -211,7 +208,6 @@ def _answer(subject: _Subject) -> DiagnoseAnswer:
         difference=from_reference(campaign.loaded.setup, facts) if campaign else None,
         next_command=_next(subject, causes),
         failure=_failure(subject.single),
-        unexplained=unexplained(diagnosis),
         ranks=facts.ranks,
     )
 
@@ -277,7 +273,4 @@ def _next(subject: _Subject, causes: Sequence[DiagnosedCause]) -> str:
         return "gpudebug init --command 'YOUR TRAINING COMMAND'"
     likely = [c for c in causes if c.probability >= _LIKELY and not c.hypothesis.refused]
     likely = [] if subject.diagnosis.abstains else likely
-    first = next((r for r in subject.diagnosis.causes if likely and r.id == likely[0].id), None)
-    if outweighs(subject.diagnosis.unexplained, first):
-        return READ_IT
     return str(likely[0].hypothesis.command) if likely else "gpudebug next"

@@ -1,4 +1,4 @@
-"""What to propose if no hypothesis is left to test: a line to read, the catalogue's best fit, or what would
+"""What to propose if no hypothesis is left to test: the catalogue's best fit, or what would
 show more."""
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from gpudebug.core.answers.diagnosis import LikelyCause
 from gpudebug.core.catalogue import Cause
 from gpudebug.core.catalogue.signals import one_line, said_own
-from gpudebug.core.diagnosis.model import Diagnosis, Ranked, UnexplainedWait
-from gpudebug.core.diagnosis.rank import outweighs
+from gpudebug.core.diagnosis.model import Diagnosis, Ranked
 from gpudebug.core.errors import CatalogueError, InterventionError
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.words import Status
@@ -18,7 +17,6 @@ from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of
 from gpudebug.engine.diagnosis.from_catalogue import likelihood, proposal, settled
-from gpudebug.engine.diagnosis.single import READ_IT
 from gpudebug.engine.hypotheses.propose import Duplicate, Proposal
 from gpudebug.engine.run.smaller import question
 
@@ -63,15 +61,9 @@ class Outlook:
         """What the catalogue says of a campaign in which nothing is left to test."""
         if self.problem:
             return self.problem
-        held, wait = self._held(), self.diagnosis.unexplained
-        parts = [_unexplained(wait)] if wait else []
-        parts += [held] if held else []
+        held = self._held()
+        parts = [held] if held else []
         return "; ".join([*parts, self._offered()] if self.offer or not parts else parts)
-
-    @property
-    def reads_first(self) -> bool:
-        """Whether the wait that no cause explains promises more than what is offered."""
-        return outweighs(self.diagnosis.unexplained, self.offer.ranked if self.offer else None)
 
     def _offered(self) -> str:
         if self.offer is None:
@@ -85,29 +77,23 @@ class Outlook:
     @property
     def command(self) -> str | None:
         """What adds to the progress file what promises most."""
-        if self.reads_first:
-            return READ_IT
         if self.offer is None:
             return None
         return f"gpudebug propose --from-catalogue {self.offer.ranked.id}"
 
     def lines(self) -> list[str]:
-        """The diagnosis in a brief: a wait without a cause, a line a cause, then what would show more."""
-        diagnosis, wait = self.diagnosis, self.diagnosis.unexplained
+        """The diagnosis in a brief: a line a cause, then what would show more."""
+        diagnosis = self.diagnosis
         lines = [_line(ranked, self.settled.get(ranked.id)) for ranked in self._first()]
         if diagnosis.abstains:
             lines.insert(0, f"none of these is likely yet: {diagnosis.abstains}")
-        if wait is not None:
-            most = _most(wait.ceiling_pp, wait.ceiling_ratio)
-            lines.insert(0, f"unexplained: {wait.share:.0%} of the time, {most}: read this line: {wait.line}")
         if self.offer is None or diagnosis.abstains:
             lines += [f"would show more: {m.what} ({m.why}): {m.next}" for m in diagnosis.missing[:_TOLD]]
         return lines
 
     def places(self) -> tuple[tuple[str, int | None], ...]:
-        """Return file and line where the causes of `lines` were seen, the wait without a cause first."""
-        wait = self.diagnosis.unexplained
-        seen = [*([wait.line] if wait else []), *(ranked.line for ranked in self._first() if ranked.line)]
+        """Return file and line where the causes of `lines` were seen."""
+        seen = [ranked.line for ranked in self._first() if ranked.line]
         return tuple((line.frame.rpartition(":")[0], line.line) for line in seen)
 
     def causes(self) -> tuple[LikelyCause, ...]:
@@ -212,12 +198,6 @@ def _most(points: float | None, ratio: float | None) -> str:
     if ratio is None:
         return "ceiling unknown"
     return "ceiling " + (f"+{points:.0f}pp, " if points is not None else "") + f"{ratio:.2f}x"
-
-
-def _unexplained(wait: UnexplainedWait) -> str:
-    file, _, function = wait.line.frame.rpartition(":")
-    where = f"{file.rpartition('/')[2]}:{wait.line.line} {function}"
-    return f"{wait.share:.0%} of the time waits in {where}, which no likely cause explains"
 
 
 def instructions(workspace: store.Workspace, entry: HypothesisEntry) -> list[str]:

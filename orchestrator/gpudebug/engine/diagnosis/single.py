@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpudebug.core.answers.diagnosis import CauseTest, DiagnosedCause, KnownCause, UnexplainedLine
+from gpudebug.core.answers.diagnosis import CauseTest, DiagnosedCause, KnownCause
 from gpudebug.core.catalogue import Cause
 from gpudebug.core.catalogue.model import text_of
 from gpudebug.core.catalogue.offers import KnownCommand, interventions_for
@@ -22,8 +22,6 @@ from gpudebug.engine.run import adapters
 from gpudebug.engine.run.adapters import Known
 
 Record = Mapping[str, Any]
-READ_IT = "gpudebug propose --title 'CAUSE' --description 'WHY' --method 'WHAT SHOULD MOVE' --code"
-"""What follows from a line that was read."""
 
 
 @dataclass(frozen=True)
@@ -131,19 +129,6 @@ def diagnosed(ranked: Ranked, test: CauseTest) -> DiagnosedCause:
         against=ranked.speaks_against,
         hypothesis=test,
         line=str(ranked.line) if ranked.line else None,
-    )
-
-
-def unexplained(diagnosis: Diagnosis) -> UnexplainedLine | None:
-    """Return the wait that no likely cause explains."""
-    found = diagnosis.unexplained
-    if found is None:
-        return None
-    return UnexplainedLine(
-        share=found.share,
-        line=str(found.line),
-        ceiling_pp=found.ceiling_pp,
-        ceiling_ratio=found.ceiling_ratio,
     )
 
 

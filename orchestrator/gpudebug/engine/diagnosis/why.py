@@ -14,7 +14,7 @@ from gpudebug.core.command.reach import BeyondReach
 from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, is_blind, problem_of
 from gpudebug.core.diagnosis.model import Diagnosis
 from gpudebug.core.diagnosis.ofprobe import step_parts
-from gpudebug.core.diagnosis.rank import diagnose, outweighs
+from gpudebug.core.diagnosis.rank import diagnose
 from gpudebug.core.diagnosis.run_phases import phases_of
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import devices, program
@@ -24,7 +24,7 @@ from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.files import REPLAYED_NOTE
 from gpudebug.engine.diagnosis.premises_of_look import note_code, with_premises
 from gpudebug.engine.diagnosis.room import is_full
-from gpudebug.engine.diagnosis.single import READ_IT, diagnosed, known_causes, single_run, unexplained
+from gpudebug.engine.diagnosis.single import diagnosed, known_causes, single_run
 from gpudebug.engine.run import catalogue
 from gpudebug.engine.run.devices import devices_in
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun, replanned
@@ -177,7 +177,6 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         replayed=bool(record.replayed),
         folder=str(measured.folder.path),
         next_command=_next(measured, looked_at, problem, found if not blind else Diagnosis()),
-        unexplained=None if blind else unexplained(found),
         ranks=None if blind else single.facts.ranks,
         phases=phases_of(evidence, single.facts.signals),
     )
@@ -202,6 +201,4 @@ def _next(measured: MeasuredRun, looked_at: LookedAt, problem: LookProblem | Non
     if not looked_at.workload:
         return f"gpudebug diagnose {measured.folder.name}"
     likely = [c for c in shown if c.probability >= _LIKELY]
-    if outweighs(found.unexplained, likely[0] if likely else None):
-        return READ_IT
     return f"gpudebug propose --from-catalogue {likely[0].id}" if likely else "gpudebug next"
