@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable, Collection, MutableMapping
+from collections.abc import Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,6 @@ from gpudebug.mcp import resources
 from gpudebug.mcp.compact import as_text, compact
 from gpudebug.mcp.tools import Client, Tool, flag_of, tools_of
 from gpudebug.mcp.unreadable import ARGUMENT, AnsweredStream
-from gpudebug.mcp.wording import tool_text, tool_words
 from gpudebug.mcp.worker import JobResult, Worker, WorkerJob
 from gpudebug.terminal import live, output
 
@@ -57,8 +56,10 @@ PROGRESS_S = 1.0
 INSTRUCTIONS = """\
 gpudebug finds why a GPU sits idle in training: it tests one hypothesis at a time, and only it measures. \
 Call `next` and do what its answer says: `brief` is the page to work from. You have one hypothesis: after \
-its verdict `next` answers `stop`, and you are done. Never write a result into the progress file. What an \
-answer marks as the user's to run, tell the user. Keys that are null or empty are left out of answers."""
+its verdict `next` answers `stop`, and you are done. Never write a result into the progress file. Texts name \
+commands: `gpudebug show 3` is the tool `show` with `hypothesis` 3, an option is the argument of its name. \
+What is no tool or argument here is the user's to run: tell the user. Exit status 4 or 7 is `action` `stop`, \
+5 is `propose` or `implement`, 6 is the code `busy`. Keys that are null or empty are left out of answers."""
 
 
 def serve(
@@ -108,11 +109,11 @@ async def _serve(worker: Worker, place: Client) -> None:
     async def called(ctx: ServerRequestContext, params: CallToolRequestParams) -> CallToolResult:
         tool = tools.get(params.name)
         if tool is not None:
-            return _result(await _answer(ctx, worker, tool, place, params.arguments or {}), tools)
+            return _result(await _answer(ctx, worker, tool, place, params.arguments or {}))
         flag = flag_of(params.name)
         if flag is None:
             raise MCPError(INVALID_PARAMS, f"unknown tool {params.name[:60]!r}")
-        return _result(_withheld(params.name, flag), tools)
+        return _result(_withheld(params.name, flag))
 
     async def read(_: ServerRequestContext, params: ReadResourceRequestParams) -> ReadResourceResult:
         try:
@@ -121,7 +122,7 @@ async def _serve(worker: Worker, place: Client) -> None:
             raise MCPError(INVALID_PARAMS, output.plain_line(str(e))) from None
         result = await _settled(worker, reading)
         if not isinstance(result.document, resources.ResourceAnswer):
-            raise MCPError(INVALID_PARAMS, tool_text(_message(result.document), tools))
+            raise MCPError(INVALID_PARAMS, _message(result.document))
         found = result.document
         text = _sendable(output.plain(found.text))
         contents = TextResourceContents(uri=params.uri, mime_type=found.mime_type, text=text)
@@ -248,9 +249,9 @@ class _Outbox:
             self.put(live.line(now))
 
 
-def _result(answer: JobResult, tools: Collection[str]) -> CallToolResult:
+def _result(answer: JobResult) -> CallToolResult:
     """Return the answer once, as text: what every client shows its model."""
-    document = tool_words(output.document_of(answer.document, None), tools)
+    document = output.document_of(answer.document, None)
     text = as_text(compact(_sendable(document)) if not answer.failed else _sendable(document))
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error=answer.failed)
 

@@ -151,7 +151,7 @@ class DiagnoseAnswer(Answer):
     `campaign` is null for a single run. `gpu_util` is in %, null if not measured; `stand_in` says that the
     CPU stands in for a device. `abstains` says why no cause is named. `facts` are the signals by their names
     in `gpudebug catalogue --signals`. `layers` are layer tests by the layer; `difference` is null without a
-    reference. `failure` is why a single run
+    reference. `unexplained` is what 0.2.0 named, null from 0.3.0 on. `failure` is why a single run
     failed. `ranks` is null of a training with one process.
     """
 
@@ -170,6 +170,7 @@ class DiagnoseAnswer(Answer):
     difference: FromReference | None
     next_command: str
     failure: FailureLines | None = None
+    unexplained: None = None
     ranks: RanksFinding | None = None
 
 
@@ -285,6 +286,7 @@ class WhyAnswer(Answer):
     folder: str
     next_command: str
     attached: AttachedLook | None = None
+    unexplained: None = None
     across: tuple[FigureAcross, ...] = ()
     ranks: RanksFinding | None = None
     phases: RunPhases | None = None
