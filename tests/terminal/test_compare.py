@@ -120,7 +120,7 @@ SAID: dict[str, tuple[Change, list[str]]] = {
     "utilisation unknown": (_unknown, ["gpu_util", "unknown", "31.2%"]),
     "throughput unknown": (_unknown, ["throughput", "unknown", "15 steps/s", "1.50x (1.30x to 1.70x)"]),
     "latency": (_latency, ["latency", "unknown", "12.3 ms"]),
-    "the first one": (_latency, ["first", "unknown", "300 ms"]),
+    "the first one": (_latency, ["first (cold)", "unknown", "300 ms"]),
     "the slowest one": (_latency, ["max", "unknown", "1.5 s"]),
     "no GPU": (_stand_in, ["gpu_util", "31.2% (CPU)", "31.2%"]),
     "no difference": (_no_difference, ["Differs: nothing known"]),

@@ -24,7 +24,8 @@ from gpudebug.terminal.output import timeout as seconds
 @app.command(
     context_settings={"allow_interspersed_args": False},
     epilog="Example: gpudebug sample -o run.csv --interval 0.5 -- python train.py --steps=200\n\n"
-    "Example: gpudebug sample --torch-profile wait=2,warmup=2,active=4,with_stack -- python train.py",
+    "Example: gpudebug sample --torch-profile wait=2,warmup=2,active=4,with_stack -- python train.py\n\n"
+    "Example: gpudebug sample --methods policies.act:ACTPolicy -- python train.py",
 )
 def sample(
     command: Annotated[
@@ -38,6 +39,10 @@ def sample(
     device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
     timeout: Annotated[str | None, typer.Option(help="End the command after this time, e.g. 10m.")] = None,
     torch_profile: TorchProfile = None,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option("--methods", metavar="MODULE:CLASS", help="Time each method of this class; repeatable."),
+    ] = None,
     force: Force = False,
     directory: Directory = None,
     json: Json = False,
@@ -61,7 +66,7 @@ def sample(
 
         how["torch_profile"] = parse_torch_profile(torch_profile)
     with LiveLine() as live:
-        answer = engine(folder, command or (), live, output=output, force=force, **how)
+        answer = engine(folder, command or (), live, output=output, methods=methods or (), force=force, **how)
     print_(answer, render)
     raise typer.Exit(answer.exit_status)
 

@@ -34,11 +34,13 @@ def compare(answer: CompareAnswer) -> str:
     lines += _memory("device memory", a.peak_device_mb, b.peak_device_mb)
     lines += _energy(a.joules_per_step, b.joules_per_step)
     lines += ["", *wrap(f"Verdict: {_verdict(answer)}", WIDTH, rest="  "), *_inside(a, b), *_sections(answer)]
+    lines += _look(answer)
     lines += ["", *_differences(answer), *_same(answer.same)]
     lines += _behind("Unknown: ", ", ".join(answer.unknown)) if answer.unknown else []
     for note in answer.notes:
         lines += _behind("note: ", note)
-    return "\n".join([*lines, "Files:", *(f"  {f}" for f in answer.files)])
+    lines += ["Files:", *(f"  {f}" for f in answer.files)]
+    return "\n".join([*lines, f"Next: {answer.next_command}"] if answer.next_command else lines)
 
 
 def _runs(side: CompareSide) -> str:
@@ -64,7 +66,9 @@ def _figure(name: str, label: str, answer: CompareAnswer) -> list[str]:
     if name != "latency" and max(len(answer.a.runs), len(answer.b.runs)) == 1:
         return lines
     for end in ("first", "min", "max") if name == "latency" else ("min", "max"):
-        lines.append(_row(f"  {end}", _or_unknown(a, end), _or_unknown(b, end)))
+        lines.append(
+            _row(f"  {end}{' (cold)' if end == 'first' else ''}", _or_unknown(a, end), _or_unknown(b, end))
+        )
     return lines
 
 
@@ -157,6 +161,14 @@ def _sections(answer: CompareAnswer) -> list[str]:
     if not answer.sections:
         return []
     return ["", *sections.beside(answer.sections)]
+
+
+def _look(answer: CompareAnswer) -> list[str]:
+    """Say what was seen of the side that is slower."""
+    if not answer.look:
+        return []
+    slower = "A" if answer.verdict == "faster" else "B"
+    return ["", f"Why {slower} is slower:", *(line for one in answer.look for line in sections.check(one))]
 
 
 def _verdict(answer: CompareAnswer) -> str:

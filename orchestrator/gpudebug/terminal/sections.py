@@ -181,7 +181,7 @@ def _comparison(answer: SectionsComparison, most: int) -> list[str]:
     if answer.advice:
         lines += ["", f"WHY {answer.advice[0].level} IS SLOWER:"]
         lines += [line for one in answer.advice for line in _behind("  ", one.text)]
-    return [*lines, "", "CHECKLIST:", *(line for c in answer.checklist for line in _check(c))]
+    return [*lines, "", "CHECKLIST:", *(line for c in answer.checklist for line in check(c))]
 
 
 def _times_of(side: SideSection | None) -> tuple[str, ...]:
@@ -190,10 +190,11 @@ def _times_of(side: SideSection | None) -> tuple[str, ...]:
     return _ms(side.mean_s), _ms(side.min_s), _ms(side.max_s)
 
 
-def _check(check: Check) -> list[str]:
-    mark = " " if check.answer is None else "!" if check.concern else "x"
-    lines = _behind(f"  [{mark}] ", check.question)
-    return lines if check.answer is None else lines + _behind("      ", check.answer)
+def check(one: Check) -> list[str]:
+    """Render a question with what is known of it."""
+    mark = " " if one.answer is None else "!" if one.concern else "x"
+    lines = _behind(f"  [{mark}] ", one.question)
+    return lines if one.answer is None else lines + _behind("      ", one.answer)
 
 
 def _verdict(answer: SectionsComparison) -> str:

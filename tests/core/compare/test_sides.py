@@ -57,3 +57,8 @@ def test_a_side_tells_what_the_trainings_told_of_themselves() -> None:
     assert found.probe.data_wait_share == pytest.approx(0.3)
     silent = sides.side("x", [run(probe_reason="no process told")])
     assert (silent.probe, silent.probe_reason) == (None, "no process told")
+
+
+def test_calls_of_a_section_that_decide_are_shown_as_throughput() -> None:
+    found = sides.side("A", [run(rate=None), run(rate=None)], calls=(10.0, 20.0))
+    assert found.throughput == RateSpread(mean=15, min=10, max=20, unit="call")

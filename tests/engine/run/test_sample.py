@@ -40,6 +40,7 @@ OWN_FAILURES = {
     "a word for a time": ("--timeout", "soon", "--", "true"),
     "no such device": ("--device", "tpu", "--", "true"),
     "an impossible interval": ("--interval", "0", "--", "true"),
+    "methods of no class": ("--methods", "pol:a b", "--", "true"),
     "a folder below a file": ("-o", "/etc/hostname/F.csv", "--", "true"),
 }
 
@@ -236,3 +237,13 @@ def test_out_of_memory_outside_a_campaign_is_named_with_what_to_try(tmp_path: Pa
     done = gpudebug(tmp_path, "sample", "--device=cpu:1", "-o", "F.csv", "--", sys.executable, "-c", error)
     assert "failure oom_gpu: RuntimeError: CUDA out of memory" in done.out
     assert "try a smaller batch" in done.out
+
+
+def test_the_methods_of_a_class_are_timed_and_one_that_is_missing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pol.py").write_text("class Policy:\n    def act(self):\n        return 1\n")
+    (tmp_path / "main.py").write_text("import pol\nfor _ in range(50):\n    pol.Policy().act()\n")
+    words = ("--device=cpu:1", "--", sys.executable, "main.py")
+    done = gpudebug(tmp_path, "sample", "--methods", "pol:Policy", *words).expect(0)
+    assert re.search(r"Policy\.act +100\.0% .* 50 calls", done.out)
+    lost = gpudebug(tmp_path, "sample", "--methods", "pol:Polisy", *words).expect(0)
+    assert "note: no method of pol:Polisy was timed" in lost.out

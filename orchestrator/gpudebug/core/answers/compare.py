@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpudebug.core.answers.answer import Answer
+from gpudebug.core.answers.sections import Check
 from gpudebug.core.answers.show import ProbeFigures, SectionRow
 from gpudebug.core.answers.status import FigureAcross, WorkFigure
 
@@ -95,7 +96,8 @@ class CompareAnswer(Answer):
 
     `ratio` is B's speed over A's and `ratio_ci` its 95 % interval. `same` is what is alike, by name, and
     `unknown` names what one side does not know. `work` is the unit that throughput counts and what it is read
-    from, as text; null if the runs have none in common.
+    from, as text; null if the runs have none in common. `look` is what was seen of the slower side, and
+    `next_command` what would show more of it.
     """
 
     ratio: float
@@ -112,3 +114,5 @@ class CompareAnswer(Answer):
     notes: tuple[str, ...]
     files: tuple[str, ...]
     work: str | None = None
+    look: tuple[Check, ...] = ()
+    next_command: str | None = None

@@ -99,19 +99,20 @@ def compilation(argv: Sequence[str], variables: Mapping[str, str | None]) -> str
     A variable's value None is not known.
     """
     for name in _DISABLING:
-        if name in variables and _true(variables[name]):
+        if name in variables and is_true(variables[name]):
             return "off"
     setting = NOT_SET
     for name in _ENABLING:
         if name in variables:
-            setting = "on" if _true(variables[name]) else "off"
+            setting = "on" if is_true(variables[name]) else "off"
     for option in command_line.options(argv):
         if (asked := _asked(option)) is not None:
             setting = "on" if asked else "off"
     return setting
 
 
-def _true(value: str | None) -> bool:
+def is_true(value: str | None) -> bool:
+    """Tell whether a flag or variable with this value is on; None is a bare flag."""
     return value is None or value.strip().lower() not in _FALSE
 
 
@@ -124,7 +125,7 @@ def _asked(option: command_line.Option) -> bool | None:
     if set(words) & {"mode", "args", "options", "kwargs", "cache", "dir", "threads"}:
         return None
     against = bool(set(words) & {"no", "disable", "without"})
-    return _true(option.value) != against
+    return is_true(option.value) != against
 
 
 def _last(name: str) -> str:

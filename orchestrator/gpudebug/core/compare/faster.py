@@ -14,7 +14,7 @@ from datetime import datetime
 from gpudebug.core.command import batch
 from gpudebug.core.compare import checklist, compared_run
 from gpudebug.core.compare.checklist import Checklist
-from gpudebug.core.compare.compared_run import ComparedRun
+from gpudebug.core.compare.compared_run import ComparedRun, SectionRates
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Estimate, WorkUnit
@@ -71,7 +71,8 @@ class SpeedComparison:
     """`figure` is the one that decided, `figures` holds all three.
 
     `other_batch` says that a step of B may take another number of samples than one of A, `work` is the unit
-    of work that throughput counts: None is steps as the logs count them.
+    of work that throughput counts: None is steps as the logs count them; `timed` are calls of a section if
+    throughput counts those.
     """
 
     figure: SpeedFigure
@@ -81,6 +82,7 @@ class SpeedComparison:
     notes: tuple[str, ...]
     other_batch: bool = False
     work: WorkUnit | None = None
+    timed: SectionRates | None = None
 
     @property
     def ratio(self) -> Estimate:
@@ -133,6 +135,7 @@ def compare(
         ),
         other_batch=other,
         work=unit,
+        timed=timed,
     )
 
 

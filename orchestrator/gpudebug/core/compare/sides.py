@@ -25,8 +25,10 @@ def side(
     other_batch: bool = False,
     unit: WorkUnit | None = None,
     replayed: bool | None = None,
+    calls: Sequence[float] = (),
 ) -> CompareSide:
-    """One side as it is shown; `other_batch` and `unit` as in SpeedComparison."""
+    """One side as it is shown; `other_batch` and `unit` as in SpeedComparison, `calls` a second of a section
+    for each run if throughput counts those."""
     counted = unit if counts_work(unit) else None
     latencies = [r.latency for r in runs if r.latency is not None]
     walls = [r.wall_time for r in runs if r.wall_time is not None]
@@ -39,7 +41,9 @@ def side(
         stand_in=any(_stands_in(r) for r in runs),
         utilisation=mean(used) if len(used) == len(runs) else None,
         utilisation_reason=None if len(used) == len(runs) else _silent(runs),
-        throughput=_rates([r.rate_in(other_batch, counted) for r in runs]),
+        throughput=_rates(
+            [("call", rate) for rate in calls] or [r.rate_in(other_batch, counted) for r in runs]
+        ),
         work=_work_of(runs, unit),
         latency=_latencies(latencies) if len(latencies) == len(runs) else None,
         wall_time=WallTimes(mean_s=_mean(walls), min_s=min(walls), max_s=max(walls))

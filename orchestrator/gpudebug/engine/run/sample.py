@@ -42,6 +42,8 @@ from gpudebug.engine.run.traces import keep_beside, located
 
 TIMED_OUT = 124
 OWN_FAILURE = 125
+_METHODS = "GPUDEBUG_PROFILE_METHODS"
+_LINE = 100
 _TAIL = 1 << 16
 _VERBS = {"sample": "sample", "why": "look at"}
 
@@ -56,19 +58,20 @@ def sample(
     device: str = "auto",
     timeout: float | None = None,
     torch_profile: TorchProfile | None = None,
+    methods: Sequence[str] = (),
     force: bool = False,
 ) -> SampleAnswer:
     """Run `command` once and summarise its devices; without one, the campaign's workload as it is.
 
     Without `output`, a run folder in a campaign is used; `force` replaces an `output` that gpudebug did not
     write. What PyTorch's profiler records goes there too, or beside `output` as `F.trace.json.gz`; what else
-    was seen is kept for `diagnose` and `analyze` of `output`. Refuses a
-    session whose workload is none that was recorded.
+    was seen is kept for `diagnose` and `analyze` of `output`. `methods` are the classes, `MODULE:CLASS`, of
+    which each method is timed. Refuses a session whose workload is none that was recorded.
     """
     root = store.find_root(directory)
     job = lone_job(directory, command) if command else workload_job(directory, root)
     limits = replace(job.limits, timeout=timeout or job.limits.timeout)
-    job = replace(job, limits=limits, torch_profile=torch_profile)
+    job = replace(job, limits=limits, torch_profile=torch_profile, env={**job.env, **_timed(methods)})
     launcher.find_command(job.argv, str(job.cwd), job.env)
     bench = lone_bench(root or directory, device, job.env, directory, interval, report)
     with devices_held([bench], directory, "gpudebug sample") as (bench,):
@@ -79,6 +82,17 @@ def sample(
     keep_seen(files.samples, evidence, bench, job)
     remarks = [*lost, *_remarks(job, evidence)]
     return _answer(evidence, launched.exit_status, launched.signal, files, bench, remarks)
+
+
+def _timed(methods: Sequence[str]) -> dict[str, str]:
+    """Return the variable by which the profiling library times the methods of these classes."""
+    for name in methods:
+        if not all(map(str.isidentifier, name.replace(":", ".", 1).split("."))):
+            raise UsageError(
+                f"--methods: {name[:_LINE]!r} is no MODULE:CLASS",
+                next="e.g. --methods policies.act:ACTPolicy",
+            )
+    return {_METHODS: ",".join(methods)} if methods else {}
 
 
 def lone_job(directory: Path, command: Sequence[str]) -> PreparedRun:
@@ -140,7 +154,12 @@ def _beside(bench: Bench, job: PreparedRun, files: Files) -> tuple[launcher.Laun
 
 
 def _remarks(job: PreparedRun, evidence: Evidence) -> list[str]:
-    return remarks(evidence.trace, trained=evidence.probe is not None) if job.torch_profile else []
+    found = remarks(evidence.trace, trained=evidence.probe is not None) if job.torch_profile else []
+    if job.env.get(_METHODS) and evidence.sections is None:
+        found += [
+            f"no method of {job.env[_METHODS]} was timed: does the program import that module and class?"
+        ]
+    return found
 
 
 def _in_campaign(bench: Bench, job: PreparedRun) -> SampleAnswer:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpudebug.core.answers.compare import CompareAnswer, CompareSide, SpeedRatio
-from gpudebug.core.compare import compared_run, faster
+from gpudebug.core.compare import checklist, compared_run, faster, slower
 from gpudebug.core.compare.compared_run import ComparedRun
-from gpudebug.core.compare.faster import SpeedFigure
+from gpudebug.core.compare.faster import SpeedAnswer, SpeedComparison, SpeedFigure
 from gpudebug.core.compare.sides import side as shown_side
 from gpudebug.core.config.parser import counted_in, run_for_in
 from gpudebug.core.config.schema import split_command
@@ -315,11 +315,20 @@ def _remarks(commands: Sequence[_SideCommand], warm_up: bool) -> list[str]:
 
 def _answer(a: ComparedSide, b: ComparedSide, remarks: tuple[str, ...], unit: str = AUTO) -> CompareAnswer:
     found = faster.compare(a.runs, b.runs, unit)
+    calls = (found.timed.a, found.timed.b) if found.timed else ((), ())
     sides = [
-        shown_side(s.label, s.runs, other_batch=found.other_batch, unit=found.work, replayed=_played_back(s))
-        for s in (a, b)
+        shown_side(
+            s.label,
+            s.runs,
+            other_batch=found.other_batch,
+            unit=found.work,
+            replayed=_played_back(s),
+            calls=rates,
+        )
+        for s, rates in zip((a, b), calls, strict=True)
     ]
     evidence = [[run.evidence for run in side.runs] for side in (a, b)]
+    sections = beside(*evidence)
     notes = (*_replays(sides), *found.notes, *remarks, *slowed(itertools.chain(*evidence)))
     return CompareAnswer(
         ratio=found.ratio.value,
@@ -329,14 +338,24 @@ def _answer(a: ComparedSide, b: ComparedSide, remarks: tuple[str, ...], unit: st
         ratios={str(figure.name): _ratio(figure) for figure in found.figures},
         a=sides[0],
         b=sides[1],
-        sections=beside(*evidence),
+        sections=sections,
         differences=tuple(found.checklist.differences),
         same=found.checklist.same,
         unknown=tuple(found.checklist.unknown),
         notes=notes,
         files=tuple(str(folder.path) for folder in (*a.folders, *b.folders)),
         work=units.text(found.work) if found.work else None,
+        look=slower.look(found, a.runs, b.runs, sections),
+        next_command=_next(found, a, b),
     )
+
+
+def _next(found: SpeedComparison, a: ComparedSide, b: ComparedSide) -> str | None:
+    """Return the command that shows the methods of the side that is much slower."""
+    if not slower.is_much(found):
+        return None
+    runs = (a if found.answer is SpeedAnswer.FASTER else b).runs
+    return f"gpudebug sample --methods MODULE:CLASS -- {checklist.command_of(runs[0].record)}"
 
 
 def _played_back(side: ComparedSide) -> bool | None:
