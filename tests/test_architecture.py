@@ -202,7 +202,7 @@ ROOMS = {
         verdict: change command inside records redaction samples statistics text words
         compare: answers command errors inside records statistics trainlog verdict words
         diagnosis: answers catalogue change command compare errors evidence inside records samples statistics
-            text words
+            text trainlog words
     """,
     "engine": """
         campaign:

@@ -138,6 +138,7 @@ def exit_statuses() -> str:
             table(("status", "means"), _STATUSES),
             "`gpudebug verify` ends with 1 if something differs, `gpudebug doctor` if something is amiss, "
             "`gpudebug check` if what was accepted gains less than it did.",
+            "`gpudebug why` ends with 1 if the command failed.",
             "`gpudebug doctor --gpu` ends with 2 if there is no GPU, and with 6 if one is in use.",
             "`gpudebug sample` ends as the command did, as `timeout` does:",
             table(("status", "means"), _SAMPLE_STATUSES),

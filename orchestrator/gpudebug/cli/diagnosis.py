@@ -9,7 +9,7 @@ import typer
 
 from gpudebug.cli.options import Directory, Json, app, choose, print_
 from gpudebug.core.errors import UsageError
-from gpudebug.core.words import Outcome
+from gpudebug.core.words import AS_PLANNED, Outcome
 
 
 @app.command(
@@ -80,6 +80,8 @@ def why(
     print_(answer, render)
     if answer.outcome == Outcome.INTERRUPTED:
         raise typer.Exit(INTERRUPTED)
+    if answer.outcome not in AS_PLANNED:
+        raise typer.Exit(1)
 
 
 def _most(text: str | None, to_the_end: bool) -> float | None:

@@ -33,6 +33,7 @@ def test_commented_settings_can_be_taken_in() -> None:
 
 
 def test_the_file_that_init_writes() -> None:
+    assert config.load(config.config_text("c", "t", rate=True), "f").criteria.success == 1.2
     text = config.config_text(
         "my-campaign",
         "A=1 B='x: y' python train.py \\\n  --a=1\n",

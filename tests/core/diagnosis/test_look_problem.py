@@ -102,6 +102,12 @@ def test_a_command_that_fails_says_by_which_line() -> None:
     )
 
 
+def test_a_command_that_finds_the_output_of_an_earlier_run_is_given_one_of_its_own() -> None:
+    found = problem(**failed("FileExistsError: [Errno 17] File exists: 'out'"))
+    assert found is not None and found.for_s is None
+    assert "File exists: 'out'; an earlier run left it: write {run}" in found.text
+
+
 def test_a_command_that_never_trains_may_be_looked_at_for_longer() -> None:
     found = problem(outcome=Outcome.ENDED_BY_PLAN, duration_s=90.0)
     assert found is not None

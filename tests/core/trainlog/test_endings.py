@@ -11,6 +11,7 @@ from gpudebug.core.trainlog.reader import LogReader
 def test_out_of_memory_is_answered_and_an_exception_speaks_for_itself() -> None:
     assert "smaller batch" in (remedy("oom_gpu") or "")
     assert remedy("exception") is None
+    assert remedy("exception", ["ValueError: the folder data/train does not exist"]) is None
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,9 @@ def test_out_of_memory_is_answered_and_an_exception_speaks_for_itself() -> None:
         ("ConnectionRefusedError: [Errno 111] Connection refused", "ss -ltn"),
         ("./run.sh: line 3: pyhton: command not found", "PATH"),
         ("bash: ./train.sh: Permission denied", "chmod"),
+        ("FileExistsError: [Errno 17] File exists: 'outputs/a'", "{run}"),
+        ("ValueError: Output directory (out) already exists and is not empty. Use --overwrite", "{run}"),
+        ("RuntimeError: the checkpoint folder runs/x is not empty", "{run}"),
     ],
 )
 def test_what_to_check_follows_from_the_error_itself(line: str, check: str) -> None:

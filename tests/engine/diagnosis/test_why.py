@@ -61,8 +61,8 @@ def test_a_program_that_is_not_there_leaves_nothing(tmp_path: Path) -> None:
 
 def test_no_campaign_begins_with_a_command_that_failed(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("raise ValueError('no')")
-    answer = gpudebug(tmp_path, "--json", "why", "--", "python", "train.py").json
-    assert answer["next_command"].startswith("gpudebug why ")
+    answer = gpudebug(tmp_path, "--json", "why", "--", "python", "train.py").expect(1).json
+    assert answer["next_command"] == f"gpudebug analyze {tmp_path}/gpudebug-why-1/train.log"
     again = gpudebug(tmp_path, "--json", "diagnose", answer["folder"]).json
     assert "--from" not in again["next_command"]
 

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import contents, gpudebug, make_repository
+from tests.support.campaigns import contents, git, gpudebug, make_repository
 
+from gpudebug.edges.devices import Resolved
 from gpudebug.engine.tools.init import init
 
 COMMAND = "python train.py --steps=200 --output_dir=outputs/run1"
@@ -156,3 +157,24 @@ def test_where_nothing_is_known_of_the_program_no_lock_is_doubted(tmp_path: Path
     locked = "campaign: x\nworkload: {command: my-train --lr=1}\nlocked: [--batch_size]\n"
     folder = make_repository(tmp_path / "r", {"gpudebug.yaml": locked})
     assert not [n for n in init(folder, command=None, agent=["agents"]).notes if n.startswith("locked:")]
+
+
+def test_a_repository_without_a_commit_is_refused_at_once(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    failed = gpudebug(tmp_path, "init", "--command", COMMAND).expect(1)
+    assert "has no commit yet; next: git add -A && git commit" in failed.err
+    assert not (tmp_path / "gpudebug.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "cluster", "metric"),
+    [("cpu", None, "steps_per_s"), ("cpu", "/usr/bin/sbatch", "gpu_util"), ("nvml", None, "gpu_util")],
+)
+def test_without_a_gpu_the_metric_is_one_that_decides(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, cluster: str | None, metric: str
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: cluster)
+    monkeypatch.setattr("gpudebug.edges.devices.resolve", lambda *_: Resolved({"kind": kind}, ()))
+    notes = init(folder, command=COMMAND).notes
+    assert f"metric: {metric}\n" in (folder / "gpudebug.yaml").read_text()
+    assert any("no GPU here" in note for note in notes) is (metric == "steps_per_s")

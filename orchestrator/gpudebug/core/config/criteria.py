@@ -82,7 +82,7 @@ def learning(value: Any) -> dict[str, str]:
         raise unexpected(_LEARNING, value)
     metric, direction = given["metric"], given.get("direction")
     own = isinstance(metric, str) and metric.startswith("log:") and len(metric) > len("log:")
-    if not own and metric not in OWN_METRICS:
+    if not own and not (isinstance(metric, str) and metric in OWN_METRICS):
         raise unexpected(_LEARNING, metric)
     if direction not in (None, "higher", "lower"):
         raise ValueError(f"direction: {unexpected('higher or lower', direction)}")

@@ -30,6 +30,20 @@ def _lines(group: type[BaseModel], indent: str, unset: bool) -> Iterator[str]:
             yield from _lines(inner, indent + "  ", out)
 
 
+_BY_UTILISATION = (
+    "metric: gpu_util",
+    "criteria:",
+    "  success: 20  # percentage points gained: VALIDATED",
+    "  failure: 10  # less than this: REJECTED",
+)
+_BY_RATE = (
+    "metric: steps_per_s",
+    "criteria:",
+    "  success: 1.2x  # so much faster: VALIDATED",
+    "  failure: 1.1x  # less than this: REJECTED",
+)
+
+
 def config_text(
     campaign: str,
     command: str,
@@ -39,9 +53,12 @@ def config_text(
     progress: str | None = None,
     locked: Sequence[str] = (),
     shell: bool = False,
+    rate: bool = False,
 ) -> str:
     """The gpudebug.yaml that `init` writes: the commands as blocks, byte for byte; variables set before the
-    program become `env`. `load` reads it back. Raises ConfigError for a command that cannot be split."""
+    program become `env`. With `rate` it is judged by steps a second, else by utilisation.
+
+    `load` reads it back. Raises ConfigError for a command that cannot be split."""
     parts = [
         "# What gpudebug tests and how. All settings: gpudebug init --print-defaults",
         f"campaign: {_scalar(campaign)}",
@@ -55,10 +72,7 @@ def config_text(
             if reference
             else []
         ),
-        "metric: gpu_util",
-        "criteria:",
-        "  success: 20  # percentage points gained: VALIDATED",
-        "  failure: 10  # less than this: REJECTED",
+        *(_BY_RATE if rate else _BY_UTILISATION),
         "# A run that would go on for long is ended by gpudebug after 30 s of steady training. To let every",
         "# run end by itself: protocol: {run_for: end}",
         "# Flags that no hypothesis may change.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import re
 from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
@@ -12,7 +14,7 @@ from gpudebug.core.config import pins, runners, schema, values
 from gpudebug.core.config.schema import ClusterFile, Config, ServerSettings, Workload
 from gpudebug.core.errors import ConfigError, UsageError
 from gpudebug.core.text import shell_words
-from gpudebug.core.yaml.document import Document, Path, YamlProblem, named, read, refuse
+from gpudebug.core.yaml.document import Document, Path, YamlProblem, named, nearest, read, refuse
 from gpudebug.core.yaml.models import problems
 
 _DEFAULT_RATIOS = {"success": values.Ratio(1.2), "failure": values.Ratio(1.1)}
@@ -35,10 +37,12 @@ def load(
             next="write a new one with gpudebug init",
         )
     _refuse_gone(document)
+    given = _completed(document.value, campaign, cluster or {})
     try:
-        config = Config.model_validate(_completed(document.value, campaign, cluster or {}))
+        config = Config.model_validate(given)
     except ValidationError as error:
-        refuse(_problems(error, Config, document), document, ConfigError)
+        found = [_mended(one, given) for one in _problems(error, Config, document)]
+        refuse(found, document, ConfigError)
         raise AssertionError("settings that are refused have a problem") from None
     refuse(_contradictions(config, document), document, ConfigError)
     complete: dict[str, Any] = {"progress": config.progress or f"progress/{config.campaign}.md"}
@@ -142,6 +146,38 @@ def _problems(error: ValidationError, model: type[BaseModel], document: Document
         return _example(path, document)
 
     return problems(error, model, advice, elsewhere=(path for path, _ in schema.all_keys(model)))
+
+
+def _mended(problem: YamlProblem, given: Mapping[str, Any]) -> YamlProblem:
+    """Return the problem with what was likely meant as its remedy: a value that is valid at its place.
+
+    Of words that the message lists the nearest, else the value as a list of one; without either a choice
+    among listed words stays one.
+    """
+    value: Any = given
+    for part in problem.path:
+        value = value.get(part) if isinstance(value, dict) else None
+    if not isinstance(value, str) or problem.key:
+        return problem
+    listed = problem.message.partition(": expected ")[2].rpartition(", found ")[0]
+    near = nearest(value, re.findall(r"[a-z][a-z0-9_]+", listed))
+    for meant, written in ((near, near), ([value], f"[{value}]")):
+        if meant is not None and _valid_at(problem.path, meant, given):
+            return problem._replace(next=f"write {problem.path[-1]}: {written}")
+    return problem._replace(next="write one of these") if listed.startswith("one of ") else problem
+
+
+def _valid_at(path: Path, value: object, given: Mapping[str, Any]) -> bool:
+    whole = copy.deepcopy(dict(given))
+    around = whole
+    for part in path[:-1]:
+        around = around[str(part)]
+    around[str(path[-1])] = value
+    try:
+        Config.model_validate(whole)
+    except ValidationError as error:
+        return not any(detail["loc"][: len(path)] == path for detail in error.errors(include_url=False))
+    return True
 
 
 def _example(path: Path, document: Document) -> str:

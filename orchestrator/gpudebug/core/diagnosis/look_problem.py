@@ -10,6 +10,7 @@ from gpudebug.core.inside.stacks.shares import importing
 from gpudebug.core.records import Evidence, RunRecord
 from gpudebug.core.samples.conditions import lost_share
 from gpudebug.core.statistics import numbers
+from gpudebug.core.trainlog.endings import remedy
 from gpudebug.core.words import Outcome, counted
 
 FEW_STEPS = 10
@@ -137,8 +138,10 @@ def _unseen(record: RunRecord, evidence: Evidence, log_end: str) -> LookProblem:
             f"the command ended by itself after {took}: a look needs 5 s of steady training behind the "
             "start-up; give it more steps"
         )
-    if failed:
-        return LookProblem(f"the command failed after {took}: {failed.strip()[:_LONGEST]}")
+    if failed and evidence.failure:
+        helps = remedy(evidence.failure.kind, evidence.failure.lines)
+        advice = f"; {helps}" if helps else ""
+        return LookProblem(f"the command failed after {took}: {failed.strip()[:_LONGEST]}{advice}")
     if evidence.outcome is Outcome.ENDED_BY_PLAN:
         return _no_step(evidence)
     how = f", {evidence.reason}" if evidence.reason else ""

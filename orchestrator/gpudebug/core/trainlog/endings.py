@@ -34,6 +34,12 @@ _CHECKS = tuple(
             "activate the environment in the script that starts the job; check the spelling and PATH",
         ),
         (
+            r"FileExistsError|File exists|(?i:folder|dir\w*)\b.{0,120}\bnot empty"
+            r"|(?i:folder|dir\w*|path|file|experiment|run)\b.{0,120}\balready exists",
+            "an earlier run left it: write {run} or {run_dir} into the path of the output, so that each run "
+            "has its own, or move it away",
+        ),
+        (
             r"safetensors|pytorch_model",
             "list the folder that it names: weights may be missing, half downloaded, a Git LFS pointer, or "
             "saved as .bin (use_safetensors=False)",

@@ -20,6 +20,8 @@ from gpudebug.core.errors import ConfigError, GpudebugError
 LARGEST_BYTES = 2**20
 DEEPEST = 12
 
+# A shorter part of a name begins too many others.
+_TELLING = 4
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NUMBER = re.compile(
     r"[-+]?(?:([0-9]{1,18})|(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][-+]?[0-9]{1,3})?)", re.ASCII
@@ -264,8 +266,19 @@ def named(path: Path) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that was most likely meant."""
+    """Return the known word that was most likely meant: by its letters, else the first one a part of which
+    begins a part of it, as `utilization` and `gpu_util`."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
+    names, text = list(known), word.lower()
+    near = get_close_matches(text, names, n=1, cutoff=0.6)
+    near = near or [name for name in names if any(_begins(a, b) for a in _parts(text) for b in _parts(name))]
     return near[0] if near else None
+
+
+def _parts(name: str) -> list[str]:
+    return [part for part in re.split(r"[^a-z0-9]+", name) if len(part) >= _TELLING]
+
+
+def _begins(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)

@@ -63,8 +63,19 @@ class Checkout:
 
 
 def top_folder(folder: Path) -> Path:
-    """Return the top of the work tree that `folder` is in. GitError outside of one."""
-    return find(folder).at.top
+    """Return the top of the work tree that `folder` is in. GitError outside of one, or without a commit."""
+    return _committed(folder)[0].top
+
+
+def _committed(folder: Path) -> tuple[Address, str]:
+    at, commit = find(folder)
+    if commit is None:
+        raise GitError(
+            "the git repository has no commit yet",
+            file=str(at.top),
+            next="git add -A && git commit -m 'Start'",
+        )
+    return at, commit
 
 
 def identify(folder: Path, exclude: Iterable[Path] = (), campaign: str | None = None) -> Checkout:
@@ -77,13 +88,7 @@ def identify(folder: Path, exclude: Iterable[Path] = (), campaign: str | None = 
     ones or at the top: what a training writes into the repository (outputs, checkpoints, copies of its
     own code in folders of their own) must not make its own baseline stale.
     """
-    at, commit = find(folder)
-    if commit is None:
-        raise GitError(
-            "the git repository has no commit yet",
-            file=str(at.top),
-            next="git add -A && git commit -m 'Start'",
-        )
+    at, commit = _committed(folder)
     return identify_at(at, commit, exclude, campaign)
 
 

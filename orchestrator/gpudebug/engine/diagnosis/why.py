@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -193,9 +194,11 @@ def log_end(folder: store.RunFolder) -> str:
 def _next(measured: MeasuredRun, looked_at: LookedAt, problem: LookProblem | None, found: Diagnosis) -> str:
     shown = [] if found.abstains else [c for c in found.causes[:_MOST] if c.probability >= _LEAST]
     if problem is not None and not shown:
-        longer = f" --for {problem.for_s}s" if problem.for_s else ""
+        if problem.for_s is None:
+            # The same command would show the same.
+            return f"gpudebug analyze {shlex.quote(str(measured.folder.log))}"
         again = "" if looked_at.workload else f" -- {measured.record.command}"
-        return f"{COMMAND}{longer}{again}"
+        return f"{COMMAND} --for {problem.for_s}s{again}"
     if looked_at.root is None:
         return f"gpudebug init --from {measured.folder.name}"
     if not looked_at.workload:

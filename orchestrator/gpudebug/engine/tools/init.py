@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,9 +13,10 @@ from gpudebug.core.agents import instructions as known
 from gpudebug.core.answers.setup import InitAnswer
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.config import Config, Workload
-from gpudebug.core.errors import ConfigError, GpudebugError, UsageError
+from gpudebug.core.errors import ConfigError, DeviceError, GpudebugError, UsageError
 from gpudebug.core.text.shell_words import ShellSyntaxError
-from gpudebug.edges import git, store
+from gpudebug.core.words import device_kind
+from gpudebug.edges import devices, git, store
 from gpudebug.engine.agents import instructions as agents
 from gpudebug.engine.agents import setup_files
 from gpudebug.engine.campaign.files import progress_head, progress_path, read_config, read_progress
@@ -29,6 +32,10 @@ ENDED = (
 LEARNING = (
     "learning will be judged by a reward if the runs show one, else by the training loss, from the log or "
     "from TensorBoard, W&B, CSV or JSONL files; the first baseline says which, and criteria.learning sets it"
+)
+BY_RATE = (
+    "there is no GPU here, so metric: steps_per_s decides: of a CPU that stands in, what the program itself "
+    "computes counts as busy"
 )
 _NOTHING_SET: Mapping[str, str] = {}
 _FOLDERS = ("runs", "progress", "hypotheses")
@@ -75,6 +82,9 @@ def init(
     draft = configs.load(_text(name, command, reference), str(path))
     kinds, program = adapters.known(), adapters.program_of(directory, draft.workload)
     notes = [note for part, w, t in _parts(draft, command, reference) if (note := _offered(part, w, t))]
+    settings = begun.settings if begun is not None else {}
+    rate = _stands_in(settings.get("device", draft.device))
+    notes += [BY_RATE] if rate else []
     text = _text(
         name,
         frameworks.offer_run(command, kinds) or command,
@@ -82,22 +92,32 @@ def init(
         goal=goal,
         progress=progress,
         locked=frameworks.suggested_locks(draft.workload.argv(), kinds, program),
-        settings=begun.settings if begun is not None else {},
+        settings=settings,
+        rate=rate,
     )
     config = configs.load(text, str(path))
     notes += _about(directory, config)
     # First: an init that is cut off before gpudebug.yaml is there is simply run again.
     notes += _pinned(directory, config, session)
     files = _write(directory, config, text)
-    settings, asides = setup_files.write(directory, [a.name for a in chosen], session)
+    own, asides = setup_files.write(directory, [a.name for a in chosen], session)
     if begun is not None:
         notes.append(carried_over(directory, begun, session))
     return InitAnswer(
         campaign=name,
         framework=_framework(directory, config),
         notes=(*notes, *asides, *_asides(instructions)),
-        files=(*files, *agents.write(directory, instructions), *settings),
+        files=(*files, *agents.write(directory, instructions), *own),
     )
+
+
+def _stands_in(device: str) -> bool:
+    """Tell whether the CPU will stand in for a GPU; False where jobs may run on other nodes."""
+    try:
+        found = devices.resolve(device, os.environ)
+    except DeviceError:
+        return False
+    return device_kind(found.spec["kind"]).shares_cores and shutil.which("sbatch") is None
 
 
 def _pinned(directory: Path, config: Config, session: str | None) -> list[str]:
@@ -148,9 +168,12 @@ def _text(
     progress: str | None = None,
     locked: tuple[str, ...] = (),
     settings: Mapping[str, str] = _NOTHING_SET,
+    rate: bool = False,
 ) -> str:
     try:
-        text = configs.config_text(name, command, reference, goal=goal, progress=progress, locked=locked)
+        text = configs.config_text(
+            name, command, reference, goal=goal, progress=progress, locked=locked, rate=rate
+        )
         return text + "".join(f"{key}: {value}\n" for key, value in settings.items())
     except ShellSyntaxError as e:
         raise UsageError(
