@@ -40,7 +40,7 @@ def test_an_answer_says_how_busy_where_why_and_what_to_do() -> None:
 GPU 0 (GPU-0): gpu_util 31.0% (p5 0, p50 28, p95 90)
 A step of 200 ms: data wait 50%, forward 20%, other 30%
 Most time: 50% waits train.py:87 load
-1. dl-no-workers 62%, at most 2.50x, +45.0pp: Loading has no workers
+1. dl-no-workers 62% likely, at most 2.50x, +45.0pp: Loading has no workers
    try --set --num_workers=4 (training waits 60% of its time for batches)
 Next  gpudebug init --from gpudebug-why-1"""
     )

@@ -135,7 +135,7 @@ def _job(answer: WhyAnswer) -> list[str]:
 def _cause(place: int, cause: DiagnosedCause) -> list[str]:
     ceiling = _ceiling(cause)
     test = cause.hypothesis
-    head = f"{place}. {cause.id} {100 * cause.probability:.0f}%{ceiling}: {cause.title}"
+    head = f"{place}. {cause.id} {100 * cause.probability:.0f}% likely{ceiling}: {cause.title}"
     because = f" ({cause.for_[0]})" if cause.for_ else ""
     if test.change:
         # What is to be typed is never cut.
