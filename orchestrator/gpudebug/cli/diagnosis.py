@@ -31,7 +31,7 @@ def why(
         int | None, typer.Option("--gpu", min=0, metavar="N", help="Look at the job that runs on GPU N.")
     ] = None,
     most: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="End it after this time; default: 30 to 90 s.")
+        str | None, typer.Option("--for", metavar="TIME", help="End it after this time; default: 15 to 90 s.")
     ] = None,
     to_the_end: Annotated[
         bool, typer.Option("--to-the-end", help="Let the command run until it ends by itself.")
@@ -48,7 +48,7 @@ def why(
 ) -> None:
     """Say why a training is slow, from one short run.
 
-    It needs no campaign, no git and no configuration. The command is ended after 30 to 90 s.
+    It needs no campaign, no git and no configuration. The command is ended after 15 to 90 s.
 
     With --pid or --gpu it looks at a job that runs already, and leaves it as it is.
     """

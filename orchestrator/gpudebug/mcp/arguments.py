@@ -102,7 +102,7 @@ class SampleArguments(Arguments):
 
 class WhyArguments(Arguments):
     seconds: int | SkipJsonSchema[None] = Field(
-        None, ge=1, le=3600, description="End the run after so many seconds; by default after 30 to 90."
+        None, ge=1, le=3600, description="End the run after so many seconds; by default after 15 to 90."
     )
 
 

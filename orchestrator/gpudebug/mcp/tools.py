@@ -332,7 +332,7 @@ TOOLS = (
     ),
     Tool(
         "why",
-        "Run the campaign's workload for 30 to 90 s and say at once why it is slow: devices, where a step "
+        "Run the campaign's workload for 15 to 90 s and say at once why it is slow: devices, where a step "
         "goes, causes; it is not evidence for a hypothesis.",
         WhyRunArguments,
         _why_workload,
@@ -365,7 +365,7 @@ OF_DECISIONS = (
 OF_COMMANDS = (
     Tool(
         "why_command",
-        "Run any training command for 30 to 90 s and say at once why it is slow.",
+        "Run any training command for 15 to 90 s and say at once why it is slow.",
         WhyCommandArguments,
         _why,
     ),

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from tests.support.trials import run
 
-from gpudebug.core.records import LatencyEvidence, LearningSeries, LossEvidence, Window
+from gpudebug.core.records import (
+    Evidence,
+    LatencyEvidence,
+    LearningSeries,
+    LossEvidence,
+    ProbeEvidence,
+    Window,
+)
 from gpudebug.core.verdict.run_plan import RunPlan, as_recorded, next_look, time_left
 from gpudebug.core.words import Trend
 
@@ -64,6 +71,43 @@ def test_a_run_is_looked_at_again_until_it_has_told_enough(
 ) -> None:
     figures = {"loss": loss(), **more}
     assert next_look(plan, run(window=window, **figures), left) == pytest.approx(seconds)
+
+
+LOOK = RunPlan(30.0, learns=False, soon_s=15.0)
+
+
+def stepped(
+    window: float | None, *, data: float | None = 0.4, steps: int = 200, stalls: float = 0.0
+) -> Evidence:
+    probe = ProbeEvidence(
+        pid=1, steps=steps, span_steps=steps, data_wait_share=data, forward_share=0.2, stall_share=stalls
+    )
+    return run(window=window).model_copy(update={"probe": probe})
+
+
+@pytest.mark.parametrize(
+    ("window", "before", "seen", "seconds"),
+    [
+        (None, None, {}, 7.5),
+        (4.0, None, {}, 3.5),
+        (7.5, None, {}, 7.5),
+        (15.0, stepped(7.5), {}, 0.0),
+        # Half and all of the window differ; steps are few, some are long, parts are unknown.
+        (15.0, stepped(7.5, data=0.35), {}, 15.0),
+        (15.0, stepped(7.5), {"steps": 39}, 15.0),
+        (15.0, stepped(7.5), {"stalls": 0.2}, 15.0),
+        (15.0, stepped(7.5), {"data": None}, 15.0),
+        # It was no half, or nothing was seen before, or without a probe.
+        (15.0, stepped(14.0), {}, 15.0),
+        (15.0, None, {}, 15.0),
+        (15.0, run(window=7.5), {}, 15.0),
+        (30.0, None, {}, 0.0),
+    ],
+)
+def test_a_look_ends_soon_where_its_halves_are_alike(
+    window: float | None, before: Evidence | None, seen: dict[str, Any], seconds: float
+) -> None:
+    assert next_look(LOOK, stepped(window, **seen), None, before) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,12 @@ ENOUGH_STEPS = 10
 """Fewer steps than this in the window have no rate worth comparing."""
 ENOUGH_LOSSES = 12
 """Loss parity compares the last quarter of the common steps, by at least three values a run."""
+SOON_S = 15.0
+"""A look whose step is the same in half of so much window as in all of it has shown what there is to see."""
+_SOON_STEPS = 40
+_ALIKE = 0.03
+"""Of the time: so far half of the window may be from all of it, which is twice as much between its halves."""
+_PARTS = ("data_wait_share", "forward_share", "backward_share", "optimizer_share")
 LONGEST_SILENT_S = 300.0
 """A run that shows no step is still starting for `MOST_SPARSE` windows or so long: it loads a model."""
 _SOONEST = 1.0
@@ -35,6 +41,7 @@ class RunPlan:
     work or latencies is left to end by itself: only its whole time says how fast it is. With `silent` the
     runs beside it never showed a step, so that only the device says when start-up is over. It is ended
     `most_s` seconds after its launch, whatever it has shown by then; None: only once it has shown enough.
+    With `soon_s` so much of the window is enough where a step is the same from one half of it to the other.
     """
 
     window_s: float
@@ -43,6 +50,12 @@ class RunPlan:
     counted: bool = False
     silent: bool = False
     most_s: float | None = None
+    soon_s: float | None = None
+
+    @property
+    def first_s(self) -> float:
+        """Seconds of window at which a first look may be worth something."""
+        return self.window_s if self.soon_s is None else self.soon_s / 2
 
 
 def time_left(total: int | None, done: int | None, rate: float | None) -> float | None:
@@ -52,14 +65,18 @@ def time_left(total: int | None, done: int | None, rate: float | None) -> float 
     return (total - done) / rate
 
 
-def next_look(plan: RunPlan, seen: Evidence, left: float | None) -> float:
+def next_look(plan: RunPlan, seen: Evidence, left: float | None, before: Evidence | None = None) -> float:
     """Seconds until a run that goes on is worth another look; 0 if it has shown enough and is to be ended.
 
-    `seen` is its evidence so far, `left` how many seconds of training are left by its own rate.
+    `seen` is its evidence so far, `before` what the look before this one saw, `left` how many seconds of
+    training are left by its own rate.
     """
     window = seen.window.duration_s if seen.window else 0.0
     if window < plan.window_s:
-        return max(_SOONEST, plan.window_s - window)
+        if plan.soon_s is not None and window >= plan.soon_s and _same(before, seen):
+            return 0.0
+        steps = (plan.first_s, plan.soon_s or plan.window_s, plan.window_s)
+        return max(_SOONEST, next(at for at in steps if at > window) - window)
     if plan.counted and not _counts(seen):
         return max(_SOONEST, plan.window_s)
     if not plan.silent and _starts(seen) and window < min(MOST_SPARSE * plan.window_s, LONGEST_SILENT_S):
@@ -72,6 +89,20 @@ def next_look(plan: RunPlan, seen: Evidence, left: float | None) -> float:
     missing = max(_missing_steps(seen, window), _missing(points, better, window) if plan.learns else 0.0)
     most = plan.window_s * (MOST_SPARSE if plan.learns and 0 < points < ENOUGH_LOSSES else MOST)
     return max(_SOONEST, min(missing, most - window)) if missing and window < most else 0.0
+
+
+def _same(half: Evidence | None, whole: Evidence) -> bool:
+    """Tell whether a step's parts are in half of the window what they are in all of it, and no step stalls:
+    what grows, drains or comes now and then needs a longer look."""
+    if half is None or half.window is None or whole.window is None:
+        return False
+    if half.window.duration_s > 0.7 * whole.window.duration_s or half.probe is None or whole.probe is None:
+        return False
+    if (whole.probe.span_steps or 0) < _SOON_STEPS or (whole.probe.stall_share or 0.0) > _ALIKE:
+        return False
+    parts = [(getattr(half.probe, part), getattr(whole.probe, part)) for part in _PARTS]
+    known = [(a, b) for a, b in parts if a is not None or b is not None]
+    return bool(known) and all(a is not None and b is not None and abs(a - b) <= _ALIKE for a, b in known)
 
 
 def _starts(seen: Evidence) -> bool:

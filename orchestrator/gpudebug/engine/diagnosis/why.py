@@ -20,7 +20,7 @@ from gpudebug.core.diagnosis.run_phases import phases_of
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import devices, program
 from gpudebug.core.statistics.across import across
-from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, RunPlan
+from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, SOON_S, RunPlan
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.files import REPLAYED_NOTE
 from gpudebug.engine.diagnosis.premises_of_look import note_code, with_premises
@@ -104,7 +104,7 @@ def plan_for(most: float | None) -> RunPlan | None:
         return None
     if most is not None:
         return RunPlan(most, learns=False, most_s=most)
-    return RunPlan(LEAST_WINDOW_S, learns=False, most_s=MOST_S)
+    return RunPlan(LEAST_WINDOW_S, learns=False, most_s=MOST_S, soon_s=SOON_S)
 
 
 def workspace_of(directory: Path, root: Path | None) -> store.Workspace:

@@ -45,7 +45,8 @@ class PlannedEnding:
         self.read = read
         self.asked = frameworks.steps_of(argv, adapters.known())
         self.wanted = replace(plan, window_s=plan.window_s + _TICK_S)
-        self.look_at = plan.window_s + _FIRST_LOOK_S
+        self.look_at = plan.first_s + _FIRST_LOOK_S
+        self.before: Evidence | None = None
         self.spent_s = 0.0
         self.end: PlannedEnd | None = None
 
@@ -61,7 +62,8 @@ class PlannedEnding:
         start = thread_time()
         seen = self.read(tick.elapsed)
         self.spent_s += thread_time() - start
-        wait = next_look(self.wanted, seen, self._left(seen, reader))
+        wait = next_look(self.wanted, seen, self._left(seen, reader), self.before)
+        self.before = seen
         self.look_at = max(tick.elapsed + wait, (self.spent_s - LOOKS_S) / LOOK_SHARE)
         return wait <= 0 and self._ended(tick)
 
