@@ -35,7 +35,7 @@ def candidates(name: str) -> list[progress.HypothesisEntry]:
 
 
 def program(name: str) -> str:
-    return zoo.files(name)["train.py"]
+    return "\n".join(text for file, text in zoo.files(name).items() if file.endswith(".py"))
 
 
 def flag(word: str) -> str:

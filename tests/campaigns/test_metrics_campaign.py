@@ -3,70 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.support.campaigns import Campaign, copied, make_campaign, make_replay_campaign, record
-from tests.support.judged import gates, judged
-from tests.support.places import SUPPORT
+from tests.support.campaigns import Campaign, make_replay_campaign, record
+from tests.support.judged import gates
 
-PROGRAM = SUPPORT / "hollow_train.py"
 STEPS = "metric: steps_per_s\ncriteria: {success: 1.2x, failure: 1.05x}\n"
-
-
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    """A campaign with its baseline: four fifths of each step are waiting for samples."""
-    campaign = make_campaign(
-        tmp_path_factory.mktemp("measured") / "repo",
-        command=f"{shlex.quote(sys.executable)} train.py --batch_size=8",
-        files={"train.py": PROGRAM.read_bytes()},
-        max_runs=2,
-    )
-    campaign.json("next")
-    return campaign
-
-
-def try_out(measured: Campaign, folder: Path, change: str, config: str = "") -> tuple[Campaign, Any]:
-    """What `next` answers of one change to the campaign, with more settings."""
-    campaign = copied(measured, folder)
-    with campaign.config.open("a") as f:
-        f.write(config)
-    campaign.pin().propose(change)
-    return campaign, judged(campaign)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "--set --spin",
-        "--set --dummy",
-        "--set --recompute",
-    ],
-)
-@pytest.mark.heavy
-def test_a_core_that_is_busy_for_nothing_is_no_gain(measured: Campaign, tmp_path: Path, change: str) -> None:
-    # A loaded machine does not let the core be busy all the time.
-    _, answer = try_out(measured, tmp_path / "repo", change, "criteria: {success: 10, failure: 2}\n")
-    assert answer["verdict"] == "REJECTED", answer
-    assert answer["why"].startswith("hollow: utilisation rose, ")
-    assert gates(answer)["delta"]["result"] == "pass"
-    assert gates(answer)["work_conserved"]["result"] == "fail"
-
-
-@pytest.mark.heavy
-def test_more_steps_of_half_a_batch_are_no_gain(measured: Campaign, tmp_path: Path) -> None:
-    campaign, answer = try_out(measured, tmp_path / "repo", "--set --batch_size=4", STEPS)
-    assert answer["verdict"] == "REJECTED", answer
-    assert answer["why"].startswith("hollow: steps_per_s is better, ")
-    assert gates(answer)["delta"]["result"] == "pass"
-    assert gates(answer)["throughput"]["value"].startswith("0.")
-    assert gates(answer)["work_conserved"]["threshold"] == "busy time a sample at most 1.15x"
-    assert "samples/s" in answer["figures"]["throughput"]
-    assert answer["why"] in campaign.text
 
 
 def test_a_hypothesis_is_validated_by_its_own_metric(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ It echoes the file before it applies the command line, evaluates and saves every
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 import time
@@ -15,7 +14,6 @@ from pathlib import Path
 eval_interval = 2000
 log_interval = 1
 max_iters = 200
-evaluates = True
 
 for argument in sys.argv[1:]:
     key, equals, value = argument.removeprefix("--").partition("=")
@@ -27,7 +25,6 @@ for argument in sys.argv[1:]:
         print(f"Overriding config with {argument}:")
         print(text)
         exec(text)
-evaluates = evaluates and not os.environ.get("FAST")
 noise = random.Random(0)
 
 
@@ -40,7 +37,7 @@ def evaluate(step: int) -> None:
 
 
 for step in range(max_iters):
-    if evaluates and step % eval_interval == 0:
+    if step % eval_interval == 0:
         evaluate(step)
     until = time.process_time() + 0.003
     while time.process_time() < until:

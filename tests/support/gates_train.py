@@ -1,4 +1,4 @@
-"""A training program on the CPU for tests of the gates: it learns a slope, prints its options, can go wrong.
+"""A training program on the CPU for tests of the gates: it learns a slope and prints its options.
 
 How long it trains stands in the file that `--seconds` names, so that a story need not wait for every run.
 """
@@ -18,7 +18,6 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(allow_abbrev=False)
     add = parser.add_argument
     add("--lr", type=float, default=0.05)
-    add("--nan", type=int, default=0, help="the loss is NaN from this step")
     add("--momentum", type=float, default=0.0)
     add("--width", type=int, default=1)
     add("--preset", default="small", choices=PRESETS, help="its options win over those of the command line")
@@ -47,8 +46,7 @@ def main() -> None:
         error = slope - 3 + noise.gauss(0, 0.02)
         velocity = o.momentum * velocity - o.lr * error
         slope += velocity
-        loss = float("nan") if o.nan and step >= o.nan else error * error
-        print(f"step {step} loss {loss:.5f}", flush=True)
+        print(f"step {step} loss {error * error:.5f}", flush=True)
 
 
 if __name__ == "__main__":

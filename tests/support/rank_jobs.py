@@ -22,7 +22,7 @@ def names() -> list[str]:
 def look(folder: Path, name: str, steps: int) -> Any:
     """What `why --json` says of so many steps of a program, in a folder that has nothing else in it."""
     for file, text in zoo.files(name).items():
-        if file == "train.py":
+        if file.endswith(".py"):
             (folder / file).write_text(text)
     workload = yaml.safe_load(zoo.files(name)["gpudebug.yaml"])["workload"]
     command = [*shlex.split(workload["command"].replace("\\\n", " ")), f"--steps={steps}"]

@@ -15,6 +15,8 @@ ZOO = Path(__file__).resolve().parent.parent / "zoo"
 HEALTHY = "none"
 """Stands for the cause of a program in which nothing is wrong."""
 
+SHARED = ZOO / "ddp.py"
+"""What the programs of several ranks share."""
 _COPIED = ("train.py", "gpudebug.yaml", "progress.md")
 
 
@@ -65,6 +67,8 @@ def truth(name: str) -> Truth:
 def files(name: str, python: str = sys.executable) -> dict[str, str]:
     """The campaign's files, relative path -> text; the truth is not among them."""
     found = {file: (ZOO / name / file).read_text(encoding="utf-8") for file in _COPIED}
+    if re.search(rf"^from {SHARED.stem} import", found["train.py"], re.M):
+        found[SHARED.name] = SHARED.read_text(encoding="utf-8")
     found["gpudebug.yaml"] = found["gpudebug.yaml"].replace("{python}", shlex.quote(python))
     return {**found, ".gitignore": "runs/\n__pycache__/\n"}
 

@@ -2,82 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
-import time
-
 import torch
 import torch.distributed as dist
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
+from ddp import Batch, Device, batches_of, options, train
 
 
-class Device(nn.Module):
-    """A small network on a device of its own, which takes `seconds` for a word."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 1))
-        self.seconds = seconds
-
-    def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        time.sleep(self.seconds * rows.shape[1])
-        return self.layers(rows.mean(dim=1))
-
-
-def batches(args: argparse.Namespace) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def records(deal: str, batch_size: int) -> list[Batch]:
     """The records of this rank: of lengths in order half of them each, or dealt out in turn."""
     lengths = sorted(torch.randint(8, 64, (80,), generator=torch.Generator().manual_seed(1)).tolist())
     ranks, rank = dist.get_world_size(), dist.get_rank()
     size = len(lengths) // ranks
-    own = lengths[rank::ranks] if args.deal == "in_turn" else lengths[rank * size : (rank + 1) * size]
-    rows = [torch.randn(args.batch_size, length, 16) for length in own]
-    return [(row, row.mean(dim=(1, 2))[:, None]) for row in rows]
-
-
-def train(args: argparse.Namespace) -> None:
-    torch.manual_seed(args.seed)
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    model = DistributedDataParallel(
-        Device(0.001), bucket_cap_mb=args.bucket_mb, gradient_as_bucket_view=bool(args.views)
-    )
-    optimizer = torch.optim.SGD(model.parameters(), args.lr, args.momentum, foreach=bool(args.foreach))
-    records = batches(args)
-    step = 0
-    while step < args.steps:
-        for rows, targets in records:
-            step += 1
-            loss = nn.functional.mse_loss(model(rows), targets)
-            optimizer.zero_grad(set_to_none=bool(args.set_to_none))
-            loss.backward()
-            if args.clip_norm:
-                nn.utils.clip_grad_norm_(model.parameters(), args.clip_norm)
-            optimizer.step()
-            if dist.get_rank() == 0 and step % args.log_every == 0:
-                print(f"step: {step} loss: {loss.item():.4f}", flush=True)
-            if step == args.steps:
-                break
-    dist.barrier()
-    dist.destroy_process_group()
-
-
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    add = parser.add_argument
-    add("--batch_size", type=int, default=4)
-    add("--deal", choices=["in_order", "in_turn"], default="in_order")
-    add("--bucket_mb", type=int, default=25)
-    add("--views", type=int, default=0, help="1: gradients are views of the buckets")
-    add("--foreach", type=int, default=0, help="1: update all parameters in a few calls")
-    add("--set_to_none", type=int, default=0)
-    add("--clip_norm", type=float, default=1.0)
-    add("--momentum", type=float, default=0.9)
-    add("--lr", type=float, default=0.003)
-    add("--log_every", type=int, default=20)
-    add("--steps", type=int, default=400)
-    add("--seed", type=int, default=0)
-    return parser.parse_args()
+    own = lengths[rank::ranks] if deal == "in_turn" else lengths[rank * size : (rank + 1) * size]
+    return batches_of(own, batch_size)
 
 
 if __name__ == "__main__":
-    train(parse())
+    parser = options(__doc__)
+    parser.add_argument("--deal", choices=["in_order", "in_turn"], default="in_order")
+    args = parser.parse_args()
+    train(args, Device(0.001, each=True), lambda: records(args.deal, args.batch_size))
