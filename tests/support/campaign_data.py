@@ -185,6 +185,10 @@ def campaign_data(
         "story": [],
         "settings": "",
         "machine": {
+            "command": "/home/someone/venv/bin/python train.py --num_workers=0 --data=/home/someone/set",
+            "model": "ACTPolicy",
+            "weights": 51616391,
+            "sections": [{"name": "policy_inference", "calls": 50, "mean_s": 0.0123, "share": 0.81}],
             "host": "secret-host",
             "cpu_quota": 8.0,
             "devices": seen,

@@ -29,7 +29,7 @@ def kinds(text: str) -> list[str]:
 
 
 def cells(text: str) -> list[list[str]]:
-    (table,) = [node for node in parsed(text).children if node.type == "table"]
+    table, *_ = [node for node in parsed(text).children if node.type == "table"]
     return [[c.children[0].content for c in row.children] for row in table.children[1].children]
 
 
@@ -71,7 +71,10 @@ def test_it_tells_what_was_tested_accepted_and_left() -> None:
         "- Not tested: hypothesis 3, Not yet",
         "- Suspected: A slow disk (probability 0.40, at most 12pp)",
         "- Left out: run 0004-h2, manifest.json: the run is unfinished",
+        "`python train.py --num_workers=0 --data=set`",
+        "- Model: ACTPolicy, 51,616,391 parameters trained",
         "- Packages: torch 2.9.0, numpy 2.3.0",
+        "| policy_inference | 50 | 12.3 ms | 81% |",
         "- Runs: 4 COMPLETED",
     ):
         assert f"{line}\n" in text
@@ -133,7 +136,8 @@ def hostile() -> dict[str, Any]:
     data["status"]["next"]["why"] = HOSTILE
     for device in data["machine"]["devices"]:
         device.update(name=HOSTILE, driver=HOSTILE)
-    data["machine"].update(packages={"torch": HOSTILE}, commit=HOSTILE)
+    data["machine"].update(packages={"torch": HOSTILE}, commit=HOSTILE, model=HOSTILE, command=HOSTILE)
+    data["machine"]["sections"][0]["name"] = HOSTILE
     return data
 
 
@@ -142,7 +146,8 @@ def test_no_text_makes_markup_a_mention_or_a_link() -> None:
     assert kinds(text) == [
         *("heading", "paragraph", "paragraph", "table"),
         *("heading", "paragraph", "paragraph", "html_block", "fence", "html_block"),
-        *("heading", "bullet_list", "heading", "fence", "paragraph", "heading", "bullet_list", "paragraph"),
+        *("heading", "paragraph", "bullet_list", "table"),
+        *("heading", "fence", "paragraph", "heading", "bullet_list", "paragraph"),
     ]
     assert len(cells(text)) == 2
     markup = GITHUB.render(text)

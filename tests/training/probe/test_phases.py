@@ -359,5 +359,6 @@ def test_what_reaches_a_parameter_is_looked_at(
 ) -> None:
     found = reaching[name].facts["input"]
     assert (found["given"], found["reached"]) == (given, reached) and found["looks"] >= 1
+    assert found["model"]
     # A forward that failed shows nothing.
     assert "input" not in reaching["reaches, with an error"].facts

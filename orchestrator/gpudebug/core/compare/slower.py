@@ -17,6 +17,7 @@ from gpudebug.core.statistics import numbers
 
 MUCH = 1.5
 """A side is asked about step by step from half as slow again on: below, its largest section is named."""
+_COMPILED = "Is torch.compile on in both?"
 _REUSED = re.compile(r"(?:horizon|chunk_size|n_action_steps)$", re.I)
 _DELAY = re.compile(r"inference_delay|latency_steps", re.I)
 _INFERS = re.compile(r"inference|predict|select_action|get_action|policy", re.I)
@@ -30,24 +31,35 @@ def look(
     """Return what was seen of the side that is slower; nothing if that is not decided."""
     if found.answer is SpeedAnswer.CANNOT_TELL:
         return ()
-    slower = "A" if found.answer is SpeedAnswer.FASTER else "B"
+    slower = _slower(found)
     runs, others = (a, b) if slower == "A" else (b, a)
+    reuses = _has_rtc((*a, *b))
     section = _largest(slower, rows, guided=_has_rtc(runs) and not _has_rtc(others))
-    if not is_much(found):
+    if not asks(found, a):
         return tuple(section)
     asked = (_compiled(found.checklist), _reused(slower, runs, others), _delay(slower, runs))
-    # What neither the commands nor the logs tell is asked of a policy that reuses actions alone.
-    return (*(one for one in asked if one.answer or _has_rtc((*a, *b))), *section)
+    # What is alike, or not known, is asked of a policy that reuses actions alone.
+    return (*(one for one in asked if reuses or _tells(one, found.checklist)), *section)
 
 
-def is_much(found: SpeedComparison) -> bool:
-    """Tell whether the slower side takes half as long again."""
+def asks(found: SpeedComparison, a: Sequence[ComparedRun]) -> bool:
+    """Tell whether the slower side takes half as long again, and is B, or the one with RTC: else nobody
+    wants it faster."""
     ratio = found.ratio.value
-    return found.answer is not SpeedAnswer.CANNOT_TELL and max(ratio, 1 / ratio) > MUCH
+    wanted = _slower(found) == "B" or _has_rtc(a)
+    return found.answer is not SpeedAnswer.CANNOT_TELL and max(ratio, 1 / ratio) > MUCH and wanted
+
+
+def _slower(found: SpeedComparison) -> str:
+    return "A" if found.answer is SpeedAnswer.FASTER else "B"
+
+
+def _tells(one: Check, known: checklist.Checklist) -> bool:
+    return one.answer is not None and (one.question != _COMPILED or "compile" not in known.same)
 
 
 def _compiled(known: checklist.Checklist) -> Check:
-    question = "Is torch.compile on in both?"
+    question = _COMPILED
     other = next((d for d in known.differences if d.name == "compile"), None)
     if other is not None:
         return Check(question, f"no: {other.a} in A, {other.b} in B; switch it on in both", True)

@@ -23,6 +23,7 @@ from gpudebug.engine.campaign.files import REPLAYED_NOTE
 from gpudebug.engine.diagnosis.diagnose import diagnose, place_of
 from gpudebug.engine.diagnosis.why import log_end
 from gpudebug.engine.report.data import FORMAT, LOGS, readable
+from gpudebug.engine.report.markdown import on_paper, sections, setup
 from gpudebug.engine.report.pageparts import ceiling
 from gpudebug.engine.report.runs import brief, detail, log_size, surroundings, whole
 from gpudebug.engine.run.devices import devices_in
@@ -127,7 +128,7 @@ def summary_of_run(data: Data) -> str:
     return templates.render(
         "look.md.j2",
         run=inline(data["name"]),
-        command=verbatim(data["command"]),
+        command=on_paper(data["command"]),
         headline=inline(data["headline"]),
         replayed=data["replayed"],
         notes=[inline(note.rstrip(".")) for note in data["notes"]],
@@ -139,7 +140,9 @@ def summary_of_run(data: Data) -> str:
         environment=[
             ("Device", inline(", ".join(d["name"] for d in data["devices"]) or numbers.UNKNOWN)),
             *(("GPUs", inline(line)) for run in data["runs"].values() for line in run.get("across", ())),
+            *setup(data["machine"]),
         ],
+        sections=sections(data["machine"]),
         next_command=verbatim(data["next_command"]),
         version=data["gpudebug"],
         made=data["made"][:10],

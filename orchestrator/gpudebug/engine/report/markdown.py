@@ -19,11 +19,14 @@ ROWS = 40
 """So many of the tested hypotheses have a row."""
 CHANGES = 10
 """So many accepted changes are listed."""
+COMMAND = 1500
+"""Characters of a command at most."""
 LINES, WIDTH = 80, 300
 """So much of a patch is shown."""
 _SOME, _PATCH = 10, 4000
 # What is less probable only draws the eye away.
 _LIKELY = 0.1
+_FOLDERS = re.compile(r"(?:(?<=[\s=:'\",])|^)~?/(?:[^\s/'\",]+/)+")
 _TICKS = re.compile("`{3,}")
 # What a training's speed depends on; a list of everything that is installed would drown it.
 _PACKAGES = ("torch", "lerobot", "lightning", "transformers", "accelerate", "jax", "tensorflow", "numpy")
@@ -53,6 +56,8 @@ def summary(data: Data) -> str:
         accepted=_accepted(data, steps[:CHANGES]),
         more=len(steps[CHANGES:]),
         environment=list(_environment(data)),
+        command=on_paper(data["machine"].get("command", "")) if data["machine"] else "",
+        sections=sections(data["machine"] or {}),
         runs=len(data["runs"]),
         left=list(_left(data)),
         version=data["gpudebug"],
@@ -132,15 +137,45 @@ def _environment(data: Data) -> Iterator[tuple[str, str]]:
         yield "Driver", inline(", ".join(sorted(drivers)))
     if machine["cpu_quota"] is not None:
         yield "CPU quota", numbers.number(machine["cpu_quota"], "cores")
-    packages = {name.lower(): version for name, version in (machine["packages"] or {}).items()}
-    versions = [f"{name} {packages[name]}" for name in _PACKAGES if name in packages]
-    if versions:
-        yield "Packages", inline(", ".join(versions))
+    yield from setup(machine)
     if machine["commit"]:
         yield "Commit of the baseline", inline(machine["commit"])
     outcomes = Counter(run["outcome"] for run in data["runs"].values())
     if outcomes:
         yield "Runs", ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+
+
+def setup(machine: Data) -> Iterator[tuple[str, str]]:
+    """Yield what was trained, in which versions, and the memory of its devices."""
+    memory = {d["memory_total_mb"] for d in machine["devices"] if d.get("memory_total_mb")}
+    if memory:
+        yield "Memory of a device", ", ".join(f"{mb / 1024:.3g} GB" for mb in sorted(memory))
+    model = [inline(machine["model"], 80)] if machine.get("model") else []
+    model += [f"{machine['weights']:,} parameters trained"] if machine.get("weights") else []
+    if model:
+        yield "Model", ", ".join(model)
+    packages = {name.lower(): version for name, version in (machine["packages"] or {}).items()}
+    versions = [f"{name} {packages[name]}" for name in _PACKAGES if name in packages]
+    if versions:
+        yield "Packages", inline(", ".join(versions))
+
+
+def on_paper(command: str) -> str:
+    """Return a command in one line, without the folders of absolute paths: these name people and machines."""
+    return verbatim(_FOLDERS.sub("", command), COMMAND)
+
+
+def sections(machine: Data) -> list[dict[str, str]]:
+    """Return the rows of a table of sections."""
+    return [
+        {
+            "name": inline(one["name"], 80),
+            "calls": str(one["calls"]),
+            "mean": numbers.seconds(one["mean_s"]),
+            "share": f"{one['share']:.0%}",
+        }
+        for one in machine.get("sections", ())
+    ]
 
 
 def _left(data: Data) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from gpudebug.core.answers.answer import plain
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside import probe
-from gpudebug.core.inside.probe import spans
+from gpudebug.core.inside.probe import counts, spans
 from gpudebug.core.inside.probe.spans import ProcessSpan, steady
 from gpudebug.core.records import Evidence, RunRecord, Window
 from gpudebug.core.samples.live import timelines
@@ -25,6 +25,8 @@ from gpudebug.engine.run.evidence import read_log, read_run_samples
 from gpudebug.engine.run.files import files_of, files_with
 from gpudebug.engine.run.sections import outline_of
 
+SECTIONS = 12
+"""So many of a run's sections are named."""
 TIMELINE = 4000
 """Points of all devices of a run, half of them of one."""
 LOSSES = 500
@@ -119,12 +121,23 @@ def brief(run: ReportedRun) -> dict[str, object]:
 
 
 def surroundings(run: ReportedRun) -> dict[str, object]:
-    """Return what a run ran in: host, devices, interpreter, packages."""
-    record = run.record
+    """Return what ran and in what: command, model, sections, host, devices, interpreter, packages."""
+    record, e = run.record, run.evidence
     fields = record.model_dump(
-        mode="json", include={"host", "cpu_quota", "devices", "interpreter", "packages", "knobs", "commit"}
+        mode="json",
+        include={"command", "host", "cpu_quota", "devices", "interpreter", "packages", "knobs", "commit"},
     )
-    return {"run": run.folder.name, **fields}
+    sections = e.sections.sections if e.sections else ()
+    return {
+        "run": run.folder.name,
+        **fields,
+        "model": counts.model(e),
+        "weights": counts.weights(e),
+        "sections": [
+            s.model_dump(mode="json", include={"name", "calls", "mean_s", "share"})
+            for s in sections[:SECTIONS]
+        ],
+    }
 
 
 def _files(folder: store.RunFolder) -> list[str]:

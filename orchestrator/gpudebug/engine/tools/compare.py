@@ -352,7 +352,7 @@ def _answer(a: ComparedSide, b: ComparedSide, remarks: tuple[str, ...], unit: st
 
 def _next(found: SpeedComparison, a: ComparedSide, b: ComparedSide) -> str | None:
     """Return the command that shows the methods of the side that is much slower."""
-    if not slower.is_much(found):
+    if not slower.asks(found, a.runs):
         return None
     runs = (a if found.answer is SpeedAnswer.FASTER else b).runs
     return f"gpudebug sample --methods MODULE:CLASS -- {checklist.command_of(runs[0].record)}"

@@ -110,6 +110,20 @@ def _of_optimizers(inside: ProbeEvidence) -> float | None:
     return sum(known) / inside.steps
 
 
+def model(e: Evidence) -> str | None:
+    """Return the class of the model whose forward trains; None if the probe saw none."""
+    record = e.probe.facts.get("input") if e.probe is not None else None
+    name = record.get("model") if isinstance(record, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def weights(e: Evidence) -> int | None:
+    """Return how many numbers all optimizers train together; None if that of one is unknown."""
+    records = _dicts(e.probe.facts.get("optimizers")) if e.probe is not None else []
+    known = [count for one in records if (count := _whole(one.get("weights"))) is not None]
+    return sum(known) if known and len(known) == len(records) < _MOST_OPTIMIZERS else None
+
+
 def _trained(inside: ProbeEvidence) -> float | None:
     """Weights that an iteration updates: of each optimizer its own, as often as it steps."""
     records = _dicts(inside.facts.get("optimizers"))

@@ -315,6 +315,7 @@ class Reached:
         self.thread: int | None = None
         self._due = True
         self._beats = self._looks = self._given = self._reached = 0
+        self._model = ""
         # Of each module that is being called what has reached parameters inside of it.
         self._inside: list[int] = []
 
@@ -323,7 +324,12 @@ class Reached:
         self._due = self._looks < MOST and (self._beats <= FIRST or self._beats % RARE == 0)
         if self._looks:
             given, reached = self._given / self._looks, self._reached / self._looks
-            self._recorder.facts["input"] = {"looks": self._looks, "given": given, "reached": reached}
+            self._recorder.facts["input"] = {
+                "looks": self._looks,
+                "given": given,
+                "reached": reached,
+                "model": self._model,
+            }
 
     def begin(self, thread: int) -> bool:
         """Whether this forward is looked at; the next call of `through` in it is the outermost module's."""
@@ -351,6 +357,7 @@ class Reached:
                 self._inside[-1] += read
             else:
                 self._end(given, read, done)
+                self._model = self._model or type(module).__name__
 
     def _end(self, given: int, read: int, done: bool) -> None:
         self.thread = None
