@@ -82,6 +82,17 @@ def test_a_value_that_no_row_holds_is_not_read_for_each(path: Path, sql: str, sa
         Database(path)
 
 
+def test_a_column_that_was_computed_at_its_writing_is_read(tmp_path: Path) -> None:
+    """MLflow 3.17 keeps the duration of a span so, in the database that holds its metrics."""
+    path = tmp_path / "stored.sqlite"
+    with sqlite3.connect(path) as c:
+        c.execute("CREATE TABLE spans (a INTEGER, b INTEGER, took INTEGER AS (b - a) STORED)")
+        c.execute("INSERT INTO spans VALUES (2, 5)")
+    c.close()
+    with Database(path) as database:
+        assert list(database.rows("spans", ["took"])) == [(3,)]
+
+
 def test_a_page_of_two_rows_is_named(tmp_path: Path) -> None:
     path = tmp_path / "shared.sqlite"
     shared_pages(path, 100_000)

@@ -19,6 +19,8 @@ _HEADER = 100
 _BROKEN = (sqlite3.Error, UnicodeDecodeError)
 _LONGEST_DEFAULT = 256
 """Characters: a row that was there before its column has the default, and takes no room in the file."""
+_IN_THE_FILE = (0, 3)
+"""Of `table_xinfo`: plain columns, and those that are computed when their row is written (`STORED`)."""
 _STRUCTURE = "*** in database"
 """What `quick_check` begins with where a page lies in two places, in none, or is no page of its table."""
 _AGAIN = "export it again, and wait until the export has ended"
@@ -73,7 +75,7 @@ class Database:
         rows = self._all(f"PRAGMA table_xinfo({_quoted(table)})")
         if any(len(str(default)) > _LONGEST_DEFAULT for _, _, _, _, default, *_ in rows):
             raise self._foreign(f"a column of {table} has a default of thousands of characters")
-        if any(hidden for *_, hidden in rows):
+        if any(hidden not in _IN_THE_FILE for *_, hidden in rows):
             raise self._foreign(f"a column of {table} is computed")
         return frozenset(str(row[1]) for row in rows)
 
