@@ -277,6 +277,26 @@ def test_a_run_that_never_was_has_a_bundle_too(tmp_path: Path) -> None:
     assert (machine.outcome, recording.rows) == ("NOT_STARTED", ())
 
 
+def test_what_was_checked_before_an_interruption_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, texts = made.machine(), RunTexts(*made.texts())
+    monkeypatch.setattr(gpu_doctor, "_machine", lambda env: machine)
+    monkeypatch.setattr(gpu_doctor, "_recorded", lambda *asked: (machine, texts))
+
+    def trials(*asked: object) -> Iterator[DoctorCheck]:
+        assert read_bundle(tmp_path / NAME)
+        yield CHECKS[0]
+        raise InterruptedRun("interrupted")
+
+    plan = gpu_doctor.GpuPlan(trials=trials)
+    with pytest.raises(InterruptedRun, match="checks, which are in the bundle"):
+        gpu_doctor.gpu_doctor(tmp_path, lambda live: None, plan)
+    with tarfile.open(tmp_path / NAME) as archive:
+        kept = archive.extractfile("gpudebug-gpu/checks.json")
+        assert kept is not None and json.load(kept)[-1]["name"] == CHECKS[0].name
+
+
 def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("mine")
     with pytest.raises(StoreError, match="is there already"):

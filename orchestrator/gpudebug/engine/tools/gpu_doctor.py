@@ -100,8 +100,17 @@ def refuse_existing(path: Path) -> None:
         )
 
 
-def write_bundle(path: Path, machine: Machine, recorded: RunTexts, checks: Sequence[DoctorCheck]) -> None:
-    """Write everything into one archive, in a folder that is made. StoreError if there is that file."""
+def write_bundle(
+    path: Path,
+    machine: Machine,
+    recorded: RunTexts,
+    checks: Sequence[DoctorCheck],
+    before: str | None = None,
+) -> str:
+    """Write everything into one archive, in a folder that is made, and return the file's digest.
+
+    `before` is the digest of the bundle that it replaces. StoreError if there is another file.
+    """
     uuids, names = pseudonyms(machine), _names()
     notes = {k: v for k, v in json.loads(recorded.notes or "{}").items() if k in _KEPT}
     notes = {k: scrubbed_value(v, names) for k, v in notes.items()}
@@ -121,7 +130,11 @@ def write_bundle(path: Path, machine: Machine, recorded: RunTexts, checks: Seque
     }
     data = _packed({name: renamed(text, uuids).encode() for name, text in files.items()})
     store.make_folder(path.parent)
-    store.put_file(path, data, check=lambda: refuse_existing(path))
+    if before is None:
+        store.put_file(path, data, check=lambda: refuse_existing(path))
+    else:
+        store.replace_file(path, data, root=path.parent, expected=before)
+    return store.file_digest(path)
 
 
 def _names() -> tuple[str, ...]:
@@ -268,7 +281,7 @@ def _probe(pythons: Sequence[str], report: Report) -> DoctorCheck:
         except GpudebugError as e:
             return _stopped(NAME, e)
     if answer.outcome == "INTERRUPTED":
-        raise InterruptedRun("interrupted: no bundle was written", next="gpudebug doctor --gpu")
+        raise InterruptedRun("interrupted")
     if answer.outcome != "COMPLETED":
         last = answer.failure.lines[-1:] if answer.failure else ()
         # Any other line of a log is the program's own words, which say nothing of a GPU.
@@ -298,6 +311,7 @@ class GpuPlan:
 def gpu_doctor(directory: Path, report: Report, plan: GpuPlan) -> GpuDoctorAnswer:
     """Check every GPU that a program started here would use, and write one bundle: see `place_in`.
 
+    It is written after the load, and again after each trial: what ends those keeps what was found before.
     NoGpuError if there is no GPU, BusyError if another computes on one, StoreError if the bundle's name is
     taken: then nothing was written. Each run holds the GPUs' locks.
     """
@@ -306,8 +320,18 @@ def gpu_doctor(directory: Path, report: Report, plan: GpuPlan) -> GpuDoctorAnswe
     refuse_existing(bundle)
     store.check_output(bundle, make_folder=True)
     machine, recorded = _recorded(directory, machine, report, plan)
-    checks = (*checks_of(machine, recorded.parsed()), *_trials(machine, report, plan))
-    write_bundle(bundle, machine, recorded, checks)
+    checks = tuple(checks_of(machine, recorded.parsed()))
+    written = write_bundle(bundle, machine, recorded, checks)
+    try:
+        for check in _trials(machine, report, plan):
+            checks = (*checks, check)
+            written = write_bundle(bundle, machine, recorded, checks, written)
+    except InterruptedRun:
+        raise InterruptedRun(
+            f"interrupted after {len(checks)} checks, which are in the bundle",
+            file=str(bundle),
+            next="move it away to run them all: gpudebug doctor --gpu",
+        ) from None
     return GpuDoctorAnswer(
         ok=all(check.result != "failed" for check in checks), checks=checks, bundle=str(bundle)
     )
