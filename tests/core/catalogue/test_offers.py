@@ -246,12 +246,30 @@ def test_whatever_a_file_may_say_is_offered(
 
 
 def test_a_variable_of_a_package_is_offered_where_that_package_is_spoken_of() -> None:
-    made = tried_by(env={"env": {"WANDB_MODE": "offline"}}, any={"code": "Write it."})
+    made = tried_by(env={"needs": ["wandb"], "env": {"WANDB_MODE": "offline"}}, any={"code": "Write it."})
     offline = ("--env WANDB_MODE=offline", "env")
     assert offline not in changes(offered(made, "python train.py", OWN))
     assert offline in changes(offered(made, "python train.py", "import wandb\nwandb.init()\n" + OWN))
     assert offline in changes(offered(made, "python train.py --report_to=wandb", OWN))
-    assert offline in changes(offered(made, "python train.py"))
+    assert offline not in changes(offered(made, "python train.py"))
+
+
+@pytest.mark.parametrize(
+    ("calls", "is_offered"),
+    [
+        ([("trainer.py wandb_run.py wandb", 3.0), ("pyplot.py savefig", 1.0)], True),
+        ([("trainer.py wandb", 1.0), ("pyplot.py savefig matplotlib", 3.0)], False),
+        ([("pyplot.py savefig matplotlib", 3.0)], False),
+        ([], True),
+    ],
+)
+def test_a_change_is_offered_where_the_time_goes(calls: list[tuple[str, float]], is_offered: bool) -> None:
+    made = tried_by(env={"needs": ["wandb"], "env": {"WANDB_MODE": "offline"}})
+    seen = tuple((frozenset(words.split()), seconds) for words, seconds in calls)
+    program = look("train.py", ["import wandb\nimport matplotlib\n"])
+    found = interventions_for(made, KnownCommand(["python", "train.py"], program=program, calls=seen))
+    assert bool(found.offers) is is_offered
+    assert is_offered or "needs wandb, which is not seen here" in found.refused[0]
 
 
 def test_what_the_command_sets_comes_before_a_default_of_the_frameworks() -> None:

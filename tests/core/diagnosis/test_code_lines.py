@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.support.diagnoses import cause, facts, stacks
 
-from gpudebug.core.diagnosis.code_lines import line_of
+from gpudebug.core.diagnosis.code_lines import calls_of, line_of
 from gpudebug.core.diagnosis.odds import score
 from gpudebug.core.records import Stacks
 
@@ -49,3 +49,11 @@ def test_a_sign_with_a_place_stands_for_a_share_without_one() -> None:
                  exposed=[{"signal": "sync_share"}])  # fmt: skip
     known = facts(stacks=training(), sync_share=0.3)
     assert str(line_of(both, score(both, known).signs, known)).startswith("report.py:3 ")
+
+
+def test_the_calls_that_show_a_cause_begin_at_the_programs_line() -> None:
+    known = facts(stacks=training(push=3.0))
+    [(words, seconds)] = calls_of(PUSH, known)
+    assert seconds == 3.0
+    assert {"session", "post", "report", "kernel"} <= words and "train" not in words
+    assert calls_of(LOADER, known) == () and calls_of(PUSH, facts()) == ()

@@ -160,13 +160,15 @@ class Knob(Strict):
 
 class CatalogueIntervention(Strict):
     """What tests the cause in one framework: the flags to `set` or `unset`, variables in `env`, or `code`,
-    instructions for writing the change. `versions` says of which versions it holds (`>=0.4`)."""
+    instructions for writing the change. `versions` says of which versions it holds (`>=0.4`), `needs` names
+    modules of which the code that takes the time has to call one."""
 
     set: dict[str, str | float | bool] = {}
     unset: tuple[str, ...] = ()
     env: dict[str, str] = {}
     code: str | None = None
     versions: str | None = None
+    needs: tuple[str, ...] = ()
     note: str | None = None
 
 

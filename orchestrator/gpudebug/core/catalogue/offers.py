@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -22,8 +23,10 @@ from gpudebug.core.errors import InterventionError, NoEffect
 
 _OFF_UNLESS_SET = frozenset({"CUDA_LAUNCH_BLOCKING", "TORCH_SHOW_CPP_STACKTRACES"})
 """Variables that change nothing at `0` where they are not set."""
-_OF_PACKAGES = {"WANDB": "wandb"}
-"""Packages by how their variables begin."""
+_MOSTLY = 0.5
+"""Of the time that shows a cause: what its change needs has to take so much of it."""
+SeenCalls = Sequence[tuple[frozenset[str], float]]
+"""What takes the time that shows a cause: the words of each call, with its seconds."""
 
 
 class Offers(NamedTuple):
@@ -35,13 +38,15 @@ class Offers(NamedTuple):
 
 @dataclass(frozen=True)
 class KnownCommand:
-    """A command with what is known of it: variables of its own, framework, its version, its source."""
+    """A command with what is known of it: variables of its own, framework, its version, its source, and the
+    calls that show the cause that is to be tested, if stacks do."""
 
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     found: FoundFramework | None = None
     version: str | None = None
     program: Program | None = None
+    calls: SeenCalls = ()
 
     @property
     def synonyms(self) -> Synonyms:
@@ -119,7 +124,7 @@ class _CauseOnCommand:
         own, general = self.own(), self.cause.interventions.get("any")
         if own is not None and self.command.found is not None:
             yield from self._of_framework(own, self.command.found)
-        if general is not None and (general.set or general.unset or general.env):
+        if general is not None and (general.set or general.unset or general.env) and self._used(general):
             yield from self._tried(_changes(general), "any", general.note)
 
     def _of_framework(self, own: CatalogueIntervention, found: FoundFramework) -> Iterator[OfferHere]:
@@ -235,17 +240,26 @@ class _CauseOnCommand:
 
     def of_variables(self) -> Iterator[OfferHere]:
         variables = self.cause.interventions.get("env")
-        if variables is not None and variables.env and all(map(self._reads, variables.env)):
+        if variables is not None and variables.env and self._used(variables):
             yield from self._tried(_changes(variables), "env", variables.note)
 
-    def _reads(self, variable: str) -> bool:
-        """Whether something here may read a variable: one of a package is read where that is spoken of."""
-        package = _OF_PACKAGES.get(variable.partition("_")[0])
-        program, command = self.command.program, self.command
-        if package is None or program is None:
+    def _used(self, offer: CatalogueIntervention) -> bool:
+        """Tell whether the time goes where the change works; without stacks that show it, whether command,
+        printed configuration or source name what it needs."""
+        command, needs = self.command, frozenset(offer.needs)
+        if not needs:
             return True
-        spoken = (*command.argv, *command.env, *self.shown, *self.options, *program.uses)
-        return any(package in word.lower() for word in spoken)
+        total = math.fsum(seconds for _, seconds in command.calls)
+        if total:
+            taken = math.fsum(seconds for words, seconds in command.calls if words & needs)
+            used = taken >= _MOSTLY * total
+        else:
+            uses = command.program.uses if command.program else ()
+            named = (*command.argv, *command.env, *self.shown, *self.options, *uses)
+            used = any(module in word.lower() for word in named for module in needs)
+        if not used:
+            self.refused.append(f"{_changes(offer)} needs {' or '.join(offer.needs)}, which is not seen here")
+        return used
 
     def _tried(self, change: str, by: str, note: str | None = None) -> Iterator[OfferHere]:
         """Yield the offer, of as much of the change as does something to this command."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from gpudebug.core.catalogue.model import Cause
+from gpudebug.core.catalogue.offers import SeenCalls
 from gpudebug.core.diagnosis.model import DiagnosisFacts
-from gpudebug.core.diagnosis.odds import TermFigure, WeighedSign, figure, number
-from gpudebug.core.inside.stacks.shares import CodeLine, seen
+from gpudebug.core.diagnosis.odds import TermFigure, WeighedSign, figure, number, stack_term, stacks_of
+from gpudebug.core.inside.stacks.shares import CodeLine, SampledStack, seen
 from gpudebug.core.records import Stacks
 
+_WORD = re.compile(r"[a-z_]\w+")
 _DATA = frozenset({"data"})
 _OUTSIDE = frozenset({"forward", "eval", "backward", "optimizer", "other"})
 _PHASES: Mapping[str, frozenset[str]] = {
@@ -35,6 +38,22 @@ def line_of(cause: Cause, signs: Sequence[WeighedSign], facts: DiagnosisFacts) -
     places = [s.found.place for s in ordered if s.true and s.factor > 1 and s.found is not None]
     known = next((place for place in places if place is not None), None)
     return known or _of_phases(cause, facts)
+
+
+def calls_of(cause: Cause, facts: DiagnosisFacts) -> SeenCalls:
+    """Return what the stacks that show the cause call from the program's own line on: the words of each, with
+    its seconds. Empty if no stack shows it."""
+    found: dict[SampledStack, float] = {}
+    for term in cause.exposed:
+        stacks = stacks_of(term, facts)
+        if stacks is not None and (term.stack is not None or term.code is not None):
+            found |= stack_term(term).counts(stacks)
+    return tuple((_words(one), seconds) for one, seconds in found.items())
+
+
+def _words(one: SampledStack) -> frozenset[str]:
+    called = " ".join((*one.frames[one.own or 0 :], one.source or "")).lower()
+    return frozenset(_WORD.findall(called))
 
 
 def _share(found: TermFigure) -> float:

@@ -12,7 +12,8 @@ from gpudebug.core.catalogue.model import Cause, Condition, Share, Sign, Term
 from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS
 from gpudebug.core.diagnosis.host_code import PLACED
 from gpudebug.core.diagnosis.model import DiagnosisFacts, Tested
-from gpudebug.core.inside.stacks.shares import CodeLine, pattern, share
+from gpudebug.core.inside.stacks.shares import CodeLine, StackTerm, pattern, share
+from gpudebug.core.records import Stacks
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import SignalValue, Status
 
@@ -50,13 +51,22 @@ def figure(term: Term, facts: DiagnosisFacts) -> TermFigure | None:
 
 
 def _of_stacks(term: Term, facts: DiagnosisFacts) -> TermFigure | None:
-    stacks = facts.stacks and (facts.stacks.workers if term.of == "workers" else facts.stacks.training)
+    stacks = stacks_of(term, facts)
     if not stacks or stacks.seconds <= 0:
         return None
-    found = share(
-        stacks, stack=term.stack, code=term.code, phase=term.phase, state=term.state, unless=term.unless
-    )
+    found = share(stacks, **stack_term(term)._asdict())
     return TermFigure(found.value, term.of, found.place, found.part)
+
+
+def stacks_of(term: Term, facts: DiagnosisFacts) -> Stacks | None:
+    """Return the stacks that a term is about: the training thread's, or loader workers'."""
+    if facts.stacks is None:
+        return None
+    return facts.stacks.workers if term.of == "workers" else facts.stacks.training
+
+
+def stack_term(term: Term) -> StackTerm:
+    return StackTerm(term.stack, term.code, term.phase, term.state, term.unless)
 
 
 def _named(names: str, values: Mapping[str, str | bool], last: bool = False) -> TermFigure | None:

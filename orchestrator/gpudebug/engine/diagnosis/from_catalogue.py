@@ -12,6 +12,7 @@ from gpudebug.core.catalogue.offers import KnownCommand, Offers, interventions_f
 from gpudebug.core.catalogue.signals import described, tried
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention
+from gpudebug.core.diagnosis.code_lines import calls_of
 from gpudebug.core.diagnosis.model import Ranked
 from gpudebug.core.errors import GpudebugError, InterventionError
 from gpudebug.core.progress import HypothesisEntry, ProgressFile
@@ -117,7 +118,14 @@ def _offers(setup: Setup, baselines: Baselines, case: DiagnosisCase, cause: Caus
     version = adapters.version_of(known.framework, packages) if known.framework else None
     return interventions_for(
         cause,
-        KnownCommand(workload.argv(), training_environment(workload), known.found, version, known.program),
+        KnownCommand(
+            workload.argv(),
+            training_environment(workload),
+            known.found,
+            version,
+            known.program,
+            calls_of(cause, case.facts),
+        ),
         cores=float(cores) if isinstance(cores, (int, float)) else None,
         locked=setup.config.locked,
         allowed=setup.config.allowed,

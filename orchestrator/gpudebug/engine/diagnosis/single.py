@@ -12,6 +12,7 @@ from gpudebug.core.catalogue import Cause
 from gpudebug.core.catalogue.model import text_of
 from gpudebug.core.catalogue.offers import KnownCommand, interventions_for
 from gpudebug.core.change.permits import NOTHING_MORE, Allowed
+from gpudebug.core.diagnosis.code_lines import calls_of
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
 from gpudebug.core.diagnosis.odds import number
@@ -51,7 +52,14 @@ class SingleRun:
         cores = number(self.facts.signals.get("cores"))
         found = interventions_for(
             cause,
-            KnownCommand(self.argv, self.variables, self.known.found, self.version, self.known.program),
+            KnownCommand(
+                self.argv,
+                self.variables,
+                self.known.found,
+                self.version,
+                self.known.program,
+                calls_of(cause, self.facts),
+            ),
             cores=cores,
             locked=self.locked,
             allowed=self.allowed,
@@ -109,8 +117,8 @@ def _settings(root: Path | None) -> tuple[Sequence[str], Allowed]:
 def _general(cause: Cause, framework: str | None) -> tuple[str | None, str | None]:
     """Return the catalogue's change for the framework, in `propose`'s syntax, or what is to be written."""
     interventions = cause.interventions
-    names = (framework, "env", "any")
-    known = next((interventions[name] for name in names if name in interventions), None)
+    found = (interventions[name] for name in (framework, "env", "any") if name in interventions)
+    known = next((one for one in found if not one.needs), None)
     return (None, None) if known is None else (text_of(known), known.code)
 
 

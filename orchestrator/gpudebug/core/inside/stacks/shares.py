@@ -234,31 +234,43 @@ def _each(stacks: Stacks) -> Iterator[SampledStack]:
         yield SampledStack(phase, frames, line, seconds, cpu_s, own, source, packaged)
 
 
-def share(
-    stacks: Stacks,
-    *,
-    stack: str | None = None,
-    code: str | None = None,
-    phase: str | None = None,
-    state: str | None = None,
-    unless: str | None = None,
-) -> Taken:
-    """What of the watched time stacks take that match either expression, in a phase and a state where these
-    are given, without those that match `unless` too; `other` has `env` in it. Letter case does not count."""
-    frames = _matching(stack, stacks.frames)
-    sources = _matching(code, stacks.code.values())
-    but, but_sources = _matching(unless, stacks.frames), _matching(unless, stacks.code.values())
+class StackTerm(NamedTuple):
+    """Which stacks count: those that match either expression, in a phase and a state where these are given,
+    without those that match `unless` too; `other` has `env` in it. Letter case does not count."""
+
+    stack: str | None = None
+    code: str | None = None
+    phase: str | None = None
+    state: str | None = None
+    unless: str | None = None
+
+    def sources(self, stacks: Stacks) -> frozenset[str | None]:
+        """Return the lines' sources that match."""
+        return _matching(self.code, stacks.code.values())
+
+    def counts(self, stacks: Stacks) -> Iterator[tuple[SampledStack, float]]:
+        """Yield the stacks that count, with their seconds in the state."""
+        frames, sources = _matching(self.stack, stacks.frames), self.sources(stacks)
+        but, but_sources = (_matching(self.unless, texts) for texts in (stacks.frames, stacks.code.values()))
+        for one in seen(stacks):
+            if self.phase is not None and self.phase not in (one.phase, _WITHIN.get(one.phase)):
+                continue
+            matched = one.source in sources or not frames.isdisjoint(one.frames)
+            if not matched or one.source in but_sources or not but.isdisjoint(one.frames):
+                continue
+            seconds = one.within(self.state)
+            if seconds > 0:
+                yield one, seconds
+
+
+def share(stacks: Stacks, **wanted: str | None) -> Taken:
+    """Return what of the watched time stacks take that count by a term of these fields, and where most is."""
+    term = StackTerm(**wanted)
+    frames, sources, state = _matching(term.stack, stacks.frames), term.sources(stacks), term.state
     spent: defaultdict[tuple[str, int | None, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    for one in seen(stacks):
-        if phase is not None and phase != one.phase and phase != _WITHIN.get(one.phase):
-            continue
-        matched = one.source in sources or not frames.isdisjoint(one.frames)
-        if not matched or one.source in but_sources or not but.isdisjoint(one.frames):
-            continue
-        seconds = one.within(state)
-        if seconds > 0:
-            sums = spent[one.spot if one.source in sources else _spot(one, frames)]
-            sums[0], sums[1], sums[2] = sums[0] + seconds, sums[1] + one.seconds, sums[2] + one.cpu_s
+    for one, seconds in term.counts(stacks):
+        sums = spent[one.spot if one.source in sources else _spot(one, frames)]
+        sums[0], sums[1], sums[2] = sums[0] + seconds, sums[1] + one.seconds, sums[2] + one.cpu_s
     if not spent or stacks.seconds <= 0:
         return Taken(0.0)
     total, most = sum(sums[0] for sums in spent.values()), max(spent, key=lambda spot: spent[spot][0])
