@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -114,6 +115,7 @@ def _attach(
             most=most,
             interval=interval or INTERVAL_S,
             device=device,
+            tell=partial(typer.echo, err=True),
         )
     print_(answer, render)
 

@@ -75,6 +75,26 @@ def test_what_py_spy_cannot_do_is_said_with_what_allows_it(
         assert order.allow is not None and allow in order.allow
 
 
+def test_that_there_are_no_stacks_is_said_before_the_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Began(Exception):
+        pass
+
+    def begin(*_: object) -> None:
+        raise Began
+
+    said: list[str] = []
+    monkeypatch.setattr(spy, "find", lambda: None)
+    monkeypatch.setattr(attach, "measure", begin)
+    with running(TRAINING, tmp_path) as job, pytest.raises(Began):
+        attach.attach(tmp_path, ignored, pid=job.pid, device="cpu:1", tell=said.append)
+    assert said == [
+        "no stacks will be seen: py-spy is not installed; to see them: pip install 'gpudebug[attach]'. "
+        "Ctrl-C ends the look"
+    ]
+
+
 def test_a_job_that_ends_under_the_first_look_is_said_to_have_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

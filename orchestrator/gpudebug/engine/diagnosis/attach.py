@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -53,14 +53,20 @@ def attach(
     interval: float = INTERVAL_S,
     device: str = "auto",
     session: str | None = None,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> WhyAnswer:
     """Look at the job of process `pid`, or at the one on GPU `gpu`, as long as `why` does, and say why its
-    device waits. AttachError in one line if there is none, or it is another user's; a session may look at the
-    runs of its campaign alone."""
+    device waits.
+
+    `tell` is given a line before the look if it will show no stacks. AttachError in one line if there is no
+    job, or it is another user's; a session may look at the runs of its campaign alone.
+    """
     root = store.find_root(directory)
     job = target(pid) if pid is not None else _on_gpu(gpu or 0)
     _admit(job, root, session)
     order, remarks = _order(job)
+    if order.why is not None:
+        tell(f"no stacks will be seen: {order.why}; to see them: {order.allow}. Ctrl-C ends the look")
     variables = processes.environment(job.root.pid) or {}
     prepared = PreparedRun(
         label=ROLE,
