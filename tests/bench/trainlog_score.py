@@ -24,7 +24,17 @@ CRASHES = {
     "oom": {"oom_gpu", "oom_host"},
     "killed": {"signal", "oom_host"},
     "interrupted": {"interrupted"},
-    "exception": {"exception", "shape", "assertion", "import", "config", "model_load", "cuda", "nccl"},
+    "exception": {
+        "exception",
+        "shape",
+        "assertion",
+        "import",
+        "config",
+        "model_load",
+        "connection",
+        "cuda",
+        "nccl",
+    },
 }
 
 

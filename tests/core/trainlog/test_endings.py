@@ -10,6 +10,7 @@ from gpudebug.core.trainlog.reader import LogReader
 
 def test_out_of_memory_is_answered_and_an_exception_speaks_for_itself() -> None:
     assert "smaller batch" in (remedy("oom_gpu") or "")
+    assert "ss -ltn" in (remedy("connection") or "")
     assert remedy("exception") is None
     assert remedy("exception", ["ValueError: the folder data/train does not exist"]) is None
 
@@ -19,7 +20,8 @@ def test_out_of_memory_is_answered_and_an_exception_speaks_for_itself() -> None:
     [
         ("OSError: Error no file named model.safetensors found in directory /m", "half downloaded"),
         ("OSError: v1.9 is not a valid git identifier (branch name, tag name or commit id)", "tag, branch"),
-        ("ConnectionRefusedError: [Errno 111] Connection refused", "ss -ltn"),
+        ("ValueError: unknown embodiment tag x", "metadata"),
+        ("ValueError: Video has invalid resolution (640, 480), expected (1280, 720)", "width and height"),
         ("./run.sh: line 3: pyhton: command not found", "PATH"),
         ("bash: ./train.sh: Permission denied", "chmod"),
         ("FileExistsError: [Errno 17] File exists: 'outputs/a'", "{run}"),

@@ -17,6 +17,10 @@ _REMEDIES = {
     "nccl": "find the rank that stopped first and its own error: the others only waited for it",
     "cuda": "CUDA_LAUNCH_BLOCKING=1 shows the call that failed; check label and index ranges",
     "import": "install what is missing into the interpreter that runs the training",
+    "model_load": "check that the path exists and is whole, that the checkpoint has that tag or revision, "
+    "and that the library is the version that wrote it",
+    "connection": "check that the server still runs (its own log), that it listens on that host and port "
+    "(ss -ltn), and that this machine reaches it",
     "config": "correct the option or file that it names",
     "signal": "see who ended it: the scheduler's time limit, the kernel (dmesg), a person",
 }
@@ -40,6 +44,11 @@ _CHECKS = tuple(
             "has its own, or move it away",
         ),
         (
+            r"(?i)embodiment|data.?config|norm(?:alization)?.?stats|unnorm_key",
+            "check the tag against those in the checkpoint's metadata (*.json), the data config that it was "
+            "trained with, and that path or revision is the fine-tuned checkpoint's, not the base model's",
+        ),
+        (
             r"safetensors|pytorch_model",
             "list the folder that it names: weights may be missing, half downloaded, a Git LFS pointer, or "
             "saved as .bin (use_safetensors=False)",
@@ -53,8 +62,9 @@ _CHECKS = tuple(
             "another process holds the port (ss -ltnp): end it, or choose another port",
         ),
         (
-            r"[Cc]onnection ?[Rr]efused",
-            "check that the server still runs and listens on that host and port (ss -ltn)",
+            r"(?i)(?:image|video|frame|camera|invalid|unexpected|wrong) (?:size|resolution)",
+            "check width and height in the camera's options, the input size in the model's configuration, "
+            "and that frames are resized before they are given to it",
         ),
     )
 )
@@ -210,13 +220,23 @@ _CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"|pickle data was truncated|PytorchStreamReader|RepositoryNotFound|GatedRepo|LocalEntryNotFound"
             r"|HFValidationError|UnpicklingError|RevisionNotFound|not a valid git identifier"
             r"|no file named .{0,80}(?:safetensors|model)|Unable to find latest file"
+            r"|(?i:embodiment|unnorm_key|norm_stats).{0,80}(?i:not found|not in|unknown|invalid|missing)"
+            r"|(?i:unknown|invalid|unsupported|no such|missing) embodiment|KeyError: '\w{0,60}embodiment"
             r"|[Cc]heckpoint.{0,80}(?:not found|does not exist|corrupt|missing)"
             r"|(?:No such file|not found|does not exist).{0,200}"
             r"(?:checkpoint|\.ckpt|\.pth?\b|safetensors|weights)",
         ),
         (
+            "connection",
+            r"[Cc]onnection ?(?:[Rr]efused|[Rr]eset|[Aa]borted)|ConnectionError|Max retries exceeded with url"
+            r"|zmq\.error\.Again|InactiveRpcError|failed to connect|[Uu]nable to connect|[Cc]annot connect to"
+            r"|no answer from \S+:\d+",
+        ),
+        (
             "shape",
-            r"size of tensor a|shapes? .{0,80}(?:cannot be multiplied|not aligned|mismatch|incompatible)"
+            r"(?i:invalid|unexpected|wrong) resolution"
+            r"|(?i:image|video|frame) (?:size|resolution).{0,60}(?:match|expected)"
+            r"|size of tensor a|shapes? .{0,80}(?:cannot be multiplied|not aligned|mismatch|incompatible)"
             r"|[Ss]hape mismatch|size mismatch|broadcast|[Ii]ncompatible shapes?|invalid for input of size"
             r"|Sizes of tensors must match|expanded size of the tensor|[Ee]xpected input batch_size"
             r"|Dimension out of range|to have \d+ channels"

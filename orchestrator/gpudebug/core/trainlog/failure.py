@@ -260,11 +260,15 @@ def classify_failure(
         oom = _of_kind(fatal, "oom_host")
         return Failure(kind="oom_host" if oom else "signal", lines=_lines(scan, oom))
     if signal is not None:
-        if found and found.kind not in ("exception", "interrupted"):
+        if found and found.kind not in ("exception", "interrupted", *_VAGUE):
             return found
         return Failure(kind="signal", lines=_lines(scan, fatal[:1]))
     kind = "config" if str(exit_status) in NOT_STARTED else "exception"
     return found or Failure(kind=kind, lines=_lines(scan, fatal[:3]))
+
+
+# What programs survive, or only follows from another error: any other class is nearer to the cause.
+_VAGUE = ("assertion", "connection")
 
 
 def _last_error(block: Block, scan: FailureScan, steps: int) -> bool:
@@ -273,7 +277,7 @@ def _last_error(block: Block, scan: FailureScan, steps: int) -> bool:
     It is a logger's of a known class, or one that a program says it met.
     """
     near = scan.seen - block.at <= NEAR_END and steps == block.steps
-    logged = _ERROR_LINE.search(block.head) is not None and kind_of(block.head) is not None
+    logged = _ERROR_LINE.search(block.head) is not None and kind_of(block.head) not in (None, *_VAGUE)
     return near and (logged or SAID.search(block.head) is not None)
 
 
@@ -313,7 +317,7 @@ def _from_blocks(blocks: Sequence[Block]) -> Failure | None:
     if not pool:
         return None
     kinds = [(b, _kind(b)) for b in pool]
-    chosen, kind = next(((b, k) for b, k in kinds if k not in (None, "assertion")), kinds[0])
+    chosen, kind = next(((b, k) for b, k in kinds if k not in (None, *_VAGUE)), kinds[0])
     return Failure(kind=kind or "exception", lines=tuple(_unique(_with_error(chosen, causes))))
 
 
