@@ -24,6 +24,24 @@ def rows() -> list[tuple[str, str]]:
     return [(example.strip("`"), words) for _, example, words in cells]
 
 
+SAYS_WHAT_DOES_NOT = (
+    "What does not hold",
+    "Agents under another account or in a container",
+    "Report a problem",
+)
+
+
+def test_each_promise_names_the_tests_that_hold_it() -> None:
+    (page,) = (page for page in pages() if page.path.name == "security.md")
+    sections = page.path.read_text("utf-8").split("\n## ")
+    unheld = [
+        title
+        for title, _, body in (section.partition("\n") for section in sections)
+        if "](../tests/" not in body and title not in SAYS_WHAT_DOES_NOT
+    ]
+    assert unheld == []
+
+
 @pytest.fixture(scope="module")
 def tested(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     """A VALIDATED hypothesis and an INCONCLUSIVE one, a person's both."""
