@@ -112,6 +112,15 @@ def test_a_sweep_is_a_table() -> None:
     ]
 
 
+def test_a_sweep_by_another_metric_shows_it() -> None:
+    moved = "latency_p50 12.3 to 9.41 ms"
+    rows = [row("2", 3, "VALIDATED", verified=True, improvement=1.3, measured=moved), row("1", 4, "UNTESTED")]
+    table = noise.sweeps([sweep("server:--denoising-steps", "4", rows)], Screen(120))
+    assert table[1] == "Sweep of server:--denoising-steps (now 4)"
+    assert table[3].endswith(f"  {moved}") and table[4] == "  1        4  UNTESTED"
+    assert any(moved in line for line in noise.sweeps([sweep("--s", "4", rows)], Screen(80)))
+
+
 def test_a_sweep_where_a_table_is_too_wide() -> None:
     rows = [
         row("2", 3, "VALIDATED", verified=True, delta_pp=24.0, delta_ci=[18.5, 29.5], throughput_ratio=1.9),

@@ -85,7 +85,8 @@ def sweeps(rows: Sequence[FlagSweep], here: Screen) -> list[str]:
         current = f" (now {sweep.standing})" if sweep.standing is not None else ""
         lines += ["", *here.wrapped(f"Sweep of {sweep.parameter}{current}", here.columns)]
         width = max(5, *(len(str(row.value)) for row in sweep.rows))
-        if width + _BESIDE_VALUE > here.columns:
+        measured = max(len(row.measured or "") + 2 for row in sweep.rows)
+        if width + _BESIDE_VALUE + measured > here.columns:
             lines += [line for row in sweep.rows for line in _sweep_sentence(row, here)]
             continue
         lines.append(f"  {'value':<{width}}    H  {'status':<12}  {'change':<34}  throughput".rstrip())
@@ -98,6 +99,7 @@ def _sweep_sentence(row: SweepValue, here: Screen) -> list[str]:
         f"H {row.hypothesis} {row.status}",
         _change(row),
         _ratio(row) and f"throughput {_ratio(row)}",
+        row.measured,
     )
     value = here.cut(str(row.value), here.columns // 2)
     return here.labelled(f"  {value}: ", ", ".join(filter(None, parts)))
@@ -106,7 +108,8 @@ def _sweep_sentence(row: SweepValue, here: Screen) -> list[str]:
 def _sweep_row(row: SweepValue, width: int) -> str:
     status = coloured(row.status, 12)
     return (
-        f"  {row.value!s:<{width}}  {row.hypothesis:>3}  {status}  {_change(row):<34}  {_ratio(row)}"
+        f"  {row.value!s:<{width}}  {row.hypothesis:>3}  {status}  {_change(row):<34}  {_ratio(row):<10}  "
+        f"{row.measured or ''}"
     ).rstrip()
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import SingleChange
-from gpudebug.core.change.sweep import parse, standing, stands_already, sweeps
+from gpudebug.core.change.sweep import Standing, parse, sweeps
 from gpudebug.core.errors import InterventionError
 
 
@@ -64,14 +64,26 @@ def test_quoted_values_come_back_whatever_they_hold(values: list[str]) -> None:
     assert [shlex.split(change.text)[1] for _, change in sweep.changes] == [f"--flag={v}" for v in values]
 
 
-def test_a_value_of_the_command_or_its_environment_stands_already() -> None:
+@pytest.mark.parametrize(
+    ("kind", "name", "now"),
+    [
+        ("set", "--steps", "4"),
+        ("set", "--fast", None),
+        ("set", "--absent", None),
+        ("env", "K", "1"),
+        ("env", "L", None),
+        ("set", "server:--steps", "8"),
+        ("set", "server:--fast", None),
+        ("env", "server:L", "2"),
+        ("env", "server:K", None),
+    ],
+)
+def test_a_value_stands_already_in_the_command_that_has_it(kind: str, name: str, now: str | None) -> None:
     argv = ("python", "train.py", "--steps=4", "--fast")
-    assert stands_already(SingleChange("set", "--steps", "4"), argv, {})
-    assert not stands_already(SingleChange("set", "--steps", "2"), argv, {})
-    assert not stands_already(SingleChange("set", "--fast", "1"), argv, {})
-    assert not stands_already(SingleChange("set", "--absent", "1"), argv, {})
-    assert stands_already(SingleChange("env", "K", "1"), argv, {"K": "1"})
-    assert not stands_already(SingleChange("env", "K", "1"), argv, {})
+    standing = Standing(argv, {"K": "1"}, ("python", "serve.py", "--steps=8"), {"L": "2"})
+    change = SingleChange(kind, name, "1" if now is None else now)  # type: ignore[arg-type]
+    assert standing.value(change) == now and standing.has(change) is (now is not None)
+    assert Standing(argv, {}).value(SingleChange("set", "server:--steps", "8")) is None
 
 
 def test_single_changes_of_one_knob_to_several_values_are_a_sweep() -> None:
@@ -105,4 +117,4 @@ def test_one_value_tested_twice_is_none() -> None:
 )
 def test_the_standing_value_is_the_commands_or_the_environments(change: str, value: str | None) -> None:
     argv = ["python", "train.py", "--lr=0.1"]
-    assert standing(interventions.parse(change).changes[0], argv, {"A": "1"}) == value
+    assert Standing(argv, {"A": "1"}).value(interventions.parse(change).changes[0]) == value

@@ -250,7 +250,8 @@ class UnlistedVerdict:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepValue:
-    """One value of a sweep, and what its hypothesis came to."""
+    """One value of a sweep, and what its hypothesis came to; `measured` is another metric than utilisation,
+    before and after, as text."""
 
     value: str
     hypothesis: int
@@ -261,6 +262,7 @@ class SweepValue:
     improvement: float | None
     improvement_ci: Sequence[float | None] | None
     throughput_ratio: float | None
+    measured: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

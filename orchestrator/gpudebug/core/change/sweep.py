@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from gpudebug.core.change.intervention import Intervention, SingleChange, from_options
@@ -83,16 +83,25 @@ def _refuse(text: str, value: str, *, quoted: bool) -> None:
         )
 
 
-def stands_already(change: SingleChange, argv: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Tell whether the command or its environment has this very value."""
-    return standing(change, argv, env) == change.value
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Words and variables of a workload's command, and those of its server if it has one."""
 
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    server_argv: Sequence[str] = ()
+    server_env: Mapping[str, str] = field(default_factory=dict)
 
-def standing(change: SingleChange, argv: Sequence[str], env: Mapping[str, str]) -> str | None:
-    """Return the value that the command or its environment gives the flag or variable now; None: none."""
-    if change.kind == "env":
-        return env.get(change.name)
-    return command_line.value_of(argv, change.name)
+    def has(self, change: SingleChange) -> bool:
+        """Tell whether the command that the change is of, or its environment, has this very value."""
+        return self.value(change) == change.value
+
+    def value(self, change: SingleChange) -> str | None:
+        """Return the value that the flag or variable has now; None: none."""
+        if change.kind == "env":
+            return (self.server_env if change.of_server else self.env).get(change.bare)
+        argv = self.server_argv if change.of_server else self.argv
+        return command_line.value_of(argv, change.bare)
 
 
 def sweeps(changes: Iterable[tuple[Key, Intervention]]) -> list[tuple[str, list[tuple[str, Key]]]]:

@@ -173,8 +173,14 @@ def propose_sweep(
         _said(loaded.setup.workspace, text) for text in (title, description, method)
     )
     workload = loaded.setup.config.workload
-    argv, env = workload.argv(), training_environment(workload)
-    standing = {v for v, change in asked.changes if sweep.stands_already(change.changes[0], argv, env)}
+    server = loaded.setup.config.server
+    now = sweep.Standing(
+        workload.argv(),
+        training_environment(workload),
+        server.argv() if server else (),
+        server.env if server else {},
+    )
+    standing = {v for v, change in asked.changes if now.has(change.changes[0])}
     for value, change in asked.changes:
         if value not in standing:
             _check(loaded.setup, loaded.entries.document, loaded.code, change)

@@ -8,10 +8,13 @@ from typing import Any, NamedTuple
 
 from gpudebug.core.answers.status import AcceptedWorth, FlagSweep, HypothesisRow, RunSpark, SweepValue
 from gpudebug.core.config import Config
+from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.metrics import GPU_UTIL
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Entries, Loaded, Records
 from gpudebug.engine.campaign.files import stored_record
+from gpudebug.engine.campaign.verdicts import Judged
 from gpudebug.engine.status.recorded import age, moment
 
 SHOWN = 30
@@ -134,20 +137,24 @@ def sweeps(config: Config, entries: Entries, hypotheses: Sequence[HypothesisRow]
         return []
     from gpudebug.core.change import sweep
 
-    workload = config.workload
-    argv, env = workload.argv(), workload.env
+    workload, server = config.workload, config.server
+    now = sweep.Standing(
+        workload.argv(), workload.env, server.argv() if server else (), server.env if server else {}
+    )
     rows_of = {h.number: h for h in hypotheses}
     return [
         FlagSweep(
             parameter=name,
-            standing=sweep.standing(changes[rows[0][1]].changes[0], argv, env),
-            rows=[_sweep_value(value, rows_of[number]) for value, number in rows],
+            standing=now.value(changes[rows[0][1]].changes[0]),
+            rows=[_sweep_value(value, rows_of[number], entries.trials[number]) for value, number in rows],
         )
         for name, rows in sweep.sweeps(changes.items())
     ]
 
 
-def _sweep_value(value: str, row: HypothesisRow) -> SweepValue:
+def _sweep_value(value: str, row: HypothesisRow, trial: Judged) -> SweepValue:
+    verdict = trial.verdict if trial.verified else None
+    own = verdict is not None and verdict.get("metric", GPU_UTIL) != GPU_UTIL
     return SweepValue(
         value=value,
         hypothesis=row.number,
@@ -158,4 +165,5 @@ def _sweep_value(value: str, row: HypothesisRow) -> SweepValue:
         improvement=row.improvement,
         improvement_ci=row.improvement_ci,
         throughput_ratio=row.throughput_ratio,
+        measured=numbers.metric_change(verdict) if verdict is not None and own else None,
     )
