@@ -62,6 +62,13 @@ def test_the_phases_of_a_run_and_the_one_that_costs_most(most: tuple[Any, Any], 
     assert text == f"Phases: start-up 12.1 s, first steps 0.9 s, steady 30.0 s (evaluation 30%){behind}"
 
 
+def test_the_place_of_a_start_up_that_costs_most() -> None:
+    place = {"site": "train.py:9", "function": "Calls.read", "share": 0.8, "state": "runs", "code": "decode()"}
+    most = {"most": "start-up", "most_share": 0.7, "start_up_place": place}
+    lines = why(phases={**PHASES, **most, "start_up_caller": "lib/sampler.py:Grouped"}).splitlines()
+    assert lines[3] == "Start-up: 80% runs train.py:9 Calls.read, called by lib/sampler.py:Grouped"
+
+
 @pytest.mark.parametrize("devices", [1, 2, 8])
 @pytest.mark.parametrize("causes", [0, 1, 5])
 def test_it_is_never_longer_than_twelve_lines_and_ends_with_what_is_next(devices: int, causes: int) -> None:

@@ -9,6 +9,7 @@ from itertools import chain
 from gpudebug.core.answers.diagnosis import AttachedLook, DiagnosedCause, RunPhases, StepParts, WhyAnswer
 from gpudebug.core.answers.sample import SampledDevice
 from gpudebug.core.answers.status import FigureAcross
+from gpudebug.core.diagnosis.run_phases import START_UP
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import apart_text, text
 from gpudebug.core.words import AS_PLANNED
@@ -93,13 +94,20 @@ def _costs_much(phases: RunPhases | None) -> bool:
 def _phases(phases: RunPhases | None) -> list[str]:
     if phases is None:
         return []
-    spans = {"start-up": phases.start_up_s, "first steps": phases.first_steps_s, "steady": phases.steady_s}
+    spans = {START_UP: phases.start_up_s, "first steps": phases.first_steps_s, "steady": phases.steady_s}
     text = ", ".join(f"{name} {numbers.duration(seconds)}" for name, seconds in spans.items())
     within = ", ".join(f"{name} {100 * part:.0f}%" for name, part in phases.within.items())
     most = ""
     if _costs_much(phases):
         most = f"; most: {phases.most}, {100 * (phases.most_share or 0.0):.0f}% of the plan"
-    return [_cut(f"Phases: {text}{f' ({within})' if within else ''}{most}")]
+    lines = [_cut(f"Phases: {text}{f' ({within})' if within else ''}{most}")]
+    place = phases.start_up_place
+    if most and phases.most == START_UP and place is not None:
+        by = f", called by {phases.start_up_caller}" if phases.start_up_caller else ""
+        lines.append(
+            _cut(f"Start-up: {100 * place.share:.0f}% {place.state} {place.site} {place.function}{by}")
+        )
+    return lines
 
 
 def _step(step: StepParts) -> list[str]:

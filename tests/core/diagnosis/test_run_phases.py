@@ -44,6 +44,26 @@ def test_a_run_that_ended_by_itself_is_its_own_plan() -> None:
     assert (found.most, found.most_share) == ("start-up", pytest.approx(20 / 25))
 
 
+def test_start_up_is_named_by_its_place_and_by_what_of_another_file_called_it() -> None:
+    code = {"job/train.py:Calls.read:9": "image.decode()"}
+    seen = stacks(
+        ("other", "job/train.py:main lib/sampler.py:Grouped.__init__ job/train.py:Calls.read", 9, 8.0, 8.0),
+        ("other", "job/train.py:main lib/other.py:load", 5, 2.0, 2.0),
+        code=code,
+    )
+    found = phases_of(run(50.0, rate=2.0).model_copy(update=STEPS), {}, seen)
+    assert found is not None and found.start_up_place is not None
+    place = found.start_up_place
+    assert (place.site, place.function, place.share) == ("train.py:9", "Calls.read", 0.8)
+    assert found.start_up_caller == "lib/sampler.py:Grouped.__init__"
+
+
+def test_start_up_that_no_place_stands_out_of_is_not_named() -> None:
+    many = stacks(*(("other", f"job/train.py:part{n}", n, 1.0, 1.0) for n in range(8)))
+    found = phases_of(run(50.0, rate=2.0).model_copy(update=STEPS), {}, many)
+    assert found is not None and (found.start_up_place, found.start_up_caller) == (None, None)
+
+
 @pytest.mark.parametrize("missing", [{"first_step_s": None}, {"window": None}])
 def test_without_a_step_or_a_window_there_are_no_phases(missing: dict[str, Any]) -> None:
     assert phases_of(run(50.0).model_copy(update={**STEPS, **missing}), {}) is None

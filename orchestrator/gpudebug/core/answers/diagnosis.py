@@ -231,6 +231,9 @@ class RunPhases:
 
     `within` are parts (0 to 1) of the window: evaluation, saving, between epochs. `most` is the phase beside
     the steps themselves that costs most over all planned steps, and its share of them; null if unknown.
+    `start_up_place` is the line in which the training process was most before its first step, from a quarter
+    of that time on, and `start_up_caller` the function of another file that called it; null if none is, or it
+    was not watched then.
     """
 
     start_up_s: float
@@ -239,6 +242,8 @@ class RunPhases:
     within: dict[str, float]
     most: str | None
     most_share: float | None
+    start_up_place: BusyPlace | None = None
+    start_up_caller: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

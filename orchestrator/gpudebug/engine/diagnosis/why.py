@@ -19,6 +19,8 @@ from gpudebug.core.diagnosis.rank import diagnose
 from gpudebug.core.diagnosis.run_phases import phases_of
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import devices, program
+from gpudebug.core.inside.stacks.window import read_stacks, start_up_stacks
+from gpudebug.core.records import Stacks
 from gpudebug.core.statistics.across import across
 from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, SOON_S, RunPlan
 from gpudebug.edges import launcher, store
@@ -34,6 +36,7 @@ from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
 from gpudebug.engine.run.reach import OutOfReach, beyond_reach
 from gpudebug.engine.run.sample import failure_in, lone_job, window_in, workload_job
+from gpudebug.engine.run.server import redactor_of
 
 ROLE = "why"
 FOLDER = "gpudebug-why"
@@ -179,8 +182,18 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         folder=str(measured.folder.path),
         next_command=_next(measured, looked_at, problem, found if not blind else Diagnosis()),
         ranks=None if blind else single.facts.ranks,
-        phases=phases_of(evidence, single.facts.signals),
+        phases=phases_of(evidence, single.facts.signals, _start_up(measured, looked_at)),
     )
+
+
+def _start_up(measured: MeasuredRun, looked_at: LookedAt) -> Stacks | None:
+    """Return what the training did before its first step; None if it was not watched then."""
+    first = measured.evidence.first_step_s
+    path = measured.folder.path / launcher.PROBE
+    if first is None or not path.exists():
+        return None
+    record = read_stacks(store.read_file(path).decode("utf-8", "replace"))
+    return start_up_stacks(record, first, redactor_of(looked_at.job).redact) if record else None
 
 
 def log_end(folder: store.RunFolder) -> str:

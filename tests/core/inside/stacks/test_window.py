@@ -14,7 +14,7 @@ from gpudebug.core.command.program import RunProcess
 from gpudebug.core.inside.probe import ProcessKey
 from gpudebug.core.inside.stacks import read_stacks, stacks_evidence, stacks_of
 from gpudebug.core.inside.stacks.shares import share
-from gpudebug.core.inside.stacks.window import Stack
+from gpudebug.core.inside.stacks.window import Stack, start_up_stacks
 from gpudebug.core.records import Window
 
 
@@ -175,6 +175,19 @@ def test_the_stacks_of_one_process_and_of_one_with_a_clock_of_its_own() -> None:
     whole = stacks_of(record, second, None)
     assert whole is not None
     assert whole.seconds == 0.5
+
+
+def test_what_the_process_that_trains_did_before_its_first_step() -> None:
+    """A launcher's main thread waits all along; what it trains in comes later."""
+    before = (
+        told(1, 2, 4, of="main", s=2.0) + told(2, 2, 4, of="main", s=1.0) + told(2, 4, 6, of="main", s=1.0)
+    )
+    record = read_stacks(before + told(1, 6, 8, of="main", s=0.1) + told(2, 6, 8, s=2.0))
+    assert record is not None
+    found = start_up_stacks(record, 5.0)
+    assert found is not None and found.seconds == 1.5
+    trained = read_stacks(told(2, 6, 8, s=2.0))
+    assert trained is not None and start_up_stacks(trained, 5.0) is None
 
 
 def test_processes_of_two_hosts_with_one_number_are_two() -> None:
