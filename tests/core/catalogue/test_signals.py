@@ -224,6 +224,11 @@ def ids(text: str) -> list[str]:
         ("quantization", "wide-weights"),
         ("INT8", "wide-weights"),
         ("fewer denoising steps", "denoise-steps"),
+        ("model caching", "no-batching"),
+        ("cache intermediate computations", "no-batching"),
+        ("batch processing of observations", "no-batching"),
+        ("lower image resolution", "pp-high-res"),
+        ("camera FPS", "pp-high-res"),
         ("cold start", "cold-start"),
         ("resolution mismatch", "pp-res-mismatch"),
         ("invalid resolution", "pp-res-mismatch"),
@@ -250,6 +255,14 @@ def ids(text: str) -> list[str]:
 )
 def test_the_users_words_find_a_cause(words: str, cause: str) -> None:
     assert cause in ids(words)[:3], ids(words)
+
+
+@pytest.mark.parametrize(
+    "cause", ["no-engine", "wide-weights", "denoise-steps", "no-batching", "pp-high-res"]
+)
+def test_what_answers_sooner_says_what_must_stay_equal(cause: str) -> None:
+    (found,) = [one for one in CAUSES if one.id == cause]
+    assert found.hollow_if is not None and "criteria.also: {" in found.hollow_if
 
 
 @pytest.mark.parametrize("words", ["", "?", "xylophone", "the of my"])
