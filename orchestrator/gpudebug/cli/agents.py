@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gpudebug.cli.options import Directory, Hypothesis, Json, app, choose, print_
+from gpudebug.cli.options import Directory, Hypothesis, Json, app, choose, print_, seconds
 from gpudebug.core.errors import UsageError
 
 
@@ -34,7 +34,7 @@ def wait(
     from gpudebug.terminal.live import LiveLine
     from gpudebug.terminal.next import next_ as render
 
-    limit = _seconds("--for", for_)
+    limit = seconds("--for", for_)
     stopped = stop and detached.stop(folder, session_of())
     with LiveLine() as live:
         answer = detached.wait(folder, live, session_of(), limit)
@@ -225,8 +225,8 @@ def loop(
     from gpudebug.terminal.live import LiveLine
 
     persons_only("starting agents", "gpudebug next does this session's one hypothesis")
-    limits = Limits(hypotheses, _seconds("--device-time", device_time), failures, idle)
-    timeout = _seconds("--session-timeout", session_timeout)
+    limits = Limits(hypotheses, seconds("--device-time", device_time), failures, idle)
+    timeout = seconds("--session-timeout", session_timeout)
     if not timeout:
         raise UsageError("--session-timeout: a session needs some time", next="write it as 90s, 30m or 2h")
     adopt()
@@ -234,12 +234,3 @@ def loop(
         answer = engine(folder, agent, limits, timeout, live)
     print_(answer, render.loop)
     raise typer.Exit(exit_status(answer))
-
-
-def _seconds(option: str, text: str | None) -> float | None:
-    from gpudebug.core.text.values import QuantityError, parse_duration
-
-    try:
-        return None if text is None else parse_duration(text)
-    except QuantityError as e:
-        raise UsageError(f"{option}: {e}", next="write it as 90s, 9m or 1h") from None

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from gpudebug.cli.options import Directory, Hypothesis, Json, TorchProfile, app, choose, chosen, print_
+from gpudebug.cli.options import (
+    Directory,
+    Hypothesis,
+    Json,
+    TorchProfile,
+    app,
+    choose,
+    chosen,
+    print_,
+    seconds,
+)
 from gpudebug.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -237,8 +247,15 @@ def _none(folder: Path, why: str) -> NoReturn:
     raise typer.Exit(exit_status(answer))
 
 
-@app.command(name="next", epilog="Example: gpudebug next --json\n\nExample: gpudebug next --detach")
+@app.command(
+    name="next",
+    epilog="Example: gpudebug next --json\n\nExample: gpudebug next --detach\n\n"
+    "Example: gpudebug next 2 --within 10m",
+)
 def next_(
+    hypothesis: Annotated[
+        int | None, typer.Argument(min=1, metavar="[H]", help="Test this one; for a person.")
+    ] = None,
     detach: Annotated[
         bool, typer.Option("--detach", help="Run in the background; `wait` waits for it.")
     ] = False,
@@ -249,6 +266,12 @@ def next_(
         int | None,
         typer.Option("--more", min=1, metavar="H", help="Go on with H, which ended INCONCLUSIVE."),
     ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option(
+            "--within", metavar="TIME", help="End a test before a run that would end later, e.g. 10m."
+        ),
+    ] = None,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -257,7 +280,8 @@ def next_(
     Recover, record a baseline, test a hypothesis, or ask for one.
     """
     folder = choose(directory, json)
-    from gpudebug.engine.campaign.session import session_of
+    from gpudebug.edges.store import NextWish
+    from gpudebug.engine.campaign.session import persons_only, session_of
     from gpudebug.engine.cycle.begin import next_here
     from gpudebug.engine.cycle.next import exit_status
     from gpudebug.terminal.live import LiveLine
@@ -268,8 +292,13 @@ def next_(
         from gpudebug.engine.brief.shown import forget
 
         forget(folder, session_of())
+    if hypothesis is not None:
+        if more is not None:
+            raise UsageError("--more names the hypothesis already", next=f"gpudebug next --more {more}")
+        persons_only("choosing what is tested", "gpudebug next")
+    wish = NextWish(hypothesis, seconds("--within", within))
     with LiveLine() as live:
-        answer = next_here(folder, live, session_of(), detach=detach, more=more)
+        answer = next_here(folder, live, session_of(), detach=detach, more=more, wish=wish)
     print_(answer, lambda shown: render(without_repeats(shown, live.new_notes)))
     raise typer.Exit(exit_status(answer))
 

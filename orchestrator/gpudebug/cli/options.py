@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from gpudebug.core.errors import UsageError
 from gpudebug.terminal import output
 
 GROUPS = {
@@ -108,3 +109,13 @@ def choose(directory: Path | None, json: bool) -> Path:
 def print_(answer: output.A, text: Callable[[output.A], str]) -> None:
     """Print an engine's answer as JSON, or as `text` renders it; its next command repeats `-C`."""
     output.print_answer(answer, text, chosen["directory"], as_json=bool(chosen["json"]))
+
+
+def seconds(option: str, text: str | None) -> float | None:
+    """Return the value of an option that takes a time. UsageError if it is none."""
+    from gpudebug.core.text.values import QuantityError, parse_duration
+
+    try:
+        return None if text is None else parse_duration(text)
+    except QuantityError as e:
+        raise UsageError(f"{option}: {e}", next="write it as 90s, 9m or 1h") from None

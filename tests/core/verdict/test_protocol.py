@@ -14,7 +14,7 @@ from gpudebug.core.records import Conditions, DeviceEvidence, Evidence, LossEvid
 from gpudebug.core.verdict.gates.case import TrialCase
 from gpudebug.core.verdict.gates.setting import Order, TrialSetting
 from gpudebug.core.verdict.judge import judge_case
-from gpudebug.core.verdict.protocol import first_run, next_step
+from gpudebug.core.verdict.protocol import first_run, forecast, next_step
 from gpudebug.core.verdict.turns import NextRun, planned
 from gpudebug.core.verdict.turns import following as turn_after
 from gpudebug.core.words import Result, Status, Trend
@@ -30,6 +30,20 @@ def decided(case: TrialCase) -> tuple[Status, NextRun]:
 
 def turns(most: int) -> str:
     return "".join("T" if step is TRIAL else "A" for step in planned(most))
+
+
+@pytest.mark.parametrize(
+    ("levels", "ahead"),
+    [
+        # A gain that is plain already, one that needs a few runs, and one in the middle of both bars.
+        ([20.0, 20.0, 80.0], "TA"),
+        ([20.0, 20.0, 40.5], "TATA"),
+        ([20.0, 20.0, 35.0], ""),
+    ],
+)
+def test_how_many_runs_likely_decide(levels: list[float], ahead: str) -> None:
+    case = in_turns("AAT", *levels)
+    assert "".join("T" if step is TRIAL else "A" for step in forecast(case, TRIAL)) == ahead
 
 
 class TestOrder:

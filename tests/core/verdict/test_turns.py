@@ -8,16 +8,16 @@ from itertools import islice
 import pytest
 
 from gpudebug.core.statistics.level import POINTS, Effect, Seen, follow
-from gpudebug.core.verdict.turns import Ahead, NextRun, of_baseline, of_trial, own_sd, planned, span
+from gpudebug.core.verdict.turns import Ahead, NextRun, of_baseline, of_trial, own_sd, planned, so_far, span
 
 
 @pytest.mark.parametrize(
     ("first", "most", "text"),
     [
-        (NextRun.TRIAL, 8, "runs: trial, trial, baseline, …, at most 13; 1 to 5 are likely"),
-        (NextRun.BASELINE, 8, "runs: baseline, trial, trial, …, at most 14; 2 to 6 are likely"),
-        (NextRun.TRIAL, 3, "runs: trial, trial, baseline, …, at most 5; 1 to 5 are likely"),
-        (NextRun.TRIAL, 2, "runs: trial, trial, baseline; 1 to 3 are likely"),
+        (NextRun.TRIAL, 8, "1 to 5 runs are likely: trial, trial, baseline, …; never more than 13"),
+        (NextRun.BASELINE, 8, "2 to 6 runs are likely: baseline, trial, trial, …; never more than 14"),
+        (NextRun.TRIAL, 3, "1 to 5 runs are likely: trial, trial, baseline, …; never more than 5"),
+        (NextRun.TRIAL, 2, "1 to 3 runs are likely: trial, trial, baseline"),
     ],
 )
 def test_a_trial_names_its_first_runs_and_how_many_there_may_be(first: NextRun, most: int, text: str) -> None:
@@ -25,15 +25,39 @@ def test_a_trial_names_its_first_runs_and_how_many_there_may_be(first: NextRun, 
 
 
 def test_what_runs_took_says_how_long() -> None:
-    assert of_trial(NextRun.TRIAL, [70, 74], 8).endswith("1 to 5 are likely, 72 s to 6.0 min of the device")
-    assert of_trial(NextRun.TRIAL, [], 8, least=2).endswith("2 to 5 are likely")
-    assert of_trial(NextRun.BASELINE, [60], 8).endswith("2 to 6 are likely, 2.0 min to 6.0 min of the device")
+    assert of_trial(NextRun.TRIAL, [70, 72], 8).startswith("1 to 5 runs are likely, 72 s to 6.0 min: ")
+    assert of_trial(NextRun.TRIAL, [], 8, least=2).startswith("2 to 5 runs are likely: ")
+    assert of_trial(NextRun.BASELINE, [60], 8).startswith("2 to 6 runs are likely, 2.0 min to 6.0 min: ")
 
 
 def test_a_baseline_says_what_is_left_of_it() -> None:
     assert of_baseline(2, []) == "2 runs of the unchanged workload; how long one takes is not known yet"
     assert of_baseline(2, [60]) == "2 runs of about 60 s: 2.0 min of the device"
-    assert of_baseline(4, [60, 64], made=3) == "1 more run of about 62 s: 62 s of the device"
+    assert of_baseline(4, [60, 64], made=3) == "1 more run of about 64 s: 64 s of the device"
+
+
+TOOK = {NextRun.TRIAL: 40.0, NextRun.BASELINE: 70.0}
+
+
+@pytest.mark.parametrize(
+    ("made", "missing", "ahead", "text"),
+    [
+        (1, "", "TA", "after 1 run of the change: 2.40x; 2 more runs likely decide it, about 1.8 min"),
+        (2, "", "A", "after 2 runs of the change: 2.40x; 1 more run likely decides it, about 70 s"),
+        (
+            2,
+            "loss",
+            "A",
+            "after 2 runs of the change: 2.40x; loss is open: 1 more run likely decides it, about 70 s",
+        ),
+        (8, "", "", "after 8 runs of the change: 2.40x; all runs may leave it open"),
+    ],
+)
+def test_after_each_run_what_is_known_and_what_is_missing(
+    made: int, missing: str, ahead: str, text: str
+) -> None:
+    runs = [NextRun.TRIAL if letter == "T" else NextRun.BASELINE for letter in ahead]
+    assert so_far(made, "2.40x", missing, runs, TOOK) == text
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0 s"), (89.4, "89 s"), (222, "3.7 min"), (7560, "2.1 h")])

@@ -50,6 +50,21 @@ def test_status_shows_no_order_that_is_not_recorded(waiting: Campaign) -> None:
     assert next_cycle(waiting.folder, lambda _: None).hypothesis == 2
 
 
+def test_a_person_chooses_what_is_tested(waiting: Campaign) -> None:
+    add(waiting, "One", "--x=1")
+    add(waiting, "Two", "--num_workers=2")
+    refused = waiting.run("next", "1", env={"GPUDEBUG_SESSION": "a1"})
+    assert refused.status != 0 and "choosing what is tested is for a person" in refused.err
+    answer = waiting.json("next", "1")
+    assert (answer["hypothesis"], answer["decided"]) == (
+        1,
+        "hypothesis 1 is untested; hypothesis 1 was chosen",
+    )
+    decided = waiting.run("next", "1").expect(1)
+    assert "it does not wait for a test" in decided.err
+    assert waiting.json("next")["hypothesis"] == 2
+
+
 def test_a_damaged_order_is_none(waiting: Campaign) -> None:
     for text in ("", "{", "[]", '{"when": 1}'):
         kept(waiting).write_text(text)

@@ -95,14 +95,19 @@ MINE = {"GPUDEBUG_SESSION": "a1"}
 
 @pytest.fixture(scope="module")
 def original_undecided(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    folder = tmp_path_factory.mktemp("undecided")
+    campaign = _waits(tmp_path_factory.mktemp("undecided"))
+    assert campaign.json("next", env=MINE)["verdict"] == "INCONCLUSIVE"
+    return campaign
+
+
+def _waits(folder: Path) -> Campaign:
+    """A campaign whose hypothesis two runs of a change leave open."""
     recordings = folder / "recordings"
     record(recordings, "0001-baseline-workload")
     record(recordings, "0002-h1", util=36.0, rate=18)
     campaign = make_replay_campaign(folder / "repo", recordings, max_runs=2)
     campaign.json("next")
     campaign.propose("--set --lr=0.2")
-    assert campaign.json("next", env=MINE)["verdict"] == "INCONCLUSIVE"
     return campaign
 
 
@@ -133,6 +138,17 @@ def test_an_open_test_goes_on_from_all_its_runs(undecided: Campaign) -> None:
     verdict = json.loads((campaign.folder / "runs" / runs[-1] / "verdict.json").read_text())
     assert verdict["more"] == 1
     assert campaign.json("verify")["ok"] is True
+
+
+def test_a_test_ends_before_a_run_that_would_end_too_late(tmp_path: Path) -> None:
+    campaign = _waits(tmp_path)
+    campaign.run("next", "--within", "soon").expect(2)
+    answer = campaign.json("next", "--within", "0.1s")
+    assert answer["verdict"] == "INCONCLUSIVE"
+    assert [name[5:] for name in campaign.json("show", "1")["runs"]] == ["h1"]
+    assert "no further run fits into --within 0 s: gpudebug next --more 1" in answer["notes"]
+    assert campaign.json("verify")["ok"] is True
+    assert campaign.json("next", "--more", "1")["hypothesis"] == 1
 
 
 def test_a_decided_test_does_not_go_on(judged: Campaign) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpudebug.core.statistics.metrics import UTILISATION, Metric
 from gpudebug.core.statistics.numbers import figure
 from gpudebug.core.words import VERDICTS, Status, Word, counted
 
 DEFAULT_TARGET = 80.0
+SMALL = 0.02
+"""Of the time: an expected gain below this is within the error of such an estimate, and orders nothing."""
 AGREED = 2
 """Sessions in a row that have nothing to propose end a campaign; a person alone does."""
 
@@ -241,6 +243,12 @@ def waiting(c: Campaign, mechanical: bool) -> list[HypothesisState]:
     return [h for h in c.hypotheses if h.status is Status.UNTESTED and h.mechanical is mechanical]
 
 
+def only(c: Campaign, number: int) -> Campaign:
+    """Return the campaign as if no other hypothesis waited for a test."""
+    kept = (h for h in c.hypotheses if h.status is not Status.UNTESTED or h.number == number)
+    return replace(c, hypotheses=tuple(kept))
+
+
 def _most_wanted(c: Campaign, mechanical: bool) -> HypothesisState | None:
     """Return the one that promises most, a trial of each takes as long; the first of equals, and if nothing
     is known."""
@@ -248,10 +256,10 @@ def _most_wanted(c: Campaign, mechanical: bool) -> HypothesisState | None:
 
 
 def wanted(h: HypothesisState) -> tuple[int, float]:
-    """An unknown share goes behind what promises something, before what promises nothing; a problem last."""
+    """Order by what is promised: an unknown or small share goes before none, a problem last."""
     if h.problem:
         return (-1, 0.0)
-    if h.share is None:
+    if h.share is None or 0 < h.share < SMALL:
         return (1, 0.0)
     return (2, h.share) if h.share > 0 else (0, 0.0)
 
@@ -280,7 +288,7 @@ def _promise(c: Campaign, h: HypothesisState) -> str:
         return ""
     if c.unweighed is not None:
         return f", the first in the file: {c.unweighed}"
-    if h.share is None or h.share <= 0:
+    if wanted(h)[0] < 2:
         return ""
     return f", the best expected gain of {among} untested ({h.share:.1%} of the time)"
 

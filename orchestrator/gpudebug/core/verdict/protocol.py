@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gpudebug.core.records import Verdict
-from gpudebug.core.statistics.level import Effect
+from gpudebug.core.statistics.level import Effect, Seen, follow
 from gpudebug.core.verdict.gates import GATES, delta
-from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
-from gpudebug.core.verdict.gates.delta import PREFIX, hides, is_too_small
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase, seen_by_metric
+from gpudebug.core.verdict.gates.delta import PREFIX, hides, is_gain, is_too_small
 from gpudebug.core.verdict.gates.setting import Order
 from gpudebug.core.verdict.turns import BASELINE_RUNS, STALE, NextRun, following
 from gpudebug.core.words import Result, Status
@@ -37,6 +37,26 @@ def next_step(verdict: Verdict, case: TrialCase) -> NextRun:
     if "delta" in unknown and _stays_hidden(case, effect):
         return NextRun.DONE
     return following(effect.trials, case.most, closed=effect.closed, since=order.next - max(order.before))
+
+
+def forecast(case: TrialCase, step: NextRun) -> list[NextRun]:
+    """Return the runs, `step` first, after which the metric decides if each shows what is expected by now;
+    none if even the last one leaves it open."""
+    found, order, effect = seen_by_metric(case), case.setting.order, case.effect
+    if found is None or order is None or effect is None:
+        return []
+    (seen, noise), steps = found, list[NextRun]()
+    others, gain = seen[-1].others, effect.value
+    while effect.trials < case.most or step is NextRun.BASELINE:
+        steps.append(step)
+        changed = step is NextRun.TRIAL
+        value = effect.stands[-1].value + (gain if changed else 0.0)
+        seen.append(Seen(order.next + len(steps) - 1, changed, value, others, seen[-1].variance))
+        effect = follow(seen, noise)
+        if is_gain(effect, *case.thresholds) or is_too_small(effect, *case.thresholds):
+            return steps
+        step = following(effect.trials, case.most, closed=effect.closed, since=1)
+    return []
 
 
 def _narrowed_by_runs(case: TrialCase, unknown: dict[str, str]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpudebug.core.statistics.intervals import SURE, normal_quantile, t_quantile
@@ -69,28 +69,46 @@ def span(seconds: float) -> str:
 
 
 def of_baseline(runs: int, seconds: Sequence[float], *, made: int = 0) -> str:
-    """What a baseline of `runs` runs, of which some are `made`, still takes; `seconds` are of like runs."""
+    """What a baseline of `runs` runs, of which some are `made`, still takes. `seconds` are of like runs: the
+    newest, the last of them, is expected again."""
     left = runs - made
     if not seconds:
         return f"{counted(left, 'run')} of the unchanged workload; how long one takes is not known yet"
-    each = math.fsum(seconds) / len(seconds)
+    each = seconds[-1]
     more = " more" if made else ""
     runs_text = f"{left}{more} run{'s' if left != 1 else ''}"
     return f"{runs_text} of about {span(each)}: {span(left * each)} of the device"
 
 
+def so_far(
+    made: int, known: str, missing: str, runs: Sequence[NextRun], seconds: Mapping[NextRun, float]
+) -> str:
+    """`after 2 runs of the change: 2.40x (95% CI 1.50 to 3.90); 1 more run likely decides it, about 70 s`.
+
+    `known` is of the `made` runs of the change, `missing` the gates that alone are open beside the metric's;
+    `runs` are those that likely decide, none if not even the last one does, `seconds` what the last run of
+    each kind took.
+    """
+    text = f"after {counted(made, 'run')} of the change: {known}"
+    if not runs:
+        return f"{text}; all runs may leave it open"
+    usual = max(seconds.values(), default=0.0)
+    left = math.fsum(seconds.get(run, usual) for run in runs)
+    likely = f"likely decide{'' if len(runs) > 1 else 's'} it"
+    what = f"{missing} {'are' if ', ' in missing else 'is'} open: " if missing else ""
+    time = f", about {span(left)}" if left else ""
+    return f"{text}; {what}{counted(len(runs), 'more run')} {likely}{time}"
+
+
 def of_trial(first: NextRun, seconds: Sequence[float], most: int, *, least: int = 1) -> str:
     """Return what a trial that begins with `first`, of `least` to `most` runs of the change, takes; `seconds`
-    are those of the baseline's runs."""
+    are those of the baseline's runs, the newest last."""
     begun = [first] if first is NextRun.BASELINE else []
     whole = [*begun, *planned(most)]
     fewest, likely = len(begun) + least, min(len(begun) + LIKELY, len(whole))
-    more = f", …, at most {len(whole)}" if len(whole) > _NAMED else ""
-    text = f"runs: {', '.join(whole[:_NAMED])}{more}; {fewest} to {likely} are likely"
-    if not seconds:
-        return text
-    each = math.fsum(seconds) / len(seconds)
-    return f"{text}, {span(fewest * each)} to {span(likely * each)} of the device"
+    more = f", …; never more than {len(whole)}" if len(whole) > _NAMED else ""
+    time = f", {span(fewest * seconds[-1])} to {span(likely * seconds[-1])}" if seconds else ""
+    return f"{fewest} to {likely} runs are likely{time}: {', '.join(whole[:_NAMED])}{more}"
 
 
 POWER = 0.8

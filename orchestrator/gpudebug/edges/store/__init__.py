@@ -9,7 +9,7 @@ from gpudebug.core.lazy import loader
 if TYPE_CHECKING:
     from gpudebug.edges.opener import NotPermitted, file_digest, os_error, read_file, read_head, read_tail
     from gpudebug.edges.store import leases
-    from gpudebug.edges.store.allocations import AllocationNote, Allocations, RunRequest
+    from gpudebug.edges.store.allocations import AllocationNote, Allocations, NextWish, RunRequest
     from gpudebug.edges.store.corelocks import core_locks, sharing
     from gpudebug.edges.store.detached import Detached, new_id, said
     from gpudebug.edges.store.elements import ELEMENT_PROGRESS, ElementNote, Elements
@@ -64,7 +64,7 @@ __getattr__ = loader(
     __name__,
     {
         "gpudebug.edges.opener": "NotPermitted file_digest os_error read_file read_head read_tail",
-        "allocations": "AllocationNote Allocations RunRequest",
+        "allocations": "AllocationNote Allocations NextWish RunRequest",
         "corelocks": "core_locks sharing",
         "detached": "Detached new_id said",
         "elements": "ELEMENT_PROGRESS ElementNote Elements",

@@ -54,6 +54,14 @@ class AllocationNote:
 
 
 @dataclass(frozen=True)
+class NextWish:
+    """What a person asks of one `next`: to test this hypothesis, to end its test within so many seconds."""
+
+    hypothesis: int | None = None
+    within_s: float | None = None
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """What the worker is to do for a caller: `verb` with its options, as the caller's session."""
 
@@ -64,6 +72,12 @@ class RunRequest:
     role: str | None = None
     runs: int | None = None
     profile: str | None = None
+    hypothesis: int | None = None
+    within_s: float | None = None
+
+    @property
+    def wish(self) -> NextWish:
+        return NextWish(self.hypothesis, self.within_s)
 
 
 _Note = TypeVar("_Note", AllocationNote, RunRequest)

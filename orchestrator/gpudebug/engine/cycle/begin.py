@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from gpudebug.core.answers.next import NextAnswer, SessionDone
@@ -17,7 +17,7 @@ from gpudebug.engine.campaign.runner import RunsElsewhere
 from gpudebug.engine.cycle import detached
 from gpudebug.engine.cycle.allocation import Allocation, allocation_of
 from gpudebug.engine.cycle.finished import finished
-from gpudebug.engine.cycle.next import go_on, next_cycle
+from gpudebug.engine.cycle.next import ANY, go_on, next_cycle
 from gpudebug.engine.cycle.record_baseline import record_baseline
 from gpudebug.engine.cycle.retold import AllocationLost
 from gpudebug.engine.cycle.stop import end
@@ -36,22 +36,25 @@ def next_here(
     *,
     detach: bool = False,
     more: int | None = None,
+    wish: store.NextWish = ANY,
 ) -> NextAnswer:
     """`gpudebug next`: on this host as `next_or_attached`, or `detached.start` with `detach`.
 
     With a cluster everything that needs no device is done here, and the rest in the allocation. Hypothesis
-    `more`, which ended INCONCLUSIVE, goes on.
+    `more`, which ended INCONCLUSIVE, goes on; `wish` is what a person asks besides.
     """
     there = allocation_of(directory, report)
     answer = go_on(directory, report, session, more) if more is not None else None
     if there is None:
-        return answer or (detached.start if detach else next_or_attached)(directory, report, session)
+        return answer or (detached.start if detach else next_or_attached)(directory, report, session, wish)
     if answer is None:
         known = detached.attach(directory, report, session, block=not detach)
         if known is not None:
             return known
-        request = _request("next", session)
-        answer = _made(lambda: next_or_attached(directory, report, session), there, request, detach=detach)
+        request = replace(_request("next", session), **asdict(wish))
+        answer = _made(
+            lambda: next_or_attached(directory, report, session, wish), there, request, detach=detach
+        )
     if answer.action == ActionKind.STOP.value and not isinstance(answer, SessionDone):
         try:
             end(directory, None, report)
@@ -60,7 +63,9 @@ def next_here(
     return answer
 
 
-def next_or_attached(directory: Path, report: Report, session: str | None = None) -> NextAnswer:
+def next_or_attached(
+    directory: Path, report: Report, session: str | None = None, wish: store.NextWish = ANY
+) -> NextAnswer:
     """Return the answer of a run of this caller that has ended or is under way; else do what is next.
 
     A session that calls again while its run is under way gets that run's answer.
@@ -69,7 +74,7 @@ def next_or_attached(directory: Path, report: Report, session: str | None = None
     if found is not None:
         return found
     try:
-        return next_cycle(directory, report, session)
+        return next_cycle(directory, report, session, wish)
     except BusyError:
         found = finished(load(directory, session)) if session is not None else None
         if found is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,9 @@ class Killed(GpudebugError):
     code = "killed"
 
 
-def start(directory: Path, report: Report, session: str | None) -> NextAnswer:
+def start(
+    directory: Path, report: Report, session: str | None, wish: store.NextWish | None = None
+) -> NextAnswer:
     """`next --detach`: as `next_or_attached`, but a run goes on in the background, answered as `running`."""
     workspace = find(directory)
     known = _known(directory, session)
@@ -47,7 +49,7 @@ def start(directory: Path, report: Report, session: str | None) -> NextAnswer:
     files = store.Detached(workspace.private)
     since = now()
     begun = RunningCommand(None, COMMAND, session, since, store.new_id(since))
-    answer = _launched(directory, workspace, begun)
+    answer = _launched(directory, workspace, begun, wish or store.NextWish())
     if answer is not None and "done" in answer:
         return _answered(directory, answer["done"], begun)
     for remark in (answer or {}).get("remarks", ()):
@@ -67,7 +69,9 @@ def _known(directory: Path, session: str | None) -> NextAnswer | None:
     return attach(directory, lambda _: None, session, block=False)
 
 
-def _launched(directory: Path, workspace: store.Workspace, begun: RunningCommand) -> dict[str, Any] | None:
+def _launched(
+    directory: Path, workspace: store.Workspace, begun: RunningCommand, wish: store.NextWish
+) -> dict[str, Any] | None:
     """Start the background process; what it says first, None if it says nothing for long."""
     assert begun.id is not None
     log = store.Detached(workspace.private).start_log(begun.id)
@@ -77,6 +81,7 @@ def _launched(directory: Path, workspace: store.Workspace, begun: RunningCommand
         "session": begun.session,
         "id": begun.id,
         "since": begun.since,
+        "wish": asdict(wish),
     }
     ours = ("GPUDEBUG_RUN", "GPUDEBUG_RUN_DIR", "GPUDEBUG_RECORDS_DIR")
     env = {k: v for k, v in os.environ.items() if k not in ours}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudebug.core.answers.next import NextAnswer, SessionDone
-from gpudebug.core.campaign.decide import Action, ActionKind, Campaign, Claimed, decide
+from gpudebug.core.campaign.decide import Action, ActionKind, Campaign, Claimed, decide, only
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign import claims, upkeep
@@ -19,7 +19,7 @@ from gpudebug.engine.cycle.finished import finished
 from gpudebug.engine.cycle.request import ask, mend
 from gpudebug.engine.cycle.taken_in import take_in_ended
 from gpudebug.engine.diagnosis.weights import weighed
-from gpudebug.engine.hypotheses.reopen import goes_on, more
+from gpudebug.engine.hypotheses.reopen import goes_on, more, refuse_decided
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign
 from gpudebug.engine.status.summary import record
@@ -34,19 +34,27 @@ if TYPE_CHECKING:
 STOPPED = 4
 YOUR_TURN = 5
 SESSION_DONE = 7
+ANY = store.NextWish()
 
 
-def next_cycle(directory: Path, report: Report, session: str | None = None) -> NextAnswer:
+def next_cycle(
+    directory: Path, report: Report, session: str | None = None, wish: store.NextWish = ANY
+) -> NextAnswer:
     """Do the one next thing of the campaign, exactly once. A session that has had its hypothesis stops.
 
-    BusyError if another command runs something in it.
+    BusyError if another command runs something in it, NotReopened if the hypothesis of `wish` does not wait.
     """
     with claimed_campaign(directory, report, "gpudebug next", session) as cycle:
         done = finished(cycle.loaded)
         if done is not None:
             return done
+        cycle.within_s = wish.within_s
         tidied = _tidied(cycle)
-        turn = _Turn(cycle, weighed(cycle.loaded))
+        if wish.hypothesis is not None:
+            chosen = refuse_decided(cycle.loaded, wish.hypothesis)
+            turn = _Turn(cycle, only(cycle.loaded.campaign, wish.hypothesis), added=chosen)
+        else:
+            turn = _Turn(cycle, weighed(cycle.loaded))
         answer = None
         while answer is None:
             action = turn.decided()
@@ -61,7 +69,7 @@ class _Turn:
     """What one command has met on the way to the one thing that it does.
 
     A hypothesis that cannot be tested leaves its turn to another: it is `unready`, and none of `campaign`.
-    `added` says which one the catalogue has proposed.
+    `added` says which one the catalogue has proposed, or a person chosen.
     """
 
     cycle: Cycle

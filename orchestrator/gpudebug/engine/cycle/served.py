@@ -213,7 +213,7 @@ def asked(root: Path, request: store.RunRequest, report: Report) -> NextAnswer:
     if request.verb == "next":
         from gpudebug.engine.cycle.begin import next_or_attached
 
-        return next_or_attached(root, report, request.session)
+        return next_or_attached(root, report, request.session, request.wish)
     if request.verb == "baseline":
         from gpudebug.engine.cycle.record_baseline import record_baseline
 

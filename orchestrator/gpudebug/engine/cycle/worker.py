@@ -32,7 +32,8 @@ Outcome = dict[str, Any]
 def main(text: str, fd: int) -> int:
     """Do what the request says; send the result to the caller, or keep it if none listens.
 
-    The request is JSON: `directory` to work in, the campaign's `private` folder, `session`, `id`, `since`.
+    The request is JSON: `directory` to work in, the campaign's `private` folder, `session`, `id`, `since`,
+    `wish`.
     """
     request = json.loads(text)
     for number in _ENDING:
@@ -50,7 +51,8 @@ def main(text: str, fd: int) -> int:
         report = Announcer(ear)
         outcome = failed(defect(str(files.log(request["id"]))))
         try:
-            outcome = _cycle(Path(request["directory"]), report, request["session"])
+            wish = store.NextWish(**request.get("wish", {}))
+            outcome = _cycle(Path(request["directory"]), report, request["session"], wish)
         except Exception:  # noqa: BLE001 - a defect: it is in the log before the answer sends anybody there
             traceback.print_exc()
         finally:
@@ -59,10 +61,10 @@ def main(text: str, fd: int) -> int:
     return 0
 
 
-def _cycle(directory: Path, report: Report, session: str | None) -> Outcome:
+def _cycle(directory: Path, report: Report, session: str | None, wish: store.NextWish) -> Outcome:
     from gpudebug.engine.cycle.begin import next_or_attached
 
-    return outcome_of(lambda: next_or_attached(directory, report, session))
+    return outcome_of(lambda: next_or_attached(directory, report, session, wish))
 
 
 def outcome_of(work: Callable[[], NextAnswer]) -> Outcome:

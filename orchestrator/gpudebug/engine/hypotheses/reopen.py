@@ -71,6 +71,22 @@ def _reopened(document: progress.ProgressFile, entry: HypothesisEntry) -> bytes:
     return progress.reopen(document, entry.number)
 
 
+def refuse_decided(loaded: Loaded, number: int) -> str:
+    """Return that a person chose this hypothesis. NotReopened if it does not wait for a test."""
+    entry = entry_of(loaded.setup.progress_path, loaded.entries.document, number)
+    if entry.status is Status.UNTESTED or goes_on(loaded.setup, loaded.entries.document, number):
+        return f"hypothesis {number} was chosen"
+    open_ = entry.status is Status.INCONCLUSIVE
+    again = f"gpudebug next --more {number}" if open_ else f"gpudebug show {number}"
+    file, line = str(loaded.setup.progress_path), entry.status_line or entry.line
+    raise NotReopened(
+        f"hypothesis {number} is {entry.status}: it does not wait for a test",
+        file=file,
+        line=line,
+        next=again,
+    )
+
+
 def goes_on(setup: Setup, document: ProgressFile, number: int) -> bool:
     """Tell whether the caller is testing this hypothesis already."""
     held = progress_claims.on(entry_of(setup.progress_path, document, number))

@@ -45,7 +45,7 @@ class Cycle:
 
     `stack` ends with the command: the devices that are locked, the worktree that the baseline runs in.
     `command` is how it is named to others; `pins` says that it pins the settings, if a person calls;
-    `elsewhere` is the cluster's name if no run may be made here.
+    `elsewhere` is the cluster's name if no run may be made here, `within_s` what a test may take.
     """
 
     loaded: Loaded
@@ -57,6 +57,7 @@ class Cycle:
     stack: ExitStack = field(default_factory=ExitStack)
     locked: set[str] = field(default_factory=set)
     locks: list[int] = field(default_factory=list)
+    within_s: float | None = None
     _place: WorkingTree | None = None
 
     @property

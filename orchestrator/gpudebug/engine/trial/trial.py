@@ -15,10 +15,11 @@ from gpudebug.core.progress.claims import Claim
 from gpudebug.core.records import Terms, Verdict
 from gpudebug.core.statistics import numbers
 from gpudebug.core.verdict import turns
-from gpudebug.core.verdict.gates.case import TrialCase
-from gpudebug.core.verdict.protocol import first_run, next_step
+from gpudebug.core.verdict.gates.case import UNKNOWN, TrialCase
+from gpudebug.core.verdict.gates.figures import improvement_text
+from gpudebug.core.verdict.protocol import first_run, forecast, next_step
 from gpudebug.core.verdict.turns import NextRun, following
-from gpudebug.core.words import OWN_CODE, Status
+from gpudebug.core.words import OWN_CODE, Result, Status
 from gpudebug.engine.campaign.campaign import Entries, Loaded, MeasuredCode, Setup
 from gpudebug.engine.campaign.changes import TrialChange, change_of, refuse_before_running
 from gpudebug.engine.campaign.claims import LATE, forget, free, holds, new_claim, start
@@ -210,6 +211,7 @@ def _run_until_decided(trial: _Trial) -> Verdict:
     like = trial_case(0, trial.terms, trial.before, trial.after or trial.before, more=trial.more)
     least = 2 if like.short and not trial.after else 1
     _say(trial, turns.of_trial(step, _seconds(trial.recorded), like.most, least=least))
+    begun = time.monotonic()
     while True:
         measured = _launch(trial, step)
         side = trial.before if step is NextRun.BASELINE else trial.after
@@ -237,12 +239,40 @@ def _run_until_decided(trial: _Trial) -> Verdict:
             _leave_out(trial, measured, verdict.why)
             continue
         step = next_step(verdict, case)
+        if step is not NextRun.DONE and (late := _too_late(trial, step, time.monotonic() - begun)):
+            trial.notes = (*trial.notes, late)
+            verdict, step = _judged(trial, case), NextRun.DONE
+        if step is not NextRun.DONE:
+            remarks(trial.cycle.report)(f"hypothesis {trial.number}: {_so_far(trial, verdict, case, step)}")
         if step is NextRun.DONE:
             kept = holds(trial.cycle.setup, trial.number, trial.claim)
             measured.folder.write("verdict.json" if kept else LATE, verdict)
         trial.bench.workspace.seal(measured.folder)
         if step is NextRun.DONE:
             return verdict
+
+
+def _so_far(trial: _Trial, verdict: Verdict, case: TrialCase, step: NextRun) -> str:
+    """Return in one line what is known, what is missing, and how long that is likely to take."""
+    unknown = [gate.name for gate in verdict.gates if gate.result is Result.UNKNOWN]
+    missing = "" if "delta" in unknown else ", ".join(unknown)
+    known = improvement_text(case.metric, case.delta) if case.delta is not None else UNKNOWN
+    runs = [step] if missing else forecast(case, step)
+    return turns.so_far(len(trial.after), known, missing, runs, _last(trial))
+
+
+def _last(trial: _Trial) -> dict[NextRun, float]:
+    """Return how long the last run of each kind took, in seconds."""
+    sides = {NextRun.BASELINE: trial.before, NextRun.TRIAL: trial.after}
+    return {kind: took[-1] for kind, runs in sides.items() if (took := _seconds(runs))}
+
+
+def _too_late(trial: _Trial, step: NextRun, elapsed: float) -> str | None:
+    """Say that the next run would end after what a person allows; None if it would not."""
+    within = trial.cycle.within_s
+    if within is None or elapsed + _last(trial).get(step, 0.0) <= within:
+        return None
+    return f"no further run fits into --within {turns.span(within)}: gpudebug next --more {trial.number}"
 
 
 def _leave_out(trial: _Trial, measured: MeasuredRun, why: str) -> None:

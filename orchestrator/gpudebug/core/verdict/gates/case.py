@@ -208,20 +208,21 @@ def measure(case: TrialCase) -> TrialCase:
 
 def effect_of(case: TrialCase, before: Sequence[float], after: Sequence[float], noise: Noise) -> Effect:
     """What the runs say of the change, by one value of each, on a scale on which differences add up."""
+    return follow(_seen(case, before, after, noise), noise)
+
+
+def _seen(case: TrialCase, before: Sequence[float], after: Sequence[float], noise: Noise) -> list[Seen]:
     values = {id(e): v for e, v in zip((*case.before, *case.after), (*before, *after), strict=True)}
-    return follow(
-        [
-            Seen(
-                one.place,
-                one.changed,
-                values[id(one.evidence)],
-                machine.share(one.evidence),
-                relative_variance(_seconds(one.evidence), _own_error(case, one.evidence, noise)),
-            )
-            for one in in_order(case)
-        ],
-        noise,
-    )
+    return [
+        Seen(
+            one.place,
+            one.changed,
+            values[id(one.evidence)],
+            machine.share(one.evidence),
+            relative_variance(_seconds(one.evidence), _own_error(case, one.evidence, noise)),
+        )
+        for one in in_order(case)
+    ]
 
 
 class PlacedRun(NamedTuple):
@@ -256,11 +257,19 @@ def _own_error(case: TrialCase, e: Evidence, noise: Noise) -> float:
 
 
 def _of_metric(case: TrialCase) -> Effect | None:
+    found = seen_by_metric(case)
+    return follow(*found) if found is not None else None
+
+
+def seen_by_metric(case: TrialCase) -> tuple[list[Seen], Noise] | None:
+    """Return what each run shows of the metric, oldest first, and its assumed noise; None if a run lacks it,
+    or if they cannot be compared."""
     metric, runs = case.metric, (*case.before, *case.after)
     if not all(has_metric(metric, e) for e in runs) or not comparable(metric, runs):
         return None
     before, after = ([metric.scale(v) for v in values_of(metric, side)] for side in (case.before, case.after))
-    return effect_of(case, before, after, POINTS if metric.points else RATIOS)
+    noise = POINTS if metric.points else RATIOS
+    return _seen(case, before, after, noise), noise
 
 
 def ratio_of(case: TrialCase, before: Sequence[float], after: Sequence[float]) -> Effect:
