@@ -31,8 +31,9 @@ _EACH_RUN_S = 120.0
 
 
 def line(live: Live) -> str:
-    """Format elapsed time, step, loss, utilisation and time left, as far as they are known."""
-    step = f"step {live.step}" + (f"/{live.total_steps}" if live.total_steps else "") if live.step else ""
+    """Format elapsed time, step, loss, utilisation, time left and what is awaited, as far as known."""
+    total = f"/{live.total_steps}" if live.total_steps else ""
+    step = f"{live.unit} {live.step}{total}" if live.step else ""
     latency = f"latency {numbers.seconds(live.latency)}" if live.latency is not None else ""
     parts = [live.label, numbers.duration(live.elapsed), step or latency or "no step yet"]
     if live.loss is not None:
@@ -40,6 +41,8 @@ def line(live: Live) -> str:
     parts.append(f"util {numbers.percent(live.gpu_util)}")
     if live.left is not None:
         parts.append(f"{numbers.duration(live.left)} left")
+    if live.waits_for:
+        parts.append(f"waits for {live.waits_for}")
     return "  ".join(parts)
 
 

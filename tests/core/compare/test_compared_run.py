@@ -35,9 +35,9 @@ def test_the_first_run_of_a_decides_for_both(
 
 def test_a_run_that_counts_nothing_goes_on() -> None:
     silent, counts = trials.run(30.0, None, window=35.0), trials.run(30.0, 5.0, window=35.0)
-    assert next_look(AUTO, counts, None) == 0
-    assert next_look(AUTO, silent, None) > 0
-    assert next_look(RunPlan(30.0, learns=False), silent, None) == 0
+    assert next_look(AUTO, counts, None).seconds == 0
+    assert next_look(AUTO, silent, None).seconds > 0
+    assert next_look(RunPlan(30.0, learns=False), silent, None).seconds == 0
 
 
 def test_what_is_said_before_and_after() -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -257,6 +258,17 @@ class TestFirstStep:
         assert (found.rule, found.start_s) == (rule, pytest.approx(40.3, abs=0.3))
         assert found.start_s >= 40.3
         assert found.end_s == pytest.approx(60, abs=0.3)
+
+    @pytest.mark.parametrize(
+        ("unit", "epoch_s", "rule"),
+        [("epoch", 2, "steps"), ("epoch", 18, "probe"), ("step", 2, "steps")],
+    )
+    def test_long_epochs_are_cut_where_the_process_reports_its_steps(
+        self, unit: str, epoch_s: float, rule: str
+    ) -> None:
+        lines = steps_log(steady_steps(12, 60, 1 / epoch_s))
+        found, _ = find_window(BUSY_START, replace(lines, step_unit=unit), None, (10.0, 60.0))
+        assert found is not None and found.rule == rule
 
     def test_a_start_up_that_looks_steady_is_no_window(self) -> None:
         series = {GPU: stretches(sampled(phases((50, 20.0), (51, 5.0)), 51), GPU)}

@@ -16,7 +16,7 @@ from gpudebug.core.records import (
     Window,
 )
 from gpudebug.core.verdict.run_plan import RunPlan, as_recorded, next_look, time_left
-from gpudebug.core.words import Trend
+from gpudebug.core.words import Outcome, Trend
 
 PLAN = RunPlan(30.0)
 SHORT = RunPlan(30.0, may_complete=True)
@@ -70,7 +70,7 @@ def test_a_run_is_looked_at_again_until_it_has_told_enough(
     plan: RunPlan, window: float | None, more: dict[str, Any], left: float | None, seconds: float
 ) -> None:
     figures = {"loss": loss(), **more}
-    assert next_look(plan, run(window=window, **figures), left) == pytest.approx(seconds)
+    assert next_look(plan, run(window=window, **figures), left).seconds == pytest.approx(seconds)
 
 
 LOOK = RunPlan(30.0, learns=False, soon_s=15.0)
@@ -107,7 +107,7 @@ def stepped(
 def test_a_look_ends_soon_where_its_halves_are_alike(
     window: float | None, before: Evidence | None, seen: dict[str, Any], seconds: float
 ) -> None:
-    assert next_look(LOOK, stepped(window, **seen), None, before) == pytest.approx(seconds)
+    assert next_look(LOOK, stepped(window, **seen), None, before).seconds == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,64 @@ def test_a_run_that_shows_no_step_yet_is_starting(
 ) -> None:
     settled = Window(start_s=5.0, end_s=5.0 + window, samples=200, rule="mser5")
     seen = run(rate=None, loss=NONE, **more).model_copy(update={"window": settled})
-    assert next_look(plan, seen, None) == pytest.approx(seconds)
+    assert next_look(plan, seen, None).seconds == pytest.approx(seconds)
+
+
+def by_epoch(per_s: float | None, optimizer: float | None = None) -> Evidence:
+    """A log with a line an epoch, and what the probe counts beside it."""
+    own = {"probe": ProbeEvidence(pid=1, steps=9, steps_per_s=optimizer)} if optimizer else {}
+    figures = {"step_unit": "epoch", "steps_per_s": optimizer, "progress_per_s": per_s, **own}
+    return run(window=30.0, loss=loss(), rate=None).model_copy(update=figures)
+
+
+@pytest.mark.parametrize(
+    ("seen", "seconds", "waits_for"),
+    [
+        (by_epoch(0.05, 4.0), 0.0, ""),
+        (by_epoch(None, 0.2), 20.0, "10 steps"),
+        (by_epoch(0.05), 30.0, "3 epochs of its log"),
+        (by_epoch(None), 0.0, ""),
+        # Of several counts of steps the finest one: gradients are accumulated, or a line is a round of many.
+        (run(window=30.0, rate=0.2, loss=loss()), 20.0, "10 steps"),
+        (
+            run(window=30.0, rate=0.2, loss=loss()).model_copy(update={"probe": by_epoch(1, 2.0).probe}),
+            0.0,
+            "",
+        ),
+    ],
+)
+def test_a_run_is_as_long_as_its_finest_count_of_steps_asks(
+    seen: Evidence, seconds: float, waits_for: str
+) -> None:
+    found = next_look(PLAN, seen, None)
+    assert (pytest.approx(found.seconds), found.waits_for if found.seconds else "") == (seconds, waits_for)
+
+
+def of_backward(end: float, points: int = 60) -> dict[str, Any]:
+    curve = tuple((float(step), 1.0 + (end - 1.0) * step / 39) for step in range(40))
+    one = LearningSeries(
+        metric="loss", name="training loss", source="backward()", points=points, curve=curve, over="steps"
+    )
+    return {"learning": (one,)}
+
+
+@pytest.mark.parametrize(
+    ("printed", "own", "seconds", "learns"),
+    [
+        (loss(2), of_backward(0.5), 0.0, True),
+        (loss(2), of_backward(1.0), 15.0, False),
+        # A log that prints enough of it is believed.
+        (FLAT, of_backward(0.5), 15.0, False),
+        (loss(), of_backward(1.0), 0.0, True),
+        (loss(3), {}, 90.0, True),
+    ],
+)
+def test_the_loss_of_backward_is_taken_where_the_log_is_too_coarse(
+    printed: LossEvidence, own: dict[str, Any], seconds: float, learns: bool
+) -> None:
+    seen = run(window=30.0, loss=printed, outcome=Outcome.ENDED_BY_PLAN, **own)
+    assert next_look(PLAN, seen, None).seconds == pytest.approx(seconds)
+    assert as_recorded(None, [seen.model_dump(mode="json")], learns=True) == RunPlan(30.0, learns=learns)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +222,7 @@ def ended(outcome: str, trend: str = "CONVERGING", points: int = 40) -> dict[str
         (None, [ended("ENDED_BY_PLAN")], RunPlan(30.0)),
         (None, [ended("ENDED_BY_PLAN", "PLATEAU")], RunPlan(30.0, learns=False)),
         (None, [ended("ENDED_BY_PLAN", "PLATEAU", 6)], RunPlan(30.0)),
-        (None, [{**ended("ENDED_BY_PLAN", "PLATEAU"), "learning": [{}]}], RunPlan(30.0)),
+        (None, [{**ended("ENDED_BY_PLAN", "PLATEAU"), "learning": rewards(40)}], RunPlan(30.0)),
         (None, [{"outcome": "ENDED_BY_PLAN", "loss": None}], RunPlan(30.0, learns=False)),
         (None, [{**ended("ENDED_BY_PLAN"), "window": {"rule": "steps"}}], RunPlan(30.0)),
         (None, [{**ended("ENDED_BY_PLAN"), "window": {"rule": "mser5"}}], RunPlan(30.0, silent=True)),

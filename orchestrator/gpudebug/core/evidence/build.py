@@ -48,7 +48,7 @@ from gpudebug.core.words import Outcome, Trend
 if TYPE_CHECKING:
     from gpudebug.core.trainlog.reader import LogSummary
 
-EVIDENCE_RULE = "2"
+EVIDENCE_RULE = "3"
 """What makes other evidence of the same samples and log raises it: a version alone does not tell."""
 
 SPARK = 40
@@ -240,7 +240,7 @@ def build(
         work=known_work,
         work_notes=work_notes,
         step_flags=dict(run.step_flags),
-        learning=learning.series(log, read.written),
+        learning=learning.series(log, read.written, main),
         learning_notes=tuple(read.written_notes),
         attached=read.attached,
         joules_per_step=joules_per_step(per_device, window, rate.steps_per_s),

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import isfinite
 
+from gpudebug.core.inside.probe import TrainingProcess
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.statistics import loss_curve
-from gpudebug.core.statistics.units import BY_LOG, LOSS, MIN_POINTS, REWARD
+from gpudebug.core.statistics.units import BY_BACKWARD, BY_LOG, ENOUGH_LOSSES, LOSS, MIN_POINTS, REWARD
 from gpudebug.core.trainlog.logger_files import WrittenScalars
 from gpudebug.core.trainlog.names import classify
 from gpudebug.core.trainlog.quantities import quantity
@@ -19,9 +20,12 @@ from gpudebug.core.trainlog.work import AGAIN
 from gpudebug.core.words import LOG
 
 
-def series(log: LogSummary, written: Sequence[LearningSeries] = ()) -> tuple[LearningSeries, ...]:
-    """Return the reward of the log (of training, else of evaluations), the user's own patterns, then what the
-    run has `written` into files."""
+def series(
+    log: LogSummary, written: Sequence[LearningSeries] = (), trained: TrainingProcess | None = None
+) -> tuple[LearningSeries, ...]:
+    """Return the reward of the log (of training, else of evaluations), the user's own patterns, what the run
+    has `written` into files, and the loss on which the process that `trained` called backward: before the
+    losses of files that have fewer values."""
     known = [r for r in log.work.rewards if r.count >= MIN_POINTS]
     rewards = [r for r in known if r.phase != "val"] or known
     found = [of_points(REWARD, r.name, BY_LOG, r.points, r.over, r.count) for r in rewards[:1]]
@@ -30,7 +34,22 @@ def series(log: LogSummary, written: Sequence[LearningSeries] = ()) -> tuple[Lea
         for name, points in log.extra.items()
         if len(points) >= MIN_POINTS
     ]
-    return (*found, *written)
+    fine = [one for one in written if one.metric != LOSS or one.points >= ENOUGH_LOSSES]
+    coarse = [one for one in written if one not in fine]
+    return (*found, *fine, *(() if log.of_learner else _of_backward(trained)), *coarse)
+
+
+def _of_backward(process: TrainingProcess | None) -> list[LearningSeries]:
+    """Return the loss as backward got it, of a training with one objective: none of a policy that acts, nor
+    of several optimizers."""
+    if process is None or len(process.losses) < ENOUGH_LOSSES:
+        return []
+    acts = any(beat.counters.get("acts_n") for beat in process.beats[-1:])
+    optimizers = process.facts.get("optimizers")
+    if acts or not isinstance(optimizers, list) or len(optimizers) != 1:
+        return []
+    points = [Point(step, loss, None) for step, loss in process.losses]
+    return [of_points(LOSS, "training loss", BY_BACKWARD, points, "optimizer steps", len(points))]
 
 
 def of_points(

@@ -54,6 +54,8 @@ BUFFERED_TIMES = 4
 # follows: where nothing rises MSER-5 cuts what happens to differ, and a tenth is within a run's own noise.
 RAMP_SHARE = 1 / 3
 RAMP_LEVEL = 0.9
+# Whole epochs are a window if they cover this share of the steps: else the parts of epochs at both ends, too.
+WHOLE_EPOCHS = 0.8
 # The last step seen came late if it took this many times longer than usual.
 LATE = 3.0
 
@@ -123,7 +125,8 @@ def find_window(
     """Return the steady window, or None with the reason.
 
     Steps known: from the first time at or after step max(10, 5 % of all), to the last step's time. Where the
-    log does not print them, `probed` are these two as the training process reported them.
+    log does not print them, or counts epochs of which few lie in the run, `probed` are these two as the
+    training process reported them.
     Else from the devices' mean: an idle start and end are cut, then MSER-5 cuts the warm-up, and from
     the end a tail of at most a quarter. A fixed `warmup` counts from launch and replaces the start. What was
     read before the `first` step (as `first_step` has it) counts for none of these.
@@ -140,7 +143,7 @@ def find_window(
     devices = [[s for s in readings if s.end > since] for readings in series.values()]
     longest = max(devices, key=len)
     rule, bounds = "steps", step_bounds(log)
-    if bounds is None:
+    if probed is not None and (bounds is None or _is_coarse(log, bounds, probed)):
         rule, bounds = "probe", probed
     if bounds is None:
         rule, bounds = SETTLED, _settled(devices, longest) if longest else (since, since)
@@ -160,6 +163,12 @@ def find_window(
         rule, (start, end) = SETTLED, idle
     count = sum(1 for readings in devices for s in readings if start < s.end <= end)
     return Window(start_s=round(start, 3), end_s=round(end, 3), samples=count, rule=rule), None
+
+
+def _is_coarse(log: LogSummary, bounds: tuple[float, float], probed: tuple[float, float]) -> bool:
+    """Tell whether whole epochs leave out much of the steps that the training process reported."""
+    in_steps = log.step_unit in (None, "step")
+    return not in_steps and bounds[1] - bounds[0] < WHOLE_EPOCHS * (probed[1] - probed[0])
 
 
 def _too_short(left: float, least: float, first: float | None) -> str:

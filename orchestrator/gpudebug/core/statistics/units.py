@@ -77,10 +77,12 @@ def rate_for(unit: str | None) -> str:
 
 REWARD, LOSS = "reward", "loss"
 HIGHER, LOWER = "higher", "lower"
-BY_LOG, BY_STEPS = "the log", "the log's steps"
+BY_LOG, BY_STEPS, BY_BACKWARD = "the log", "the log's steps", "backward()"
 """Sources of a figure, and what it is over where nothing else is counted."""
 MIN_POINTS = 3
 """Fewer values than this show no course."""
+ENOUGH_LOSSES = 12
+"""Loss parity compares the last quarter of the common steps, by at least three values a run."""
 
 
 class LearningFigure(NamedTuple):
@@ -111,8 +113,15 @@ class PickedLearning(NamedTuple):
         metric, name, source = self.figure
         if not source:
             return f"{name}, which not all runs show (set)"
-        what = metric if metric.startswith(LOG) else f"{metric} {name}"
+        what = name if name.endswith(f" {metric}") else f"{metric} {name}"
+        what = metric if metric.startswith(LOG) else what
         return f"{what}, from {source}, {self.direction} is better" + ("" if self.chosen else " (set)")
+
+
+def prints_loss(points: int, figures: Sequence[LearningFigure]) -> bool:
+    """Tell whether a log prints enough values of its loss; where the program's own are known, few are not."""
+    finer = any(one.source == BY_BACKWARD for one in figures)
+    return points >= (ENOUGH_LOSSES if finer else MIN_POINTS)
 
 
 PRINTED_LOSS = "the loss that the log prints"
@@ -160,7 +169,7 @@ def judged_by(runs: Sequence[LearningOfRun], configured: Mapping[str, str] | Non
 
 def recorded_learning(evidence: Mapping[str, Any]) -> LearningOfRun:
     """Return the same of evidence.json as it was read; runs of gpudebug 0.1.0 have the loss alone."""
-    figures = (
+    figures = tuple(
         LearningFigure(one["metric"], one["name"], one["source"]) for one in evidence.get("learning") or ()
     )
-    return LearningOfRun(((evidence.get("loss") or {}).get("points") or 0) >= MIN_POINTS, tuple(figures))
+    return LearningOfRun(prints_loss((evidence.get("loss") or {}).get("points") or 0, figures), figures)

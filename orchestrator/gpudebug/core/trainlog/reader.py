@@ -118,6 +118,11 @@ class LogReader:
         return self._state.steps.current if leader is not None and leader.counts else None
 
     @property
+    def step_unit(self) -> str | None:
+        """Return what `step` counts: step, timesteps, samples or epoch."""
+        return unit_of(self._state.steps.leader)
+
+    @property
     def total_steps(self) -> int | None:
         steps = self._state.steps
         return steps.total(steps.leader)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from gpudebug.core.records import Evidence
+from gpudebug.core.inside.probe import counts
+from gpudebug.core.records import Evidence, LearningSeries
 from gpudebug.core.samples.window import SETTLED
+from gpudebug.core.statistics.units import BY_BACKWARD, ENOUGH_LOSSES, LOSS, LOWER
+from gpudebug.core.verdict import work
 from gpudebug.core.words import Outcome, Trend
 
 LEAST_WINDOW_S = 30.0
@@ -18,8 +21,8 @@ MOST_SPARSE = 10.0
 """The same of a run that does print its loss, and has not printed enough of it: a line every few minutes."""
 ENOUGH_STEPS = 10
 """Fewer steps than this in the window have no rate worth comparing."""
-ENOUGH_LOSSES = 12
-"""Loss parity compares the last quarter of the common steps, by at least three values a run."""
+ENOUGH_EPOCHS = 3
+"""The same of a log that counts epochs, or another unit of many steps, where nothing finer is known."""
 SOON_S = 15.0
 """A look whose step is the same in half of so much window as in all of it has shown what there is to see."""
 _SOON_STEPS = 40
@@ -65,8 +68,15 @@ def time_left(total: int | None, done: int | None, rate: float | None) -> float 
     return (total - done) / rate
 
 
-def next_look(plan: RunPlan, seen: Evidence, left: float | None, before: Evidence | None = None) -> float:
-    """Seconds until a run that goes on is worth another look; 0 if it has shown enough and is to be ended.
+class NextLook(NamedTuple):
+    """Seconds until a run that goes on is worth another look, 0 if it is to be ended; what it waits for."""
+
+    seconds: float
+    waits_for: str = ""
+
+
+def next_look(plan: RunPlan, seen: Evidence, left: float | None, before: Evidence | None = None) -> NextLook:
+    """Return when a run is worth another look.
 
     `seen` is its evidence so far, `before` what the look before this one saw, `left` how many seconds of
     training are left by its own rate.
@@ -74,21 +84,25 @@ def next_look(plan: RunPlan, seen: Evidence, left: float | None, before: Evidenc
     window = seen.window.duration_s if seen.window else 0.0
     if window < plan.window_s:
         if plan.soon_s is not None and window >= plan.soon_s and _same(before, seen):
-            return 0.0
+            return NextLook(0.0)
         steps = (plan.first_s, plan.soon_s or plan.window_s, plan.window_s)
-        return max(_SOONEST, next(at for at in steps if at > window) - window)
+        wait = next(at for at in steps if at > window) - window
+        return NextLook(max(_SOONEST, wait), f"{plan.window_s:.0f} s of steady training")
     if plan.counted and not _counts(seen):
-        return max(_SOONEST, plan.window_s)
+        return NextLook(max(_SOONEST, plan.window_s), "its end, as it counts no steps")
     if not plan.silent and _starts(seen) and window < min(MOST_SPARSE * plan.window_s, LONGEST_SILENT_S):
-        return max(_SOONEST, plan.window_s)
+        return NextLook(max(_SOONEST, plan.window_s), "its first step")
     if plan.may_complete and left is not None and left < plan.window_s and window < MOST * plan.window_s:
-        return max(_SOONEST, left)
+        return NextLook(max(_SOONEST, left), "its end")
     if seen.loss.trend is Trend.NAN:
-        return 0.0
+        return NextLook(0.0)
     points, better = _learned(seen)
-    missing = max(_missing_steps(seen, window), _missing(points, better, window) if plan.learns else 0.0)
+    steps, learning = _missing_steps(seen, window), _missing_losses(points, better, window)
+    missing = max((steps, learning) if plan.learns else (steps,))
     most = plan.window_s * (MOST_SPARSE if plan.learns and 0 < points < ENOUGH_LOSSES else MOST)
-    return max(_SOONEST, min(missing, most - window)) if missing and window < most else 0.0
+    if missing.seconds <= 0 or window >= most:
+        return NextLook(0.0)
+    return missing._replace(seconds=max(_SOONEST, min(missing.seconds, most - window)))
 
 
 def _same(half: Evidence | None, whole: Evidence) -> bool:
@@ -118,31 +132,52 @@ def _counts(seen: Evidence) -> bool:
     return _timed(seen) or bool(seen.progress_per_s or seen.steps_per_s or seen.work)
 
 
-def _missing_steps(seen: Evidence, window: float) -> float:
-    """Seconds until the window has enough steps, by the rate so far; 0 if they are not counted."""
-    rate = seen.progress_per_s or seen.steps_per_s
-    return max(0.0, ENOUGH_STEPS / rate - window) if rate else 0.0
+def _missing_steps(seen: Evidence, window: float) -> NextLook:
+    """Return when the window has enough steps, by the finest count of them; at once if none is known."""
+    in_steps = seen.step_unit in (None, "step")
+    rates = (seen.steps_per_s, counts.optimizer_rate(seen), seen.progress_per_s if in_steps else None)
+    steps = max((rate for rate in rates if rate), default=None)
+    if steps is not None:
+        return NextLook(max(0.0, ENOUGH_STEPS / steps - window), f"{ENOUGH_STEPS} steps")
+    if not seen.progress_per_s:
+        return NextLook(0.0)
+    missing = ENOUGH_EPOCHS / seen.progress_per_s - window
+    return NextLook(max(0.0, missing), f"{ENOUGH_EPOCHS} {seen.step_unit}s of its log")
 
 
 def _learned(seen: Evidence) -> tuple[int, bool]:
     """Return how many values of learning a run has shown, and whether they need no longer run: a loss that
     falls, or a reward, of which a flat one is judged by its height."""
-    rewards = [one.points for one in seen.learning if one.metric != "loss"]
+    rewards = [one.points for one in seen.learning if one.metric != LOSS]
     if rewards:
         return max(rewards), True
+    own = _of_backward(seen.learning)
+    if own is not None and seen.loss.points < ENOUGH_LOSSES:
+        return own.points, work.trend(own, LOWER) is Trend.CONVERGING
     return seen.loss.points, seen.loss.trend is Trend.CONVERGING
 
 
-def _missing(points: int, better: bool, window: float) -> float:
-    """Seconds until learning may be known, by the pace of its values so far; a guess if a loss is flat."""
+def _of_backward(learning: Sequence[LearningSeries]) -> LearningSeries | None:
+    return next((one for one in learning if one.source == BY_BACKWARD), None)
+
+
+def _missing_losses(points: int, better: bool, window: float) -> NextLook:
+    """Return when learning may be known, by the pace of its values so far; a guess if a loss is flat."""
     if points < ENOUGH_LOSSES:
-        return window / 2 if points == 0 else window * (ENOUGH_LOSSES / points - 1)
-    return 0.0 if better else window / 2
+        seconds = window / 2 if points == 0 else window * (ENOUGH_LOSSES / points - 1)
+        return NextLook(seconds, f"{ENOUGH_LOSSES} losses of its log ({points} so far)")
+    return NextLook(0.0 if better else window / 2, "its loss to fall")
 
 
-def _flat(loss: Mapping[str, Any]) -> bool:
-    """Tell whether more of a run would not have shown its loss fall: none is printed, or enough of it is."""
+def _flat(evidence: Mapping[str, Any]) -> bool:
+    """Tell whether more of a run would not have shown its loss fall: none is known, or enough of it is."""
+    learning = [LearningSeries.model_validate(one) for one in evidence.get("learning") or ()]
+    own, loss = _of_backward(learning), evidence.get("loss") or {}
     points = loss.get("points") or 0
+    if any(one is not own for one in learning):
+        return False
+    if own is not None and points < ENOUGH_LOSSES:
+        return work.trend(own, LOWER) is not Trend.CONVERGING
     return not points or (points >= ENOUGH_LOSSES and loss.get("trend") != Trend.CONVERGING)
 
 
@@ -157,10 +192,7 @@ def as_recorded(
     """
     if wanted == "end":
         return None
-    flat = any(
-        e.get("outcome") == Outcome.ENDED_BY_PLAN and not e.get("learning") and _flat(e.get("loss") or {})
-        for e in recorded
-    )
+    flat = any(e.get("outcome") == Outcome.ENDED_BY_PLAN and _flat(e) for e in recorded)
     silent = never_counted(recorded)
     if wanted is not None:
         return RunPlan(float(wanted), learns=learns and not flat, silent=silent)

@@ -144,7 +144,7 @@ def choose_learning(
 def shown(e: Evidence) -> LearningOfRun:
     """Return what a run shows of its learning."""
     figures = tuple(LearningFigure(one.metric, one.name, one.source) for one in e.learning)
-    return LearningOfRun(e.loss.points >= MIN_POINTS, figures)
+    return LearningOfRun(units.prints_loss(e.loss.points, figures), figures)
 
 
 def series_of(e: Evidence, unit: LearningUnit | LearningSeries) -> LearningSeries | None:

@@ -21,6 +21,8 @@ from gpudebug.engine.run.files import Files
 GAPS = 3
 """A training whose steps only the probe reports has not stalled before this many of the usual times between
 its lines."""
+OWN_STEP = "optimizer step"
+"""What the training process reports of, which need not be what its log calls a step."""
 # A training whose next step is this many times later than usual does something else: it saves, evaluates.
 LATE = 3.0
 _LATE_S = 2.0
@@ -39,6 +41,7 @@ class Live:
     """What a run looks like at this moment, for a live line. Seconds, percent; None is unknown.
 
     `remark` is a note for the watcher, however often it is shown; `latency` is the median of the last few.
+    `unit` is what `step` counts, `waits_for` what a run that gpudebug ends has still to show.
     """
 
     label: str
@@ -50,6 +53,8 @@ class Live:
     left: float | None
     remark: str | None = None
     latency: float | None = None
+    unit: str = "step"
+    waits_for: str = ""
 
 
 Report = Callable[[Live], None]
@@ -72,6 +77,7 @@ class RunEnd(Protocol):
 
     def overdue(self, elapsed: float) -> bool: ...
     def due(self, tick: launcher.Tick, reader: LogReader) -> bool: ...
+    def waits_for(self, elapsed: float) -> str: ...
 
 
 class Watch:
@@ -127,6 +133,8 @@ class Watch:
                 gpu_util=last_utilisation(self.files.samples),
                 left=self._left(tick.elapsed),
                 latency=self.reader.latency,
+                unit=OWN_STEP if self.reader.step is None else self.reader.step_unit or "step",
+                waits_for=self.ending.waits_for(tick.elapsed) if self.ending is not None else "",
             )
         )
         if tick.stopping is not None:

@@ -17,6 +17,7 @@ from gpudebug.core.verdict.run_plan import (
     next_look,
     time_left,
 )
+from gpudebug.core.verdict.turns import span
 from gpudebug.edges import launcher
 from gpudebug.engine.campaign.campaign import Baselines
 from gpudebug.engine.run import adapters
@@ -49,6 +50,7 @@ class PlannedEnding:
         self.before: Evidence | None = None
         self.spent_s = 0.0
         self.end: PlannedEnd | None = None
+        self._waits_for = ""
 
     def overdue(self, elapsed: float) -> bool:
         """Tell whether the run has gone on for as long as its plan allows."""
@@ -62,10 +64,16 @@ class PlannedEnding:
         start = thread_time()
         seen = self.read(tick.elapsed)
         self.spent_s += thread_time() - start
-        wait = next_look(self.wanted, seen, self._left(seen, reader), self.before)
+        look = next_look(self.wanted, seen, self._left(seen, reader), self.before)
         self.before = seen
-        self.look_at = max(tick.elapsed + wait, (self.spent_s - LOOKS_S) / LOOK_SHARE)
-        return wait <= 0 and self._ended(tick)
+        self._waits_for = look.waits_for
+        self.look_at = max(tick.elapsed + look.seconds, (self.spent_s - LOOKS_S) / LOOK_SHARE)
+        return look.seconds <= 0 and self._ended(tick)
+
+    def waits_for(self, elapsed: float) -> str:
+        """`10 steps, about 40 s`, as it looks at this moment; empty before the first look."""
+        left = self.look_at - elapsed
+        return f"{self._waits_for}, about {span(left)}" if self._waits_for and left >= 1 else self._waits_for
 
     def _ended(self, tick: launcher.Tick) -> bool:
         self.end = PlannedEnd(

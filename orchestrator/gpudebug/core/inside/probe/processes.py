@@ -22,6 +22,7 @@ VERSION = 1
 LONGEST_LINE = 1 << 16
 MOST_PROCESSES = 256
 MOST_SITES = 20
+MOST_LOSSES = 10_000
 # What a process reports is shown and kept: it is cut to what a person would read.
 _MOST_KEYS, _MOST_ITEMS, _LONGEST_TEXT, _DEEPEST = 40, 16, 200, 3
 _LARGEST = 2.0**53
@@ -60,7 +61,8 @@ class TrainingProcess:
     took for it, and its times compare with no other's. `met_s` is what it waited for the others before it
     began, `ended_s` when it exited, `cores` what it may use and `affinity` which ones (`0-3,8`), `python` its
     version; `visible`, `omp` and `slurm_cpus` are CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS and
-    SLURM_CPUS_PER_TASK as it found them. None is unknown, or not set.
+    SLURM_CPUS_PER_TASK as it found them. `losses` are some (iteration, loss on which it called backward), NaN
+    for any that is not finite. None is unknown, or not set.
     """
 
     pid: int
@@ -71,6 +73,7 @@ class TrainingProcess:
     torch: str | None = None
     steps: int = 0
     beats: list[Beat] = field(default_factory=list)
+    losses: list[tuple[int, float]] = field(default_factory=list)
     facts: dict[str, object] = field(default_factory=dict)
     sites: tuple[ReadSite, ...] = ()
     off: str | None = None
@@ -110,6 +113,7 @@ class TrainingProcess:
         if moment is None or steps is None or steps < self.steps:
             return
         t = moment - self.t0
+        self.losses += _losses(line.get("losses"))[: MOST_LOSSES - len(self.losses)]
         made = steps > self.steps
         self.steps = steps
         if last:
@@ -277,6 +281,13 @@ def _counters(value: object) -> dict[str, float]:
         return {}
     known = ((name, finite(number)) for name, number in value.items())
     return {name: number for name, number in known if number is not None and number >= 0}
+
+
+def _losses(value: object) -> list[tuple[int, float]]:
+    pairs = value if isinstance(value, list) else []
+    known = [(_count(one[0]), one[1]) for one in pairs if isinstance(one, list) and len(one) == 2]
+    found = ((step, math.nan if loss is None else finite(loss)) for step, loss in known)
+    return [(step, loss) for step, loss in found if step is not None and loss is not None]
 
 
 def _histogram(value: object) -> dict[int, int]:

@@ -19,6 +19,7 @@ WATCHERS = (
     "loader",
     "reads",
     "events",
+    "losses",
     "phases",
     "stacks",
     "state",

@@ -78,7 +78,7 @@ class Calls:
     the training's device is the CPU, as far as is known; `settled` once an optimizer has shown it. looks:
     asked within some of the forwards whether they have seen enough. stepping: told of an optimizer's steps.
     evaluating: a module in evaluation mode is called that records no gradients; acting: one in training mode,
-    of a training.
+    of a training. losses: shown a backward while it is `due`.
     """
 
     def __init__(self, torch: Any, recorder: Recorder) -> None:
@@ -87,6 +87,7 @@ class Calls:
         self.trainers = {get_ident()}
         self.looks: list[Callable[[], bool]] = []
         self.stepping: list[Callable[[Any], object]] = []
+        self.losses: Any = None
         self.evaluating = self.acting = False
         self.kinds = {torch.Tensor: PLAIN}
         # Older PyTorch has none of these: nothing is between a call and its tensor.

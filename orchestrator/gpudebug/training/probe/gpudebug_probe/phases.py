@@ -192,12 +192,17 @@ def _plain(original: Callable[..., Any]) -> bool:
 
 
 def _backward(original: Callable[..., Any], phases: _Phases, engine: bool) -> Callable[..., Any]:
-    recorder, trainers, within = phases.recorder, phases.calls.trainers, phases.within
+    calls, recorder, within = phases.calls, phases.recorder, phases.within
+    trainers = calls.trainers
 
     def backward(*args: Any, **kwargs: Any) -> Any:
         thread = get_ident()
         if not recorder.on or thread not in trainers or thread in within:
             return original(*args, **kwargs)
+        # `torch.autograd.grad` accumulates nothing.
+        accumulates = not engine or bool(kwargs.get("accumulate_grad"))
+        if accumulates and args and calls.losses.due:
+            calls.losses.seen(args[0])
         within.add(thread)
         begun = perf_counter()
         try:
@@ -205,8 +210,7 @@ def _backward(original: Callable[..., Any], phases: _Phases, engine: bool) -> Ca
         finally:
             phases.add("backward_s", perf_counter() - begun)
             within.discard(thread)
-            # `torch.autograd.grad` accumulates nothing.
-            if not engine or kwargs.get("accumulate_grad"):
+            if accumulates:
                 phases.add("backward_n", 1)
                 phases.fed()
 

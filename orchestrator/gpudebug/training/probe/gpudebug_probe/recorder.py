@@ -45,8 +45,9 @@ class Recorder:
     """One a process. `on` from the first sign of training in it, until an error of ours or its end.
 
     `counters` are cumulative; one that cannot be known in this process is absent. `facts` hold JSON values
-    and may be set before `on`. `optimizers` has each optimizer's steps by its index, `steps` counts
-    iterations. In a forked child everything begins again, once it trains itself.
+    and may be set before `on`. `optimizers` has each optimizer's steps by its index, `losses` what the next
+    beat reports of the loss: `[step, value]`, None of one that is not finite; `steps` counts iterations. In a
+    forked child everything begins again, once it trains itself.
     """
 
     def __init__(self, run: str, torch: Any) -> None:
@@ -54,6 +55,7 @@ class Recorder:
         self.facts: dict[str, Any] = {}
         self.sites: dict[Any, list[float]] = {}
         self.optimizers: dict[int, int] = {}
+        self.losses: list[list[Any]] = []
         # What the wrappers share: see calls.
         self.calls: Any = None
         self._torch = torch
@@ -73,7 +75,7 @@ class Recorder:
         os.register_at_fork(after_in_child=self._anew)
 
     def _anew(self) -> None:
-        for store in (self.counters, self.facts, self.sites, self.optimizers):
+        for store in (self.counters, self.facts, self.sites, self.optimizers, self.losses):
             store.clear()
         self.on = False
         self.steps = 0
@@ -238,7 +240,10 @@ class Recorder:
     def _told(self, kind: str, rare: bool) -> list[str]:
         hist, self._hist = self._hist, {}
         counters = {name: round(value, 6) for name, value in self.counters.items()}
-        lines = [self._record.line(kind, steps=self.steps, counters=counters, hist=hist, opt=self.optimizers)]
+        fields: dict[str, Any] = {"counters": counters, "hist": hist, "opt": self.optimizers}
+        if self.losses:
+            fields["losses"], self.losses = self.losses, []
+        lines = [self._record.line(kind, steps=self.steps, **fields)]
         if rare:
             facts = json.dumps(self.facts, default=str)
             if facts != self._facts_told:
