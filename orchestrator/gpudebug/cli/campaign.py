@@ -280,7 +280,6 @@ def next_(
     Recover, record a baseline, test a hypothesis, or ask for one.
     """
     folder = choose(directory, json)
-    from gpudebug.edges.store import NextWish
     from gpudebug.engine.campaign.session import persons_only, session_of
     from gpudebug.engine.cycle.begin import next_here
     from gpudebug.engine.cycle.next import exit_status
@@ -296,9 +295,9 @@ def next_(
         if more is not None:
             raise UsageError("--more names the hypothesis already", next=f"gpudebug next --more {more}")
         persons_only("choosing what is tested", "gpudebug next")
-    wish = NextWish(hypothesis, seconds("--within", within))
+    asked: dict[str, Any] = {"more": more, "hypothesis": hypothesis, "within_s": seconds("--within", within)}
     with LiveLine() as live:
-        answer = next_here(folder, live, session_of(), detach=detach, more=more, wish=wish)
+        answer = next_here(folder, live, session_of(), detach=detach, **asked)
     print_(answer, lambda shown: render(without_repeats(shown, live.new_notes)))
     raise typer.Exit(exit_status(answer))
 

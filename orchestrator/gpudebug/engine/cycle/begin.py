@@ -36,13 +36,15 @@ def next_here(
     *,
     detach: bool = False,
     more: int | None = None,
-    wish: store.NextWish = ANY,
+    hypothesis: int | None = None,
+    within_s: float | None = None,
 ) -> NextAnswer:
     """`gpudebug next`: on this host as `next_or_attached`, or `detached.start` with `detach`.
 
     With a cluster everything that needs no device is done here, and the rest in the allocation. Hypothesis
-    `more`, which ended INCONCLUSIVE, goes on; `wish` is what a person asks besides.
+    `more`, which ended INCONCLUSIVE, goes on; a person may name the `hypothesis` to test, and how long.
     """
+    wish = store.NextWish(hypothesis, within_s)
     there = allocation_of(directory, report)
     answer = go_on(directory, report, session, more) if more is not None else None
     if there is None:
