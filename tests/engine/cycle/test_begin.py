@@ -30,9 +30,10 @@ def test_on_this_host_next_is_next_and_detached_is_detached(
     monkeypatch.setattr(begin, "next_or_attached", lambda *words: asked.append(("next", words)) or IDLE)
     monkeypatch.setattr(begin.detached, "start", lambda *words: asked.append(("start", words)) or IDLE)
     assert begin.next_here(tmp_path, silent, "a") == IDLE
-    assert begin.next_here(tmp_path, silent, "a", detach=True) == IDLE
+    assert begin.next_here(tmp_path, silent, "a", detach=True, hypothesis=2, within_s=60.0) == IDLE
     words = (tmp_path, silent, "a")
-    assert asked == [("next", words), ("start", words)]
+    wishes = store.NextWish(), store.NextWish(2, 60.0)
+    assert asked == [("next", (*words, wishes[0])), ("start", (*words, wishes[1]))]
 
 
 def test_a_wrong_profile_is_refused_before_anything_is_asked_for(tmp_path: Path) -> None:

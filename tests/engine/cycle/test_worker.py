@@ -27,7 +27,7 @@ from gpudebug.core.answers.next import NextAnswer
 from gpudebug.engine.cycle import worker
 from gpudebug.engine.run.live_line import Live
 
-def pretend(directory, report, session):
+def pretend(directory, report, session, wish):
     what = (directory / "what").read_text()
     if what.startswith("run"):
         report(Live("0001-h1", 0.0, None, None, None, None, None, "somebody else is here"))
