@@ -85,8 +85,8 @@ def next_look(plan: RunPlan, seen: Evidence, left: float | None, before: Evidenc
     if window < plan.window_s:
         if plan.soon_s is not None and window >= plan.soon_s and _same(before, seen):
             return NextLook(0.0)
-        steps = (plan.first_s, plan.soon_s or plan.window_s, plan.window_s)
-        wait = next(at for at in steps if at > window) - window
+        looks = (plan.first_s, plan.soon_s or plan.window_s, plan.window_s)
+        wait = next(at for at in looks if at > window) - window
         return NextLook(max(_SOONEST, wait), f"{plan.window_s:.0f} s of steady training")
     if plan.counted and not _counts(seen):
         return NextLook(max(_SOONEST, plan.window_s), "its end, as it counts no steps")
@@ -98,7 +98,7 @@ def next_look(plan: RunPlan, seen: Evidence, left: float | None, before: Evidenc
         return NextLook(0.0)
     points, better = _learned(seen)
     steps, learning = _missing_steps(seen, window), _missing_losses(points, better, window)
-    missing = max((steps, learning) if plan.learns else (steps,))
+    missing = learning if plan.learns and learning.seconds > steps.seconds else steps
     most = plan.window_s * (MOST_SPARSE if plan.learns and 0 < points < ENOUGH_LOSSES else MOST)
     if missing.seconds <= 0 or window >= most:
         return NextLook(0.0)
