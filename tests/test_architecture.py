@@ -501,6 +501,7 @@ MAY_REMOVE = {
 # Modules that put a file of theirs in the place of an older one, and why that is no removal.
 MAY_REPLACE = {
     "gpudebug.edges.git.grounds": "files of gpudebug's own in git's folder, in an open folder",
+    "gpudebug.edges.store.earlier": "what earlier runs wrote, in an open folder of gpudebug's own",
     "gpudebug.engine.run.traces": "the trace of the run that has just ended",
     "gpudebug.training.probe.gpudebug_probe.torchprofile": "the training's own trace",
     "gpudebug.training.profiling.exits": "the training's own report",
@@ -761,11 +762,15 @@ TESTED_ELSEWHERE = {
     "gpudebug.terminal.catalogue": "engine/diagnosis/test_catalogue_view.py",
     "gpudebug.terminal.next": "terminal/test_live.py",
     "gpudebug.edges.proc": "edges/devices/test_proctree.py",
+    "gpudebug.edges.store.earlier": "promises/test_overwriting.py",
+    "gpudebug.engine.run.kept": "promises/test_overwriting.py",
     "gpudebug.core.inside.attached.record": "core/inside/attached/test_looks.py",
     "gpudebug.training.asking.installed": "edges/launcher/test_interpreter.py",
     "gpudebug.training.probe.gpudebug_probe.epochs": "training/probe/test_replay.py",
     "gpudebug.training.probe.gpudebug_probe.events": "training/probe/test_reads.py",
+    "gpudebug.training.probe.gpudebug_probe.keep": "promises/test_overwriting.py",
     "gpudebug.training.probe.gpudebug_probe.threads": "training/probe/test_sampler.py",
+    "gpudebug.training.probe.gpudebug_probe.writers": "promises/test_overwriting.py",
     "gpudebug.training.probe.sitecustomize": "training/probe/test_loaded.py",
     "gpudebug.training.profiling.selftest": "edges/launcher/test_interpreter.py",
 }

@@ -90,9 +90,9 @@ def test_a_training_that_writes_its_own_code_in_each_trial_costs_its_hypothesis(
     campaign = campaign_of(tmp_path, after=after, seconds="7 if '--lr=0.1' in sys.argv else 0.5")
     campaign.json("next")
     campaign.propose("--set --lr=0.2")
-    said = campaign.json("next", status=1)["error"]["message"]
+    said = campaign.json("next", "--overwrite", status=1)["error"]["message"]
     assert said == "train.py was written while run 0003-h1 was under way, so it does not count"
-    second = campaign.json("next")
+    second = campaign.json("next", "--overwrite")
     run = second["files"][0].rpartition("/")[2]
     assert (second["hypothesis"], second["verdict"]) == (1, "INVALID")
     assert second["why"] == (
@@ -108,7 +108,7 @@ def test_a_tracked_file_that_every_run_rewrites_and_notes_spoil_nothing(tmp_path
         before='Path("metrics.json").write_text("{}")',
         **{"metrics.json": "{}", "hypotheses/notes.md": "a\n", "AGENTS.md": "a\n"},
     )
-    campaign.json("next")
+    campaign.json("next", "--overwrite")
     assert record_of(campaign, "0001-baseline-workload")["rewritten"] == ["metrics.json"]
     campaign.propose("--set --lr=0.2")
     process = campaign.start("next", "--json")

@@ -37,7 +37,7 @@ _STATUSES = (
 _SAMPLE_STATUSES = (
     ("0 to 123", "the command's own exit status"),
     ("124", "time-out"),
-    ("125", "gpudebug failed before the launch"),
+    ("125", "gpudebug failed before the launch, or stopped the command before it overwrote a file"),
     ("126", "the command is not executable"),
     ("127", "the command was not found"),
     ("128+N", "ended by signal N"),

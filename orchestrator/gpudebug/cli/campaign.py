@@ -11,10 +11,12 @@ from gpudebug.cli.options import (
     Directory,
     Hypothesis,
     Json,
+    Overwrite,
     TorchProfile,
     app,
     choose,
     chosen,
+    permit,
     print_,
     seconds,
 )
@@ -272,6 +274,7 @@ def next_(
             "--within", metavar="TIME", help="End a test before a run that would end later, e.g. 10m."
         ),
     ] = None,
+    overwrite: Overwrite = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -280,6 +283,7 @@ def next_(
     Recover, record a baseline, test a hypothesis, or ask for one.
     """
     folder = choose(directory, json)
+    permit(overwrite)
     from gpudebug.engine.campaign.session import persons_only, session_of
     from gpudebug.engine.cycle.begin import next_here
     from gpudebug.engine.cycle.next import exit_status
@@ -318,6 +322,7 @@ def baseline(
     aa: Annotated[bool, typer.Option("--aa", help="Run the workload against its own baseline.")] = False,
     runs: Annotated[int | None, typer.Option(min=1, max=1000, help="How many with --aa.")] = None,
     torch_profile: TorchProfile = None,
+    overwrite: Overwrite = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -328,6 +333,7 @@ def baseline(
     With --torch-profile it is one extra run, for its trace; no baseline or verdict uses it.
     """
     folder = choose(directory, json)
+    permit(overwrite)
     from gpudebug.engine.campaign.session import session_of
     from gpudebug.terminal.live import LiveLine
     from gpudebug.terminal.next import next_ as render

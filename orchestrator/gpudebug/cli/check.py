@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpudebug.cli.options import AnyHypothesis, Directory, Json, app, choose, chosen, print_
+from gpudebug.cli.options import (
+    AnyHypothesis,
+    Directory,
+    Json,
+    Overwrite,
+    app,
+    choose,
+    chosen,
+    permit,
+    print_,
+)
 from gpudebug.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -130,12 +140,13 @@ def verify(
 
 
 @app.command(epilog="Example: gpudebug check --json")
-def check(directory: Directory = None, json: Json = False) -> None:
+def check(overwrite: Overwrite = False, directory: Directory = None, json: Json = False) -> None:
     """Measure again whether what was accepted still gains as much.
 
     With and without it in turn; a regression beyond the intervals is exit status 1. For a person and CI.
     """
     folder = choose(directory, json)
+    permit(overwrite)
     from gpudebug.engine.campaign.session import persons_only
     from gpudebug.engine.cycle.check import check as engine
     from gpudebug.terminal.hypotheses import checked as render

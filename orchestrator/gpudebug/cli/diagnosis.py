@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gpudebug.cli.options import Directory, Json, app, choose, print_
+from gpudebug.cli.options import Directory, Json, Overwrite, app, choose, permit, print_
 from gpudebug.core.errors import UsageError
 from gpudebug.core.words import AS_PLANNED, Outcome
 
@@ -44,6 +44,7 @@ def why(
         ),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
+    overwrite: Overwrite = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -54,6 +55,7 @@ def why(
     With --pid or --gpu it looks at a job that runs already, and leaves it as it is.
     """
     folder = choose(directory, json)
+    permit(overwrite)
     if most is not None and to_the_end:
         raise UsageError("--for and --to-the-end exclude each other", next="keep one of them")
     if (pid is not None) + (gpu is not None) + bool(command) > 1:
@@ -133,6 +135,7 @@ def diagnose(
         str | None,
         typer.Option(metavar="LAYER", help="Run the workload once with cached-batch, quiet or double-batch."),
     ] = None,
+    overwrite: Overwrite = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -144,6 +147,7 @@ def diagnose(
     no logging, evaluation and saving; or twice the batch. It is a diagnosis, not a fix.
     """
     folder = choose(directory, json)
+    permit(overwrite)
     if layer is not None:
         _layer(folder, run, layer)
         return

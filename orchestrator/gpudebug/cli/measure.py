@@ -12,10 +12,12 @@ from gpudebug.cli.options import (
     Directory,
     Force,
     Json,
+    Overwrite,
     TorchProfile,
     app,
     choose,
     chosen,
+    permit,
     print_,
 )
 from gpudebug.terminal.output import timeout as seconds
@@ -44,6 +46,7 @@ def sample(
         typer.Option("--methods", metavar="MODULE:CLASS", help="Time each method of this class; repeatable."),
     ] = None,
     force: Force = False,
+    overwrite: Overwrite = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -53,6 +56,7 @@ def sample(
     """
     chosen["own_failure"] = SAMPLE_FAILED
     folder = choose(directory, json)
+    permit(overwrite)
     from gpudebug.engine.campaign.session import persons_only
     from gpudebug.engine.run.sample import sample as engine
     from gpudebug.terminal.devices import sample as render
@@ -89,6 +93,7 @@ def compare(
     run_for: Annotated[
         str, typer.Option("--run-for", help="When a command is ended: auto, 90s of steady work, or end.")
     ] = "auto",
+    overwrite: Overwrite = False,
     directory: Directory = None,
     json: Json = False,
 ) -> None:
@@ -97,6 +102,7 @@ def compare(
     Two runs, or two commands that are run in turn.
     """
     folder = choose(directory, json)
+    permit(overwrite)
     from gpudebug.engine.tools.compare import ComparedHow
     from gpudebug.engine.tools.compare import compare as engine
     from gpudebug.terminal.compare import compare as render

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -88,6 +89,10 @@ TorchProfile = Annotated[
 
 Force = Annotated[bool, typer.Option("--force", help="Replace even a file that gpudebug did not write.")]
 
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Let the program overwrite files that were there before.")
+]
+
 SAMPLE_FAILED = 125
 
 chosen: dict[str, Any] = {"directory": None, "json": False, "debug": False, "own_failure": None}
@@ -104,6 +109,16 @@ def choose(directory: Path | None, json: bool) -> Path:
 
         renew(folder)
     return folder
+
+
+def permit(overwrite: bool) -> None:
+    """Let this command's programs overwrite files that were there before, if a person asks for it."""
+    if overwrite:
+        from gpudebug.engine.campaign.session import persons_only
+        from gpudebug.engine.run.kept import OVERWRITE
+
+        persons_only("overwriting files that were there before", "give each run a folder of its own")
+        os.environ[OVERWRITE] = "1"
 
 
 def print_(answer: output.A, text: Callable[[output.A], str]) -> None:

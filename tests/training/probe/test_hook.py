@@ -124,9 +124,13 @@ WAYS = {
     ),
     "what is asked raises": (
         "import gpudebug_probe.hook as hook\n"
-        "sys.meta_path[0]._callback = lambda module: 1 / 0\n"
+        "sys.meta_path[0].callbacks.insert(0, lambda module: 1 / 0)\n"
         "import torch; print(torch.ready)",
-        "True\n",
+        "imported torch True\nTrue\n",
+    ),
+    "asked for twice": (
+        "when_imported('torch', lambda module: print('again')); import torch; print(len(sys.meta_path))",
+        "imported torch True\nagain\n3\n",
     ),
 }
 

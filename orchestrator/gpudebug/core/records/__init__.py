@@ -58,6 +58,7 @@ class RunRecord(Record):
     digests the tree that was run, `rewritten` are files of it that were written while it ran and have the
     same content again; `uncounted` are those that it imported from the tree and that are no part of it, with
     what they hold. None: not known.
+    `overwritten` are files of before, of any kind, that native code of the run or another program rewrote.
     `set_aside` says why the run counts for nothing, whatever its evidence. `session` is the caller's, `claim`
     the one that the hypothesis was under. `replayed` says that a recording was played back, `settings` is the
     digest of the pinned settings that were in force. `synonyms` are the command's options that have several
@@ -96,6 +97,7 @@ class RunRecord(Record):
     written: dict[str, Counted] | None = None
     checked_out: str | None = None
     rewritten: tuple[str, ...] | None = None
+    overwritten: tuple[str, ...] | None = None
     uncounted: dict[str, str] | None = None
     set_aside: str | None = None
     session: str | None = None

@@ -23,12 +23,15 @@ if TYPE_CHECKING:
         taken,
     )
     from gpudebug.edges.launcher.injection import (
+        KEEP,
+        KEPT_NOTES,
         LAYER,
         NODE,
         PROBE,
         RECORD,
         RECORDS_DIR,
         SECTIONS,
+        STOPPED,
         TORCH_PROFILE,
         inject,
     )
@@ -49,7 +52,9 @@ __getattr__ = loader(
         "agent": "AgentEnded AgentSpec adopt_orphans end_agent run_agent",
         "command": "find_command",
         "follower": "Launched LaunchSpec SamplerSpec ServerSpec Tick free_port launch taken",
-        "injection": "LAYER NODE PROBE RECORD RECORDS_DIR SECTIONS TORCH_PROFILE inject",
+        "injection": (
+            "KEEP KEPT_NOTES LAYER NODE PROBE RECORD RECORDS_DIR SECTIONS STOPPED TORCH_PROFILE inject"
+        ),
         "interpreter": "Asked ask ask_anew inside try_profiling",
         "interrupts": "forget_held holding_interrupts naming_interrupts raise_held",
         "recovery": "marked sweep",

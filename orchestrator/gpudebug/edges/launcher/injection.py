@@ -27,6 +27,15 @@ LAYER = "GPUDEBUG_LAYER"
 NODE = "GPUDEBUG_NODE"
 """The launch's node and how many the job has, `n0/2`; `gpudebug_probe.record` reads it."""
 
+KEEP = "GPUDEBUG_KEEP"
+"""The variable that says which files of the user a training's Python does not overwrite."""
+
+KEPT_NOTES = "wrote.txt"
+"""In the folder of the records: the files that the run's processes wrote."""
+
+STOPPED = "stopped.txt"
+"""In the same folder, once a process was stopped before it overwrote one."""
+
 _FOLDER = Path(__file__).resolve().parents[2] / "training" / "probe"
 
 

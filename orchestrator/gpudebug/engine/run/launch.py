@@ -17,8 +17,17 @@ from gpudebug.engine.run.live_line import Live
 
 
 def launch_spec(
-    bench: Bench, job: PreparedRun, files: Files, argv: tuple[str, ...], marker: str, run: str, run_dir: str
+    bench: Bench,
+    job: PreparedRun,
+    files: Files,
+    argv: tuple[str, ...],
+    marker: str,
+    run: str,
+    run_dir: str,
+    *,
+    keep: str | None = None,
 ) -> launcher.LaunchSpec:
+    """Return what is launched; `keep` tells its Python which files of the user not to overwrite."""
     device = dict(bench.device)
     can = device_kind(device["kind"])
     if can.is_recording:
@@ -48,6 +57,7 @@ def launch_spec(
         "GPUDEBUG_RUN_DIR": str(files.job),
         launcher.RECORDS_DIR: str(files.records),
         **_nodes(),
+        **({launcher.KEEP: keep} if keep is not None and probed(job) else {}),
     }
     port = server = None
     if job.server is not None and not bench.replays:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from gpudebug.core.catalogue import frameworks
 from gpudebug.core.errors import StoreError
 from gpudebug.core.evidence.learning import chosen, restarts
+from gpudebug.core.inside.kept_files import FileState
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.trainlog.logger_files import WrittenScalars, read_events, read_wandb
@@ -40,13 +41,6 @@ class WrittenLearning:
 
     series: tuple[LearningSeries, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-class FileState(NamedTuple):
-    """A file of a logger at one moment: its bytes, and when it was written, in nanoseconds."""
-
-    size: int
-    written_ns: int
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from gpudebug.edges import launcher, opener
 from gpudebug.edges.store import jobfiles
 from gpudebug.engine.run.files import Files
 
+WOULD_OVERWRITE = "stopped before it overwrote a file that was there before"
+"""The reason of a run that did not get further; nothing of it counts."""
 GAPS = 3
 """A training whose steps only the probe reports has not stalled before this many of the usual times between
 its lines."""
@@ -86,7 +88,7 @@ class Watch:
     The training process's reports of its steps count too. A flood is followed at its tail only, as far as
     `LIVE_SHARE` pays for.
     `stall_timeout` is seconds; `ending` is asked whether the run's plan is fulfilled: not while the training
-    saves or evaluates.
+    saves or evaluates. `stopped` tells whether one of its processes stopped before it overwrote a file.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class Watch:
         report: Report,
         stall_timeout: float | None,
         ending: RunEnd | None = None,
+        stopped: Callable[[], bool] = bool,
     ) -> None:
         self.files = files
         self.name = name
@@ -104,6 +107,7 @@ class Watch:
         self.report = report
         self.stall_timeout = stall_timeout
         self.ending = ending
+        self.stopped = stopped
         self.gaps: deque[float] = deque(maxlen=_GAPS_KEPT)
         self.read_to = 0
         self.paid_s, self.paid_at, self.cost_s = _SAVED_S, 0.0, _COST_S
@@ -139,6 +143,8 @@ class Watch:
         )
         if tick.stopping is not None:
             return None
+        if self.stopped():
+            return f"{Outcome.INTERRUPTED} {WOULD_OVERWRITE}"
         if self._stalled(tick.elapsed):
             return "STALLED"
         return self._planned_end(tick)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 
@@ -31,8 +31,9 @@ from gpudebug.engine.run.evidence import StartedRun, read_evidence
 from gpudebug.engine.run.extras import collect
 from gpudebug.engine.run.files import Files, files_of
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun
+from gpudebug.engine.run.kept import GuardedFiles, Overwriting, became, guard, is_stopped, said_of
 from gpudebug.engine.run.launch import launch_spec, node_order, probed
-from gpudebug.engine.run.live_line import Live, SoFar, Watch
+from gpudebug.engine.run.live_line import WOULD_OVERWRITE, Live, SoFar, Watch
 from gpudebug.engine.run.planned import LEAST_S, ending_of
 
 
@@ -54,7 +55,10 @@ def resolve_device(
 
 
 def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
-    """Run `job` once. The folder holds all evidence but the manifest when this returns."""
+    """Run `job` once. The folder holds all evidence but the manifest when this returns.
+
+    WouldOverwrite, and the folder is sealed, if the program was stopped before it overwrote a file.
+    """
     launcher.raise_held()
     redactor = serving.redactor_of(job)
     marks = git.marks(job.code.checkout) if job.code.checkout is not None else None
@@ -88,6 +92,7 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
             **counts.ends(launched),
             "shared": None if beside is None else tuple(sorted({*beside, *(_sharing(bench) or ())})),
             "server": serving.recorded(job.server, redactor, launched.server),
+            "overwritten": ran.files.changed or None,
             "planned": ran.planned if launched.outcome is Outcome.ENDED_BY_PLAN else None,
         }
     )
@@ -96,6 +101,9 @@ def measure(bench: Bench, job: PreparedRun) -> MeasuredRun:
     # A verdict is reached by what is kept: secrets are taken out of that.
     record = RunRecord.model_validate(folder.read(counts.RUN))
     evidence = Evidence.model_validate(folder.read("evidence.json"))
+    if ran.files.stopped is not None:
+        bench.workspace.seal(folder)
+        raise ran.files.stopped
     return MeasuredRun(folder, record, evidence, job.code.patch, marks)
 
 
@@ -195,14 +203,15 @@ def _made_anew(
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a launch, what was counted of the files that it could write, where gpudebug ended it, and
-    the samplers of its other nodes."""
+    """What came of a launch, what was counted of the files that it could write, where gpudebug ended it, the
+    samplers of its other nodes, and what it did to files of the user."""
 
     launched: launcher.Launched
     evidence: Evidence
     written: Mapping[str, Counted]
     planned: PlannedEnd | None = None
     beside: nodes.NodeSamplers | None = None
+    files: Overwriting = field(default_factory=Overwriting)
 
 
 def run_files(bench: Bench, job: PreparedRun, files: Files, name: str, marker: str) -> Ran:
@@ -238,18 +247,21 @@ def run_files(bench: Bench, job: PreparedRun, files: Files, name: str, marker: s
     # A recording that is played back has its own end.
     plan = None if bench.replays else job.limits.plan
     ending = ending_of(plan, so_far, argv)
-    watch = Watch(files, name, follow, bench.report, job.limits.stall, ending)
+    watch = Watch(files, name, follow, bench.report, job.limits.stall, ending, lambda: is_stopped(files))
     files = replace(files, served=job.server is not None)
     if bench.others is not None and job.attached is None:
         files = replace(files, nodes=tuple(bench.others.devices))
     # What a job that runs already has written lies where it was told to, and stays there.
     ours = job.attached is None
-    spec = launch_spec(bench, job, files, argv, marker, name, str(run_dir))
+    guarded = guard(bench, job, files, argv)
+    keep = guarded.variable if guarded is not None else None
+    spec = launch_spec(bench, job, files, argv, marker, name, str(run_dir), keep=keep)
     before = learning.standing(files.folder, argv, job.cwd) if files.folder is not None and ours else {}
     with nodes.sampled_beside(bench.others, files, node_order(bench, marker)) as beside:
         launched = launcher.launch(spec, beside.seeing(watch.observe), job.poll)
         beside.end(launched.duration_s, hurried=launched.outcome is Outcome.INTERRUPTED)
     launched = within_limit(in_allocation(launched, node_here()), argv)
+    overwriting, launched = _overwriting(bench, guarded, files, name, launched)
     found = counts.compare(files, launched, beside.counted)
     launched = counts.unread(counts.ending(launched, found.altered), files.samples)
     beside.lose(found.short)
@@ -280,7 +292,20 @@ def run_files(bench: Bench, job: PreparedRun, files: Files, name: str, marker: s
         launched = ended_by_cluster(launched, evidence, files.log, beside.silent, tried.attempt or 1)
         if launched.outcome is not Outcome.CRASHED:
             evidence = evidence_of(launched)
-    return Ran(launched, evidence, found.written, planned, beside)
+    return Ran(launched, evidence, found.written, planned, beside, overwriting)
+
+
+def _overwriting(
+    bench: Bench, guarded: GuardedFiles | None, files: Files, name: str, launched: launcher.Launched
+) -> tuple[Overwriting, launcher.Launched]:
+    """Return what a run did to files of the user, and how it ended by that. One that had shown all it was
+    meant to show, and would have saved as it was ended, is none that was stopped."""
+    found = became(bench, guarded, files)
+    if found.changed:
+        bench.report(Live(name, launched.duration_s, None, None, None, None, None, said_of(found.changed)))
+    if found.stopped is None or launched.outcome is Outcome.ENDED_BY_PLAN:
+        return replace(found, stopped=None), launched
+    return found, replace(launched, outcome=Outcome.INTERRUPTED, reason=WOULD_OVERWRITE)
 
 
 def _record(

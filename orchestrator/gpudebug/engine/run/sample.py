@@ -150,6 +150,8 @@ def _beside(bench: Bench, job: PreparedRun, files: Files) -> tuple[launcher.Laun
         moved = (
             [f"{made.path} was moved away: what the training reported there is unknown"] if files.lost else []
         )
+        if ran.files.stopped is not None:
+            raise ran.files.stopped
         return ran.launched, keep_beside(ran.evidence, made.fd, files.samples), moved
 
 

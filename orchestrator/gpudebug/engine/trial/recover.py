@@ -20,6 +20,7 @@ from gpudebug.engine.campaign.allocations import allocation_of_run
 from gpudebug.engine.campaign.claims import forget
 from gpudebug.engine.campaign.files import record_of
 from gpudebug.engine.campaign.progress_edit import splice
+from gpudebug.engine.run.kept import remember_cut_off
 from gpudebug.engine.run.prepare import Cycle
 from gpudebug.engine.trial.result import record_result
 
@@ -116,6 +117,7 @@ def close(workspace: store.Workspace, name: str, known: Mapping[str, Any] | None
     """
     folder = workspace.run(name)
     killed = launcher.sweep(str(folder.path))
+    remember_cut_off(folder)
     moved = folder.make_way("run.json", "evidence.json", "verdict.json", "manifest.json")
     held = _last_elapsed(folder.samples)
     ending = {"outcome": Outcome.INTERRUPTED, "duration_s": held}

@@ -31,11 +31,16 @@ def start(environ: Mapping[str, str]) -> None:
     """Start what the variables ask for; called once a process, before anything else runs in it.
 
     GPUDEBUG_RECORDS_DIR is the folder to write into. GPUDEBUG_TREES: tell which files were loaded.
-    GPUDEBUG_PROBE is `1`: watch the training once it imports torch.
+    GPUDEBUG_KEEP: stop before files of the user are overwritten, see `keep`. GPUDEBUG_PROBE is `1`: watch the
+    training once it imports torch.
     """
     run, trees = environ.get("GPUDEBUG_RECORDS_DIR", ""), environ.get("GPUDEBUG_TREES", "")
     if not os.path.isabs(run):
         return
+    if environ.get("GPUDEBUG_KEEP"):
+        from . import writers
+
+        writers.watch(run, environ["GPUDEBUG_KEEP"])
     if os.path.isabs(trees):
         from . import loaded
 

@@ -22,6 +22,11 @@ def when_imported(name: str, callback: Callable[[ModuleType], object]) -> None:
     if module is not None and _complete(module):
         callback(module)
         return
+    waiting = next((one for one in sys.meta_path if isinstance(one, _Finder) and one.name == name), None)
+    if waiting is not None:
+        # Two finders of one name would ask each other without end.
+        waiting.callbacks.append(callback)
+        return
     sys.meta_path.insert(0, _Finder(name, callback))
 
 
@@ -45,12 +50,12 @@ class _Finder:
     """
 
     def __init__(self, name: str, callback: Callable[[ModuleType], object]) -> None:
-        self._name = name
-        self._callback: Callable[[ModuleType], object] | None = callback
+        self.name = name
+        self.callbacks = [callback]
         self._watched: list[ModuleSpec] = []
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != self._name:
+        if name != self.name:
             # Python goes through the list by number: who leaves it meanwhile must answer for those behind.
             return self._ask_others(name, path, target) if self._came_unseen() else None
         spec = self._ask_others(name, path, target)
@@ -79,7 +84,7 @@ class _Finder:
 
         def exec_module(module: ModuleType) -> None:
             # A loader may be shared with other modules.
-            if module.__name__ != self._name:
+            if module.__name__ != self.name:
                 execute(module)
                 return
             known.pop("exec_module", None)
@@ -92,17 +97,17 @@ class _Finder:
 
     def _came_unseen(self) -> bool:
         """A finder in front of this one, or a loader that cannot be watched, may have imported it."""
-        module = sys.modules.get(self._name)
+        module = sys.modules.get(self.name)
         if module is None or not _complete(module) or any(_spec(module) is spec for spec in self._watched):
             return False
         self._done(module)
         return True
 
     def _done(self, module: ModuleType) -> None:
-        callback, self._callback = self._callback, None
+        callbacks, self.callbacks = self.callbacks, []
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        if callback is not None:
+        for callback in callbacks:
             try:  # noqa: SIM105 - contextlib need not be loaded
                 callback(module)
             except Exception:  # noqa: BLE001, S110 - an import never fails because it is watched
