@@ -14,6 +14,7 @@ UNKNOWN = "a binary file of an unknown format"
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (SQLITE, "an SQLite database"),
     (WANDB, "a W&B run file"),
+    (b":SWL", "a SwanLab run file"),
     (b"NVR\0", "an Nsight Compute report (.ncu-rep)"),
     (b"\x7fELF", "an ELF program or library"),
     (b"\xfe\xed\xfa", "a Mach-O program"),

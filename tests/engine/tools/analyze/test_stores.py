@@ -58,13 +58,25 @@ def test_neither_is_an_error(tmp_path: Path) -> None:
         wandb(tmp_path / "run-1.wandb")
 
 
-def test_a_history_without_a_loss_says_what_it_holds(tmp_path: Path) -> None:
-    records = [monitors.history(n, latency_s=0.5) for n in range(30)]
+@pytest.mark.parametrize(
+    ("name", "steps", "says"),
+    [
+        ("latency_s", [*range(30)], "no training loss or reward in its history; it holds latency_s"),
+        (
+            "loss",
+            [*range(30), *range(20)],
+            "W&B: the steps of loss begin again at 0 after 29: it is not used",
+        ),
+    ],
+    ids=["of other names", "whose steps begin again"],
+)
+def test_a_history_without_a_loss_says_why(tmp_path: Path, name: str, steps: list[int], says: str) -> None:
+    records = [monitors.history(n, **{name: 0.5}) for n in steps]
     (tmp_path / "run-1.wandb").write_bytes(monitors.wandb(records))
     (learned,) = (one.answer for one in wandb(tmp_path / "run-1.wandb"))
     assert isinstance(learned, LogAnswer)
     assert learned.loss.trend == "UNKNOWN"
-    assert learned.notes == ("no training loss or reward in its history; it holds latency_s",)
+    assert learned.notes == (says,)
 
 
 MLFLOW = (

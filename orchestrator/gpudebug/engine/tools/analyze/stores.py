@@ -7,9 +7,8 @@ from pathlib import Path
 
 from gpudebug.core.answers.analyze import LogAnswer, LoggedLoss, ProgressFigure
 from gpudebug.core.errors import GpudebugError
-from gpudebug.core.evidence.learning import chosen
+from gpudebug.core.evidence.learning import chosen, restarts
 from gpudebug.core.recordings.stores import MLFLOW, TRACKIO, of_mlflow, of_trackio, stored_recording
-from gpudebug.core.records import LearningSeries
 from gpudebug.core.statistics.units import LOSS, LOWER, REWARD
 from gpudebug.core.trainlog.logger_files import WrittenScalars, read_events, read_wandb
 from gpudebug.core.verdict.work import trend
@@ -106,19 +105,18 @@ def _learned(path: Path, framework: str, history: WrittenScalars) -> AnalyzedFil
         reward=reward_of(reward),
         latency=None,
         failure=None,
-        notes=_notes(history, loss, reward),
+        notes=_notes(history, framework, bool(figures)),
     )
     points = history.values.get(loss.name, []) if loss else []
     series = {"loss": [[s, v] for s, v in points], "step_times": [], "stepped": True}
     return AnalyzedFile(answer, charts.training_log, {"series": series})
 
 
-def _notes(
-    history: WrittenScalars, loss: LearningSeries | None, reward: LearningSeries | None
-) -> tuple[str, ...]:
-    """Return what the file breaks off with, and what it holds if nothing of it is a loss or a reward."""
+def _notes(history: WrittenScalars, framework: str, learns: bool) -> tuple[str, ...]:
+    """Return what the file breaks off with, and why nothing of it is read as a loss or a reward."""
     notes = [f"the file {history.note}: what is before that was read"] if history.note else []
-    if loss is None and reward is None:
+    if not learns:
         names = ", ".join(sorted(history.values)[:6])
-        notes.append(f"no training loss or reward in its history; it holds {names}")
+        other = f"no training loss or reward in its history; it holds {names}"
+        notes.append(restarts(history, framework) or other)
     return tuple(notes)
