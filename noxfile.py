@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 
 import nox
 
@@ -64,3 +66,14 @@ def reference(session: nox.Session) -> None:
 def figures(session: nox.Session) -> None:
     """Print how large the package is, and what makes it hard to read."""
     run(session, "tests.support.figures")
+
+
+@nox.session
+def findings(session: nox.Session) -> None:
+    """Check that what surprised us of other libraries still is so; `-- NAME` for one alone. No part of CI."""
+    scripts = sorted(Path("findings").glob("*.sh"))
+    chosen = [one for one in scripts if not session.posargs or one.stem in session.posargs]
+    # A changed one is news, and the others may be, too: each is run.
+    changed = [one.stem for one in chosen if subprocess.run(["sh", str(one)], check=False).returncode]
+    if changed or not chosen:
+        session.error(f"changed: {', '.join(changed)}" if changed else "no finding of that name")
