@@ -188,6 +188,8 @@ def campaign_data(
             "command": "/home/someone/venv/bin/python train.py --num_workers=0 --data=/home/someone/set",
             "model": "ACTPolicy",
             "weights": 51616391,
+            "rate": "2410 steps/s",
+            "rewards": [{"name": "mean_reward", "first": -20.0, "last": 3.0}],
             "sections": [{"name": "policy_inference", "calls": 50, "mean_s": 0.0123, "share": 0.81}],
             "host": "secret-host",
             "cpu_quota": 8.0,

@@ -41,6 +41,10 @@ LINES = {
         moment(step=None, total_steps=None, loss=None, left=None, latency=0.0123),
         "0001-h1  7.3 s  latency 12.3 ms  util 27.4%",
     ),
+    "a reward and a printed rate": (
+        moment(left=None, reward=-2.5, rate=(2410.0, "environment steps")),
+        "loss 1.23  reward -2.5  2410 environment steps/s  util 27.4%",
+    ),
     "idle is not unknown": (moment(gpu_util=0.0, left=0.0), "util 0.0%  0.0 s left"),
 }
 

@@ -63,7 +63,13 @@ def test_the_phases_of_a_run_and_the_one_that_costs_most(most: tuple[Any, Any], 
 
 
 def test_the_place_of_a_start_up_that_costs_most() -> None:
-    place = {"site": "train.py:9", "function": "Calls.read", "share": 0.8, "state": "runs", "code": "decode()"}
+    place = {
+        "site": "train.py:9",
+        "function": "Calls.read",
+        "share": 0.8,
+        "state": "runs",
+        "code": "decode()",
+    }
     most = {"most": "start-up", "most_share": 0.7, "start_up_place": place}
     lines = why(phases={**PHASES, **most, "start_up_caller": "lib/sampler.py:Grouped"}).splitlines()
     assert lines[3] == "Start-up: 80% runs train.py:9 Calls.read, called by lib/sampler.py:Grouped"

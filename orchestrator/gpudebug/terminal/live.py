@@ -38,6 +38,10 @@ def line(live: Live) -> str:
     parts = [live.label, numbers.duration(live.elapsed), step or latency or "no step yet"]
     if live.loss is not None:
         parts.append(f"loss {numbers.number(live.loss)}")
+    if live.reward is not None:
+        parts.append(f"reward {numbers.number(live.reward)}")
+    if live.rate is not None:
+        parts.append(numbers.rate(*live.rate))
     parts.append(f"util {numbers.percent(live.gpu_util)}")
     if live.left is not None:
         parts.append(f"{numbers.duration(live.left)} left")

@@ -130,6 +130,16 @@ def test_live_properties_follow_the_log() -> None:
     assert reader.summary().step_times == ((1, 3.0), (2, 9.0))
 
 
+def test_reward_and_rate_are_those_printed_last() -> None:
+    reader = LogReader()
+    assert (reader.reward, reader.rate) == (None, None)
+    reader.feed(b"step=512 SPS=2400 mean_reward=-20.0 policy_loss=1.0\n")
+    reader.feed(b"step=1024 SPS=2410 mean_reward=-19.5 eval_mean_reward=3.0 policy_loss=0.5\n")
+    assert (reader.reward, reader.rate) == (-19.5, (2410.0, "environment steps"))
+    reader.feed(b"step=1536 SPS=2390 mean_reward=nan policy_loss=0.4\n")
+    assert (reader.reward, reader.rate) == (None, (2390.0, "environment steps"))
+
+
 def test_a_line_without_its_end_counts_in_the_summary() -> None:
     reader = fed([b"step 1 loss 2.0\nstep 2 loss 1.0"])
     assert reader.step == 1

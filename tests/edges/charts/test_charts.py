@@ -121,9 +121,14 @@ LOSS = LoggedLoss(name="loss", trend="CONVERGING", points=3, first=None, last=No
     ids=["both", "numbered", "nothing", "no number"],
 )
 def test_a_loss_curve(series: dict[str, Any]) -> None:
-    width, height = size(charts.training_log(SimpleNamespace(file="train.log", loss=LOSS), series))
-    assert width == 11 * charts.DPI
-    assert (height > 600) == bool(series["step_times"])
+    reward = SimpleNamespace(name="mean_reward", trend="CONVERGING", points=9, over="steps")
+    for more in ({}, {"reward": ((0.0, -20.0), (512.0, 3.0))}):
+        answer = SimpleNamespace(file="train.log", loss=LOSS, reward=reward if more else None)
+        width, height = size(charts.training_log(answer, {**series, **more}))
+        assert width == 11 * charts.DPI
+        assert height == pytest.approx(
+            (2 + 2.2 * (1 + bool(series["step_times"]) + bool(more))) * charts.DPI, abs=2
+        )
 
 
 WINDOW = SampledWindow(start_s=1.0, end_s=2.0, samples=10)

@@ -73,6 +73,8 @@ def test_it_tells_what_was_tested_accepted_and_left() -> None:
         "- Left out: run 0004-h2, manifest.json: the run is unfinished",
         "`python train.py --num_workers=0 --data=set`",
         "- Model: ACTPolicy, 51,616,391 parameters trained",
+        "- Throughput: 2410 steps/s",
+        "- Reward: mean_reward -20 to 3",
         "- Packages: torch 2.9.0, numpy 2.3.0",
         "| policy_inference | 50 | 12.3 ms | 81% |",
         "- Runs: 4 COMPLETED",

@@ -134,6 +134,16 @@ class LogReader:
         return best.last if best else None
 
     @property
+    def reward(self) -> float | None:
+        """The reward of training printed last."""
+        return self._state.work.reward
+
+    @property
+    def rate(self) -> tuple[float, str] | None:
+        """How much of its work a second the program printed last, and what it counts."""
+        return self._state.work.rate
+
+    @property
     def latency(self) -> float | None:
         """The median of the latencies printed last, in seconds."""
         return self._state.latencies.recent

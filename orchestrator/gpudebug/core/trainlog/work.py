@@ -127,8 +127,14 @@ class _Reward:
     phase: str
     tier: int
     order: int
+    last: float = 0.0
     points: Thinned[Point] = field(default_factory=Thinned)
     by_steps: Thinned[Point] = field(default_factory=Thinned)
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Its place among the rewards: the plainest name, then the one that is printed most."""
+        return self.tier, -self.points.count, self.order
 
 
 @dataclass(slots=True)
@@ -157,6 +163,7 @@ class WorkLog:
     def __init__(self) -> None:
         self._counters: dict[Key, _RunningCount] = {}
         self._rates: dict[tuple[Key, str, int], Thinned[Point]] = {}
+        self._last_rates: dict[tuple[str, int], float] = {}
         self._rewards: dict[tuple[Key, str], _Reward] = {}
         self._pending: list[_Pending] = []
         self._leader: _RunningCount | None = None
@@ -245,6 +252,7 @@ class WorkLog:
         key = ((one.rank, one.name), one.quantity.unit, one.quantity.tier)
         if key in self._rates or len(self._rates) < MAX_NAMES:
             self._rates.setdefault(key, Thinned()).add(Point(None, one.value, time))
+            self._last_rates[key[1:]] = one.value
 
     def _reward(self, one: _Read, time: float | None, done: int | None) -> None:
         key = ((one.rank, one.name), one.quantity.phase)
@@ -254,6 +262,7 @@ class WorkLog:
                 return
             reward = _Reward(one.name, one.quantity.phase, one.quantity.tier, len(self._rewards))
             self._rewards[key] = reward
+        reward.last = one.value
         reward.by_steps.add(Point(done, one.value, time))
         if self._counted_at == self._at:
             reward.points.add(Point(self._before, one.value, time))
@@ -261,6 +270,20 @@ class WorkLog:
         self._pending.append(_Pending(reward, one.value, time, self._at))
         if len(self._pending) >= MAX_PENDING:
             self._place(None)
+
+    @property
+    def reward(self) -> float | None:
+        """The reward of training that was printed last; NaN or infinite is None."""
+        known = [one for one in self._rewards.values() if one.phase != "val"]
+        last = min(known, key=lambda r: r.rank).last if known else None
+        return last if last is not None and isfinite(last) else None
+
+    @property
+    def rate(self) -> tuple[float, str] | None:
+        """The rate that was printed last, and what it counts."""
+        known = [(tier, unit) for unit, tier in self._last_rates if unit]
+        tier, unit = min(known, key=lambda one: one[0], default=(0, ""))
+        return (self._last_rates[unit, tier], unit) if unit else None
 
     def summary(self) -> LoggedWork:
         """Return what was read so far; reading may go on afterwards."""
@@ -270,7 +293,7 @@ class WorkLog:
         counters = sorted(
             (c for c in self._counters.values() if not c.gauge), key=lambda c: (c.tier, c.order)
         )
-        rewards = sorted(self._rewards.values(), key=lambda r: (r.tier, -r.points.count, r.order))
+        rewards = sorted(self._rewards.values(), key=lambda r: r.rank)
         rates = sorted(self._rates.items(), key=lambda item: item[0][2])
         return LoggedWork(
             tuple(

@@ -69,15 +69,17 @@ _TITLE = 100
 
 
 def training_log(answer: LogAnswer, series: Mapping[str, Any]) -> bytes:
-    """`series` are [step, value] of the loss and [step, seconds] of single steps.
+    """`series` are [step, value] of the loss, [step, seconds] of single steps and [work done, reward].
 
     Unless they are `stepped`, some are numbered as they were printed.
     """
-    loss = answer.loss
-    timed = bool(series["step_times"])
-    with figure(11, 6.4 if timed else 4.2) as made:
+    loss, reward = answer.loss, answer.reward
+    timed, rewarded = bool(series["step_times"]), bool(series.get("reward"))
+    count = 1 + timed + rewarded
+    by = "step" if series["stepped"] else "step, or number of the printed value"
+    with figure(11, 2 + 2.2 * count) as made:
         made.suptitle(short(answer.file, _TITLE), fontsize=11)
-        panels = made.subplots(2 if timed else 1, 1, sharex=series["stepped"], squeeze=False)[:, 0]
+        panels = list(made.subplots(count, 1, squeeze=False)[:, 0])
         known = [[step, value] for step, value in series["loss"] if value is not None]
         gone = [step for step, value in series["loss"] if value is None]
         panels[0].plot(*_columns(known), "o-", ms=3, lw=1, color="#4c78a8")
@@ -86,11 +88,17 @@ def training_log(answer: LogAnswer, series: Mapping[str, Any]) -> bytes:
         panels[0].set_ylabel(short(loss.name or "loss", 40))
         text = f"{loss.trend}, {loss.points} points" + (" (red: not a number)" if gone else "")
         panels[0].set_title(text)
+        panels[0].set_xlabel(by)
+        if rewarded and reward is not None:
+            panels[1].plot(*_columns(series["reward"]), "o-", ms=3, lw=1, color="#f58518")
+            panels[1].set_ylabel(short(reward.name, 40))
+            panels[1].set_title(f"{reward.trend}, {reward.points} points")
+            panels[1].set_xlabel(short(reward.over or "", 40))
         if timed:
-            panels[1].plot(*_columns(series["step_times"]), ".", ms=3, color="#54a24b")
-            panels[1].set_ylabel("s a step")
-            panels[1].set_ylim(bottom=0)
-        panels[-1].set_xlabel("step" if series["stepped"] else "step, or number of the printed value")
+            panels[-1].plot(*_columns(series["step_times"]), ".", ms=3, color="#54a24b")
+            panels[-1].set_ylabel("s a step")
+            panels[-1].set_ylim(bottom=0)
+            panels[-1].set_xlabel(by)
         for axes in panels:
             plain(axes)
         return png(made)

@@ -154,6 +154,13 @@ def setup(machine: Data) -> Iterator[tuple[str, str]]:
     model += [f"{machine['weights']:,} parameters trained"] if machine.get("weights") else []
     if model:
         yield "Model", ", ".join(model)
+    if machine.get("rate"):
+        yield "Throughput", inline(machine["rate"])
+    for one in machine.get("rewards", ()):
+        yield (
+            "Reward",
+            f"{inline(one['name'], 80)} {numbers.number(one['first'])} to {numbers.number(one['last'])}",
+        )
     packages = {name.lower(): version for name, version in (machine["packages"] or {}).items()}
     versions = [f"{name} {packages[name]}" for name in _PACKAGES if name in packages]
     if versions:

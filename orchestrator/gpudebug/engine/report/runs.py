@@ -15,8 +15,10 @@ from gpudebug.core.inside.probe.spans import ProcessSpan, steady
 from gpudebug.core.records import Evidence, RunRecord, Window
 from gpudebug.core.samples.live import timelines
 from gpudebug.core.samples.table import SampleTable, joined
+from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import across, name, shown, text
 from gpudebug.core.statistics.numbers import thin
+from gpudebug.core.statistics.units import REWARD
 from gpudebug.core.trainlog.reader import LogReader, LogSummary
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.files import record_of
@@ -133,6 +135,12 @@ def surroundings(run: ReportedRun) -> dict[str, object]:
         **fields,
         "model": counts.model(e),
         "weights": counts.weights(e),
+        "rewards": [
+            one.model_dump(mode="json", include={"name", "first", "last"})
+            for one in e.learning
+            if one.metric == REWARD
+        ],
+        "rate": None if e.progress_per_s is None else numbers.rate(e.progress_per_s, e.step_unit),
         "sections": [
             s.model_dump(mode="json", include={"name", "calls", "mean_s", "share"})
             for s in sections[:SECTIONS]

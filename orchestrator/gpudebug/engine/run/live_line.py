@@ -43,7 +43,8 @@ class Live:
     """What a run looks like at this moment, for a live line. Seconds, percent; None is unknown.
 
     `remark` is a note for the watcher, however often it is shown; `latency` is the median of the last few.
-    `unit` is what `step` counts, `waits_for` what a run that gpudebug ends has still to show.
+    `unit` is what `step` counts, `waits_for` what a run that gpudebug ends has still to show, `reward` and
+    `rate` (a second, of what) are as printed last.
     """
 
     label: str
@@ -57,6 +58,8 @@ class Live:
     latency: float | None = None
     unit: str = "step"
     waits_for: str = ""
+    reward: float | None = None
+    rate: tuple[float, str] | None = None
 
 
 Report = Callable[[Live], None]
@@ -139,6 +142,8 @@ class Watch:
                 latency=self.reader.latency,
                 unit=OWN_STEP if self.reader.step is None else self.reader.step_unit or "step",
                 waits_for=self.ending.waits_for(tick.elapsed) if self.ending is not None else "",
+                reward=self.reader.reward,
+                rate=self.reader.rate,
             )
         )
         if tick.stopping is not None:

@@ -46,6 +46,7 @@ def log(path: Path) -> AnalyzedFile:
             "is JSON, but no trace, no section report and no log", file=str(path), next=f"give {KNOWN}"
         )
     failure = found.failure
+    reward = next((one for one in learning.series(found) if one.metric == REWARD), None)
     answer = LogAnswer(
         file=str(path),
         framework=found.framework,
@@ -63,7 +64,7 @@ def log(path: Path) -> AnalyzedFile:
         data_s=finite(found.data_s),
         update_s=finite(found.update_s),
         work=_work(found.work),
-        reward=reward_of(next((one for one in learning.series(found) if one.metric == REWARD), None)),
+        reward=reward_of(reward),
         latency=latency_in(latency_evidence(found.latencies)),
         failure=failure_in(failure),
         notes=(*doubts(found.work), *_notes(path, found, broken)),
@@ -71,6 +72,7 @@ def log(path: Path) -> AnalyzedFile:
     series = {
         "loss": _series(found.loss),
         "step_times": _series(found.durations),
+        "reward": reward.curve if reward is not None else (),
         "stepped": all(p.step is not None for p in (*found.loss, *found.durations)),
     }
     return AnalyzedFile(answer, charts.training_log, {"series": series})
