@@ -14,6 +14,7 @@ from tests.support.rank_lines import rank
 from tests.support.traces import device, host
 
 from gpudebug.core.answers.diagnosis import LayerResult
+from gpudebug.core.catalogue.frameworks import StartedProgram
 from gpudebug.core.catalogue.model import Condition, Own, Share
 from gpudebug.core.catalogue.signals import (
     BELOW_ZERO,
@@ -128,7 +129,7 @@ def told(**machine: Any) -> set[str]:
     found = facts_of(
         [run],
         [{"devices": [info], "cpu_quota": 2.0}],
-        ["python", "train.py"],
+        StartedProgram(["python", "train.py"]),
         reference=facts_of([run]),
         layers=layers,
         trace={"analysis": headline(summarise([traces.text(TRACE)]).answer)},

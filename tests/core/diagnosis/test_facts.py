@@ -8,6 +8,7 @@ from tests.support.diagnoses import facts
 from tests.support.traces import device, host
 
 from gpudebug.core.answers.diagnosis import LayerResult
+from gpudebug.core.catalogue.frameworks import StartedProgram
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.diagnosis.facts import facts_of, flags_of, of_others, of_trace, words_of
 from gpudebug.core.diagnosis.rank import diagnose
@@ -79,7 +80,7 @@ RECORD = {"devices": [{"uuid": "GPU-1", "memory_total_mb": 8000.0}], "cpu_quota"
 
 
 def test_every_figure_of_a_run_has_its_signal() -> None:
-    found = facts_of([GPU], [RECORD], ["python", "train.py"]).signals
+    found = facts_of([GPU], [RECORD], StartedProgram(["python", "train.py"])).signals
     expected: dict[str, object] = {
         "gpu_util": 30.0,
         "device_stand_in": False,
@@ -216,9 +217,12 @@ def test_a_resolution_that_the_model_does_not_take_is_named_by_its_own_error() -
     assert unnamed[0].id != "pp-res-mismatch"
 
 
+ARGV = ["./tools/run.py", "train"]
+
+
 def test_the_kind_of_workload_that_a_framework_trains_counts() -> None:
-    assert facts_of([{}], argv=["./tools/run.py", "train"], framework=("metta", "rl")).kind == "rl"
-    assert facts_of([{}], argv=["./tools/run.py", "train"]).kind == "other"
+    assert facts_of([{}], program=StartedProgram(ARGV, "metta", "rl")).kind == "rl"
+    assert facts_of([{}], program=StartedProgram(ARGV)).kind == "other"
 
 
 def test_a_stand_in_that_others_compute_on_does_not_idle() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.support.diagnoses import stacks
 
+from gpudebug.core.catalogue.frameworks import StartedProgram
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.records import StacksEvidence
 
@@ -46,12 +47,12 @@ def seen(*frames: str) -> dict[str, Any]:
     ],
 )
 def test_the_kind_of_a_workload(command: str, evidence: dict[str, Any], kind: str) -> None:
-    assert facts_of([evidence], argv=command.split()).kind == kind
+    assert facts_of([evidence], program=StartedProgram(command.split())).kind == kind
 
 
 def test_what_the_source_uses_and_takes_as_options_tells_too() -> None:
     def kind(*names: str) -> str:
-        return facts_of([TRAINS], argv=["python", "train.py"], names=names).kind
+        return facts_of([TRAINS], program=StartedProgram(["python", "train.py"], names=names)).kind
 
     assert kind("torchvision.transforms", "PIL.Image") == "vision"
     assert kind("gymnasium.make", "num_envs", "pandas.DataFrame") == "rl"
@@ -80,7 +81,7 @@ def test_a_training_that_updates_its_parameters_by_hand_is_no_inference() -> Non
             "stacks": [["backward", [0, 1], 0, 9.0, 9.0]],
         }  # fmt: skip
         probe = {"pid": 1, "steps": 0, "facts": {}}
-        return facts_of([{"probe": probe, "stacks": {"training": stacks}}], argv=["python", "t.py"]).kind
+        return facts_of([{"probe": probe, "stacks": {"training": stacks}}]).kind
 
     assert kind("torch/_tensor.py:Tensor.backward") == "other"
     assert kind("autograd/__init__.py:grad") == "inference"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.support.diagnoses import cause, facts, stacks
 
 from gpudebug.core.answers.diagnosis import Missing
+from gpudebug.core.catalogue.frameworks import StartedProgram
 from gpudebug.core.diagnosis import model
 from gpudebug.core.diagnosis.facts import facts_of
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
@@ -244,8 +245,8 @@ def recorded(name: str) -> model.Diagnosis:
     return diagnose(
         CATALOGUE,
         facts_of(
-            [seen["evidence"]], [record], record["argv"],
-            framework=record["framework"] and (record["framework"], record["kind"]),
+            [seen["evidence"]], [record],
+            StartedProgram(record["argv"], record["framework"], record["kind"]),
         ),
     )  # fmt: skip
 

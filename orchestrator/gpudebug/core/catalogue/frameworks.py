@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 Known = Sequence["Framework"]
 
 
+class StartedProgram(NamedTuple):
+    """A command: `framework` as an adapter recognised it with the `kind` of workload that its file names,
+    `names` what the program's source uses and takes as options."""
+
+    argv: Sequence[str] = ()
+    framework: str | None = None
+    kind: str | None = None
+    names: Collection[str] = ()
+
+
 @dataclass(frozen=True)
 class FoundFramework:
     """The framework of a command. `takes_flags` says that its options can be in the command; else they

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpudebug.core.answers.diagnosis import LayerResult
+from gpudebug.core.catalogue.frameworks import StartedProgram
 from gpudebug.core.command import command_line
 from gpudebug.core.command.synonyms import Synonyms, long_name
 from gpudebug.core.diagnosis import kinds, look_problem, ofprobe, ofstacks, ranks
@@ -105,32 +106,31 @@ _NO_LOG = "the log prints no steps, no loss and no data times"
 Signals = dict[str, SignalValue]
 
 
+_UNKNOWN = StartedProgram()
+
+
 def facts_of(
     evidence: Sequence[Record],
     records: Sequence[Record] = (),
-    argv: Sequence[str] = (),
+    program: StartedProgram = _UNKNOWN,
     *,
-    framework: tuple[str, str | None] | None = None,
     reference: DiagnosisFacts | None = None,
     layers: Mapping[str, LayerResult] | None = None,
     trace: Record | None = None,
     expected: Sequence[Record] = (),
-    names: Collection[str] = (),
     judged_by: str | None = None,
 ) -> DiagnosisFacts:
     """Read the facts from evidence.json and run.json of a baseline's runs, of several runs the means.
 
-    `argv` is their command. `framework` is as an adapter recognised it, and the kind of workload
-    that its file names, else as the log gave it away.
-    `layers` are the results of layer tests, by layer, `trace` is `Evidence.trace` of a profiled run,
-    `expected` are rows of `expectations.rows`, `names` what the program's source uses and takes as options,
-    `judged_by` is `criteria.devices`.
+    Without a framework of the `program`'s the one counts that the log gave away. `layers` are the results of
+    layer tests, by layer, `trace` is `Evidence.trace` of a profiled run, `expected` are rows of
+    `expectations.rows`, `judged_by` is `criteria.devices`.
     What is unknown is absent from `signals`, never 0.
     """
     stacks = ofstacks.together([e.get("stacks") for e in evidence])
-    flags = flags_of(argv, _last(records, "synonyms", ()))
+    flags = flags_of(program.argv, _last(records, "synonyms", ()))
     printed = {_folded(k): v for k, v in _last(evidence, "printed", {}).items()}
-    name, named_kind = framework or (_last(evidence, "framework", None), None)
+    name = program.framework or _last(evidence, "framework", None)
     signals: Signals = {}
     _add(signals, _devices(evidence, records))
     _add(signals, ofprobe.device_signals(evidence))
@@ -138,7 +138,8 @@ def facts_of(
     _add(signals, ofprobe.signals(evidence, finite(signals.get("cores"))))
     # Without an optimizer it is unknown where the parameters live.
     on_cpu = signals.get("trains_on", "cpu" if signals.get("device_stand_in") else None) == "cpu"
-    kind = kinds.kind_of(name, flags, printed, stacks, evidence, [*words_of(argv), *names], named_kind)
+    words = [*words_of(program.argv), *program.names]
+    kind = kinds.kind_of(name, flags, printed, stacks, evidence, words, program.kind)
     _add(signals, ofstacks.signals(stacks))
     _add(signals, ofstacks.reduces(stacks, on_cpu=on_cpu))
     _add(signals, _idles(signals))

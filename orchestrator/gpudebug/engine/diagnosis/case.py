@@ -143,15 +143,11 @@ def reference(setup: Setup, baselines: Baselines) -> DiagnosisFacts | None:
 def _facts(setup: Setup, baselines: Baselines, role: str, **more: Any) -> DiagnosisFacts:
     baseline, workload = baselines[role], workload_of(setup.config, role)
     assert workload is not None
-    argv = workload.argv()
     found = adapters.of(setup.workspace.root, workload)
-    known, program = found.framework, found.program
     return facts_of(
         baseline.evidence,
         baseline.records,
-        argv,
-        framework=(known.name, known.kind) if known else None,
-        names=(*program.uses, *program.options) if program else (),
+        found.started(workload.argv()),
         judged_by=setup.config.criteria.devices if setup.metric.points else None,
         **more,
     )

@@ -75,15 +75,7 @@ def single_run(evidence: Record, record: Record, root: Path | None) -> SingleRun
     known = adapters.of_command(argv, Path(str(record.get("cwd") or "."))) if argv else Known(None, None)
     packages = {str(k): str(v) for k, v in (record.get("packages") or {}).items()}
     version = adapters.version_of(known.framework, packages) if known.framework else None
-    program = known.program
-    facts = facts_of(
-        [evidence],
-        [record],
-        argv,
-        framework=(known.framework.name, known.framework.kind) if known.framework else None,
-        names=(*program.uses, *program.options) if program else (),
-        trace=evidence.get("trace"),
-    )
+    facts = facts_of([evidence], [record], known.started(argv), trace=evidence.get("trace"))
     locked, allowed = _settings(root)
     variables = {str(k): str(v) for k, v in (record.get("knobs") or {}).items()}
     return SingleRun(facts, evidence, argv, variables, known, version, root, locked, allowed)

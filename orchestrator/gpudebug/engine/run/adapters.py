@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gpudebug.core.catalogue import Framework, frameworks, read_framework
 from gpudebug.core.catalogue import program as programs
-from gpudebug.core.catalogue.frameworks import FoundFramework
+from gpudebug.core.catalogue.frameworks import FoundFramework, StartedProgram
 from gpudebug.core.catalogue.model import derived
 from gpudebug.core.catalogue.program import Program
 from gpudebug.core.command.synonyms import Synonyms
@@ -35,6 +35,12 @@ class Known:
     @property
     def framework(self) -> Framework | None:
         return self.found.framework if self.found else None
+
+    def started(self, argv: Sequence[str]) -> StartedProgram:
+        """Return what a diagnosis takes of the command."""
+        name, kind = (self.framework.name, self.framework.kind) if self.framework else (None, None)
+        names = (*self.program.uses, *self.program.options) if self.program else ()
+        return StartedProgram(argv, name, kind, names)
 
 
 @lru_cache(maxsize=1)
