@@ -164,6 +164,23 @@ def test_variables_are_compared_by_value_where_these_are_known() -> None:
     assert names.unknown == ["variable A", "variable B"]
 
 
+@pytest.mark.parametrize(
+    ("before", "shown"),
+    [
+        ({"P": "0"}, {"variable P": ("0", "2")}),
+        ({"P": None}, {"variable P": ("not set", "2")}),
+        # Recorded before a hypothesis set it.
+        ({"Q": "1"}, {}),
+        (None, {}),
+    ],
+)
+def test_what_a_hypothesis_sets_is_compared_with_what_was_there(
+    before: dict[str, str | None] | None, shown: dict[str, tuple[str, str]]
+) -> None:
+    a, b = record(variables=before), record(environment=("P",), variables={"P": "2", "Q": "1"})
+    assert differences(checklist.compare(SideFacts(a), SideFacts(b))) == shown
+
+
 def test_one_workloads_variables_are_the_same_though_only_named() -> None:
     one, other = {"command": "digest"}, {"command": "another"}
     a = record(environment=("A",), identity=one)

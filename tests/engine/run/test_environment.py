@@ -25,7 +25,15 @@ GPU = DeviceInfo(
 )
 CPU = DeviceInfo(index=0, uuid="CPU", name="C", kind="cpu", cores=1.0)
 KNOBS = {"OMP_NUM_THREADS": "1"}
-BEFORE = Surroundings("/usr/bin/python3 3.11.7", {"torch": "2.1", "numpy": "2.0"}, "host", 2.0, (GPU,), KNOBS)
+BEFORE = Surroundings(
+    "/usr/bin/python3 3.11.7",
+    {"torch": "2.1", "numpy": "2.0"},
+    "host",
+    2.0,
+    (GPU,),
+    KNOBS,
+    variables={"PROCS": "0", "UNSET": None},
+)
 
 
 def changed(**facts: Any) -> Surroundings:
@@ -55,6 +63,10 @@ def changed(**facts: Any) -> Surroundings:
         (changed(knobs={}), ["variable OMP_NUM_THREADS 1 and unset"]),
         (changed(knobs={"OMP_NUM_THREADS": "4"}, meant=frozenset({"OMP_NUM_THREADS"})), []),
         (changed(knobs=None), []),
+        (changed(variables={"PROCS": "0", "LATER": "1"}), []),
+        (changed(variables={"PROCS": None}), ["variable PROCS 0 and unset"]),
+        (changed(variables={"PROCS": "2"}), ["variable PROCS 0 and 2"]),
+        (changed(variables={"PROCS": "2"}, meant=frozenset({"PROCS"})), []),
         (changed(interpreter="/usr/bin/python3", packages={}), []),
         (changed(host=None, cpu_quota=None, devices=()), []),
         (Surroundings(), []),

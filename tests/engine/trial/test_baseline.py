@@ -255,3 +255,21 @@ def test_that_learning_cannot_be_judged_is_said_before_more_runs_are_made(tmp_pa
     unjudged = next(i for i, line in enumerate(said) if "learning cannot be judged: print a loss" in line)
     assert "criteria: {loss: any}" in said[unjudged]
     assert unjudged < next(i for i, line in enumerate(said) if "1 more run" in line)
+
+
+def test_a_variable_that_hypotheses_may_set_is_part_of_the_surroundings(tmp_path: Path) -> None:
+    record(tmp_path / "recordings", "0001-baseline-workload", util=20, rate=10)
+    record(tmp_path / "recordings", "0002-h1", util=21, rate=10)
+    campaign = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings")
+    campaign.config.write_text(f"{campaign.config.read_text()}allow_env: [N_PROCS]\n")
+    campaign.run("settings", "--accept").expect(0)
+    shell = {"N_PROCS": "0"}
+    campaign.json("next", env=shell)
+    first = json.loads((campaign.folder / "runs" / "0001-baseline-workload" / "run.json").read_text())
+    assert first["variables"] == {"N_PROCS": "0"}
+    campaign.propose("--env N_PROCS=2")
+    again = campaign.json("next")
+    assert again["why"] == "baseline workload: recorded elsewhere: variable N_PROCS 0 and unset"
+    assert campaign.json("next")["verdict"] is not None
+    trial = next(campaign.folder.glob("runs/*-h1/run.json"))
+    assert json.loads(trial.read_text())["variables"] == {"N_PROCS": "2"}

@@ -61,7 +61,7 @@ def compare(a: SideFacts, b: SideFacts) -> Checklist:
     """Return the checklist of two runs."""
     found = Checklist()
     steering = a.record.knobs is not None and b.record.knobs is not None
-    first, second = _variables(a, steering), _variables(b, steering)
+    first, second = _variables(a, b, steering), _variables(b, a, steering)
     found.add(
         "compile",
         compilation(_words(a.record), first),
@@ -133,13 +133,17 @@ def _last(name: str) -> str:
     return command_line.bare_name(name).replace("-", "_").lower().rpartition(".")[2]
 
 
-def _variables(facts: SideFacts, steering: bool) -> Mapping[str, str | None]:
-    """Variables that the command sets and, where `steering`, those of its surroundings that steer libraries.
+def _variables(facts: SideFacts, other: SideFacts, steering: bool) -> Mapping[str, str | None]:
+    """Variables that the command sets, those that its campaign watches and, where `steering`, those of its
+    surroundings that steer libraries.
 
-    None is a value that is not known.
+    None is a value that is not known: so is one that was watched of the `other` side alone.
     """
     knobs = (facts.record.knobs or {}) if steering else {}
-    return {**dict.fromkeys(facts.record.environment), **knobs, **(facts.variables or {})}
+    own, theirs = facts.record.variables or {}, other.record.variables or {}
+    watched = {name: value for name, value in own.items() if value is not None}
+    named = dict.fromkeys([*facts.record.environment, *(name for name in theirs if name not in own)])
+    return {**named, **knobs, **watched, **(facts.variables or {})}
 
 
 def _words(record: RunRecord) -> tuple[str, ...]:

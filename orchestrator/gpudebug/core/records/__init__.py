@@ -51,7 +51,8 @@ class RunRecord(Record):
     workload, its folder and variables), `tree`, `interpreter`, `device`. `change` is the intervention.
     `warmup_s` (None: found from the data) and `patterns` are how samples and log were read, `gpudebug` is the
     version that read them and `evidence_rule` the rule that it had; None: an older one. `knobs` are the
-    variables that steer libraries, `imports` the packages of the checkout that the interpreter imports from
+    variables that steer libraries, `variables` others that gpudebug.yaml or a hypothesis sets, as the program
+    was given them (null: not set), `imports` the packages of the checkout that the interpreter imports from
     another folder, and from which; `probed` says whether the training's Python was made to tell of itself.
     `written` is what was counted of the files that the job could write to, by name: by the sampler of
     samples.csv, by the warden of train.log and probe.jsonl, before the launch of change.patch. `checked_out`
@@ -92,6 +93,7 @@ class RunRecord(Record):
     interpreter: str | None = None
     packages: dict[str, str] = {}
     knobs: dict[str, str] | None = None
+    variables: dict[str, str | None] | None = None
     imports: dict[str, str] | None = None
     probed: bool | None = None
     written: dict[str, Counted] | None = None

@@ -85,7 +85,9 @@ _OURS_WHOLE = frozenset({"identity", "packages", "written", "files", "imports", 
 # Elsewhere a program or a person chose them.
 _OURS_IN = dict.fromkeys(("name", "value", "threshold"), ("", "devices", "gates", "runs", "checks"))
 # Whatever their keys are called, the texts below these are of others.
-_OUTSIDE = frozenset({"env", "printed", "restated", "logged", "batch_flags", "patterns", "knobs"})
+_OUTSIDE = frozenset(
+    {"env", "printed", "restated", "logged", "batch_flags", "patterns", "knobs", "variables"}
+)
 
 
 def scrubbed(

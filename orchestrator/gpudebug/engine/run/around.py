@@ -20,7 +20,7 @@ def surroundings_of(bench: Bench, job: PreparedRun) -> Surroundings:
 def _around(bench: Bench, job: PreparedRun) -> Surroundings:
     """Return the interpreter of a job that runs already is not asked: it may be another container's."""
     if job.attached is not None:
-        return here(None, bench.devices, job.env)
+        return here(None, bench.devices, job.env, job.watched)
     executable = launcher.find_command(job.argv, str(job.cwd), job.env)
     path = host.find_interpreter(executable, job.env.get("PATH", ""))
     python = None
@@ -28,7 +28,7 @@ def _around(bench: Bench, job: PreparedRun) -> Surroundings:
         asked = None if job.role == "sample" else _ask(bench, job, path)
         python = host.Interpreter(path, asked.version, dict(asked.packages)) if asked else None
         python = python or host.Interpreter(path, "", {})
-    return here(python, bench.devices, job.env)
+    return here(python, bench.devices, job.env, job.watched)
 
 
 def _ask(bench: Bench, job: PreparedRun, path: str) -> launcher.Asked | None:

@@ -21,7 +21,8 @@ _NAMED = 5
 class Surroundings:
     """`interpreter` is path and version; `packages` is empty if the interpreter was not or could not be
     asked; `knobs` are the variables that steer libraries, `meant` those of them that the run's own change
-    sets, `boot` is the kernel's id of its boot; None is unknown, as for everything of an imported run."""
+    sets, `variables` others that are watched (None: not set), `boot` is the kernel's id of its boot; None is
+    unknown, as for everything of an imported run."""
 
     interpreter: str | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
@@ -32,6 +33,7 @@ class Surroundings:
     meant: frozenset[str] = frozenset()
     node: RunNode | None = None
     boot: str | None = None
+    variables: Mapping[str, str | None] | None = None
 
     @property
     def allocation(self) -> str | None:
@@ -71,18 +73,23 @@ def knobs_in(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def here(
-    interpreter: host.Interpreter | None, devices: tuple[DeviceInfo, ...], env: Mapping[str, str]
+    interpreter: host.Interpreter | None,
+    devices: tuple[DeviceInfo, ...],
+    env: Mapping[str, str],
+    watched: Iterable[str] = (),
 ) -> Surroundings:
     """Return the surroundings of a run that would start now in `env`."""
+    knobs = knobs_in(env)
     return Surroundings(
         interpreter=f"{interpreter.path} {interpreter.version}".strip() if interpreter else None,
         packages=interpreter.packages if interpreter else {},
         host=host.host_name(),
         cpu_quota=host.cpu_quota(),
         devices=devices,
-        knobs=knobs_in(env),
+        knobs=knobs,
         node=node_here(),
         boot=host.boot_id(),
+        variables={name: env.get(name) for name in watched if name not in knobs},
     )
 
 
@@ -117,6 +124,7 @@ def recorded(record: RunRecord) -> Surroundings:
         meant=frozenset(part.name for part in changes if part.kind == "env"),
         node=record.node,
         boot=record.boot,
+        variables=record.variables,
     )
 
 
@@ -137,8 +145,13 @@ def differences(before: Surroundings, after: Surroundings) -> list[str]:
         found.append(f"CPU quota {before.cpu_quota:g} and {after.cpu_quota:g} cores")
     if before.devices and after.devices:
         found += _devices(before, after)
+    meant = before.meant | after.meant
     if before.knobs is not None and after.knobs is not None:
-        found += _knobs(before.knobs, after.knobs, before.meant | after.meant)
+        found += _variables(before.knobs, after.knobs, (before.knobs.keys() | after.knobs.keys()) - meant)
+    if before.variables and after.variables:
+        # What one side did not watch is not known of it.
+        both = before.variables.keys() & after.variables.keys()
+        found += _variables(before.variables, after.variables, both - meant)
     return found
 
 
@@ -168,11 +181,12 @@ def ranges(numbers: Iterable[int]) -> str:
     return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in ends)
 
 
-def _knobs(before: Mapping[str, str], after: Mapping[str, str], meant: frozenset[str]) -> list[str]:
-    names = sorted(
-        n for n in (before.keys() | after.keys()) - meant if not _same(before.get(n), after.get(n))
-    )
-    shown = [f"{n} {before.get(n, 'unset')} and {after.get(n, 'unset')}" for n in names[:_NAMED]]
+def _variables(
+    before: Mapping[str, str | None], after: Mapping[str, str | None], compared: Iterable[str]
+) -> list[str]:
+    names = sorted(n for n in compared if not _same(before.get(n), after.get(n)))
+    values = [["unset" if (v := side.get(n)) is None else v for side in (before, after)] for n in names]
+    shown = [f"{n} {old} and {new}" for n, (old, new) in zip(names[:_NAMED], values, strict=False)]
     return [f"variable {', '.join(shown)}{' and more' if len(names) > _NAMED else ''}"] if names else []
 
 

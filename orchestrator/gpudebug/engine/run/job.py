@@ -85,7 +85,7 @@ class PreparedRun:
 
     `torch_profile` says what PyTorch's profiler records, `layer` which layer the probe replaces. With
     `attached` it runs already: `argv`, `cwd` and `env` are what it was started with. The files of the run are
-    looked at every `poll` seconds.
+    looked at every `poll` seconds. `watched` are variables whose values are recorded, set or not.
     """
 
     label: str
@@ -106,6 +106,7 @@ class PreparedRun:
     attached: AttachedJob | None = None
     paired: str | None = None
     poll: float = 0.5
+    watched: tuple[str, ...] = ()
 
 
 def replanned(job: PreparedRun, plan: RunPlan | None) -> PreparedRun:

@@ -341,6 +341,7 @@ def _record(
         checked_out=job.code.checkout.tree if job.code.checkout is not None else None,
         probed=probed(job),
         knobs=None if around.knobs is None else dict(around.knobs),
+        variables=None if around.variables is None else dict(around.variables),
         host=around.host,
         node=counted(around.node, bench.workspace, job),
         boot=around.boot,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpudebug.core.catalogue import frameworks
+from gpudebug.core.change.intervention import SERVER
 from gpudebug.core.cluster.jobs import traps
 from gpudebug.core.command.command_line import Option
 from gpudebug.core.config import Workload
@@ -290,7 +291,16 @@ def job_of(
         notes=command.notes,
         server=prepared(workload.server, place.root, trees),
         synonyms=adapters.synonyms_of(cycle.setup.workspace.root, workload),
+        watched=_watched(cycle),
     )
+
+
+def _watched(cycle: Cycle) -> tuple[str, ...]:
+    """Return the variables that gpudebug.yaml sets or opens, and those that hypotheses set."""
+    changes = cycle.loaded.entries.interventions.values()
+    of_hypotheses = (part.name for change in changes for part in change.changes if part.kind == "env")
+    names = {*cycle.setup.config.allowed.env, *of_hypotheses}
+    return tuple(sorted(name for name in names if not name.startswith(SERVER)))
 
 
 def stored_run(workspace: store.Workspace, name: str) -> MeasuredRun:
