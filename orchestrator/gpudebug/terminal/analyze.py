@@ -89,7 +89,12 @@ def _progress(answer: LogAnswer) -> str:
     if found is None:
         return f"{numbers.UNKNOWN}, {numbers.number(answer.steps_per_s, 'steps/s')}"
     of = f" of {found.total}" if found.total is not None else ""
-    return f"{found.done}{of} {found.unit}, {numbers.number(found.per_s, f'{found.unit}/s')}"
+    text = f"{found.done}{of} {found.unit}, {numbers.number(found.per_s, f'{found.unit}/s')}"
+    if found.epoch_s is not None:
+        text += f"; an epoch takes {numbers.seconds(found.epoch_s)} as printed"
+    if found.between_s is not None:
+        text += f", {numbers.seconds(found.between_s)} pass between two"
+    return text
 
 
 def _log(answer: LogAnswer) -> str:

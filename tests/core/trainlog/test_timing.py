@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.trainlog.timing import Timing
 
 BAR = ("bar", "train", "100", "")
@@ -117,3 +118,43 @@ def test_a_clock_that_adds_up_tells_no_step_times() -> None:
     for total in (1.0, 2.0, 3.0, 4.0, 5.0):
         timing.add(None, None, total)
     assert timing.durations() == ()
+
+
+BY_EPOCH = """\
+2025-01-01 10:0{i}:00.000000: Epoch {i}
+2025-01-01 10:0{i}:00.000000: Current learning rate: 0.01
+2025-01-01 10:0{i}:50.000000: train_loss {loss}
+2025-01-01 10:0{i}:50.000000: val_loss -0.1
+2025-01-01 10:0{i}:50.000000: Pseudo dice [0.31, 0.27]
+2025-01-01 10:0{i}:50.000000: {took}
+2025-01-01 10:0{i}:50.000000: Yayy! New best EMA pseudo Dice: 0.3
+"""
+
+
+@pytest.mark.parametrize(
+    ("took", "epoch_s", "between_s"),
+    [
+        ("Epoch time: 50.0 s", 50.0, 10.0),
+        ("This epoch took 50.0 s", 50.0, 10.0),
+        ("epoch_duration=50000.0 ms", 50.0, 10.0),
+        ("train epoch time 45.5 sec", 45.5, 14.5),
+        # An epoch's own time is more than passes; a clock and two units are not read.
+        ("Epoch time: 75.0 s", 75.0, None),
+        ("Epoch time: 0:00:50", None, None),
+        ("Epoch time: 1m 5s", None, None),
+        ("val epoch time: 5.0 s", None, None),
+        ("total time: 50.0 s", None, None),
+    ],
+)
+def test_epochs_and_what_passes_between_them(
+    took: str, epoch_s: float | None, between_s: float | None
+) -> None:
+    reader = LogReader()
+    for i in range(6):
+        reader.feed(BY_EPOCH.format(i=i, loss=-0.1 * i, took=took).encode())
+    found = reader.summary()
+    assert found.progress is not None and found.steps is None
+    assert (found.progress.unit, found.progress.done, found.progress.epoch_s) == ("epochs", 6, epoch_s)
+    assert found.progress.between_s == between_s
+    assert found.progress.per_s == pytest.approx(1 / 60)
+    assert (found.loss_name, found.points) == ("train_loss", 6)

@@ -150,12 +150,15 @@ class LoggedCount:
 @dataclass(frozen=True, kw_only=True)
 class ProgressFigure:
     """How far a log came in what it counts: `unit` is its own word (iterations, batches, epochs, …), `total`
-    what it plans, `per_s` the rate in the same unit."""
+    what it plans, `per_s` the rate in the same unit. `epoch_s` is what an epoch takes as the program prints
+    it, `between_s` what passes between two epochs; null if the log does not show them."""
 
     unit: str
     done: int
     total: int | None
     per_s: float | None
+    epoch_s: float | None = None
+    between_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -89,6 +89,8 @@ _UPDATE = word_set("update updt upd learning optim optimizer optimization comput
 _GRADIENT = frozenset(["norm", "gnorm", "grdn"])
 _PARTS = word_set("forward backward fwd bwd comm allreduce reduce sync optimizer optim clip")
 _PER_STEP = _DURATION | _STEP | word_set("elapsed per train training in avg average mean batchtime itertime")
+_LASTS = word_set("time sec secs second seconds duration dur took taken elapsed")
+_OF_EPOCH = _LASTS | word_set("epoch ms s for per this train training in of each")
 _CUMULATIVE = word_set("eta remaining runtime total last max min eval val wall left estimated")
 
 
@@ -97,7 +99,8 @@ class Role:
     """What a name means.
 
     `kind`: loss, step, other (a count that is no optimiser step), epoch, epochs, limit, data, update,
-    total (duration of one whole step), part (of it), rate (steps per second), gradient, or empty.
+    total (duration of one whole step), part (of it), round (of a whole epoch), rate (steps per second),
+    gradient, or empty.
     `phase`: train, val or empty. `tier` orders losses: 0 the loss itself, 1 a part of it, 2 a metric
     that acts as one, 3 and 4 what says less, from NO_COURSE on
     parts of a reinforcement learner's. `scale` turns a duration in the name's unit into seconds;
@@ -140,6 +143,9 @@ def _classify(name: str) -> Role:
         return Role("step", about="#") if name.strip() == "#" else Role("")
     bag = frozenset(parts)
     phase = phase_of(parts)
+    if "epoch" in bag and bag & _LASTS and bag <= _OF_EPOCH:
+        scale = 1e-3 if "ms" in bag else 1.0
+        return Role("round", phase, scale=scale)
     return (
         _position(name, parts, bag, phase)
         or _loss(name, parts, bag, phase)

@@ -27,12 +27,17 @@ from gpudebug.core.words import Trend
 
 @dataclass(frozen=True, slots=True)
 class LogProgress:
-    """How far a log came in what it counts: `unit` is its own word in the plural, `total` what it plans."""
+    """How far a log came in what it counts: `unit` is its own word in the plural, `total` what it plans.
+
+    `epoch_s` is what an epoch takes as the program prints it, `between_s` what passes between two of them.
+    """
 
     unit: str
     done: int
     total: int | None = None
     per_s: float | None = None
+    epoch_s: float | None = None
+    between_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +215,8 @@ def _progress(state: LogState, counter: StepCounter | None, speed: float | None)
     if counter is None or not counter.counts:
         return None
     total = counter.total if counter.kind == "epoch" else state.steps.total(counter)
-    return LogProgress(unit_name(counter), state.steps.reached(counter), total, speed)
+    of_epochs = state.timing.epoch_s(), state.timing.between_epochs_s()
+    return LogProgress(unit_name(counter), state.steps.reached(counter), total, speed, *of_epochs)
 
 
 def _rate(state: LogState, counter: StepCounter | None, unit: str | None) -> tuple[float | None, str | None]:

@@ -349,6 +349,9 @@ def _field(
         role = Role("", phase)
     if not role.kind or (unit == "%" and role.kind != "loss"):
         return None
+    if role.kind == "round" and scale > 1:
+        # The rest of `1m 25s` is another number.
+        return None
     if role.kind == "loss" and unit and unit not in ("s", "nats", "bits") and unit != "%":
         return None
     role = Role(role.kind, role.phase or phase, role.tier, role.scale, role.about)

@@ -253,6 +253,8 @@ class LogState:
             self.steps.epochs = int(value)
         elif kind == "limit" and 0 < value < MAX_STEP:
             self.steps.limit = int(value)
+        elif kind == "round" and isfinite(value) and phase != "val":
+            self.timing.epoch(value * scale, line.time)
         elif kind == "gradient":
             line.gradient_lost = line.gradient_lost or not isfinite(value)
         elif phase != "val" and isfinite(value) and value >= 0:

@@ -14,6 +14,9 @@ CUMULATIVE_GROWTH = 3.0
 MIN_BAR_SECONDS = 10.0
 """A bar's clock shows whole seconds, so its turns must last for this long on average."""
 
+STAMP_S = 1.0
+"""A stamp may show whole seconds."""
+
 MIN_PRINTED = 3
 """A single printed duration is often the first step, with all its warm-up."""
 
@@ -56,6 +59,8 @@ class Timing:
         self._waiting: float | None = None
         self._bars: dict[Key, _BarClock] = {}
         self._epochs: Thinned[Point] = Thinned()
+        self._between: Thinned[float] = Thinned()
+        self._ended: float | None = None
 
     def add(
         self, data: float | None, update: float | None, total: float | None, time: float | None = None
@@ -95,8 +100,25 @@ class Timing:
             clock.rates.add(rate)
 
     def epoch(self, seconds: float, time: float | None) -> None:
-        """The printed duration of an epoch."""
+        """The printed duration of an epoch, as the line of its end tells it."""
         self._epochs.add(Point(None, seconds, time))
+        if time is not None and self._ended is not None:
+            self._between.add(time - self._ended - seconds)
+        self._ended = time
+
+    def epoch_s(self) -> float | None:
+        """Return what an epoch takes as printed; None as `epochs_per_s`."""
+        per_s = self.epochs_per_s()
+        return 1 / per_s if per_s else None
+
+    def between_epochs_s(self) -> float | None:
+        """Return the time between the end of an epoch and the begin of the next one by the log's stamps; None
+        if it is not known, or if the durations and the stamps do not fit together."""
+        gaps, takes = self._between.items(), self.epoch_s()
+        if takes is None or len(gaps) < MIN_PRINTED - 1:
+            return None
+        usual = median(gaps)
+        return max(0.0, usual) if -STAMP_S <= usual <= takes else None
 
     def epochs_per_s(self) -> float | None:
         """Epochs per second by their printed durations; None if too few, or if they count from a start."""

@@ -148,3 +148,25 @@ def test_a_page_that_was_saved_as_a_table_is_named(tmp_path: Path) -> None:
     path.write_text("<!DOCTYPE html>\n<html><body>loss 0.3 step 5</body></html>\n")
     with pytest.raises(GpudebugError, match="HTML page"):
         analyze([path])
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("progress.png", b"\x89PNG\r\n\x1a\n" + bytes(range(256))),
+        ("debug.json", b'{\n    "batch_size": "2",\n    "num_epochs": "1000"\n}\n'),
+    ],
+)
+def test_what_holds_no_figures_is_refused_with_the_log_beside_it(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "notes.txt").write_text("Bought milk.\n")
+    with pytest.raises(GpudebugError) as alone:
+        analyze([tmp_path / name])
+    assert alone.value.next is not None and alone.value.next.startswith("give ")
+    written = tmp_path / "training log.txt"
+    written.write_text("".join(f"Epoch {i}\ntrain_loss {1 / (i + 1):.3f}\n" for i in range(9)))
+    with pytest.raises(GpudebugError) as caught:
+        analyze([tmp_path / name])
+    assert caught.value.next == f"gpudebug analyze '{written}'"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from gpudebug.core.answers.analyze import AnalyzeAnswer, FilesAnswer, RanksTogether
 from gpudebug.core.answers.sections import SectionsAnswer
@@ -22,7 +25,7 @@ from gpudebug.engine.tools.analyze.kinds import (
     kind_of,
     telling_head,
 )
-from gpudebug.engine.tools.analyze.logs import log
+from gpudebug.engine.tools.analyze.logs import beside, log
 from gpudebug.engine.tools.analyze.outputs import Outputs
 from gpudebug.engine.tools.analyze.samples import samples
 from gpudebug.engine.tools.analyze.sections import read, sections
@@ -32,6 +35,7 @@ from gpudebug.engine.tools.analyze.traces import together as ranks_together
 
 __all__ = ["Outputs", "analyze"]
 
+T = TypeVar("T")
 _NOTHING = Outputs()
 _WITH_RUNS = (FileKind.SAMPLES, FileKind.SQLITE)
 
@@ -66,7 +70,7 @@ def analyze(
     _refuse_twins(files)
     others = [compare] if compare else []
     outputs.check([*files, *others])
-    kinds = [_kind(path) for path in files]
+    kinds = [_or_what_is_beside(path, partial(_kind, path)) for path in files]
     if outputs.charts and len(kinds) > 1 and {kind for kind, _ in kinds} != {FileKind.SECTIONS}:
         raise UsageError("--charts draws one file, or several section reports together", next="give one file")
     if compare:
@@ -76,7 +80,7 @@ def analyze(
     found = [
         one
         for path, (kind, packed) in zip(files, kinds, strict=True)
-        for one in _all(path, kind, packed, parts, run)
+        for one in _or_what_is_beside(path, partial(_all, path, kind, packed, parts, run))
     ]
     if outputs.charts and len(found) > 1 and len(kinds) == 1 and kinds[0][0] in _WITH_RUNS:
         raise UsageError(f"{files[0].name} holds {len(found)} runs", next="draw one of them: --run N")
@@ -103,6 +107,18 @@ def analyze(
     detailed = {**answer.as_json(), "files": each} if len(each) > 1 else each[0]
     picture = AnalyzedFile(together, charts.sections) if together else found[0]
     return replace(answer, written=tuple(outputs.write(answer, detailed, picture, text)))
+
+
+def _or_what_is_beside(path: Path, read: Callable[[], T]) -> T:
+    """Return what is read of a file; the error of one without figures names a log beside it that has some."""
+    try:
+        return read()
+    except GpudebugError as e:
+        # Another remedy than another file is better.
+        near = beside(path) if e.next is not None and e.next.startswith("give ") else None
+        if near is not None:
+            e.next = f"gpudebug analyze {shlex.quote(str(near))}"
+        raise
 
 
 def _refuse_twins(files: Sequence[Path]) -> None:

@@ -29,6 +29,9 @@ from gpudebug.engine.run.sample import failure_in, latency_in
 from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, is_document, is_records
 
 _LARGEST = 8 << 20
+_LOGS = (".txt", ".log", ".out", ".jsonl", ".csv")
+_LOOKED_AT = 5
+"""Files beside one that was refused."""
 
 
 def log(path: Path) -> AnalyzedFile:
@@ -78,6 +81,28 @@ def log(path: Path) -> AnalyzedFile:
     return AnalyzedFile(answer, charts.training_log, {"series": series})
 
 
+def beside(path: Path) -> Path | None:
+    """Return the newest log in a file's folder that begins with steps or losses; None without one."""
+    try:
+        found = [
+            one for one in path.parent.iterdir() if one.suffix in _LOGS and one.is_file() and one != path
+        ]
+        newest = sorted(found, key=lambda one: one.stat().st_mtime, reverse=True)[:_LOOKED_AT]
+        return next(filter(_shows_training, newest), None)
+    except OSError:
+        return None
+
+
+def _shows_training(path: Path) -> bool:
+    head = store.read_head(path, HEAD, follow=True)
+    if not is_text(head):
+        return False
+    reader = LogReader()
+    reader.feed(head)
+    found = reader.summary()
+    return bool(found.points or found.steps or found.progress)
+
+
 def _records(path: Path) -> tuple[list[Mapping[str, object]], str | None]:
     """The records of a JSON document, and where it breaks off; none of any other file."""
     if not is_records(store.read_head(path, HEAD, follow=True).decode("utf-8", "replace")):
@@ -106,7 +131,14 @@ def _notes(path: Path, found: LogSummary, broken: str | None) -> Iterator[str]:
 def _progress(found: LogProgress | None) -> ProgressFigure | None:
     if found is None:
         return None
-    return ProgressFigure(unit=found.unit, done=found.done, total=found.total, per_s=finite(found.per_s))
+    return ProgressFigure(
+        unit=found.unit,
+        done=found.done,
+        total=found.total,
+        per_s=finite(found.per_s),
+        epoch_s=finite(found.epoch_s),
+        between_s=finite(found.between_s),
+    )
 
 
 def _work(found: LoggedWork) -> LoggedCount | None:
