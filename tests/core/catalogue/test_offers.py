@@ -13,7 +13,7 @@ from gpudebug.core.catalogue.model import CatalogueIntervention, Cause, Knob
 from gpudebug.core.catalogue.offers import KnownCommand, Offers, interventions_for
 from gpudebug.core.catalogue.program import look
 from gpudebug.core.change import intervention
-from gpudebug.engine.run import adapters
+from gpudebug.engine.run import adapters, catalogue
 
 KNOWN = adapters.known()
 LEROBOT = "lerobot-train --policy.type=act --steps=200"
@@ -270,6 +270,24 @@ def test_a_change_is_offered_where_the_time_goes(calls: list[tuple[str, float]],
     found = interventions_for(made, KnownCommand(["python", "train.py"], program=program, calls=seen))
     assert bool(found.offers) is is_offered
     assert is_offered or "needs wandb, which is not seen here" in found.refused[0]
+
+
+@pytest.mark.parametrize(
+    ("cause_id", "env", "change"),
+    [
+        ("dl-no-workers", {"nnUNet_n_proc_DA": "0"}, "--env nnUNet_n_proc_DA=4"),
+        ("dl-no-workers", {"nnUNet_n_proc_DA": "8"}, None),
+        # Its default is 12.
+        ("dl-no-workers", {}, None),
+        ("dl-pipeline", {"nnUNet_n_proc_DA": "2"}, "--env nnUNet_n_proc_DA=4"),
+        ("dl-pipeline", {}, "--env nnUNet_n_proc_DA=24"),
+    ],
+)
+def test_a_frameworks_variable_is_an_option_with_its_default(
+    cause_id: str, env: dict[str, str], change: str | None
+) -> None:
+    found = offered(catalogue.load(None).cause(cause_id), "nnUNetv2_train 3 3d_fullres 0", env=env)
+    assert found.offers[0].change == change
 
 
 def test_what_the_command_sets_comes_before_a_default_of_the_frameworks() -> None:

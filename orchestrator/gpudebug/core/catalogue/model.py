@@ -281,19 +281,20 @@ class Framework(Strict):
     programs (`transformers.Trainer`); a `weak` framework counts by them where no other does, as what others
     are built upon. With one of `parses` among them the framework itself reads the command line, else its
     options are arguments of `configured_by` in the program's code; `callees` names another call for some.
+    `variables` are numbers that it takes from the environment, with their defaults.
     `base` names the framework that it is built upon and whose options it takes, too: what tests a cause
     there does so here, and what this file does not say is as in that one. In which versions the base has an
     option does not count here: its own package's version is another one.
     `kind` is the kind of workload that it trains, if there is one; `unit` what its log counts as work;
     `checked` which of its versions this file was read from.
     `package` is the one whose version counts, `packages` are other names that it has. `output` must be new
-    for each run; `steps` sets the length of the run; `locked` change what is learnt, so that no hypothesis
-    should touch them. `quiet` turns logging, evaluation and saving off, `batch` sets the size of a batch: the
-    layer tests use them. `flags` are options that not every version has, `bare` those that stand without a
-    value, `arguments` those that are set in code or a file, never in the command; dotted ones stand as
-    words behind the option that `through` names, if there is one (`--cfg-options a.b=1`). `short` is another
-    name of an option: `n` of `n-timesteps`; `every` are the defaults of those that say how often the training
-    evaluates, saves and logs.
+    for each run, or what the variable `results` names; `steps` sets the length of the run; `locked` change
+    what is learnt, so that no hypothesis should touch them. `quiet` turns logging, evaluation and saving
+    off, `batch` sets the size of a batch: the layer tests use them. `flags` are options that not every
+    version has, `bare` those that stand without a value, `arguments` those that are set in code or a file,
+    never in the command; dotted ones stand as words behind the option that `through` names, if there is one
+    (`--cfg-options a.b=1`). `short` is another name of an option: `n` of `n-timesteps`; `every` are the
+    defaults of those that say how often the training evaluates, saves and logs.
     """
 
     name: str
@@ -311,6 +312,8 @@ class Framework(Strict):
     configured_by: tuple[str, ...] = ()
     callees: dict[str, str] = Field(default_factory=dict)
     output: tuple[str, ...] = ()
+    results: str | None = None
+    variables: dict[str, int] = Field(default_factory=dict)
     log: LogFlag | None = None
     steps: tuple[str, ...] = ()
     locked: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from gpudebug.core.catalogue import model
 from gpudebug.core.catalogue.frameworks import FoundFramework, locks_of, synonyms_of
 from gpudebug.core.catalogue.knobs import CurrentOption, meant, standing, turned
 from gpudebug.core.catalogue.model import CatalogueIntervention, Cause, Flag, Framework, written
-from gpudebug.core.catalogue.program import Kind, Program, folded
+from gpudebug.core.catalogue.program import Kind, OwnFlag, Program, folded
 from gpudebug.core.change import intervention as interventions
 from gpudebug.core.change.intervention import Intervention, SingleChange
 from gpudebug.core.change.permits import NOTHING_MORE, Allowed
@@ -54,7 +54,9 @@ class KnownCommand:
 
     @property
     def options(self) -> dict[str, CurrentOption]:
-        own = self.program.options if self.program else {}
+        variables = self.found.framework.variables if self.found else {}
+        own = {folded(name): OwnFlag(name, n, "int", variable=True) for name, n in variables.items()}
+        own |= self.program.options if self.program else {}
         return standing(self.argv, self.env, own, self.synonyms)
 
 

@@ -320,11 +320,13 @@ def stored_run(workspace: store.Workspace, name: str) -> MeasuredRun:
 def fresh_folder_advice(argv: Sequence[str]) -> str:
     """Return how each run gets a folder of its own, so that none finds what another has left."""
     option = frameworks.output_flag(argv, adapters.known())
-    where = (
-        f"{option.name}={option.value}/{{run}}"
-        if option is not None
-        else "{run} or {run_dir} in the path of its output or snapshot"
-    )
+    framework = frameworks.recognise(argv, adapters.known())
+    if option is not None:
+        where = f"{option.name}={option.value}/{{run}}"
+    elif framework is not None and framework.results is not None:
+        where = f"env {framework.results}={{run_dir}} in front of it"
+    else:
+        where = "{run} or {run_dir} in the path of its output or snapshot"
     return (
         f"give each run a folder of its own in workload.command of gpudebug.yaml ({where}), or switch "
         "resuming off and remove what it resumes from; then gpudebug baseline"
