@@ -74,6 +74,6 @@ def findings(session: nox.Session) -> None:
     scripts = sorted(Path("findings").glob("*.sh"))
     chosen = [one for one in scripts if not session.posargs or one.stem in session.posargs]
     # A changed one is news, and the others may be, too: each is run.
-    changed = [one.stem for one in chosen if subprocess.run(["sh", str(one)], check=False).returncode]
+    changed = [one.stem for one in chosen if subprocess.run(["bash", str(one)], check=False).returncode]
     if changed or not chosen:
         session.error(f"changed: {', '.join(changed)}" if changed else "no finding of that name")

@@ -1,13 +1,13 @@
 #!/bin/sh
-# DuckDB: a column that begins with 20,480 whole numbers rounds every fraction after them, without a word.
+# DuckDB: a column with whole numbers in its first 20,480 lines rounds every fraction after them, without a word.
 #
 # Expect   A fraction in a column that was taken for whole numbers widens the column, or is an error (a word is: NaN in the same
 #          place is refused, with the line).
-# Happens  CSV and JSON lines alike: the type is guessed from the first 20,480 rows, and a later 0.4 is read as 0, 99.5 as 100. A
+# Happens  CSV and JSON lines alike: the type is guessed from the first 20,480 lines, and a later 0.4 is read as 0, 99.5 as 100. A
 #          sum, a maximum and a plot come out, of other numbers than the file has.
 # Versions duckdb 2.0.1
 # Hurts    Logs of long runs: a sparse reward that is 0 for a long time and then 0.4 stays 0, a utilisation that is 100 and then
-#          99.5 stays 100. The same query on the first thousand rows, or on the last, is right.
+#          99.5 stays 100. A shorter log is read right.
 set -eu
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT

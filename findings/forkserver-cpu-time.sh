@@ -5,7 +5,7 @@
 #          getrusage(RUSAGE_CHILDREN), and in what `time` says of the program.
 # Happens  So it is with fork and spawn. A worker of forkserver (Python 3.14's way on Linux) is a child of the fork server; its
 #          time goes there, and the server itself is never waited for. Two workers that burn a second each add 0 to all three.
-# Versions psutil 7.2.2, Python 3.8 and later
+# Versions psutil 7.2.2, Python 3.11
 # Hurts    Whoever judges by such figures whether data loading needs the CPU: with forkserver, loaders that keep all cores busy
 #          look idle. Live processes show it (psutil's children(recursive=True)), as long as they are alive.
 set -eu

@@ -6,8 +6,8 @@
 #          2.3 us one or two. Of kernels of 1.4 us every 4 us it says 0 % computing and all of it waiting for the host; with
 #          60 us every 100 us it is right. With HTA_DISABLE_NS_ROUNDING=1 all are right.
 # Versions HolisticTraceAnalysis 0.5.0
-# Hurts    Small models in eager mode, recurrent nets, optimizers that are not fused: where the question is how much launching costs,
-#          and a change that makes kernels shorter or longer moves the idle share by rounding alone.
+# Hurts    Small models in eager mode, recurrent nets, optimizers that are not fused: where the question is how much launching
+#          costs, and a change that makes kernels shorter or longer moves the idle share by rounding alone.
 set -eu
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT

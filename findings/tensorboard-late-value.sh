@@ -6,8 +6,7 @@
 # Happens  The page's data server takes a step that goes back for a restart, and drops every point of that curve from there
 #          on: 16 of 106 are left. With --load_fast false the same page shows 106, as EventAccumulator does. Of two values at
 #          one step the fast page shows the last, the others both.
-# Versions tensorboard 2.21.0 with tensorboard-data-server 0.7.2, written by tensorboardX 2.6.5 (torch.utils.tensorboard
-#          writes the same records)
+# Versions tensorboard 2.21.0 with tensorboard-data-server 0.7.2, written by tensorboardX 2.6.5
 # Hurts    Whoever reads a mean, a number of steps or a gap off the page, or compares it with what a script read from the file.
 set -eu
 room=$(mktemp -d)

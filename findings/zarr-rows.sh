@@ -6,8 +6,8 @@
 # Happens  Zarr 3 has no iteration of its own: Python falls back to array[0], array[1], …, and each reads and decompresses its
 #          whole chunk: 1,000 reads. Nothing is kept in between.
 # Versions zarr 3.1.6 against 2.18.7
-# Hurts    Data loading after the move to Zarr 3: the same loop takes a hundred times the reads and the decompression (by the rows in a
-#          chunk), on the CPU, while the GPU waits. `for chunk in …: for row in array[chunk]` takes ten again.
+# Hurts    Data loading after the move to Zarr 3: the same loop takes as many times the reads and the decompression as a chunk
+#          has rows, here a hundred, while the GPU waits. Rows taken from slices of a chunk's length need ten again.
 set -eu
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
