@@ -145,6 +145,68 @@ def street_scenes(folder: Path) -> Iterator[None]:
     yield
 
 
+RTC = """\
+import sys
+import time
+
+from gpudebug import profile_section
+
+rtc = "--rtc.enabled=true" in sys.argv
+for number in range(24):
+    begun = time.perf_counter()
+    with profile_section("get_actions.preprocessing"):
+        time.sleep(0.002)
+    with profile_section("get_actions.policy_inference"):
+        time.sleep(0.1 if rtc else 0.02)
+    print(f"Inference time: {time.perf_counter() - begun:.4f}s", flush=True)
+"""
+
+
+def rtc(folder: Path) -> Iterator[None]:
+    """A policy that takes five times as long with real-time chunking."""
+    (folder / "eval.py").write_text(RTC)
+    yield
+
+
+def rgb_report(folder: Path) -> Iterator[None]:
+    """What the profiler of an RL pipeline saves of its rendering and its network."""
+    keys = (
+        "call_count",
+        "total_time",
+        "avg_time",
+        "min_time",
+        "max_time",
+        "memory_peak_mb",
+        "gpu_memory_peak_mb",
+    )
+    operations = {
+        name: dict(zip(keys, (2000, 2 * ms, ms / 1e3, ms / 2e3, ms / 5e2, 1.5, 0.0), strict=True))
+        for name, ms in (("env_rgb_observation_generation", 12.5), ("convlstm_forward_pass", 8.2))
+    }
+    saved = {"timestamp": 1755.5, "summary": {"total_operations": 2, "operations": operations}}
+    (folder / "profiling_report.json").write_text(json.dumps(saved))
+    yield
+
+
+def policy_server(folder: Path) -> Iterator[None]:
+    """A client of a policy's server, with four denoising steps."""
+    files = {"client.py": "", "serve.py": ""}
+    files["gpudebug.yaml"] = (
+        "campaign: gr00t\nworkload: {command: 'python client.py --port={port}'}\n"
+        "server: {command: 'python serve.py --port={port} --denoising-steps=4'}\nmetric: latency_p50\n"
+    )
+    make_repository(folder, files)
+    yield
+
+
+def ppo_log(folder: Path) -> Iterator[None]:
+    """A log with a reward and a rate beside the losses."""
+    line = "step={} SPS=2410 mean_reward={:.1f} policy_loss={:.4f} value_loss={:.4f}\n"
+    lines = (line.format(512 * n, -20 + n / 2, 1 / n, 2 / n) for n in range(1, 61))
+    (folder / "train.log").write_text("".join(lines))
+    yield
+
+
 STAGES: dict[str, Callable[[Path], Iterator[None]]] = {
     "empty folder": empty,
     "recorded campaign": recorded,
@@ -157,6 +219,10 @@ STAGES: dict[str, Callable[[Path], Iterator[None]]] = {
     "traces": both_traces,
     "ranks": two_ranks,
     "recordings": recordings,
+    "rtc": rtc,
+    "rgb report": rgb_report,
+    "policy server": policy_server,
+    "ppo log": ppo_log,
 }
 
 
