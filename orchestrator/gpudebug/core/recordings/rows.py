@@ -10,7 +10,7 @@ from typing import Any
 
 from gpudebug.core.recordings import names as of
 from gpudebug.core.recordings.cells import DAY, EPOCH_UNITS, lacks, moment, number, pair, plain, throttle
-from gpudebug.core.recordings.names import FIGURES, GRACT, SHARES, NamedFigure
+from gpudebug.core.recordings.names import GRACT, SHARES, NamedFigure
 
 _INDEX = re.compile(r"(?:gpu|card|npu|device|cuda|nvidia|gcd)?[ _:\[]{0,2}(\d{1,3})\]?", re.IGNORECASE)
 _DEVICE_KEYS = (of.UUID, of.BUS, of.SERIAL, of.INDEX)
@@ -92,10 +92,6 @@ def _index(text: str) -> int | None:
     if re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?\s?%?", text, re.IGNORECASE) or len(text) > 100:
         raise ValueError(text)
     return None
-
-
-def has_figure(reading: Reading) -> bool:
-    return any(reading.values.get(quantity) is not None for quantity in (*FIGURES, GRACT))
 
 
 class RecordedClock:

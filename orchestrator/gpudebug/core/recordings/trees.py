@@ -15,8 +15,6 @@ from gpudebug.core.recordings.names import FIGURES, GRACT, NamedFigure, named
 from gpudebug.core.recordings.sources import JSON, source_of
 from gpudebug.core.recordings.tables import METRICS, NamedColumns
 
-Pairs = list[tuple[str, Any]]
-"""A node: names and what is below them, in order; a name may come twice."""
 MOST_BYTES = 256 << 20
 _MOST_DEPTH = 40
 _DEVICE = re.compile(r"(?:gpu|card|npu|device|gcd)[ _:#\[]*([0-9][0-9A-Fa-f:.]{0,15})\]?", re.IGNORECASE)
@@ -66,11 +64,9 @@ class TreeReader:
         self._other = other
         self._source: str | None = None
         self._heading: list[str] = []
-        self._documents = 0
 
     def take(self, document: Any, heading: str = "") -> bool:
         """Take in a document; False if no device is in it."""
-        self._documents += 1
         if self._source is None:
             self._source = source_of([], heading + " " + _names_of(document), self._other)
         found: list[_Open] = []
@@ -263,7 +259,6 @@ def _of_element(element: ElementTree.Element, depth: int = 0) -> Any:
 
 _ROCM = re.compile(r"(GPU|NPU)\[(\d{1,3})\]\s*: +(.{1,120}?): +(.+)")
 _PAIR = re.compile(r"(\s*)([^:|]{1,80}?)\s*:(?:\s+(.*))?")
-_SECTION = re.compile(r"(\s*)(\S[^:|]{0,80}|GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)")
 
 
 def indented_documents(lines: Sequence[str]) -> Iterator[Any]:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from gpudebug.edges.proc import tasks
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 _MB = 2**20
 _NANO = 1e-9
 _KB = re.compile(rb"^(VmRSS|VmSwap):\s+(\d+) kB", re.MULTILINE)

@@ -30,7 +30,6 @@ _NEWEST = 10
 _LOOKED_AT = 1 << 16
 _LONGEST_PATH = 400
 _STATUS = "see `gpudebug status`"
-_CONFIG = "see gpudebug.yaml"
 
 
 def brief(

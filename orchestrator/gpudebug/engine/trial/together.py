@@ -34,7 +34,6 @@ from gpudebug.engine.trial.judge import asked, evidence_of, order_of, terms_of
 from gpudebug.engine.trial.original import beside_baseline, in_command, named
 
 NOT_YET = "what was accepted is not measured together yet: gpudebug next does that"
-_NAMED = 4
 
 
 def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
