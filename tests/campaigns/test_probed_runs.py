@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.campaigns import commit_all, gpudebug, make_campaign, make_replay_campaign, record
+from tests.support.campaigns import gpudebug, make_replay_campaign, record
 from tests.support.places import SUPPORT
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
@@ -38,16 +38,6 @@ def test_a_loader_that_takes_three_fifths_of_a_step(tmp_path: Path) -> None:
     assert answer["throughput"]["steps_per_s"] == told["steps_per_s"]
     # What the process told lay in a folder of its own.
     assert sorted(p.name for p in tmp_path.iterdir()) == ["sample-1.csv", "sample-1.log", "truth.json"]
-
-
-@pytest.mark.heavy
-def test_of_two_ranks_the_first_is_told_and_both_are_named(tmp_path: Path) -> None:
-    one = shlex.join([*TRAIN, "--steps=50"])
-    ranks = " & ".join(f"RANK={rank} LOCAL_RANK={rank} WORLD_SIZE=2 {one}" for rank in (0, 1))
-    told = sampled(tmp_path, "sh", "-c", f"{ranks}; wait")["probe"]
-    assert (told["rank"], told["world_size"], told["steps"]) == (0, 2, 50)
-    assert [(r["rank"], r["steps"]) for r in told["ranks"]] == [(0, 50), (1, 50)]
-    assert [r["data_wait_share"] for r in told["ranks"]] == pytest.approx([0.6, 0.6], abs=0.05)
 
 
 def test_a_training_that_is_killed_has_told(tmp_path: Path) -> None:
@@ -93,31 +83,3 @@ def test_probe_false_is_said(tmp_path: Path) -> None:
     made = make_replay_campaign(tmp_path / "repo", tmp_path / "recordings", config="probe: false\n")
     answer = made.json("next")
     assert answer["probe"][0]["reason"] == "`probe: false` in gpudebug.yaml"
-
-
-@pytest.mark.heavy
-def test_a_campaign_shows_baseline_and_trial_from_inside(tmp_path: Path) -> None:
-    config = "criteria: {loss: any}\nmetric: steps_per_s\n"
-    command = shlex.join([sys.executable, "train.py", "--steps=150", "--wait=0.6"])
-    files = {"train.py": PROGRAM.read_text()}
-    made = make_campaign(tmp_path / "repo", command=command, max_runs=2, config=config, files=files)
-    commit_all(made.folder)
-    baseline = made.json("next")
-    assert baseline["probe"][0]["figures"]["data_wait_share"] == pytest.approx(0.6, abs=0.03)
-    made.propose("--set --wait=0.1")
-    tested = made.json("next")
-    assert [one["part"] for one in tested["probe"]] == ["baseline", "trial"]
-    shown = made.json("show", "1")
-    before, after = (one["figures"] for one in shown["probe"])
-    assert before["data_wait_share"] == pytest.approx(0.6, abs=0.03)
-    assert after["data_wait_share"] == pytest.approx(0.1, abs=0.03)
-    evidence = next(e for e in shown["evidence"] if e["role"] == "h1")
-    assert (evidence["window"]["rule"], evidence["steps_by"], evidence["step_unit"]) == (
-        "probe",
-        "probe",
-        None,
-    )
-    text = made.run("show", "1").expect(0).out
-    (line,) = [line for line in text.splitlines() if line.startswith("  waiting for data")]
-    assert line.split()[-2:] == [f"{100 * one['data_wait_share']:.1f}%" for one in (before, after)]
-    assert made.json("verify")["ok"]
