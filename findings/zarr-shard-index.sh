@@ -1,19 +1,19 @@
-#!/usr/bin/env bash
+#!/bin/sh
 # zarr reads the index of a shard again for each sample: 64 KB for a row of 256 bytes.
 #
-# Expected: sharding puts many small chunks in one object, so that random reads of samples cost about what
-#   they did: the bytes of the chunk, and the shard's index once.
-# Happens:  the index is not kept. Each read of one row first fetches the whole index of its shard (16 bytes a
-#   chunk, so 65 540 bytes for 4096 rows) and then the row. 200 reads of one open array fetch 257 times the
-#   bytes that they return, and each is two requests where an array without shards needs one.
-#   Reading the rows in one indexed selection pays for the index once.
-# Versions: zarr 3.1.6.
-# Hurts:    those who shard a dataset to spare an object store its small files, and read samples in random
-#   order: the loader becomes slower, bound by bytes and by requests, and more rows a shard make it worse.
-set -euo pipefail
-
+# Expect    Sharding puts many small chunks in one object, so that random reads of samples cost about what
+#           they did: the bytes of the chunk, and the shard's index once.
+# Happens   The index is not kept. Each read of one row first fetches the whole index of its shard (16 bytes a
+#           chunk, so 65 540 bytes for 4096 rows) and then the row. 200 reads of one open array fetch 257 times the
+#           bytes that they return, and each is two requests where an array without shards needs one.
+#           Reading the rows in one indexed selection pays for the index once.
+# Versions  zarr 3.1.6.
+# Hurts     Those who shard a dataset to spare an object store its small files, and read samples in random
+#           order: the loader becomes slower, bound by bytes and by requests, and more rows a shard make it worse.
+set -eu
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
+trap 'exit 1' INT TERM
 python3 -m venv "$room/venv"
 "$room/venv/bin/pip" install --quiet --disable-pip-version-check zarr==3.1.6 numpy==2.4.6
 
@@ -79,6 +79,10 @@ need, index = READS * WIDTH * 4, ROWS * 16 + 4
 assert found["no shards", "one by one"] == (READS, need)
 assert found["one shard", "one by one"] == (2 * READS, need + READS * index), "the index is not read each time now"
 assert found["one shard", "at once"] == (READS + 1, need + index)
-print(f"unchanged: {found['one shard', 'one by one'][1] // need} times the bytes of the rows")
+print(f"{found['one shard', 'one by one'][1] // need} times the bytes of the rows")
 PY
-"$room/venv/bin/python" "$room/probe.py"
+"$room/venv/bin/python" "$room/probe.py" || {
+    echo "changed: the assertion above says what"
+    exit 1
+}
+echo "as found"

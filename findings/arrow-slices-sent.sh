@@ -1,19 +1,19 @@
-#!/usr/bin/env bash
+#!/bin/sh
 # A worker process that sends 32 rows of an Arrow table sends the whole table.
 #
-# Expected: a batch of 32 rows that a data worker hands to the trainer costs the bytes of 32 rows: a slice
-#   is 256 bytes of int64, and pyarrow's own `nbytes` says so.
-# Happens:  pickle writes a slice with the full buffers that it points into. Each of the batches carries the
-#   8 MB of its parent, so a pass over 1 000 000 rows moves 31 250 times the table through the pipe.
-#   A Hugging Face dataset in memory, in format "arrow", hands out such slices. The same rows written in
-#   Arrow's IPC format, or sliced by polars, keep their own size.
-# Versions: pyarrow 26.0.1, polars 2.1.0, datasets 5.2.0, numpy 2.4.6.
-# Hurts:    loaders that slice Arrow data in worker processes. The trainer waits for data while no disk is
-#   read and the workers look busy: the time goes into pickling, the pipe and unpickling.
-set -euo pipefail
-
+# Expect    A batch of 32 rows that a data worker hands to the trainer costs the bytes of 32 rows: a slice
+#           is 256 bytes of int64, and pyarrow's own `nbytes` says so.
+# Happens   Pickle writes a slice with the full buffers that it points into. Each of the batches carries the
+#           8 MB of its parent, so a pass over 1 000 000 rows moves 31 250 times the table through the pipe.
+#           A Hugging Face dataset in memory, in format "arrow", hands out such slices. The same rows written in
+#           Arrow's IPC format, or sliced by polars, keep their own size.
+# Versions  pyarrow 26.0.1, polars 2.1.0, datasets 5.2.0, numpy 2.4.6.
+# Hurts     Loaders that slice Arrow data in worker processes. The trainer waits for data while no disk is
+#           read and the workers look busy: the time goes into pickling, the pipe and unpickling.
+set -eu
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
+trap 'exit 1' INT TERM
 python3 -m venv "$room/venv"
 "$room/venv/bin/pip" install --quiet --disable-pip-version-check \
   pyarrow==26.0.1 polars==2.1.0 datasets==5.2.0 numpy==2.4.6
@@ -81,6 +81,10 @@ assert need == BATCH * 8
 assert per_batch["pyarrow table"] > 8 * ROWS, "a slice of a table is sent alone now"
 assert per_batch["datasets, format arrow"] > 8 * ROWS, "a batch of datasets is sent alone now"
 assert per_batch["polars frame"] < 10_000 and ipc < 10_000, "the alternatives are no longer small"
-print(f"unchanged: a batch sends {per_batch['pyarrow table'] // need} times its own bytes")
+print(f"a batch sends {per_batch['pyarrow table'] // need} times its own bytes")
 PY
-"$room/venv/bin/python" "$room/probe.py"
+"$room/venv/bin/python" "$room/probe.py" || {
+    echo "changed: the assertion above says what"
+    exit 1
+}
+echo "as found"

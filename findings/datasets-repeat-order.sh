@@ -1,19 +1,19 @@
-#!/usr/bin/env bash
+#!/bin/sh
 # shuffle().repeat() of a datasets stream plays the same order again in each pass, for as long as it runs.
 #
-# Expected: `stream.shuffle(seed=7, buffer_size=...).repeat(None)` is the endless stream that a trainer bounded
-#   by steps asks for, shuffled anew in each pass, as tf.data does for the same two calls.
-# Happens:  every pass has the order of the first. Only `set_epoch` changes it, and it takes effect when
-#   an iteration starts; an endless stream starts once, so a trainer that calls set_epoch at the end of an
-#   epoch never comes to call it. `repeat().shuffle()` does vary, but mixes passes: a sample comes twice
-#   before another has come at all.
-# Versions: datasets 5.2.0.
-# Hurts:    long runs by steps on a repeated stream: the batches of pass 1 return, whole and in order, until
-#   the end. The loss shows a ripple of the period of a pass, and a slow shard is slow at the same step each time.
-set -euo pipefail
-
+# Expect    `stream.shuffle(seed=7, buffer_size=...).repeat(None)` is the endless stream that a trainer bounded
+#           by steps asks for, shuffled anew in each pass, as tf.data does for the same two calls.
+# Happens   Every pass has the order of the first. Only `set_epoch` changes it, and it takes effect when
+#           an iteration starts; an endless stream starts once, so a trainer that calls set_epoch at the end of an
+#           epoch never comes to call it. `repeat().shuffle()` does vary, but mixes passes: a sample comes twice
+#           before another has come at all.
+# Versions  datasets 5.2.0.
+# Hurts     Long runs by steps on a repeated stream: the batches of pass 1 return, whole and in order, until the
+#           end. The loss has a ripple of the period of a pass, and a slow shard is slow at the same steps.
+set -eu
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
+trap 'exit 1' INT TERM
 python3 -m venv "$room/venv"
 "$room/venv/bin/pip" install --quiet --disable-pip-version-check datasets==5.2.0
 
@@ -59,6 +59,10 @@ assert endless[0] != tuple(range(ROWS)) and all(set(rows) == set(range(ROWS)) fo
 assert len(set(endless)) == 1, "the passes of shuffle().repeat() differ now"
 assert len(set(announced)) == PASSES
 assert len(set(mixed[0])) < ROWS, "repeat().shuffle() no longer mixes passes"
-print("unchanged: every pass has the order of the first")
+print("every pass has the order of the first")
 PY
-"$room/venv/bin/python" "$room/probe.py"
+"$room/venv/bin/python" "$room/probe.py" || {
+    echo "changed: the assertion above says what"
+    exit 1
+}
+echo "as found"
