@@ -115,13 +115,13 @@ def compare(
 
 
 @app.command(
-    epilog="Example: gpudebug analyze runs/0001-baseline-workload/train.log\n\n"
+    epilog="Example: gpudebug analyze runs/0001-baseline-workload\n\n"
     "Example: gpudebug analyze sections.json --charts sections.png --compare before.json"
 )
 def analyze(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE…", help="Logs, samples, reports, traces, others' recordings."),
+        typer.Argument(metavar="FILE…", help="A run's folder; logs, samples, traces, others' recordings."),
     ] = None,
     given: Annotated[
         list[Path] | None, typer.Option("--input", metavar="FILE", help="The same as FILE.")

@@ -74,6 +74,7 @@ DONE = (
 CUT_OFF = RunState("0007-h2", sealed=False, hypothesis=2)
 JUDGED = RunState("0008-h2", sealed=True, hypothesis=2)
 SOLVING = h(1, Status.VALIDATED, after=85.0)
+WON = h(5, Status.VALIDATED, after=8.0)
 
 # name, campaign, kind, what of the action is told: role, hypothesis, run or ending
 HISTORIES: list[tuple[str, Campaign, ActionKind, dict[str, object]]] = [
@@ -440,6 +441,9 @@ def test_another_metric_solves_by_its_own_figure(
         (campaign(loose_runs=(CUT_OFF,)), ["0007-h2", "cut off"]),
         (campaign(loose_runs=(JUDGED,)), ["0008-h2", "not in the progress file"]),
         (campaign(h(3, Status.TESTING)), ["hypothesis 3", "TESTING"]),
+        (campaign(WON, metric=Metric("steps_per_s")), ["hypothesis 5 is VALIDATED", "you can stop here"]),
+        (campaign(replace(WON, counts=False), metric=Metric("steps_per_s")), ["every hypothesis has"]),
+        (campaign(WON, metric=Metric("steps_per_s"), target=9.0), ["every hypothesis has"]),
         (campaign(h(3, code=True)), ["hypothesis 3", "no change"]),
         (
             campaign(h(1, share=0.1), h(2, share=0.35), h(3), h(4, Status.REJECTED)),

@@ -17,7 +17,8 @@ def test_folders_are_numbered_and_leave_what_has_their_name(tmp_path: Path) -> N
     third = lone.new_run("why")
     assert [first.name, third.name] == ["look-1", "look-3"]
     assert (tmp_path / "look-2").read_text() == "mine"
-    assert sorted(p.name for p in first.path.iterdir()) == ["job", "records"]
+    assert sorted(p.name for p in first.path.iterdir()) == [".gitignore", "job", "records"]
+    assert (first.path / ".gitignore").read_text() == "*\n"
     assert first.path.stat().st_mode & 0o777 == 0o700
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gpudebug.edges.store.kept import get_order, get_pages, put_order, put_pages
     from gpudebug.edges.store.leases import LEASE_S, Lease, Moment
     from gpudebug.edges.store.locks import RunClaim, check_locks, claimed, held_by, locked
-    from gpudebug.edges.store.lone import LoneFolders
+    from gpudebug.edges.store.lone import IGNORED, IGNORES, LoneFolders
     from gpudebug.edges.store.root import (
         CONFIG,
         ELEMENTS,
@@ -78,7 +78,7 @@ __getattr__ = loader(
         "kept": "get_order get_pages put_order put_pages",
         "leases": "LEASE_S Lease Moment",
         "locks": "RunClaim check_locks claimed held_by locked",
-        "lone": "LoneFolders",
+        "lone": "IGNORED IGNORES LoneFolders",
         "root": "CONFIG ELEMENTS RUNS WORKTREES find_element find_root private_folder",
         "seen": "cache_folder get_seen put_seen",
         "sessions": "SessionFolder Sessions",

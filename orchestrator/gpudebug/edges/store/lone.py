@@ -12,6 +12,9 @@ from gpudebug.edges.store.files import opened_folder
 from gpudebug.edges.store.folders import RunFolder, Scrub
 from gpudebug.edges.store.workspace import Workspace
 
+IGNORED, IGNORES = ".gitignore", b"*\n"
+"""What keeps a folder of evidence in a repository of the user's out of git's sight."""
+
 
 class LoneFolders(Workspace):
     """Run folders that lie in `folder` itself, named `prefix` and the first free number."""
@@ -33,5 +36,7 @@ class LoneFolders(Workspace):
                 except FileExistsError:
                     continue
                 temporary.confirm(folder)
-                return self._made(folder, name)
+                made = self._made(folder, name)
+                made.keep(IGNORED, IGNORES)
+                return made
         raise AssertionError("unreachable")

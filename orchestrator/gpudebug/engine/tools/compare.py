@@ -278,6 +278,7 @@ def _run_in_turn(
 def _new_folder(directory: Path) -> Path:
     path = next(p for n in itertools.count(1) if not os.path.lexists(p := directory / f"compare-{n}"))
     store.make_folder(path)
+    store.copy_into(path / store.IGNORED, store.IGNORES)
     return path
 
 

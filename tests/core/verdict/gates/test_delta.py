@@ -14,7 +14,8 @@ from tests.support.trials import BASE, GOOD, gate, in_turns, measured, result, r
 from tests.support.trials import following as in_turn
 
 from gpudebug.core.records import Conditions, DeviceEvidence, Evidence, Gate, Verdict
-from gpudebug.core.statistics.level import RATIOS, Seen, follow
+from gpudebug.core.statistics.intervals import SURE, t_quantile
+from gpudebug.core.statistics.level import RATIOS, Effect, Seen, follow
 from gpudebug.core.verdict.gates.delta import delta_gate, is_gain, is_too_small, missing_in
 from gpudebug.core.verdict.gates.setting import Order, TrialSetting
 from gpudebug.core.verdict.protocol import is_over
@@ -477,3 +478,23 @@ def test_a_baseline_says_what_it_lacks() -> None:
         "run 0001-x: the program printed no quality; print `quality: 0.93`, or set `log: {quality: …}` in "
         "gpudebug.yaml"
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "gain", "small"),
+    [
+        # What others do on the host widens the interval, and forbids no answer.
+        (2.4, 1.5, 3.9, True, False),
+        (1.3, 1.06, 1.6, True, False),
+        (1.3, 1.0, 1.7, False, False),
+        (1.0, 0.9, 1.15, False, True),
+        (1.0, 0.6, 1.7, False, False),
+    ],
+)
+def test_ratios_are_judged_by_their_logarithms(
+    value: float, low: float, high: float, gain: bool, small: bool
+) -> None:
+    success, failure = math.log(1.2), math.log(1.05)
+    sd = (math.log(high) - math.log(low)) / 2 / t_quantile(0.5 + SURE / 2, 8.0)
+    found = Effect(math.log(value), 1.0, sd, 8.0, 2, 2.0, True, math.log(value), 1.0, None, ())
+    assert (is_gain(found, success, failure), is_too_small(found, success, failure)) == (gain, small)

@@ -68,6 +68,13 @@ def test_samples_of_devices_that_wait_for_one(tmp_path: Path) -> None:
     assert "note: the mean gpu_util of " in shown
 
 
+def test_a_runs_folder_is_its_samples_and_its_log(tmp_path: Path) -> None:
+    run = record(tmp_path, "0001-run")
+    (run / "run.json").write_text("{}")
+    answer = gpudebug(tmp_path, "analyze", "0001-run", "--json").expect(0).json
+    assert [one["kind"] for one in answer["files"]] == ["samples", "training_log"]
+
+
 def test_several_files_are_one_document(folder: Path) -> None:
     answer = command(folder, "analyze", "seed.csv", "odd name.txt", "--json").expect(0).json
     assert [a["kind"] for a in answer["files"]] == ["samples", "training_log"]

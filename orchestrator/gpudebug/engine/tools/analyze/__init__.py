@@ -15,7 +15,7 @@ from gpudebug.core.answers.sections import SectionsAnswer
 from gpudebug.core.compare.sections import compare as compare_reports
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.inside.sections import Report
-from gpudebug.edges import charts, store
+from gpudebug.edges import charts, launcher, store
 from gpudebug.engine.run.recordings import refuse_binary
 from gpudebug.engine.tools.analyze.kinds import (
     HEAD,
@@ -59,14 +59,16 @@ def analyze(
     outputs: Outputs = _NOTHING,
     text: Callable[[AnalyzeAnswer], str] = str,
 ) -> AnalyzeAnswer:
-    """Return what one file says, or several, of section reports also together.
+    """Return what one file says, or several, of section reports also together. A run's folder is its samples,
+    log and section report.
 
     `compare` is a section report to set beside these. Of a recording of several runs (or processes) each is
     analyzed, or `run` alone, counted from 1. `outputs` are written from the answer, as `text` shows it in
     full; their names are `written`.
     """
     if not files:
-        raise UsageError("no file to analyze", next="gpudebug analyze runs/0001-baseline-workload/train.log")
+        raise UsageError("no file to analyze", next="gpudebug analyze runs/0001-baseline-workload")
+    files = [part for path in files for part in _parts(path)]
     _refuse_twins(files)
     others = [compare] if compare else []
     outputs.check([*files, *others])
@@ -119,6 +121,14 @@ def _or_what_is_beside(path: Path, read: Callable[[], T]) -> T:
         if near is not None:
             e.next = f"gpudebug analyze {shlex.quote(str(near))}"
         raise
+
+
+def _parts(path: Path) -> list[Path]:
+    """Return the files of a run's folder that are analyzed; any other path as it is."""
+    if not (path / "run.json").is_file():
+        return [path]
+    parts = [path / name for name in ("samples.csv", "train.log", launcher.SECTIONS)]
+    return [part for part in parts if part.is_file() and part.stat().st_size] or [path]
 
 
 def _refuse_twins(files: Sequence[Path]) -> None:
