@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
-from tests.support import scripted_agent
 from tests.support.campaigns import GPUDEBUG, environment, wait_for
 from tests.support.login_node import LoginNode, login_node
 
@@ -45,50 +44,12 @@ def test_a_server_of_mcp_measures_in_the_allocation(quick: LoginNode) -> None:
     assert quick.cluster.jobs() == ["1"]
 
 
-@pytest.mark.heavy
-def test_a_watcher_sees_what_is_waited_for_and_the_run(quick: LoginNode) -> None:
-    quick.cluster.hold("Priority")
-    quick.json("next", "--detach")
-    watching = quick.campaign.start("status", "--watch", env=quick.env({}))
-    try:
-        assert watching.stdout is not None
-        assert b"waits for job 1 to begin" in watching.stdout.readline()
-        quick.cluster.hold(None)
-        rest, _ = watching.communicate(timeout=60)
-    finally:
-        watching.kill()
-    assert watching.returncode == 0
-    assert b"0001-baseline-workload" in rest
-    assert quick.json("wait")["action"] == "recorded_baseline"
-
-
-@pytest.mark.heavy
-def test_noise_is_measured_in_the_allocation(quick: LoginNode) -> None:
-    quick.json("next")
-    measured = quick.json("baseline", "--aa", "--runs", "2")
-    assert len(measured["runs"]) == 2
-    assert {run["node"]["allocation"] for run in quick.records()} == {"1"}
-
-
 def test_an_error_of_a_profiled_run_is_its_callers(quick: LoginNode) -> None:
     """A recording that is played back is no training of PyTorch."""
     error = quick.json("baseline", "--torch-profile", "active=2", status=1)["error"]
     assert error["code"] == "trace"
     (run,) = quick.records()
     assert (run["role"], run["node"]["allocation"]) == ("profile-workload", "1")
-
-
-@pytest.mark.heavy
-def test_a_loop_measures_in_one_allocation_and_ends_it_with_the_campaign(quick: LoginNode) -> None:
-    turns = ([["propose", "--set --lr=0.2"], ["next"]], [["none", "nothing"]], [["none", "nothing"]])
-    env = scripted_agent.script(quick.campaign.folder.parent / "plan.json", *turns)
-    told = quick.json("loop", "--agent", scripted_agent.command(), status=4, **env)
-    assert told["ending"] == "nothing left"
-    assert [h["status"] for h in told["hypotheses"]] == ["VALIDATED"]
-    assert {run["node"]["allocation"] for run in quick.records()} == {"1"}
-    assert quick.cluster.jobs() == ["1"]
-    assert quick.json("status")["allocation"] == "job 1 is over: gpudebug stop"
-    assert quick.cluster.job("1")["word"] in ("COMPLETED", "CANCELLED")
 
 
 @pytest.mark.slow

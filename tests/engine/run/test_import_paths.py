@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 import venv
@@ -14,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.campaigns import Campaign, environment, make_campaign
-from tests.support.places import SUPPORT
+from tests.support.campaigns import environment
 from tests.support.trials import criteria
 
 from gpudebug.core.change import intervention
@@ -297,72 +295,3 @@ def test_what_a_run_told_decides_whether_its_patch_was_in_effect(
     # What `verify` derives again from the folder is the same.
     assert evidence_again(after.folder, after.record) == after.evidence
     assert (after.folder.path / "loaded.jsonl").exists() is (after.evidence.loaded is not None)
-
-
-UTIL = "def step_time():\n    return 0.02\n"
-PROGRAM = """
-import sys
-from pkg import util
-import trainer
-if __name__ == "__main__":
-    sys.argv += ["--step-time", str(util.step_time())]
-    sys.exit(trainer.main())
-"""
-
-
-def tried(campaign: Campaign, name: str, file: str, old: str, new: str) -> Any:
-    """The answer of `next` to a hypothesis that replaces a text in a file."""
-    path = campaign.folder / file
-    text = path.read_text()
-    path.write_text(text.replace(old, new))
-    patch = subprocess.run(["git", "diff"], cwd=campaign.folder, capture_output=True, text=True, check=True)
-    path.write_text(text)
-    write(campaign.folder / "hypotheses" / "patches" / f"{name}.patch", patch.stdout)
-    campaign.propose(f"--patch hypotheses/patches/{name}.patch", f"The {name} is wrong")
-    return campaign.json("next")
-
-
-def gate_in(answer: Any) -> Any:
-    return next(g for g in answer["gates"] if g["name"] == "change_in_effect")
-
-
-@pytest.mark.heavy
-def test_a_campaign_whose_environment_has_the_checkout_installed(tmp_path: Path) -> None:
-    """A patch is proved; one that leads back into the user's checkout is INVALID; `verify` says the same."""
-    folder, home = tmp_path / "repo", tmp_path / "home"
-    venv.create(home, symlinks=True, with_pip=False)
-    (site,) = home.glob("lib/python*/site-packages")
-    write(site / "pkg.pth", f"{folder}/src\n")
-    made = make_campaign(
-        folder,
-        command=f"{shlex.quote(str(home / 'bin' / 'python'))} scripts/train.py --duration=6",
-        max_runs=2,
-        files={
-            "src/pkg/__init__.py": "",
-            "src/pkg/util.py": UTIL,
-            "scripts/train.py": PROGRAM,
-            "scripts/trainer.py": (SUPPORT / "trainer.py").read_text(),
-        },
-    )
-    made.json("next")
-    worktrees = folder / "runs" / "worktrees" / "test"
-
-    answer = tried(made, "rest", "src/pkg/util.py", "0.02", "0.01")
-    gate = gate_in(answer)
-    assert (gate["result"], gate["value"]) == ("pass", f"src/pkg/util.py loaded from {worktrees}/h1-trial")
-    assert any(f"{worktrees}/h1-trial/src put on PYTHONPATH" in note for note in answer["notes"])
-
-    answer = tried(
-        made, "path", "scripts/train.py", "from pkg", f"sys.path.insert(0, '{folder}/src')\nfrom pkg"
-    )
-    gate, name = gate_in(answer), "src/pkg/util.py"
-    assert (answer["verdict"], gate["result"]) == ("INVALID", "fail")
-    assert f"{name} was loaded from {folder}/{name}, not from {worktrees}/h2-trial/{name}" in gate["value"]
-
-    assert made.json("verify")["ok"] is True
-    # Of two the later one: a trial beside others on the machine is made once more.
-    *_, run = sorted(name for name in made.runs() if name.endswith("-h1"))
-    record = folder / "runs" / run / "loaded.jsonl"
-    record.write_text(record.read_text().replace("pkg/util.py", "pkg/none.py"))
-    fields = {p["field"].partition("[")[0] for p in made.json("verify", status=1)["problems"]}
-    assert {"loaded.jsonl", "loaded.files"} <= fields
