@@ -45,6 +45,10 @@ LINES = {
         moment(left=None, reward=-2.5, rate=(2410.0, "environment steps")),
         "loss 1.23  reward -2.5  2410 environment steps/s  util 27.4%",
     ),
+    "what is counted, and what is awaited": (
+        moment(step=0, total_steps=None, left=None, unit="epoch", waits_for="10 steps, about 40 s"),
+        "0001-h1  7.3 s  epoch 0  loss 1.23  util 27.4%  waits for 10 steps, about 40 s",
+    ),
     "idle is not unknown": (moment(gpu_util=0.0, left=0.0), "util 0.0%  0.0 s left"),
 }
 

@@ -33,7 +33,7 @@ _EACH_RUN_S = 120.0
 def line(live: Live) -> str:
     """Format elapsed time, step, loss, utilisation, time left and what is awaited, as far as known."""
     total = f"/{live.total_steps}" if live.total_steps else ""
-    step = f"{live.unit} {live.step}{total}" if live.step else ""
+    step = f"{live.unit} {live.step}{total}" if live.step is not None else ""
     latency = f"latency {numbers.seconds(live.latency)}" if live.latency is not None else ""
     parts = [live.label, numbers.duration(live.elapsed), step or latency or "no step yet"]
     if live.loss is not None:

@@ -43,6 +43,16 @@ def _train(tmp_path: Path, each: str = "pass", pinned: bool = False, before: str
     return found
 
 
+def test_losses_of_a_device_are_read_without_waiting(tmp_path: Path) -> None:
+    found = _train(tmp_path, "print(float(loss), flush=True)")
+    printed = [float(text) for text in found.out.split()]
+    known = [tuple(one) for line in found.lines for one in line.get("losses", ())]
+    assert len(known) >= 8
+    assert known == [(step, pytest.approx(printed[step - 1], rel=1e-4)) for step, _ in known]
+    counters = _train(tmp_path / "again").counters
+    assert (counters["reads_n"], counters["sync_n"]) == (0, 1)
+
+
 def test_reads_waits_and_copies_of_a_device(tmp_path: Path) -> None:
     each = "loss.item(), float(loss), loss.cpu(), loss.to('cpu'), x[0].tolist(), torch.cuda.synchronize()"
     found = _train(tmp_path, each, pinned=True)
