@@ -8,7 +8,17 @@ from itertools import islice
 import pytest
 
 from gpudebug.core.statistics.level import POINTS, Effect, Seen, follow
-from gpudebug.core.verdict.turns import Ahead, NextRun, of_baseline, of_trial, own_sd, planned, so_far, span
+from gpudebug.core.verdict.turns import (
+    Ahead,
+    NextRun,
+    begun,
+    of_baseline,
+    of_trial,
+    own_sd,
+    planned,
+    so_far,
+    span,
+)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +122,12 @@ def test_the_runs_that_an_effect_takes_are_the_fewest_behind_a_run_of_the_baseli
     least = ahead().runs_for(1000.0)
     assert least is not None and (least.trial, least.baseline) == (2, 1)
     assert ahead().runs_for(0.01) is None
+
+
+def test_what_was_begun_is_said() -> None:
+    assert begun(0) == ""
+    assert begun(1) == "begun: 1 complete run of the change counts when next goes on"
+    assert begun(3) == "begun: 3 complete runs of the change count when next goes on"
 
 
 def test_noise_and_short_runs_take_more_and_no_run_tells_nothing() -> None:

@@ -13,6 +13,7 @@ from tests.support.campaigns import (
     Campaign,
     contents,
     killed_at_the_end,
+    make_campaign,
     make_replay_campaign,
     record,
     wait_for,
@@ -123,6 +124,25 @@ def test_a_second_next_is_told_who_runs_and_since_when(tmp_path: Path, recording
         assert first.wait(60) == 130
     assert campaign.statuses() == ["UNTESTED", "UNTESTED"]
     assert not campaign.json("status")["running"]
+
+
+@pytest.mark.slow
+def test_the_complete_runs_of_an_interrupted_trial_count(tmp_path: Path) -> None:
+    campaign = make_campaign(tmp_path / "repo")
+    campaign.json("next")
+    campaign.propose("--set --work=0.1")
+    first = campaign.start("next")
+    with killed_at_the_end(first):
+        wait_for(lambda: list(campaign.folder.glob("runs/0004-*/samples.csv")))
+        os.kill(first.pid, signal.SIGINT)
+        err = first.communicate(timeout=60)[1].decode()
+    begun = "begun: 1 complete run of the change counts when next goes on"
+    assert first.returncode == 130
+    assert begun in err
+    assert f"- **Status**: UNTESTED - {begun}" in campaign.text
+    assert campaign.json("next")["action"] == "tested"
+    assert begun not in campaign.text
+    assert "runs/0003-h1" in campaign.text
 
 
 def test_baseline_records_what_is_asked_for_whether_valid_or_not(campaign: Campaign) -> None:

@@ -186,6 +186,12 @@ class Ahead:
         return error, t_quantile(0.5 + SURE / 2, found.freedom) * error
 
 
+def begun(made: int) -> str:
+    """Say what of an interrupted trial is not run again; nothing if it has no complete run."""
+    count = "counts" if made == 1 else "count"
+    return f"begun: {counted(made, 'complete run')} of the change {count} when next goes on" if made else ""
+
+
 def own_sd(found: Effect, assumed: Noise) -> float | None:
     """Return the spread that the runs themselves show, without what is assumed; None if no run has a peer."""
     own = found.freedom - assumed.runs

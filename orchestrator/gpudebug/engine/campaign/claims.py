@@ -91,13 +91,16 @@ def under(document: progress.ProgressFile, number: int, claim: str | None) -> bo
     return entry.status is Status.TESTING and (held is None or claim in (None, held.note))
 
 
-def free(setup: Setup, number: int, claim: Claim) -> bool:
-    """Set a hypothesis UNTESTED if it is still under this claim, and end its lease; whether it was."""
+def free(setup: Setup, number: int, claim: Claim, note: str = "") -> bool:
+    """Set a hypothesis UNTESTED if it is still under this claim, and end its lease; whether it was.
+
+    `note` says what of its trial is done already.
+    """
     held: list[bool] = []
 
     def edit(document: progress.ProgressFile) -> bytes:
         held[:] = [under(document, number, claim.note)]
-        return progress.set_status(document, number, Status.UNTESTED) if held[0] else document.data
+        return progress.set_status(document, number, Status.UNTESTED, note) if held[0] else document.data
 
     splice(setup, edit)
     leases.drop(setup.workspace.leases, number)

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpudebug.core.answers.next import RecordedVerdict
 from gpudebug.core.answers.show import ProbeSide
-from gpudebug.core.errors import GitError, GpudebugError, InterventionError
+from gpudebug.core.errors import GitError, GpudebugError, InterruptedRun, InterventionError
 from gpudebug.core.progress.claims import Claim
 from gpudebug.core.records import Terms, Verdict
 from gpudebug.core.statistics import numbers
@@ -105,8 +105,11 @@ def run_trial(cycle: Cycle, number: int, why: str) -> RecordedVerdict:
         except crashes.CodeCrashed:
             crashes.keep_claim(cycle.setup, number, trial.claim, change.intervention)
             raise
-        except GpudebugError:
-            free(cycle.setup, number, trial.claim)
+        except GpudebugError as error:
+            begun = turns.begun(len(trial.after))
+            free(cycle.setup, number, trial.claim, begun)
+            if begun and isinstance(error, InterruptedRun):
+                error.message += f"; {begun}"
             raise
         late = not record_result(cycle.setup, number, verdict.model_dump(mode="json"))
     forget(cycle.setup, number)
