@@ -28,6 +28,8 @@ SOON_S = 15.0
 _SOON_STEPS = 40
 _ALIKE = 0.03
 """Of the time: so far half of the window may be from all of it, which is twice as much between its halves."""
+_STALLED = 0.1
+"""Of the time, beyond the median step: less is what any host's noise takes."""
 _PARTS = ("data_wait_share", "forward_share", "backward_share", "optimizer_share")
 LONGEST_SILENT_S = 300.0
 """A run that shows no step is still starting for `MOST_SPARSE` windows or so long: it loads a model."""
@@ -112,7 +114,7 @@ def _same(half: Evidence | None, whole: Evidence) -> bool:
         return False
     if half.window.duration_s > 0.7 * whole.window.duration_s or half.probe is None or whole.probe is None:
         return False
-    if (whole.probe.span_steps or 0) < _SOON_STEPS or (whole.probe.stall_share or 0.0) > _ALIKE:
+    if (whole.probe.span_steps or 0) < _SOON_STEPS or (whole.probe.stall_share or 0.0) > _STALLED:
         return False
     parts = [(getattr(half.probe, part), getattr(whole.probe, part)) for part in _PARTS]
     known = [(a, b) for a, b in parts if a is not None or b is not None]

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .calls import Calls, hide_all, replace, shared
+from .raised import give_back
 from .recorder import Recorder
 
 # Modules of one forward that are asked whether mixed precision is on there.
@@ -220,6 +221,7 @@ def _watch_process(recorder: Recorder) -> None:
         recorder.counters["gc_n"] = recorder.counters["gc_s"] = 0
         if collecting not in gc.callbacks:
             gc.callbacks.append(collecting)
+            give_back(collecting)
 
     def refresh() -> None:
         recorder.counters["cpu_s"] = time.process_time()
