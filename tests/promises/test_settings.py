@@ -202,9 +202,9 @@ def test_init_pins_what_it_writes(tmp_path: Path) -> None:
     folder.mkdir()
     git(folder, "init", "--quiet")
     (folder / "train.py").write_text("")
-    gpudebug(folder, "init", "--command", "python3 train.py", "--campaign", "test").expect(0)
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "-m", "Start")
+    gpudebug(folder, "init", "--command", "python3 train.py", "--campaign", "test").expect(0)
     assert gpudebug(folder, "settings", "--json").json["pinned"] is True
 
 

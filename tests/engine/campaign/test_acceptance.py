@@ -108,7 +108,7 @@ def test_hand_written_figures_are_marked_in_the_brief(campaign: Campaign) -> Non
     said = next(line for line in brief.splitlines() if "Images are loaded twice" in line)
     assert "VALIDATED UNVERIFIED" in said
     assert "+34pp" in said
-    assert "train.py --lr=0.1" in brief
+    assert "- `train.py`" in brief and "--lr=0.1" in brief
 
 
 def test_status_says_what_is_under_way(tmp_path: Path, recordings: Path) -> None:
