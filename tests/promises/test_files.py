@@ -290,6 +290,8 @@ def test_what_a_killed_init_left_goes_with_the_next(tmp_path: Path, call: str) -
 
     git(tmp_path, "init", "--quiet")
     (tmp_path / "train.py").write_text("print(1)\n")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "-m", "Start")
     (tmp_path / "progress").mkdir()
     (tmp_path / "progress" / f"{tmp_path.name[:40].lower()}.md").touch()
     os.waitpid(fork(killed), 0)

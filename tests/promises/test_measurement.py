@@ -128,8 +128,9 @@ def test_what_else_a_training_leaves_in_its_run_folder_is_followed_nowhere(
 def test_without_a_campaign_the_users_files_stay_where_they_are(tmp_path: Path, victim: Path) -> None:
     (tmp_path / "train.py").write_text("import os\nos.truncate('F.csv', 9)\n")
     here = Campaign(tmp_path)
-    words = ("sample", "--device=cpu:1", "-o", "F.csv", "--json", "--", sys.executable, "train.py")
-    answer = here.run(*words).json
+    words = ("--device=cpu:1", "-o", "F.csv", "--json", "--", sys.executable, "train.py")
+    assert here.run("sample", *words).json["error"]["code"] == "overwrite"
+    answer = here.run("sample", "--overwrite", "--force", *words).json
     assert answer["outcome"] == "SAMPLER_LOST"
     assert "samples.csv was altered" in answer["why"]
     assert answer["window"] is None
