@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     # A tenth of what `status` takes, which shows the noise too.
     from gpudebug.core.answers.next import RecordedAA
 
-_FEWER = "make runs longer (protocol: run_for), end other work on this machine, or raise protocol: max_runs"
+_FEWER = "lengthen runs (protocol: run_for), or raise it"
 # The columns of a sweep's row without its value.
 _BESIDE_VALUE = 69
 
@@ -35,7 +35,7 @@ def resolution(answer: Resolution) -> list[str]:
         lines.append(f"Detectable effect (80 % power): {effects}{limit}")
     lines.append(f"Runs needed to confirm {'; '.join(_needs(f, answer.max_runs) for f in figures)}")
     if any(f.goal_runs is None or f.goal_runs.trial > answer.max_runs for f in figures):
-        lines.append(f"  more than max_runs: {answer.max_runs} allows: {_FEWER}")
+        lines.append(f"  above max_runs: {answer.max_runs}: {_FEWER}")
     return lines
 
 

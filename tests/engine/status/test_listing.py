@@ -168,7 +168,7 @@ def test_a_campaign_of_many_hypotheses_stays_readable(told: Campaign) -> None:
     assert len(answer["shown"]) == listing.SHOWN and 2 in answer["shown"]
     text = told.run("status").expect(0).out
     assert "  …  and 12 more (12 VALIDATED): gpudebug status --json\n" in text
-    assert len(text.splitlines()) < 4 * listing.SHOWN + 70
+    assert len(text.splitlines()) < 4 * listing.SHOWN + 60
 
 
 @pytest.mark.slow
