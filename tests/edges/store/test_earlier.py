@@ -1,4 +1,4 @@
-"""The states of files that earlier runs wrote last: kept, in two files at most, and never in anybody's way."""
+"""The states of files that earlier runs wrote last: kept, in two files at most, in nobody's way."""
 
 from __future__ import annotations
 
