@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpudebug.core.answers.diagnosis import DiagnoseAnswer, DiagnosedCause, LayerAnswer
+from gpudebug.core.answers.diagnosis import DiagnoseAnswer, DiagnosedCause, LayerAnswer, gained
 from gpudebug.core.answers.sample import RanksFinding
 from gpudebug.core.diagnosis.odds import number
 from gpudebug.core.evidence.devices import mean_misleads
@@ -94,7 +94,7 @@ def _ceiling(cause: DiagnosedCause, answer: DiagnoseAnswer) -> str:
     if cause.ceiling_ratio is None:
         return "unknown: its share of the time was not measured"
     rate = cause.ceiling_steps_per_s
-    faster = f"{cause.ceiling_ratio:.2f}x steps/s" + (f", to {numbers.rate(rate)}" if rate else "")
+    faster = f"{gained(cause.ceiling_ratio)} steps/s" + (f", to {numbers.rate(rate)}" if rate else "")
     if cause.ceiling_pp is not None:
         of = _OF.get(str(answer.facts.get("telling_devices")), "")
         return f"+{cause.ceiling_pp:.1f}pp{of}, to {numbers.percent(cause.expected_util)}; {faster}"

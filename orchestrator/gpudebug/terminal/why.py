@@ -6,7 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from gpudebug.core.answers.diagnosis import AttachedLook, DiagnosedCause, RunPhases, StepParts, WhyAnswer
+from gpudebug.core.answers.diagnosis import (
+    AttachedLook,
+    DiagnosedCause,
+    RunPhases,
+    StepParts,
+    WhyAnswer,
+    gained,
+)
 from gpudebug.core.answers.sample import SampledDevice
 from gpudebug.core.answers.status import FigureAcross
 from gpudebug.core.diagnosis.run_phases import START_UP
@@ -157,7 +164,8 @@ def _ceiling(cause: DiagnosedCause) -> str:
     if cause.ceiling_ratio is None:
         return ", gain unknown"
     points = f", +{cause.ceiling_pp:.1f}pp" if cause.ceiling_pp is not None else ""
-    return f", at most {cause.ceiling_ratio:.2f}x{points}"
+    most = gained(cause.ceiling_ratio)
+    return f", {'maybe' if most.startswith('over') else 'at most'} {most}{points}"
 
 
 def _aside(answer: WhyAnswer) -> list[str]:

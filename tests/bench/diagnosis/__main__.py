@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -24,16 +25,22 @@ from tests.bench.diagnosis.orders import Cost
 from tests.bench.diagnosis.replaying import Replay
 from tests.support import zoo
 
+from gpudebug.core.answers.diagnosis import gained
+
 TOP_1, TOP_3 = 0.70, 0.90
+BORNE_OUT = 0.85
+"""Of the fixes: how many bring no more than the ceiling of a right cause, within their interval."""
 EXPERIMENTS, OF_RANDOM = 2.0, 0.5
 ORDERS = ("next", "random", "catalogue", "checklist")
 _SHOWN = 3
+_RATIO = re.compile(r"([\d.]+)x \(95% CI ([\d.]+) to ")
 
 
 @dataclass(frozen=True)
 class Score:
     """One program on the table. `place` is that of a right cause, None where none is named;
-    `validated` are the hypotheses that were."""
+    `validated` are the hypotheses that were; `gain` what its fix brought, as a ratio of throughput with the
+    lower end of its interval, `ceiling` the highest of the right causes."""
 
     program: str
     truth: tuple[str, ...]
@@ -43,6 +50,15 @@ class Score:
     validated: tuple[int, ...]
     fixes: tuple[int, ...]
     costs: dict[str, Cost]
+    gain: tuple[float, float] | None = None
+    ceiling: float | None = None
+
+    @property
+    def borne_out(self) -> bool | None:
+        """None where no fix was VALIDATED or no right cause has a ceiling."""
+        if self.gain is None or self.ceiling is None:
+            return None
+        return self.gain[1] <= self.ceiling
 
     @property
     def healthy(self) -> bool:
@@ -137,22 +153,43 @@ def _score(program: str) -> Score | None:
         validated,
         truth.fix,
         costs,
+        next(
+            (gain for n in truth.fix if n in validated and (gain := _gain(recorded.trials[n])) is not None),
+            None,
+        ),
+        max((c.ceiling_ratio for c in diagnosis.causes if c.id in right and c.ceiling_ratio), default=None),
     )
+
+
+def _gain(trial: recording.Trial) -> tuple[float, float] | None:
+    """What a trial's gate on throughput measured, and the lower end of its interval."""
+    verdicts = (run.files["verdict.json"] for run in trial.runs if "verdict.json" in run.files)
+    gates = (gate for verdict in verdicts for gate in verdict["gates"] if gate["name"] == "throughput")
+    found = (_RATIO.match(str(gate["value"])) for gate in gates)
+    return next(((float(one[1]), float(one[2])) for one in found if one), None)
 
 
 def table(scores: Sequence[Score]) -> str:
     lines = [
-        "| program | right cause | place | named first | fix after | random | catalogue | checklist |",
-        "|---|---|---|---|---|---|---|---|",
+        "| program | right cause | place | named first | at most | fix brought"
+        " | fix after | random | catalogue | checklist |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for s in scores:
         first = ", ".join(f"{id} {100 * p:.0f}%" for id, p in s.named[:1])
         place = ("abstains" if s.abstains else "names one") if s.healthy else str(s.place or "none")
         costs = [_cost(s, name) for name in ORDERS]
         lines.append(
-            f"| {s.program} | {', '.join(s.truth) or 'healthy'} | {place} | {first} | {' | '.join(costs)} |"
+            f"| {s.program} | {', '.join(s.truth) or 'healthy'} | {place} | {first} | {_ceiling(s)}"
+            f" | {' | '.join(costs)} |"
         )
     return "\n".join(lines)
+
+
+def _ceiling(score: Score) -> str:
+    if score.gain is None or score.ceiling is None:
+        return " | "
+    return f"{gained(score.ceiling)} | {score.gain[0]:.2f}x"
 
 
 def _cost(score: Score, order: str) -> str:
@@ -168,6 +205,11 @@ def _shares(scores: Sequence[Score]) -> tuple[float, float]:
     return top[0], top[1]
 
 
+def _borne_out(scores: Sequence[Score]) -> tuple[int, int]:
+    known = [s.borne_out for s in scores if s.borne_out is not None]
+    return len(known), sum(known)
+
+
 def _means(scores: Sequence[Score], order: str) -> tuple[float, float]:
     """Experiments and device-seconds until VALIDATED, over programs that have a fix that was."""
     fixed = [s.costs[order] for s in scores if s.validated and not s.healthy]
@@ -178,6 +220,8 @@ def summary(scores: Sequence[Score]) -> Iterator[str]:
     ill, healthy = [s for s in scores if not s.healthy], [s for s in scores if s.healthy]
     top_1, top_3 = _shares(scores)
     yield f"\nRight cause first: {top_1:.0%} of {len(ill)}, among the first three: {top_3:.0%}."
+    known, kept = _borne_out(scores)
+    yield f"Fixes that brought no more than the ceiling, within their interval: {kept} of {known}."
     for name in ORDERS:
         experiments, seconds = _means(scores, name)
         yield f"Until VALIDATED, {name}: {experiments:.2f} experiments, {seconds:.0f} device-seconds."
@@ -198,6 +242,9 @@ def _missed(scores: Sequence[Score]) -> Iterator[str]:
         yield f"right cause first in {top_1:.0%}, wanted {TOP_1:.0%}"
     if top_3 < TOP_3:
         yield f"right cause among three in {top_3:.0%}, wanted {TOP_3:.0%}"
+    known, kept = _borne_out(scores)
+    if kept < BORNE_OUT * known:
+        yield f"ceilings hold for {kept} of {known} fixes, wanted {BORNE_OUT:.0%}"
     ours, chance = _means(scores, "next")[0], _means(scores, "random")[0]
     if ours > EXPERIMENTS:
         yield f"{ours:.2f} experiments to the fix, wanted {EXPERIMENTS}"

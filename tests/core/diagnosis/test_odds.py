@@ -440,6 +440,12 @@ RESIZE = "images.py:87 load (running): `img = img.resize(size)`"
             {},
             "100% of the time in code of this kind, most of it in train.py main (running)",
         ),
+        ({"stack": "images", "state": "running"}, {}, f"31% of the time in {RESIZE}"),
+        (
+            {"stack": "images", "state": "waiting"},
+            {},
+            f"1.0% of the time in code of this kind at {RESIZE.replace('running', 'waiting')}",
+        ),
         ({"stack": r"\bdecode\w*|av/"}, {}, "none of the time is in code such as decode"),
         (
             {"stack": "x", "of": "workers"},

@@ -27,6 +27,16 @@ class CauseTest:
     command: str | None = None
 
 
+MOST_EXPOSED = 0.95
+"""Of the time: beyond it nothing bounds what a fix brings, since no step is without work."""
+
+
+def gained(ratio: float) -> str:
+    """Return a ceiling of throughput: `2.75x`, or `over 20x` where nothing bounds it."""
+    most = 1 / (1 - MOST_EXPOSED)
+    return f"{ratio:.2f}x" if ratio < 0.999 * most else f"over {most:.0f}x"
+
+
 @dataclass(frozen=True, kw_only=True)
 class LikelyCause:
     """A cause in short: `probability` 0 to 1, `ceiling_pp` what utilisation can gain, in percentage points

@@ -73,7 +73,7 @@ def host_code(training: Stacks | None, *, on_cpu: bool = True) -> tuple[float, C
         return None
     rows = seen(training)
     phased = any(one.phase != "other" for one in rows)
-    loops, own = _loops(rows), frozenset(r.frames[r.own] for r in rows if r.own is not None)
+    loops, own = loops_of(rows), frozenset(r.frames[r.own] for r in rows if r.own is not None)
     pieces: defaultdict[str, _HostPiece] = defaultdict(_HostPiece)
     for one in _candidates(rows):
         if not on_cpu and _READS.search(one.source or ""):
@@ -127,11 +127,12 @@ def _candidates(rows: Sequence[SampledStack]) -> Iterator[SampledStack]:
         yield one
 
 
-def _loops(rows: Sequence[SampledStack]) -> frozenset[str]:
+def loops_of(rows: Sequence[SampledStack]) -> frozenset[str]:
     """Return the functions below which the training happens; where none shows those that are in nearly every
     stack."""
     seconds: defaultdict[str, float] = defaultdict(float)
-    counted = [one for one in rows if one.phase in _TRAINS]
+    updates = any(one.phase == "optimizer" for one in rows)
+    counted = [one for one in rows if updates and one.phase in _TRAINS]
     part = _LOOPS if counted else _EVERYWHERE
     counted = counted or list(rows)
     for one in counted:

@@ -12,7 +12,7 @@ from gpudebug.core.catalogue.model import Cause, Condition, Share, Sign, Term
 from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS
 from gpudebug.core.diagnosis.host_code import PLACED
 from gpudebug.core.diagnosis.model import DiagnosisFacts, Tested
-from gpudebug.core.inside.stacks.shares import CodeLine, StackTerm, pattern, share
+from gpudebug.core.inside.stacks.shares import CodeLine, StackTerm, pattern, share, share_at
 from gpudebug.core.records import Stacks
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import SignalValue, Status
@@ -303,7 +303,7 @@ def sentence_of(weighed: WeighedSign, facts: DiagnosisFacts) -> str:
     """Return the fact behind a sign that is known, with the reference's if that is another."""
     if weighed.found is None:
         return ""
-    sentence = _sentence(weighed, weighed.found)
+    sentence = _sentence(weighed, weighed.found, stacks_of(weighed.sign, facts))
     if weighed.shared:
         return f"{sentence}, as in the reference"
     other = figure(weighed.sign, facts.reference) if facts.reference is not None else None
@@ -312,12 +312,12 @@ def sentence_of(weighed: WeighedSign, facts: DiagnosisFacts) -> str:
     return f"{sentence} (the reference: {value(other.value, SIGNALS[weighed.sign.signal].unit)})"
 
 
-def _sentence(weighed: WeighedSign, found: TermFigure) -> str:
+def _sentence(weighed: WeighedSign, found: TermFigure, stacks: Stacks | None) -> str:
     sign = weighed.sign
     if sign.signal is not None and sign.signal != PLACED:
         return _of_signal(sign.signal, found.value)
     if sign.signal is not None or sign.stack is not None or sign.code is not None:
-        return _stack_sentence(weighed, found)
+        return _stack_sentence(weighed, found, stacks)
     if sign.section is not None:
         return f"section {found.name} takes {value(found.value, 'share')} of the profiled time"
     if sign.flag is not None:
@@ -332,16 +332,20 @@ def _of_signal(name: str, found: SignalValue) -> str:
     return signal.said.replace("{}", value(found, signal.unit))
 
 
-def _stack_sentence(weighed: WeighedSign, found: TermFigure) -> str:
-    """Return how much of the time, and the place with the most of it."""
+def _stack_sentence(weighed: WeighedSign, found: TermFigure, stacks: Stacks | None) -> str:
+    """Return how much of the time, and the place with the most of it: of a line always the same figure."""
     whose = "loader workers' time" if weighed.sign.of == "workers" else "the time"
-    if found.place is None:
+    if found.place is None or stacks is None:
         wanted = weighed.sign.stack or weighed.sign.code or ""
         words = list(dict.fromkeys(_WORD.findall(_ESCAPE.sub(" ", wanted))))[:_NAMED]
         kind = f"such as {', '.join(words)}" if words else "of this kind"
         return f"none of {whose} is in code {kind}"
-    where = "in" if found.part >= _NEARLY_ALL else "in code of this kind, most of it in"
-    return f"{value(found.value, 'share')} of {whose} {where} {found.place}"
+    taken, at = number(found.value) or 0.0, share_at(stacks, found.place)
+    if found.part < _NEARLY_ALL:
+        return f"{value(taken, 'share')} of {whose} in code of this kind, most of it in {found.place}"
+    if taken < _NEARLY_ALL * at:
+        return f"{value(taken, 'share')} of {whose} in code of this kind at {found.place}"
+    return f"{value(at, 'share')} of {whose} in {found.place}"
 
 
 def value(found: SignalValue, unit: str) -> str:

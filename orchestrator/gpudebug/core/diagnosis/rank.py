@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpudebug.core.answers.diagnosis import Missing
+from gpudebug.core.answers.diagnosis import MOST_EXPOSED, Missing
 from gpudebug.core.catalogue.model import Cause
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.diagnosis import code_lines
+from gpudebug.core.diagnosis.bounds import most_exposed
 from gpudebug.core.diagnosis.host_code import PLACED
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked, Tested
 from gpudebug.core.diagnosis.odds import SMALL, Scored, WeighedSign, number, score, sentence_of
@@ -151,8 +152,6 @@ LEAST = 0.01
 """Less of the time than this is not told from none."""
 UNKNOWN_SHARE = 0.1
 """Of the time, of a cause whose share is unknown."""
-MOST_EXPOSED = 0.95
-"""Beyond it a ratio says nothing: no step is without work."""
 _FACTS = 3
 
 
@@ -237,7 +236,7 @@ def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float, full: boo
     pro = _said([t for t in scored.signs if t.true and t.factor > 1], facts)
     contra = _but([t for t in scored.signs if t.factor < 1], facts, pro)
     contra = contra or _but([t for t in scored.signs if t.shared], facts, pro)
-    top = ceiling(scored.exposed, _telling(facts), facts.steps_per_s, shows=shows)
+    top = ceiling(most_exposed(cause, facts), _telling(facts), facts.steps_per_s, shows=shows)
     line = code_lines.line_of(cause, scored.signs, facts)
     placed = line is not None and any(term.signal == PLACED for term in cause.exposed)
     return Ranked(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gpudebug.core.answers.diagnosis import LikelyCause
+from gpudebug.core.answers.diagnosis import LikelyCause, gained
 from gpudebug.core.catalogue import Cause
 from gpudebug.core.catalogue.signals import one_line, said_own
 from gpudebug.core.diagnosis.model import Diagnosis, Ranked
@@ -197,7 +197,7 @@ def _most(points: float | None, ratio: float | None) -> str:
     """`ceiling +61pp, 2.75x`."""
     if ratio is None:
         return "ceiling unknown"
-    return "ceiling " + (f"+{points:.0f}pp, " if points is not None else "") + f"{ratio:.2f}x"
+    return "ceiling " + (f"+{points:.0f}pp, " if points is not None else "") + gained(ratio)
 
 
 def instructions(workspace: store.Workspace, entry: HypothesisEntry) -> list[str]:

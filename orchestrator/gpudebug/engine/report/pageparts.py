@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from gpudebug.core.answers.diagnosis import gained
 from gpudebug.core.statistics.across import name as device_name
 from gpudebug.core.statistics.metrics import Metric
 from gpudebug.core.statistics.numbers import UNKNOWN, figure, number, percent, seconds
@@ -269,6 +270,6 @@ def electric(d: Data) -> list[str | None]:
 def ceiling(cause: Data) -> str:
     """Return the most that the fix of a cause can bring: points of utilisation, or steps a second."""
     ratio = cause.get("ceiling_ratio")
-    rate = f"{ratio:.2f}x" if ratio is not None else ""
+    rate = gained(ratio) if ratio is not None else ""
     points = f"+{cause['ceiling_pp']:.1f}pp" if cause["ceiling_pp"] is not None else ""
     return ", ".join(text for text in (points, rate) if text) or UNKNOWN
