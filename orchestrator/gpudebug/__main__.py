@@ -12,7 +12,7 @@ from gpudebug.terminal import output
 def main() -> None:
     """Run the command of `sys.argv` and end the process with its exit status."""
     words = sys.argv[1:]
-    asked = plain_status(words)
+    asked = plain_status(words) if sys.platform == "linux" else None
     if asked is None:
         from gpudebug.cli import run
 

@@ -82,40 +82,6 @@ def test_what_the_machine_refuses_is_no_defect(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-WITHOUT = """\
-import sys
-for name in ("fcntl", "grp", "pty", "pwd", "resource", "termios"):
-    sys.modules[name] = None
-"""
-
-
-def test_without_what_only_linux_has_sections_are_timed_and_commands_say_so(tmp_path: Path) -> None:
-    used = (
-        "from gpudebug import enable_profiling, print_profiling_summary, profile_section\n"
-        "enable_profiling()\nfor _ in range(12):\n    with profile_section('a'):\n        pass\n"
-        "print_profiling_summary()\n"
-    )
-    env = environment({"TMPDIR": str(tmp_path)})
-    timed = subprocess.run(
-        [sys.executable, "-c", WITHOUT + used], env=env, capture_output=True, text=True, check=True
-    )
-    assert "\na " in timed.stdout
-    asked = "sys.argv = ['gpudebug', 'status']\nfrom gpudebug.__main__ import main\nsys.exit(main())\n"
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT + asked],
-        env=env,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert (
-        done.stderr.startswith("gpudebug: this command runs on Linux only: ") and done.stderr.count("\n") == 1
-    )
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("command", "said"),
     [

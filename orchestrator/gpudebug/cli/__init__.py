@@ -41,7 +41,7 @@ def _global(
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version and its commit."),
     ] = False,
 ) -> None:
-    choose(directory, json)
+    choose(directory, json, anywhere=True)
     chosen["debug"] = debug
 
 

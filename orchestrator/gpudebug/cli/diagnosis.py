@@ -192,7 +192,7 @@ def catalogue(
 
     One is shown with its signs, test and fix.
     """
-    folder = choose(directory, json)
+    folder = choose(directory, json, anywhere=True)
     if bool(words) + (group is not None) + signals > 1:
         raise UsageError("an id, --group and --signals exclude each other", next="keep one of them")
     from gpudebug.engine.diagnosis import catalogue_view as engine

@@ -149,7 +149,7 @@ def analyze(
 
     Files are recognised by their content: those of nvidia-smi, dcgmi, W&B and Nsight Systems too.
     """
-    folder = choose(directory, json)
+    folder = choose(directory, json, anywhere=True)
     from gpudebug.engine.tools.analyze import Outputs
     from gpudebug.engine.tools.analyze import analyze as engine
     from gpudebug.terminal.analyze import analyze as render

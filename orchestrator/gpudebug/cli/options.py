@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from gpudebug.core.errors import UsageError
+from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.terminal import output
 
 GROUPS = {
@@ -98,13 +99,22 @@ SAMPLE_FAILED = 125
 chosen: dict[str, Any] = {"directory": None, "json": False, "debug": False, "own_failure": None}
 
 
-def choose(directory: Path | None, json: bool) -> Path:
-    """Remember the options before or after the command's name; return the folder to work in."""
+def choose(directory: Path | None, json: bool, *, anywhere: bool = False) -> Path:
+    """Remember the options before or after the command's name; return the folder to work in.
+
+    GpudebugError on macOS and Windows, but for a command that works `anywhere`.
+    """
     if directory is not None:
         chosen["directory"] = directory
     chosen["json"] = chosen["json"] or json
+    on_linux = sys.platform == "linux"
+    if not (anywhere or on_linux):
+        raise GpudebugError(
+            "Linux only: this command runs where you train",
+            next="copy the run's folder here and run gpudebug analyze FOLDER",
+        )
     folder = output.working_folder(chosen["directory"] or Path())
-    if output.in_session():
+    if on_linux and output.in_session():
         from gpudebug.engine.campaign.renewal import renew
 
         renew(folder)

@@ -137,18 +137,8 @@ _REFUSED = {
 }
 
 
-# Modules of Python that not every system has.
-_OF_LINUX = frozenset({"fcntl", "grp", "pty", "pwd", "resource", "termios"})
-
-
 def refused(error: Exception) -> GpudebugError | None:
-    """Say what to do about a call that the machine refused, such as on a full disk, or a module that only
-    Linux has; None for all else."""
-    if isinstance(error, ModuleNotFoundError) and error.name in _OF_LINUX:
-        return GpudebugError(
-            f"this command runs on Linux only: Python has no module {error.name} here",
-            next="run it where you train; `from gpudebug import profile_section` works anywhere",
-        )
+    """Say what to do about a call that the machine refused, such as on a full disk; None for all else."""
     advice = _REFUSED.get(error.errno or 0) if isinstance(error, OSError) else None
     if advice is None or not isinstance(error, OSError):
         return None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
+import operator
 import os
 import stat
 from collections.abc import Iterator
@@ -16,7 +18,15 @@ from typing import BinaryIO
 
 from gpudebug.core.errors import StoreError
 
-_ALWAYS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+def flags(*names: str) -> int:
+    """Return the flags of open(2) of these names, those that this system has."""
+    return functools.reduce(operator.or_, (getattr(os, name, 0) for name in names))
+
+
+# Without O_BINARY Windows changes the ends of lines.
+_ALWAYS = flags("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY")
+_NO_LINK = flags("O_NOFOLLOW")
 _LONGEST = 256 << 20
 # What a file may grow by while it is read; those of some file systems have no size.
 _GROWTH = 1 << 16
@@ -39,7 +49,7 @@ class NotPermitted(StoreError):
 
 def descriptor(
     path: Path | str,
-    flags: int = os.O_RDONLY,
+    access: int = os.O_RDONLY,
     mode: int = 0o600,
     *,
     at: int | None = None,
@@ -50,7 +60,7 @@ def descriptor(
     With `follow`, which is for paths that a person named, a link is as good as its target.
     """
     try:
-        fd = os.open(path, flags | _ALWAYS | (0 if follow else os.O_NOFOLLOW), mode, dir_fd=at)
+        fd = os.open(path, access | _ALWAYS | (0 if follow else _NO_LINK), mode, dir_fd=at)
     except OSError as e:
         if e.errno == errno.ELOOP and not follow:
             raise NotRegular(e.errno, "is a link", str(path)) from None
@@ -108,7 +118,7 @@ def read_tail(path: Path, size: int, *, follow: bool = False) -> bytes:
 
 def is_hole(status: os.stat_result) -> bool:
     """Tell whether a file is huge and mostly a hole: nothing reads such a one."""
-    return status.st_size > _HUGE and status.st_blocks * 512 < status.st_size // 2
+    return status.st_size > _HUGE and getattr(status, "st_blocks", _HUGE) * 512 < status.st_size // 2
 
 
 def file_digest(path: Path, *, follow: bool = False) -> str:

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpudebug.core.errors import StoreError
+from gpudebug.edges import opener
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = opener.flags("O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
 # Deeper folders are moved up first: an open descriptor a level would run out.
 _DEEPEST = 64
 _IS_LINK = (errno.ELOOP, errno.ENOTDIR)

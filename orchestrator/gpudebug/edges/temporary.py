@@ -7,7 +7,6 @@ is another one stays. Its writer holds a flock on it; what is free of one was le
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import stat
@@ -155,6 +154,8 @@ def _taken(parent: int, name: str) -> Made | None:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
     except OSError:
         return None
+    import fcntl
+
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Under the lock: a writer may have named or filled it meanwhile.
@@ -192,6 +193,8 @@ def _bear_folder(parent: int, name: str) -> int:
 
 def _named(parent: int, bear: Callable[[str], int]) -> Made:
     """Make something empty, lock it and give it the name that proves what it is."""
+    import fcntl
+
     for _ in range(_TRIES):
         born = f"{_PREFIX}new-{os.urandom(16).hex()}{_SUFFIX}"
         fd = bear(born)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.support.profiled import places, report_of, run
 
+from gpudebug.training.profiling import memory
 from gpudebug.training.profiling import report as reports
 from gpudebug.training.profiling.report import surroundings
 from gpudebug.training.profiling.state import CATEGORIES
@@ -141,6 +142,19 @@ def test_whether_something_was_compiled(
     torch = SimpleNamespace(__version__="2.9.0", cuda=cuda)
     found = among(monkeypatch, torch=torch, dynamo=SimpleNamespace(counters={"frames": frames}))
     assert (found["compiled"], found["device"], found["torch"]) == (compiled, "NVIDIA A100", "2.9.0")
+
+
+def test_apples_gpu_is_named_without_a_utilisation(monkeypatch: pytest.MonkeyPatch) -> None:
+    mps = SimpleNamespace(is_available=lambda: True)
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(is_initialized=lambda: False),
+        backends=SimpleNamespace(mps=mps),
+        mps=SimpleNamespace(current_allocated_memory=lambda: 7),
+    )
+    assert among(monkeypatch, torch=torch)["device"] == "MPS"
+    assert memory.read()[1:] == (7, 7)
+    said = reports._notes([{"calls": 20, "mem_peak_mb": None}], False)
+    assert any("MPS: its utilisation cannot be read" in note for note in said)
 
 
 def test_without_pytorch_it_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def summarise_events(reader: EventSource) -> TraceSummary:
 def _nothing(reader: EventSource) -> str:
     if reader.unreadable:
         return f"has no readable event ({reader.unreadable:,} cannot)"
-    return "is cut off before its first event" if reader.truncated else "has no events"
+    return "is cut off before its first event" if reader.truncated else "has no events of the host or a GPU"
 
 
 def _answer(reader: EventSource, recording: Recording, found: list[TraceDevice]) -> dict[str, object]:

@@ -56,7 +56,7 @@ def check_output(path: Path, *, make_folder: bool = False) -> None:
         raise StoreError(what, file=str(path), next="name another file")
     place = target if status else folder
     if not os.access(place, os.W_OK):
-        frozen = os.statvfs(place).f_flag & os.ST_RDONLY
+        frozen = hasattr(os, "statvfs") and os.statvfs(place).f_flag & os.ST_RDONLY
         raise os_error(OSError(errno.EROFS if frozen else errno.EACCES, ""), path, "cannot write")
 
 
@@ -179,7 +179,15 @@ def replace_file(path: Path, data: bytes, *, root: Path, expected: str | None) -
 def write_beside(
     target: Path, data: bytes, mode: int | None, check: Callable[[], None] = lambda: None
 ) -> None:
-    """Write a file at once and durably, in a folder that is no link. OSError; see `temporary.write`."""
+    """Write a file at once and durably, in a folder that is no link. OSError; see `temporary.write`.
+
+    Windows cannot open folders: there it is written in its place.
+    """
+    if os.open not in os.supports_dir_fd:
+        check()
+        with os.fdopen(opener.descriptor(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+            file.write(data)
+        return
     with opened_folder(target.parent) as parent:
         temporary.write(parent, target.name, data, mode, check)
 

@@ -53,7 +53,10 @@ def cache_folder() -> Path | None:
 
 
 def _anchor() -> Path | None:
-    """Where this user's caches are, by the XDG Base Directory Specification 0.8; None without a home."""
+    """Where this user's caches are, by the XDG Base Directory Specification 0.8; None without a home, and
+    on Windows, which cannot open folders."""
+    if os.open not in os.supports_dir_fd:
+        return None
     named = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(named):
         return Path(named)

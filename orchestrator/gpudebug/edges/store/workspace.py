@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpudebug.core.errors import StoreError
 from gpudebug.edges import removal, temporary
@@ -15,8 +16,10 @@ from gpudebug.edges.opener import os_error, saying
 from gpudebug.edges.store.files import digest, opened_folder
 from gpudebug.edges.store.folders import JOB, LEASES, RECORDS, RunFolder, Scrub, run_number
 from gpudebug.edges.store.foreign import Lives, unknown_job
-from gpudebug.edges.store.locks import RunClaim, held_by
 from gpudebug.edges.store.root import CONFIG, ELEMENTS, RUN_NAME, RUNS, WORKTREES, private_folder
+
+if TYPE_CHECKING:
+    from gpudebug.edges.store.locks import RunClaim
 
 
 def _runs_in(folder: Path) -> list[str]:
@@ -99,9 +102,13 @@ class Workspace:
 
     def claim(self, holder: dict[str, object], lives: Lives = unknown_job) -> RunClaim:
         """Raises BusyError if another process holds it; `lives` is asked of the job of another host's."""
+        from gpudebug.edges.store.locks import RunClaim
+
         return RunClaim(self.claim_path, holder, lives)
 
     def claimed(self) -> bool:
+        from gpudebug.edges.store.locks import held_by
+
         return held_by(self.claim_path) is not None
 
     def run_names(self) -> list[str]:

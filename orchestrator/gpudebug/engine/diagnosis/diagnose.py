@@ -42,8 +42,8 @@ from gpudebug.engine.diagnosis.single import (
 from gpudebug.engine.diagnosis.why import ROLE
 from gpudebug.engine.hypotheses.propose import Duplicate
 from gpudebug.engine.run import catalogue
-from gpudebug.engine.run.evidence import log_beside, read_log, read_run_samples
-from gpudebug.engine.run.sample import failure_in
+from gpudebug.engine.run.devices import failure_in
+from gpudebug.engine.run.readings import log_beside, read_log, read_run_samples
 from gpudebug.engine.run.seen import seen_of
 
 _MOST = 10

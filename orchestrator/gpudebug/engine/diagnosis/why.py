@@ -29,13 +29,13 @@ from gpudebug.engine.diagnosis.premises_of_look import note_code, with_premises
 from gpudebug.engine.diagnosis.room import is_full
 from gpudebug.engine.diagnosis.single import diagnosed, known_causes, single_run
 from gpudebug.engine.run import catalogue
-from gpudebug.engine.run.devices import devices_in
+from gpudebug.engine.run.devices import devices_in, failure_in, window_in
 from gpudebug.engine.run.job import Bench, MeasuredRun, PreparedRun, replanned
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
 from gpudebug.engine.run.reach import OutOfReach, beyond_reach
-from gpudebug.engine.run.sample import failure_in, lone_job, window_in, workload_job
+from gpudebug.engine.run.sample import lone_job, workload_job
 from gpudebug.engine.run.server import redactor_of
 
 ROLE = "why"

@@ -23,8 +23,8 @@ from gpudebug.core.trainlog.reader import LogReader, LogSummary
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.files import record_of
 from gpudebug.engine.run.devices import devices_in
-from gpudebug.engine.run.evidence import read_log, read_run_samples
 from gpudebug.engine.run.files import files_of, files_with
+from gpudebug.engine.run.readings import read_log, read_run_samples
 from gpudebug.engine.run.sections import outline_of
 
 SECTIONS = 12

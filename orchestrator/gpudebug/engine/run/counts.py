@@ -14,8 +14,9 @@ from gpudebug.core.records import Counted
 from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.edges.store import jobfiles
-from gpudebug.engine.run.evidence import LONGEST_RECORD, read_run_samples
+from gpudebug.engine.run.evidence import LONGEST_RECORD
 from gpudebug.engine.run.files import SERVER_LOG, Files
+from gpudebug.engine.run.readings import read_run_samples
 
 SAMPLES = "samples.csv"
 LOG = "train.log"

@@ -1,4 +1,4 @@
-"""The devices of runs as they are answered, from evidence that is at hand or stored."""
+"""What was seen of runs as it is answered, from evidence that is at hand or stored."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from pydantic import ValidationError
 
 from gpudebug.core.answers.sample import (
     DeviceMemory,
+    FailureLines,
     FigureSpread,
+    LatencyFigures,
     RunDevices,
     SampledDevice,
+    SampledWindow,
 )
-from gpudebug.core.records import DeviceEvidence, Evidence, Spread
+from gpudebug.core.records import DeviceEvidence, Evidence, Failure, LatencyEvidence, Spread
 from gpudebug.core.statistics.across import across
 
 
@@ -67,3 +70,21 @@ def sampled(d: DeviceEvidence) -> SampledDevice:
 
 def _spread(found: Spread | None) -> FigureSpread | None:
     return FigureSpread(**found.model_dump()) if found else None
+
+
+def failure_in(failure: Failure | None) -> FailureLines | None:
+    """Return why a run failed, and the lines that say so; None for one that did not."""
+    return FailureLines(class_=failure.kind, lines=tuple(failure.lines)) if failure else None
+
+
+def window_in(evidence: Evidence) -> SampledWindow | None:
+    """Return the steady window of a run."""
+    found = evidence.window
+    return SampledWindow(start_s=found.start_s, end_s=found.end_s, samples=found.samples) if found else None
+
+
+def latency_in(found: LatencyEvidence | None) -> LatencyFigures | None:
+    """Return the latencies of a log."""
+    if found is None:
+        return None
+    return LatencyFigures(**found.model_dump(exclude={"p50_error", "p95_error", "p99_error"}))

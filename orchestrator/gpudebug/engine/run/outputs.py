@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from gpudebug.core.errors import GpudebugError, StoreError
 from gpudebug.core.samples.row import HEADER
 from gpudebug.edges import store
-from gpudebug.engine.campaign.session import persons_only
 
 TEXT_MARK = "Written by gpudebug analyze"
 JSON_MARK = "gpudebug analyze"
@@ -65,7 +65,10 @@ def refuse(path: Path, ours: Ours, *, force: bool) -> None:
             file=str(path),
             next="name another file, or add --force to replace it",
         )
-    persons_only(f"replacing {path.name}, which gpudebug did not write,", _ANOTHER)
+    if sys.platform == "linux":  # elsewhere there is no /proc that would tell who calls
+        from gpudebug.engine.campaign.session import persons_only
+
+        persons_only(f"replacing {path.name}, which gpudebug did not write,", _ANOTHER)
 
 
 def refuse_campaigns_own(path: Path, target: Path) -> None:

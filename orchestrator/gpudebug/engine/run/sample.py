@@ -10,33 +10,31 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpudebug.core.answers.sample import (
-    FailureLines,
-    LatencyFigures,
     SampleAnswer,
     SampledRate,
-    SampledWindow,
 )
 from gpudebug.core.errors import UsageError
 from gpudebug.core.evidence import devices, program
 from gpudebug.core.inside.torch_profile import TorchProfile, remarks
-from gpudebug.core.records import Evidence, Failure, LatencyEvidence
+from gpudebug.core.records import Evidence
+from gpudebug.core.redaction.records import scrubbed_record
 from gpudebug.core.samples.row import parse_row
 from gpudebug.core.statistics.across import across
 from gpudebug.core.words import Outcome
-from gpudebug.edges import launcher, store, temporary
+from gpudebug.edges import host, launcher, store, temporary
 from gpudebug.engine.campaign import settings
 from gpudebug.engine.campaign.files import REPLAYED_NOTE, training_environment
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.runner import elsewhere, refuse
 from gpudebug.engine.campaign.session import NotAPerson, session_of
-from gpudebug.engine.run import outputs
-from gpudebug.engine.run.devices import devices_in
+from gpudebug.engine.run import outputs, server
+from gpudebug.engine.run.devices import devices_in, failure_in, latency_in, window_in
+from gpudebug.engine.run.environment import knobs_in
 from gpudebug.engine.run.files import Files, files_of
 from gpudebug.engine.run.job import Bench, PreparedRun, RunLimits
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.measure import measure, run_files
 from gpudebug.engine.run.prepare import claim_of, devices_held, lone_bench
-from gpudebug.engine.run.seen import keep_seen
 from gpudebug.engine.run.server import prepared
 from gpudebug.engine.run.traces import keep_beside, located
 
@@ -79,9 +77,24 @@ def sample(
             return _in_campaign(bench, job)
         files = _files(directory, output, served=job.server is not None, force=force)
         launched, evidence, lost = _beside(bench, job, files)
-    keep_seen(files.samples, evidence, bench, job)
+    _keep_seen(files.samples, evidence, bench, job)
     remarks = [*lost, *_remarks(job, evidence)]
     return _answer(evidence, launched.exit_status, launched.signal, files, bench, remarks)
+
+
+def _keep_seen(samples: Path, evidence: Evidence, bench: Bench, job: PreparedRun) -> None:
+    """Keep what was seen of a run of which only samples and log have files."""
+    redactor = server.redactor_of(job)
+    record = {
+        "argv": list(redactor.redact_argv(job.argv)),
+        "cwd": str(job.cwd),
+        "knobs": knobs_in(job.env),
+        "cpu_quota": host.cpu_quota(),
+        "devices": [d.model_dump(mode="json") for d in bench.devices],
+        "replayed": bench.replays,
+    }
+    document = {"evidence": evidence.model_dump(mode="json"), "record": record}
+    store.put_seen(samples, {k: scrubbed_record(v, redactor.redact) for k, v in document.items()})
 
 
 def _timed(methods: Sequence[str]) -> dict[str, str]:
@@ -209,24 +222,6 @@ def _log_size(samples: Path) -> int | None:
 
 def _taken(output: Path) -> bool:
     return os.path.lexists(output) or os.path.lexists(output.with_suffix(".log"))
-
-
-def failure_in(failure: Failure | None) -> FailureLines | None:
-    """Return why a run failed, and the lines that say so; None for one that did not."""
-    return FailureLines(class_=failure.kind, lines=tuple(failure.lines)) if failure else None
-
-
-def window_in(evidence: Evidence) -> SampledWindow | None:
-    """Return the steady window of a run."""
-    found = evidence.window
-    return SampledWindow(start_s=found.start_s, end_s=found.end_s, samples=found.samples) if found else None
-
-
-def latency_in(found: LatencyEvidence | None) -> LatencyFigures | None:
-    """Return the latencies of a log."""
-    if found is None:
-        return None
-    return LatencyFigures(**found.model_dump(exclude={"p50_error", "p95_error", "p99_error"}))
 
 
 def _answer(

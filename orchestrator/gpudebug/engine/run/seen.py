@@ -9,11 +9,7 @@ from typing import Any
 
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.records import Evidence
-from gpudebug.core.redaction.records import scrubbed_record
-from gpudebug.edges import host, store
-from gpudebug.engine.run import server
-from gpudebug.engine.run.environment import knobs_in
-from gpudebug.engine.run.job import Bench, PreparedRun
+from gpudebug.edges import store
 
 
 @dataclass(frozen=True)
@@ -22,21 +18,6 @@ class SeenRun:
 
     evidence: Evidence
     record: Mapping[str, Any]
-
-
-def keep_seen(samples: Path, evidence: Evidence, bench: Bench, job: PreparedRun) -> None:
-    """Keep what was seen of a run of which only samples and log have files."""
-    redactor = server.redactor_of(job)
-    record = {
-        "argv": list(redactor.redact_argv(job.argv)),
-        "cwd": str(job.cwd),
-        "knobs": knobs_in(job.env),
-        "cpu_quota": host.cpu_quota(),
-        "devices": [d.model_dump(mode="json") for d in bench.devices],
-        "replayed": bench.replays,
-    }
-    document = {"evidence": evidence.model_dump(mode="json"), "record": record}
-    store.put_seen(samples, {k: scrubbed_record(v, redactor.redact) for k, v in document.items()})
 
 
 def seen_of(samples: Path) -> SeenRun | None:

@@ -18,10 +18,11 @@ from gpudebug.edges import store, templates
 from gpudebug.edges.host import now
 from gpudebug.engine.campaign.files import training_environment, workload_of
 from gpudebug.engine.campaign.progress_edit import splice
-from gpudebug.engine.run.evidence import evidence_again, read_log
+from gpudebug.engine.run.evidence import evidence_again
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.live_line import Report
 from gpudebug.engine.run.prepare import Cycle, claimed_campaign
+from gpudebug.engine.run.readings import read_log
 from gpudebug.engine.run.recordings import HEAD, one_run, recording, refuse_binary
 from gpudebug.engine.trial import baseline
 

@@ -91,7 +91,8 @@ def arrange(report: Report, forked: Callable[[], None]) -> None:
         return
     places.arranged = True
     atexit.register(at_exit, report)
-    os.register_at_fork(after_in_child=lambda: _after_fork(report, forked))
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: _after_fork(report, forked))
 
 
 def _after_fork(report: Report, forked: Callable[[], None]) -> None:

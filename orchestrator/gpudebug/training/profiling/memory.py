@@ -32,11 +32,16 @@ def grown(before: Reading, after: Reading) -> tuple[int | None, int | None]:
 
 
 def _allocated() -> tuple[int | None, int | None]:
-    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    torch: Any = sys.modules.get("torch")
     try:
-        if cuda is None or not cuda.is_initialized():
+        if torch is None:
             return None, None
-        return cuda.memory_allocated(), cuda.max_memory_allocated()
+        if torch.cuda.is_initialized():
+            return torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()
+        if not torch.backends.mps.is_available():
+            return None, None
+        # Apple's keeps no highest.
+        return (torch.mps.current_allocated_memory(),) * 2
     except Exception:  # noqa: BLE001 - a half-imported or broken PyTorch is the training's affair
         return None, None
 
@@ -59,7 +64,7 @@ def _found_reader() -> Callable[[], int | None]:
 
     try:
         psutil = import_module("psutil")
-    except ImportError:
+    except (ImportError, NotImplementedError):  # missing; unknown to it is this platform
         return lambda: None
     process: Any = psutil.Process()
 
@@ -78,5 +83,5 @@ def _statm() -> int | None:
 
         with open("/proc/self/statm", "rb", 0) as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
+    except (AttributeError, OSError, ValueError, IndexError):
         return None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _DEEPEST = 100
 _FEW = 10
+_MPS = "MPS"
 _MB = 1 << 20
 # Names that say how much work a call does, or how it is done; values are words, no paths and no secrets.
 _NAME = re.compile(
@@ -199,6 +200,11 @@ def _notes(measured: list[dict[str, object]], deep: bool) -> Iterator[str]:
         yield f"more than {NAMES} names: the calls of further ones are counted under (other)"
     if deep:
         yield f"sections more than {_DEEPEST} deep are counted, and not shown in the tree"
+    if measured and _device(sys.modules.get("torch")) == _MPS:
+        yield (
+            "device MPS: its utilisation cannot be read, the times of sections can"
+            + ("" if state.sync else "; with sync=torch.mps.synchronize they hold the GPU's work too")
+        )
     if state.track_memory and measured and all(s["mem_peak_mb"] is None for s in measured):
         yield "memory could not be read here: install psutil"
 
@@ -247,9 +253,11 @@ def _cpus() -> int | None:
 
 
 def _device(torch: Any) -> str | None:
-    """Return the GPU in use; nothing is initialised for it."""
+    """Return the GPU in use, Apple's as `MPS`; nothing is initialised for it."""
     try:
-        return str(torch.cuda.get_device_name())[:80] if torch.cuda.is_initialized() else None
+        if torch.cuda.is_initialized():
+            return str(torch.cuda.get_device_name())[:80]
+        return _MPS if torch.backends.mps.is_available() else None
     except Exception:  # noqa: BLE001 - a program's own torch, or half of one
         return None
 

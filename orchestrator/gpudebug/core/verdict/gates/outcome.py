@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Sequence
 
 from gpudebug.core.records import Evidence, Gate
@@ -86,7 +85,9 @@ def _judged(gate: Gate, result: Result, note: str, ended: bool = True) -> Gate:
 
 
 # A program that dies of one of these was ended from outside: by a person, a scheduler, the kernel.
-_FOREIGN = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT})
+# By Linux's numbers, wherever a run is looked at: SIGKILL, SIGTERM, SIGHUP, SIGINT.
+_KILLED = 9
+_FOREIGN = frozenset({_KILLED, 15, 1, 2})
 
 
 def is_infrastructure(e: Evidence) -> bool:
@@ -116,7 +117,7 @@ def killed_by_host(e: Evidence) -> bool:
         return False
     if e.failure.own_limit_mb is not None:
         return False
-    own = e.signal == signal.SIGKILL or e.exit_status == 128 + signal.SIGKILL
+    own = e.signal == _KILLED or e.exit_status == 128 + _KILLED
     return own or any(_CHILD_KILLED.search(line) for line in e.failure.lines)
 
 

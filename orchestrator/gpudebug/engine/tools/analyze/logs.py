@@ -24,8 +24,8 @@ from gpudebug.core.trainlog.written_tables import as_lines, records_in
 from gpudebug.core.verdict.work import trend
 from gpudebug.edges import charts, store
 from gpudebug.engine.campaign.files import find, read_config, redactor_of
-from gpudebug.engine.run.evidence import read_log, samples_beside
-from gpudebug.engine.run.sample import failure_in, latency_in
+from gpudebug.engine.run.devices import failure_in, latency_in
+from gpudebug.engine.run.readings import read_log, samples_beside
 from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, is_document, is_records
 
 _LARGEST = 8 << 20

@@ -15,10 +15,9 @@ from gpudebug.core.statistics.across import across
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.words import Outcome
 from gpudebug.edges import charts
-from gpudebug.engine.run.devices import devices_in
-from gpudebug.engine.run.evidence import log_beside, read_log
+from gpudebug.engine.run.devices import devices_in, failure_in, window_in
+from gpudebug.engine.run.readings import log_beside, read_log
 from gpudebug.engine.run.recordings import RecordedFile, RunSamples, one_run, recording
-from gpudebug.engine.run.sample import failure_in, window_in
 from gpudebug.engine.run.seen import seen_of
 from gpudebug.engine.tools.analyze.kinds import AnalyzedFile
 
