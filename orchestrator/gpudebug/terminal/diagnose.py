@@ -35,6 +35,8 @@ def diagnose(answer: DiagnoseAnswer) -> str:
     shown = [c for c in answer.causes if c.probability >= _LIKELY][: 1 if answer.abstains else _SHOWN]
     for place, cause in enumerate(shown, 1):
         lines += [*_cause(place, cause, answer), ""]
+    for line in answer.no_help:
+        lines += [*wrap(f"Note: {line}", _WIDTH, rest="  "), ""]
     beside = around(answer)
     lines += [*(one for line in beside for one in wrap(line, _WIDTH, rest="  ")), ""] if beside else []
     for missing in answer.missing:

@@ -257,7 +257,9 @@ def test_a_piece_that_a_likelier_cause_names_is_not_named_again() -> None:
 
 def test_more_workers_are_no_cause_where_no_core_is_left() -> None:
     read, _ = REPORTS["threads of BLAS in each worker"]
-    assert "dl-few-workers" not in [cause.id for cause in named(read).causes]
+    found = named(read)
+    assert "dl-few-workers" not in [cause.id for cause in found.causes]
+    assert found.no_help == ("More loader workers will not help: loader workers compute 95% of their time",)
 
 
 def test_the_signal_of_a_place_is_the_cause_s() -> None:

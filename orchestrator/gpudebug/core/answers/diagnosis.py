@@ -162,7 +162,8 @@ class DiagnoseAnswer(Answer):
     CPU stands in for a device. `abstains` says why no cause is named. `facts` are the signals by their names
     in `gpudebug catalogue --signals`. `layers` are layer tests by the layer; `difference` is null without a
     reference. `unexplained` is what 0.2.0 named, null from 0.3.0 on. `failure` is why a single run
-    failed. `ranks` is null of a training with one process.
+    failed. `ranks` is null of a training with one process. `no_help` says of usual fixes why they bring
+    nothing.
     """
 
     campaign: str | None
@@ -182,6 +183,7 @@ class DiagnoseAnswer(Answer):
     failure: FailureLines | None = None
     unexplained: None = None
     ranks: RanksFinding | None = None
+    no_help: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

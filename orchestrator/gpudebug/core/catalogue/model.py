@@ -186,7 +186,8 @@ class Cause(Strict):
     the others. A cause is ruled out if one of `requires` is known to be false. `exposed` is the share of
     the time that only this cause explains: the largest of its figures. `redundant` says that the model never
     reads what is loaded in excess, so that less of it is no less work. `waits` says that the device idles
-    for it although no CPU is used, so that it shows in utilisation without a GPU, too. `interventions` are
+    for it although no CPU is used, so that it shows in utilisation without a GPU, too. `asks_for` is what its
+    fix has more of. `interventions` are
     by framework (`lerobot`, `hf_trainer`, `accelerate`, `lightning`, `torchtune`, `sb3`, `env`, `any`, …);
     `knobs` are those of other programs; `words` are expressions that a hypothesis which tests it has in its
     title or description. `layer` names the layer test that bounds it, `gate` says that it needs no run.
@@ -200,6 +201,7 @@ class Cause(Strict):
     waits: bool = False
     gate: bool = False
     redundant: bool = False
+    asks_for: str | None = None
     requires: tuple[Condition, ...] = ()
     signature: tuple[Sign, ...] = ()
     exposed: tuple[Share, ...] = ()

@@ -150,7 +150,7 @@ _STACKS = {
     "worker_running_share": Signal("share", "loader workers compute {} of their time", "stacks"),
     "worker_starved_share": Signal("share", "loader workers wait {} of their time for a core", "stacks"),
     "workers_lack_cores": Signal(
-        "yes", "the loader workers compute, and no core is left for more of them: {}", "stacks"
+        "yes", "loader workers compute, and no core is left for more of them: {}", "stacks"
     ),
 }
 _LOG = {

@@ -81,13 +81,15 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """`gates` are causes that need no run to be known; `abstains` says why no cause is named as likely."""
+    """`gates` are causes that need no run to be known; `abstains` says why no cause is named as likely,
+    `no_help` of usual fixes that ask for more of something why they do not help here."""
 
     causes: tuple[Ranked, ...] = ()
     gates: tuple[Ranked, ...] = ()
     missing: tuple[Missing, ...] = ()
     abstains: str | None = None
     kind: str = "other"
+    no_help: tuple[str, ...] = ()
 
 
 WRITTEN, FLAG, UNMOVED = 0.9, 0.6, 0.3

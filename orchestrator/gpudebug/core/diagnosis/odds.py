@@ -315,7 +315,7 @@ def sentence_of(weighed: WeighedSign, facts: DiagnosisFacts) -> str:
 def _sentence(weighed: WeighedSign, found: TermFigure, stacks: Stacks | None) -> str:
     sign = weighed.sign
     if sign.signal is not None and sign.signal != PLACED:
-        return _of_signal(sign.signal, found.value)
+        return of_signal(sign.signal, found.value)
     if sign.signal is not None or sign.stack is not None or sign.code is not None:
         return _stack_sentence(weighed, found, stacks)
     if sign.section is not None:
@@ -325,7 +325,8 @@ def _sentence(weighed: WeighedSign, found: TermFigure, stacks: Stacks | None) ->
     return f"the configuration has {found.name} = {found.value}"
 
 
-def _of_signal(name: str, found: SignalValue) -> str:
+def of_signal(name: str, found: SignalValue) -> str:
+    """Return a signal's value as a sentence."""
     signal, known = SIGNALS[name], number(found)
     if known is not None and known < 0 and name in BELOW_ZERO:
         return BELOW_ZERO[name].replace("{}", value(-known, signal.unit))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpudebug.core.answers.diagnosis import MOST_EXPOSED, Missing
@@ -13,7 +13,17 @@ from gpudebug.core.diagnosis import code_lines
 from gpudebug.core.diagnosis.bounds import most_exposed
 from gpudebug.core.diagnosis.host_code import PLACED
 from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked, Tested
-from gpudebug.core.diagnosis.odds import SMALL, Scored, WeighedSign, number, score, sentence_of
+from gpudebug.core.diagnosis.odds import (
+    SMALL,
+    Scored,
+    WeighedSign,
+    holds,
+    largest,
+    number,
+    of_signal,
+    score,
+    sentence_of,
+)
 
 LIKELY = 0.15
 """Below it the first cause is no better than a guess among those that come behind it."""
@@ -153,6 +163,10 @@ LEAST = 0.01
 UNKNOWN_SHARE = 0.1
 """Of the time, of a cause whose share is unknown."""
 _FACTS = 3
+_NO_CORE = "workers_lack_cores"
+_OF_NO_CORE = ("worker_running_share", "cores_busy_share")
+_STRONGLY = 0.2
+"""What multiplies odds by no more than this says that the fix is of no use."""
 
 
 def diagnose(
@@ -165,7 +179,8 @@ def diagnose(
     device that is `full`, at its target or above, throughput alone is offered. Runs with too few steps
     show none.
     """
-    scored = [one for cause in causes if not (one := score(cause, facts, tested)).ruled_out]
+    every = [score(cause, facts, tested) for cause in causes]
+    scored = [one for one in every if not one.ruled_out]
     scored = [one for one in scored if not _named_better(one, scored, facts)]
     total = NONE_ODDS + math.fsum(s.odds for s in scored)
     own = NONE_ODDS + math.fsum(s.odds for s in scored if not surrounds(s))
@@ -183,7 +198,25 @@ def diagnose(
         missing=missing(facts, ordered),
         abstains=abstains,
         kind=facts.kind,
+        no_help=()
+        if "steps" in facts.absent
+        else tuple(_no_help(every, facts, [r.id for _, r in ranked if r.probability >= LIKELY])),
     )
+
+
+def _no_help(scored: Iterable[Scored], facts: DiagnosisFacts, likely: Collection[str]) -> Iterator[str]:
+    """Yield why a fix that asks for more of something brings nothing, though what it is for takes time."""
+    for one in scored:
+        cause = one.cause
+        if cause.asks_for is None or cause.id in likely or (largest(cause.exposed, facts) or 0.0) < LARGE:
+            continue
+        lacks = {c.signal for c in cause.requires if holds(c, facts) is False}
+        if lacks == {_NO_CORE}:
+            found = [of_signal(name, facts.signals[name]) for name in _OF_NO_CORE if name in facts.signals]
+            yield f"{cause.asks_for} will not help: {', '.join(found)}"
+        against = min((t for t in one.signs if t.true), key=lambda t: t.factor, default=None)
+        if not one.ruled_out and against is not None and against.factor <= _STRONGLY:
+            yield f"{cause.asks_for} will not help: {sentence_of(against, facts)}"
 
 
 def _named_better(one: Scored, scored: Sequence[Scored], facts: DiagnosisFacts) -> bool:
@@ -234,6 +267,10 @@ def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float, full: boo
     cause, signals = scored.cause, facts.signals
     shows = not full and (signals.get("device_stand_in") is False or _idles(scored, facts))
     pro = _said([t for t in scored.signs if t.true and t.factor > 1], facts)
+    said = tuple(dict.fromkeys(pro.values()))[:_FACTS]
+    if cause.asks_for is not None and "cores_busy_share" in signals:
+        left = of_signal("cores_busy_share", signals["cores_busy_share"])
+        said = said if left in said else (*said[: _FACTS - 1], left)
     contra = _but([t for t in scored.signs if t.factor < 1], facts, pro)
     contra = contra or _but([t for t in scored.signs if t.shared], facts, pro)
     top = ceiling(most_exposed(cause, facts), _telling(facts), facts.steps_per_s, shows=shows)
@@ -248,7 +285,7 @@ def _ranked(scored: Scored, facts: DiagnosisFacts, probability: float, full: boo
         expected_util=top.util,
         ceiling_ratio=top.ratio,
         ceiling_steps_per_s=top.steps_per_s,
-        speaks_for=tuple(dict.fromkeys(pro.values()))[:_FACTS],
+        speaks_for=said,
         speaks_against=tuple(dict.fromkeys(contra.values()))[:1],
         line=line,
     )

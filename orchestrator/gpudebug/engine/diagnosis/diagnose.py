@@ -209,6 +209,7 @@ def _answer(subject: _Subject) -> DiagnoseAnswer:
         next_command=_next(subject, causes),
         failure=_failure(subject.single),
         ranks=facts.ranks,
+        no_help=diagnosis.no_help,
     )
 
 

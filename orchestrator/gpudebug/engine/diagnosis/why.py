@@ -173,6 +173,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         causes=tuple(diagnosed(c, single.test_of(c, causes.cause(c.id))) for c in shown),
         missing=found.missing,
         notes=(
+            *(() if blind else found.no_help),
             *devices.notes(evidence),
             *(() if blind else program.notes(evidence.program)),
             *disturbances(evidence),
