@@ -18,10 +18,10 @@ from tests.bench.table import Row, print_table
 from tests.support import nvml
 from tests.support.sampling import SamplerProcess
 
+from gpudebug.core.statistics.assumed import assumed
 from gpudebug.edges import devices
 
-GOAL_CORE_PERCENT = 1.0
-GOAL_RSS_MB = 20.0
+GOAL_CORE_PERCENT, GOAL_RSS_MB = assumed("sampler_core"), assumed("sampler_mb")
 TICKS = os.sysconf("SC_CLK_TCK")
 
 # A training process with two workers, busy a tenth of the time.

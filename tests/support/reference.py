@@ -17,6 +17,7 @@ from gpudebug.cli.options import GROUPS
 from gpudebug.core import errors
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.config import pins, print_defaults
+from gpudebug.core.statistics.assumed import TABLE
 from gpudebug.engine.diagnosis import catalogue_view
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -167,12 +168,31 @@ def json() -> str:
     )
 
 
+def assumptions() -> str:
+    """What verdicts take for granted, and what a recording of a GPU would replace."""
+    rows = [
+        (f"`{name}`", f"{row.value:.3g} {row.unit}", row.meaning, row.source, row.by)
+        for name, row in TABLE.items()
+    ]
+    return _joined(
+        [
+            "# What verdicts take for granted",
+            "Figures of programs, hosts and devices that are no setting. Noise counts until a campaign has"
+            " shown its own ([verdicts](../verdicts.md)), the rest holds throughout; *simulated* is read by"
+            " [the simulation of verdicts](../benchmarks.md#verdicts) alone. None was measured on a GPU: the"
+            " last column is the part of `python -m tests.gpu` whose recording replaces it.",
+            table(("name", "value", "of", "from", "replaced by"), rows),
+        ]
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands,
     "configuration.md": configuration,
     "catalogue.md": catalogue,
     "exit-statuses.md": exit_statuses,
     "json.md": json,
+    "assumptions.md": assumptions,
 }
 """One function for each page of docs/reference that is not written by hand."""
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpudebug.core.statistics.assumed import assumed
 from gpudebug.core.statistics.intervals import normal_quantile
 
 Floats = NDArray[np.floating[Any]]
@@ -68,12 +69,11 @@ def simulate(program: Program, levels: Floats, rng: np.random.Generator) -> Trac
     return Traces(seen, busy, start, start + trained)
 
 
-_RAMP = 4.0
+_RAMP = assumed("ramp_s")
 _TAIL = 2.0
 
 
-_AR_SD = 14.0
-_AR_MEMORY = 1.5
+_AR_SD, _AR_MEMORY = assumed("flutter_points"), assumed("flutter_s")
 
 
 def _autoregression(levels: Floats, count: int, rng: np.random.Generator) -> Floats:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from gpudebug.core.records import Conditions, Window
 from gpudebug.core.samples.table import Sample, SampleTable, by_device
+from gpudebug.core.statistics.assumed import assumed
 
 Device = tuple[int, str]
 _Number = TypeVar("_Number", int, float)
@@ -135,7 +136,7 @@ def usable(quota: float | None, affinity: object) -> float | None:
 
 
 # Mean clocks further apart than this make other step times; shares of throttled readings likewise.
-CLOCK_APART = 0.10
+CLOCK_APART = assumed("clock_apart")
 THROTTLED_APART = 0.25
 # An idle device and one at its power limit run slower of themselves: what the change did, not the machine.
 OF_ITSELF = ("gpu_idle", "sw_power_cap")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gpudebug.core.records import Window
 from gpudebug.core.samples.table import Sample
 from gpudebug.core.statistics import intervals
+from gpudebug.core.statistics.assumed import assumed
 from gpudebug.core.words import is_stand_in
 
 if TYPE_CHECKING:
@@ -34,14 +35,14 @@ _ROUNDED_S = 0.01
 # Others' use of the cores that a run may use, in percent, above which its training likely waits for one.
 SHARED = 50.0
 # Warm-up ends at this optimizer step, or at this share of all steps, whichever is later.
-WARMUP_STEPS = 10
-WARMUP_SHARE = 0.05
+WARMUP_STEPS = int(assumed("warmup_steps"))
+WARMUP_SHARE = assumed("warmup_share")
 # A reading counts for the time since the one before it, but for no longer than this, or than three
 # usual periods of its device: what lies before that was not measured.
 LONGEST_READING_S = 2.0
 LONGEST_READING_PERIODS = 3.0
 # A device is idle at this many percent, or at this share of its busiest readings.
-IDLE = 1.0
+IDLE = assumed("resolution")
 IDLE_SHARE = 0.05
 # A device is almost idle if its mean is at most this share of its busiest reading.
 ALMOST_IDLE = 0.1
@@ -52,8 +53,8 @@ TAIL_LEVEL = 0.5
 BUFFERED_TIMES = 4
 # At most this share of the steps is a rise to the level that they go on at, and less than so busy as what
 # follows: where nothing rises MSER-5 cuts what happens to differ, and a tenth is within a run's own noise.
-RAMP_SHARE = 1 / 3
-RAMP_LEVEL = 0.9
+RAMP_SHARE = assumed("ramp_share")
+RAMP_LEVEL = assumed("ramp_level")
 # Whole epochs are a window if they cover this share of the steps: else the parts of epochs at both ends, too.
 WHOLE_EPOCHS = 0.8
 # The last step seen came late if it took this many times longer than usual.

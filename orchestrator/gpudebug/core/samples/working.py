@@ -17,22 +17,23 @@ from typing import NamedTuple
 from gpudebug.core.records import Window
 from gpudebug.core.samples.table import Sample
 from gpudebug.core.samples.window import Device
+from gpudebug.core.statistics.assumed import assumed
 
 MIN_READINGS = 20
 """Fewer readings of power do not show how it is distributed."""
-APART = 0.25
+APART = assumed("power_apart")
 """Two levels differ by more than this part of the upper one: load, clocks and temperature move the power of
 one kind of work by up to a tenth."""
 TWO_LEVELS = 0.8
 """Part of the variance that lies between two levels. Readings that are spread evenly have 0.75, normal noise
 0.64."""
-WORKING_SPAN = 0.5
+WORKING_SPAN = assumed("working_span")
 """Work that fills a device draws at least this part of what its limit leaves above idle."""
-WORKING_TIMES = 3.0
+WORKING_TIMES = assumed("working_times")
 """Where no limit is known: at least so many times what the device draws idle beside the work."""
-IDLE_UTIL = 10.0
+IDLE_UTIL = assumed("idle_points")
 """Percent of utilisation up to which a device idles: drivers average it, too."""
-AVERAGED_S = 1.0
+AVERAGED_S = assumed("averaged_s")
 """Drivers average power over up to a second: NVML's is such a mean from Ampere on."""
 _SETTLED = 0.9
 _LOWEST = 0.05

@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from gpudebug.core.answers.status import DeviceValue, FigureAcross
+from gpudebug.core.statistics.assumed import assumed
 from gpudebug.core.words import is_stand_in
 
 # A device is apart if it lies this many median absolute deviations, each scaled to a standard deviation of
@@ -23,10 +24,10 @@ _SHARE = 0.10
 FEWEST = 3
 MISLEADING = 10.0
 """Points of utilisation between the least and the most busy device, beyond which their mean misleads."""
-UNUSED_UTIL = 1.0
+UNUSED_UTIL = assumed("resolution")
 """Percent up to which a device does nothing: a driver's own queries show as less."""
-UNUSED_MB = 700.0
-"""A driver holds up to 0.6 GB of a large GPU that no process uses; a training's context adds as much."""
+UNUSED_MB = assumed("unused_mb")
+"""A driver holds some of a large GPU that no process uses; a training's context adds as much."""
 LEAST, WORKING = "least", "working"
 """What `criteria.devices` has utilisation judged by, if not by the mean."""
 _NAMED = 3

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gpudebug.core.statistics.assumed import assumed
+
 if TYPE_CHECKING:
     # `status` works with this module, and answers before the records' classes would be built.
     from gpudebug.core.records import Estimate, Spread
@@ -30,11 +32,9 @@ class Prior:
     weight: float
 
 
-# Utilisation: repeated runs of one training command on one idle host differ by 2 to 5 pp.
-UTILISATION_PRIOR = Prior(sd=4.0, weight=4.0)
-# Logarithm of the step rate: the same runs differ by a few percent.
-RATE_PRIOR = Prior(sd=0.05, weight=4.0)
-
+UTILISATION_PRIOR = Prior(assumed("lone_points"), assumed("lone_runs"))
+# Of the logarithm.
+RATE_PRIOR = Prior(assumed("lone_rate"), assumed("lone_runs"))
 
 # A warm-up longer than half of the series is believed only if it lowers the score this many times,
 # and leaves at least this share: the last few values of any series may agree by chance.

@@ -15,21 +15,22 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpudebug.core.statistics import numbers
+from gpudebug.core.statistics.assumed import assumed
 from gpudebug.core.statistics.intervals import SURE, t_quantile
 from gpudebug.core.statistics.metrics import Metric
 
 if TYPE_CHECKING:
     from gpudebug.core.answers.show import ChangedLevel, LevelPoint, VerdictCourse
 
-WANDER = 0.15
+WANDER = assumed("wander")
 """Variance by which the level may move from one place to the next, in units of a run's noise squared."""
-LONG_S = 30.0
+LONG_S = assumed("long_s")
 """A run whose window is shorter varies more: what varies within it is averaged over less."""
 SHORT = 1.1
 """Runs that vary by so much more than long ones count as short."""
-WITHIN = 3.2 / 4.5
+WITHIN = assumed("within_points") / assumed("noise_points")
 """What varies within a run of `LONG_S`, in units of the noise that is assumed at first."""
-HELD = 10
+HELD = int(assumed("wander_runs"))
 """Places after which the level of one program on one host has wandered as far as it does, if the runs before
 a pause are not to be forgotten."""
 _MOST = 99.0
@@ -43,7 +44,7 @@ class Noise(NamedTuple):
     logarithms, or shares of a figure."""
 
     sd: float
-    runs: float = 6.0
+    runs: float = assumed("noise_runs")
     relative: bool = False
 
     def taken(self, others: float) -> float:
@@ -52,9 +53,9 @@ class Noise(NamedTuple):
         return -math.log1p(-min(others, _MOST) / 100) if self.relative else others
 
 
-POINTS = Noise(4.5)
-"""Utilisation, in points: repeated runs of one training command on one host differ by 2 to 5."""
-RATIOS = Noise(0.10, relative=True)
+POINTS = Noise(assumed("noise_points"))
+"""Utilisation, in points."""
+RATIOS = Noise(assumed("noise_rate"), relative=True)
 """The logarithm of a rate."""
 
 

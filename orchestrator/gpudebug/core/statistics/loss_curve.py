@@ -9,6 +9,7 @@ from decimal import Decimal
 from statistics import median
 
 from gpudebug.core.records import Estimate
+from gpudebug.core.statistics.assumed import assumed
 from gpudebug.core.statistics.intervals import Prior, difference
 
 Curve = Sequence[tuple[float, float]]
@@ -25,12 +26,10 @@ MIN_POINTS = 3
 # What is compared: the last quarter of the steps that all runs made; the first eighth is the start.
 LAST = 0.25
 FIRST = 0.125
-# Before runs show how far apart they end: a few percent of what the loss falls by. Runs of one seed
-# end closer, small models with other seeds about there.
-PRIOR_SHARE = 0.05
-PRIOR_WEIGHT = 4.0
-# The same of a loss that does not fall, of its size.
-PRIOR_LEVEL = 0.02
+# Before runs show how far apart they end, of what the loss falls by, or of its size if it does not fall.
+PRIOR_SHARE = assumed("loss_apart")
+PRIOR_LEVEL = assumed("loss_level")
+PRIOR_WEIGHT = assumed("loss_runs")
 
 
 def curve(points: Iterable[tuple[int | None, float]], most: int = POINTS) -> tuple[tuple[float, float], ...]:

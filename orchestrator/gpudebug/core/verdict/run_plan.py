@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 from gpudebug.core.inside.probe import counts
 from gpudebug.core.records import Evidence, LearningSeries
 from gpudebug.core.samples.window import SETTLED
+from gpudebug.core.statistics.assumed import assumed
 from gpudebug.core.statistics.units import BY_BACKWARD, ENOUGH_LOSSES, LOSS, LOWER
 from gpudebug.core.verdict import work
 from gpudebug.core.words import Outcome, Trend
 
-LEAST_WINDOW_S = 30.0
+LEAST_WINDOW_S = assumed("long_s")
 """`run_for: auto` plans this much steady window a run."""
 MOST = 3.0
 """A run whose loss has not fallen yet, or that made few steps, goes on up to this many planned windows."""

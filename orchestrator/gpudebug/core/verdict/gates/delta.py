@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gpudebug.core.records import Evidence, Gate
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import LARGE, counted_as_busy
+from gpudebug.core.statistics.assumed import assumed
 from gpudebug.core.statistics.intervals import CONFIDENCE
 from gpudebug.core.statistics.level import SHORT, Effect, Noise
 from gpudebug.core.statistics.metrics import JOULES, LOG, Metric
@@ -146,9 +147,7 @@ def _reason(case: TrialCase, e: Evidence) -> str:
 
 
 PREFIX = "also:"
-QUALITY_SD = 0.03
-"""Run-to-run noise of a quality before a campaign has shown its own, as a share of it: a success rate of
-90 % over 100 attempts has 3 points."""
+QUALITY_SD = assumed("quality_apart")
 
 
 class QualityChange(NamedTuple):

@@ -9,6 +9,7 @@ from gpudebug.core.records import DeviceEvidence, Estimate, Evidence
 from gpudebug.core.samples.working import AVERAGED_S, PowerScale
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import LEAST, WORKING, DeviceKey, key_of, unused
+from gpudebug.core.statistics.assumed import assumed
 from gpudebug.core.statistics.metrics import JOULES, Metric
 from gpudebug.core.verdict.work import WorkRates
 from gpudebug.core.words import Result
@@ -97,8 +98,8 @@ def mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-# Below the driver's resolution, in percent, a device's busy time says nothing to compare.
-IDLE = 1.0
+# In percent: below it a device's busy time says nothing to compare.
+IDLE = assumed("resolution")
 # Throughput: `better` needs a gain that a person would keep; `not_worse` forgives noise.
 BETTER_ESTIMATE = 1.03
 NOT_WORSE_BOUND = 0.97

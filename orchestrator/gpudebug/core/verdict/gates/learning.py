@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from gpudebug.core.records import Evidence, Gate, LearningUnit
+from gpudebug.core.statistics.assumed import assumed
 from gpudebug.core.statistics.intervals import Prior, difference
-from gpudebug.core.statistics.loss_curve import Curve, Distance, distance
+from gpudebug.core.statistics.loss_curve import PRIOR_WEIGHT, Curve, Distance, distance
 from gpudebug.core.statistics.numbers import number
 from gpudebug.core.statistics.units import BY_LOG, BY_STEPS, HIGHER, MIN_POINTS
 from gpudebug.core.verdict import work
@@ -18,9 +19,7 @@ from gpudebug.core.words import Result, Trend
 
 TOLERANCE = 0.10
 """Of what the baseline's figure moves by, or of its level if it stays: below it a difference is harmless."""
-# Returns of one program with other seeds end about this far apart, of what they rise by.
-PRIOR_SHARE = 0.15
-PRIOR_WEIGHT = 4.0
+PRIOR_SHARE = assumed("reward_apart")
 LAST, FIRST = 0.25, 0.125
 SEEN = 0.75
 """Of what the baseline's figure moves by: an interval that reaches further behind shows nothing of it."""

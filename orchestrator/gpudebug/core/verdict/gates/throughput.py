@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpudebug.core.records import Evidence, Gate
+from gpudebug.core.statistics.assumed import assumed
 from gpudebug.core.statistics.metrics import WORK
 from gpudebug.core.verdict.gates.case import SIDE_SURE, UNKNOWN, TrialCase, ratio_estimate
 from gpudebug.core.verdict.gates.count import LOG, OWN_WORD, eats_gain, same_all_the_same, source, unfit
@@ -22,7 +23,7 @@ from gpudebug.core.verdict.gates.figures import (
 from gpudebug.core.words import Result
 
 # Busy seconds a step stay equal when a stall is removed.
-WORK_PASS = 1.15
+WORK_PASS = assumed("work_alike")
 WORK_FAIL = 1.25
 
 
@@ -190,10 +191,8 @@ def work_gate(case: TrialCase) -> Gate:
 
 
 WORKING_SHARE = "working_share"
-ROSE = 1.0
-"""Points of utilisation: the driver's resolution."""
-FELL = 0.03
-"""Of the working share, which is read from power that varies by a few per cent from run to run."""
+ROSE = assumed("resolution")
+FELL = assumed("working_noise")
 WORKING = "work a second rises if utilisation rises and the working share falls"
 
 _UNDECIDED = "utilisation rises, the devices work less, and whether work a second rises is not decided"
