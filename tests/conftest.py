@@ -110,7 +110,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         for marker, why in OPT_IN.items():
-            if marker in item.keywords and not config.getoption(f"--run-{marker}"):
+            if item.get_closest_marker(marker) and not config.getoption(f"--run-{marker}"):
                 item.add_marker(pytest.mark.skip(reason=f"{why}: --run-{marker}"))
 
 

@@ -9,6 +9,7 @@ from tests.support import zoo
 from tests.support.rank_jobs import look, named, names
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", names())
 def test_the_straggler_is_named_and_none_of_a_healthy_job(tmp_path: Path, name: str) -> None:
     pytest.importorskip("torch")

@@ -7,6 +7,7 @@ import tarfile
 from pathlib import Path
 
 from gpudebug.core.hardware.recording import Gpu, GpuRecording, Machine
+from gpudebug.core.hardware.table import checks_of
 from gpudebug.engine.tools.gpu_doctor import FILES, RUN, RunTexts
 
 
@@ -21,6 +22,14 @@ def members(path: Path) -> dict[str, str]:
     """The text of each file."""
     with tarfile.open(path) as archive:
         return {m.name: file.read().decode() for m in archive if (file := archive.extractfile(m))}
+
+
+def stored_and_derived(path: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Name and result of each check: as it is in the bundle, and derived again from what was recorded."""
+    checks = json.loads(members(path)["gpudebug-gpu/checks.json"])
+    again = [(check.name, check.result) for check in checks_of(*read_bundle(path))]
+    # What was run after the loads is not in the recording.
+    return [(c["name"], c["result"]) for c in checks if c["name"] not in ("probe", "campaign")], again
 
 
 def read_bundle(path: Path) -> tuple[Machine, GpuRecording]:

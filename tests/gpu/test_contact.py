@@ -1,0 +1,146 @@
+"""The first contact with a GPU, rehearsed on stand-ins and a CPU, and its recordings replayed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.gpu import parts
+from tests.gpu.__main__ import contact
+from tests.gpu.figures import beside, is_named, look_line, noise, trace_line
+from tests.support import nvml
+from tests.support.campaigns import gpudebug
+from tests.support.gpu_bundles import stored_and_derived
+from tests.support.places import DATA
+
+from gpudebug.core.statistics.assumed import TABLE
+
+CONTACTS = sorted((DATA / "gpu_bundles" / "contacts").glob("*.tar.gz"))
+_ALL = parts.Machine(None, None, None, None, None, "0 a GPU, driver 550")
+
+
+def rehearsed(folder: Path, script: str, *words: str) -> tuple[list[str], Path]:
+    """The lines of the parts on a machine of this script, and where their recordings were unpacked."""
+    smi = folder / "bin" / "nvidia-smi"
+    smi.parent.mkdir()
+    standin = Path(parts.__file__).with_name("standin_smi.py")
+    smi.write_text(f'#!/bin/sh\nexec {sys.executable} {standin} "$@"\n')
+    smi.chmod(0o755)
+    env = nvml.standin(folder, script) | {"PATH": f"{smi.parent}:{os.environ['PATH']}"}
+    argv = [sys.executable, "-m", "tests.gpu", "--rehearse", "-o", str(folder / "out.tar.gz"), *words]
+    done = subprocess.run(argv, cwd=parts.ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines(), unpacked(folder / "out.tar.gz", folder / "kept")
+
+
+def unpacked(archive: Path, folder: Path) -> Path:
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    return folder
+
+
+def replayed(kept: Path) -> Iterator[str]:
+    """What the recordings of a contact say again, without the GPU."""
+    yield from (f"why: {look.name}: {look_line(look)}" for look in sorted((kept / "why").glob("*")))
+    yield from (f"trace: {path.name[:5]}: {trace_line(path)}" for path in sorted((kept / "trace").glob("*")))
+    if (kept / "baseline.json").exists():
+        measured = noise(json.loads((kept / "baseline.json").read_text()))
+        yield from (f"assumed: {line}" for line in beside(measured))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_rehearsal_runs_and_its_recordings_say_the_same_again(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    lines, kept = rehearsed(tmp_path, "count=1\ngpu 0 util=30 power=200", "recordings", "why", "trace")
+    assert [line for line in lines if "fail" in line or "status" in line or "left out" in line] == []
+    assert sum(line.startswith("recordings: nvidia-smi") for line in lines) == len(parts.FORMS)
+    again = [*replayed(kept)]
+    assert len(again) == 2 and all(any(line.startswith(one) for line in lines) for one in again)
+    assert "utilisation 30 %, by nvidia-smi 30 %" in again[0] and "operators, 0 kernels" in again[1]
+
+
+@pytest.mark.parametrize("path", CONTACTS, ids=lambda path: path.name)
+def test_what_a_contact_recorded_says_the_same_again(path: Path, tmp_path: Path) -> None:
+    kept = unpacked(path, tmp_path)
+    lines = (kept / "lines.txt").read_text().splitlines()
+    again = [*replayed(kept)]
+    assert again and [one for one in again if not any(line.startswith(one) for line in lines)] == []
+    for recording in (*kept.glob("nvidia-smi-*"), *kept.glob("trace/*"), *kept.glob("why/*/samples.csv")):
+        gpudebug(tmp_path, "analyze", str(recording)).expect(0)
+    for bundle in kept.glob(parts.DOCTOR_BUNDLE):
+        stored, derived = stored_and_derived(bundle)
+        assert stored == derived
+
+
+LACKS: dict[str, tuple[str, list[str], dict[str, str]]] = {
+    "no driver": ("", [], dict.fromkeys(parts.PARTS, "there is no NVIDIA driver here")),
+    "a driver that fails": (
+        "count=1 init_error=18",
+        [],
+        dict.fromkeys(parts.PARTS, "the NVIDIA driver does not answer"),
+    ),
+    "no PyTorch": (
+        "count=1",
+        ["--python=/bin/false"],
+        dict.fromkeys(("why", "trace"), "no PyTorch in /bin"),
+    ),
+    "MIG": ("count=1\ngpu 0 mig=2", [], {"campaign": "is a part (MIG)"}),
+    "in use": (
+        "count=1\ngpu 0 procs={procs}",
+        [],
+        dict.fromkeys(("why", "campaign"), "the GPU is in use by process 1"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LACKS)
+def test_what_is_lacking_is_one_line_of_each_part(name: str, tmp_path: Path) -> None:
+    script, words, expected = LACKS[name]
+    (procs := tmp_path / "procs").write_text("1\n")
+    env = nvml.standin(tmp_path, script.format(procs=procs)) if script else nvml.no_driver(tmp_path)
+    argv = [sys.executable, "-m", "tests.gpu", "--rehearse", "-o", str(tmp_path / "o.tar.gz"), *words]
+    done = subprocess.run(
+        [*argv, *expected], cwd=parts.ROOT, env=env, capture_output=True, text=True, check=False
+    )
+    lines = dict(line.split(": left out: ") for line in done.stdout.splitlines() if ": left out: " in line)
+    assert (done.returncode, [*lines]) == (0, [*expected]), done.stdout + done.stderr
+    assert all(text in lines[part] for part, text in expected.items())
+
+
+def test_a_part_that_fails_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(kit: parts.Kit) -> Iterator[str]:
+        yield "began"
+        raise KeyError("x")
+
+    kit = parts.Kit(tmp_path, tmp_path, sys.executable)
+    kit.measured["noise_points"] = 2.0
+    for part, run in (("why", failing), ("trace", lambda kit: iter(["seen"]))):
+        monkeypatch.setitem(parts.PARTS, part, parts.PARTS[part]._replace(run=run))
+    lines = [*contact(kit, _ALL, ["trace", "why"], 60)]
+    assert lines[:2] == ["why: began", "why: failed: KeyError: 'x'"] and "trace: seen" in lines
+    assert lines[-1].startswith("assumed: noise_points: 2 pp measured, 4.5 assumed")
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause", "probability", "named"),
+    [
+        ("loader", "dl-no-workers", 0.4, True),
+        ("loader", "sync-item", 0.9, False),
+        ("none", "kernel-bound", 0.9, True),
+        ("none", "dl-order", 0.29, True),
+        ("none", "dl-order", 0.3, False),
+    ],
+)
+def test_a_cause_is_the_planted_one(fault: str, cause: str, probability: float, named: bool) -> None:
+    assert is_named(fault, [{"id": cause, "probability": probability}]) is named
+
+
+def test_each_part_replaces_what_the_table_says_that_it_does() -> None:
+    assert {row.by for row in TABLE.values()} - {""} <= set(parts.PARTS)
