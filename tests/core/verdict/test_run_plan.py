@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support.diagnoses import stacks
 from tests.support.trials import run
 
 from gpudebug.core.records import (
@@ -13,6 +14,7 @@ from gpudebug.core.records import (
     LearningSeries,
     LossEvidence,
     ProbeEvidence,
+    StacksEvidence,
     Window,
 )
 from gpudebug.core.verdict.run_plan import RunPlan, as_recorded, next_look, time_left
@@ -73,7 +75,7 @@ def test_a_run_is_looked_at_again_until_it_has_told_enough(
     assert next_look(plan, run(window=window, **figures), left).seconds == pytest.approx(seconds)
 
 
-LOOK = RunPlan(30.0, learns=False, soon_s=15.0)
+LOOK = RunPlan(30.0, learns=False, soon_s=12.0)
 
 
 def stepped(
@@ -88,19 +90,23 @@ def stepped(
 @pytest.mark.parametrize(
     ("window", "before", "seen", "seconds"),
     [
-        (None, None, {}, 7.5),
-        (4.0, None, {}, 3.5),
-        (7.5, None, {}, 7.5),
-        (15.0, stepped(7.5), {}, 0.0),
+        (None, None, {}, 6.0),
+        (4.0, None, {}, 2.0),
+        (6.0, None, {}, 6.0),
+        (12.0, stepped(6.0), {}, 0.0),
+        (18.0, stepped(12.0), {}, 0.0),
+        (12.0, stepped(6.0, stalls=0.3), {"stalls": 0.32}, 0.0),
         # Half and all of the window differ; steps are few, some are long, parts are unknown.
-        (15.0, stepped(7.5, data=0.35), {}, 15.0),
-        (15.0, stepped(7.5), {"steps": 39}, 15.0),
-        (15.0, stepped(7.5), {"stalls": 0.2}, 15.0),
-        (15.0, stepped(7.5), {"data": None}, 15.0),
+        (12.0, stepped(6.0, data=0.35), {}, 6.0),
+        (12.0, stepped(6.0), {"steps": 19}, 6.0),
+        (12.0, stepped(6.0), {"stalls": 0.2}, 6.0),
+        (12.0, stepped(6.0), {"data": None}, 6.0),
         # It was no half, or nothing was seen before, or without a probe.
-        (15.0, stepped(14.0), {}, 15.0),
-        (15.0, None, {}, 15.0),
-        (15.0, run(window=7.5), {}, 15.0),
+        (12.0, stepped(11.0), {}, 6.0),
+        (12.0, None, {}, 6.0),
+        (12.0, run(window=6.0), {}, 6.0),
+        (18.0, None, {}, 9.0),
+        (27.0, None, {}, 3.0),
         (30.0, None, {}, 0.0),
     ],
 )
@@ -108,6 +114,29 @@ def test_a_look_ends_soon_where_its_halves_are_alike(
     window: float | None, before: Evidence | None, seen: dict[str, Any], seconds: float
 ) -> None:
     assert next_look(LOOK, stepped(window, **seen), None, before).seconds == pytest.approx(seconds)
+
+
+def placed(window: float, *, loads: float, rate: float | None = 10.0) -> Evidence:
+    """Without the probe: what its log counts, and where the time goes."""
+    watched = stacks(
+        ("other", "train.py:load", 3, loads, 0.0), ("other", "train.py:fit", 9, 1.0 - loads, 1.0)
+    )
+    seen = run(window=window, rate=None).model_copy(update={"stacks": StacksEvidence(training=watched)})
+    return seen.model_copy(update={"progress_per_s": rate, "step_unit": "step"})
+
+
+@pytest.mark.parametrize(
+    ("before", "seen", "seconds"),
+    [
+        (placed(6.0, loads=0.4), placed(12.0, loads=0.42), 0.0),
+        (placed(6.0, loads=0.4), placed(12.0, loads=0.45), 6.0),
+        (placed(6.0, loads=0.4), placed(12.0, loads=0.4, rate=1.0), 6.0),
+        (placed(6.0, loads=0.4), placed(12.0, loads=0.4, rate=None), 6.0),
+    ],
+    ids=["alike", "apart", "few steps", "no steps"],
+)
+def test_without_the_probe_functions_are_the_parts(before: Evidence, seen: Evidence, seconds: float) -> None:
+    assert next_look(LOOK, seen, None, before).seconds == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gpudebug.core.inside.probe import counts
+from gpudebug.core.inside.stacks.shares import by_function
 from gpudebug.core.records import Evidence, LearningSeries
 from gpudebug.core.samples.window import SETTLED
 from gpudebug.core.statistics.assumed import assumed
@@ -24,14 +25,16 @@ ENOUGH_STEPS = 10
 """Fewer steps than this in the window have no rate worth comparing."""
 ENOUGH_EPOCHS = 3
 """The same of a log that counts epochs, or another unit of many steps, where nothing finer is known."""
-SOON_S = 15.0
+SOON_S = 12.0
 """A look whose step is the same in half of so much window as in all of it has shown what there is to see."""
-_SOON_STEPS = 40
+_SOON_LOOKS = (0.5, 1.0, 1.5, 2.25)
+"""When it is looked, in `SOON_S`: each is compared with the one before."""
+_HALF = 0.7
+"""Of a window: what another one has at most to be its half, and no more of the same."""
+_SOON_STEPS = 20
 _ALIKE = 0.03
 """Of the time: so far half of the window may be from all of it, which is twice as much between its halves."""
-_STALLED = 0.1
-"""Of the time, beyond the median step: less is what any host's noise takes."""
-_PARTS = ("data_wait_share", "forward_share", "backward_share", "optimizer_share")
+_PARTS = ("data_wait_share", "forward_share", "backward_share", "optimizer_share", "stall_share")
 LONGEST_SILENT_S = 300.0
 """A run that shows no step is still starting for `MOST_SPARSE` windows or so long: it loads a model."""
 _SOONEST = 1.0
@@ -88,8 +91,8 @@ def next_look(plan: RunPlan, seen: Evidence, left: float | None, before: Evidenc
     if window < plan.window_s:
         if plan.soon_s is not None and window >= plan.soon_s and _same(before, seen):
             return NextLook(0.0)
-        looks = (plan.first_s, plan.soon_s or plan.window_s, plan.window_s)
-        wait = next(at for at in looks if at > window) - window
+        looks = [part * plan.soon_s for part in _SOON_LOOKS] if plan.soon_s is not None else []
+        wait = next(at for at in (*looks, plan.window_s) if at > window) - window
         return NextLook(max(_SOONEST, wait), f"{plan.window_s:.0f} s of steady training")
     if plan.counted and not _counts(seen):
         return NextLook(max(_SOONEST, plan.window_s), "its end, as it counts no steps")
@@ -109,17 +112,33 @@ def next_look(plan: RunPlan, seen: Evidence, left: float | None, before: Evidenc
 
 
 def _same(half: Evidence | None, whole: Evidence) -> bool:
-    """Tell whether a step's parts are in half of the window what they are in all of it, and no step stalls:
-    what grows, drains or comes now and then needs a longer look."""
+    """Tell whether a step's parts are in half of the window what they are in all of it: what grows, drains or
+    comes now and then needs a longer look."""
     if half is None or half.window is None or whole.window is None:
         return False
-    if half.window.duration_s > 0.7 * whole.window.duration_s or half.probe is None or whole.probe is None:
+    if half.window.duration_s > _HALF * whole.window.duration_s or _steps(whole) < _SOON_STEPS:
         return False
-    if (whole.probe.span_steps or 0) < _SOON_STEPS or (whole.probe.stall_share or 0.0) > _STALLED:
-        return False
-    parts = [(getattr(half.probe, part), getattr(whole.probe, part)) for part in _PARTS]
-    known = [(a, b) for a, b in parts if a is not None or b is not None]
-    return bool(known) and all(a is not None and b is not None and abs(a - b) <= _ALIKE for a, b in known)
+    one, all_ = _parts(half), _parts(whole)
+    return bool(all_) and all(
+        abs(one.get(part, 0.0) - all_.get(part, 0.0)) <= _ALIKE for part in one.keys() | all_.keys()
+    )
+
+
+def _steps(seen: Evidence) -> float:
+    """Return the steps of the window; 0 if none are known."""
+    if seen.probe is not None:
+        return seen.probe.span_steps or 0
+    rate = (seen.progress_per_s if seen.step_unit in (None, "step") else None) or seen.steps_per_s
+    return rate * seen.window.duration_s if rate and seen.window else 0.0
+
+
+def _parts(seen: Evidence) -> dict[str, float]:
+    """Return shares of the time: of the parts of a step, without the probe of the program's functions."""
+    if seen.probe is not None:
+        shares = ((part, getattr(seen.probe, part)) for part in _PARTS)
+        return {part: share for part, share in shares if share is not None}
+    stacks = seen.stacks.training if seen.stacks else None
+    return by_function(stacks) if stacks is not None else {}
 
 
 def _starts(seen: Evidence) -> bool:

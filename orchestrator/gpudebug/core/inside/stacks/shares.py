@@ -349,6 +349,14 @@ def hottest(
     return min(1.0, functions[most] / stacks.seconds), places[most][1]
 
 
+def by_function(stacks: Stacks) -> dict[str, float]:
+    """Return the share of the watched time in lines of each function of the program; {} of none watched."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for one in seen(stacks):
+        seconds[one.spot[0]] += one.seconds
+    return {frame: spent / stacks.seconds for frame, spent in seconds.items()} if stacks.seconds > 0 else {}
+
+
 def waits(stacks: Stacks, phase: str) -> float:
     """Return the largest share of one function of code that is no library's in which the kernel shows a wait
     for time, files or another machine: a wait for threads of the program's own is none, nor is a line that
