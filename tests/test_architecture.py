@@ -734,6 +734,7 @@ TESTED_ELSEWHERE = {
     "gpudebug.core.answers.sections": "core/inside/sections/test_analysis.py",
     "gpudebug.core.answers.hypotheses": "cli/test_golden.py",
     "gpudebug.core.config.rules": "core/config/test_pins.py",
+    "gpudebug.core.evidence.run_readings": "core/evidence/test_build.py",
     "gpudebug.core.yaml.models": "core/catalogue/test_parser.py",
     "gpudebug.core.records.inside": "core/records/test_records.py",
     "gpudebug.engine.campaign.campaign": "engine/campaign/test_load.py",

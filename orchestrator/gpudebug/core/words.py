@@ -131,6 +131,10 @@ class WorkName(Word):
 
 LOG = "log:"
 """Before the name of the user's own pattern of a log."""
+PHASE = "phase:"
+"""The same of the expression of a phase."""
+FLIPS = "the run changes between "
+"""Begins the reason why what a log names are no phases: it changes within the steps."""
 
 
 def counted(count: int, noun: str, many: str | None = None) -> str:

@@ -17,6 +17,7 @@ from gpudebug.core.answers.next import (
     Recovered,
     Running,
 )
+from gpudebug.core.statistics import phases
 from gpudebug.core.statistics.across import shown, text
 from gpudebug.terminal.fit import coloured
 from gpudebug.terminal.live import progress
@@ -52,6 +53,7 @@ def _(answer: RecordedBaseline) -> str:
         lines.append(f"Baseline {one.role} recorded: {figures}")
         lines += [f"  work: {one.work_text}"] if one.work_text else []
         lines += [f"  learning: judged by {one.learning}"] if one.learning else []
+        lines += [f"  phase {phases.text(phase)}" for phase in one.phases]
         lines += [f"  devices: {text(figure)}" for figure in shown(one.across)]
         lines += [f"  note: {line}" for line in one.notes]
         lines += [f"  advice: {line}" for line in one.advice]

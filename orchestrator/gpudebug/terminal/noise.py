@@ -138,7 +138,8 @@ def _expectation(row: ExpectedFigure) -> str:
     metric = Metric(row.figure)
     low, high = row.range
     measured = numbers.figure(metric, row.measured)
-    text = f"{row.figure} {low:g} to {high:g} ({row.device}), measured {measured}"
+    phase = f" in phase {row.phase}" if row.phase is not None else ""
+    text = f"{row.figure}{phase} {low:g} to {high:g} ({row.device}), measured {measured}"
     return f"{text}: {row.note or row.standing}"
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpudebug.core.answers.answer import PhaseFigures
 from gpudebug.core.answers.status import (
     AcceptedWorth,
     BaselineRow,
@@ -87,11 +88,21 @@ def _baseline(role: str, b: BaselineRow, here: Screen) -> list[str]:
     lines += [] if beside else here.labelled(indent, _measured(b))
     lines += [indent + line for line in here.sparks(drawn(b), here.columns - len(indent))]
     lines += here.labelled(f"{indent}work: ", b.work_text) if b.work_text else []
+    lines += [line for one in _phases(b.phases) for line in here.labelled(f"{indent}phase ", one)]
     lines += [line for one in shown(b.across) for line in here.labelled(f"{indent}devices: ", text(one))]
     lines += [line for note in b.device_notes for line in here.labelled(f"{indent}devices: ", note)]
     for advice in b.advice:
         lines += here.labelled(f"{indent}advice: ", advice)
     return lines
+
+
+def _phases(rows: Sequence[PhaseFigures]) -> list[str]:
+    if not rows:
+        return []
+    # Records take longer to load than all else of `status`.
+    from gpudebug.core.statistics import phases
+
+    return [phases.text(row) for row in rows]
 
 
 def _measured(b: BaselineRow) -> str:

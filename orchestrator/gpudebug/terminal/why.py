@@ -19,6 +19,7 @@ from gpudebug.core.answers.status import FigureAcross
 from gpudebug.core.diagnosis.run_phases import START_UP
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.across import apart_text, text
+from gpudebug.core.statistics.phases import text as named
 from gpudebug.core.words import AS_PLANNED
 from gpudebug.terminal import devices
 from gpudebug.terminal.fit import screen, short, wrap
@@ -28,6 +29,7 @@ _MOST_APART = 2
 """Further figures by which a device is apart."""
 _MUCH = 0.05
 """Of the planned time: a phase that costs less is not worth a word."""
+_NAMED_PHASES = 3
 _PLACES = 2
 _PROBLEM = 5
 _A_CAUSE = 2
@@ -46,8 +48,9 @@ def why(answer: WhyAnswer) -> str:
     left = MOST_LINES - len(head) - len(above) - len(below)
     # How long phases took stands in the place of a cause only if one of them costs much.
     phases = _phases(answer.phases)
+    changes = answer.phases is not None and bool(answer.phases.named or answer.phases.named_reason)
     if phases and (
-        _costs_much(answer.phases) or left > _A_CAUSE * min(len(likely), max(1, left // _A_CAUSE))
+        changes or _costs_much(answer.phases) or left > _A_CAUSE * min(len(likely), max(1, left // _A_CAUSE))
     ):
         head, left = [*head, *phases], left - len(phases)
     shown = likely[: max(1, left // _A_CAUSE)]
@@ -108,6 +111,8 @@ def _phases(phases: RunPhases | None) -> list[str]:
     if _costs_much(phases):
         most = f"; most: {phases.most}, {100 * (phases.most_share or 0.0):.0f}% of the plan"
     lines = [_cut(f"Phases: {text}{f' ({within})' if within else ''}{most}")]
+    lines += [_cut(f"{_INDENT}{named(one)}") for one in phases.named[:_NAMED_PHASES]]
+    lines += [_cut(f"{_INDENT}{phases.named_reason}")] if phases.named_reason else []
     place = phases.start_up_place
     if most and phases.most == START_UP and place is not None:
         by = f", called by {phases.start_up_caller}" if phases.start_up_caller else ""

@@ -18,7 +18,7 @@ from tests.bench.verdicts.traces import (
 )
 
 from gpudebug.core.evidence import build as evidence
-from gpudebug.core.evidence.build import EndedRun, RunReadings
+from gpudebug.core.evidence.run_readings import EndedRun, RunReadings
 from gpudebug.core.records import Evidence
 from gpudebug.core.samples.table import Sample, SampleTable
 from gpudebug.core.trainlog.reader import LogSummary

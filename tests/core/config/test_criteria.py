@@ -208,6 +208,26 @@ def test_a_row_of_the_configuration_goes_first(device: str, command: str, row: s
     assert (found["device"], found["range"]) == (row, list(OF_CONFIGURATIONS[row]))
 
 
+def test_each_phase_has_its_own_row_whatever_words_the_command_has() -> None:
+    """`supervised_to_ppo` has the words of both; a row of a phase is for that phase alone."""
+    phases = [{"name": "supervised", "steps_per_s": 900.0}, {"name": "PPO", "steps_per_s": 900.0}]
+    facts = {"steps_per_s": 950.0, "phases": phases}
+    table = {"steps_per_s": {key: span for key, span in OF_CONFIGURATIONS.items() if "teacher" not in key}}
+    table["steps_per_s"]["V100 / supervised"] = (800.0, 1200.0)
+    command, declared = "python supervised_to_ppo.py", ["supervised", "ppo", "distill"]
+    found = rows(table, ["Tesla V100"], [facts], command, declared)
+    assert [(row["phase"], row["device"], row["standing"]) for row in found] == [
+        (None, "V100", "above"),
+        ("supervised", "V100 / supervised", "within"),
+        ("PPO", "V100 / ppo", "faulty"),
+    ]
+    table["steps_per_s"]["V100 / distill"] = (1.0, 2.0)
+    (row,) = (
+        row for row in rows(table, ["Tesla V100"], [facts], command, declared) if row["phase"] == "distill"
+    )
+    assert (row["measured"], row["note"]) == (None, "the runs did not come to phase distill")
+
+
 @pytest.mark.parametrize(
     ("figure", "measured", "standing"),
     [

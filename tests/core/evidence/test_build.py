@@ -15,7 +15,7 @@ from tests.support.readings import GPU, phases, row, sampled, samples, steady_st
 
 from gpudebug.core.command.program import RunProcess
 from gpudebug.core.evidence import build as evidence
-from gpudebug.core.evidence.build import EndedRun, RunReadings
+from gpudebug.core.evidence.run_readings import EndedRun, RunReadings
 from gpudebug.core.inside.probe import read_probe
 from gpudebug.core.records import DeviceInfo, Evidence, Failure, Window
 from gpudebug.core.samples.table import Sample, SampleTable
@@ -221,50 +221,14 @@ def test_the_error_of_a_correlated_series_is_wider_than_that_of_its_readings() -
     assert found.standard_error > 3 * 9.6 / math.sqrt(600)
 
 
-class TestRates:
-    def test_inside_the_window_only(self) -> None:
-        slow = [(n, 0.2 * n) for n in range(1, 50)]
-        fast = [(49 + n, round(10 + 0.1 * n, 3)) for n in range(1, 301)]
-        log = steps_log([*slow, *fast], rate=3.0)
-        assert evidence.rates(log, WINDOW)[:2] == pytest.approx((10, 10), rel=0.01)
-
-    def test_steps_that_arrive_together_count_once(self) -> None:
-        """Blocks of lines: the first one brings many steps that were made before the window."""
-        times = [(n, 20.0 + 20 * ((n - 1) // 120)) for n in range(1, 601)]
-        window = Window(start_s=20, end_s=100, samples=1, rule="steps")
-        assert evidence.rates(steps_log(times), window)[0] == pytest.approx(6)
-
-    def test_many_steps_a_tick_do_not_bias_a_short_window(self) -> None:
-        window = Window(start_s=10, end_s=15, samples=25, rule="steps")
-        times = steady_steps(0, 30, 100)
-        assert evidence.rates(steps_log(times), window)[0] == pytest.approx(100, rel=0.005)
-
-    @pytest.mark.parametrize(
-        "times",
-        [
-            [],
-            [(200, 39.0)],
-            [(n, 39.8) for n in range(200)],
-            [(100, 38.0), (200, 39.0)],
-            [(5, 1.0), (9, 2.0)],
-        ],
-        ids=["none", "one", "burst", "too near", "outside"],
+@pytest.mark.parametrize("unit", ["epoch", "samples", "timesteps"])
+def test_what_is_no_step_is_progress_only(unit: str) -> None:
+    found = build(
+        samples(sampled(lambda t: 30.0, 50)),
+        steps_log([(n, 4.0 * n) for n in range(1, 12)], unit=unit),
     )
-    def test_where_arrivals_do_not_tell_the_log_does(self, times: list[tuple[int, float]]) -> None:
-        assert evidence.rates(steps_log(times, rate=7.5), WINDOW) == (7.5, 7.5, "printed")
-        assert evidence.rates(steps_log(times), WINDOW) == (None, None, None)
-
-    def test_without_a_window_the_log_tells(self) -> None:
-        assert evidence.rates(steps_log(steady_steps(0, 3, 10), rate=9.0), None) == (9.0, 9.0, "printed")
-
-    @pytest.mark.parametrize("unit", ["epoch", "samples", "timesteps"])
-    def test_what_is_no_step_is_progress_only(self, unit: str) -> None:
-        found = build(
-            samples(sampled(lambda t: 30.0, 50)),
-            steps_log([(n, 4.0 * n) for n in range(1, 12)], unit=unit),
-        )
-        assert (found.steps_per_s, found.step_unit) == (None, unit)
-        assert found.progress_per_s == pytest.approx(0.25)
+    assert (found.steps_per_s, found.step_unit) == (None, unit)
+    assert found.progress_per_s == pytest.approx(0.25)
 
 
 def test_output_that_was_buffered_to_the_end_leaves_the_window_to_the_readings() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.collectives import EVERY, H100, checkpoints, healthy, recorded, truly_working
 from tests.support.readings import GPU, row
 
-from gpudebug.core.evidence.build import EndedRun, RunReadings, build
+from gpudebug.core.evidence.build import build
 from gpudebug.core.evidence.devices import (
     awaited_in,
     awaited_text,
@@ -22,6 +22,7 @@ from gpudebug.core.evidence.devices import (
     telling,
     waited_for,
 )
+from gpudebug.core.evidence.run_readings import EndedRun, RunReadings
 from gpudebug.core.records import AwaitedDevice, DeviceEvidence, DeviceInfo, Evidence, Window
 from gpudebug.core.samples.table import Sample, SampleTable
 from gpudebug.core.samples.window import stretches

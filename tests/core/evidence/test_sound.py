@@ -104,8 +104,11 @@ def test_a_run_whose_record_is_of_another_type_is_none(key: str, value: Any) -> 
     assert not sound.run({**ours, key: value})
 
 
+PHASE = {"name": "ppo", "by": "log", "start_s": 1.0, "end_s": 9.0, "seconds": 8.0, "stretches": 1}
+
+
 def test_every_key_of_evidence_is_looked_at() -> None:
-    others = {"devices", "spark", "work", "work_notes", "learning", "learning_notes", "ranks"}
+    others = {"devices", "spark", "work", "work_notes", "learning", "learning_notes", "ranks", "phases"}
     assert sound.NUMBERS | sound.TEXTS | sound.OBJECTS | others == set(Evidence.model_fields)
 
 
@@ -120,6 +123,9 @@ def test_evidence_with_another_type_is_none(key: str) -> None:
         {"loss": {"points": "41"}},
         {"window": {"start_s": "1", "end_s": 2.0}},
         {"window": {"end_s": 2.0}},
+        {"phases": [{"name": "ppo", "by": "log"}]},
+        {"phases": [{**PHASE, "seconds": "9"}]},
+        {"phases": [{**PHASE, "utilisation": "9"}]},
         {"stacks": {"training": []}},
         {"stacks": {"training": {"seconds": "3"}}},
         {"stacks": {"training": {"seconds": 3, "stacks": {}}}},
@@ -129,6 +135,7 @@ def test_evidence_with_another_type_is_none(key: str) -> None:
 )
 def test_what_is_added_up_is_looked_at(found: dict[str, Any]) -> None:
     assert sound.evidence({"loss": {"points": 41}, "stacks": {"training": {"seconds": 3, "stacks": []}}})
+    assert sound.evidence({"phases": [PHASE]})
     assert not sound.evidence(found)
 
 

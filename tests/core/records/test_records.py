@@ -112,7 +112,7 @@ SETS = frozenset(
         "restated",
         "batch_flags",
         "logged",
-        *("work", "work_notes", "step_flags", "learning", "learning_notes", "ranks"),
+        *("work", "work_notes", "step_flags", "learning", "learning_notes", "ranks", "phases"),
     ]
 )
 

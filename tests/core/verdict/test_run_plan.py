@@ -13,12 +13,13 @@ from gpudebug.core.records import (
     LatencyEvidence,
     LearningSeries,
     LossEvidence,
+    PhaseEvidence,
     ProbeEvidence,
     StacksEvidence,
     Window,
 )
 from gpudebug.core.verdict.run_plan import RunPlan, as_recorded, next_look, time_left
-from gpudebug.core.words import Outcome, Trend
+from gpudebug.core.words import FLIPS, Outcome, Trend
 
 PLAN = RunPlan(30.0)
 SHORT = RunPlan(30.0, may_complete=True)
@@ -73,6 +74,55 @@ def test_a_run_is_looked_at_again_until_it_has_told_enough(
 ) -> None:
     figures = {"loss": loss(), **more}
     assert next_look(plan, run(window=window, **figures), left).seconds == pytest.approx(seconds)
+
+
+def in_phases(*windows: float | None, reason: str | None = None, window: float | None = 90.0) -> Evidence:
+    """Phases a, b, c in their order, each with so many seconds of window."""
+    found = tuple(
+        PhaseEvidence(
+            name=name,
+            by="log",
+            start_s=0.0,
+            end_s=99.0,
+            seconds=99.0,
+            window=Window(start_s=0, end_s=seconds, samples=9, rule="steps") if seconds else None,
+        )
+        for name, seconds in zip("abc", windows, strict=False)
+    )
+    return run(window=window, phases=found, phases_reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("seen", "seconds", "awaited"),
+    [
+        (in_phases(40.0), 30.0, "30 s of phase b"),
+        (in_phases(40.0, None), 30.0, "30 s of phase b"),
+        (in_phases(40.0, 12.0, window=None), 18.0, "30 s of phase b"),
+        (in_phases(40.0, 30.0), 0.0, ""),
+        # What is over brings no more, unless nothing of it is known yet.
+        (in_phases(40.0, 12.0, 8.0), 0.0, ""),
+        (in_phases(40.0, None, 8.0), 30.0, "30 s of phase b"),
+        (in_phases(reason=f"{FLIPS}a and b 39 times"), 0.0, ""),
+    ],
+)
+def test_a_run_waits_for_its_phase(seen: Evidence, seconds: float, awaited: str) -> None:
+    look = next_look(RunPlan(30.0, learns=False, phase="B"), seen, None)
+    assert (look.seconds, look.waits_for.casefold()) == (pytest.approx(seconds), awaited)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "phase", "plan"),
+    [
+        ("phase ppo", None, ("ppo", 30.0)),
+        ("phase stage 2", "ppo", ("stage 2", 30.0)),
+        ("phase stage 2 1m", None, ("stage 2", 60.0)),
+        (45.0, "ppo", ("ppo", 45.0)),
+        (None, "ppo", ("ppo", 30.0)),
+    ],
+)
+def test_the_phase_of_a_plan(wanted: float | str | None, phase: str | None, plan: tuple[str, float]) -> None:
+    found = as_recorded(wanted, [], learns=True, phase=phase)
+    assert found is not None and (found.phase, found.window_s) == plan
 
 
 LOOK = RunPlan(30.0, learns=False, soon_s=12.0)

@@ -20,7 +20,8 @@ from tests.support import nvml
 from tests.support.campaigns import Campaign, make_campaign, wait_for
 from tests.support.node_steps import FIRST, OTHER, TwoNodes
 
-from gpudebug.core.evidence.build import EndedRun, RunReadings, build
+from gpudebug.core.evidence.build import build
+from gpudebug.core.evidence.run_readings import EndedRun, RunReadings
 from gpudebug.core.records import DeviceInfo
 from gpudebug.core.samples.row import HEADER, DeviceReading, csv_row
 from gpudebug.core.samples.table import SampleTable, read_samples

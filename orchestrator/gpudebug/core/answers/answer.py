@@ -7,7 +7,7 @@ to load pydantic for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, field, fields, is_dataclass, replace
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from keyword import iskeyword
@@ -111,3 +111,24 @@ def with_texts(value: Any, document: Any) -> Any:
             },
         )
     return type(value).model_validate(document) if hasattr(value, "model_validate") else document
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseFigures:
+    """A phase of runs: from how many seconds after launch and for how long, the mean over the `runs` that
+    show it; of several `stretches` in a run the figures are the longest one's.
+
+    `by` says what cut the runs: the log, or optimizers. `gpu_util` is in %, `rate` is how many of `rate_unit`
+    a second; None is unknown, and `reason` says why if both are.
+    """
+
+    name: str
+    by: str
+    runs: int
+    start_s: float
+    seconds: float
+    stretches: int
+    gpu_util: float | None
+    rate: float | None
+    rate_unit: str
+    reason: str | None = None

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpudebug.core.answers.answer import Answer
-from gpudebug.core.answers.sample import FailureLines, RanksFinding, SampledDevice, SampledRate, SampledWindow
+from gpudebug.core.answers.answer import Answer, PhaseFigures
+from gpudebug.core.answers.sample import (
+    FailureLines,
+    RanksFinding,
+    SampledDevice,
+    SampledRate,
+    SampledWindow,
+)
 from gpudebug.core.answers.status import FigureAcross
 from gpudebug.core.words import SignalValue
 
@@ -245,7 +251,8 @@ class RunPhases:
     the steps themselves that costs most over all planned steps, and its share of them; null if unknown.
     `start_up_place` is the line in which the training process was most before its first step, from a quarter
     of that time on, and `start_up_caller` the function of another file that called it; null if none is, or it
-    was not watched then.
+    was not watched then. `named` are those that log or optimizers name, two or more, and `named_reason` is
+    why such names are no phases, or why one that was asked for is missing.
     """
 
     start_up_s: float
@@ -256,6 +263,8 @@ class RunPhases:
     most_share: float | None
     start_up_place: BusyPlace | None = None
     start_up_caller: str | None = None
+    named: tuple[PhaseFigures, ...] = ()
+    named_reason: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

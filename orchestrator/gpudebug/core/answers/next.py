@@ -8,10 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gpudebug.core.answers.answer import Answer, omitted
+from gpudebug.core.answers.answer import Answer, PhaseFigures, omitted
 from gpudebug.core.answers.diagnosis import LikelyCause
 from gpudebug.core.answers.show import ProbeSide
-from gpudebug.core.answers.status import DeviceValue, FigureAcross, GateRow, Resolution, WorkFigure
+from gpudebug.core.answers.status import (
+    DeviceValue,
+    FigureAcross,
+    GateRow,
+    Resolution,
+    WorkFigure,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +65,8 @@ class RecordedBaseline(NextAnswer):
 
     `learning` is what learning is judged by, None if nothing is or can be.
     `advice` says what would make its evidence sufficient. `baselines` are all that `gpudebug baseline`
-    recorded, this one among them. `across` compares its devices if there are several.
+    recorded, this one among them. `across` compares its devices if there are several, `phases` are those of
+    its runs.
     """
 
     action: str = "recorded_baseline"
@@ -78,6 +85,7 @@ class RecordedBaseline(NextAnswer):
     advice: tuple[str, ...]
     baselines: tuple[RecordedBaseline, ...] | None = omitted()
     across: tuple[FigureAcross, ...] = ()
+    phases: tuple[PhaseFigures, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpudebug.core.answers.answer import Answer, omitted
+from gpudebug.core.answers.answer import Answer, PhaseFigures, omitted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +165,7 @@ class BaselineRow:
 
     `learning` is what learning is judged by, None if nothing is or can be. `cost_s` is what its runs held a
     device, `ended` when the last of them did. `across` compares its devices if there are several, and
-    `device_notes` are what a reader of their mean utilisation has to know.
+    `device_notes` are what a reader of their mean utilisation has to know. `phases` are those of its runs.
     """
 
     valid: bool
@@ -189,6 +189,7 @@ class BaselineRow:
     sparks: Sequence[RunSpark]
     across: Sequence[FigureAcross] = ()
     device_notes: Sequence[str] = ()
+    phases: Sequence[PhaseFigures] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,7 +277,7 @@ class FlagSweep:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedFigure:
-    """What gpudebug.yaml expects of the workload on `device`, beside what its baseline measured."""
+    """What gpudebug.yaml expects of the workload on `device`, of a `phase`, beside what was measured."""
 
     figure: str
     device: str
@@ -284,6 +285,7 @@ class ExpectedFigure:
     measured: float | None
     standing: str
     note: str | None
+    phase: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

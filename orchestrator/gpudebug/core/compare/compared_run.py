@@ -28,8 +28,10 @@ def announced(run_for: float | str | None) -> str | None:
     """Return what is said before the first run; None if nothing is ended."""
     if run_for == "end":
         return None
-    if run_for is not None:
-        return f"each run is ended after {run_for:g} s of steady work"
+    ends = plan(run_for)
+    if ends is not None and run_for is not None:
+        of = f"phase {ends.phase}" if ends.phase is not None else "steady work"
+        return f"each run is ended after {ends.window_s:g} s of {of}"
     return (
         f"a run that goes on is ended after {LEAST_WINDOW_S:g} s of steady work, if it counts steps or "
         "latencies; --run-for end lets each end by itself"

@@ -132,31 +132,75 @@ def rating(figure: str, least: float, most: float, measured: float | None) -> Ra
 
 
 def rows(
-    table: Table, devices: Sequence[str], evidence: Sequence[Mapping[str, Any]], command: str = ""
+    table: Table,
+    devices: Sequence[str],
+    evidence: Sequence[Mapping[str, Any]],
+    command: str = "",
+    declared: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """What `table` says of runs of `command` on devices with these names, one row a figure that it knows.
+    """What `table` says of runs of `command` on devices with these names: one row a figure that it knows, and
+    one for each phase of which it has a row, `declared` or seen.
 
     `evidence` are the runs' evidence.json; a run without a figure leaves the mean to the others. `device` is
     the row of the table; `note` says what to make of a figure, None if there is no cause.
     """
+    seen = [phase["name"] for facts in evidence for phase in facts.get("phases") or ()]
+    phases = list({name.casefold(): name for name in (*declared, *seen)}.values())
+    whole = {figure: _without(ranges, phases) for figure, ranges in table.items()}
     found = []
     for figure, ranges in table.items():
-        device = row_for(ranges, devices, command)
-        if device is None:
-            continue
-        measured = _mean(figure, evidence)
-        standing = rating(figure, *ranges[device], measured)
-        found.append(
-            {
-                "figure": figure,
-                "device": device,
-                "range": [*ranges[device]],
-                "measured": measured,
-                "standing": standing.value,
-                "note": _note(figure, standing) if evidence else "not measured yet",
-            }
-        )
+        device = row_for(whole[figure], devices, command)
+        if device is not None:
+            found.append(_row(figure, device, ranges[device], evidence, None, bool(evidence)))
+        for phase in phases:
+            device = row_for(_of(phase, ranges), devices, f"{command} {phase}")
+            if device is not None:
+                inside = [one for facts in evidence if (one := _in_phase(facts, phase)) is not None]
+                found.append(_row(figure, device, ranges[device], inside, phase, bool(evidence)))
     return found
+
+
+def _row(
+    figure: str,
+    device: str,
+    range_: tuple[float, float],
+    evidence: Sequence[Mapping[str, Any]],
+    phase: str | None,
+    made: bool,
+) -> dict[str, Any]:
+    measured = _mean(figure, evidence)
+    standing = rating(figure, *range_, measured)
+    note = _note(figure, standing) if evidence else "not measured yet"
+    if made and not evidence:
+        note = f"the runs did not come to phase {phase}"
+    return {
+        "figure": figure,
+        "device": device,
+        "range": [*range_],
+        "measured": measured,
+        "standing": standing.value,
+        "note": note,
+        "phase": phase,
+    }
+
+
+def _in_phase(facts: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """Return a phase of evidence.json, which has the figures of a run by the same names."""
+    phases = facts.get("phases") or ()
+    return next((one for one in phases if one["name"].casefold() == name.casefold()), None)
+
+
+def _of(phase: str, ranges: Ranges) -> Ranges:
+    """Return the rows that are of a phase: their configuration has its name."""
+    return {row: span for row, span in ranges.items() if f" {phase.casefold()} " in _configuration(row)}
+
+
+def _without(ranges: Ranges, phases: Sequence[str]) -> Ranges:
+    return {row: span for row, span in ranges.items() if not any(row in _of(one, ranges) for one in phases)}
+
+
+def _configuration(row: str) -> str:
+    return f" {row.casefold().partition(OF)[2].strip()} "
 
 
 def _mean(figure: str, evidence: Sequence[Mapping[str, Any]]) -> float | None:

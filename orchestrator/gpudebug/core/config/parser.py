@@ -14,6 +14,7 @@ from gpudebug.core.config import pins, runners, schema, values
 from gpudebug.core.config.schema import ClusterFile, Config, ServerSettings, Workload
 from gpudebug.core.errors import ConfigError, UsageError
 from gpudebug.core.text import shell_words
+from gpudebug.core.text.values import parse_phase
 from gpudebug.core.yaml.document import Document, Path, YamlProblem, named, nearest, read, refuse
 from gpudebug.core.yaml.models import problems
 
@@ -221,6 +222,7 @@ def _contradictions(config: Config, document: Document) -> Iterator[YamlProblem]
     yield from _own_metric(config, document)
     yield from _own_work(config)
     yield from _own_learning(config)
+    yield from _own_phase(config)
     if config.metric == "gpu_util" and config.target is not None and config.target > 100:
         yield YamlProblem(("target",), "target: expected at most 100 percent", "write target: 80")
     for knob in config.locked:
@@ -286,6 +288,17 @@ def _own_learning(config: Config) -> Iterator[YamlProblem]:
         message = f"criteria.learning: log has no pattern {name}"
         example = f"add log: {{{name}: '{name}=(?P<value>[-0-9.e]+)'}}"
         yield YamlProblem(("criteria", "learning"), message, example)
+
+
+def _own_phase(config: Config) -> Iterator[YamlProblem]:
+    """`phases:`, where it is there, names all phases; without it the run's log does."""
+    known = list(config.phases or ())
+    wait = str(config.protocol.run_for or "")
+    waits = parse_phase(wait).name if wait.startswith("phase ") else None
+    for path, name in ((("phase",), config.phase), (("protocol", "run_for"), waits)):
+        if known and name is not None and name not in known:
+            message = f"{'.'.join(path)}: phases has no {name}"
+            yield YamlProblem(path, message, f"write one of {', '.join(known)}, or add {name} to phases")
 
 
 def _own_work(config: Config) -> Iterator[YamlProblem]:

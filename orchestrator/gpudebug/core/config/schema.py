@@ -21,6 +21,7 @@ from gpudebug.core.config.values import Boolean, Count, Duration
 from gpudebug.core.errors import ConfigError
 from gpudebug.core.text import shell_words
 from gpudebug.core.text.values import DeviceChoice, parse_device
+from gpudebug.core.words import PHASE
 from gpudebug.core.yaml.document import Path, plain
 from gpudebug.core.yaml.models import models
 
@@ -182,8 +183,8 @@ class Protocol(SettingsGroup):
     """How a trial is run. `interval` and `warmup` (None: found from the data) are seconds; `max_runs` is how
     many runs of the change a trial may make, twice as many of short ones.
 
-    `run_for` is the steady window in seconds after which gpudebug ends a run; `end`: every run ends by
-    itself, None: only what would go on for long is ended.
+    `run_for` is the steady window in seconds after which gpudebug ends a run, `phase NAME` that of a phase;
+    `end`: every run ends by itself, None: only what would go on for long is ended.
     """
 
     interval: values.Interval = setting("0.2s", "between two samples, 0.02s to 10s")
@@ -192,7 +193,8 @@ class Protocol(SettingsGroup):
         values.Several, ordered("more are weaker: more looks at the same question", rules.higher)
     ] = setting("8", "runs of the change at most, 2 or more; of short ones twice as many")
     run_for: Annotated[values.RunFor, different("runs of another length")] = setting(
-        "auto", "a long run ends after 30s of steady training; or 90s; end: by itself"
+        "auto",
+        "a long run ends after 30s of steady training; or 90s; phase ppo 60s: so much of it; end: by itself",
     )
 
 
@@ -314,6 +316,13 @@ class Config(SettingsGroup):
         "{}",
         r"named patterns with a group value, only if the log is misread: {loss: 'loss=(?P<value>\S+)'}",
     )
+    phases: values.Phases | None = unset(
+        "{supervised: 'teacher on', ppo: 'teacher off'}",
+        "what a run does in turn, and the line of its log that begins each",
+    )
+    phase: Annotated[values.Phase | None, rules.OTHER_FIGURE] = unset(
+        "ppo", "the phase that is judged; by default the whole run"
+    )
     locked: Annotated[values.Words, ordered("fewer locked flags are weaker", rules.fewer)] = setting(
         "[]", "flags that no hypothesis may change, such as [--batch_size]"
     )
@@ -353,8 +362,9 @@ class Config(SettingsGroup):
 
     @property
     def patterns(self) -> dict[str, str]:
-        """How the log is read: `log:`, and what `criteria.also` names without a pattern."""
-        return of_criteria.patterns(self.log, self.criteria.also)
+        """How the log is read: `log:`, what `criteria.also` names without a pattern, and `phases:`."""
+        phases = {f"{PHASE}{name}": text for name, text in (self.phases or {}).items()}
+        return {**of_criteria.patterns(self.log, self.criteria.also), **phases}
 
     @property
     def device_choice(self) -> DeviceChoice:

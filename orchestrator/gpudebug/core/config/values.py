@@ -92,24 +92,39 @@ def _warmup(value: Any) -> float | None:
         raise unexpected("auto or a duration such as 30s", value) from None
 
 
-def run_for(value: Any) -> float | Literal["end"] | None:
-    """Seconds of steady window after which gpudebug ends a run; `end`: never; None for `auto`."""
+def run_for(value: Any) -> float | str | None:
+    """Seconds of steady window after which gpudebug ends a run; `end`: never, `phase NAME` with or without
+    seconds: once that phase has them; None for `auto`."""
     if value in ("auto", "end"):
         return None if value == "auto" else "end"
+    found: float | str
     try:
-        seconds = duration(value)
+        if isinstance(value, str) and value.startswith("phase "):
+            seconds, found = values.parse_phase(value).seconds, value
+        else:
+            seconds = found = duration(value)
     except ValueError:
-        raise unexpected("auto, end or a duration such as 90s", value) from None
-    if seconds < LEAST_RUN_S:
+        raise unexpected("auto, end, a duration such as 90s, or phase ppo 60s", value) from None
+    if seconds is not None and seconds < LEAST_RUN_S:
         raise unexpected(f"at least {LEAST_RUN_S:g}s: shorter windows say too little", value)
-    return seconds
+    return found
+
+
+_PHASE_NAME = r"[A-Za-z0-9](?:[\w .-]{0,38}[\w.-])?"
+
+
+def phase(name: str) -> str:
+    """Return the name of a phase."""
+    if not re.fullmatch(_PHASE_NAME, name):
+        raise ValueError(f"{name!r} is no name of a phase: write letters, digits, '_', '-', '.' or spaces")
+    return name
 
 
 Duration = Annotated[float, BeforeValidator(duration)]
 # Faster polling slows the training, slower misses it.
 Interval = Annotated[Duration, Field(ge=0.02, le=10), expected("an interval from 0.02s to 10s")]
 Warmup = Annotated[float | None, BeforeValidator(_warmup)]
-RunFor = Annotated[float | Literal["end"] | None, BeforeValidator(run_for)]
+RunFor = Annotated[float | str | None, BeforeValidator(run_for)]
 Size = Annotated[int, BeforeValidator(_size)]
 
 
@@ -304,6 +319,12 @@ Patterns = Annotated[
     dict[str, Annotated[Text, AfterValidator(expression), AfterValidator(_with_value)]],
     shaped(dict, r"a mapping such as {loss: 'loss:(?P<value>\S+)'}"),
 ]
+# The expression of the line that begins it, by a phase's name.
+Phases = Annotated[
+    dict[Annotated[Quoted, AfterValidator(phase)], Annotated[Text, AfterValidator(expression)]],
+    shaped(dict, "a mapping such as {ppo: 'teacher off'}"),
+]
+Phase = Annotated[Text, AfterValidator(phase)]
 _Range = Annotated[
     tuple[Number, Number], expected("two numbers such as [150, 250]"), AfterValidator(_in_order)
 ]

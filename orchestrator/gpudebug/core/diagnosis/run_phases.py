@@ -10,6 +10,7 @@ from gpudebug.core.diagnosis.ofprobe import finite
 from gpudebug.core.inside.stacks.evaluation import hottest
 from gpudebug.core.inside.stacks.shares import seen, share
 from gpudebug.core.records import Evidence, Stacks
+from gpudebug.core.statistics.phases import figures
 from gpudebug.core.words import Outcome, SignalValue
 
 START_UP = "start-up"
@@ -60,6 +61,8 @@ def phases_of(
         most_share=part,
         start_up_place=(place := _place_of(start_up)),
         start_up_caller=_caller_of(start_up, place),
+        named=figures([evidence.phases], evidence.step_unit),
+        named_reason=evidence.phases_reason,
     )
 
 

@@ -48,7 +48,7 @@ TEXTS = frozenset(
     {
         *("run", "role", "outcome", "reason", "window_reason", "steps_by", "step_unit", "samples_by"),
         *("step_time_by", "framework", "probe_reason", "resumed", "cached", "working_reason"),
-        "awaited_reason",
+        *("awaited_reason", "phases_reason"),
     }
 )
 OBJECTS = frozenset(
@@ -139,6 +139,7 @@ def run(data: Any) -> bool:
     )
 
 
+_SPAN = ("start_s", "end_s", "seconds", "stretches")
 _NO_WINDOW = {"start_s": 0.0, "end_s": 0.0}
 
 
@@ -158,6 +159,11 @@ def evidence(data: Any) -> bool:
         and _rows(data.get("learning", []), "metric", "name", "source")
         and _texts(data.get("learning_notes", []))
         and _rows(data.get("ranks", []))
+        and _rows(data.get("phases", []), "name", "by")
+        and all(
+            evidence(one) and None not in map(one.get, _SPAN) and all(map(_number, map(one.get, _SPAN)))
+            for one in data.get("phases", [])
+        )
         and _number((data.get("loss") or {}).get("points"))
         and all(type((data.get("window") or _NO_WINDOW).get(key)) in (int, float) for key in _NO_WINDOW)
         and _watched((data.get("stacks") or {}).get("training"))

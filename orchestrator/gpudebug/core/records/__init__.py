@@ -29,6 +29,7 @@ from gpudebug.core.records.parts import (
     LearningSeries,
     LearningUnit,
     LossEvidence,
+    PhaseEvidence,
     PlannedEnd,
     Record,
     RunNode,
@@ -71,7 +72,8 @@ class RunRecord(Record):
     `shared` are other campaigns or commands of gpudebug that measured on its cores when it began or ended,
     None where runs of other devices are concerned. `redundant` is the cause that its hypothesis names, if it
     is about input which the model never reads. `node` is the node of a cluster's job that it was launched on,
-    None outside of one; `boot` is the kernel's id of the host's boot.
+    None outside of one; `boot` is the kernel's id of the host's boot. `phase` is the one whose steady part is
+    the run's window, None for that of the whole run.
     """
 
     format: int = FORMAT_VERSION
@@ -132,6 +134,7 @@ class RunRecord(Record):
     redundant: str | None = None
     node: RunNode | None = None
     boot: str | None = None
+    phase: str | None = None
 
 
 class Evidence(Record):
@@ -165,6 +168,8 @@ class Evidence(Record):
     devices' working shares, `awaited` the device that the others wait for, None also if there is none;
     `working_reason` and `awaited_reason` say why they are unknown. `ranks` are the
     processes of a training that has several, `program` is the one of all processes below the command.
+    `phases` are those that log or probe name, in their order, and `phases_reason` is why one that was asked
+    for is missing, or why there are none.
     """
 
     format: int = FORMAT_VERSION
@@ -235,6 +240,8 @@ class Evidence(Record):
     awaited_reason: str | None = None
     ranks: tuple[RankEvidence, ...] = ()
     program: ProgramEvidence | None = None
+    phases: tuple[PhaseEvidence, ...] = ()
+    phases_reason: str | None = None
 
 
 class Estimate(Record):

@@ -327,6 +327,41 @@ class AwaitedDevice(Record):
     node: str | None = None
 
 
+class PhaseEvidence(Record):
+    """What one phase of a run shows: the longest of its `stretches`, from `start_s` to `end_s` after launch.
+
+    `seconds` is how long all of them took together; `by` says what cut the run: the `log` or the
+    `optimizers`, as the probe saw them step. `window` is the steady part of the longest stretch (None, with
+    the reason, if it is too short), of which the figures are, as those of Evidence; `losses` are the first
+    and the last one in it.
+    """
+
+    name: str
+    by: str
+    start_s: float
+    end_s: float
+    seconds: float
+    stretches: int = 1
+    window: Window | None = None
+    window_reason: str | None = None
+    utilisation: float | None = None
+    standard_error: float | None = None
+    steps_per_s: float | None = None
+    steps_by: str | None = None
+    progress_per_s: float | None = None
+    samples_per_s: float | None = None
+    step_time_p50_s: float | None = None
+    step_time_p95_s: float | None = None
+    joules_per_step: float | None = None
+    logged: dict[str, float] = {}
+    work: tuple[WorkRate, ...] = ()
+    losses: tuple[float, float] | None = None
+
+    def is_named(self, name: str | None) -> bool:
+        """Tell whether it has this name; letter case does not count."""
+        return name is not None and self.name.casefold() == name.casefold()
+
+
 class UsedRun(Record):
     """A run that a verdict used, with the digest of the evidence that it was judged by.
 

@@ -62,6 +62,24 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
+_PHASE = re.compile(r"phase +(?P<name>[^\s:].*?)(?: +(?P<for>[0-9.]+ ?(?:ms|s|m|min|h|d)))?")
+
+
+class PhaseWait(NamedTuple):
+    """A phase that a run waits for, and the seconds of its steady part; None if none are named."""
+
+    name: str
+    seconds: float | None
+
+
+def parse_phase(text: str) -> PhaseWait:
+    """Take `phase ppo` and `phase ppo 60s` apart. Raises QuantityError for all else."""
+    found = _PHASE.fullmatch(text.strip(" "))
+    if found is None:
+        raise QuantityError("expected a phase such as phase ppo 60s")
+    return PhaseWait(found["name"], parse_duration(found["for"]) if found["for"] else None)
+
+
 def parse_size(text: str) -> int:
     """Bytes of `2GB`, `500 MB`, `64KiB`, `1.5g`, or of a bare number of bytes; binary multiples.
 

@@ -17,12 +17,13 @@ from gpudebug.core.text.expressions import Expression, Unbounded, bounded
 from gpudebug.core.trainlog.failure import classify_failure
 from gpudebug.core.trainlog.latency import PrintedLatencies
 from gpudebug.core.trainlog.losses import shown_name
+from gpudebug.core.trainlog.phase_lines import LoggedPhase, separated
 from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.state import COARSE_SPAN, GROUP, PATTERN_SECONDS, LogState
 from gpudebug.core.trainlog.steps import CountedBar, Line, StepCounter, rate, unit_name, unit_of
 from gpudebug.core.trainlog.text import Splitter
 from gpudebug.core.trainlog.work import LoggedWork
-from gpudebug.core.words import Trend
+from gpudebug.core.words import PHASE, Trend
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class LogSummary:
     and the rewards; `occasions` counts evaluations, checkpoints and log lines.
     `bars` are the progress bars. `objective` is the last line that says that another objective is trained
     from there on: the trend is that of what follows it. `resumed` is the line that says that an earlier run
-    is continued, `cached` the one that says that a cache was found, `span` the first and the last count.
+    is continued, `cached` the one that says that a cache was found, `span` the first and the last count,
+    `phases` the stretches in which its lines name one phase.
     """
 
     framework: str | None = None
@@ -92,6 +94,7 @@ class LogSummary:
     occasions: dict[str, int] = field(default_factory=dict)
     extra: dict[str, tuple[Point, ...]] = field(default_factory=dict)
     work: LoggedWork = field(default_factory=LoggedWork)
+    phases: tuple[LoggedPhase, ...] = ()
 
     @property
     def loss_is(self) -> str | None:
@@ -101,14 +104,16 @@ class LogSummary:
 
 
 class LogReader:
-    """Reads output as it comes. `patterns` is the user's `log:` mapping; ConfigError if it is broken.
+    """Reads output as it comes. `patterns` is the user's `log:` mapping, and `phase:NAME` of each phase that
+    gpudebug.yaml names; ConfigError if it is broken.
 
     By `clock` they get some seconds in all: from a log that takes them longer, they tell nothing.
     """
 
     def __init__(self, patterns: Mapping[str, str] | None = None, clock: Callable[[], float] = float) -> None:
         self._splitter = Splitter()
-        self._state = LogState(compile_patterns(patterns), clock)
+        figures, phases = separated(patterns or {})
+        self._state = LogState(compile_patterns(figures), clock, compile_patterns(phases, PHASE))
 
     def feed(self, data: bytes, time: float | None = None) -> None:
         """Takes a chunk in, cut anywhere; `time` is when it was there, in seconds since launch."""
@@ -208,6 +213,7 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
         occasions=state.occasions.counted(state.seen, best.count if best else 0),
         extra={} if given_up else {name: series.items() for name, series in state.named.items()},
         work=state.work.summary(),
+        phases=() if given_up and state.declared else tuple(state.phases.stretches),
     )
 
 
@@ -236,22 +242,22 @@ def _rate(state: LogState, counter: StepCounter | None, unit: str | None) -> tup
 SIMPLER = r"write it with fewer repeats, as in loss[=:]\s*(?P<value>\S+)"
 
 
-def compile_patterns(patterns: Mapping[str, str] | None) -> dict[str, Expression]:
-    """`log:` of the configuration compiled; ConfigError for one that is no expression, lacks the group, or
-    could take for ever on some line."""
+def compile_patterns(patterns: Mapping[str, str] | None, of: str = "log.") -> dict[str, Expression]:
+    """`log:` of the configuration compiled; ConfigError for one that is no expression, lacks the group (a
+    phase's needs none), or could take for ever on some line."""
     compiled: dict[str, Expression] = {}
     for name, pattern in (patterns or {}).items():
         try:
             compiled[name] = bounded(pattern)
         except Unbounded as error:
-            raise ConfigError(f"log.{name}: {pattern!r} {error}", next=SIMPLER) from None
+            raise ConfigError(f"{of}{name}: {pattern!r} {error}", next=SIMPLER) from None
         except (re.error, RecursionError, OverflowError) as error:
             raise ConfigError(
-                f"log.{name}: not a regular expression: {error}", next=f"mend the pattern {pattern!r}"
+                f"{of}{name}: not a regular expression: {error}", next=f"mend the pattern {pattern!r}"
             ) from error
-        if GROUP not in compiled[name].pattern.groupindex:
+        if of != PHASE and GROUP not in compiled[name].pattern.groupindex:
             raise ConfigError(
-                f"log.{name}: the pattern {pattern!r} has no group named `{GROUP}`",
+                f"{of}{name}: the pattern {pattern!r} has no group named `{GROUP}`",
                 next=f"put (?P<{GROUP}>...) around the number",
             )
     return compiled

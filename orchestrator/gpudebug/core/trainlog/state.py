@@ -15,6 +15,7 @@ from gpudebug.core.trainlog.losses import Losses, Printer, UnnamedPlace
 from gpudebug.core.trainlog.names import Head, Role, read_head, read_row
 from gpudebug.core.trainlog.occasions import Objectives, Occasions, may_turn, occasion
 from gpudebug.core.trainlog.origin import SourceLines, rank_of
+from gpudebug.core.trainlog.phase_lines import PhaseLines, declared_in, phase_in
 from gpudebug.core.trainlog.quantities import QuantityLine, read_quantities
 from gpudebug.core.trainlog.readings import LineReadings
 from gpudebug.core.trainlog.sections import EVALUATION, REPORTED, TRAIN, LogSection, announced
@@ -78,8 +79,15 @@ class _LearnedLines(dict[bytes, LearnedLine]):
 
 
 class LogState:
-    def __init__(self, patterns: dict[str, Expression], clock: Callable[[], float] = float) -> None:
+    def __init__(
+        self,
+        patterns: dict[str, Expression],
+        clock: Callable[[], float] = float,
+        declared: dict[str, Expression] | None = None,
+    ) -> None:
         self.patterns = patterns
+        self.declared = declared or {}
+        self.phases = PhaseLines(tuple(self.declared))
         self.clock = clock
         self.learned = _LearnedLines()
         self.steps = StepCounters()
@@ -124,9 +132,7 @@ class LogState:
         if self.sources.quotes(key, segment) or learned.usage:
             self._recognise(shape)
             return
-        if learned.turn and self.objectives.read(text, self.losses.begun):
-            self.losses.turn()
-            self.section.read(TRAIN, begun=True)
+        self._phase(learned.turn, segment, text, time)
         if learned.section:
             self.section.read(learned.section, self.trained > 1)
         self.announced = learned.section
@@ -140,6 +146,28 @@ class LogState:
         self.work.read(learned.work, text, step, at, self.steps.current)
         for name, value in named:
             self._take_named(name, value, time)
+
+    def _phase(self, may_turn: bool, segment: bytes, text: bytes, time: float | None) -> None:
+        """Takes in which phase a line names, and whether it turns to another objective: of phases that the
+        user names, to one that comes for the first time, else also by other words."""
+        begun = self.losses.begun
+        name = self._declared(segment) if self.declared else phase_in(text) if may_turn else None
+        turned = name is not None and self.phases.take(name, time) and begun
+        if turned:
+            self.objectives.changed = text[:LONGEST_LINE].decode("ascii").strip()
+        if (may_turn and self.objectives.read(text, begun)) or turned:
+            self.losses.turn()
+            self.section.read(TRAIN, begun=True)
+
+    def _declared(self, segment: bytes) -> str | None:
+        """Return the phase of `phases:` in gpudebug.yaml that begins with this line."""
+        if self.pattern_seconds > PATTERN_SECONDS:
+            return None
+        start = self.clock()
+        text = readable(segment, USER_LINE)
+        matching = [name for name, one in self.declared.items() if next(one.finditer(text), None)]
+        self.pattern_seconds += self.clock() - start
+        return declared_in(matching, self.phases.current, self.phases.order)
 
     def _speak(self, about: tuple[str, ...], text: bytes, time: float | None) -> None:
         for topic in about:

@@ -19,6 +19,7 @@ from gpudebug.core.verdict.gates.outcome import (
     worst_trend,
 )
 from gpudebug.core.verdict.gates.setting import Criteria, TrialSetting
+from gpudebug.core.verdict.phases import by_phase
 from gpudebug.core.verdict.unlike import fills_cache, is_cold
 from gpudebug.core.verdict.work import worst
 from gpudebug.core.words import LOST_TREE, OWN_CODE, Outcome, Result, Status, Trend
@@ -187,7 +188,7 @@ def _notes(case: TrialCase, gates: Sequence[Gate], hollow: bool) -> tuple[str, .
         )
         what = "utilisation changed" if case.metric.points else f"{case.metric.name} improved"
         notes.append(f"improved throughput: {figure}, while {what} by {change}")
-    return (*notes, *also_notes(case))
+    return (*notes, *also_notes(case), *by_phase(case))
 
 
 def _hollow(case: TrialCase, results: Mapping[str, Result]) -> str:

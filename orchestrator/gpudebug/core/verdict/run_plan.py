@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from gpudebug.core.inside.probe import counts
@@ -12,8 +12,9 @@ from gpudebug.core.records import Evidence, LearningSeries
 from gpudebug.core.samples.window import SETTLED
 from gpudebug.core.statistics.assumed import assumed
 from gpudebug.core.statistics.units import BY_BACKWARD, ENOUGH_LOSSES, LOSS, LOWER
+from gpudebug.core.text.values import parse_phase
 from gpudebug.core.verdict import work
-from gpudebug.core.words import Outcome, Trend
+from gpudebug.core.words import FLIPS, Outcome, Trend
 
 LEAST_WINDOW_S = assumed("long_s")
 """`run_for: auto` plans this much steady window a run."""
@@ -51,6 +52,7 @@ class RunPlan:
     runs beside it never showed a step, so that only the device says when start-up is over. It is ended
     `most_s` seconds after its launch, whatever it has shown by then; None: only once it has shown enough.
     With `soon_s` so much of the window is enough where a step is the same from one half of it to the other.
+    With `phase` the window is the steady part of that phase, and a run without it is left to end by itself.
     """
 
     window_s: float
@@ -60,6 +62,7 @@ class RunPlan:
     silent: bool = False
     most_s: float | None = None
     soon_s: float | None = None
+    phase: str | None = None
 
     @property
     def first_s(self) -> float:
@@ -88,12 +91,19 @@ def next_look(plan: RunPlan, seen: Evidence, left: float | None, before: Evidenc
     training are left by its own rate.
     """
     window = seen.window.duration_s if seen.window else 0.0
+    what = "steady training"
+    if plan.phase is not None:
+        what = f"phase {plan.phase}"
+        found = next((one for one in seen.phases if one.is_named(plan.phase)), None)
+        window = found.window.duration_s if found and found.window else 0.0
+        if (window and found is not seen.phases[-1]) or (seen.phases_reason or "").startswith(FLIPS):
+            return NextLook(0.0)
     if window < plan.window_s:
         if plan.soon_s is not None and window >= plan.soon_s and _same(before, seen):
             return NextLook(0.0)
         looks = [part * plan.soon_s for part in _SOON_LOOKS] if plan.soon_s is not None else []
         wait = next(at for at in (*looks, plan.window_s) if at > window) - window
-        return NextLook(max(_SOONEST, wait), f"{plan.window_s:.0f} s of steady training")
+        return NextLook(max(_SOONEST, wait), f"{plan.window_s:.0f} s of {what}")
     if plan.counted and not _counts(seen):
         return NextLook(max(_SOONEST, plan.window_s), "its end, as it counts no steps")
     if not plan.silent and _starts(seen) and window < min(MOST_SPARSE * plan.window_s, LONGEST_SILENT_S):
@@ -204,25 +214,30 @@ def _flat(evidence: Mapping[str, Any]) -> bool:
 
 
 def as_recorded(
-    wanted: float | str | None, recorded: Sequence[Mapping[str, Any]], *, learns: bool
+    wanted: float | str | None,
+    recorded: Sequence[Mapping[str, Any]],
+    *,
+    learns: bool,
+    phase: str | None = None,
 ) -> RunPlan | None:
     """Return the plan of a run beside a baseline whose runs have this evidence; None: it ends by itself.
 
-    `wanted` is `protocol.run_for`, None for `auto`: then runs are ended if the baseline's were. Without a
-    baseline its first run decides. A loss that stayed flat to the end of the baseline's longest window is not
-    waited for again.
+    `wanted` is `protocol.run_for`, None for `auto`: then runs are ended if the baseline's were. `phase` is
+    the one that is judged, None for the whole run. Without a baseline its first run decides. A loss that
+    stayed flat to the end of the baseline's longest window is not waited for again.
     """
     if wanted == "end":
         return None
     flat = any(e.get("outcome") == Outcome.ENDED_BY_PLAN and _flat(e) for e in recorded)
-    silent = never_counted(recorded)
+    plan = RunPlan(LEAST_WINDOW_S, learns=learns and not flat, silent=never_counted(recorded), phase=phase)
+    if isinstance(wanted, str):
+        awaited, seconds = parse_phase(wanted)
+        return replace(plan, phase=awaited, window_s=seconds or LEAST_WINDOW_S)
     if wanted is not None:
-        return RunPlan(float(wanted), learns=learns and not flat, silent=silent)
+        return replace(plan, window_s=wanted)
     if not recorded:
-        return RunPlan(LEAST_WINDOW_S, may_complete=True, learns=learns)
-    if not any(e.get("outcome") == Outcome.ENDED_BY_PLAN for e in recorded):
-        return None
-    return RunPlan(LEAST_WINDOW_S, learns=learns and not flat, silent=silent)
+        return replace(plan, may_complete=True)
+    return plan if any(e.get("outcome") == Outcome.ENDED_BY_PLAN for e in recorded) else None
 
 
 def never_counted(recorded: Sequence[Mapping[str, Any]]) -> bool:

@@ -72,7 +72,8 @@ def identity(workspace: store.Workspace, config: Config, workload: Workload, tre
     text = json.dumps([argv, workload.cwd, sorted(workload.env.items()), *served])
     cwd = str(workspace.root / workload.cwd)
     env = training_environment(workload)
-    reading = json.dumps([sorted(config.patterns.items()), config.protocol.warmup, config.protocol.interval])
+    how = [sorted(config.patterns.items()), config.protocol.warmup, config.protocol.interval]
+    reading = json.dumps([*how, *([config.phase] if config.phase is not None else [])])
     try:
         executable = launcher.find_command(argv, cwd, env)
         interpreter = host.interpreter_identity(host.find_interpreter(executable, env.get("PATH", "")))

@@ -118,7 +118,13 @@ def facts(setup: Setup, history: History) -> DiagnosisFacts:
         reference=reference(setup, history.baselines),
         layers=layers.results(setup, history),
         trace=_profile(setup, history),
-        expected=criteria.rows(setup.config.expected, devices, baseline.evidence, setup.config.workload.text),
+        expected=criteria.rows(
+            setup.config.expected,
+            devices,
+            baseline.evidence,
+            setup.config.workload.text,
+            list(setup.config.phases or ()),
+        ),
     )
 
 

@@ -17,7 +17,8 @@ from gpudebug.core.diagnosis.model import Diagnosis, DiagnosisFacts, Ranked
 from gpudebug.core.diagnosis.odds import number
 from gpudebug.core.diagnosis.rank import diagnose as rank
 from gpudebug.core.errors import InterventionError, StoreError, UsageError
-from gpudebug.core.evidence.build import EndedRun, RunReadings, build
+from gpudebug.core.evidence.build import build
+from gpudebug.core.evidence.run_readings import EndedRun, RunReadings
 from gpudebug.core.progress import HypothesisEntry
 from gpudebug.core.records import Evidence, Failure, RunRecord
 from gpudebug.core.samples.table import looks_like_samples

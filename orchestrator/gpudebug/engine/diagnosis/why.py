@@ -24,7 +24,7 @@ from gpudebug.core.records import Stacks
 from gpudebug.core.statistics.across import across
 from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, SOON_S, RunPlan
 from gpudebug.edges import launcher, store
-from gpudebug.engine.campaign.files import REPLAYED_NOTE
+from gpudebug.engine.campaign.files import REPLAYED_NOTE, read_config
 from gpudebug.engine.diagnosis.premises_of_look import note_code, with_premises
 from gpudebug.engine.diagnosis.room import is_full
 from gpudebug.engine.diagnosis.single import diagnosed, known_causes, single_run
@@ -97,6 +97,10 @@ def why(
         job = with_premises(job, directory, device, interval)
     bench = lone_bench(root or directory, device, job.env, directory, interval, report)
     bench = replace(bench, workspace=workspace_of(directory, root))
+    if root is not None and not command:
+        config = read_config(bench.workspace)
+        bench = replace(bench, patterns=config.patterns, phase=config.phase)
+        job = replanned(job, replace(plan, phase=config.phase) if plan is not None else None)
     with devices_held([bench], directory, COMMAND) as (held,), _claimed(held, root) as ready:
         return explain(LookedAt(ready, job, root, beyond=beyond, workload=not command))
 

@@ -16,7 +16,8 @@ from gpudebug.core.command import batch
 from gpudebug.core.command.program import of_notes
 from gpudebug.core.command.synonyms import Synonyms
 from gpudebug.core.errors import StoreError
-from gpudebug.core.evidence.build import EndedRun, RunReadings, build
+from gpudebug.core.evidence.build import build
+from gpudebug.core.evidence.run_readings import EndedRun, RunReadings
 from gpudebug.core.inside import probe, stacks
 from gpudebug.core.inside.attached.record import FROM_OUTSIDE, read_attached
 from gpudebug.core.inside.imported_files import read_loaded
@@ -26,6 +27,7 @@ from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.samples.table import SampleTable
 from gpudebug.core.trainlog.failure import at_own_limit
 from gpudebug.core.trainlog.overrides import Settings, combined
+from gpudebug.core.trainlog.phase_lines import separated
 from gpudebug.core.trainlog.printed_settings import LONGEST, printed_settings
 from gpudebug.core.trainlog.reader import LogSummary
 from gpudebug.core.words import Outcome, counted
@@ -87,6 +89,8 @@ class KnownRun(Protocol):
     def synonyms(self) -> Synonyms | None: ...
     @property
     def least_window_s(self) -> float | None: ...
+    @property
+    def phase(self) -> str | None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +107,7 @@ class StartedRun:
     cpu_quota: float | None = None
     synonyms: Synonyms | None = None
     least_window_s: float | None = None
+    phase: str | None = None
 
 
 def evidence_again(folder: store.RunFolder, record: RunRecord) -> Evidence:
@@ -142,7 +147,7 @@ def read_evidence(
     outcome, argv, synonyms = ended.outcome, asked.argv, asked.synonyms or ()
     assert outcome is not None
     written = read_written(files.collected) if files.collected else WrittenLearning()
-    text = _told(files.reports) if files.reports else ""
+    text = (_head(files.reports / launcher.PROBE) or "") if files.reports else ""
     found, attached = probe.read_probe(text), read_attached(text)
     samples = until(read_run_samples(files.samples), planned)
     beside = [until(read_run_samples(path), planned) for path in files.beside.values()]
@@ -176,6 +181,8 @@ def read_evidence(
             cpu_quota=asked.cpu_quota,
             unsampled=unsampled or {},
             over=followed is None,
+            phase=asked.phase,
+            declared=separated(asked.patterns)[1],
         ),
         RunReadings(
             samples=samples,
@@ -251,11 +258,6 @@ def _loaded(folder: Path) -> LoadedFiles | None:
     """Return what the run's processes imported; None if none reported it."""
     text = _head(folder / launcher.RECORD)
     return None if text is None else read_loaded(text)
-
-
-def _told(folder: Path) -> str:
-    """Return the reports of the run's training processes; nothing if there was none."""
-    return _head(folder / launcher.PROBE) or ""
 
 
 def _head(path: Path) -> str | None:

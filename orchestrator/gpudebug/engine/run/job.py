@@ -119,7 +119,7 @@ class Bench:
     """What all runs of one command share: where they go, on which device, with which claim held.
 
     `settings` is the digest of the pinned settings that are in force, `others` are the other nodes that the
-    runs span.
+    runs span, `phase` is the one that is judged.
     """
 
     workspace: store.Workspace
@@ -136,6 +136,7 @@ class Bench:
     session: str | None = None
     settings: str | None = None
     others: OtherNodes | None = None
+    phase: str | None = None
 
     @property
     def replays(self) -> bool:

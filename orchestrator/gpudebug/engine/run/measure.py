@@ -235,6 +235,7 @@ def run_files(bench: Bench, job: PreparedRun, files: Files, name: str, marker: s
         cpu_quota=host.cpu_quota(),
         synonyms=job.synonyms,
         least_window_s=job.limits.least_window,
+        phase=bench.phase,
     )
     follow = LogReader(dict(bench.patterns), perf_counter)
 
@@ -353,4 +354,5 @@ def _record(
         start=now(),
         attached=job.attached.pid if job.attached is not None else None,
         paired=job.paired,
+        phase=bench.phase,
     )

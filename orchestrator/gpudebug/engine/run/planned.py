@@ -112,4 +112,4 @@ def plan_after(config: Config, made: Sequence[MeasuredRun]) -> RunPlan | None:
 
 def _plan(config: Config, recorded: Sequence[Mapping[str, Any]]) -> RunPlan | None:
     learns = config.criteria.loss != "any"
-    return as_recorded(config.protocol.run_for, recorded, learns=learns)
+    return as_recorded(config.protocol.run_for, recorded, learns=learns, phase=config.phase)

@@ -197,6 +197,7 @@ def open_bench(cycle: Cycle, workload: Workload) -> Bench:
         session=cycle.setup.session,
         settings=cycle.setup.compared.digest,
         others=spanned.others,
+        phase=config.phase,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gpudebug.core.answers.answer import PhaseFigures
 from gpudebug.core.answers.show import ShowAnswer, UnreadRun
 from gpudebug.core.answers.status import (
     BaselineRow,
@@ -216,7 +217,18 @@ def _baseline(loaded: Loaded, baseline: CampaignBaseline | None) -> BaselineRow 
         ],
         across=across(*(e.get("devices") or () for e in baseline.evidence)),
         device_notes=devices.notes(loaded.setup.metric, baseline),
+        phases=_phases(baseline),
     )
+
+
+def _phases(baseline: CampaignBaseline) -> tuple[PhaseFigures, ...]:
+    """Return the phases of its runs; evidence without any is not looked at closer."""
+    if not any(facts.get("phases") for facts in baseline.evidence):
+        return ()
+    from gpudebug.core.statistics import phases
+
+    unit = next((facts["step_unit"] for facts in baseline.evidence if facts.get("step_unit")), None)
+    return phases.figures([phases.phases_in(facts) for facts in baseline.evidence], unit)
 
 
 def _work(config: Config, baseline: CampaignBaseline) -> WorkFigure | None:
@@ -329,7 +341,9 @@ def _expected(config: Config, history: History) -> list[ExpectedFigure]:
     baseline = history.baselines["workload"]
     recorded_names = [d["name"] for record in baseline.records for d in record.get("devices", [])]
     names = recorded_names or [d["name"] for d in _device(config, history.records).devices]
-    rows = criteria.rows(config.expected, names, baseline.evidence, config.workload.text)
+    rows = criteria.rows(
+        config.expected, names, baseline.evidence, config.workload.text, list(config.phases or ())
+    )
     return [ExpectedFigure(**row) for row in rows]
 
 

@@ -15,7 +15,7 @@ from gpudebug.core.errors import GitError
 from gpudebug.core.evidence import program
 from gpudebug.core.evidence.devices import mean_hides
 from gpudebug.core.records import Evidence
-from gpudebug.core.statistics import intervals, numbers
+from gpudebug.core.statistics import intervals, numbers, phases
 from gpudebug.core.statistics.across import across, counted_as_busy
 from gpudebug.core.statistics.level import LONG_S
 from gpudebug.core.statistics.metrics import Metric
@@ -45,7 +45,7 @@ from gpudebug.engine.run.prepare import (
     window_advice,
     window_of,
 )
-from gpudebug.engine.trial.baseline_notes import disturbed, ended, left_out
+from gpudebug.engine.trial.baseline_notes import disturbed, ended, left_out, of_phases
 from gpudebug.engine.trial.original import MOST_UNLIKE, ROLE, Originals, originals, recording_of, warm
 from gpudebug.engine.trial.reuse import newest, reusable, set_aside_in
 from gpudebug.engine.trial.sides import of_runs
@@ -75,10 +75,9 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
     recording.complete(runs_of(role))
     runs = recording.runs
     without = recording.left_out()
-    shown = (*disturbed(runs), *ended(runs), *recording.worth())
-    announced = recording.announced[-1:]
-    named = (f"run {name} is left out: {why}" for name, why in without)
-    notes = (*remembered, *bench.notes, *announced, *named, *shown)
+    shown = (*disturbed(runs), *ended(runs), *recording.worth(), *of_phases(loaded.setup.config, runs))
+    named = [f"run {name} is left out: {why}" for name, why in without]
+    notes = (*remembered, *bench.notes, *recording.announced[-1:], *named, *shown)
     fields = entry_fields(role, runs, loaded.setup.metric, loaded.setup.config.work)
     if without:
         fields["left_out"] = "; ".join(f"run {name}: {reason}" for name, reason in without)
@@ -394,6 +393,7 @@ def answer(
         probe=(of_runs(role, evidence),),
         advice=tuple(advice(setup, campaign, role, runs)),
         across=across(*(e.devices for e in evidence)),
+        phases=phases.figures([e.phases for e in evidence], evidence[0].step_unit if evidence else None),
         notes=(*(program.notes(evidence[-1].program) if evidence else ()), *notes),
         why=why,
         files=(*(str(m.folder.path) for m in runs), str(setup.progress_path)),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from gpudebug.core.config import Config
+from gpudebug.core.evidence.phases import never
+from gpudebug.core.statistics.phases import names
+from gpudebug.core.text.values import parse_phase
 from gpudebug.core.verdict.unlike import fills_cache
 from gpudebug.engine.run.job import MeasuredRun
 
@@ -27,6 +31,25 @@ def ended(runs: list[MeasuredRun]) -> list[str]:
         f"gpudebug ended {count} once it had {found[0].window_s:g} s of steady training and enough of the "
         "loss; protocol: {run_for: end} in gpudebug.yaml lets runs end by themselves"
     ]
+
+
+def of_phases(config: Config, runs: list[MeasuredRun]) -> list[str]:
+    """Return what is missing of the phases that are named, and that the figures are of several of them."""
+    evidence = [m.evidence for m in runs]
+    wait = config.protocol.run_for
+    awaited = parse_phase(wait).name if isinstance(wait, str) and wait != "end" else None
+    without = next((e for e in evidence if awaited and not any(p.is_named(awaited) for p in e.phases)), None)
+    found = [f"run {e.run}: {e.phases_reason}" for e in evidence if e.phases_reason]
+    if without is not None and awaited is not None and without.phases_reason is None:
+        found.append(f"run {without.run}: {never(awaited, {}, without.phases)}")
+    known = names(*(e.phases for e in evidence))
+    if config.phase is None and len(known) > 1:
+        found.append(
+            f"its figures are of {len(known)} phases together; phase: {known[-1]} in gpudebug.yaml judges one"
+        )
+    elif config.phase is not None:
+        found.append(f"its figures are those of phase {config.phase}")
+    return list(dict.fromkeys(found))
 
 
 def left_out(runs: list[MeasuredRun]) -> tuple[str, str]:

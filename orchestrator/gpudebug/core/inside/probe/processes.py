@@ -61,8 +61,9 @@ class TrainingProcess:
     took for it, and its times compare with no other's. `met_s` is what it waited for the others before it
     began, `ended_s` when it exited, `cores` what it may use and `affinity` which ones (`0-3,8`), `python` its
     version; `visible`, `omp` and `slurm_cpus` are CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS and
-    SLURM_CPUS_PER_TASK as it found them. `losses` are some (iteration, loss on which it called backward), NaN
-    for any that is not finite. None is unknown, or not set.
+    SLURM_CPUS_PER_TASK as it found them. `optimizers` is by which beat each had stepped. `losses` are some
+    (iteration, loss on which it called backward), NaN for any that is not finite. None is unknown, or not
+    set.
     """
 
     pid: int
@@ -74,6 +75,7 @@ class TrainingProcess:
     steps: int = 0
     beats: list[Beat] = field(default_factory=list)
     losses: list[tuple[int, float]] = field(default_factory=list)
+    optimizers: dict[str, float] = field(default_factory=dict)
     facts: dict[str, object] = field(default_factory=dict)
     sites: tuple[ReadSite, ...] = ()
     off: str | None = None
@@ -122,6 +124,10 @@ class TrainingProcess:
         # iterations of unknown time.
         if last or not made or t <= (self.beats[-1].t if self.beats else self.start_s):
             return
+        stepped = line.get("opt")
+        for index in stepped if isinstance(stepped, dict) else ():
+            if index in self.optimizers or len(self.optimizers) < _MOST_ITEMS:
+                self.optimizers.setdefault(index, t)
         self.beats.append(Beat(t, steps, _counters(line.get("counters")), _histogram(line.get("hist"))))
 
 

@@ -35,17 +35,22 @@ BUCKETS_AN_OCTAVE = 32
 SHORTEST_S = 1e-6
 
 
-def steady(process: TrainingProcess) -> tuple[float, float] | None:
-    """Start and end of the steady iterations in seconds since launch, both at a beat.
+def steady(
+    process: TrainingProcess, since: float = -math.inf, until: float = math.inf
+) -> tuple[float, float] | None:
+    """Start and end of the steady iterations in seconds since launch, both at a beat; of those that were made
+    after `since`, up to `until`.
 
     From the first beat at or after iteration max(10, 5 % of all) to the last; None if less than two
     beats are left.
     """
-    if not process.beats:
+    beats = [beat for beat in process.beats if since < beat.t <= until]
+    if not beats:
         return None
-    last = process.beats[-1]
-    threshold = max(WARMUP_STEPS, WARMUP_SHARE * last.steps)
-    start = next(beat for beat in process.beats if beat.steps >= threshold or beat is last)
+    begun = max((beat.steps for beat in process.beats if beat.t <= since), default=0)
+    last = beats[-1]
+    threshold = begun + max(WARMUP_STEPS, WARMUP_SHARE * (last.steps - begun))
+    start = next(beat for beat in beats if beat.steps >= threshold or beat is last)
     return (start.t, last.t) if start.t < last.t else None
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from gpudebug.core.answers.analyze import LogAnswer, LoggedCount, LoggedLoss, ProgressFigure, RewardFigure
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import learning
-from gpudebug.core.evidence.build import finite
 from gpudebug.core.evidence.speed import latency_evidence
+from gpudebug.core.evidence.window_figures import finite
 from gpudebug.core.evidence.work import MIN_SEEN, doubts
 from gpudebug.core.recordings.formats import encoding_of, is_text
 from gpudebug.core.records import LearningSeries

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from gpudebug.core.answers.analyze import RunOfFile, SamplesAnswer
 from gpudebug.core.answers.sample import SampledRate
-from gpudebug.core.evidence.build import EndedRun, RunReadings, build
+from gpudebug.core.evidence.build import build
 from gpudebug.core.evidence.devices import notes
+from gpudebug.core.evidence.run_readings import EndedRun, RunReadings
 from gpudebug.core.records import Evidence
 from gpudebug.core.samples.live import timelines
 from gpudebug.core.samples.table import SampleTable
