@@ -30,9 +30,12 @@ CODE = {
     "job/train.py:main:31": "x = torch.tensor(rows)",
     "job/data.py:Rows.__getitem__:5": "return self.frame.iloc[i]",
     "job/data.py:Rows.scale:9": "return np.linalg.eigh(x @ x.T)",
+    "job/net.py:Net.forward:41": "same = of[:, None] == of[None]",
+    "job/net.py:Net.forward:42": "h = (self.near(far) * same).sum(1)",
 }
 FETCHES = "_utils/fetch.py:fetch job/data.py:Rows.__getitem__"
 KERAS = "jax/trainer.py:JAXTrainer.predict callbacks/callback_list.py:CallbackList.on_predict_end"
+CDIST = "torch/functional.py:cdist"
 SPREAD = (
     (
         "other",
@@ -67,8 +70,13 @@ def training(*rows: tuple[str, str, int, float, float]) -> Stacks:
             3 / 7.5,
             "train.py:50 main (waiting): `hits += confusion(y, guess)`",
         ),
+        (
+            [*SPREAD, ("other", f"{MAIN} job/pool.py:Pool.batch job/pool.py:Pool.pick {CDIST}", 8, 4.0, 4.0)],
+            9 / 13.5,
+            "pool.py:8 Pool.pick (running): `return self.rows[ends]`",
+        ),
     ],
-    ids=["a function over its lines", "a call of the loop's", "a reply that is waited for"],
+    ids=["a function's lines", "a call of the loop's", "a reply that is waited for", "with its operators"],
 )  # fmt: skip
 def test_the_piece_with_most_of_a_step(
     rows: list[tuple[str, str, int, float, float]], share: float, place: str
@@ -170,6 +178,11 @@ LOADS = f"{MAIN} data/dataloader.py:_BaseDataLoaderIter.__next__"
 WAITS = ("data", f"{LOADS} multiprocessing/queues.py:Queue.get (kernel):pipe", 30, 6.0, 0.0)
 IDLE = ("data", "_utils/worker.py:_worker_loop multiprocessing/queues.py:Queue.get", 0, 5.0, 0.0)
 EIGH = ("data", "_utils/worker.py:_worker_loop job/data.py:Rows.scale linalg/_linalg.py:eigh", 9, 5.0, 5.0)
+ROWS = "data/dataset.py:TensorDataset.__getitem__"
+HANDED = (
+    "multiprocessing/reductions.py:rebuild_storage_fd multiprocessing/resource_sharer.py:DupFd.detach "
+    "(kernel):socket"
+)
 REPORTS = {
     "a search through a storage": (known(training(*SPREAD)), "host-code"),
     "a metric on the host": (
@@ -212,6 +225,32 @@ REPORTS = {
             data_wait_share=0.5, loader_workers=0, loader_used=True, sample_cost_s=0.00005, fetch_s=0.003,
         ),
         "dl-row-by-row",
+    ),
+    "rows in memory that a worker stacks": (
+        known(
+            training(WAITS),
+            fetched(("data", f"_utils/worker.py:_worker_loop _utils/fetch.py:fetch {ROWS}", 0, 5.0, 5.0)),
+            data_wait_share=0.6, loader_workers=1, loader_used=True, worker_running_share=0.95,
+            sample_cost_s=0.00002,
+        ),
+        "dl-row-by-row",
+    ),
+    "a batch of many small tensors": (
+        known(
+            training(("data", f"{LOADS} {HANDED}", 30, 6.0, 2.0)), fetched(IDLE),
+            data_wait_share=0.6, loader_workers=1, loader_used=True, worker_running_share=0.07,
+        ),
+        "dl-float-ipc",
+    ),
+    "all pairs of a batch": (
+        known(
+            training(
+                ("forward", f"{MAIN} job/net.py:Net.forward", 41, 0.2, 0.2),
+                ("forward", f"{MAIN} job/net.py:Net.forward modules/linear.py:Linear.forward", 42, 5.0, 5.0),
+            ),
+            forward_share=0.7, backward_share=0.2,
+        ),
+        "unused-work",
     ),
     "a copy of a buffer that fills": (
         known(training(*SPREAD), slowing_share=0.3, slowing_part="other"), "slowing-steps",

@@ -133,12 +133,15 @@ class Sign(Condition):
 class Share(Term):
     """A share of the training's time; `times` scales it.
 
-    `within` names a signal that the figure is a share of and is multiplied by: what loader workers spend
-    their time on counts within `data_wait_share`. Unknown if that signal is.
+    `whole` says that the figure is what the functions take that the matching lines are in, with all that they
+    call: what a line makes is worked on in the lines behind it. `within` names a signal that the figure is a
+    share of and is multiplied by: what loader workers spend their time on counts within `data_wait_share`.
+    Unknown if that signal is.
     """
 
     times: float = 1.0
     within: str | None = None
+    whole: bool = False
 
 
 class Knob(Strict):

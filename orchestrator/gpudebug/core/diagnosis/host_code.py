@@ -43,6 +43,7 @@ class _HostPiece:
 
     seconds: float = 0.0
     cpu_s: float = 0.0
+    operators_s: float = 0.0
     lines: defaultdict[tuple[str, int | None, str | None], float] = field(
         default_factory=lambda: defaultdict(float)
     )
@@ -51,9 +52,17 @@ class _HostPiece:
     def add(self, one: SampledStack, called: Sequence[str]) -> None:
         self.seconds += one.seconds
         self.cpu_s += min(one.cpu_s, one.seconds)
+        if _operates(one):
+            self.operators_s += one.seconds
         self.lines[one.spot] += one.seconds
         for function in called:
             self.inner[function] += one.seconds
+
+    @property
+    def host_s(self) -> float:
+        """Its seconds; without those in PyTorch's own files where these are most of it, and it is none."""
+        own_s = self.seconds - self.operators_s
+        return self.seconds if own_s >= self.operators_s else own_s
 
     @property
     def place(self) -> CodeLine:
@@ -81,6 +90,8 @@ def host_code(training: Stacks | None, *, on_cpu: bool = True) -> tuple[float, C
         called = [frame for frame in one.frames[: (one.own or 0) + 1] if frame in own and frame not in loops]
         if not phased and any(map(_TRAINING.search, called or one.frames[-1:])):
             continue
+        if not called and one.phase != "data" and _operates(one):
+            continue
         _add(pieces, one, called or [_callee(one)])
     return _most(pieces, training.seconds)
 
@@ -107,11 +118,11 @@ def _add(pieces: defaultdict[str, _HostPiece], one: SampledStack, called: Sequen
 def _most(pieces: dict[str, _HostPiece], seconds: float) -> tuple[float, CodeLine] | None:
     if not pieces:
         return None
-    most = max(pieces, key=lambda name: pieces[name].seconds)
+    most = max(pieces, key=lambda name: pieces[name].host_s)
     # Functions that call each other have no innermost one: no more steps than there are functions.
     for _ in pieces:
         most = _inner(pieces, most) or most
-    return min(1.0, pieces[most].seconds / seconds), pieces[most].place
+    return min(1.0, pieces[most].host_s / seconds), pieces[most].place
 
 
 def _candidates(rows: Sequence[SampledStack]) -> Iterator[SampledStack]:
@@ -122,9 +133,14 @@ def _candidates(rows: Sequence[SampledStack]) -> Iterator[SampledStack]:
         loads = one.phase == "data"
         if loads and (one.cpu_s < one.seconds / 2 or any(map(_FETCHES.search, one.frames))):
             continue
-        if any(map(in_compiler, below)) or (not loads and any(map(in_pytorch, below))):
+        if any(map(in_compiler, below)):
             continue
         yield one
+
+
+def _operates(one: SampledStack) -> bool:
+    """Tell whether the line has PyTorch do something."""
+    return any(map(in_pytorch, one.frames[(one.own or 0) + 1 :]))
 
 
 def loops_of(rows: Sequence[SampledStack]) -> frozenset[str]:

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Cause, Condition, Share, Sign, Term
 from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS
-from gpudebug.core.diagnosis.host_code import PLACED
+from gpudebug.core.diagnosis.host_code import PLACED, loops_of
 from gpudebug.core.diagnosis.model import DiagnosisFacts, Tested
-from gpudebug.core.inside.stacks.shares import CodeLine, StackTerm, pattern, share, share_at
+from gpudebug.core.inside.stacks.shares import CodeLine, StackTerm, pattern, seen, share, share_at
 from gpudebug.core.records import Stacks
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import SignalValue, Status
@@ -54,8 +54,22 @@ def _of_stacks(term: Term, facts: DiagnosisFacts) -> TermFigure | None:
     stacks = stacks_of(term, facts)
     if not stacks or stacks.seconds <= 0:
         return None
+    if isinstance(term, Share) and term.whole:
+        return _of_functions(term, stacks)
     found = share(stacks, **stack_term(term)._asdict())
     return TermFigure(found.value, term.of, found.place, found.part)
+
+
+def _of_functions(term: Share, stacks: Stacks) -> TermFigure:
+    """Return the share of the program's functions that matching lines are in; those that hold the loop over
+    steps are all of it and say nothing."""
+    rows = seen(stacks)
+    inside = {one.frames[one.own] for one, _ in stack_term(term).counts(stacks) if one.own is not None}
+    inside -= loops_of(rows)
+    taken = [one for one in rows if not inside.isdisjoint(one.frames)]
+    longest = max(taken, key=lambda one: one.seconds, default=None)
+    share_of = min(1.0, math.fsum(one.seconds for one in taken) / stacks.seconds)
+    return TermFigure(share_of, term.of, longest.place if longest is not None else None)
 
 
 def stacks_of(term: Term, facts: DiagnosisFacts) -> Stacks | None:
@@ -342,6 +356,9 @@ def _stack_sentence(weighed: WeighedSign, found: TermFigure, stacks: Stacks | No
         kind = f"such as {', '.join(words)}" if words else "of this kind"
         return f"none of {whose} is in code {kind}"
     taken, at = number(found.value) or 0.0, share_at(stacks, found.place)
+    if weighed.sign.signal == PLACED and at < _NEARLY_ALL * taken:
+        function = found.place.frame.rpartition(":")[2]
+        return f"{value(taken, 'share')} of {whose} in {function}, most of it in {found.place}"
     if found.part < _NEARLY_ALL:
         return f"{value(taken, 'share')} of {whose} in code of this kind, most of it in {found.place}"
     if taken < _NEARLY_ALL * at:

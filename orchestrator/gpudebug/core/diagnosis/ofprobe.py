@@ -105,8 +105,8 @@ def _skew(ranks: Sequence[Record]) -> float | None:
 
 
 def costs(found: Mapping[str, SignalValue]) -> dict[str, SignalValue | None]:
-    """What one batch, one sample and one weight cost, without what the thread waited for a core: of loading
-    only where the training process does it."""
+    """What one batch, one sample and one weight cost, without what the thread waited for a core; of loader
+    workers a sample costs what they compute."""
     step, batch = finite(found.get("step_time_s")), finite(found.get("batch_size"))
     if step is None:
         return {}
@@ -114,9 +114,11 @@ def costs(found: Mapping[str, SignalValue]) -> dict[str, SignalValue | None]:
     wait, optimizer = finite(found.get("data_wait_share")), finite(found.get("optimizer_share"))
     weights = finite(found.get("weights"))
     fetch = wait * ran if wait is not None and found.get("loader_workers") == 0 else None
+    runs, workers = finite(found.get("worker_running_share")), finite(found.get("loader_workers"))
+    made = runs * workers * step if runs is not None and workers else fetch
     return {
         "fetch_s": fetch,
-        "sample_cost_s": fetch / batch if fetch is not None and batch else None,
+        "sample_cost_s": made / batch if made is not None and batch else None,
         "optimizer_ns_per_weight": optimizer * ran / weights * 1e9
         if optimizer is not None and weights
         else None,

@@ -186,6 +186,9 @@ def test_what_the_process_that_trains_did_before_its_first_step() -> None:
     assert record is not None
     found = start_up_stacks(record, 5.0)
     assert found is not None and found.seconds == 1.5
+    # A batch that is fetched is a sign of training: a run that is resumed fetches many before its first step.
+    found = start_up_stacks(record, 7.0)
+    assert found is not None and found.seconds == 3.0
     trained = read_stacks(told(2, 6, 8, s=2.0))
     assert trained is not None and start_up_stacks(trained, 5.0) is None
 

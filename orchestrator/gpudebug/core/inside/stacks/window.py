@@ -221,14 +221,15 @@ def stacks_of(
 def start_up_stacks(
     record: StacksRecord, first_step_s: float, scrub: Callable[[str], str] = str
 ) -> Stacks | None:
-    """Return what the process that trains did before its first step: its main thread, which no PyTorch
-    trained in yet. It is the one that was watched longest since; None if it was not watched before."""
+    """Return what the process that trains did before its first step: its main thread until PyTorch shows a
+    sign of training in it (a batch that is fetched), then the thread of that. It is the one that was watched
+    longest since; None if it was not watched before."""
     after: dict[ProcessKey, float] = defaultdict(float)
     for one in record.lines:
         if one.of != "workers":
             after[one.process] += _inside(one, first_step_s, math.inf) * one.seconds
     main = max(after, key=lambda process: after[process], default=None)
-    own = [one for one in record.lines if one.process == main and one.of == "main"]
+    own = [one for one in record.lines if one.process == main and one.of != "workers"]
     parts = [(one, share) for one in own if (share := _inside(one, -math.inf, first_step_s))]
     return _merged(parts, LARGEST_TRAINING, scrub)
 
