@@ -108,6 +108,15 @@ def worker_code(workers: Stacks | None) -> tuple[float, CodeLine] | None:
     return _most(pieces, workers.seconds)
 
 
+def share_at(stacks: Stacks, place: CodeLine) -> float:
+    """Return the share of the watched time in a line, with what it calls; in a function where no line is."""
+    if stacks.seconds <= 0:
+        return 0.0
+    spot, rows = (place.frame, place.line, place.source), seen(stacks)
+    at = [one for one in rows if one.spot == spot or (place.line is None and place.frame in one.frames)]
+    return min(1.0, sum(one.seconds for one in at) / stacks.seconds)
+
+
 def _add(pieces: defaultdict[str, _HostPiece], one: SampledStack, called: Sequence[str]) -> None:
     """A function that calls itself counts once."""
     functions = list(dict.fromkeys(called))

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from gpudebug.core.catalogue.model import Cause, Condition, Share, Sign, Term
 from gpudebug.core.catalogue.signals import BELOW_ZERO, SIGNALS
-from gpudebug.core.diagnosis.host_code import PLACED, loops_of
+from gpudebug.core.diagnosis.host_code import PLACED, loops_of, share_at
 from gpudebug.core.diagnosis.model import DiagnosisFacts, Tested
-from gpudebug.core.inside.stacks.shares import CodeLine, StackTerm, pattern, seen, share, share_at
+from gpudebug.core.inside.stacks.shares import CodeLine, StackTerm, pattern, seen, share
 from gpudebug.core.records import Stacks
 from gpudebug.core.statistics import numbers
 from gpudebug.core.words import SignalValue, Status

@@ -279,15 +279,6 @@ def share(stacks: Stacks, **wanted: str | None) -> Taken:
     return Taken(min(1.0, total / stacks.seconds), place, taken / total)
 
 
-def share_at(stacks: Stacks, place: CodeLine) -> float:
-    """Return the share of the watched time in a line, with what it calls; in a function where no line is."""
-    if stacks.seconds <= 0:
-        return 0.0
-    spot, rows = (place.frame, place.line, place.source), seen(stacks)
-    at = [one for one in rows if one.spot == spot or (place.line is None and place.frame in one.frames)]
-    return min(1.0, sum(one.seconds for one in at) / stacks.seconds)
-
-
 def _spot(one: SampledStack, frames: frozenset[str | None]) -> tuple[str, int | None, str | None]:
     """Where a stack is that frames match: the innermost of them, in a library the line that called it."""
     index = max(i for i, frame in enumerate(one.frames) if frame in frames)
