@@ -50,6 +50,19 @@ def test_the_kind_of_a_workload(command: str, evidence: dict[str, Any], kind: st
     assert facts_of([evidence], program=StartedProgram(command.split())).kind == kind
 
 
+def test_what_is_imported_before_a_training_is_not_what_it_does() -> None:
+    told = stacks(("other", "imports matplotlib/image.py:a PIL/b.py:c", 1, 9.0, 9.0))
+    frames = ("<frozen importlib._bootstrap>:_load", *told.frames[1:])
+    imports = {
+        "stacks": StacksEvidence(training=told.model_copy(update={"frames": frames})).model_dump(mode="json")
+    }
+    found = [
+        facts_of([e], program=StartedProgram(["python", "t.py"])).kind
+        for e in (imports, {**TRAINS, **imports})
+    ]
+    assert found == ["other", "vision"]
+
+
 def test_what_the_source_uses_and_takes_as_options_tells_too() -> None:
     def kind(*names: str) -> str:
         return facts_of([TRAINS], program=StartedProgram(["python", "train.py"], names=names)).kind

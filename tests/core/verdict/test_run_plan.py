@@ -208,7 +208,10 @@ def test_a_run_that_shows_no_step_yet_is_starting(
 ) -> None:
     settled = Window(start_s=5.0, end_s=5.0 + window, samples=200, rule="mser5")
     seen = run(rate=None, loss=NONE, **more).model_copy(update={"window": settled})
-    assert next_look(plan, seen, None).seconds == pytest.approx(seconds)
+    found = next_look(plan, seen, None)
+    assert found.seconds == pytest.approx(seconds)
+    # Nothing says when a first step comes: the next look is no estimate of it.
+    assert not (found.waits_for == "its first step" and found.foreseen)
 
 
 def by_epoch(per_s: float | None, optimizer: float | None = None) -> Evidence:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.trials import run
 
 from gpudebug.core.diagnosis.model import Ranked
@@ -41,3 +42,14 @@ def test_a_program_outside_the_folder_is_read_too(tmp_path: Path) -> None:
 
 def test_a_run_without_a_command_gets_the_catalogues_own_words() -> None:
     assert change_for({}, "dl-no-workers") is None
+
+
+@pytest.mark.parametrize(
+    ("variables", "change"),
+    [({"nnUNet_n_proc_DA": "0"}, "--env nnUNet_n_proc_DA=4"), ({"nnUNet_n_proc_DA": None}, None), ({}, None)],
+)
+def test_what_the_program_found_in_its_variables_is_where_a_change_begins(
+    variables: dict[str, str | None], change: str | None
+) -> None:
+    record = {"argv": ["nnUNetv2_train", "1", "2d", "0"], "knobs": {}, "variables": variables}
+    assert change_for(record, "dl-no-workers") == change

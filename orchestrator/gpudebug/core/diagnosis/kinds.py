@@ -49,6 +49,7 @@ _LEAST = 1.5
 _BACKWARD = ("torch/_tensor.py:Tensor.backward", "autograd/__init__.py:backward")
 _SEEN = 0.005
 """A smaller share of the time does not show what the work is."""
+_MOSTLY = 0.5
 
 
 def kind_of(
@@ -70,7 +71,7 @@ def kind_of(
     if of_framework is not None:
         points[of_framework] += _BY_FRAMEWORK
     named = [_apart(name) for name in (*flags, *(name for name in printed if name not in flags))]
-    frames = _frames(stacks) | {word.rstrip("/").rsplit("/", 1)[-1] for word in words}
+    frames = _frames(stacks, evidence) | {word.rstrip("/").rsplit("/", 1)[-1] for word in words}
     coded = [_apart(frame) for frame in frames]
     counts = dict.fromkeys(_NAMES, 0)
     for kind, wanted in _NAMES.items():
@@ -91,12 +92,15 @@ def _apart(name: str) -> str:
     return _WORD.sub("_", name).lower()
 
 
-def _frames(stacks: StacksEvidence | None) -> set[str]:
-    """Return the frames that the thread or its workers were in for long enough to say what the work is."""
+def _frames(stacks: StacksEvidence | None, evidence: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the frames that the thread or its workers were in for long enough to say what the work is; what
+    is imported before a program trains is not yet used."""
     found: set[str] = set()
     for one in (stacks.training, stacks.workers) if stacks else ():
-        for seen in shares.seen(one) if one else ():
-            if one is not None and seen.seconds >= _SEEN * one.seconds:
+        if one is None or (shares.importing(one) > _MOSTLY and not _optimises(evidence)):
+            continue
+        for seen in shares.seen(one):
+            if seen.seconds >= _SEEN * one.seconds:
                 found.update(seen.frames)
     return found
 

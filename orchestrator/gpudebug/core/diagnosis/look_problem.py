@@ -180,6 +180,8 @@ def _no_step(evidence: Evidence) -> LookProblem:
     program = evidence.program
     if program is not None and (hidden := [why for why in (program.held, program.apart) if why]):
         return LookProblem(f"no training step was seen in {took}: {'; '.join(hidden)}")
+    if _starts(evidence):
+        return LookProblem(f"no training step was seen in {took}: it still imports its modules", for_s=longer)
     return LookProblem(
         f"no training step was seen in {took}: if it still starts, look for longer; a training without "
         "PyTorch shows its steps by lines such as `step 10 loss 2.5`",

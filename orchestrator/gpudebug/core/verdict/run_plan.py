@@ -78,10 +78,12 @@ def time_left(total: int | None, done: int | None, rate: float | None) -> float 
 
 
 class NextLook(NamedTuple):
-    """Seconds until a run that goes on is worth another look, 0 if it is to be ended; what it waits for."""
+    """Seconds until a run that goes on is worth another look, 0 if it is to be ended; what it waits for, and
+    whether that likely comes by then: of a first step nothing says when."""
 
     seconds: float
     waits_for: str = ""
+    foreseen: bool = True
 
 
 def next_look(plan: RunPlan, seen: Evidence, left: float | None, before: Evidence | None = None) -> NextLook:
@@ -105,9 +107,9 @@ def next_look(plan: RunPlan, seen: Evidence, left: float | None, before: Evidenc
         wait = next(at for at in (*looks, plan.window_s) if at > window) - window
         return NextLook(max(_SOONEST, wait), f"{plan.window_s:.0f} s of {what}")
     if plan.counted and not _counts(seen):
-        return NextLook(max(_SOONEST, plan.window_s), "its end, as it counts no steps")
+        return NextLook(max(_SOONEST, plan.window_s), "its end, as it counts no steps", foreseen=False)
     if not plan.silent and _starts(seen) and window < min(MOST_SPARSE * plan.window_s, LONGEST_SILENT_S):
-        return NextLook(max(_SOONEST, plan.window_s), "its first step")
+        return NextLook(max(_SOONEST, plan.window_s), "its first step", foreseen=False)
     if plan.may_complete and left is not None and left < plan.window_s and window < MOST * plan.window_s:
         return NextLook(max(_SOONEST, left), "its end")
     if seen.loss.trend is Trend.NAN:
@@ -197,8 +199,8 @@ def _missing_losses(points: int, better: bool, window: float) -> NextLook:
     """Return when learning may be known, by the pace of its values so far; a guess if a loss is flat."""
     if points < ENOUGH_LOSSES:
         seconds = window / 2 if points == 0 else window * (ENOUGH_LOSSES / points - 1)
-        return NextLook(seconds, f"{ENOUGH_LOSSES} losses of its log ({points} so far)")
-    return NextLook(0.0 if better else window / 2, "its loss to fall")
+        return NextLook(seconds, f"{ENOUGH_LOSSES} losses of its log ({points} so far)", foreseen=points > 0)
+    return NextLook(0.0 if better else window / 2, "its loss to fall", foreseen=False)
 
 
 def _flat(evidence: Mapping[str, Any]) -> bool:

@@ -77,7 +77,8 @@ def single_run(evidence: Record, record: Record, root: Path | None) -> SingleRun
     version = adapters.version_of(known.framework, packages) if known.framework else None
     facts = facts_of([evidence], [record], known.started(argv), trace=evidence.get("trace"))
     locked, allowed = _settings(root)
-    variables = {str(k): str(v) for k, v in (record.get("knobs") or {}).items()}
+    seen = {**(record.get("knobs") or {}), **(record.get("variables") or {})}
+    variables = {str(name): str(value) for name, value in seen.items() if value is not None}
     return SingleRun(facts, evidence, argv, variables, known, version, root, locked, allowed)
 
 

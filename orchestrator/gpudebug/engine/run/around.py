@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpudebug.core.catalogue import frameworks
 from gpudebug.edges import host, launcher
+from gpudebug.engine.run import adapters
 from gpudebug.engine.run.environment import Surroundings, here
 from gpudebug.engine.run.job import Bench, PreparedRun
 from gpudebug.engine.run.nodes import with_nodes
@@ -20,7 +22,7 @@ def surroundings_of(bench: Bench, job: PreparedRun) -> Surroundings:
 def _around(bench: Bench, job: PreparedRun) -> Surroundings:
     """Return the interpreter of a job that runs already is not asked: it may be another container's."""
     if job.attached is not None:
-        return here(None, bench.devices, job.env, job.watched)
+        return here(None, bench.devices, job.env, _watched(job))
     executable = launcher.find_command(job.argv, str(job.cwd), job.env)
     path = host.find_interpreter(executable, job.env.get("PATH", ""))
     python = None
@@ -28,7 +30,13 @@ def _around(bench: Bench, job: PreparedRun) -> Surroundings:
         asked = None if job.role == "sample" else _ask(bench, job, path)
         python = host.Interpreter(path, asked.version, dict(asked.packages)) if asked else None
         python = python or host.Interpreter(path, "", {})
-    return here(python, bench.devices, job.env, job.watched)
+    return here(python, bench.devices, job.env, _watched(job))
+
+
+def _watched(job: PreparedRun) -> tuple[str, ...]:
+    """Return the variables whose values are recorded: the job's, and those that its framework reads."""
+    framework = frameworks.recognise(job.argv, adapters.known())
+    return (*job.watched, *(framework.variables if framework else ()))
 
 
 def _ask(bench: Bench, job: PreparedRun, path: str) -> launcher.Asked | None:

@@ -12,6 +12,7 @@ from gpudebug.core.config import Config
 from gpudebug.core.records import Evidence, PlannedEnd
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.verdict.run_plan import (
+    NextLook,
     RunPlan,
     as_recorded,
     next_look,
@@ -50,7 +51,7 @@ class PlannedEnding:
         self.before: Evidence | None = None
         self.spent_s = 0.0
         self.end: PlannedEnd | None = None
-        self._waits_for = ""
+        self._look = NextLook(0.0)
 
     def overdue(self, elapsed: float) -> bool:
         """Tell whether the run has gone on for as long as its plan allows."""
@@ -66,14 +67,14 @@ class PlannedEnding:
         self.spent_s += thread_time() - start
         look = next_look(self.wanted, seen, self._left(seen, reader), self.before)
         self.before = seen
-        self._waits_for = look.waits_for
+        self._look = look
         self.look_at = max(tick.elapsed + look.seconds, (self.spent_s - LOOKS_S) / LOOK_SHARE)
         return look.seconds <= 0 and self._ended(tick)
 
     def waits_for(self, elapsed: float) -> str:
         """`10 steps, about 40 s`, as it looks at this moment; empty before the first look."""
-        left = self.look_at - elapsed
-        return f"{self._waits_for}, about {span(left)}" if self._waits_for and left >= 1 else self._waits_for
+        left, text = self.look_at - elapsed, self._look.waits_for
+        return f"{text}, about {span(left)}" if text and self._look.foreseen and left >= 1 else text
 
     def _ended(self, tick: launcher.Tick) -> bool:
         self.end = PlannedEnd(

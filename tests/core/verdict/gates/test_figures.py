@@ -98,6 +98,25 @@ def test_if_a_log_does_not_count_all_runs_are_counted_by_the_probe() -> None:
     assert (again.steps_by, again.progress_per_s) == ("probe", 4.9)
 
 
+@pytest.mark.parametrize(
+    ("of_log", "rates"),
+    [
+        ((None, None), WorkRates("step", (4.0,), (9.0,))),
+        ((None, 0.03), WorkRates("step", (4.0,), (9.0,))),
+        ((0.02, 0.03), WorkRates("epoch", (0.02,), (0.03,))),
+    ],
+)
+def test_epochs_longer_than_the_window_leave_the_steps_of_the_probe(
+    of_log: tuple[float | None, float | None], rates: WorkRates
+) -> None:
+    def one(optimizer: float, epochs: float | None) -> Evidence:
+        probe = ProbeEvidence(pid=1, steps=99, steps_per_s=optimizer)
+        coarse = {"step_unit": "epoch", "progress_per_s": epochs, "steps_per_s": optimizer}
+        return run(28, None).model_copy(update={**coarse, "steps_by": "probe", "probe": probe})
+
+    assert rates_of([one(4.0, of_log[0])], [one(9.0, of_log[1])]) == rates
+
+
 def test_a_log_and_a_probe_are_never_mixed() -> None:
     counting = run(28, 5.0)
     silent = probed_run(None, 9.8).model_copy(update={"steps_per_s": 9.8, "steps_by": "probe"})

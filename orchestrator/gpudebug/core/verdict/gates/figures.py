@@ -79,18 +79,21 @@ def alike(runs: Sequence[Evidence], others: Sequence[Evidence] = ()) -> tuple[Ev
     """Return the runs with steps as the probe counted them, if not all logs of these and of the others tell
     them and the probe reported all; else as they are."""
     every = (*runs, *others)
-    if len({probed(e) for e in every}) == 1 or not all(_inside(e) for e in every):
+    told = len({probed(e) for e in every}) == 1 and all(map(rate_of, every))
+    if told or not all(_inside(e) for e in every):
         return tuple(runs)
+    by_probe = {"steps_by": "probe", "step_unit": "step"}
     return tuple(
-        e.model_copy(update={"steps_per_s": rate, "progress_per_s": rate, "steps_by": "probe"})
+        e.model_copy(update={"steps_per_s": rate, "progress_per_s": rate, **by_probe})
         for e in runs
         if (rate := _inside(e))
     )
 
 
 def _inside(e: Evidence) -> float | None:
-    """Steps per second by the probe, of a run whose log counts nothing else."""
-    return e.probe.steps_per_s if e.probe and e.step_unit in (None, "step") else None
+    """Steps per second by the probe, of a run whose log counts nothing else, or epochs, which may be longer
+    than its window."""
+    return e.probe.steps_per_s if e.probe and e.step_unit in (None, "step", "epoch") else None
 
 
 def mean(values: Sequence[float]) -> float | None:
