@@ -212,6 +212,10 @@ def test_a_run_that_shows_no_step_yet_is_starting(
     assert found.seconds == pytest.approx(seconds)
     # Nothing says when a first step comes: the next look is no estimate of it.
     assert not (found.waits_for == "its first step" and found.foreseen)
+    begun = seen.model_copy(update={"probe": ProbeEvidence(pid=1, steps=3)})
+    assert next_look(plan, begun, None).waits_for == found.waits_for.replace(
+        "its first step", "steps at a steady pace"
+    )
 
 
 def by_epoch(per_s: float | None, optimizer: float | None = None) -> Evidence:

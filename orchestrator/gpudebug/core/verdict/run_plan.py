@@ -109,7 +109,8 @@ def next_look(plan: RunPlan, seen: Evidence, left: float | None, before: Evidenc
     if plan.counted and not _counts(seen):
         return NextLook(max(_SOONEST, plan.window_s), "its end, as it counts no steps", foreseen=False)
     if not plan.silent and _starts(seen) and window < min(MOST_SPARSE * plan.window_s, LONGEST_SILENT_S):
-        return NextLook(max(_SOONEST, plan.window_s), "its first step", foreseen=False)
+        awaited = "steps at a steady pace" if seen.probe and seen.probe.steps else "its first step"
+        return NextLook(max(_SOONEST, plan.window_s), awaited, foreseen=False)
     if plan.may_complete and left is not None and left < plan.window_s and window < MOST * plan.window_s:
         return NextLook(max(_SOONEST, left), "its end")
     if seen.loss.trend is Trend.NAN:
