@@ -48,6 +48,8 @@ def test_phases_are_recorded_expected_and_compared_by_their_names(tmp_path: Path
     ]
     assert baseline["steps_per_s"] == pytest.approx(10, rel=0.05)
     assert "its figures are those of phase supervised" in baseline["notes"]
+    assert "phase supervised: " in campaign.run("status").expect(0).out
+    assert campaign.json("status")["baselines"]["workload"]["phases"] == baseline["phases"]
     expected = campaign.json("status")["expected"]
     assert [(row["phase"], row["standing"]) for row in expected] == [
         (None, "within"),

@@ -62,6 +62,19 @@ def test_the_phases_of_a_run_and_the_one_that_costs_most(most: tuple[Any, Any], 
     assert text == f"Phases: start-up 12.1 s, first steps 0.9 s, steady 30.0 s (evaluation 30%){behind}"
 
 
+def test_phases_that_the_log_names_are_below() -> None:
+    one = {"by": "log", "runs": 1, "start_s": 2.0, "seconds": 30.0, "stretches": 1, "rate_unit": "step"}
+    named = [{**one, "name": name, "gpu_util": 20.0, "rate": 10.0, "reason": None} for name in ("sft", "ppo")]
+    changes = "the run changes between a and b 39 times, every 1.0 s"
+    nothing = {"most": None, "most_share": None}
+    lines = why(phases={**PHASES, **nothing, "named": named, "named_reason": changes}).splitlines()
+    assert lines[3:6] == [
+        "   sft: 30.0 s from 2.0 s on, gpu_util 20.0%, 10 steps/s",
+        "   ppo: 30.0 s from 2.0 s on, gpu_util 20.0%, 10 steps/s",
+        f"   {changes}",
+    ]
+
+
 def test_the_place_of_a_start_up_that_costs_most() -> None:
     place = {
         "site": "train.py:9",

@@ -111,8 +111,8 @@ def _phases(phases: RunPhases | None) -> list[str]:
     if _costs_much(phases):
         most = f"; most: {phases.most}, {100 * (phases.most_share or 0.0):.0f}% of the plan"
     lines = [_cut(f"Phases: {text}{f' ({within})' if within else ''}{most}")]
-    lines += [_cut(f"{_INDENT}{named(one)}") for one in phases.named[:_NAMED_PHASES]]
-    lines += [_cut(f"{_INDENT}{phases.named_reason}")] if phases.named_reason else []
+    lines += [_cut(named(one), _INDENT) for one in phases.named[:_NAMED_PHASES]]
+    lines += [_cut(phases.named_reason, _INDENT)] if phases.named_reason else []
     place = phases.start_up_place
     if most and phases.most == START_UP and place is not None:
         by = f", called by {phases.start_up_caller}" if phases.start_up_caller else ""

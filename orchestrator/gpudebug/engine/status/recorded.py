@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpudebug import __version__
+from gpudebug.core.answers.answer import PhaseFigures
 from gpudebug.core.answers.status import (
     AcceptedWorth,
     BaselineRow,
@@ -158,7 +159,9 @@ def _baseline(row: dict[str, Any] | None) -> BaselineRow | None:
         return None
     sparks = [RunSpark(**spark) for spark in row["sparks"]]
     across = [_figure(one) for one in row.get("across", ())]
-    return BaselineRow(**{**row, "age_s": age(row["ended"]), "sparks": sparks, "across": across})
+    phases = [PhaseFigures(**one) for one in row.get("phases", ())]
+    fields = {"age_s": age(row["ended"]), "sparks": sparks, "across": across, "phases": phases}
+    return BaselineRow(**{**row, **fields})
 
 
 def _figure(row: dict[str, Any]) -> FigureAcross:

@@ -45,7 +45,7 @@ from gpudebug.engine.run.prepare import (
     window_advice,
     window_of,
 )
-from gpudebug.engine.trial.baseline_notes import disturbed, ended, left_out, of_phases
+from gpudebug.engine.trial.baseline_notes import disturbed, ended, left_out
 from gpudebug.engine.trial.original import MOST_UNLIKE, ROLE, Originals, originals, recording_of, warm
 from gpudebug.engine.trial.reuse import newest, reusable, set_aside_in
 from gpudebug.engine.trial.sides import of_runs
@@ -75,7 +75,7 @@ def record(cycle: Cycle, role: str, why: str) -> RecordedBaseline:
     recording.complete(runs_of(role))
     runs = recording.runs
     without = recording.left_out()
-    shown = (*disturbed(runs), *ended(runs), *recording.worth(), *of_phases(loaded.setup.config, runs))
+    shown = (*disturbed(runs), *ended(loaded.setup.config, runs), *recording.worth())
     named = [f"run {name} is left out: {why}" for name, why in without]
     notes = (*remembered, *bench.notes, *recording.announced[-1:], *named, *shown)
     fields = entry_fields(role, runs, loaded.setup.metric, loaded.setup.config.work)

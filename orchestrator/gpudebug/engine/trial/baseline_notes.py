@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpudebug.core.config import Config
 from gpudebug.core.evidence.phases import never
+from gpudebug.core.records import Evidence
 from gpudebug.core.statistics.phases import names
 from gpudebug.core.text.values import parse_phase
 from gpudebug.core.verdict.unlike import fills_cache
@@ -21,35 +24,38 @@ def disturbed(runs: list[MeasuredRun]) -> list[str]:
     ]
 
 
-def ended(runs: list[MeasuredRun]) -> list[str]:
-    """That gpudebug ended runs, and which setting keeps it from that."""
+def ended(config: Config, runs: list[MeasuredRun]) -> list[str]:
+    """That gpudebug ended runs, and which setting keeps it from that; what is to be said of their phases."""
     found = [m.record.planned for m in runs if m.record.planned is not None]
+    wait = config.protocol.run_for
+    awaited = parse_phase(wait).name if isinstance(wait, str) and wait != "end" else config.phase
+    phases = _phases(config.phase, awaited, [m.evidence for m in runs])
     if not found:
-        return []
+        return phases
     count = f"{len(found)} of {len(runs)} runs" if len(found) < len(runs) else "each run"
+    shown = f"{found[0].window_s:g} s of {f'phase {awaited}' if awaited else 'steady training'}"
     return [
-        f"gpudebug ended {count} once it had {found[0].window_s:g} s of steady training and enough of the "
-        "loss; protocol: {run_for: end} in gpudebug.yaml lets runs end by themselves"
+        f"gpudebug ended {count} once it had {shown} and enough of the loss; "
+        "protocol: {run_for: end} in gpudebug.yaml lets runs end by themselves",
+        *phases,
     ]
 
 
-def of_phases(config: Config, runs: list[MeasuredRun]) -> list[str]:
-    """Return what is missing of the phases that are named, and that the figures are of several of them."""
-    evidence = [m.evidence for m in runs]
-    wait = config.protocol.run_for
-    awaited = parse_phase(wait).name if isinstance(wait, str) and wait != "end" else None
-    without = next((e for e in evidence if awaited and not any(p.is_named(awaited) for p in e.phases)), None)
-    found = [f"run {e.run}: {e.phases_reason}" for e in evidence if e.phases_reason]
-    if without is not None and awaited is not None and without.phases_reason is None:
-        found.append(f"run {without.run}: {never(awaited, {}, without.phases)}")
-    known = names(*(e.phases for e in evidence))
-    if config.phase is None and len(known) > 1:
-        found.append(
-            f"its figures are of {len(known)} phases together; phase: {known[-1]} in gpudebug.yaml judges one"
-        )
-    elif config.phase is not None:
-        found.append(f"its figures are those of phase {config.phase}")
-    return list(dict.fromkeys(found))
+def _phases(judged: str | None, awaited: str | None, runs: Sequence[Evidence]) -> list[str]:
+    """Return which phases are missing, and of which ones the figures are."""
+    found = [f"run {e.run}: {e.phases_reason}" for e in runs if e.phases_reason]
+    found += [
+        f"run {e.run}: {never(awaited, {}, e.phases)}"
+        for e in runs
+        if awaited and not e.phases_reason and not any(one.is_named(awaited) for one in e.phases)
+    ]
+    known = names(*(e.phases for e in runs))
+    if judged is not None:
+        return [*found, f"its figures are those of phase {judged}"]
+    if len(known) < 2:
+        return found
+    which = f"phase: {known[-1]} in gpudebug.yaml judges one"
+    return [*found, f"its figures are of {len(known)} phases together; {which}"]
 
 
 def left_out(runs: list[MeasuredRun]) -> tuple[str, str]:
