@@ -209,7 +209,7 @@ def looks(kit: Kit) -> Iterator[str]:
             ran = kit.gpudebug("--json", "why", *limit, "--", *argv, cwd=here)
         run = here / "gpudebug-why-1"
         if ran[0] or not (run / "evidence.json").exists() or not (here / "own.jsonl").exists():
-            yield f"{fault}: no step in time, {outcome(ran)}"
+            yield f"{fault}: nothing to compare, {outcome(ran)}"
             continue
         (here / "causes.json").write_text(json.dumps(json.loads(ran[1])["causes"]))
         for path in (run / "evidence.json", run / "samples.csv", *here.glob("*.[jc]*")):
@@ -295,6 +295,8 @@ def _steps(own: Path) -> list[float]:
 def _median_s(own: Path, seconds: float) -> float:
     """The median of the steps in the last seconds."""
     steps = [t for t in _steps(own) if t > time.monotonic() - seconds]
+    if len(steps) < 3:
+        raise LackingError(f"{len(steps)} steps in {seconds:g} s are too few to compare")
     return statistics.median(b - a for a, b in pairwise(steps))
 
 

@@ -63,7 +63,7 @@ def test_a_rehearsal_runs_and_its_recordings_say_the_same_again(tmp_path: Path) 
     assert sum(line.startswith("recordings: nvidia-smi") for line in lines) == len(parts.FORMS)
     again = [*replayed(kept)]
     assert len(again) == 2 and all(any(line.startswith(one) for line in lines) for one in again)
-    assert "utilisation 30 %, by nvidia-smi 30 %" in again[0] and "operators, 0 kernels" in again[1]
+    assert "utilisation 30 %, by nvidia-smi 30, by" in again[0] and "operators, 0 kernels" in again[1]
 
 
 @pytest.mark.parametrize("path", CONTACTS, ids=lambda path: path.name)
