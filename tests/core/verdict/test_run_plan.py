@@ -92,6 +92,14 @@ def in_phases(*windows: float | None, reason: str | None = None, window: float |
     return run(window=window, phases=found, phases_reason=reason)
 
 
+@pytest.mark.parametrize(("window", "foreseen"), [(None, False), (2.0, False), (16.0, False), (28.0, True)])
+def test_only_a_look_at_the_end_of_the_window_says_when_it_is_full(
+    window: float | None, foreseen: bool
+) -> None:
+    look = next_look(LOOK, stepped(window), None, None)
+    assert (look.waits_for, look.foreseen) == ("30 s of steady training", foreseen)
+
+
 @pytest.mark.parametrize(
     ("seen", "seconds", "awaited"),
     [

@@ -104,8 +104,9 @@ def next_look(plan: RunPlan, seen: Evidence, left: float | None, before: Evidenc
         if plan.soon_s is not None and window >= plan.soon_s and _same(before, seen):
             return NextLook(0.0)
         looks = [part * plan.soon_s for part in _SOON_LOOKS] if plan.soon_s is not None else []
-        wait = next(at for at in (*looks, plan.window_s) if at > window) - window
-        return NextLook(max(_SOONEST, wait), f"{plan.window_s:.0f} s of {what}")
+        at = next(at for at in (*looks, plan.window_s) if at > window)
+        full = window > 0 and at == plan.window_s
+        return NextLook(max(_SOONEST, at - window), f"{plan.window_s:.0f} s of {what}", foreseen=full)
     if plan.counted and not _counts(seen):
         return NextLook(max(_SOONEST, plan.window_s), "its end, as it counts no steps", foreseen=False)
     if not plan.silent and _starts(seen) and window < min(MOST_SPARSE * plan.window_s, LONGEST_SILENT_S):
