@@ -191,3 +191,55 @@ def test_blocks_that_lack_a_gpu_count_for_no_gpu() -> None:
     assert [(d.gpu_util, d.readings) for d in found.whole.devices] == [(10, 9), (20, 9), (90, 9)]
     assert found.whole.gpu_util == pytest.approx((300 + 90 * 9) / 29)
     assert "1 of 10 readings have not 3 rows" in found.notes[0]
+
+
+def exported(gpu: int, util: float, more: str = "") -> str:
+    labels = f'{{gpu="{gpu}",UUID="GPU-{gpu}0000000",device="nvidia{gpu}"{more}}}'
+    return (
+        f"# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).\nDCGM_FI_DEV_GPU_UTIL{labels} {util}\n"
+        f"DCGM_FI_DEV_POWER_USAGE{labels} 100.5\n"
+    )
+
+
+def test_scrapes_of_an_exporter_are_readings_of_each_gpu() -> None:
+    instance = exported(0, 99, ',GPU_I_ID="1"')
+    text = "".join(exported(0, util) + exported(1, 20) + instance for util in (40, 60))
+    assert recognised(text) == "DCGM exporter"
+    devices = read_recording(lines(text), "f").whole.devices
+    assert [(d.readings, d.gpu_util, d.power_w) for d in devices] == [(2, 50, 100.5), (2, 20, 100.5)]
+
+
+def test_a_table_of_instances_below_a_box_is_no_gpu() -> None:
+    text = (
+        "+---------------------------+----------------------+----------------------+\n"
+        "| GPU  Name   Persistence-M | Bus-Id        Disp.A | Volatile Uncorr. ECC |\n"
+        "| Fan  Temp  Perf  Pwr:Usage/Cap |    Memory-Usage | GPU-Util  Compute M. |\n"
+        "|===========================+======================+======================|\n"
+        "|   0  A100   On            | 00000000:07:00.0 Off |                   On |\n"
+        "| N/A  32C   P0  86W / 400W | 6789MiB / 40960MiB   |     N/A      Default |\n"
+        "+---------------------------+----------------------+----------------------+\n"
+        "+-------------------------------------------------------------------------+\n"
+        "| MIG devices:                                                            |\n"
+        "+------------------+----------------------+-----------+-------------------+\n"
+        "| GPU  GI  CI  MIG |         Memory-Usage |        Vol|         Shared    |\n"
+        "|==================+======================+===========+===================|\n"
+        "|  0    1   0   0  |   3333MiB / 20096MiB | 42      0 |  3   0    2    0  |\n"
+        "+------------------+----------------------+-----------+-------------------+\n"
+    )
+    (device,) = read_recording(lines(text), "f").whole.devices
+    assert (device.power_w, device.gpu_util) == (86, None)
+
+
+@pytest.mark.parametrize("name", ["power", "gpu_power_w"])
+def test_a_power_alone_is_a_recording_and_no_gpu_draws_kilowatts(name: str) -> None:
+    watts = (90, 110) if name == "power" else (90, 110, 6500)
+    text = f"timestamp,{name}\n" + "".join(f"{1_700_000_000 + i},{w}\n" for i, w in enumerate(watts))
+    assert recognised(text) == "CSV"
+    whole = read_recording(lines(text), "f").whole
+    assert (whole.missing, whole.devices[0].power_w) == (("gpu_util", "mem_used_mb"), 100)
+
+
+def test_a_log_behind_a_recording_is_named_and_left_out() -> None:
+    text = monitors.query(40) + "epoch,loss\n1,2.5\n2,2.1\n"
+    assert recognised(text) == "nvidia-smi --query-gpu"
+    assert read(text).unreadable == 3

@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import monitors
 
-from gpudebug.core.trainlog.logger_files import BLOCK, fields, read_events, read_wandb, read_wandb_system
+from gpudebug.core.trainlog.logger_files import (
+    BLOCK,
+    WrittenScalars,
+    fields,
+    read_events,
+    read_swanlab,
+    read_wandb,
+    read_wandb_system,
+)
 
 FILE = next((Path(__file__).parents[2] / "data" / "learning").glob("events*"))
 """Written by tensorboardX 2.6.5: 50 values of two tags, every 100 steps."""
@@ -128,6 +136,31 @@ def test_a_record_of_many_small_parts_takes_no_longer_than_its_bytes() -> None:
 
 def test_another_file_is_named() -> None:
     assert read_wandb(b"PK\x03\x04").note == "is no file of a W&B run"
+
+
+def test_swanlab_writes_a_scalar_a_record() -> None:
+    def scalar(key: str, step: int, value: float) -> bytes:
+        number = b"\x09" + struct.pack("<d", value)
+        row = monitors.message(1, key.encode()) + monitors.integer(2, step) + monitors.message(5, number)
+        return monitors.integer(1, step + 1) + monitors.message(13, row)
+
+    records = [scalar("loss", step, 1 / (step + 1)) for step in range(4)] + [scalar("lr", 3, 0.1)]
+    data = b":SWL" + monitors.wandb(records)[4:]
+    found = read_swanlab(data)
+    assert (found.note, found.values["lr"]) == (None, [(3, 0.1)])
+    assert found.values["loss"] == [(0, 1.0), (1, 0.5), (2, 1 / 3), (3, 0.25)]
+    assert read_swanlab(data[:-5]).note is not None
+
+
+def test_of_figures_that_are_none_of_learning_the_last_is_kept() -> None:
+    found = WrittenScalars()
+    for step in range(3):
+        for at in range(600):
+            found.add(f"grad/{at}/norm", step, 1.0)
+        found.add("train/CrossEntropyLoss", step, 2.0 - step)
+    assert len(found.values) == 513
+    assert found.values["grad/0/norm"] == [(2, 1.0)]
+    assert found.values["train/CrossEntropyLoss"] == [(0, 2.0), (1, 1.0), (2, 0.0)]
 
 
 def test_system_metrics_have_their_time() -> None:

@@ -106,6 +106,11 @@ CASES = (
     Case("a count that begins again with a line between", "".join(each("Iteration: {i}0 loss {loss}\n") + f"epoch {e} over\n" for e in range(3)), 0.7, 171),
     Case("once more on the other stream", each("step {n} loss {loss}\n" * 2), 0.7, 60),
     Case("a duration of the epoch", each("epoch {i} training [time: 0.07s, train loss: {loss}]\n"), 0.7),
+    Case("two opponents", each("step {n} d_loss: {loss} g_loss: 1.{i}\n"), 0.7, 60, trend="UNKNOWN"),
+    Case("a score at an iteration", each("Score at iteration {n} is {loss}\n"), 0.7, 60),
+    Case("a duration behind the name of a loss", each("Fit TripletLoss_v{e} in {n}.5 seconds\n"), None, trend="UNKNOWN"),
+    Case("a table without a loss", "step\teval/acc\n" + each("{i}\t{loss}\n"), None, 5, trend="UNKNOWN"),
+    Case("a bar of something else", bars("Capturing graphs: ", ((0, 0), (20, 4), (60, 12)), 67), None, trend="UNKNOWN"),
 )  # fmt: skip
 
 
@@ -138,6 +143,28 @@ def test_durations_of_parts_are_the_wait_for_data() -> None:
     )
     found = read(each("epoch={e} step={n} metrics=" + metrics + "\n"))
     assert (found.data_s, found.steps_per_s) == (pytest.approx(0.006), pytest.approx(1 / 0.058))
+
+
+def test_epochs_of_appended_runs_are_those_of_the_last() -> None:
+    runs = each("Epoch {i}: loss {loss}\n", (3.0, 2.0, 1.0, 0.5, 0.4, 0.3, 0.25, 0.2)) + each(
+        "Epoch {i}: loss {loss}\n", (3.1, 2.2, 1.5, 0.9, 0.6, 0.5)
+    )
+    found = read(runs)
+    assert (found.progress and found.progress.done, found.trend, found.last) == (6, "CONVERGING", 0.5)
+    inner = "".join(each(f"epoch {{e}} loss {2 - i / 9:.2f}{{i}}\n", LOSSES[:4]) for i in range(9))
+    assert read(inner).trend == "CONVERGING"
+
+
+def test_a_total_that_grows_plans_nothing() -> None:
+    row = "| total/steps    | {n}000  |\n| total/episodes | {n}      |\n| total/steps_per_second | 62.5 |\n"
+    progress = read(each(row)).progress
+    assert progress is not None
+    assert (progress.unit, progress.total, progress.per_s) == ("episodes", None, None)
+
+
+def test_the_name_of_an_environment_is_no_framework() -> None:
+    line = '  File "/home/x/envs/tensorflow/lib/python3.8/site-packages/sklearn/ridge.py", line 76, in fit\n'
+    assert read(line).framework is None
 
 
 def test_dips_that_recur_are_no_loss() -> None:

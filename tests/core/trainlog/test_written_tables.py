@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from gpudebug.core.trainlog import written_tables
@@ -99,3 +101,26 @@ def test_the_records_of_a_document_are_those_of_a_training() -> None:
     assert (len(cut[0]), cut[1]) == (2, "is cut off in record 3")
     assert records_in('[{"ph": "X", "ts": 1, "step": 2, "loss": 0.1}]') == ([], None)
     assert records_in("[]") == ([], None)
+
+
+def test_a_document_of_columns_events_or_a_summary_has_records() -> None:
+    columns = '{"train_losses": [2.5, 2.1], "val": [3], "name": "x"}'
+    assert records_in(columns) == ([{"train_losses": 2.5, "val": 3}, {"train_losses": 2.1}], None)
+    summary = '{"train": {"loss": 0.5}, "step": 9}'
+    assert records_in(summary) == ([{"train.loss": 0.5, "step": 9}], None)
+    events = [
+        {"iter": 3, "metric": "loss", "variant": "train", "value": 2.5, "type": "scalar"},
+        {"iter": 3, "metric": ":monitor:gpu", "variant": "gpu_0_utilization", "value": 90.0},
+    ]
+    line = json.dumps(events)
+    assert records_in(f"{line}\n{line[:40]}") == (
+        [{"iter": 3, "train/loss": 2.5}],
+        "ends in the middle of a line",
+    )
+    for other in (
+        '{"accuracy": 0.5, "step": 3}',
+        '{"loss": "mse", "step": 3}',
+        '{"loss": 0.5}',
+        '{"loss": [',
+    ):
+        assert records_in(other) == ([], None)

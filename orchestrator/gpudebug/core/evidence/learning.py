@@ -73,7 +73,7 @@ def of_points(
 
 
 _DIGIT = re.compile(r"[0-9]")
-_OF_A_CRITIC = re.compile(r"value|critic|policy|actor|entropy", re.I)
+_OF_A_CRITIC = re.compile(r"value|critic|policy|actor|(?<!cross)(?<!cross[-_ ])entropy", re.I)
 """The losses of a reinforcement learner: none of them need fall where it learns."""
 MAX_SERIES = 4
 """Of each metric so many series of one file are kept, those with the plainest names."""

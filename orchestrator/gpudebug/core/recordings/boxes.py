@@ -13,7 +13,7 @@ from gpudebug.core.recordings.tables import NamedColumns, spaced
 
 _BARS = str.maketrans("│┃║", "|||")
 _RULE = re.compile(r"[\s|+=─━═╞╡╪╤╧├┤┼┬┴┌┐└┘╒╕╘╛╔╗╚╝╠╣╟╢╬╦╩#*_-]+")
-_OTHER_TABLE = re.compile(r"\bPID\b|\bGI\b|Process", re.IGNORECASE)
+_OTHER_TABLE = re.compile(r"\bPID\b|\bGI\b|Process|MIG devices", re.IGNORECASE)
 
 
 def is_rule(line: str) -> bool:

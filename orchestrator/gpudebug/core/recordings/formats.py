@@ -6,6 +6,7 @@ import re
 
 SQLITE = b"SQLite format 3\0"
 WANDB = b":W&B"
+SWANLAB = b":SWL"
 EVENTS = "a TensorBoard event file"
 GZIP = b"\x1f\x8b"
 UNKNOWN = "a binary file of an unknown format"
@@ -14,7 +15,7 @@ UNKNOWN = "a binary file of an unknown format"
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (SQLITE, "an SQLite database"),
     (WANDB, "a W&B run file"),
-    (b":SWL", "a SwanLab run file"),
+    (SWANLAB, "a SwanLab run file"),
     (b"NVR\0", "an Nsight Compute report (.ncu-rep)"),
     (b"\x7fELF", "an ELF program or library"),
     (b"\xfe\xed\xfa", "a Mach-O program"),

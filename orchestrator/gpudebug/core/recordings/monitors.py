@@ -18,6 +18,7 @@ from gpudebug.core.recordings.tables import NamedColumns, header_of
 from gpudebug.core.recordings.trees import (
     MOST_BYTES,
     TreeReader,
+    exporter_documents,
     indented_documents,
     is_training,
     json_documents,
@@ -33,9 +34,11 @@ _UNIT_LINE = re.compile(r"#?\s*(ID|Id|Idx|YYYYMMDD|HH:MM:SS)\b|\s*\(DID")
 _PROMPT = re.compile(r"(\S{0,80}[$%>#]|PS [^>]{0,120}>)(\s+\S.*)?")
 _TITLE = re.compile(r"[=*#-]{3,}.*[=*#-]{3,}")
 _TREE = re.compile(r"\s*(<\?xml|<nvidia_smi_log|[\[{])")
-_INDENTED = re.compile(r"(?m)^=+ ?NVSMI LOG|^GPU: \d+\s*$|^GPU\[\d+\]\s*: |^\s*NPU ID\s+: \d+")
+_INDENTED = re.compile(
+    r"(?m)^(?:# (?:HELP|TYPE) )?DCGM_FI_|^=+ ?NVSMI LOG|^GPU: \d+\s*$|^GPU\[\d+\]\s*: |^\s*NPU ID\s+: \d+"
+)
 _LOG_WORDS = re.compile(r"(?i)\b(loss|epoch|iter(ation)?s?|step)\b")
-_MOST_UNREAD = 0.25
+_MOST_UNREAD, _MOST_OF_A_LOG = 0.25, 0.1
 
 
 def recognised(head: str) -> str | None:
@@ -59,7 +62,10 @@ def recognised(head: str) -> str | None:
         reader.take(line + "\n", number, lines[number : number + _AHEAD])
     found = reader.finish()
     strange = [line for line in reader.strange if not _PROMPT.match(line)]
-    if not (found.parts or found.headers) or any(_LOG_WORDS.search(line) for line in strange):
+    if not (found.parts or found.headers):
+        return None
+    most = 0.0 if found.source in BOXED else _MOST_OF_A_LOG * len(lines)
+    if any(_LOG_WORDS.search(line) for line in strange) and len(strange) > most:
         return None
     if (reader.preamble or found.source in BOXED) and len(strange) > _MOST_UNREAD * len(lines):
         return None
@@ -141,7 +147,9 @@ def _read_tree(head: str, rest: Iterable[str], file: str) -> MonitorRows:
     whole = "".join(text)
     collector = Collector(JSON)
     trees = TreeReader(collector, TEXT if _INDENTED.search(head[:8192]) and not _TREE.match(head) else JSON)
-    documents: Callable[[], Iterable[object]] = lambda: indented_documents(whole.splitlines())  # noqa: E731
+    exported = "DCGM_FI_" in whole[:8192]
+    of_lines = exporter_documents if exported else indented_documents
+    documents: Callable[[], Iterable[object]] = lambda: of_lines(whole.splitlines())  # noqa: E731
     if _TREE.match(whole):
         is_xml = whole.lstrip().startswith("<")
         documents = lambda: xml_documents(whole) if is_xml else json_documents(whole)  # noqa: E731

@@ -63,6 +63,10 @@ def _values(one: NamedFigure, cell: str) -> list[tuple[str, Any]]:
     return [("mem_used_mb", value), ("mem_total_mb", total)] if total else []
 
 
+_MOST_W = 3000.0
+"""No GPU draws more: such a figure is in another unit than its name says, as a Jetson's milliwatts."""
+
+
 def _checked(quantity: str, value: float | None) -> float | None:
     if value is None:
         return None
@@ -70,7 +74,7 @@ def _checked(quantity: str, value: float | None) -> float | None:
         raise ValueError(value)
     if quantity in (*SHARES, GRACT) and not 0 <= value <= 100:
         raise ValueError(value)
-    return value
+    return None if quantity == "power_w" and value > _MOST_W else value
 
 
 def _reading(identity: Mapping[str, str], device: str | None, values: dict[str, Any]) -> Reading:

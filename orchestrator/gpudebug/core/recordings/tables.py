@@ -167,6 +167,8 @@ def _is_monitor(found: Sequence[tuple[int, NamedFigure]], source: str, width: in
     if not figures:
         told = quantities & {of.INDEX, of.UUID, of.TIME}
         return width > 1 and bool(told) and (source == QUERY or (source == DMON and of.INDEX in quantities))
+    if width == 2 and quantities == {of.TIME, "power_w"}:
+        return True
     sure = any(one.sure for _, one in found if one.quantity in figures or one.quantity == of.INDEX)
     return (sure or (source == DCGMI)) and (width > 1 or source == QUERY)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
@@ -229,6 +229,28 @@ def _mended(text: str) -> str:
     return (
         re.sub(r'(?<=["0-9])(\r?\n[ \t]*)(?="\w+": )', r",\1", text) if "device_name" in text[:400] else text
     )
+
+
+_EXPORTED = re.compile(r"(DCGM_FI_\w+)\{([^{}]*)\} ([-+\w.]+)")
+_LABEL = re.compile(r"(\w+)=\"([^\"]*)\"")
+
+
+def exporter_documents(lines: Iterable[str]) -> Iterator[Any]:
+    """Yield the scrapes of DCGM's exporter for Prometheus, the figures of each GPU together; MIG instances
+    are left out. A figure that comes again begins the next one."""
+    gpus: dict[str, dict[str, str]] = {}
+    for line in lines:
+        found = _EXPORTED.match(line)
+        labels = dict(_LABEL.findall(found[2])) if found else {}
+        if found is None or "gpu" not in labels or labels.get("GPU_I_ID"):
+            continue
+        if found[1] in gpus.get(labels["gpu"], ()):
+            yield [*gpus.values()]
+            gpus = {}
+        uuid = {"uuid": labels["UUID"]} if "UUID" in labels else {}
+        gpus.setdefault(labels["gpu"], {"gpu": labels["gpu"], **uuid})[found[1]] = found[3]
+    if gpus:
+        yield [*gpus.values()]
 
 
 def xml_documents(text: str) -> Iterator[Any]:

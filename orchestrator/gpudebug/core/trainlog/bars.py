@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gpudebug.core.trainlog.names import classify, phase_of, words
+from gpudebug.core.trainlog.names import VALIDATION, classify, phase_of, words
 from gpudebug.core.trainlog.text import Span
 from gpudebug.core.words import word_set
 
@@ -29,12 +29,12 @@ _MEASURED = re.compile(
 COUNTS = frozenset(("step", "epoch", "epochs", "other", "limit"))
 """Kinds of numbers that place a line in a run."""
 
-_PREPARING = word_set(
-    "map mapping download downloading loading generating fetching tokenizing tokenize filter "
-    "filtering resolving saving creating extracting preprocess preprocessing preparing caching "
-    "converting writing compiling collecting shards checkpoint computing indexing scanning "
-    "building encoding rendering uploading evaluate inference"
+_PREPARING = word_set("map download tokenize filter preprocess shards checkpoint evaluate inference")
+_GOING_ON = VALIDATION | word_set(
+    "training pretraining finetuning tuning learning fitting optimizing sampling running processing working"
 )
+_DOING = re.compile(r"[a-z]{2,}ing$")
+"""`Loading`, `Capturing`: a bar without a loss whose words are of something else than training."""
 _FRAMES = word_set("frame frames timestep timesteps")
 _IGNORED_UNIT = re.compile(r"^(?:B|[kMG]i?B|examples|files|file|items|docs|tokens|tok|ex|example)/s$")
 
@@ -67,7 +67,9 @@ def take_bars(text: str) -> tuple[str, tuple[Bar, ...]]:
             rate = "rate" if found.get("rate") else "rate_r"
             unit = (found.get("unit") or found.get("unit_r") or "").strip()
             label = words(_undescribed(text[max(0, match.start() - 80) : match.start()]))
-            if not _IGNORED_UNIT.match(unit) and not _PREPARING.intersection(label):
+            doing = {word for word in label if _DOING.match(word)} - _GOING_ON
+            prepares = _PREPARING.intersection(label) or (doing and "loss" not in text.lower())
+            if not _IGNORED_UNIT.match(unit) and not prepares:
                 bars.append(
                     Bar(
                         label=" ".join(label[-6:]),

@@ -1,9 +1,10 @@
-"""Figures in binary files of loggers: TensorBoard's event files, and history and system metrics of a W&B run.
+"""Figures in binary files of loggers: TensorBoard's event files, history and system metrics of a W&B run, and
+the scalars of a SwanLab run.
 
 TensorBoard's are TFRecord frames with their checksums around protobuf messages: read is what training loops
-write, `simple_value` and tensors of one number. `run-ID.wandb` has LevelDB's log frames (blocks of 32 KiB,
-each part with a CRC-32) around protobuf records. A file that is cut short or damaged gives what comes before
-that, and the answer names it.
+write, `simple_value` and tensors of one number. `run-ID.wandb` and `run-ID.swanlab` have LevelDB's log frames
+(blocks of 32 KiB, each part with a CRC-32) around protobuf records. A file that is cut short or damaged gives
+what comes before that, and the answer names it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import isfinite
 
+from gpudebug.core.trainlog.names import classify
+from gpudebug.core.trainlog.quantities import quantity
 from gpudebug.core.trainlog.text import as_number, measured
 
 LARGEST_SCALAR = 4096
@@ -28,14 +32,30 @@ _FLOAT, _DOUBLE = 1, 2
 
 @dataclass(slots=True)
 class WrittenScalars:
-    """(step, value) by tag, in the order of the file; `note` says where it could not be read on."""
+    """(step, value) by tag, in the order of the file, of a figure that is none of learning the last alone;
+    `note` says where it could not be read on."""
 
     values: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     note: str | None = None
 
     def add(self, tag: str, step: int, value: float) -> None:
-        if tag in self.values or len(self.values) < MAX_TAGS:
-            self.values.setdefault(tag, []).append((step, value))
+        learns = of_learning(tag)
+        if tag not in self.values and len(self.values) >= (2 if learns else 1) * MAX_TAGS:
+            return
+        points = self.values.setdefault(tag, [])
+        if points and not learns:
+            points.clear()
+        points.append((step, value))
+
+
+@lru_cache(maxsize=4096)
+def of_learning(tag: str) -> bool:
+    """Tell whether a figure is a loss, a reward, or a count or rate of work."""
+    zeroed = tag.translate(_ZEROED)
+    return classify(zeroed).kind == "loss" or "loss" in zeroed or quantity(zeroed) is not None
+
+
+_ZEROED = str.maketrans("123456789", "0" * 9)
 
 
 def read_events(data: bytes) -> WrittenScalars:
@@ -164,11 +184,13 @@ def _masked(data: bytes) -> int:
 
 
 BLOCK = 32768
-MAGIC = b":W&B"
+MAGICS = (b":W&B", b":SWL")
 _HEAD = 7
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 # Fields of `Record` in wandb_internal.proto.
 _HISTORY, _STATS = 2, 7
+# Of `Record` of SwanLab 0.10.
+_SCALAR = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +216,22 @@ def read_wandb(data: bytes) -> WrittenScalars:
     return found
 
 
+def read_swanlab(data: bytes) -> WrittenScalars:
+    """Return the scalars of a SwanLab run, by key."""
+    found = WrittenScalars()
+
+    def take(message: bytes) -> None:
+        parts = dict(fields(message))
+        key, step, value = parts.get(1), parts.get(2, 0), parts.get(5)
+        number = dict(fields(value)).get(1) if isinstance(value, bytes) else None
+        if isinstance(key, bytes) and isinstance(step, int) and isinstance(number, bytes):
+            figure = struct.unpack("<d", number)[0] if len(number) == 8 else 0.0
+            found.add(key.decode("utf-8", "replace"), step, measured(figure))
+
+    found.note = _take_records(data, _SCALAR, take)
+    return found
+
+
 def read_wandb_system(data: bytes) -> SystemReadings:
     """Return the system metrics that were recorded beside the history."""
     found = SystemReadings()
@@ -209,7 +247,7 @@ def read_wandb_system(data: bytes) -> SystemReadings:
 
 def _take_records(data: bytes, wanted: int, take: Callable[[bytes], None]) -> str | None:
     """Take each record of a kind; where the file could not be read on, None if it could to its end."""
-    if data[: len(MAGIC)] != MAGIC:
+    if not data.startswith(MAGICS):
         return "is no file of a W&B run"
     try:
         for record in _records(data):

@@ -141,6 +141,12 @@ class Losses:
         for series in (*self._series.values(), *self._numbered.values()):
             series.turn()
 
+    def begin_again(self) -> None:
+        """The epochs began again: so do the losses that are nearer to their beginning than to what they had
+        come to."""
+        for series in (*self._series.values(), *self._numbered.values()):
+            series.turn(if_back=True)
+
     def _all(self) -> list[LossSeries]:
         """Every series; where numbers ahead of lines are labels, each label's instead of all in one."""
         if not self.numbers.labels:

@@ -59,6 +59,9 @@ _SECONDARY = word_set(
 _CRITIC = word_set("value values vf v critic qf q")
 _POLICY = word_set("actor policy surrogate pg pi entropy ent kl curiosity")
 
+_ADVERSARIAL = word_set("d g disc discriminator gen generator gan adv adversarial")
+"""Each of two opponents' losses rises as the other learns."""
+
 _RESTORED = word_set("pix pixel percep perceptual fea feat style ssim tv gan adv")
 """Behind `l_`: what a restoring network's losses are of, as `l_g_pix` of BasicSR."""
 
@@ -166,7 +169,7 @@ def _position(name: str, parts: list[str], bag: frozenset[str], phase: str) -> R
     about = ""
     if parts == ["up"]:  # Marian's updates.
         return Role("step", phase)
-    if "loss" in bag and last in _STEP | {"epoch"} and bag & {"at", "after", "on", "in", "for"}:
+    if bag & {"loss", "score"} and last in _STEP | {"epoch"} and bag & {"at", "after", "on", "in", "for"}:
         cut = next(i for i, word in enumerate(parts) if word in ("at", "after", "on", "in", "for"))
         about = " ".join(parts[:cut])
         bag, parts = frozenset(parts[cut + 1 :]), parts[cut + 1 :]
@@ -200,7 +203,7 @@ def _loss(name: str, parts: list[str], bag: frozenset[str], phase: str) -> Role 
     if named:
         if not rest:
             return Role("loss", phase, tier=0 if named[0] in ("loss", "losses") else 2)
-        if rest & (_CRITIC | _POLICY):
+        if rest & (_CRITIC | _POLICY | _ADVERSARIAL):
             return Role("loss", phase, tier=NO_COURSE + bool(rest & _POLICY))
         return Role("loss", phase, tier=3 if rest & _SECONDARY else 1)
     if parts[0] == "l" and bag & _RESTORED and not bag & {"d"}:
@@ -357,6 +360,8 @@ def find_header(text: str) -> tuple[str, tuple[Span, ...]] | None:
         if counted and sums_parts(names):
             return sign, cells
         if "loss" in kinds and (counted or (sign == "," and len(cells) > 2)):
+            return sign, cells
+        if kinds[0] in ("step", "epoch", "other") and (sign == "," or "\t" in text):
             return sign, cells
     return None
 

@@ -192,7 +192,7 @@ _AS_A_MODULE = {
 
 def recognise(skeleton: str) -> str | None:
     """Return the framework whose mark is in a line with its digits zeroed, or None."""
-    head = skeleton[:HEAD]
+    head = skeleton[:HEAD].rpartition("site-packages/")[2]  # An environment's own name says nothing.
     for name, marks in _MARKS:
         for mark in marks:
             if mark in head and (mark not in _AS_A_MODULE or _AS_A_MODULE[mark].search(head)):

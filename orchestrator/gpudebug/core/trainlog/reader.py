@@ -235,7 +235,8 @@ def _rate(state: LogState, counter: StepCounter | None, unit: str | None) -> tup
         return rounds * whole[1], "bar"
     if unit == "epoch" and (of_epochs := state.timing.epochs_per_s()):
         return of_epochs, "printed"
-    printed = None if unit == "samples" else state.timing.steps_per_s(state.steps.bar_of(counter))
+    other = unit == "samples" or (counter is not None and unit_name(counter) == "episodes")
+    printed = None if other else state.timing.steps_per_s(state.steps.bar_of(counter))
     return printed if printed else (None, None)
 
 

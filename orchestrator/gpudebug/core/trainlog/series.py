@@ -295,8 +295,12 @@ class LossSeries:
             return 1
         return round((self._again + self._steps) / self._steps)
 
-    def turn(self) -> None:
-        """From here on the loss is another objective's."""
+    def turn(self, *, if_back: bool = False) -> None:
+        """From here on the loss is another objective's; `if_back`: if it went back to where it began."""
+        if if_back:
+            kept = [p.value for p in self.points.items() if isfinite(p.value)]
+            if len(kept) < FEWEST_OF_ONE or abs(kept[-1] - kept[0]) > abs(kept[-1] - median(kept[-4:-2])):
+                return
         if self.since is None or self.since.count >= FEWEST_OF_ONE:
             self.before = self.since if self.since is not None else copy.deepcopy(self.points)
         self.since = Thinned()

@@ -64,7 +64,9 @@ _PER_STEP_UNIT = re.compile(r"(ms|us|s|secs?|seconds?)/(?:it|iter|iteration|step
 _RATE_UNIT = re.compile(r"(?:it|its|iters?|iterations?|steps?|batch|batches)/s(?:ec|econd)?$")
 _PHASES = TRAINING | VALIDATION | {"training"}
 
-_HEAD = re.compile(r"oss|error| total |rmse|mae\b|mse\b", re.I)
+_HEAD = re.compile(
+    r"oss|error| total |rmse|mae\b|mse\b|^\W{0,2}(?:step|epoch|iter|batch|round)\w*[,\t]", re.I
+)
 _INTEREST = re.compile(
     r"loss|nll|xent|mse\b|rmse|mae\b|l0\b|learn|ppl|perplexity|error|deviance|elbo|bp[bc]\b|cost|objective"
     r"|entropy|tr?e?l:|step|iter|epoch|update|batch|round|it/s|frames|0 ?/ *0|time|data|fps",
@@ -222,7 +224,7 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
             opening = phase
         if counts and gap.rstrip()[-1:] in ("[", "(") and _PHASES.issuperset(words(key)):
             key = ""  # `Training  [  40/5000]`
-        if not key:
+        if not key or (pending and key == "is"):
             suffix = _suffix(text, token, tokens[index + 1].start if index + 1 < len(tokens) else len(text))
             role, key = _unnamed(token, pending, suffix, text, fields, gap)
         pending = ""
@@ -300,7 +302,8 @@ def _unnamed(
     token: NumberToken, pending: str, suffix: str, text: str, fields: list[LoggedNumber], gap: str
 ) -> tuple[Role, str]:
     if pending:
-        return classify(pending), pending
+        role = classify(pending)
+        return role if role.kind else Role("loss", tier=4), pending  # `Score at iteration 10 is 1.2`
     role = classify(suffix) if suffix and _LETTERS.search(suffix) else Role("")
     if token.total is not None:
         if role.kind == "step":
@@ -328,7 +331,8 @@ def _unnamed(
 def _field(
     role: Role, key: str, key_span: Span | None, style: str, token: NumberToken, phase: str
 ) -> LoggedNumber | None:
-    unit = "" if len(token.unit) > LONGEST_UNIT and "/" not in token.unit else token.unit
+    known = len(token.unit) <= LONGEST_UNIT or "/" in token.unit or token.unit in _TIME_UNITS
+    unit = token.unit if known else ""
     scale = role.scale
     end = token.end
     kind = role.kind

@@ -227,7 +227,7 @@ class LogState:
                 self._field(item, text, line)
         for bar in shape.bars:
             self._bar(bar, text, line)
-        if shape.unnamed:
+        if shape.unnamed and not in_row:
             line.unnamed = self._unnamed(shape.unnamed, text, time)
         place = shape.ranks.numbered
         self._settle(line, time, int(text[slice(*place)]) if place else None)
@@ -280,7 +280,7 @@ class LogState:
         elif kind == "epochs" and 0 < value < MAX_STEP:
             self.steps.epochs = int(value)
         elif kind == "limit" and 0 < value < MAX_STEP:
-            self.steps.limit = int(value)
+            self.steps.take_limit(key, int(value))
         elif kind == "round" and isfinite(value) and phase != "val":
             self.timing.epoch(value * scale, line.time)
         elif kind == "gradient":
@@ -352,7 +352,10 @@ class LogState:
                     if key in line.clocks:
                         self.timing.bar(source.key, n, *line.clocks[key])
                     begun = trained or (self.section.phase == REPORTED and bool(line.losses))
-                    self.steps.update(source, CounterReading(n, total, line.time, self.epoch, here, begun))
+                    if self.steps.update(
+                        source, CounterReading(n, total, line.time, self.epoch, here, begun)
+                    ):
+                        self.losses.begin_again()
                     if kind == "step" and not key[1].endswith("#"):
                         printer, step = replace(printer, step=n), source.value
         if "loss" not in self.patterns:

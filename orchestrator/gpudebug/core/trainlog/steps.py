@@ -85,6 +85,8 @@ class StepCounter:
     at_zero: bool = False
     spans: bool = False
     time: float | None = None
+    fallen: int | None = None
+    restarts: int = 0
     times: Thinned[tuple[int, float]] = field(default_factory=Thinned)
 
     def update(self, reading: CounterReading) -> bool:
@@ -96,6 +98,9 @@ class StepCounter:
         elif self._rolled(reading):
             self.base += self.total or self.n + (self.gap if self.at_zero else 0)
             self.rolls += 1
+        elif self._begins_again(n):
+            self.value, self.times = -1, Thinned()
+            self.restarts += 1
         elif n <= self.n:
             return False
         else:
@@ -133,6 +138,13 @@ class StepCounter:
         if total is None or n > 0.5 * total:
             return False
         return n < self.n and (self.n >= 0.9 * total or self.n + self.gap >= total)
+
+    def _begins_again(self, n: int) -> bool:
+        """Tell whether epochs go on from their first number once more, as those of another run or fold."""
+        before, self.fallen = self.fallen, n if self.kind == "epoch" and n <= self.first < self.n else None
+        if before is not None and n == before:
+            self.fallen = before
+        return self.kind == "epoch" and before is not None and before < n < self.n
 
     def begins_with_loss(self) -> None:
         """A loss was printed below the counter: if that is at 0, it counts from there."""
@@ -212,17 +224,28 @@ class StepCounters:
             self._totals[key] = (total, moves + (total > before) - (total < before))
         return self._totals.get(key, (0, 0))[1] >= MOVING
 
-    def update(self, source: StepCounter, reading: CounterReading) -> None:
+    def take_limit(self, key: Key, limit: int) -> None:
+        """Take in how many steps are planned; a `total` that grows counts what was done."""
+        before, moves = self._totals.get(key, (limit, 0))
+        moves += limit > before
+        if len(self._totals) < MAX_SOURCES or key in self._totals:
+            self._totals[key] = (limit, moves)
+        self.limit = limit if moves < MOVING else None
+
+    def update(self, source: StepCounter, reading: CounterReading) -> bool:
+        """Take a reading in; True if epochs that lead began again with it."""
+        restarts = source.restarts
         if not source.update(reading):
-            return
+            return False
         if source.seen == 1 and not reading.n:
             self._at_zero.append(source)
         if source is self.leader:
-            return
+            return source.restarts > restarts
         if source.kind == "epoch" and (self.epoch_counter is None or source.seen > self.epoch_counter.seen):
             self.epoch_counter = source
         if self.leader is None or source.score() > self.leader.score():
             self.leader = source
+        return False
 
     def counted(self) -> StepCounter | None:
         """Return the leader, or the best named step where the leading bar counts what `timesteps` count, or

@@ -91,12 +91,20 @@ def read_jsonl(text: str) -> WrittenScalars:
 
 _LIST = re.compile(r"\[\s*\{")
 _TRACED = {"ph", "ts", "traceEvents"}
+_EVENT = {"iter", "metric", "variant", "value"}
+_HEAD = 64 << 10
+_COLUMN = re.compile(r"\"[\w./ -]{0,60}loss[\w./ -]{0,60}\"\s*:\s*(?:\[\s*)?(?:[-\d]|NaN|Inf|null)", re.I)
+"""A loss, or a list of losses."""
 _CLOCKS = ("elapsed_time", "time_elapsed", "_runtime")
 
 
 def records_in(text: str) -> tuple[list[Mapping[str, object]], str | None]:
-    """Return the flat records of the first list of a JSON document that has a loss or a counter in them, and
-    where it breaks off, if it does; no records of any other document."""
+    """Return the flat records of a JSON document, and where it breaks off, if it does; none of a document
+    that is not of a training.
+
+    They are those of the first list with a loss and a counter, of lists of events with a name and a value
+    each, the rows of columns (`{"loss": [2.5, 2.1]}`), or one summary with a loss and a counter.
+    """
     decoder = json.JSONDecoder()
     for start in islice(_LIST.finditer(text), MAX_LISTS):
         rows: list[Mapping[str, object]] = []
@@ -109,9 +117,50 @@ def records_in(text: str) -> tuple[list[Mapping[str, object]], str | None]:
                 break
             rows.append(_flat(row))
             at = _NEXT.match(text, at).end()  # type: ignore[union-attr]
+        if rows and rows[0].keys() >= _EVENT:
+            return _of_events(text)
         if rows and _of_training(rows[0]):
             return rows, note
-    return [], None
+    return _of_object(text), None
+
+
+def _of_events(text: str) -> tuple[list[Mapping[str, object]], str | None]:
+    """Read ClearML's events, a list a line: the name of a figure is its metric and variant."""
+    rows: list[Mapping[str, object]] = []
+    for line in _lines(text):
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            return rows, "ends in the middle of a line"
+        events = [e for e in found if isinstance(e, dict)] if isinstance(found, list) else []
+        rows += [
+            {"iter": e["iter"], f"{e['variant']}/{e['metric']}": e["value"]}
+            for e in events
+            if e.keys() >= _EVENT and not str(e["metric"]).startswith(":")
+        ]
+    return rows, None
+
+
+def _of_object(text: str) -> list[Mapping[str, object]]:
+    """Return the rows of an object of columns, or the object itself if it sums a training up."""
+    if not _COLUMN.search(text[:_HEAD]):
+        return []
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    if not isinstance(found, dict):
+        return []
+    columns = {n: v for n, v in found.items() if isinstance(v, list) and any(map(_is_number, v[:1]))}
+    if any(classify(name).kind == "loss" for name in columns):
+        count = max(map(len, columns.values()))
+        return [{n: v[at] for n, v in columns.items() if at < len(v)} for at in range(count)]
+    flat = _flat(found)
+    return [flat] if _of_training(flat) else []
+
+
+def _is_number(value: object) -> bool:
+    return value is None or as_number(value) is not None
 
 
 def _of_training(row: Mapping[str, object]) -> bool:

@@ -29,7 +29,7 @@ from gpudebug.engine.tools.analyze.logs import beside, log
 from gpudebug.engine.tools.analyze.outputs import Outputs
 from gpudebug.engine.tools.analyze.samples import samples
 from gpudebug.engine.tools.analyze.sections import read, sections
-from gpudebug.engine.tools.analyze.stores import database, events, wandb
+from gpudebug.engine.tools.analyze.stores import database, events, swanlab, wandb
 from gpudebug.engine.tools.analyze.traces import AnalyzedTrace, nsys, trace_of
 from gpudebug.engine.tools.analyze.traces import together as ranks_together
 
@@ -168,6 +168,8 @@ def _all(path: Path, kind: FileKind, packed: bool, parts: _Parts, run: int | Non
         return [AnalyzedFile(one.answer, charts.trace) for one in found]
     if kind is FileKind.WANDB:
         return wandb(path)
+    if kind is FileKind.SWANLAB:
+        return swanlab(path)
     if kind is FileKind.EVENTS:
         return events(path)
     if packed:

@@ -14,6 +14,7 @@ from gpudebug.core.recordings.formats import (
     EVENTS,
     GZIP,
     SQLITE,
+    SWANLAB,
     UNKNOWN,
     WANDB,
     binary_format,
@@ -29,10 +30,12 @@ HEAD = 64 << 10
 KNOWN = "a training log, a samples CSV, a section report, a trace or a recording of another monitor"
 # One JSON document over several lines, or a list of objects; JSON lines and `[0]` prefixes are logs.
 _DOCUMENT = re.compile(
-    r"\ufeff?\s*(\[\s*\{\s*\"|\{\s*\n|\{\s*\"(traceEvents|schemaVersion|displayTimeUnit|sections)\""
+    r"\ufeff?\s*(\[\s*\{\s*\"|\{\s*\"[^\"]{1,80}\"\s*:\s*\[|\{\s*\n|\{\s*\"(traceEvents|schemaVersion|displayTimeUnit|sections)\""
     r"|\{\s*(?:\"timestamp\"\s*:\s*[^,{}\[\]]{1,80},\s*)?\"(?:summary|operations|total_operations)\"\s*:"
     r"|\{\s*\"format\"\s*:\s*\"gpudebug|\{\s*\"[^\n]{0,4000}\"gpudebug-sections\")"
 )
+_LOSSES = re.compile(r"\s*\{\s*\"[a-z_ ]{0,20}loss(?:es)?\"\s*:\s*\[\s*[-\d]")
+"""Columns that are longer than what is looked at."""
 _SECTIONS = re.compile(r"\"format\"\s*:\s*\"gpudebug|\"operations\"\s*:\s*\{\s*(?:\}|\"[^\"]*\"\s*:\s*\{)")
 _PIECE = 256
 _BEGINNING = 64
@@ -47,6 +50,7 @@ class FileKind(Word):
     TRACE = "trace"
     LOG = "training_log"
     WANDB = "wandb"
+    SWANLAB = "swanlab"
     EVENTS = "tensorboard"
     SQLITE = "sqlite"
 
@@ -75,6 +79,8 @@ def kind_of(head: bytes) -> tuple[FileKind, bool]:
         return FileKind.SQLITE, False
     if head.startswith(WANDB):
         return FileKind.WANDB, False
+    if head.startswith(SWANLAB):
+        return FileKind.SWANLAB, False
     if binary_format(head) == EVENTS:
         return FileKind.EVENTS, False
     packed = head.startswith(GZIP)
@@ -92,7 +98,9 @@ def kind_of(head: bytes) -> tuple[FileKind, bool]:
 
 def is_records(text: str) -> bool:
     """Tell whether a document that begins so is one of a training's records."""
-    return _DOCUMENT.match(text) is not None and bool(records_in(text[:HEAD])[0])
+    if not _DOCUMENT.match(text):
+        return False
+    return bool(records_in(text[:HEAD])[0]) or _LOSSES.match(text) is not None
 
 
 def is_document(head: bytes) -> bool:

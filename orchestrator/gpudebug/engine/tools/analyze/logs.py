@@ -17,6 +17,7 @@ from gpudebug.core.records import LearningSeries
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.statistics.units import HIGHER, REWARD
 from gpudebug.core.trainlog.losses import NAME as UNNAMED
+from gpudebug.core.trainlog.names import find_header
 from gpudebug.core.trainlog.reader import LogProgress, LogReader, LogSummary
 from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.work import LoggedWork
@@ -29,6 +30,7 @@ from gpudebug.engine.run.readings import read_log, samples_beside
 from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, is_document, is_records
 
 _LARGEST = 8 << 20
+_AGAIN = "look at it again once its run has gone on"
 _LOGS = (".txt", ".log", ".out", ".jsonl", ".csv")
 _LOOKED_AT = 5
 """Files beside one that was refused."""
@@ -48,6 +50,8 @@ def log(path: Path) -> AnalyzedFile:
         raise GpudebugError(
             "is JSON, but no trace, no section report and no log", file=str(path), next=f"give {KNOWN}"
         )
+    if silent and _only_names(path):
+        raise GpudebugError("has the names of its columns and no rows yet", file=str(path), next=_AGAIN)
     failure = found.failure
     reward = next((one for one in learning.series(found) if one.metric == REWARD), None)
     answer = LogAnswer(
@@ -79,6 +83,11 @@ def log(path: Path) -> AnalyzedFile:
         "stepped": all(p.step is not None for p in (*found.loss, *found.durations)),
     }
     return AnalyzedFile(answer, charts.training_log, {"series": series})
+
+
+def _only_names(path: Path) -> bool:
+    lines = store.read_head(path, HEAD, follow=True).decode("utf-8", "replace").split("\n")
+    return not any(lines[1:]) and find_header(lines[0].strip()) is not None
 
 
 def beside(path: Path) -> Path | None:

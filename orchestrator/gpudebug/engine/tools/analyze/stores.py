@@ -10,7 +10,7 @@ from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence.learning import chosen, restarts
 from gpudebug.core.recordings.stores import MLFLOW, TRACKIO, of_mlflow, of_trackio, stored_recording
 from gpudebug.core.statistics.units import LOSS, LOWER, REWARD
-from gpudebug.core.trainlog.logger_files import WrittenScalars, read_events, read_wandb
+from gpudebug.core.trainlog.logger_files import WrittenScalars, read_events, read_swanlab, read_wandb
 from gpudebug.core.verdict.work import trend
 from gpudebug.edges import charts, store
 from gpudebug.edges.sqlite import Database
@@ -32,11 +32,20 @@ def wandb(path: Path) -> list[AnalyzedFile]:
 
 def events(path: Path) -> list[AnalyzedFile]:
     """A TensorBoard event file. Raises GpudebugError if it holds no scalar."""
-    history = read_events(store.read_file(path, LARGEST_WANDB, follow=True))
+    return _history(path, "TensorBoard", read_events)
+
+
+def swanlab(path: Path) -> list[AnalyzedFile]:
+    """A SwanLab run file. Raises GpudebugError if it holds no scalar."""
+    return _history(path, "SwanLab", read_swanlab)
+
+
+def _history(path: Path, framework: str, read: Callable[[bytes], WrittenScalars]) -> list[AnalyzedFile]:
+    history = read(store.read_file(path, LARGEST_WANDB, follow=True))
     if not history.values:
         why = f"{history.note} and {_NO_ROWS}" if history.note else _NO_ROWS
         raise GpudebugError(why, file=str(path), next=_AGAIN)
-    return [_learned(path, "TensorBoard", history)]
+    return [_learned(path, framework, history)]
 
 
 def database(path: Path, number: int | None) -> list[AnalyzedFile] | None:
