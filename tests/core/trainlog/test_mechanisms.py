@@ -110,6 +110,7 @@ CASES = (
     Case("a score at an iteration", each("Score at iteration {n} is {loss}\n"), 0.7, 60),
     Case("a duration behind the name of a loss", each("Fit TripletLoss_v{e} in {n}.5 seconds\n"), None, trend="UNKNOWN"),
     Case("a table without a loss", "step\teval/acc\n" + each("{i}\t{loss}\n"), None, 5, trend="UNKNOWN"),
+    Case("tables that take turns", each("update,return\n{i},{n}.5\ncritic_loss_before,kl,update\n{loss},0.1,{i}\n"), None, 5, trend="UNKNOWN"),
     Case("a bar of something else", bars("Capturing graphs: ", ((0, 0), (20, 4), (60, 12)), 67), None, trend="UNKNOWN"),
 )  # fmt: skip
 

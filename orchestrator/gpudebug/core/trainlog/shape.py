@@ -65,7 +65,9 @@ _RATE_UNIT = re.compile(r"(?:it|its|iters?|iterations?|steps?|batch|batches)/s(?
 _PHASES = TRAINING | VALIDATION | {"training"}
 
 _HEAD = re.compile(
-    r"oss|error| total |rmse|mae\b|mse\b|^\W{0,2}(?:step|epoch|iter|batch|round)\w*[,\t]", re.I
+    r"oss|error| total |rmse|mae\b|mse\b"
+    r"|^\W{0,2}(?:step|epoch|iter|batch|round|update|frame|episode)\w*[,\t]",
+    re.I,
 )
 _INTEREST = re.compile(
     r"loss|nll|xent|mse\b|rmse|mae\b|l0\b|learn|ppl|perplexity|error|deviance|elbo|bp[bc]\b|cost|objective"
