@@ -244,9 +244,7 @@ class LogState:
 
     def _field(self, item: LoggedNumber, text: bytes, line: LineReadings) -> None:
         printed = text[item.value[0] : item.value[1]]
-        value = number(printed)
-        if value is None:
-            value = total_of(printed) if b" " in printed else None
+        value = total_of(printed)
         if value is None:
             return
         name = item.name
@@ -352,9 +350,8 @@ class LogState:
                     if key in line.clocks:
                         self.timing.bar(source.key, n, *line.clocks[key])
                     begun = trained or (self.section.phase == REPORTED and bool(line.losses))
-                    if self.steps.update(
-                        source, CounterReading(n, total, line.time, self.epoch, here, begun)
-                    ):
+                    reading = CounterReading(n, total, line.time, self.epoch, here, begun)
+                    if self.steps.update(source, reading):
                         self.losses.begin_again()
                     if kind == "step" and not key[1].endswith("#"):
                         printer, step = replace(printer, step=n), source.value
