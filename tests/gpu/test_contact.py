@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -66,17 +67,43 @@ def test_a_rehearsal_runs_and_its_recordings_say_the_same_again(tmp_path: Path) 
     assert "utilisation 30 %, by nvidia-smi 30, by" in again[0] and "operators, 0 kernels" in again[1]
 
 
-@pytest.mark.parametrize("path", CONTACTS, ids=lambda path: path.name)
-def test_what_a_contact_recorded_says_the_same_again(path: Path, tmp_path: Path) -> None:
-    kept = unpacked(path, tmp_path)
-    lines = (kept / "lines.txt").read_text().splitlines()
-    again = [*replayed(kept)]
-    assert again and [one for one in again if not any(line.startswith(one) for line in lines)] == []
-    for recording in (*kept.glob("nvidia-smi-*"), *kept.glob("trace/*"), *kept.glob("why/*/samples.csv")):
-        gpudebug(tmp_path, "analyze", str(recording)).expect(0)
-    for bundle in kept.glob(parts.DOCTOR_BUNDLE):
-        stored, derived = stored_and_derived(bundle)
-        assert stored == derived
+def test_what_a_contact_recorded_says_the_same_again(tmp_path: Path) -> None:
+    for path in CONTACTS:
+        kept = unpacked(path, tmp_path / path.stem)
+        lines = (kept / "lines.txt").read_text().splitlines()
+        again = [*replayed(kept)]
+        assert again and [one for one in again if not any(line.startswith(one) for line in lines)] == []
+        for recording in (*kept.glob("nvidia-smi-*"), *kept.glob("trace/*"), *kept.glob("why/*/samples.csv")):
+            gpudebug(tmp_path, "analyze", str(recording)).expect(0)
+        for bundle in kept.glob(parts.DOCTOR_BUNDLE):
+            stored, derived = stored_and_derived(bundle)
+            assert stored == derived
+
+
+def test_recordings_made_up_say_what_is_in_them(tmp_path: Path) -> None:
+    look = tmp_path / "why" / "sync"
+    look.mkdir(parents=True)
+    window = {"start_s": 10.0, "end_s": 40.0}
+    run = {"utilisation": 40.0, "standard_error": 1.0, "steps_per_s": 4.0, "window": window}
+    (look / "evidence.json").write_text(json.dumps(run))
+    (look / "causes.json").write_text(json.dumps([{"id": "sync-item", "probability": 0.8}]))
+    begin = {"kind": "begin", "t": 1000.0, "wall": 1e9, "t0": "1000.0", "steps": 0, "busy_s": 0.0}
+    own = [{"kind": "step", "t": 1000 + n / 5, "steps": n, "busy_s": 0.07 * n} for n in range(1, 250)]
+    (look / "own.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (begin, *own)))
+    # The second that begins 1e9 s after 1970, in UTC; 90 % before the window, 45 % in it.
+    smi = [f"2001/09/09 01:46:{40 + n}.000, {90 if n < 10 else 45} %\n" for n in range(20)]
+    (look / "nvidia-smi.csv").write_text("".join(smi))
+    assert look_line(look) == (
+        "MATCH sync-item 80 %; utilisation 40 %, by nvidia-smi 45, by events 35; 4 steps/s, its own 5"
+    )
+    assert noise([run, {**run, "utilisation": 43.0}]) == pytest.approx(
+        {"noise_points": 2.1213, "noise_rate": 0.0, "within_points": 1.0}, abs=1e-3
+    )
+    events = [{"cat": "kernel", "ts": ts, "dur": 30} for ts in (0, 20, 70)]
+    events += [{"cat": "cuda_runtime", "name": "cudaGraphLaunch"}, {"cat": "cpu_op", "name": "aten::add"}]
+    with gzip.open(tmp_path / "t.json.gz", "wt") as file:
+        json.dump({"traceEvents": events}, file)
+    assert trace_line(tmp_path / "t.json.gz") == "1 operators, 3 kernels, 1 graphs, busy 80 %"
 
 
 LACKS: dict[str, tuple[str, list[str], dict[str, str]]] = {
