@@ -13,7 +13,7 @@ import typer
 from tests.support.json_reference import described
 
 from gpudebug.cli import app
-from gpudebug.cli.options import GROUPS
+from gpudebug.cli.options import GROUPS, spelling
 from gpudebug.core import errors
 from gpudebug.core.catalogue.signals import SIGNALS
 from gpudebug.core.config import pins, print_defaults
@@ -61,7 +61,7 @@ def commands() -> str:
 
 def _described(name: str, command: Any) -> Iterator[str]:
     yield inspect.cleandoc(command.help or "")
-    arguments = "".join(f" {_metavar(p)}" for p in command.params if p.param_type_name == "argument")
+    arguments = "".join(f" {spelling(p)}" for p in command.params if p.param_type_name == "argument")
     yield f"```console\ngpudebug {name} [OPTIONS]{arguments}\n```"
     yield _options([p for p in command.params if p.name not in _EVERYWHERE])
     examples = [line.removeprefix("Example: ") for line in (command.epilog or "").split("\n\n") if line]
@@ -72,18 +72,7 @@ def _described(name: str, command: Any) -> Iterator[str]:
 def _options(params: Sequence[Any]) -> str:
     if not params:
         return ""
-    return table(("option", "meaning"), [(f"`{_spelling(p)}`", _meaning(p)) for p in params])
-
-
-def _spelling(param: Any) -> str:
-    if param.param_type_name == "argument":
-        return _metavar(param)
-    names = ", ".join(param.opts)
-    return names if param.is_flag else f"{names} {_metavar(param)}"
-
-
-def _metavar(param: Any) -> str:
-    return str(param.metavar or param.name.strip("_").upper())
+    return table(("option", "meaning"), [(f"`{spelling(p)}`", _meaning(p)) for p in params])
 
 
 def _meaning(param: Any) -> str:

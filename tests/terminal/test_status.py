@@ -137,14 +137,14 @@ def test_without_hypotheses_and_goal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_command_is_not_broken_over_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     why = (
         "every hypothesis has its verdict: propose a new one; dl-slow, 90% likely, is hypothesis 1, "
-        "VALIDATED: gpudebug accept 1; the catalogue's best fit is dl-no-workers, 68% likely: "
+        "VALIDATED: gpudebug accept 1; dl-no-workers, 68% likely, promises most: "
         "gpudebug propose --from-catalogue dl-no-workers"
     )
     told = answer(next={"action": "propose", "hypothesis": None, "role": None, "why": why})
     lines = shown(monkeypatch, 80, told)
     assert lines[lines.index("         gpudebug accept 1") - 1].endswith("VALIDATED:")
     assert lines[-2:] == [
-        "         the catalogue's best fit is dl-no-workers, 68% likely:",
+        "         dl-no-workers, 68% likely, promises most:",
         "         gpudebug propose --from-catalogue dl-no-workers",
     ]
     short = answer(next={"action": "propose", "hypothesis": None, "role": None, "why": "x: gpudebug propose"})

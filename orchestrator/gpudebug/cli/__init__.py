@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gpudebug.cli import agents, campaign, check, diagnosis, measure, report
-from gpudebug.cli.options import SAMPLE_FAILED, Directory, Json, app, choose, chosen
+from gpudebug.cli.options import COMMANDS, SAMPLE_FAILED, Directory, Json, app, choose, chosen
 from gpudebug.core.errors import GpudebugError, LaunchError, UsageError
 from gpudebug.terminal import output
 
@@ -66,7 +66,7 @@ def _invoke(words: list[str]) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None
     except usage_error as e:  # type: ignore[misc]
-        return _usage(e)
+        return _usage(e, words)
     except GpudebugError as e:
         if chosen["own_failure"] is None or e.exit_code == output.INTERRUPTED:
             raise
@@ -75,12 +75,13 @@ def _invoke(words: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _usage(e: Any) -> int:
+def _usage(e: Any, words: list[str]) -> int:
     """Report a command line that cannot be parsed; `sample` exits with 125, as `timeout` does."""
     if type(e).__name__ == "NoArgsIsHelpError":
         print(e.format_message())
         return UsageError.exit_code
-    name = e.ctx.command_path if getattr(e, "ctx", None) else "gpudebug"
+    command = next((word for word in words if word in COMMANDS), None)
+    name = e.ctx.command_path if getattr(e, "ctx", None) else " ".join(filter(None, ("gpudebug", command)))
     own = chosen["own_failure"] is not None or name.endswith(" sample")
     message = e.format_message().rstrip(".").replace(_TOO_LONG, "the number is too large")
     error = UsageError(message, next=f"{name} --help")

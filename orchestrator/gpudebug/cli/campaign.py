@@ -31,15 +31,23 @@ if TYPE_CHECKING:
     "Example: gpudebug init --agent claude"
 )
 def init(
-    command: Annotated[str | None, typer.Option("--command", help="The training command to debug.")] = None,
+    command: Annotated[
+        str | None, typer.Option("--command", metavar="CMD", help="The training command to debug.")
+    ] = None,
     reference: Annotated[
-        str | None, typer.Option("--reference", help="A command with known good utilisation on this host.")
+        str | None,
+        typer.Option(
+            "--reference", metavar="CMD", help="A command with known good utilisation on this host."
+        ),
     ] = None,
-    campaign: Annotated[str | None, typer.Option("--campaign", help="Name; default: the folder's.")] = None,
+    campaign: Annotated[
+        str | None, typer.Option("--campaign", metavar="NAME", help="Name; default: the folder's.")
+    ] = None,
     progress: Annotated[
-        str | None, typer.Option("--progress", help="The progress file; it may exist already.")
+        str | None,
+        typer.Option("--progress", metavar="FILE", help="The progress file; it may exist already."),
     ] = None,
-    goal: Annotated[str, typer.Option("--goal", help="What to achieve.")] = "",
+    goal: Annotated[str, typer.Option("--goal", metavar="TEXT", help="What to achieve.")] = "",
     run: Annotated[
         str | None,
         typer.Option("--from", metavar="RUN", help="Begin with this run of gpudebug why and its command."),
@@ -161,9 +169,11 @@ def show(
     "Example: gpudebug propose --none 'Each likely cause was tested'"
 )
 def propose(
-    title: Annotated[str, typer.Option(help="The cause, in one line; not needed for a sweep.")] = "",
-    description: Annotated[str, typer.Option(help="Why it would idle the device.")] = "",
-    method: Annotated[str, typer.Option(help="What to change and what should move.")] = "",
+    title: Annotated[
+        str, typer.Option(metavar="TEXT", help="The cause, in one line; not needed for a sweep.")
+    ] = "",
+    description: Annotated[str, typer.Option(metavar="TEXT", help="Why it would idle the device.")] = "",
+    method: Annotated[str, typer.Option(metavar="TEXT", help="What to change and what should move.")] = "",
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="FLAG=V", help="Set a flag.")] = None,
     unset: Annotated[list[str] | None, typer.Option(metavar="FLAG", help="Remove a flag.")] = None,
     env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Set a variable.")] = None,
@@ -317,10 +327,14 @@ def baseline(
     import_: Annotated[
         Path | None, typer.Option("--import", metavar="F", help="The samples of a completed run.")
     ] = None,
-    run: Annotated[int | None, typer.Option(min=1, help="Of several runs in the import.")] = None,
-    log: Annotated[Path | None, typer.Option("--log", help="The imported run's output.")] = None,
+    run: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Of several runs in the import.")
+    ] = None,
+    log: Annotated[Path | None, typer.Option("--log", metavar="F", help="The imported run's output.")] = None,
     aa: Annotated[bool, typer.Option("--aa", help="Run the workload against its own baseline.")] = False,
-    runs: Annotated[int | None, typer.Option(min=1, max=1000, help="How many with --aa.")] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, max=1000, metavar="N", help="How many with --aa.")
+    ] = None,
     torch_profile: TorchProfile = None,
     overwrite: Overwrite = False,
     directory: Directory = None,

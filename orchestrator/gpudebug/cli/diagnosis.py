@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gpudebug.cli.options import Directory, Json, Overwrite, app, choose, permit, print_
+from gpudebug.cli.options import Device, Directory, Json, Overwrite, app, choose, permit, print_
 from gpudebug.core.errors import UsageError
 from gpudebug.core.words import AS_PLANNED, Outcome
 
@@ -40,10 +40,13 @@ def why(
     interval: Annotated[
         float | None,
         typer.Option(
-            min=0.02, max=60.0, help="Seconds between samples; default: 0.2, of a job that runs 0.5."
+            min=0.02,
+            max=60.0,
+            metavar="S",
+            help="Seconds between samples; default: 0.2, of a job that runs 0.5.",
         ),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
+    device: Device = "auto",
     overwrite: Overwrite = False,
     directory: Directory = None,
     json: Json = False,

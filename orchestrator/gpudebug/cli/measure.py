@@ -9,10 +9,13 @@ import typer
 
 from gpudebug.cli.options import (
     SAMPLE_FAILED,
+    Device,
     Directory,
     Force,
+    Interval,
     Json,
     Overwrite,
+    Timeout,
     TorchProfile,
     app,
     choose,
@@ -37,9 +40,9 @@ def sample(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="F.csv", help="Samples; the log goes to F.log.")
     ] = None,
-    interval: Annotated[float, typer.Option(min=0.02, max=60.0, help="Seconds between samples.")] = 0.2,
-    device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
-    timeout: Annotated[str | None, typer.Option(help="End the command after this time, e.g. 10m.")] = None,
+    interval: Interval = 0.2,
+    device: Device = "auto",
+    timeout: Timeout = None,
     torch_profile: TorchProfile = None,
     methods: Annotated[
         list[str] | None,
@@ -84,14 +87,19 @@ def compare(
         str, typer.Argument(metavar="A", help="A run, baseline, a hypothesis's number, or a command.")
     ],
     b: Annotated[str, typer.Argument(metavar="B", help="The same kind as A; a command is one quoted word.")],
-    runs: Annotated[int | None, typer.Option(min=1, max=100, help="Runs of each command; default 2.")] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, max=100, metavar="N", help="Runs of each command; default 2.")
+    ] = None,
     warm_up: Annotated[bool, typer.Option("--warm-up", help="First run each once, not measured.")] = False,
-    interval: Annotated[float, typer.Option(min=0.02, max=60.0, help="Seconds between samples.")] = 0.2,
-    device: Annotated[str, typer.Option(help="auto, nvml, cpu, cpu:N or replay:FOLDER.")] = "auto",
-    timeout: Annotated[str | None, typer.Option(help="End a command after this time, e.g. 10m.")] = None,
-    work: Annotated[str, typer.Option(help="What throughput counts, e.g. tokens.")] = "auto",
+    interval: Interval = 0.2,
+    device: Device = "auto",
+    timeout: Timeout = None,
+    work: Annotated[str, typer.Option(metavar="UNIT", help="What throughput counts, e.g. tokens.")] = "auto",
     run_for: Annotated[
-        str, typer.Option("--run-for", help="When a command is ended: auto, 90s of steady work, or end.")
+        str,
+        typer.Option(
+            "--run-for", metavar="TIME", help="When a command is ended: auto, 90s of steady work, or end."
+        ),
     ] = "auto",
     overwrite: Overwrite = False,
     directory: Directory = None,
@@ -139,7 +147,7 @@ def analyze(
         Path | None, typer.Option(metavar="F", help="Compare with this section report.")
     ] = None,
     run: Annotated[
-        int | None, typer.Option(min=1, help="Of several runs or processes in a recording.")
+        int | None, typer.Option(min=1, metavar="N", help="Of several runs or processes in a recording.")
     ] = None,
     force: Force = False,
     directory: Directory = None,

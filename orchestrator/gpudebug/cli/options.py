@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.terminal import output
@@ -24,6 +24,7 @@ GROUPS = {
     "Check": ("verify", "check", "settings", "clean"),
 }
 """The commands as `--help` lists them, in the order in which a user needs them."""
+COMMANDS = frozenset(name for names in GROUPS.values() for name in names)
 
 
 class Grouped(TyperGroup):
@@ -41,7 +42,43 @@ class Grouped(TyperGroup):
                 formatter.write_dl([(n.ljust(width), text) for n, text in zip(names, summaries, strict=True)])
 
 
-app = typer.Typer(
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spelling(param: Any) -> str:
+    """Return how an argument or an option is written: its names, and a word for its value."""
+    value = str(param.metavar or param.name.strip("_").upper())
+    if param.param_type_name == "argument":
+        return value
+    # Those of help come in any order.
+    names = ", ".join(sorted(param.opts, key=len))
+    return names if param.is_flag else f"{names} {value}"
+
+
+class PlainCommand(TyperCommand):
+    """A command whose help spells its parameters as the reference does, without Python's types."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["[OPTIONS]", *(spelling(p) for p in self.params if p.param_type_name == "argument")]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then the options."""
+        for title in ("Arguments", "Options"):
+            kind = title[:-1].lower()
+            records = [(p, p.get_help_record(ctx)) for p in self.get_params(ctx) if p.param_type_name == kind]
+            rows = [(spelling(p), record[1]) for p, record in records if record]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+class _App(typer.Typer):
+    def command(self, *args: Any, **more: Any) -> Callable[[F], F]:
+        """As typer's, for a command with plain help."""
+        return super().command(*args, cls=PlainCommand, **more)
+
+
+app = _App(
     cls=Grouped,
     help="Finds why a GPU sits idle in training, one measured hypothesis at a time.",
     no_args_is_help=True,
@@ -92,6 +129,14 @@ Force = Annotated[bool, typer.Option("--force", help="Replace even a file that g
 
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Let the program overwrite files that were there before.")
+]
+
+Interval = Annotated[
+    float, typer.Option("--interval", min=0.02, max=60.0, metavar="S", help="Seconds between samples.")
+]
+Device = Annotated[str, typer.Option("--device", help="auto, nvml, cpu, cpu:N or replay:FOLDER.")]
+Timeout = Annotated[
+    str | None, typer.Option("--timeout", metavar="TIME", help="End a command after this time, e.g. 10m.")
 ]
 
 SAMPLE_FAILED = 125

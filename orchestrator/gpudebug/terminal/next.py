@@ -49,7 +49,7 @@ def without_repeats(answer: NextAnswer, new: Callable[[Sequence[str]], tuple[str
 def _(answer: RecordedBaseline) -> str:
     lines = []
     for one in answer.baselines or (answer,):
-        own = "" if one.metric == "gpu_util" else f"{one.metric} {one.metric_text}, "
+        own = "" if one.metric == "gpu_util" else f"{one.metric} {one.metric_text}, gpu_util "
         # A log without losses is no word on learning that something else shows.
         loss = "" if one.learning and one.loss == Trend.UNKNOWN else f", loss {one.loss}"
         lines.append(f"Baseline {one.role} recorded: {own}{one.gpu_util_text}, {one.throughput_text}{loss}")

@@ -109,7 +109,7 @@ def _measured(b: BaselineRow) -> str:
     """Format a baseline's figures, their age and what is wrong with them."""
     if not b.valid and not b.runs and not b.gpu_util_text:
         return str(b.why)
-    own = f"{b.metric_text}, " if b.metric_text else ""
+    own = f"{b.metric_text}, gpu_util " if b.metric_text else ""
     figure = b.gpu_util_text or numbers.percent(b.gpu_util)
     rate = b.throughput_text or numbers.UNKNOWN
     text = f"{own}{figure}, {rate}, loss {b.loss or numbers.UNKNOWN}"

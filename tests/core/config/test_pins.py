@@ -126,7 +126,8 @@ LONG = " ".join(f"--policy.name_{n}={n}" for n in range(40))
     ("value", "pinned", "said"),
     [
         (f"lerobot-train {LONG} --z=1", f"lerobot-train {LONG} --z=2", "is … --z=1, pinned is … --z=2"),
-        (f"a {LONG}", f"a {LONG} --z=2", "is …, pinned is … --z=2"),
+        (f"a {LONG}", f"a {LONG} --z=2", "is the same without, pinned is … --z=2"),
+        (f"a {LONG} --z=2 --w", f"a {LONG} --w", "is … --z=2 …, pinned is the same without"),
         (f"a=1 {LONG} b=1", f"a=2 {LONG} b=2", "is a=1 … b=1, pinned is a=2 … b=2"),
         ("x" * 300 + "1", "x" * 300 + "2", f"is …{'x' * 20}1, pinned is …{'x' * 20}2"),
         ("a b", "a c", "is a b, pinned is a c"),

@@ -11,9 +11,11 @@ from tests.support.waiting import CAUSE, add_cause, make_waiting_campaign
 
 from gpudebug.core.answers.next import RecordedVerdict
 from gpudebug.core.change.intervention import parse as change_of
+from gpudebug.core.diagnosis.model import Ranked
 from gpudebug.core.progress import parse
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.cycle.next import next_cycle
+from gpudebug.engine.diagnosis import offer
 from gpudebug.engine.diagnosis.diagnose import diagnose
 from gpudebug.engine.diagnosis.offer import Outlook, instructions, outlook
 from gpudebug.engine.hypotheses.propose import propose
@@ -43,7 +45,7 @@ def test_status_and_next_offer_the_best_fit_in_the_same_words(waiting: Campaign)
     told, answer = status(waiting.folder).next, next_(waiting)
     assert (told.action, answer["action"]) == ("propose", "propose")
     assert told.why == answer["why"]
-    assert "the catalogue's best fit is dl-no-workers, " in answer["why"]
+    assert "dl-no-workers, " in answer["why"]
     assert answer["next_command"] == "gpudebug propose --from-catalogue dl-no-workers"
     first = answer["diagnosis"][0]
     assert first["id"] == "dl-no-workers"
@@ -87,10 +89,20 @@ def test_what_was_tested_is_not_offered_again(waiting: Campaign, verdict: str) -
     offered = found.offer.proposal.change.text if found.offer and found.offer.proposal.change else None
     if verdict == "REJECTED":
         assert offered != "--set --num_workers=4"
+        assert found.lines()[0].endswith("; hypothesis 2, REJECTED")
     else:
         assert found.offer is None or found.offer.ranked.id != "dl-no-workers"
     if verdict == "INVALID":
         assert found.lines()[0].endswith("; hypothesis 2, INVALID: gpudebug reopen 2")
+
+
+def test_of_a_cause_facts_that_do_not_fit_are_left_out_whole() -> None:
+    ranked = Ranked(
+        "id", "title", 0.5, speaks_for=("a" * 90, "b" * 250, "c" * 20), speaks_against=("d" * 90,)
+    )
+    line = offer._line(ranked, "hypothesis 1, REJECTED")
+    assert len(line) <= offer.LONGEST_LINE
+    assert line.endswith(f"for: {'a' * 90}, {'c' * 20}; against: {'d' * 90}; hypothesis 1, REJECTED")
 
 
 def test_what_is_locked_is_left_to_somebody_who_writes(waiting: Campaign) -> None:
@@ -108,7 +120,7 @@ def test_it_proposes_and_tests_by_itself_where_it_is_asked_to(waiting: Campaign)
     diagnose(waiting.folder)
     told = status(waiting.folder).next
     assert told.action == "propose"
-    assert "auto_propose tests the catalogue's best fit, dl-no-workers, " in told.why
+    assert "auto_propose tests what promises most, dl-no-workers, " in told.why
     assert told.why.endswith("with --set --num_workers=4")
     answer = next_cycle(waiting.folder, lambda _: None)
     assert isinstance(answer, RecordedVerdict)

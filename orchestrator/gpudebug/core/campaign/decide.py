@@ -314,7 +314,8 @@ def _propose(c: Campaign) -> Action:
         )
     won = next((h for h in c.hypotheses if h.status is Status.VALIDATED and h.verified and h.counts), None)
     if won is None or goal(c) is not None:
-        return Action(ActionKind.PROPOSE, "every hypothesis has its verdict: propose a new one")
+        tested = "every hypothesis has its verdict: propose a new one"
+        return Action(ActionKind.PROPOSE, tested if c.hypotheses else "no hypothesis yet: propose one")
     why = (
         f"hypothesis {won.number} is VALIDATED, and no target is set: you can stop here, or propose a new one"
     )

@@ -17,6 +17,7 @@ from gpudebug.core.text.values import short_digest
 
 UNSET = "not set"
 RESOLVED = "resolved."
+_WITHOUT = "the same without"
 _LONGEST = 160
 _WORDS = 1000
 _CONTEXT = 20
@@ -159,7 +160,7 @@ def _is(key: str, value: Any, pinned: Any) -> str:
     """Return what differs: of two long texts the words that are in one of them alone."""
     one, other = _whole(value), _whole(pinned)
     if max(len(one), len(other)) > _LONGEST:
-        one, other = _apart(one, other)
+        one, other = (_WITHOUT if set(side.split()) == {"…"} else side for side in _apart(one, other))
     return f"{key} is {_cut(one)}, pinned is {_cut(other)}"
 
 

@@ -56,7 +56,7 @@ def brief(
     parts = (
         PagePart(it.tried, 1500, 2200, 1),
         PagePart(it.measured, 400, 1000, 2),
-        PagePart(lambda n: it.listed("Diagnosis", diagnosis, n), 300, 900, 4),
+        PagePart(lambda n: it.listed("Diagnosis", diagnosis, n, "see `gpudebug diagnose`"), 300, 900, 4),
         PagePart(lambda n: last_run(loaded.setup, loaded.history.records, it.say, n), 450, 1100, 2),
         PagePart(lambda n: it.files(seen, n), 550, 1200, 2),
         PagePart(it.command, 150, 900, 5),
@@ -140,8 +140,8 @@ class _Brief:
         older = [(h.number, history.mark(self.loaded.entries, h)) for h in entries[_NEWEST:]]
         return pages.section(title, pages.history(newest, older, limit - len(title) - 5))
 
-    def listed(self, title: str, lines: Iterable[str], limit: int) -> str:
-        return pages.bullets(title, [self.short(line, 300) for line in lines], limit, _STATUS)
+    def listed(self, title: str, lines: Iterable[str], limit: int, rest: str = _STATUS) -> str:
+        return pages.bullets(title, [self.short(line, 300) for line in lines], limit, rest)
 
     def instructions(self, lines: Sequence[str], limit: int) -> str:
         """Return the catalogue's words on the hypothesis's cause, its longest line cut first."""

@@ -49,7 +49,8 @@ def tried(entries: Entries, entry: HypothesisEntry, say: Say) -> Tried:
     moved = numbers.improvement(trial.verdict)
     faster = numbers.factor(trial.verdict.get("throughput_ratio"))
     short, ratio = (text.partition(" (")[0] for text in (moved, faster))
-    figures = f"{name} {short}, throughput {ratio}"
+    # Of a campaign whose metric is the throughput they are one figure.
+    figures = f"{name} {short}" + (f", throughput {ratio}" if ratio != short else "")
     # The estimate stands in front already, without its interval.
     why = say(str(trial.verdict.get("why", ""))).replace(f"{short} (95% CI ", "(", 1)
     change = words(say(entry.intervention or "none"))

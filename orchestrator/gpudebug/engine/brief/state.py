@@ -35,7 +35,9 @@ def _baseline(document: ProgressFile, found: CampaignBaseline, say: Say) -> str:
         return f"Baseline {found.role}: {found.why or numbers.UNKNOWN}"
     fields = {key: harmless(say(text), limit=_FIELD) for key, text in entry.fields.items()}
     figures = [f"gpu_util {fields.get('gpu util') or numbers.UNKNOWN}"]
-    figures += [fields["metric"]] if "metric" in fields else []
+    if "metric" in fields:
+        figures.append(fields["metric"])
+        figures += [f"work counts {fields['work'].partition(', ')[0]}"] if "work" in fields else []
     figures += [f"{key} {fields[key]}" for key in ("throughput", "loss") if key in fields]
     if not found.evidence or found.unverified:
         return f"Baseline {found.role}, UNVERIFIED: {quoted(', '.join(figures), 3 * _FIELD)}"

@@ -52,7 +52,7 @@ def ask(cycle: Cycle, action: Action, found: Outlook | None = None) -> Request:
             diagnosis=found.lines() if found else (),
             instructions=_instructions(loaded.setup.workspace, loaded.entries.document, action),
             offer=offer.ranked.id if offer else None,
-            seen=found.places() if found else (),
+            seen=found.places() if found else _places(loaded, action),
         )
         page = only_new(loaded.setup.workspace, loaded.setup.session, page)
     place = (str(worktree),) if worktree else ()
@@ -131,6 +131,15 @@ def to_correct(
         why=why,
         worktree=str(worktree) if worktree is not None else None,
     )
+
+
+def _places(loaded: Loaded, action: Action) -> tuple[tuple[str, int | None], ...]:
+    """Return where the cause of the hypothesis that is to be written was seen."""
+    if action.kind is not ActionKind.IMPLEMENT or action.hypothesis is None:
+        return ()
+    from gpudebug.engine.diagnosis.offer import places_of
+
+    return places_of(loaded, loaded.entries.document.hypothesis(action.hypothesis).cause)
 
 
 def _instructions(workspace: store.Workspace, document: ProgressFile, action: Action) -> list[str]:

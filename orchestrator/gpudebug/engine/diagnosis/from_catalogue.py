@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -185,10 +185,25 @@ def likelihood(ranked: Ranked) -> str:
 def settled(entries: Entries, case: DiagnosisCase) -> dict[str, HypothesisEntry]:
     """Causes that need no new hypothesis, with the one that tests them: its answer is not known yet, or is
     VALIDATED and not accepted."""
+    open_ = (h for h in entries.document.hypotheses if h.status is not Status.REJECTED)
+    return _by_cause((h for h in open_ if entries.order(h) is None), case)
+
+
+def answered(entries: Entries, case: DiagnosisCase) -> dict[str, str]:
+    """Causes whose test has its answer, in words: `hypothesis 2, VALIDATED and accepted`."""
+    accepted = {h.number for h in entries.document.hypotheses if entries.order(h) is not None}
+    over = (h for h in entries.document.hypotheses if h.status is Status.REJECTED or h.number in accepted)
+    return {
+        id: f"hypothesis {h.number}, {h.status}" + (" and accepted" if h.number in accepted else "")
+        for id, h in _by_cause(over, case).items()
+    }
+
+
+def _by_cause(hypotheses: Iterable[HypothesisEntry], case: DiagnosisCase) -> dict[str, HypothesisEntry]:
+    """Return the causes that these clearly test, each with the last one that does."""
     return {
         id: h
-        for h in entries.document.hypotheses
-        if h.status is not Status.REJECTED and entries.order(h) is None
+        for h in hypotheses
         for id, weight in case.matches.get(h.number, {}).items()
         if weight >= _CLEARLY
     }

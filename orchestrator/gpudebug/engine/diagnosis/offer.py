@@ -4,7 +4,7 @@ show more."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpudebug.core.answers.diagnosis import LikelyCause, gained
 from gpudebug.core.catalogue import Cause
@@ -16,7 +16,7 @@ from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign.campaign import Loaded
 from gpudebug.engine.diagnosis.case import DiagnosisCase, case_of
-from gpudebug.engine.diagnosis.from_catalogue import likelihood, proposal, settled
+from gpudebug.engine.diagnosis.from_catalogue import answered, likelihood, proposal, settled
 from gpudebug.engine.hypotheses.propose import Duplicate, Proposal
 from gpudebug.engine.run.smaller import question
 
@@ -25,6 +25,8 @@ _LIKELY = 0.05
 _UNREADABLE = "the catalogue cannot be read"
 _TOLD = 3
 _TELLS = 0.01
+LONGEST_LINE = 300
+"""Characters of a cause's line: facts that do not fit are left out whole."""
 _TRIED = 10
 """Causes that are looked at for a way to test them."""
 
@@ -43,13 +45,15 @@ class OfferedHypothesis:
 class Outlook:
     """A campaign's diagnosis and the catalogue's best fit; `adds` says that `next` proposes it by itself.
 
-    `settled` are the causes that a hypothesis tests already. `problem` says why there is none: a catalogue
+    `settled` are the causes that a hypothesis tests already, `answered` says of which one has an answer.
+    `problem` says why there is none: a catalogue
     that cannot be read does not stop the work."""
 
     diagnosis: Diagnosis = field(default_factory=Diagnosis)
     offer: OfferedHypothesis | None = None
     adds: bool = False
     settled: Mapping[str, HypothesisEntry] = field(default_factory=dict)
+    answered: Mapping[str, str] = field(default_factory=dict)
     problem: str | None = None
 
     def why(self, before: str) -> str:
@@ -71,8 +75,8 @@ class Outlook:
         ranked, change = self.offer.ranked, self.offer.proposal.change
         fit = f"{ranked.id}, {likelihood(ranked)}"
         if self.adds and change is not None:
-            return f"auto_propose tests the catalogue's best fit, {fit}, with {change.text}"
-        return f"the catalogue's best fit is {fit}: gpudebug propose --from-catalogue {ranked.id}"
+            return f"auto_propose tests what promises most, {fit}, with {change.text}"
+        return f"{fit}, promises most: gpudebug propose --from-catalogue {ranked.id}"
 
     @property
     def command(self) -> str | None:
@@ -84,7 +88,7 @@ class Outlook:
     def lines(self) -> list[str]:
         """The diagnosis in a brief: a line a cause, then what would show more."""
         diagnosis = self.diagnosis
-        lines = [_line(ranked, self.settled.get(ranked.id)) for ranked in self._first()]
+        lines = [_line(ranked, self._test_of(ranked)) for ranked in self._first()]
         if diagnosis.abstains:
             lines.insert(0, f"none of these is likely yet: {diagnosis.abstains}")
         if self.offer is None or diagnosis.abstains:
@@ -112,6 +116,10 @@ class Outlook:
             for ranked in self._first()
         )
 
+    def _test_of(self, ranked: Ranked) -> str | None:
+        entry = self.settled.get(ranked.id)
+        return _tests(entry) if entry is not None else self.answered.get(ranked.id)
+
     def _held(self) -> str | None:
         """Return what tests the first cause already, if it is likely."""
         first = next(iter(self.diagnosis.causes), None)
@@ -132,6 +140,16 @@ class Outlook:
         return first
 
 
+def places_of(loaded: Loaded, cause: str | None) -> tuple[tuple[str, int | None], ...]:
+    """Return file and line where a cause was seen; without one, where the likely ones were."""
+    try:
+        found = case_of(loaded).diagnosis
+    except CatalogueError:
+        return ()
+    named = tuple(ranked for ranked in found.causes if ranked.id == cause)
+    return Outlook(replace(found, causes=named) if named else found).places()
+
+
 def outlook(loaded: Loaded) -> Outlook:
     """Return the offer that promises most; with `auto_propose`, the one of those that gpudebug can test by
     itself where there is one."""
@@ -139,12 +157,13 @@ def outlook(loaded: Loaded) -> Outlook:
         case = case_of(loaded)
     except CatalogueError as e:
         return Outlook(problem=f"{_UNREADABLE}: {e}")
-    done = settled(loaded.entries, case)
+    done, over = settled(loaded.entries, case), answered(loaded.entries, case)
     if loaded.setup.config.auto_propose:
         found = next(_offers(loaded, case, done, mechanical=True), None)
         if found is not None:
-            return Outlook(case.diagnosis, found, adds=True, settled=done)
-    return Outlook(case.diagnosis, next(_offers(loaded, case, done, mechanical=False), None), settled=done)
+            return Outlook(case.diagnosis, found, adds=True, settled=done, answered=over)
+    found = next(_offers(loaded, case, done, mechanical=False), None)
+    return Outlook(case.diagnosis, found, settled=done, answered=over)
 
 
 def _offers(
@@ -180,17 +199,22 @@ def _tests(entry: HypothesisEntry) -> str:
     )
 
 
-def _line(ranked: Ranked, entry: HypothesisEntry | None) -> str:
+def _line(ranked: Ranked, test: str | None) -> str:
     """Probability, share of the time, ceiling and title; the line to read, what was measured, its test."""
     share = f", {ranked.exposed:.0%} of the time" if ranked.exposed is not None else ""
     most = _most(ranked.ceiling_pp, ranked.ceiling_ratio)
     parts = [f"{ranked.probability:.0%} {ranked.id}{share}, {most}: {ranked.title}"]
     line = str(ranked.line) if ranked.line else ""
     parts += [f"line: {line}"] if line and not any(line in fact for fact in ranked.speaks_for) else []
-    parts += [f"for: {', '.join(ranked.speaks_for)}"] if ranked.speaks_for else []
-    parts += [f"against: {', '.join(ranked.speaks_against)}"] if ranked.speaks_against else []
-    parts += [_tests(entry)] if entry is not None else []
-    return "; ".join(parts)
+    tested = [test] if test else []
+    for label, facts in (("for", ranked.speaks_for), ("against", ranked.speaks_against)):
+        fitting: list[str] = []
+        for fact in facts:
+            named = f"{label}: {', '.join([*fitting, fact])}"
+            if len("; ".join([*parts, named, *tested])) <= LONGEST_LINE:
+                fitting.append(fact)
+        parts += [f"{label}: {', '.join(fitting)}"] if fitting else []
+    return "; ".join([*parts, *tested])
 
 
 def _most(points: float | None, ratio: float | None) -> str:
