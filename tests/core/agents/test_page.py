@@ -180,3 +180,11 @@ def test_what_was_seen_is_named_and_left_out() -> None:
     assert "## Two\n\n- c" in changed
     assert "repeats it): One." in changed
     assert page.unseen("# Head", digests, short_digest) == ("# Head", ())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "room", "expected"),
+    [([], 10, 0), ([5, 3], 10, 5), ([100, 10, 20], 60, 30), ([100, 90, 20], 60, 20), ([50, 50], 0, 0)],
+)
+def test_the_longest_texts_are_cut_first(sizes: list[int], room: int, expected: int) -> None:
+    assert page.longest(sizes, room) == expected

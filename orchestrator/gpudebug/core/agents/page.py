@@ -96,6 +96,16 @@ def shares(asked: Sequence[tuple[int, int, int]], room: int) -> list[int]:
     return given
 
 
+def longest(sizes: Sequence[int], room: int) -> int:
+    """Return to how many characters texts of these sizes are cut, the longest first, to fit in `room`."""
+    for place, size in enumerate(sorted(sizes)):
+        share = room // (len(sizes) - place)
+        if size > share:
+            return share
+        room -= size
+    return max(sizes, default=0)
+
+
 def quoted(text: str, limit: int) -> str:
     """Quote a text of others as one harmless line that it cannot close; empty for no text."""
     line = harmless(text, limit=limit).replace('"', "'")

@@ -61,7 +61,7 @@ def brief(
         PagePart(lambda n: it.files(seen, n), 550, 1200, 2),
         PagePart(it.command, 150, 900, 5),
         PagePart(it.guidelines, 120, 900, 5),
-        PagePart(it.hypothesis, 500, 1200, 0),
+        PagePart(lambda n: it.hypothesis(instructions, n), 500, 1200, 0),
         PagePart(lambda n: it.instructions(instructions, n), 400, 1600, 2),
         PagePart(lambda n: it.listed("Remarks", remarks, n), 300, 700, 0),
     )
@@ -147,11 +147,8 @@ class _Brief:
         """Return the catalogue's words on the hypothesis's cause, its longest line cut first."""
         cause = self.entry.cause if self.entry else None
         title = f"The catalogue on {cause}, in general, not measured here"
-        room = limit - len(title) - 5
-        quoted_lines = [
-            self.short(line, max(80, room - 3 - sum(len(o) + 3 for o in lines if o != line)))
-            for line in lines
-        ]
+        longest = pages.longest([len(line) for line in lines], limit - len(title) - 5 - 3 * len(lines))
+        quoted_lines = [self.short(line, max(80, longest)) for line in lines]
         return pages.bullets(title, quoted_lines, limit, f"`gpudebug catalogue {cause}`")
 
     def files(self, seen: Sequence[tuple[str, int | None]], limit: int) -> str:
@@ -176,14 +173,17 @@ class _Brief:
         quote = pages.block_quote(text, limit - len(title) - 5, "… the rest is in gpudebug.yaml")
         return pages.section(title, quote.splitlines())
 
-    def hypothesis(self, limit: int) -> str:
-        """Return the hypothesis that this is about, its longest texts cut first."""
+    def hypothesis(self, known: Sequence[str], limit: int) -> str:
+        """Return the hypothesis that this is about, its longest texts cut first; a method that the catalogue
+        lent, whose lines are `known`, is not repeated."""
         if self.entry is None:
             return ""
         title = f"Hypothesis {self.entry.number}: {quoted(self.say(self.entry.title), min(200, limit // 4))}"
         room = limit - len(title) - 70
         change = code(self.short(self.entry.intervention or "none yet", max(20, room // 5)))
-        method = quoted(self.say(self.entry.test_method), max(20, room // 4))
+        method = self.say(self.entry.test_method)
+        lent = any(self.say(line) in method for line in known)
+        method = "what the catalogue says, below" if lent else quoted(method, max(20, room // 4))
         about = quoted(self.say(self.entry.description), max(20, room - len(change) - len(method)))
         parts = {"Description": about, "Test method": method, "Change": change}
         text = pages.section(title, [f"- {key}: {value}" for key, value in parts.items() if value])
