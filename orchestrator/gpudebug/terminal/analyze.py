@@ -99,10 +99,13 @@ def _progress(answer: LogAnswer) -> str:
 
 def _log(answer: LogAnswer) -> str:
     loss = answer.loss
+    course = (
+        f"{loss.trend}: {numbers.number(loss.first)} to {numbers.number(loss.last)} "
+        f"over {counted(loss.points, 'point')} ({loss.name or 'no name'}{f', {loss.of}' if loss.of else ''})"
+    )
     lines = [
         f"{answer.file}: training log" + (f" of {answer.framework}" if answer.framework else ""),
-        f"loss      {loss.trend}: {numbers.number(loss.first)} to {numbers.number(loss.last)} "
-        f"over {counted(loss.points, 'point')} ({loss.name or 'no name'}{f', {loss.of}' if loss.of else ''})",
+        f"loss      {course if loss.points else 'none in the log'}",
         f"progress  {_progress(answer)}",
         f"data      {numbers.number(answer.data_s, 's a step')}, "
         f"update {numbers.number(answer.update_s, 's a step')}",
