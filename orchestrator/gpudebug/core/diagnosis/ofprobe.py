@@ -115,7 +115,8 @@ def costs(found: Mapping[str, SignalValue]) -> dict[str, SignalValue | None]:
     weights = finite(found.get("weights"))
     fetch = wait * ran if wait is not None and found.get("loader_workers") == 0 else None
     runs, workers = finite(found.get("worker_running_share")), finite(found.get("loader_workers"))
-    made = runs * workers * step if runs is not None and workers else fetch
+    starved = finite(found.get("worker_starved_share")) or 0.0
+    made = max(0.0, runs - starved) * workers * step if runs is not None and workers else fetch
     return {
         "fetch_s": fetch,
         "sample_cost_s": made / batch if made is not None and batch else None,
