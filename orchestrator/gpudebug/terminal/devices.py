@@ -61,9 +61,24 @@ def _alone(d: SampledDevice) -> list[str]:
         lines = [f"{head} unknown: {d.reason}"]
     else:
         spread = f"p5 {util.p5:.0f}, p50 {util.p50:.0f}, p95 {util.p95:.0f}"
-        lines = [f"{head} {util.mean:.1f}%  ({spread})"]
+        lines = [f"{head} {util.mean:.1f}%{_in_cores(util.mean, d.cores)}  ({spread})"]
     facts = _facts(d)
     return [*lines, f"  {facts}"] if facts else lines
+
+
+_NEAR_A_CORE = 0.05
+
+
+def _in_cores(util: float, cores: float | None) -> str:
+    """`, one of 2 cores` where the stand-in shows as much as whole cores do, and not all: one thread has no
+    more."""
+    if cores is None:
+        return ""
+    used = util / 100 * cores
+    whole = round(used)
+    if not 0 < whole < cores or abs(used - whole) > _NEAR_A_CORE:
+        return ""
+    return f", {'one' if whole == 1 else whole} of {cores:g} cores"
 
 
 def _facts(d: SampledDevice) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     # A tenth of what `status` takes, which shows the noise too.
     from gpudebug.core.answers.next import RecordedAA
 
-_FEWER = "lengthen runs (protocol: run_for), or raise it"
+_FEWER = "lengthen runs (protocol: run_for), or raise max_runs"
 # The columns of a sweep's row without its value.
 _BESIDE_VALUE = 69
 
@@ -26,7 +26,9 @@ def resolution(answer: Resolution) -> list[str]:
     figures = [f for f in answer.figures if f.sd is not None]
     if not figures:
         return []
-    lines = [f"Noise    {_noise(figures)} from run to run ({_count(answer)})"]
+    spread = ", ".join(f"{_sd(f, f.sd)} of {f.figure}" for f in figures)
+    few = "" if all(f.own_sd is not None and f.runs >= POINTS.runs for f in figures) else ": mostly assumed"
+    lines = [f"Noise    {spread} from run to run ({_count(answer)}{few})"]
     if answer.left == 0:
         lines.append("Detectable effect: none, the device time is used up")
     else:
@@ -35,16 +37,8 @@ def resolution(answer: Resolution) -> list[str]:
         lines.append(f"Detectable effect (80 % power): {effects}{limit}")
     lines.append(f"Runs needed to confirm {'; '.join(_needs(f, answer.max_runs) for f in figures)}")
     if any(f.goal_runs is None or f.goal_runs.trial > answer.max_runs for f in figures):
-        lines.append(f"  above max_runs: {answer.max_runs}: {_FEWER}")
+        lines.append(f"  more than a trial has (max_runs: {answer.max_runs}): {_FEWER}")
     return lines
-
-
-def _noise(figures: list[DetectableFigure]) -> str:
-    """Format the runs' own spread, or the one that the rule assumes without it."""
-    return ", ".join(
-        f"{_sd(f, f.sd)} of {f.figure} (assumed)" if f.own_sd is None else f"{_sd(f, f.own_sd)} of {f.figure}"
-        for f in figures
-    )
 
 
 def _sd(figure: DetectableFigure, sd: float | None) -> str:
@@ -75,7 +69,7 @@ def _needs(figure: DetectableFigure, max_runs: int) -> str:
     if runs is None:
         return f"{goal} of {figure.figure}: more than a trial can have"
     text = f"{goal} of {figure.figure}: {runs.total}"
-    return text if runs.trial <= max_runs else f"{text} (with max_runs: {runs.trial})"
+    return text if runs.trial <= max_runs else f"{text} ({runs.trial} of the change)"
 
 
 def sweeps(rows: Sequence[FlagSweep], here: Screen) -> list[str]:
@@ -155,10 +149,6 @@ def aa(answer: RecordedAA) -> str:
     lines[-1] += f", throughput {numbers.factor(estimate)}"
     if answer.resolution:
         lines += resolution(answer.resolution)
-        taken = ", ".join(f"{_sd(f, f.sd)} of {f.figure}" for f in answer.resolution.figures if f.sd)
-        lines.append(
-            f"The verdict rule assumes a noise of {taken} (its prior counts as {POINTS.runs:g} runs)."
-        )
     lines.append(f"Verdict  {coloured(str(answer.verdict))}: {answer.why}")
     if answer.verdict == "VALIDATED":
         lines.append("  This is a false verdict: do not trust this campaign's verdicts on this machine.")

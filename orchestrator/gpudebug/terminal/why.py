@@ -126,7 +126,7 @@ def _step(step: StepParts) -> list[str]:
     lines = []
     if step.shares:
         parts = [f"{name.replace('_', ' ')} {100 * share:.0f}%" for name, share in step.shares.items()]
-        took = f" of {numbers.seconds(step.time_s)}" if step.time_s is not None else ""
+        took = numbers.of_step(step.time_s, step.median_s, step.pauses)
         lines.append(_cut(f"A step{took}: {', '.join(parts)}"))
     if step.places:
         places = [f"{100 * p.share:.0f}% {p.state} {p.site} {p.function}" for p in step.places[:_PLACES]]

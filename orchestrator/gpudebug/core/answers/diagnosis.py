@@ -235,10 +235,14 @@ class BusyPlace:
 
 @dataclass(frozen=True, kw_only=True)
 class StepParts:
-    """Where a step goes: `time_s` is its median, `shares` (0 to 1) are those of its parts by their names, {}
-    if the program does not report them; `places` are the lines with the most time, the first three."""
+    """Where a step goes: `time_s` is what the rate of steps implies, `median_s` that of the usual one and
+    `pauses` the share (0 to 1) of the time that steps far above it take beyond it. `shares` (0 to 1) are
+    those of its parts by their names, {} if the program does not report them; `places` are the lines with the
+    most time, the first three."""
 
     time_s: float | None
+    median_s: float | None
+    pauses: float | None
     shares: dict[str, float]
     places: tuple[BusyPlace, ...]
 

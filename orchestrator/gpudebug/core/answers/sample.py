@@ -111,7 +111,7 @@ class SampledDevice:
 
     `working` is the share of the window, 0 to 1, in which it drew the power of its working phases;
     `working_reason` says why that is null. `link` is what it hangs on: bus, lanes and NVLinks. `node` is the
-    one that it is on, of a run on several nodes.
+    one that it is on, of a run on several nodes. `cores` are those of which the CPU stand-in is 100%.
     """
 
     index: int
@@ -135,6 +135,7 @@ class SampledDevice:
     working_reason: str | None = None
     link: str | None = None
     node: str | None = None
+    cores: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,6 +95,10 @@ def rule_of(key: str) -> Rule:
     return TABLE.get(key, rules.OTHER_BASELINE)
 
 
+_OF_METRIC = ("target", "criteria.success", "criteria.failure")
+"""Figures of the metric: points and a ratio, or figures of two units, have no order."""
+
+
 def differences(value: Mapping[str, Any], pinned: Mapping[str, Any]) -> tuple[PinDifference, ...]:
     """Return every setting that differs, in the table's order.
 
@@ -109,7 +113,9 @@ def differences(value: Mapping[str, Any], pinned: Mapping[str, Any]) -> tuple[Pi
         one, other = value.get(key), pinned.get(key)
         if one == other or (key.startswith(RESOLVED) and None in (one, other)):
             continue
-        found.append(PinDifference(key, one, other, _is_weaker(key, one, other, pinned)))
+        comparable = key not in _OF_METRIC or value.get("metric") == pinned.get("metric")
+        weaker = _is_weaker(key, one, other, pinned) if comparable else None
+        found.append(PinDifference(key, one, other, weaker))
     return tuple(found)
 
 

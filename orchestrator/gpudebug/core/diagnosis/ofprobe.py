@@ -327,8 +327,14 @@ _LEAST = 0.05
 def step_parts(evidence: Evidence) -> StepParts:
     """Return the parts of a step by the probe, of a job that ran already by its stacks, what is left as
     `other`; and the lines with the most time."""
+    probe = evidence.probe
+    rate = probe.steps_per_s if probe is not None else evidence.steps_per_s
     return StepParts(
-        time_s=evidence.step_time_p50_s, shares=_shares(evidence), places=tuple(_places(evidence))
+        time_s=1 / rate if rate else None,
+        median_s=probe.step_time_p50_s if probe is not None else evidence.step_time_p50_s,
+        pauses=probe.stall_share if probe is not None else None,
+        shares=_shares(evidence),
+        places=tuple(_places(evidence)),
     )
 
 

@@ -205,6 +205,19 @@ def seconds(value: float | None) -> str:
     return number(value * 1e6, "us")
 
 
+_LEAST_PAUSES = 0.05
+"""Of the time, from which pauses are worth a word."""
+
+
+def of_step(time_s: float | None, median_s: float | None, pauses: float | None) -> str:
+    """` of 19.9 ms (median 11 ms, pauses 45%)`; nothing if it is unknown."""
+    if time_s is None:
+        return ""
+    paused = pauses is not None and pauses >= _LEAST_PAUSES and median_s is not None
+    beside = f" (median {seconds(median_s)}, pauses {100 * (pauses or 0.0):.0f}%)" if paused else ""
+    return f" of {seconds(time_s)}{beside}"
+
+
 def duration(seconds: float) -> str:
     """`7.3 s`, `4 min 10 s`, `2 h 5 min`."""
     if round(seconds, 1) < 60:

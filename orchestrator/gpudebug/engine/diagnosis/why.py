@@ -164,7 +164,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         duration_s=evidence.duration_s,
         window=window_in(evidence),
         reason=evidence.window_reason,
-        devices=devices_in(evidence),
+        devices=devices_in(evidence, record.devices),
         across=across(evidence.devices),
         throughput=SampledRate(steps_per_s=evidence.steps_per_s),
         step=step_parts(evidence),

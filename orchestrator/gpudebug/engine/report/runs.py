@@ -103,7 +103,7 @@ def brief(run: ReportedRun) -> dict[str, object]:
         "window": e.window.model_dump(include={"start_s", "end_s", "rule"}) if e.window else None,
         "window_reason": e.window_reason,
         "utilisation": e.utilisation,
-        "devices": [plain(device) for device in devices_in(e)],
+        "devices": [plain(device) for device in devices_in(e, record.devices)],
         "across": [text(one) for one in shown(across(e.devices))],
         "joules_per_step": e.joules_per_step,
         "spark": list(e.spark),

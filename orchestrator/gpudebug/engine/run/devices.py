@@ -16,7 +16,14 @@ from gpudebug.core.answers.sample import (
     SampledDevice,
     SampledWindow,
 )
-from gpudebug.core.records import DeviceEvidence, Evidence, Failure, LatencyEvidence, Spread
+from gpudebug.core.records import (
+    DeviceEvidence,
+    DeviceInfo,
+    Evidence,
+    Failure,
+    LatencyEvidence,
+    Spread,
+)
 from gpudebug.core.statistics.across import across
 
 
@@ -34,13 +41,14 @@ def run_devices(stored: Sequence[Mapping[str, Any]]) -> list[RunDevices]:
     return found
 
 
-def devices_in(evidence: Evidence) -> tuple[SampledDevice, ...]:
-    """Return what each device of a run did in its window."""
-    return tuple(map(sampled, evidence.devices))
+def devices_in(evidence: Evidence, recorded: Sequence[DeviceInfo] = ()) -> tuple[SampledDevice, ...]:
+    """Return what each device of a run did in its window; `recorded` are those of run.json."""
+    cores = {d.uuid: d.cores for d in recorded}
+    return tuple(sampled(d, cores.get(d.uuid)) for d in evidence.devices)
 
 
-def sampled(d: DeviceEvidence) -> SampledDevice:
-    """One device as it is answered."""
+def sampled(d: DeviceEvidence, cores: float | None = None) -> SampledDevice:
+    """One device as it is answered; `cores` are those of the CPU stand-in."""
     return SampledDevice(
         index=d.index,
         uuid=d.uuid,
@@ -65,6 +73,7 @@ def sampled(d: DeviceEvidence) -> SampledDevice:
         working_reason=d.working_reason,
         link=d.link,
         node=d.node,
+        cores=cores,
     )
 
 

@@ -240,7 +240,7 @@ def _answer(
         exit_status=shell_status(evidence.outcome, exit_status, signal_),
         window=window_in(evidence),
         reason=evidence.window_reason,
-        devices=devices_in(evidence),
+        devices=devices_in(evidence, bench.devices),
         throughput=SampledRate(steps_per_s=evidence.steps_per_s),
         latency=latency_in(evidence.latency),
         **document,
