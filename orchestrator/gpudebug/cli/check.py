@@ -202,7 +202,7 @@ def clean(
 
     loaded, left = engine.survey(folder)
     if everything:
-        left = rest.survey(loaded, left)
+        left = rest.survey(folder, loaded, left)
     kinds = [
         *((engine.EVIDENCE,) if runs else ()),
         *((engine.UNUSED,) if runs or unused_runs else ()),

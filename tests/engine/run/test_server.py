@@ -36,7 +36,9 @@ def test_the_port_reaches_the_command_and_the_variables(prepared: PreparedServer
 
 def test_without_a_server_no_brace_is_touched() -> None:
     assert server.with_port(("ask", "{port}"), None) == ("ask", "{port}")
-    assert server.variables_with_port({"A": "{port}"}, ("A",), None) == {"A": "{port}"}
+    env = {"A": "{port} {run_dir}/x", "B": "{run}"}
+    found = server.variables_of_run(env, ("A",), None, run="0001-x", run_dir="/r")
+    assert found == {"A": "{port} /r/x", "B": "{run}"}
     assert server.prepared(None, Path("/")) is None
 
 

@@ -80,7 +80,7 @@ class Workload(SettingsGroup):
     )
     shell: Boolean = setting("false", "true: the command is a shell's text; its flags cannot be changed then")
     cwd: values.Path = setting(".", "folder inside the repository")
-    env: values.Variables = setting("{}", "variables that are added; quote true and false")
+    env: values.Variables = setting("{}", "variables that are added, with {run} as there; quote true, false")
     timeout: Annotated[Duration, rules.LONGER] = setting("30m", "the whole run")
     stall_timeout: Annotated[Duration, rules.LONGER] = setting(
         "5m", "no new step, counted from the first step seen"

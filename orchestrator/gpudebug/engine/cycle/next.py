@@ -52,7 +52,7 @@ def next_cycle(
         tidied = _tidied(cycle)
         if wish.hypothesis is not None:
             chosen = refuse_decided(cycle.loaded, wish.hypothesis)
-            turn = _Turn(cycle, only(cycle.loaded.campaign, wish.hypothesis), added=chosen)
+            turn = _Turn(cycle, only(cycle.loaded.campaign, wish.hypothesis), chosen=chosen)
         else:
             turn = _Turn(cycle, weighed(cycle.loaded))
         answer = None
@@ -69,20 +69,22 @@ class _Turn:
     """What one command has met on the way to the one thing that it does.
 
     A hypothesis that cannot be tested leaves its turn to another: it is `unready`, and none of `campaign`.
-    `added` says which one the catalogue has proposed, or a person chosen.
+    `added` says which one the catalogue has proposed, `chosen` that a person chose one.
     """
 
     cycle: Cycle
     campaign: Campaign
     unready: list[Unready] = field(default_factory=list)
     added: str | None = None
+    chosen: str | None = None
 
     def decided(self) -> Action:
         """Return what is next. Raises the error of the first hypothesis that is unready if none is left."""
         action = decide(self.campaign)
         if self.unready and action.kind is not ActionKind.TEST:
             raise self.unready[0].error
-        return replace(action, why=f"{action.why}; {self.added}") if self.added else action
+        own = action.why if self.chosen is None or action.kind is not ActionKind.TEST else None
+        return replace(action, why="; ".join(filter(None, (own, self.chosen, self.added))))
 
 
 def go_on(directory: Path, report: Report, session: str | None, number: int) -> NextAnswer | None:

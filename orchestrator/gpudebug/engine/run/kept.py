@@ -193,6 +193,12 @@ def _error(bench: Bench, guarded: GuardedFiles, files: Files, path: str | None) 
             file=str(files.log),
             next="free some disk space: its name could not be written down; or allow it with --overwrite",
         )
+    if path in {os.path.realpath(own) for own in (files.samples, files.log, files.server_log)}:
+        return WouldOverwrite(
+            "gpudebug writes there, and the program was stopped before it overwrote it",
+            file=path,
+            next="name another file with -o, or in the program",
+        )
     place = kept_files.deciding(path, guarded.places, str(guarded.cwd))
     framework = adapters.of_command(guarded.argv, guarded.cwd).framework if place is None else None
     output = f"--{framework.output[0].lstrip('-')}" if framework and framework.output else None

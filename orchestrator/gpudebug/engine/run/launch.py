@@ -69,7 +69,7 @@ def launch_spec(
     return launcher.LaunchSpec(
         argv=serving.with_port(argv, port),
         cwd=cwd,
-        env=serving.variables_with_port({**env, **ours}, job.env_names, port),
+        env=serving.variables_of_run({**env, **ours}, job.env_names, port, run=run, run_dir=run_dir),
         server=server,
         log=str(files.log),
         timeout=job.limits.timeout,

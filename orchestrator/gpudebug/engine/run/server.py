@@ -90,12 +90,15 @@ def with_port(words: Sequence[str], port: int | None) -> tuple[str, ...]:
     return tuple(words) if port is None else tuple(word.replace(PORT, str(port)) for word in words)
 
 
-def variables_with_port(env: Mapping[str, str], names: Sequence[str], port: int | None) -> dict[str, str]:
-    """Return the variables that gpudebug.yaml sets with `{port}` replaced, and one that holds the port."""
+def variables_of_run(
+    env: Mapping[str, str], names: Sequence[str], port: int | None, *, run: str, run_dir: str
+) -> dict[str, str]:
+    """Return `env` with `{run}`, `{run_dir}` and `{port}` replaced in the variables that gpudebug.yaml sets,
+    and with one that holds the port of a server."""
+    own = {name: expand_text(env[name], run=run, run_dir=run_dir) for name in names if name in env}
     if port is None:
-        return dict(env)
-    own = {name: env[name].replace(PORT, str(port)) for name in names if name in env}
-    return {**env, **own, PORT_VARIABLE: str(port)}
+        return {**env, **own}
+    return {**env, **{k: v.replace(PORT, str(port)) for k, v in own.items()}, PORT_VARIABLE: str(port)}
 
 
 def spec_of(
@@ -106,7 +109,7 @@ def spec_of(
     return launcher.ServerSpec(
         argv=with_port(words, port),
         cwd=str(server.cwd),
-        env=variables_with_port(env, server.env_names, port),
+        env=variables_of_run(env, server.env_names, port, run=run, run_dir=run_dir),
         log=str(log),
         ready={"port": port, **server.ready},
         timeout=server.timeout,

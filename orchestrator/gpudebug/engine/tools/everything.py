@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from gpudebug.core.agents import instructions, setups
+from gpudebug.core.errors import GitError
 from gpudebug.core.words import counted
 from gpudebug.edges import git, store
 from gpudebug.edges.attach import processes
@@ -29,13 +30,15 @@ _EMPTIED = ("runs", "progress", "hypotheses/patches", "hypotheses")
 _IGNORED = b"runs/\n"
 
 
-def survey(loaded: Loaded | None, left: Sequence[Left]) -> list[Left]:
+def survey(directory: Path, loaded: Loaded | None, left: Sequence[Left]) -> list[Left]:
     """Return all that goes with `--all`, in the order in which it goes; `left` is what `clean` lists."""
     found = [one for one in left if one.kind != PRIVATE]
     if loaded is not None:
         found += _in_runs(loaded.setup)
         found += _own(loaded)
         found += (replace(one, go=partial(_forget, loaded.setup)) for one in left if one.kind == PRIVATE)
+    else:
+        found += _orphaned(directory.resolve())
     return [*found, *_of_user()]
 
 
@@ -119,7 +122,29 @@ def _forget(setup: Setup) -> str | None:
     worktrees, references = kept_here(setup)
     if worktrees or references:
         return "its records say what the worktrees that stay are"
-    private, root = setup.checkout.private, setup.workspace.root
+    return _forget_records(setup.workspace.root, setup.checkout.private)
+
+
+def _orphaned(root: Path) -> Iterator[Left]:
+    """Yield gpudebug's folder in git's where gpudebug.yaml itself is gone."""
+    with suppress(GitError):
+        at = git.whereabouts(root)
+        if at.private.is_dir() and not at.private.is_symlink():
+            yield found_at(PRIVATE, at.private, partial(_forget_orphans, root, at))
+
+
+def _forget_orphans(root: Path, at: git.Address) -> str | None:
+    trees = root.joinpath(*store.WORKTREES)
+    if any(git.worktrees_in(at, campaign) for campaign in trees.glob("*")):
+        return "its records say what the worktrees that stay are"
+    for name in git.refs_below(at, "refs/gpudebug"):
+        if name.split("/")[2].endswith(f"-{store.private_folder(root).name}"):
+            git.forget(at.top, name)
+    return _forget_records(root, at.private)
+
+
+def _forget_records(root: Path, private: Path) -> str | None:
+    """Remove what is kept of the campaigns at `root`, and with the last of all the folder."""
     mine = f"-{store.private_folder(root).name}"
     others = set[str]()
     for kind in ("campaigns", "said", "folders"):

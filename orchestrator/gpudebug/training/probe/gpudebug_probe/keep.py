@@ -205,7 +205,7 @@ class Keeper:
             fd = self._open(os.path.join(self._run, STOPPED), flags, 0o600)
             os.write(fd, os.fsencode(_line("w", place, status)))
             # Python's standard error may lie in the hands of the program.
-            said = "gpudebug: stopped before " + place + " was overwritten: it was there before this run\n"
+            said = "gpudebug: stopped before " + place + " was overwritten: it is not of this program's run\n"
             os.write(2, os.fsencode(said))
         except OSError:
             # Another process was the first, or the disk is full: gpudebug sees that the file is there.
