@@ -40,7 +40,7 @@ RATE = figure(figure="throughput", unit="x", sd=0.03, own_sd=0.012, told=1.054, 
         (
             resolution(figure(), RATE),
             [
-                "Noise    1.2pp of gpu_util, 1.2% of throughput from run to run (8 runs, 4 of them A/A)",
+                "Noise    2.5pp of gpu_util, 3.0% of throughput from run to run (8 runs, 4 of them A/A)",
                 "Detectable effect (80 % power): 5.5pp of gpu_util, 1.05x of throughput",
                 "Runs needed to confirm 20pp of gpu_util: 7; 1.05x of throughput: 7",
             ],
@@ -64,7 +64,7 @@ RATE = figure(figure="throughput", unit="x", sd=0.03, own_sd=0.012, told=1.054, 
         (
             resolution(figure(told=None, goal_runs=None), left=0, limited=True),
             [
-                "Noise    1.2pp of gpu_util from run to run (8 runs, 4 of them A/A)",
+                "Noise    2.5pp of gpu_util from run to run (8 runs, 4 of them A/A)",
                 "Detectable effect: none, the device time is used up",
                 "Runs needed to confirm 20pp of gpu_util: more than a trial can have",
                 f"  more than a trial has (max_runs: 6): {noise._FEWER}",

@@ -241,10 +241,10 @@ class StepParts:
     most time, the first three."""
 
     time_s: float | None
-    median_s: float | None
-    pauses: float | None
     shares: dict[str, float]
     places: tuple[BusyPlace, ...]
+    median_s: float | None = None
+    pauses: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
