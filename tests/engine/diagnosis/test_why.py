@@ -49,6 +49,24 @@ def test_a_training_is_ended_and_diagnosed_and_leaves_one_folder(tmp_path: Path)
     assert (record["role"], record["argv"]) == ("why", ["python", "train.py"])
 
 
+EVEN = """
+import time
+step = 0
+while True:
+    time.sleep(0.05)
+    step += 1
+    print(f"step {step} loss {1 / step:.4f}", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_look_that_shows_the_same_ends_soon_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(EVEN)
+    answer = gpudebug(tmp_path, "why", "--device=cpu:1", "--json", "--", "python", "train.py").expect(0).json
+    assert answer["window"]["end_s"] - answer["window"]["start_s"] < 28
+    assert "what begins later shows with --for 2m" in answer["notes"][-1]
+
+
 def test_no_command_is_one_line(tmp_path: Path) -> None:
     assert "no command to look at" in gpudebug(tmp_path, "why").expect(2).err
     assert list(tmp_path.iterdir()) == []

@@ -20,9 +20,10 @@ from gpudebug.core.diagnosis.run_phases import phases_of
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import devices, program
 from gpudebug.core.inside.stacks.window import read_stacks, start_up_stacks
-from gpudebug.core.records import Stacks
+from gpudebug.core.records import Evidence, Stacks
 from gpudebug.core.statistics.across import across
 from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, SOON_S, RunPlan
+from gpudebug.core.words import Outcome
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.files import REPLAYED_NOTE, read_config
 from gpudebug.engine.diagnosis.premises_of_look import note_code, with_premises
@@ -47,6 +48,8 @@ MOST_S = 90.0
 """Nobody waits longer for an answer: a run that has not shown its steady window by then is ended too."""
 POLL_S = 1.0
 """How often the files of a look are read: twice as often took 0.1 % of a core more (docs/benchmarks.md)."""
+_SLACK_S = 2.0
+"""Of a full window, by which its end may lie before the last look."""
 _MOST = 5
 _LEAST = 0.03
 _LIKELY = 0.05
@@ -103,6 +106,16 @@ def why(
         job = replanned(job, replace(plan, phase=config.phase) if plan is not None else None)
     with devices_held([bench], directory, COMMAND) as (held,), _claimed(held, root) as ready:
         return explain(LookedAt(ready, job, root, beyond=beyond, workload=not command))
+
+
+def _ended_soon(plan: RunPlan | None, evidence: Evidence) -> tuple[str, ...]:
+    """Return what a look that ended early cannot have seen."""
+    seen = evidence.window.duration_s if evidence.window is not None else 0.0
+    if plan is None or plan.soon_s is None or evidence.outcome is not Outcome.ENDED_BY_PLAN:
+        return ()
+    if not plan.soon_s <= seen < plan.window_s - _SLACK_S:
+        return ()
+    return (f"all {seen:.0f} s of steady training were alike; what begins later shows with --for 2m",)
 
 
 def plan_for(most: float | None) -> RunPlan | None:
@@ -182,6 +195,7 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
             *(() if blind else program.notes(evidence.program)),
             *disturbances(evidence),
             *looked_at.notes,
+            *_ended_soon(looked_at.job.limits.plan, evidence),
         ),
         replayed=bool(record.replayed),
         folder=str(measured.folder.path),
