@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     # A tenth of what `status` takes, which shows the noise too.
     from gpudebug.core.answers.next import RecordedAA
 
-_FEWER = "lengthen runs (protocol: run_for), or raise max_runs"
+_FEWER = "lengthen runs (protocol: run_for), or raise it"
 # The columns of a sweep's row without its value.
 _BESIDE_VALUE = 69
 
@@ -27,8 +27,8 @@ def resolution(answer: Resolution) -> list[str]:
     if not figures:
         return []
     spread = ", ".join(f"{_sd(f, f.sd)} of {f.figure}" for f in figures)
-    few = "" if all(f.own_sd is not None and f.runs >= POINTS.runs for f in figures) else ": mostly assumed"
-    lines = [f"Noise    {spread} from run to run ({_count(answer)}{few})"]
+    own = all(f.own_sd is not None and f.runs >= POINTS.runs for f in figures)
+    lines = [f"Noise    {spread} {'from run to run (' if own else '(mostly assumed: '}{_count(answer)})"]
     if answer.left == 0:
         lines.append("Detectable effect: none, the device time is used up")
     else:
@@ -37,7 +37,7 @@ def resolution(answer: Resolution) -> list[str]:
         lines.append(f"Detectable effect (80 % power): {effects}{limit}")
     lines.append(f"Runs needed to confirm {'; '.join(_needs(f, answer.max_runs) for f in figures)}")
     if any(f.goal_runs is None or f.goal_runs.trial > answer.max_runs for f in figures):
-        lines.append(f"  more than a trial has (max_runs: {answer.max_runs}): {_FEWER}")
+        lines.append(f"  above max_runs ({answer.max_runs}): {_FEWER}")
     return lines
 
 

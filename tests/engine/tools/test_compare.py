@@ -83,7 +83,7 @@ def test_commands_that_never_end_are_ended_alike(tmp_path: Path) -> None:
 
 def test_a_time_to_end_at_that_says_nothing_is_refused(compared: tuple[Path, Any]) -> None:
     line = refused(compared[0], SLOW, FAST, "--run-for=soon", status=2)
-    assert "--run-for: expected auto, end or a duration" in line
+    assert "--run-for: expected auto, end, a duration such as 90s" in line
     a, b = compared[1]["files"][:2]
     line = refused(compared[0], a, b, "--run-for=9s", status=2)
     assert "--run-for and --timeout go with two commands" in line

@@ -33,7 +33,7 @@ def test_what_two_runs_show(recorded: Campaign) -> None:
     assert util["goal_runs"]["total"] < rate["goal_runs"]["total"]
     text = " ".join(recorded.run("status").expect(0).out.split())
     noise = f"Noise {util['sd']:.1f}pp of gpu_util, {100 * rate['sd']:.1f}% of throughput"
-    assert f"{noise} from run to run (2 runs: mostly assumed)" in text
+    assert f"{noise} (mostly assumed: 2 runs)" in text
     assert f"power): {util['told']:.1f}pp of gpu_util, {rate['told']:.2f}x of throughput" in text
 
 

@@ -9,7 +9,7 @@ from gpudebug.core.answers.sample import SampledRate
 from gpudebug.core.evidence.build import build
 from gpudebug.core.evidence.devices import notes
 from gpudebug.core.evidence.run_readings import EndedRun, RunReadings
-from gpudebug.core.records import Evidence
+from gpudebug.core.records import DeviceInfo, Evidence
 from gpudebug.core.samples.live import timelines
 from gpudebug.core.samples.table import SampleTable
 from gpudebug.core.statistics.across import across
@@ -19,7 +19,7 @@ from gpudebug.edges import charts
 from gpudebug.engine.run.devices import devices_in, failure_in, window_in
 from gpudebug.engine.run.readings import log_beside, read_log
 from gpudebug.engine.run.recordings import RecordedFile, RunSamples, one_run, recording
-from gpudebug.engine.run.seen import seen_of
+from gpudebug.engine.run.seen import SeenRun, seen_of
 from gpudebug.engine.tools.analyze.kinds import AnalyzedFile
 
 _POINTS = 4000
@@ -44,7 +44,7 @@ def _run(path: Path, found: RecordedFile, run: RunSamples, number: int) -> Analy
         file=str(path),
         window=window_in(evidence),
         reason=evidence.window_reason and _no_window(found, run, evidence.window_reason),
-        devices=devices_in(evidence),
+        devices=devices_in(evidence, _devices(seen)),
         rows=len(run.samples.rows),
         unreadable_rows=run.samples.unreadable,
         throughput=SampledRate(steps_per_s=evidence.steps_per_s),
@@ -63,6 +63,11 @@ def _run(path: Path, found: RecordedFile, run: RunSamples, number: int) -> Analy
         notes=(*found.notes, *notes(evidence)),
     )
     return AnalyzedFile(answer, charts.samples, {"timeline": timelines(run.samples, _POINTS)}, found.whole)
+
+
+def _devices(seen: SeenRun | None) -> tuple[DeviceInfo, ...]:
+    """Return the devices that a run recorded; none of samples alone."""
+    return tuple(map(DeviceInfo.model_validate, seen.record.get("devices") or ())) if seen is not None else ()
 
 
 def _no_window(found: RecordedFile, run: RunSamples, reason: str) -> str:
