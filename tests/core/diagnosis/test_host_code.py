@@ -22,6 +22,7 @@ CODE = {
     "job/train.py:main:41": "loss.backward()",
     "job/train.py:main:42": "opt.step()",
     "job/net.py:Net.forward:40": "return self.out(x)",
+    "job/watch.py:Watch.log:10": "self.rows[name] = np.histogram(grad)",
     "job/train.py:main:50": "hits += confusion(y, guess)",
     "job/pool.py:Pool.pick:7": "ends = np.flatnonzero(self.done)",
     "job/pool.py:Pool.pick:8": "return self.rows[ends]",
@@ -52,9 +53,17 @@ def training(*rows: tuple[str, str, int, float, float]) -> Stacks:
     return stacks(*TRAINS, *rows, code=CODE)
 
 
+HOOK = "torch/_tensor.py:Tensor.backward autograd/graph.py:_engine_run_backward job/watch.py:Watch.log"
+
+
 @pytest.mark.parametrize(
     ("rows", "share", "place"),
     [
+        (
+            [("backward", f"{MAIN} {HOOK} lib/_histograms_impl.py:histogram", 10, 3.0, 3.0)],
+            3 / 7.5,
+            "watch.py:10 Watch.log (running): `self.rows[name] = np.histogram(grad)`",
+        ),
         (SPREAD, 5 / 9.5, "pool.py:7 Pool.pick (running): `ends = np.flatnonzero(self.done)`"),
         (
             [

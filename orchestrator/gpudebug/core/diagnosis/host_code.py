@@ -16,8 +16,8 @@ from gpudebug.core.records import Stacks
 PLACED = "host_code_share"
 """The signal that is of one place."""
 _TRAINS = ("backward", "optimizer")
-_COMPUTES = ("forward", "eval", "act", "backward", "optimizer", "env")
-"""Phases with causes of their own."""
+_COMPUTES = ("forward", "eval", "act", "env")
+"""Phases with causes of their own. In others that compute, hooks are host code: what calls no operator."""
 _LOOPS = 0.02
 """Of all training, from which a function holds the loop over steps, and its lines count apart."""
 _EVERYWHERE = 0.95
@@ -137,6 +137,8 @@ def _most(pieces: dict[str, _HostPiece], seconds: float) -> tuple[float, CodeLin
 def _candidates(rows: Sequence[SampledStack]) -> Iterator[SampledStack]:
     for one in rows:
         if one.own is None or one.packaged or one.phase in _COMPUTES:
+            continue
+        if one.phase in _TRAINS and _operates(one):
             continue
         below = one.frames[one.own + 1 :]
         loads = one.phase == "data"
