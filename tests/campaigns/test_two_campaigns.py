@@ -71,7 +71,7 @@ def test_two_folders_of_one_repository(tmp_path: Path, recordings: Path) -> None
     finish(two, second)
     assert left_over(one.folder) == left_over(two.folder) == []
     one.json("accept", "1")
-    assert one.json("next")["action"] == "recorded_baseline"
+    assert one.json("next", status=5)["action"] == "propose"
     assert two.json("next", status=5)["action"] == "propose"
     for campaign in (one, two):
         campaign.json("verify")

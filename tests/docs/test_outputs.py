@@ -59,13 +59,6 @@ def recorded(folder: Path) -> Iterator[None]:
     yield
 
 
-def validated(folder: Path) -> Iterator[None]:
-    """The same before its first acceptance."""
-    progress = old_campaign.restore(folder).progress
-    progress.write_text(progress.read_text("utf-8").replace("- **Accepted**: 1\n", ""), "utf-8")
-    yield
-
-
 def criteria(folder: Path) -> Iterator[None]:
     """A configuration for each command of the block, each wrong in another way."""
     for lines in (
@@ -210,7 +203,6 @@ def ppo_log(folder: Path) -> Iterator[None]:
 STAGES: dict[str, Callable[[Path], Iterator[None]]] = {
     "empty folder": empty,
     "recorded campaign": recorded,
-    "validated campaign": validated,
     "criteria": criteria,
     "own root cause": own_cause,
     "hugging face": hugging_face,

@@ -124,7 +124,6 @@ def tell(folder: Path) -> dict[str, Path]:
     keep("patched", patched)
     patched.run("next").expect(0)
     patched.run("accept", "1").expect(0)
-    patched.run("next").expect(0)
     keep("accepted", patched)
 
     coded = Campaign(folder / "coded")

@@ -43,7 +43,6 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
         made.json("next")
         if number == 1:
             made.json("accept", "1")
-            made.json("next")
     return made
 
 

@@ -559,7 +559,6 @@ def test_any_repository_from_proposal_to_export(
     changed = {name for name in after if after[name] != before.get(name)}
     assert changed == {"progress/test.md", "hypotheses/patches/h1-by-code.patch"}
     campaign.json("accept", "1")
-    campaign.json("next")
     campaign.json("export", "-o", "out")
     (patch,) = (campaign.folder / "out").glob("0001-*.patch")
     git(campaign.folder, "apply", "--check", str(patch))

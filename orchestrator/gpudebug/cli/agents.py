@@ -117,7 +117,8 @@ def accept(
 ) -> None:
     """Make a VALIDATED change part of the baseline.
 
-    gpudebug.yaml and the checkout stay as they are.
+    Nothing runs: the runs of its trial are the baseline from then on. gpudebug.yaml and the checkout stay as
+    they are.
     """
     folder = choose(directory, json)
     from gpudebug.engine.campaign.session import session_of

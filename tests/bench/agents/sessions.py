@@ -79,10 +79,9 @@ def claimed(folder: Path) -> tuple[Ratio | None, str, str]:
 
 
 def _exported(folder: Path) -> Ratio | None:
-    """What a person reads who accepts what was validated, measures it and exports it."""
+    """What a person reads who accepts what was validated and exports it."""
     row = next(row for row in gpudebug(folder, "status", "--json").json["hypotheses"] if row["verified"])
     gpudebug(folder, "accept", str(row["number"])).expect(0)
-    gpudebug(folder, "next", timeout=PATIENCE_S)
     answer = gpudebug(folder, "export", "--json").expect(0).json
     return _ratio(answer["combined"]["throughput_ratio"])
 

@@ -31,7 +31,7 @@ def accepted(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     made.json("next")
     made.json("accept", "1")
     record(recordings, "0006-baseline-workload", util=60, rate=30, seconds=40)
-    made.json("next")
+    made.json("baseline", "workload")
     return made
 
 

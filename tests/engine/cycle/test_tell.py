@@ -30,7 +30,6 @@ def test_a_session_and_the_campaign_end_in_what_can_be_handed_on(
     assert "From now on run: " in campaign.run("accept", "1").expect(0).out
     campaign.config.write_text(campaign.config.read_text() + "budget: {hypotheses: 1}\n")
     campaign.run("settings", "--accept").expect(0)
-    campaign.json("next")
     told = campaign.json("next", status=4)["tell"]
     assert "with 1 hypothesis tested. Accepted: hypothesis 1" in told
     assert "Together, as measured: GPU util" in told and "`gpudebug export`" in told

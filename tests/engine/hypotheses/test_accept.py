@@ -20,12 +20,15 @@ def test_what_was_validated_becomes_part_of_the_baseline(judged: Campaign) -> No
     assert (answer["action"], answer["order"], answer["already"]) == ("accepted", 1, False)
     assert answer["next_command"] == "gpudebug next"
     at = text.index("- **Status**: VALIDATED\n") + len("- **Status**: VALIDATED\n")
-    assert judged.text == text[:at] + "- **Accepted**: 1\n" + text[at:]
+    heading = "## Hypotheses"
+    assert (
+        judged.text.partition(heading)[2]
+        == (f"{text[:at]}- **Accepted**: 1\n{text[at:]}".partition(heading)[2])
+    )
     changed = {name for name, found in contents(judged.folder).items() if found != before.get(name)}
-    assert {name for name in changed if not name.endswith(".lock")} == {PROGRESS}
+    kept = {name for name in changed if not name.endswith(".lock") and not name.startswith("runs/")}
+    assert kept == {PROGRESS}
     status = judged.json("status")
-    assert status["next"]["action"] == "record_baseline"
-    assert "command changed" in status["next"]["why"]
     assert [h["accepted"] for h in status["hypotheses"]] == [1, None, None, None]
     text = judged.text
     assert "is accepted already" in judged.run("accept", "1").expect(0).out
@@ -41,14 +44,18 @@ def test_the_next_baseline_measures_what_was_accepted(adopted: Campaign) -> None
 
 
 def test_a_combination_that_was_not_measured_is_accepted_and_said(judged: Campaign) -> None:
-    own, note = accept(judged.folder, 2).notes
+    taken, own, note = accept(judged.folder, 2).notes
+    assert taken == "the 2 runs of its trial are the baseline now: nothing is measured again"
     assert own == "its throughput is by the program's own word: no probe counted its steps"
     assert "your checkout is as it was" in note
     second = accept(judged.folder, 1)
     assert second.order == 2
-    own, note = second.notes
+    note, own = second.notes
     assert own.startswith("its throughput is by the program's own word")
     assert "the code changed since it was measured: the combination is not measured yet" in note
+    status = judged.json("status")
+    assert status["next"]["action"] == "record_baseline"
+    assert "command changed" in status["next"]["why"]
 
 
 REFUSED = [
@@ -112,7 +119,7 @@ def test_what_is_accepted_twice_at_once_has_one_number(judged: Campaign) -> None
 def test_a_flag_that_was_accepted_before_is_named_and_by_hand_none_was(judged: Campaign) -> None:
     accept(judged.folder, 1)
     loaded = load(judged.folder)
-    again = _notes(loaded.entries, loaded.history, loaded.code, loaded.entries.document.hypothesis(1))
+    again = _notes(loaded.entries, loaded.code, loaded.entries.document.hypothesis(1))
     assert again[-1] == "it changes --lr, as hypothesis 1 did before it"
     judged.progress.write_text(judged.text.replace("- **Accepted**: 1\n", ""))
     judged.add(ENTRY.format(7, "VALIDATED\n- **Accepted**: 4").replace("--work=0.9", "lr=0.7"))

@@ -108,8 +108,15 @@ def test_what_was_accepted_is_told_with_its_gain_and_its_patch(adopted: Campaign
     assert patched["command"]["before"] == patched["command"]["after"]
 
 
-def test_the_baseline_from_before_the_acceptance_is_not_what_it_is_now(judged: Campaign) -> None:
+def test_after_an_acceptance_the_figure_of_now_is_that_of_its_trial(judged: Campaign) -> None:
     judged.json("accept", "1")
+    gain = gather(judged.folder)["gain"]
+    assert (gain["start"], gain["now"]) == (pytest.approx(20, abs=1), pytest.approx(60, abs=1))
+
+
+def test_the_baseline_from_before_the_acceptance_is_not_what_it_is_now(judged: Campaign) -> None:
+    (judged.folder / "train.py").write_text("# mine\n" + (judged.folder / "train.py").read_text())
+    judged.json("accept", "2")
     gain = gather(judged.folder)["gain"]
     assert gain["start"] == pytest.approx(20, abs=1)
     assert (gain["now"], gain["gap"], gain["gained"]) == (None, None, None)

@@ -33,34 +33,34 @@ def make(folder: Path, *, now: float, original: float | None, **more: Any) -> Ca
 
 
 def roles(campaign: Campaign) -> list[str]:
-    after = [name for name in campaign.runs() if int(name[:4]) > 5]
+    after = [name for name in campaign.runs() if int(name[:4]) > 7]
     return [name.partition("-")[2] for name in after]
 
 
 def test_both_sides_are_run_in_turn_and_agree_with_the_trial(tmp_path: Path) -> None:
     campaign = make(tmp_path, now=60, original=20)
-    answer = campaign.json("next")
+    answer = campaign.json("baseline", "workload")
     assert roles(campaign) == IN_TURN
     assert any("as many without the accepted changes, in turn" in note for note in answer["notes"])
     combined = campaign.json("export")["combined"]
     assert (combined["paired"], combined["agrees"], combined["notes"]) == (True, True, [])
     assert combined["before"] + combined["delta"]["value"] == pytest.approx(combined["after"])
     runs = campaign.folder / "runs"
-    keys = {json.loads((runs / n / "run.json").read_text())["paired"] for n in campaign.runs()[5:]}
+    keys = {json.loads((runs / n / "run.json").read_text())["paired"] for n in campaign.runs()[7:]}
     assert len(keys) == 1 and None not in keys
     assert campaign.json("status")["baselines"]["workload"]["valid"]
     assert campaign.json("verify")["ok"] is True
     status = campaign.json("status")["together"]
     assert (status["text"], status["paired"], status["agrees"]) == (combined["text"], True, True)
-    log = runs / "0006-original" / "train.log"
+    log = runs / "0008-original" / "train.log"
     log.write_text(log.read_text() + "step 99/9 loss 0.1\n")
     problems = campaign.json("verify", status=1)["problems"]
-    assert {p["run"] for p in problems} == {"0006-original"} and problems[0]["field"] == "train.log"
+    assert {p["run"] for p in problems} == {"0008-original"} and problems[0]["field"] == "train.log"
 
 
 def test_a_contradiction_is_said_wherever_the_figure_is(tmp_path: Path) -> None:
     campaign = make(tmp_path, now=97, original=20)
-    campaign.json("next")
+    campaign.json("baseline", "workload")
     assert roles(campaign) == IN_TURN
     combined = campaign.json("export")["combined"]
     assert combined["agrees"] is False
@@ -74,7 +74,7 @@ def test_a_contradiction_is_said_wherever_the_figure_is(tmp_path: Path) -> None:
 def test_a_side_that_cannot_run_leaves_the_baseline_and_an_unknown(tmp_path: Path, fault: str) -> None:
     crash = {"log": CRASH, "seconds": 3, "exit_status": 1}
     campaign = make(tmp_path, now=60, original=20 if fault == "crash" else None, **crash)
-    answer = campaign.json("next")
+    answer = campaign.json("baseline", "workload")
     (why,) = [n for n in answer["notes"] if n.startswith("what the accepted changes are worth together")]
     assert (
         "does not complete: CRASHED" in why if fault == "crash" else "no run of original was recorded" in why
@@ -87,7 +87,7 @@ def test_what_gpudebug_yaml_has_by_now_is_not_run_without(tmp_path: Path) -> Non
     campaign = make(tmp_path, now=60, original=20)
     campaign.config.write_text(campaign.config.read_text().replace("--lr=0.1", "--lr=0.2"))
     campaign.run("settings", "--accept").expect(0)
-    campaign.json("next")
+    campaign.json("baseline", "workload")
     assert roles(campaign) == ["baseline-workload"] * 2
     why = campaign.json("export")["combined"]["why"]
     assert why == "hypothesis 1 is part of gpudebug.yaml now, so it cannot be switched off to compare"

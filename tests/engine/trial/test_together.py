@@ -94,7 +94,6 @@ def test_the_baseline_of_before_is_not_compared_with_itself(judged: Campaign) ->
 def recorded_with_the_second(campaign: Campaign) -> None:
     """Both changes are VALIDATED on one baseline; the first is accepted after the other was measured."""
     campaign.json("accept", "2")
-    campaign.json("next")
     assert campaign.json("status")["together"]["text"].startswith("GPU util 20.")
     campaign.json("accept", "1")
 
@@ -149,7 +148,7 @@ def test_all_that_is_said_of_two_gpus_is_said_of_the_least_busy_one(tmp_path: Pa
     assert made.statuses() == ["VALIDATED"]
     made.json("accept", "1")
     record(recordings, "0005-baseline-workload", gpus=pair(92.0, 98.0), rate=30)
-    made.json("next")
+    made.json("baseline", "workload")
     status = made.json("status")
     assert status["together"]["text"].startswith("GPU util 30.")
     assert (status["together"]["agrees"], status["together"]["notes"]) == (True, [])

@@ -89,8 +89,9 @@ class CombinedGain:
     """What the accepted changes are worth together: the workload with all of them against that without any.
 
     `paired` says that both sides were run in turn, when the baseline was recorded after the last `accept`;
-    else nothing of it is known. `agrees` says whether the only accepted change gained as much in its trial,
-    as far as both intervals tell; null if that is no question. `delta` is the metric's change: percentage
+    else it is known of a lone change alone, whose trial's runs are the baseline: by its verdict. `agrees`
+    says whether the only accepted change gained as much in its trial, as far as both intervals tell; null if
+    that is no question. `delta` is the metric's change: percentage
     points of utilisation, else a ratio above 1 if it is better. `before` and `after` are mean utilisations
     in percent, `metric_before` and `metric_after` those of the metric in its unit. `why` says why all of
     these are null; else `throughput_ratio`, and `throughput` as text, are null if a run lacks it. `notes`:

@@ -72,8 +72,9 @@ class RunRecord(Record):
     `shared` are other campaigns or commands of gpudebug that measured on its cores when it began or ended,
     None where runs of other devices are concerned. `redundant` is the cause that its hypothesis names, if it
     is about input which the model never reads. `node` is the node of a cluster's job that it was launched on,
-    None outside of one; `boot` is the kernel's id of the host's boot. `phase` is the one whose steady part is
-    the run's window, None for that of the whole run.
+    None outside of one; `boot` is the kernel's id of the host's boot. `measured_as` is the run of
+    a trial that a run of the baseline is a copy of. `phase` is the one whose steady part is the run's window,
+    None for that of the whole run.
     """
 
     format: int = FORMAT_VERSION
@@ -130,6 +131,7 @@ class RunRecord(Record):
     least_window_s: float | None = None
     attached: int | None = None
     paired: str | None = None
+    measured_as: str | None = None
     shared: tuple[str, ...] | None = None
     redundant: str | None = None
     node: RunNode | None = None

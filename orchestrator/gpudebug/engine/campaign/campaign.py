@@ -68,13 +68,15 @@ class MeasuredCode:
     """The code that a campaign measures: the tree that its base was made of, and the patches accepted since.
 
     `drifted` says that the checkout is another tree by now, which this caller may not make the base. `stack`
-    are the changes of the accepted hypotheses, patches and others.
+    are the changes of the accepted hypotheses, patches and others. `applied` says that the checkout has
+    all these patches by now, and nothing else changed: it is the tree that the baseline ran in.
     """
 
     tree: str
     patches: tuple[bytes, ...]
     drifted: bool = False
     stack: tuple[AcceptedChange, ...] = ()
+    applied: bool = False
 
     @property
     def digest(self) -> str:

@@ -57,12 +57,15 @@ def standing(document: progress.ProgressFile, baselines: Baselines) -> str:
 
 
 def _device_time(config: Config, records: Records) -> float:
-    """Seconds that runs of this campaign held a device; an imported run held none here, and those of
-    `gpudebug check`, which a person or CI runs on a campaign that may be over, are no part of its budget."""
+    """Seconds that runs of this campaign held a device; an imported run held none here, nor a copy, and
+    those of `gpudebug check`, which a person or CI runs on a campaign that may be over, are no part of it."""
     return sum(
         r.get("duration_s") or 0.0
         for r in records.values()
-        if _ours(config, r) and r.get("devices") and not str(r.get("paired")).startswith("check-")
+        if _ours(config, r)
+        and r.get("devices")
+        and not r.get("measured_as")
+        and not str(r.get("paired")).startswith("check-")
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpudebug.core import progress
 from gpudebug.core.agents.setups import files as agents_files
@@ -18,6 +19,14 @@ from gpudebug.edges import git, store
 from gpudebug.engine.campaign.campaign import Loaded, MeasuredCode
 from gpudebug.engine.campaign.files import progress_path
 from gpudebug.engine.campaign.private import refs
+
+
+class MeasuredTrees(NamedTuple):
+    """What the workload's baseline was measured of: the digest of its `code`, and the tree that it `ran` in,
+    accepted patches included. None: not known."""
+
+    code: str | None = None
+    ran: str | None = None
 
 
 class NoSuchPatch(StoreError):
@@ -85,25 +94,32 @@ def code_of(
     checkout: git.Checkout,
     stack: tuple[AcceptedChange, ...],
     session: str | None,
-    measured: str | None,
+    measured: MeasuredTrees,
     apart: tuple[Path, ...],
 ) -> MeasuredCode:
     """The code that this caller measures. People move the base by recording a baseline; sessions cannot.
 
-    If the base is lost, or another commit has its place, the checkout is it if `measured`, the tree of the
-    baseline, says so. `apart` is what is not code.
+    Where the checkout has what was accepted by now and nothing else, the base stays. If it is lost, or
+    another commit has its place, the checkout is it if the baseline says so. `apart` is what is not code.
     """
     found = (patch_of(workspace, step.intervention) for step in stack)
     patches = tuple(patch for patch in found if patch is not None)
-    if session is None:
-        return MeasuredCode(checkout.tree, patches, stack=stack)
+    here = MeasuredCode(checkout.tree, patches, stack=stack)
+    applied = bool(patches) and checkout.tree == measured.ran
+    if session is None and not applied:
+        return here
     ref = f"{refs(workspace.root, config.campaign, checkout)}/checkout"
     base = git.stored(checkout.at, ref)
     counted = git.MeasuredTree(apart, store.CONFIG)
     if base is not None and git.trusted(checkout.at, ref, base.commit, base.tree, counted):
-        return MeasuredCode(base.tree, patches, base.tree != checkout.tree, stack)
+        code = MeasuredCode(base.tree, patches, base.tree != checkout.tree, stack)
+        if applied and code.digest == measured.code:
+            return replace(code, drifted=False, applied=True)
+        return code if session is not None else here
+    if session is None:
+        return here
     known = [MeasuredCode(checkout.tree, patches[:count]).digest for count in range(len(patches) + 1)]
-    return MeasuredCode(checkout.tree, patches, measured not in (None, *known), stack)
+    return replace(here, drifted=measured.code not in (None, *known))
 
 
 def code_for(loaded: Loaded, session: str | None) -> MeasuredCode:
@@ -114,11 +130,11 @@ def code_for(loaded: Loaded, session: str | None) -> MeasuredCode:
     return code_of(workspace, config, checkout, loaded.code.stack, session, measured, apart(workspace, home))
 
 
-def measured_tree(document: progress.ProgressFile, records: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """The tree that the workload's baseline was measured of, as its first run records; None if none does."""
+def measured_tree(document: progress.ProgressFile, records: Mapping[str, Mapping[str, Any]]) -> MeasuredTrees:
+    """Return what the workload's baseline was measured of, as its first run records it."""
     entry = next((b for b in document.baselines if b.role == "workload" and b.runs), None)
-    found = records.get(entry.runs[0], {}).get("identity", {}).get("tree") if entry else None
-    return str(found) if found else None
+    record = records.get(entry.runs[0], {}) if entry else {}
+    return MeasuredTrees(record.get("identity", {}).get("tree") or None, record.get("checked_out"))
 
 
 def look(workspace: store.Workspace, progress: Path) -> git.Checkout:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpudebug.core import progress
@@ -13,12 +14,13 @@ from gpudebug.core.statistics import numbers
 from gpudebug.core.words import Status
 from gpudebug.edges import store
 from gpudebug.engine.campaign import acceptance, settings
-from gpudebug.engine.campaign.campaign import Entries, History, Loaded, MeasuredCode, Setup
+from gpudebug.engine.campaign.campaign import Entries, Loaded, MeasuredCode, Setup
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.campaign.patch_files import refuse_unless_applies
-from gpudebug.engine.campaign.premises import changed, digest_of, entry_of, standing_against, why_of
+from gpudebug.engine.campaign.premises import digest_of, entry_of, standing_against, why_of
 from gpudebug.engine.campaign.progress_edit import splice
 from gpudebug.engine.campaign.verdicts import REMEDY
+from gpudebug.engine.trial.as_baseline import taken_over
 from gpudebug.engine.verify import verify
 
 
@@ -33,8 +35,9 @@ def accept(
 ) -> AcceptAnswer:
     """Note in the progress file and in git's folder that hypothesis `number` is accepted.
 
-    From then on the effective workload and tree have its change, and the baseline is outdated. Neither
-    gpudebug.yaml nor the checkout is touched. One that is accepted already stays as it is. With
+    From then on the effective workload and tree have its change, and the runs of its trial are the baseline;
+    if anything changed since they were made, the baseline is outdated. Neither gpudebug.yaml nor the checkout
+    is touched. One that is accepted already stays as it is. With
     `terms_differ` a person accepts a verdict by weaker terms than the pinned ones.
     """
     loaded = load(directory, session)
@@ -58,6 +61,8 @@ def accept(
     accepted_changes.effective(loaded.setup.config.workload, [step], loaded.setup.config.allowed)
     if step.intervention.patch is not None:
         refuse_unless_applies(loaded.setup, loaded.code, step.intervention.patch)
+    notes = _notes(loaded.entries, loaded.code, entry)
+    baseline, said = taken_over(loaded, entry)
     order = 1
 
     def edit(document: progress.ProgressFile) -> bytes:
@@ -71,11 +76,14 @@ def accept(
                 next=f"gpudebug show {number}",
             )
         order = now.accepted or progress.next_acceptance(document)
-        return progress.set_accepted(document, number, order)
+        text = progress.set_accepted(document, number, order)
+        if baseline is None:
+            return text
+        return progress.set_baseline(progress.parse(text, document.file), "workload", baseline)
 
     splice(loaded.setup, edit)
     acceptance.record(loaded.setup, loaded.entries, number, order)
-    return _answer(loaded, entry, order, already=False)
+    return _answer(loaded, entry, order, (said, *notes), measured=baseline is not None)
 
 
 def _refuse(setup: Setup, entries: Entries, entry: HypothesisEntry, terms_differ: bool) -> None:
@@ -143,9 +151,17 @@ def _refuse_underived(workspace: store.Workspace, entry: HypothesisEntry) -> Non
         )
 
 
-def _answer(loaded: Loaded, entry: HypothesisEntry, order: int, *, already: bool) -> AcceptAnswer:
+def _answer(
+    loaded: Loaded,
+    entry: HypothesisEntry,
+    order: int,
+    notes: Sequence[str] = (),
+    *,
+    measured: bool = False,
+    already: bool = False,
+) -> AcceptAnswer:
     accepted = f"hypothesis {entry.number} is accepted"
-    why = f"{accepted} already" if already else f"{accepted}: record the baseline with its change"
+    still = accepted if measured else f"{accepted}: record the baseline with its change"
     return AcceptAnswer(
         campaign=loaded.setup.config.campaign,
         hypothesis=entry.number,
@@ -153,8 +169,8 @@ def _answer(loaded: Loaded, entry: HypothesisEntry, order: int, *, already: bool
         intervention=entry.intervention,
         order=order,
         already=already,
-        notes=() if already else tuple(_notes(loaded.entries, loaded.history, loaded.code, entry)),
-        why=why,
+        notes=tuple(notes),
+        why=f"{accepted} already" if already else still,
         command=_command(loaded.setup, loaded.entries.document, loaded.code, entry),
         files=(str(loaded.setup.progress_path),),
     )
@@ -167,19 +183,13 @@ def _command(setup: Setup, document: ProgressFile, code: MeasuredCode, entry: Hy
     return setup.workspace.scrub(accepted_changes.spoken(workload, [*code.stack, *step]))
 
 
-def _notes(entries: Entries, history: History, code: MeasuredCode, entry: HypothesisEntry) -> list[str]:
-    """What is to be known of this acceptance: what is not measured, what it replaces, what stays to do."""
+def _notes(entries: Entries, code: MeasuredCode, entry: HypothesisEntry) -> list[str]:
+    """What is to be known of this acceptance: what its verdict is by, what it replaces, what stays to do."""
     (step,) = accepted_changes.changes(entries.document, [entry])
     found = entries.trials[entry.number].doubts
     notes = [line if line in found.untold else f"its verdict is by {line}" for line in found.against]
     if numbers.throughput_source(entries.trials[entry.number].verdict) == "log":
         notes.append("its throughput is by the program's own word: no probe counted its steps")
-    since = changed(history, entry)
-    if since:
-        notes.append(
-            f"{' and '.join(since)} changed since it was measured: the combination is not measured yet, "
-            "`gpudebug next` measures it"
-        )
     for earlier in code.stack:
         names = [n for n in step.intervention.names if earlier.intervention.touches(n)]
         if names:

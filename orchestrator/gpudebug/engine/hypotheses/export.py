@@ -145,7 +145,7 @@ def _parts(
         part = _ExportedChange(entry, step, entries.trials[entry.number].verdict or {})
         file = step.intervention.patch
         place, patch = next(patches) if file is not None else (0, None)
-        if patch is not None and (place < there or git.already_there(top, base, patch)):
+        if patch is not None and (code.applied or place < there or git.already_there(top, base, patch)):
             part = replace(part, in_checkout=True)
         elif patch is not None:
             made = git.with_patch(top, base, patch, label=_LABEL, file=str(file)).commit

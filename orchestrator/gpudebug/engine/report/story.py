@@ -48,11 +48,14 @@ def _baselines(setup: Setup, document: ProgressFile, history: History, runs: Rep
     current = {name for b in history.baselines.values() for name in b.runs}
     texts = "\n".join(b.fields.get(LEFT_OUT, "") for b in document.baselines)
     left = set(re.findall(r"(?:\A|; |\n)run ([\w.-]+)", texts))
-    before = ""
+    before, copies = "", set()
     for name, record in history.records.items():
         role = str(record.get("role"))
         mine = record.get("campaign") == setup.config.campaign and record.get("hypothesis") is None
         if not mine or not role.startswith(_BASELINE) or runs.get(name) is None:
+            continue
+        if record.get("measured_as"):
+            copies.add(name)
             continue
         why = str(record.get("set_aside") or "")
         if why or name in left:
@@ -68,7 +71,7 @@ def _baselines(setup: Setup, document: ProgressFile, history: History, runs: Rep
             groups.append((role.removeprefix(_BASELINE), []))
         groups[-1][1].append(name)
         before = identity
-    listed = {name for _, names in groups for name in names}
+    listed = copies.union(name for _, names in groups for name in names)
     gone = [(b.role, list(b.runs)) for b in history.baselines.values() if b.runs and not listed & set(b.runs)]
     for role, names in (*groups, *gone):
         found = runs.read(names)

@@ -17,12 +17,9 @@ from gpudebug.core.words import AS_PLANNED, Outcome
 from gpudebug.edges import store
 from gpudebug.engine.campaign.load import load
 from gpudebug.engine.run import adapters
-from gpudebug.engine.run.evidence import evidence_again
 from gpudebug.engine.run.reach import beyond_reach
+from gpudebug.engine.trial.as_baseline import copied
 
-BASELINE = "baseline-workload"
-_OURS = ("run.json", "evidence.json", "manifest.json")
-_LARGEST = 2 << 30
 _AGAIN = "gpudebug why -- CMD makes another"
 _DEVICE = " CUDA_VISIBLE_DEVICES="
 
@@ -113,24 +110,11 @@ def _against(directory: Path, look: Look, session: str | None) -> Iterator[str]:
 
 def _carry(directory: Path, look: Look) -> str:
     """Copy it into the campaign's runs as a sealed run of the baseline; its name there."""
-    loaded = load(directory)
-    folder = loaded.setup.workspace.new_run(BASELINE)
-    for name in Manifest.model_validate(look.folder.read("manifest.json")).files:
-        if name not in _OURS:
-            target = folder.path / name
-            store.make_folder(target.parent)
-            store.copy_into(target, store.read_file(look.folder.path / name, _LARGEST))
-    synonyms = adapters.synonyms_of(loaded.setup.workspace.root, loaded.setup.config.workload)
-    record = look.record.model_copy(
-        update={
-            "name": folder.name,
-            "campaign": loaded.setup.config.campaign,
-            "role": BASELINE,
-            "settings": loaded.setup.compared.digest,
-            "synonyms": used_by(look.record.argv, synonyms),
-        }
-    )
-    folder.write("evidence.json", evidence_again(folder, record))
-    folder.write("run.json", record)
-    loaded.setup.workspace.seal(folder)
-    return folder.name
+    setup = load(directory).setup
+    synonyms = adapters.synonyms_of(setup.workspace.root, setup.config.workload)
+    now = {
+        "campaign": setup.config.campaign,
+        "settings": setup.compared.digest,
+        "synonyms": used_by(look.record.argv, synonyms),
+    }
+    return copied(setup.workspace, look.folder, now).folder.name

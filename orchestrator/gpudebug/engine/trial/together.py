@@ -1,6 +1,7 @@
 """What the accepted changes are worth together: the workload with all of them against that without any.
 
-Both sides are run in turn when the baseline is recorded after an `accept`.
+Both sides are run in turn when the baseline is recorded after an `accept`. Of a lone change whose trial's
+runs are the baseline, its verdict says it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from gpudebug.core.campaign import accepted_changes
 from gpudebug.core.change.intervention import Intervention
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.progress import HypothesisEntry
-from gpudebug.core.records import Estimate
+from gpudebug.core.records import Estimate, Verdict
 from gpudebug.core.statistics import numbers
 from gpudebug.core.statistics.level import HELD
 from gpudebug.core.statistics.metrics import Metric
@@ -29,8 +30,9 @@ from gpudebug.engine.campaign.files import read_config
 from gpudebug.engine.run.environment import differences, recorded
 from gpudebug.engine.run.job import MeasuredRun
 from gpudebug.engine.run.prepare import stored_run
+from gpudebug.engine.trial.as_baseline import trial_runs
 from gpudebug.engine.trial.conduct import with_conduct
-from gpudebug.engine.trial.judge import asked, evidence_of, order_of, terms_of
+from gpudebug.engine.trial.judge import asked, evidence_of, order_of, terms_of, trial_case
 from gpudebug.engine.trial.original import beside_baseline, in_command, named
 
 NOT_YET = "what was accepted is not measured together yet: gpudebug next does that"
@@ -46,10 +48,15 @@ def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
     if not _after_the_trials(loaded.entries.recorded, loaded.history.baselines):
         return gain(why=NOT_YET)
     try:
+        if _is_its_trial(loaded, first):
+            return _by_its_trial(loaded, first)
         before = beside_baseline(loaded.setup, loaded.history)
         after = [stored_run(loaded.setup.workspace, name) for name in now]
     except GpudebugError as e:
         return gain(why=f"{e.file}: {e.message}", runs_after=now)
+    wanted = loaded.history.identities["workload"]
+    if not before and any(m.record.identity.get(k) != wanted[k] for m in after for k in ("command", "tree")):
+        return gain(why=NOT_YET, runs_after=now)
     if not before:
         return gain(why=_not_in_turn(loaded.setup.workspace, loaded.code), runs_after=now)
     if not _with_all_now(loaded.setup.workspace, loaded.history.identities, loaded.code, before, after):
@@ -68,19 +75,53 @@ def together(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
     if found.delta is None:
         return gain(why=f"a run lacks {loaded.setup.metric.name}")
     against = _contradiction(loaded.setup.metric, loaded.entries, found)
-    sides = sides_of(found)
     return gain(
-        delta=found.delta,
-        throughput_ratio=found.ratio,
-        before=sides.utilisation[0],
-        after=sides.utilisation[1],
-        metric_before=sides.metric[0],
-        metric_after=sides.metric[1],
-        text=_text(found, sides, found.delta),
-        throughput=_throughput(found, sides),
+        **_figures(found, found.delta),
         agrees=None if _lone(loaded.setup.metric, loaded.entries, found) is None else against is None,
         notes=() if against is None else (against,),
     )
+
+
+def _figures(found: TrialCase, delta: Estimate) -> dict[str, Any]:
+    sides = sides_of(found)
+    return {
+        "delta": delta,
+        "throughput_ratio": found.ratio,
+        "before": sides.utilisation[0],
+        "after": sides.utilisation[1],
+        "metric_before": sides.metric[0],
+        "metric_after": sides.metric[1],
+        "text": _text(found, sides, delta),
+        "throughput": _throughput(found, sides),
+    }
+
+
+def _is_its_trial(loaded: Loaded, first: dict[str, Any]) -> bool:
+    """Tell whether the baseline of today is the trial of the only accepted change."""
+    records, now = loaded.history.records, loaded.history.baselines["workload"].runs
+    taken = tuple(records.get(name, {}).get("measured_as") for name in now)
+    return len(loaded.entries.recorded) == 1 and taken == trial_runs(first)
+
+
+def _by_its_trial(loaded: Loaded, first: dict[str, Any]) -> CombinedGain:
+    """Return what the only accepted change is worth: what its verdict says."""
+    verdict = Verdict.model_validate(first)
+    sides = {
+        part: [stored_run(loaded.setup.workspace, r.name) for r in verdict.runs if r.part == part]
+        for part in ("baseline", "trial")
+    }
+    before, after = sides.values()
+    terms = terms_of(verdict.terms or asked(loaded.setup.config), before)
+    found = trial_case(verdict.hypothesis, terms, before, after)
+    gain = partial(
+        CombinedGain,
+        metric=found.metric.name,
+        runs_before=named(before),
+        runs_after=named(after),
+    )
+    if found.delta is None:
+        return gain(why=f"a run lacks {found.metric.name}")
+    return gain(**_figures(found, found.delta))
 
 
 def _not_in_turn(workspace: store.Workspace, code: MeasuredCode) -> str:
