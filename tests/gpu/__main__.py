@@ -7,23 +7,19 @@ NVIDIA GPU that nothing else uses, and changes no setting of it.
 from __future__ import annotations
 
 import argparse
-import os
 import platform
-import re
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.gpu.figures import beside
+from tests.gpu.packing import pack
 from tests.gpu.parts import PARTS, Kit, LackingError, Machine, machine
 
 from gpudebug import __version__
-from gpudebug.core.redaction.hosts import host_names, without_hosts
 
-_UUID = re.compile(r"(?i)\b(GPU|MIG)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _SPARE_S = 10.0
 _REHEARSED_S = 3600.0
 
@@ -45,12 +41,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         kit.work.mkdir()
         kit.kept.mkdir()
         there = machine(options.python, rehearsal=options.rehearse)
-        lines = [f"gpudebug {__version__}, Python {platform.python_version()}: {there.text or there.gpu}"]
+        found = f"{there.text or there.gpu}{' (a rehearsal: no evidence)' if options.rehearse else ''}"
+        lines = [f"gpudebug {__version__}, Python {platform.python_version()}: {found}"]
         print(lines[0], flush=True)
         for line in contact(kit, there, options.parts or [*PARTS], options.seconds):
             print(line, flush=True)
             lines.append(line)
-            pack(kit.kept, lines, options.out)
+            pack(kit.kept, lines, options.out, kit.places)
     return 0
 
 
@@ -75,25 +72,6 @@ def contact(kit: Kit, there: Machine, names: Sequence[str], seconds: float) -> I
             yield f"{name}: failed: {type(e).__name__}: {e}"
         yield f"{name}: {time.monotonic() - began:.0f} s"
     yield from (f"assumed: {line}" for line in beside(kit.measured))
-
-
-def pack(kept: Path, lines: Sequence[str], out: Path) -> None:
-    """Write what is kept so far, without the names of hosts, persons and cards."""
-    names = host_names(os.environ, (platform.node(), Path.home().name))
-    (kept / "lines.txt").write_text("\n".join(lines) + "\n", "utf-8")
-    with tarfile.open(f"{out}.part", "w:gz") as archive:
-        for path in sorted(p for p in kept.rglob("*") if p.is_file()):
-            if path.suffix != ".gz":
-                text = without_hosts(path.read_text("utf-8", "replace"), names)
-                path.write_text(_UUID.sub(r"\1-00000000-0000-4000-8000-000000000000", text), "utf-8")
-            archive.add(path, str(path.relative_to(kept)), filter=_nobodys)
-    Path(f"{out}.part").replace(out)
-
-
-def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    member.uid = member.gid = member.mtime = 0
-    member.uname = member.gname = ""
-    return member
 
 
 if __name__ == "__main__":

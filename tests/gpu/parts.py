@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.gpu.figures import EXPECTED, look_line, noise, shown, trace_line
+from tests.gpu.packing import keep
 from tests.support.sampling import SamplerProcess
 
 from gpudebug.core.errors import GpudebugError
@@ -27,7 +28,7 @@ from gpudebug.core.words import device_kind
 from gpudebug.edges import devices
 
 ROOT = Path(__file__).resolve().parents[2]
-TRAIN = Path(__file__).with_name("train.py")
+TRAIN, STANDIN = (Path(__file__).with_name(name) for name in ("train.py", "standin_train.py"))
 DOCTOR_BUNDLE = "gpudebug-gpu.tar.gz"
 FORMS = {
     "query.csv": ["--query-gpu=timestamp,utilization.gpu,power.draw,memory.used", "--format=csv", "-l", "1"],
@@ -35,7 +36,7 @@ FORMS = {
     "pmon.txt": ["pmon", "-s", "um", "-d", "1", "-o", "DT"],
 }
 _SMI = ("nvidia-smi", "--query-gpu=timestamp,utilization.gpu", "--format=csv,noheader", "-lms", "200")
-_SMALL = ("--batch=4", "--size=16", "--depth=1", "--workers=1", "--tiny=50")
+_SMALL = ("--batch=8", "--size=8", "--depth=1", "--workers=1", "--tiny=50")
 _TORCH = "import torch; print(torch.__version__, torch.cuda.is_available())"
 _LARGEST = 3 << 20
 
@@ -57,6 +58,12 @@ class Kit:
     depth: str = "8"
     measured: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def places(self) -> dict[str, str]:
+        """Paths of the machine, and what is written for them."""
+        places = {self.work: "WORK", Path(self.python).absolute(): "PYTHON", ROOT: "ROOT"}
+        return {**{str(path): name for path, name in places.items()}, sys.prefix: "PREFIX"}
+
     def run(self, *argv: object, cwd: Path | None = None) -> tuple[int, str]:
         """Run a command to its end or that of the part's time (status 124); everything goes to log.txt."""
         words = [str(word) for word in argv]
@@ -72,14 +79,13 @@ class Kit:
 
     def training(self, fault: str, *more: str) -> list[str]:
         size = _SMALL if self.rehearsal else (f"--depth={self.depth}",)
-        return [self.python, str(TRAIN), f"--fault={fault}", *size, *more]
+        program = STANDIN if self.rehearsal else TRAIN
+        return [self.python, str(program), f"--fault={fault}", *size, *more]
 
     def keep(self, source: Path, name: str) -> None:
         """Copy what is there and not large."""
         if source.is_file() and source.stat().st_size < _LARGEST:
-            target = self.kept / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, target)
+            keep(source, self.kept / name, self.places)
 
 
 @contextmanager
@@ -191,7 +197,9 @@ def suite(kit: Kit) -> Iterator[str]:
     """The project's own tests that need a GPU."""
     marked = [p for p in (ROOT / "tests").rglob("test_*.py") if "mark.gpu\n" in p.read_text("utf-8")]
     pytest = ("-m", "pytest", "--run-gpu", "-m", "gpu", "-p", "no:cacheprovider", "--tb=short")
-    status, out = kit.run(sys.executable, *pytest, *sorted(marked), cwd=ROOT)
+    # A GPU of the stand-ins runs no kernel of PyTorch's.
+    only = ("--collect-only",) if kit.rehearsal else ()
+    status, out = kit.run(sys.executable, *pytest, *only, *sorted(marked), cwd=ROOT)
     lines = out.splitlines()
     yield next((line.strip("= ") for line in reversed(lines) if " in " in line), f"status {status}")
     yield from (line for line in lines if line.startswith(("FAILED", "ERROR")))
@@ -199,14 +207,13 @@ def suite(kit: Kit) -> Iterator[str]:
 
 def looks(kit: Kit) -> Iterator[str]:
     """`why` on each planted fault, beside nvidia-smi and what the program itself saw."""
-    limit = ["--to-the-end"] if kit.rehearsal else ["--for=22s"]
     for fault in ("loader",) if kit.rehearsal else EXPECTED:
         here, kept = kit.work / f"why-{fault}", kit.kept / "why" / fault
         here.mkdir()
         workers = ["--workers=0"] if fault == "loader" else []
-        argv = kit.training(fault, *workers, "--own=own.jsonl", *(["--steps=600"] if kit.rehearsal else []))
+        argv = kit.training(fault, *workers, "--own=own.jsonl")
         with open(here / "nvidia-smi.csv", "w", encoding="utf-8") as file, started(_SMI, file, file, here):
-            ran = kit.gpudebug("--json", "why", *limit, "--", *argv, cwd=here)
+            ran = kit.gpudebug("--json", "why", "--", *argv, cwd=here)
         run = here / "gpudebug-why-1"
         if ran[0] or not (run / "evidence.json").exists() or not (here / "own.jsonl").exists():
             yield f"{fault}: nothing to compare, {outcome(ran)}"
@@ -218,24 +225,27 @@ def looks(kit: Kit) -> Iterator[str]:
 
 
 def campaign(kit: Kit) -> Iterator[str]:
-    """Four runs of a baseline, whose noise is compared with what is assumed, and a change that helps."""
+    """Four runs of one command, whose noise is compared with what is assumed, and a change that helps."""
     here, length = kit.work / "campaign", "6s" if kit.rehearsal else "10s"
     here.mkdir()
-    shutil.copy(TRAIN, here)
-    train = [kit.python, "train.py", *kit.training("loader", "--workers=0")[2:]]
+    for path in (TRAIN, STANDIN) if kit.rehearsal else (TRAIN,):
+        shutil.copy(path, here)
+    python, program, *words = kit.training("loader", "--workers=0")
+    train = [python, Path(program).name, *words]
     author = ("-c", "user.name=kit", "-c", "user.email=kit@example.org")
     for words in (["init", "-q"], ["add", "-A"], [*author, "commit", "-qm", "A training"]):
         kit.run("git", *words, cwd=here)
     kit.gpudebug("init", "--command", shlex.join(train), cwd=here)
     with open(here / "gpudebug.yaml", "a", encoding="utf-8") as file:
-        lengths = f"min_window: {length}, run_for: {length}"
-        file.write(f"\nprotocol: {{{lengths}, baseline_runs: 4, max_runs: 3}}\n")
+        file.write(f"\nprotocol: {{run_for: {length}, max_runs: 3}}\n")
     kit.gpudebug("settings", "--accept", cwd=here)
     ran = kit.gpudebug("next", cwd=here)
+    kit.gpudebug("baseline", "--aa", "--runs=2", cwd=here)
     runs = [json.loads(path.read_text()) for path in sorted(here.glob("runs/*/evidence.json"))]
     if len(runs) < 2:
         raise LackingError(f"no baseline: {outcome(ran)}")
-    (kit.kept / "baseline.json").write_text(json.dumps(runs))
+    (kit.work / "baseline.json").write_text(json.dumps(runs))
+    kit.keep(kit.work / "baseline.json", "baseline.json")
     kit.measured |= noise(runs)
     yield f"utilisation of {len(runs)} runs: {', '.join(shown(e['utilisation']) for e in runs)} %"
     texts = ("--title", "Loader workers", "--description", "The GPU waits.", "--method", "Eight workers.")
@@ -251,7 +261,7 @@ def traces(kit: Kit) -> Iterator[str]:
     for name, more in (("eager", ()), ("graph", ("--graph",)))[: 1 if kit.rehearsal else 2]:
         here = kit.work / f"trace-{name}"
         here.mkdir()
-        argv = kit.training("launch", "--tiny=200", "--steps=60", *more)
+        argv = kit.training("launch", f"--tiny={20 if kit.rehearsal else 200}", "--steps=60", *more)
         profile = ("--torch-profile", "wait=20,warmup=3,active=5")
         ran = kit.gpudebug("sample", "-o", "samples.csv", *profile, "--", *argv, cwd=here)
         trace = next(iter(sorted(here.glob("*.trace*.json.gz"))), None)

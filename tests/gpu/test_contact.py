@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
+import platform
+import re
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from tests.gpu import parts
 from tests.gpu.__main__ import contact
 from tests.gpu.figures import beside, is_named, look_line, noise, trace_line
+from tests.gpu.rehearsal import environment
 from tests.support import nvml
 from tests.support.campaigns import gpudebug
 from tests.support.gpu_bundles import stored_and_derived
@@ -26,15 +28,10 @@ CONTACTS = sorted((DATA / "gpu_bundles" / "contacts").glob("*.tar.gz"))
 _ALL = parts.Machine(None, None, None, None, None, "0 a GPU, driver 550")
 
 
-def rehearsed(folder: Path, script: str, *words: str) -> tuple[list[str], Path]:
-    """The lines of the parts on a machine of this script, and where their recordings were unpacked."""
-    smi = folder / "bin" / "nvidia-smi"
-    smi.parent.mkdir()
-    standin = Path(parts.__file__).with_name("standin_smi.py")
-    smi.write_text(f'#!/bin/sh\nexec {sys.executable} {standin} "$@"\n')
-    smi.chmod(0o755)
-    env = nvml.standin(folder, script) | {"PATH": f"{smi.parent}:{os.environ['PATH']}"}
-    argv = [sys.executable, "-m", "tests.gpu", "--rehearse", "-o", str(folder / "out.tar.gz"), *words]
+def rehearsed(folder: Path, *names: str) -> tuple[list[str], Path]:
+    """The lines of parts on the stand-ins, and where their recordings were unpacked."""
+    argv = [sys.executable, "-m", "tests.gpu", "--rehearse", "-o", str(folder / "out.tar.gz"), *names]
+    env = environment(folder)
     done = subprocess.run(argv, cwd=parts.ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines(), unpacked(folder / "out.tar.gz", folder / "kept")
@@ -52,32 +49,69 @@ def replayed(kept: Path) -> Iterator[str]:
     yield from (f"trace: {path.name[:5]}: {trace_line(path)}" for path in sorted((kept / "trace").glob("*")))
     if (kept / "baseline.json").exists():
         measured = noise(json.loads((kept / "baseline.json").read_text()))
-        yield from (f"assumed: {line}" for line in beside(measured))
+        # What is assumed may have changed by what was measured.
+        yield from (f"assumed: {line.partition(' measured')[0]}" for line in beside(measured))
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_a_rehearsal_runs_and_its_recordings_say_the_same_again(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    lines, kept = rehearsed(tmp_path, "count=1\ngpu 0 util=30 power=200", "recordings", "why", "trace")
-    assert [line for line in lines if "fail" in line or "status" in line or "left out" in line] == []
-    assert sum(line.startswith("recordings: nvidia-smi") for line in lines) == len(parts.FORMS)
+def said_again(kept: Path, lines: Sequence[str]) -> list[str]:
+    """The lines that recordings say again; each was said before, and `analyze` reads what others recorded."""
     again = [*replayed(kept)]
-    assert len(again) == 2 and all(any(line.startswith(one) for line in lines) for one in again)
-    assert "utilisation 30 %, by nvidia-smi 30, by" in again[0] and "operators, 0 kernels" in again[1]
+    assert [one for one in again if not any(line.startswith(one) for line in lines)] == []
+    for recording in (*kept.glob("nvidia-smi-*"), *kept.glob("trace/*"), *kept.glob("why/*/samples.csv")):
+        gpudebug(kept, "analyze", str(recording)).expect(0)
+    for bundle in kept.glob(parts.DOCTOR_BUNDLE):
+        stored, derived = stored_and_derived(bundle)
+        assert stored == derived
+    return again
 
 
-def test_what_a_contact_recorded_says_the_same_again(tmp_path: Path) -> None:
-    for path in CONTACTS:
-        kept = unpacked(path, tmp_path / path.stem)
-        lines = (kept / "lines.txt").read_text().splitlines()
-        again = [*replayed(kept)]
-        assert again and [one for one in again if not any(line.startswith(one) for line in lines)] == []
-        for recording in (*kept.glob("nvidia-smi-*"), *kept.glob("trace/*"), *kept.glob("why/*/samples.csv")):
-            gpudebug(tmp_path, "analyze", str(recording)).expect(0)
-        for bundle in kept.glob(parts.DOCTOR_BUNDLE):
-            stored, derived = stored_and_derived(bundle)
-            assert stored == derived
+SEEN = {
+    "recordings": [rf"nvidia-smi {form}: analyze ok$" for form in parts.FORMS],
+    "doctor": [r"1[89] of 19 checks ok$"],
+    "tests": [r"[0-9/]+ tests collected"],
+    "why": [r"loader: MATCH dl-no-workers "],
+    "campaign": [r"utilisation of 4 runs: ", r"Verdict: VALIDATED: ", r"verify: ok$"],
+    "trace": [r"eager: [0-9]+ operators, 0 kernels, 0 graphs, busy unknown %; analyze ok$"],
+    "sampler": [r"a step takes "],
+}
+_SHORT = ("recordings", "tests", "why", "trace")
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(_SHORT, marks=pytest.mark.slow, id="short"),
+        pytest.param(tuple(parts.PARTS), marks=pytest.mark.heavy, id="whole"),
+    ],
+)
+def test_a_rehearsal_runs_and_its_recordings_say_the_same_again(
+    names: tuple[str, ...], tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    lines, kept = rehearsed(tmp_path, *names)
+    table = "\n".join(lines)
+    assert lines[0].endswith("NVIDIA Stand-in 100, driver 550.54.15 (a rehearsal: no evidence)")
+    assert [line for line in lines if re.search(r"failed|status|left out|no (trace|verdict)", line)] == [], (
+        table
+    )
+    for seen in (rf"^{name}: {line}" for name in names for line in SEEN[name]):
+        assert re.search(seen, table, re.M), f"{seen}\n{table}"
+    again = [line.partition(":")[0] for line in said_again(kept, lines)]
+    assert again == ["why", "trace", *["assumed"] * (3 * ("campaign" in names))]
+    assert ("assumed: sampler_core: " in table) is ("sampler" in names)
+    texts = [path.read_text() for path in kept.rglob("*") if path.is_file() and path.suffix != ".gz"]
+    with gzip.open(kept / "trace" / "eager.json.gz", "rt") as trace:
+        texts.append(trace.read())
+    told = (str(tmp_path), str(parts.ROOT), platform.node(), str(Path.home()))
+    assert [name for name in told if any(re.search(rf"\b{re.escape(name)}\b", text) for text in texts)] == []
+
+
+@pytest.mark.parametrize("path", CONTACTS or [None], ids=lambda path: path and path.name.partition(".")[0])
+def test_what_a_contact_recorded_says_the_same_again(path: Path | None, tmp_path: Path) -> None:
+    assert path is not None, "no contact in tests/data/gpu_bundles/contacts: nothing to replay"
+    kept = unpacked(path, tmp_path / "kept")
+    assert said_again(kept, (kept / "lines.txt").read_text().splitlines())
 
 
 def test_recordings_made_up_say_what_is_in_them(tmp_path: Path) -> None:
@@ -106,23 +140,31 @@ def test_recordings_made_up_say_what_is_in_them(tmp_path: Path) -> None:
     assert trace_line(tmp_path / "t.json.gz") == "1 operators, 3 kernels, 1 graphs, busy 80 %"
 
 
+OLD = "UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 11040)."
+_TRAINS = ("recordings", "tests", "why", "campaign", "trace", "sampler")
 LACKS: dict[str, tuple[str, list[str], dict[str, str]]] = {
-    "no driver": ("", [], dict.fromkeys(parts.PARTS, "there is no NVIDIA driver here")),
+    "no driver": ("", ["--rehearse"], dict.fromkeys(parts.PARTS, "there is no NVIDIA driver here")),
     "a driver that fails": (
         "count=1 init_error=18",
-        [],
+        ["--rehearse"],
         dict.fromkeys(parts.PARTS, "the NVIDIA driver does not answer"),
     ),
     "no PyTorch": (
         "count=1",
-        ["--python=/bin/false"],
-        dict.fromkeys(("why", "trace"), "no PyTorch in /bin"),
+        ["--rehearse", "--python=/bin/false"],
+        dict.fromkeys(_TRAINS, "no PyTorch in /bin"),
     ),
-    "MIG": ("count=1\ngpu 0 mig=2", [], {"campaign": "is a part (MIG)"}),
+    "a driver too old for PyTorch": (
+        "count=1",
+        ["--python={python}"],
+        dict.fromkeys(_TRAINS, "PyTorch 2.13.0 sees no GPU (its driver is too old)"),
+    ),
+    "no nvidia-smi": ("count=1", ["--rehearse"], {"recordings": "no nvidia-smi on the PATH"}),
+    "MIG": ("count=1\ngpu 0 mig=2", ["--rehearse"], {"campaign": "is a part (MIG)"}),
     "in use": (
         "count=1\ngpu 0 procs={procs}",
-        [],
-        dict.fromkeys(("why", "campaign"), "the GPU is in use by process 1"),
+        ["--rehearse"],
+        dict.fromkeys(("why", "campaign", "sampler"), "the GPU is in use by process 1"),
     ),
 }
 
@@ -131,14 +173,18 @@ LACKS: dict[str, tuple[str, list[str], dict[str, str]]] = {
 def test_what_is_lacking_is_one_line_of_each_part(name: str, tmp_path: Path) -> None:
     script, words, expected = LACKS[name]
     (procs := tmp_path / "procs").write_text("1\n")
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\necho 2.13.0 False\necho '{OLD}' >&2\n")
+    python.chmod(0o755)
     env = nvml.standin(tmp_path, script.format(procs=procs)) if script else nvml.no_driver(tmp_path)
-    argv = [sys.executable, "-m", "tests.gpu", "--rehearse", "-o", str(tmp_path / "o.tar.gz"), *words]
-    done = subprocess.run(
-        [*argv, *expected], cwd=parts.ROOT, env=env, capture_output=True, text=True, check=False
-    )
+    argv = [sys.executable, "-m", "tests.gpu", "-o", str(tmp_path / "o.tar.gz")]
+    argv += [*(word.format(python=python) for word in words), *expected]
+    env["PATH"] = str(tmp_path)
+    done = subprocess.run(argv, cwd=parts.ROOT, env=env, capture_output=True, text=True, check=False)
     lines = dict(line.split(": left out: ") for line in done.stdout.splitlines() if ": left out: " in line)
     assert (done.returncode, [*lines]) == (0, [*expected]), done.stdout + done.stderr
     assert all(text in lines[part] for part, text in expected.items())
+    assert len(done.stdout.splitlines()) == 1 + len(expected)
 
 
 def test_a_part_that_fails_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,8 +196,9 @@ def test_a_part_that_fails_stops_no_other(tmp_path: Path, monkeypatch: pytest.Mo
     kit.measured["noise_points"] = 2.0
     for part, run in (("why", failing), ("trace", lambda kit: iter(["seen"]))):
         monkeypatch.setitem(parts.PARTS, part, parts.PARTS[part]._replace(run=run))
-    lines = [*contact(kit, _ALL, ["trace", "why"], 60)]
+    lines = [*contact(kit, _ALL._replace(whole="GPU 0 is a part"), ["trace", "campaign", "why"], 60)]
     assert lines[:2] == ["why: began", "why: failed: KeyError: 'x'"] and "trace: seen" in lines
+    assert "campaign: left out: GPU 0 is a part" in lines
     assert lines[-1].startswith("assumed: noise_points: 2 pp measured, 4.5 assumed")
 
 
