@@ -138,14 +138,27 @@ class FailureScan:
 
     def feed(self, segment: bytes, alert: bool, steps: int) -> None:
         """Takes one drawn line in; `alert` says whether ALERT matched, `steps` how many were seen so far."""
+        if not (alert or self.watching):
+            self.pass_over(segment)
+            return
         self.seen += 1
         self.redrawn = b""
         self.tail.append(segment if len(segment) <= 4 * MAX_LINE else segment[: 4 * MAX_LINE])
-        if alert or self.watching:
-            self._read(readable(segment, 2 * MAX_LINE), alert, steps)
-        elif segment.strip():
-            self._plain += 1
-        if self._first and DONE.search(segment) and not _NO_END.search(segment):
+        self._read(readable(segment, 2 * MAX_LINE), alert, steps)
+        if self._first:
+            self._look_for_end(segment)
+
+    def pass_over(self, segment: bytes) -> None:
+        """Takes in a line that says nothing of a failure."""
+        self.seen += 1
+        self.redrawn = b""
+        self.tail.append(segment if len(segment) <= 4 * MAX_LINE else segment[: 4 * MAX_LINE])
+        self._plain += not segment.isspace()
+        if self._first:
+            self._look_for_end(segment)
+
+    def _look_for_end(self, segment: bytes) -> None:
+        if DONE.search(segment) and not _NO_END.search(segment):
             self._done = self.seen
 
     def _read(self, text: str, alert: bool, steps: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from math import isfinite
+from typing import NamedTuple
 
 from gpudebug.core.trainlog.names import TRAINING, VALIDATION, words
 from gpudebug.core.trainlog.origin import NumberedLines, order_of
@@ -87,8 +88,7 @@ LARGER = 3.0
 Key = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Printer:
+class Printer(NamedTuple):
     """Who printed a line: its rank, the number ahead of it that may be one, and the step that it names."""
 
     rank: str = ""

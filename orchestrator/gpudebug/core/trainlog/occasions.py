@@ -168,6 +168,11 @@ def occasion(skeleton: str) -> str:
     return EVALUATION if _EVALUATION.search(plain) else ""
 
 
+def mentions_state(skeleton: bytes) -> bool:
+    """Tell whether lines of this skeleton may say that a run goes on, or that a cache was found."""
+    return bool(_RESUMING_WORDS.search(skeleton) or _CACHE_WORDS.search(skeleton))
+
+
 class Occasions:
     """Counts lines that tell of an evaluation or a checkpoint.
 
@@ -183,13 +188,12 @@ class Occasions:
         self.resumed: str | None = None
         self.cached: str | None = None
 
-    def read(self, kind: str, text: bytes, seen: int, trained: bool = False) -> None:
+    def read(self, kind: str, text: bytes, seen: int, trained: bool = False, state: bool = True) -> None:
         """Takes a line in that tells of an occasion of this `kind`; `seen` is how many steps were seen before
-        it, `trained` says that a loss was."""
-        if self.resumed is None and seen < _MOST_BEFORE:
-            self.resumed = resumes(text, trained)
-        if self.cached is None and seen < _MOST_BEFORE:
-            self.cached = finds_cache(text)
+        it, `trained` says that a loss was, `state` that it `mentions_state`."""
+        if state and seen < _MOST_BEFORE:
+            self.resumed = self.resumed or resumes(text, trained)
+            self.cached = self.cached or finds_cache(text)
         begun = seen > 0
         if kind == CHECKPOINT:
             self.checkpoints[begun] += 1

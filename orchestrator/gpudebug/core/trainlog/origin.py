@@ -231,6 +231,11 @@ class _Frame:
     strays: int = STRAYS
 
 
+def may_quote(skeleton: bytes) -> bool:
+    """Tell whether a line may begin a quotation of source: a frame, or a warning with its place."""
+    return b'File "' in skeleton or b"Warning: " in skeleton
+
+
 class SourceLines:
     """Follows the tracebacks of a log, those of several ranks at once, in bounded memory."""
 
@@ -239,6 +244,11 @@ class SourceLines:
         self._warned: bytes | None = None
         self._box = 0
         self._listing = 0
+
+    @property
+    def following(self) -> bool:
+        """Whether lines may be of a quotation that has begun."""
+        return bool(self._frames or self._box or self._listing or self._warned is not None)
 
     def traceback(self, before: bytes, segment: bytes) -> None:
         """Takes in a traceback's first line; `before` is what it prints ahead of the word itself."""

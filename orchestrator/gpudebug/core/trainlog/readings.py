@@ -61,7 +61,7 @@ class LineReadings:
         """Give the durations on: those beside the number of an epoch and of no step are an epoch's."""
         data = self.data if self.data is not None else self.weak_data
         whole = self.total if self.total is None or self.total >= self.part else None
-        if whole is not None and self._of_epoch():
+        if whole is not None and self.epoch is not None and self._of_epoch():
             timing.epoch(whole, time)
         elif data is not None or whole is not None or self.update is not None:
             timing.add(data, self.update, whole, time)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, groupby, pairwise
 from math import isfinite, isnan, sqrt
 from statistics import median
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from gpudebug.core.trainlog.names import NO_COURSE
 from gpudebug.core.words import Trend
@@ -18,8 +18,7 @@ T = TypeVar("T")
 LIMIT = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """One printed value. `step` and `time` (seconds since launch) are None if not known."""
 
     step: int | None
@@ -30,30 +29,30 @@ class Point:
 class Thinned(Generic[T]):
     """Keeps the first and the last item and every k-th between; k doubles whenever the limit is met."""
 
-    __slots__ = ("_every", "_items", "_last", "_last_kept", "_limit", "count")
+    __slots__ = ("_every", "_items", "_last", "_limit", "_next", "count")
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
         self._items: list[T] = []
         self._every = 1
         self._last: T | None = None
-        self._last_kept = True
+        self._next = 0
         self.count = 0
 
     def add(self, item: T) -> None:
-        if len(self._items) >= self._limit and self.count % self._every == 0:
-            self._items = self._items[::2]
-            self._every *= 2
-        self._last_kept = self.count % self._every == 0
-        if self._last_kept:
-            self._items.append(item)
         self._last = item
+        if self.count == self._next:
+            if len(self._items) >= self._limit:
+                self._items = self._items[::2]
+                self._every *= 2
+            if self.count % self._every == 0:
+                self._items.append(item)
+                self._last = None
+            self._next = self.count - self.count % self._every + self._every
         self.count += 1
 
     def items(self) -> tuple[T, ...]:
-        if self._last_kept or self._last is None:
-            return tuple(self._items)
-        return (*self._items, self._last)
+        return tuple(self._items) if self._last is None else (*self._items, self._last)
 
 
 HIGHER, LOWER = 1.25, 0.90

@@ -7,7 +7,7 @@ skeleton; the reader keeps shapes and reads most lines by slicing alone.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gpudebug.core.trainlog.bars import COUNTS, Bar, take_bars
 from gpudebug.core.trainlog.losses import UnnamedPlace, find_unnamed
@@ -94,6 +94,13 @@ class LoggedNumber:
     scale: float = 1.0
     total: Span | None = None
     bare: bool = False
+    at: slice = field(init=False)
+    key: tuple[str, str] = field(init=False)
+    terms: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at", slice(*self.value))
+        object.__setattr__(self, "key", (self.style, self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +251,7 @@ def _fields(text: str, bars: tuple[Bar, ...]) -> tuple[LoggedNumber, ...]:
 def _whole(field: LoggedNumber, text: str, gap: str) -> LoggedNumber:
     """Return a loss with all its terms: `[0.1, 0.2]`."""
     terms = _LIST.match(text, field.value[0]) if field.role.kind == "loss" and gap[-1:] == "[" else None
-    return replace(field, value=terms.span()) if terms else field
+    return replace(field, value=terms.span(), terms=True) if terms else field
 
 
 def _of_row(text: str) -> str:

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import isfinite
-from typing import NamedTuple
 
 from gpudebug.core.text.expressions import Expression
 from gpudebug.core.trainlog.bars import Bar
-from gpudebug.core.trainlog.failure import ALERT, USAGE, FailureScan
+from gpudebug.core.trainlog.failure import FailureScan
 from gpudebug.core.trainlog.latency import LatencyReader
+from gpudebug.core.trainlog.learned import LearnedLine, LearnedLines
 from gpudebug.core.trainlog.losses import Losses, Printer, UnnamedPlace
 from gpudebug.core.trainlog.names import Head, Role, read_head, read_row
-from gpudebug.core.trainlog.occasions import Objectives, Occasions, may_turn, occasion
+from gpudebug.core.trainlog.occasions import Objectives, Occasions
 from gpudebug.core.trainlog.origin import SourceLines, rank_of
 from gpudebug.core.trainlog.phase_lines import PhaseLines, declared_in, phase_in
-from gpudebug.core.trainlog.quantities import QuantityLine, read_quantities
 from gpudebug.core.trainlog.readings import LineReadings
-from gpudebug.core.trainlog.sections import EVALUATION, REPORTED, TRAIN, LogSection, announced
+from gpudebug.core.trainlog.sections import EVALUATION, REPORTED, TRAIN, LogSection
 from gpudebug.core.trainlog.series import Point, Thinned
-from gpudebug.core.trainlog.shape import LoggedNumber, Shape, read_shape
-from gpudebug.core.trainlog.steps import BAR, LONGEST_LINE, CounterReading, Key, Line, StepCounters, topics
+from gpudebug.core.trainlog.shape import LoggedNumber, Shape
+from gpudebug.core.trainlog.steps import BAR, LONGEST_LINE, CounterReading, Key, Line, StepCounters
 from gpudebug.core.trainlog.text import clock, number, plain, readable, skeleton, stamp_seconds
 from gpudebug.core.trainlog.text import total as total_of
 from gpudebug.core.trainlog.timing import Timing
 from gpudebug.core.trainlog.work import NamedStep, WorkLog
 
-MAX_HELD = 16384
-"""Fields of all kept shapes together."""
-LONGEST_KEPT = 1024
 COARSE_SPAN = 10.0
 """Stamps of whole seconds measure no shorter span."""
 
@@ -46,38 +41,6 @@ TRACEBACK = b"Traceback (most recent call last)"
 STEP_WEIGHTS = (1.1, 1.0, 0.8)
 
 
-class LearnedLine(NamedTuple):
-    """All that follows from a line's skeleton: its shape, if it may tell of a failure, the topics of its
-    speech, its quantities of work, the occasion that it tells of, the section that it announces, if it may
-    turn to another objective, and if it is a parser's, whose options are no readings."""
-
-    shape: Shape | None
-    alert: bool
-    about: tuple[str, ...]
-    work: QuantityLine | None
-    occasion: str
-    section: str
-    turn: bool
-    usage: bool
-
-
-class _LearnedLines(dict[bytes, LearnedLine]):
-    """Lines by skeleton; copies of a state share them."""
-
-    held = 0
-
-    def keep(self, key: bytes, line: LearnedLine) -> None:
-        if self.held > MAX_HELD:
-            self.clear()
-            self.held = 0
-        size = (line.shape.size if line.shape else 0) + (len(line.work.found) if line.work else 0)
-        self.held += 1 + len(key) // 64 + size
-        self[key] = line
-
-    def __deepcopy__(self, memo: object) -> _LearnedLines:
-        return self
-
-
 class LogState:
     def __init__(
         self,
@@ -89,7 +52,7 @@ class LogState:
         self.declared = declared or {}
         self.phases = PhaseLines(tuple(self.declared))
         self.clock = clock
-        self.learned = _LearnedLines()
+        self.learned = LearnedLines()
         self.steps = StepCounters()
         self.losses = Losses()
         self.timing = Timing()
@@ -114,30 +77,34 @@ class LogState:
         self.announced = ""
 
     def read(self, segment: bytes, time: float | None) -> None:
-        text = plain(segment)
-        raised = text.find(TRACEBACK)
-        if raised >= 0:
-            self.sources.traceback(text[:raised], segment)
-        if raised > 0:
-            text = text[:raised]
+        text, raised = segment if segment.isascii() else plain(segment), -1
         key = skeleton(text)
-        learned = self.learned.get(key) or self._learn(key)
+        learned = self.learned.get(key)
+        if learned is None or learned.alert:
+            text = plain(segment)
+            raised = text.find(TRACEBACK)
+            if raised >= 0:
+                self.sources.traceback(text[:raised], segment)
+            if raised > 0:
+                text = text[:raised]
+            key = skeleton(text)
+            learned = self.learned.get(key) or self.learned.learn(key)
         shape = learned.shape
         if time is not None:
             self.arrivals = True
-        if raised >= 0 or shape is None or not shape.bars:
+        if raised < 0 and shape is not None and shape.bars:
+            self.scan.redrawn = segment
+        elif learned.alert or raised >= 0 or self.scan.watching:
             self.scan.feed(segment, learned.alert or raised >= 0, self.progress)
         else:
-            self.scan.redrawn = segment
-        if self.sources.quotes(key, segment) or learned.usage:
+            self.scan.pass_over(segment)
+        speaks = learned.speaks or self.sources.following
+        if speaks and (self.sources.quotes(key, segment) or learned.usage):
             self._recognise(shape)
             return
-        self._phase(learned.turn, segment, text, time)
-        if learned.section:
-            self.section.read(learned.section, self.trained > 1)
+        if learned.speaks or self.declared:
+            self._listen(learned, segment, text, time)
         self.announced = learned.section
-        self.occasions.read(learned.occasion, text, self.seen, self.losses.begun)
-        self._speak(learned.about, text, time)
         named = self._named(segment) if self.patterns else []
         for name, value in named:
             if name == "step":
@@ -146,6 +113,19 @@ class LogState:
         self.work.read(learned.work, text, step, at, self.steps.current)
         for name, value in named:
             self._take_named(name, value, time)
+
+    def _listen(self, learned: LearnedLine, segment: bytes, text: bytes, time: float | None) -> None:
+        """Takes in what a line says in words."""
+        self._phase(learned.turn, segment, text, time)
+        if learned.section:
+            self.section.read(learned.section, self.trained > 1)
+        self.occasions.read(learned.occasion, text, self.seen, self.losses.begun, learned.state)
+        for topic in learned.about:
+            if topic == "latency":
+                self.latencies.line(text, time)
+            else:
+                line = text[:LONGEST_LINE].decode("ascii")
+                self.speech.setdefault(topic, Thinned()).add((line, time))
 
     def _phase(self, may_turn: bool, segment: bytes, text: bytes, time: float | None) -> None:
         """Takes in which phase a line names, and whether it turns to another objective: of phases that the
@@ -169,14 +149,6 @@ class LogState:
         self.pattern_seconds += self.clock() - start
         return declared_in(matching, self.phases.current, self.phases.order)
 
-    def _speak(self, about: tuple[str, ...], text: bytes, time: float | None) -> None:
-        for topic in about:
-            if topic == "latency":
-                self.latencies.line(text, time)
-            else:
-                line = text[:LONGEST_LINE].decode("ascii")
-                self.speech.setdefault(topic, Thinned()).add((line, time))
-
     @property
     def seen(self) -> int:
         """How often the leading counter moved."""
@@ -187,30 +159,14 @@ class LogState:
         """How often the training was seen to go on, by its counter or its losses."""
         return max(self.seen, self.trained)
 
-    def _learn(self, key: bytes) -> LearnedLine:
-        text = key.decode("ascii")
-        alert = ALERT.search(key) is not None
-        learned = LearnedLine(
-            read_shape(text),
-            alert,
-            topics(key),
-            read_quantities(text),
-            occasion(text),
-            announced(text),
-            may_turn(key),
-            USAGE.match(key) is not None,
-        )
-        if len(key) <= LONGEST_KEPT:
-            self.learned.keep(key, learned)
-        return learned
-
     def _recognise(self, shape: Shape | None) -> None:
         if shape is not None and shape.framework:
             self.frameworks[shape.framework] = self.frameworks.get(shape.framework, 0) + 1
 
     def _apply(self, shape: Shape, text: bytes, time: float | None) -> tuple[NamedStep | None, float | None]:
         """Takes a line in: (the step that it names beside no loss, its time)."""
-        self._recognise(shape)
+        if shape.framework:
+            self._recognise(shape)
         if shape.header:
             self.head = read_head(text, *shape.header)
             return None, time
@@ -220,7 +176,8 @@ class LogState:
             self.fine = self.fine or (self.stamp is not None and self.stamp % 1 > 0)
         if not self.arrivals:
             at = self.stamp
-        line = LineReadings(at, rank_of(text, shape.ranks))
+        ranks = shape.ranks
+        line = LineReadings(at, rank_of(text, ranks) if ranks.sure or ranks.process else "")
         in_row = bool(shape.rows) and self._row(text, shape, line)
         for item in shape.fields:
             if not (in_row and item.bare):
@@ -229,10 +186,11 @@ class LogState:
             self._bar(bar, text, line)
         if shape.unnamed and not in_row:
             line.unnamed = self._unnamed(shape.unnamed, text, time)
-        place = shape.ranks.numbered
-        self._settle(line, time, int(text[slice(*place)]) if place else None)
+        self._settle(line, time, int(text[slice(*ranks.numbered)]) if ranks.numbered else None)
+        if line.losses or not line.positions:
+            return None, at
         steps = ((key[1].lstrip("=:q "), n) for key, kind, _, n, _ in line.positions if kind == "step")
-        return None if line.losses else next((step for step in steps if step[0] != "#"), None), at
+        return next((step for step in steps if step[0] != "#"), None), at
 
     def _unnamed(self, place: UnnamedPlace, text: bytes, time: float | None) -> bool:
         """Takes in a number without a name; whether such lines are a course over steps by now."""
@@ -243,15 +201,15 @@ class LogState:
         return self.losses.unnamed.sure
 
     def _field(self, item: LoggedNumber, text: bytes, line: LineReadings) -> None:
-        printed = text[item.value[0] : item.value[1]]
-        value = total_of(printed)
+        printed = text[item.at]
+        value = total_of(printed) if item.terms else number(printed)
         if value is None:
             return
-        name = item.name
+        key = item.key
         if item.named:
-            name = text[item.named[0] : item.named[1]].decode("ascii").lower()
+            key = item.style, text[item.named[0] : item.named[1]].decode("ascii").lower()
         total = number(text[item.total[0] : item.total[1]]) if item.total else None
-        self._take(item.role, (item.style, name), value, total, line, item.scale)
+        self._take(item.role, key, value, total, line, item.scale)
 
     def _take(
         self,
@@ -339,8 +297,7 @@ class LogState:
         self.trained += trained
         if trained and not line.positions:
             self.steps.begins_with_loss()
-        printer = Printer(line.rank, numbered)
-        step = None
+        named = step = None
         if "step" not in self.patterns:
             for key, kind, weight, n, total in line.positions:
                 if key[1].endswith("#") and not (line.losses or line.unnamed):
@@ -354,15 +311,18 @@ class LogState:
                     if self.steps.update(source, reading):
                         self.losses.begin_again()
                     if kind == "step" and not key[1].endswith("#"):
-                        printer, step = replace(printer, step=n), source.value
-        if "loss" not in self.patterns:
+                        named, step = n, source.value
+        if line.losses and "loss" not in self.patterns:
             step = step if line.rank and step is not None else self.steps.current
+            printer = Printer(line.rank, numbered, named)
             for name, tier, value in line.losses:
                 self.losses.add(name, tier, value, step, time, line.gradient_lost, printer)
         line.time_steps(self.timing, time)
 
     def _place(self, line: LineReadings) -> None:
         """Leave the section of evaluation if the line is of training: by its own word, or as it goes on."""
+        if line.epoch is None and self.section.phase != EVALUATION:
+            return
         later = line.epoch is not None and self.epoch is not None and line.epoch > self.epoch
         announces = line.epoch is not None and not line.losses and self.announced != EVALUATION
         if announces or (

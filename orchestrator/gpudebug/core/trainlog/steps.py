@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import gcd
+from typing import NamedTuple
 
 from gpudebug.core.trainlog.names import words
 from gpudebug.core.trainlog.series import Thinned
@@ -36,8 +37,7 @@ BAR = "bar"
 Key = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CounterReading:
+class CounterReading(NamedTuple):
     """A counter's value; `epoch_here` where the same line names the epoch, `loss` if it has one."""
 
     n: int
@@ -95,10 +95,10 @@ class StepCounter:
         self.with_loss += reading.loss
         if self.n < 0:
             self.first, self.at_zero = n, n == 0 and reading.loss
-        elif self._rolled(reading):
+        elif n <= self.n and self._rolled(reading):
             self.base += self.total or self.n + (self.gap if self.at_zero else 0)
             self.rolls += 1
-        elif self._begins_again(n):
+        elif self.kind == "epoch" and self._begins_again(n):
             self.value, self.times = -1, Thinned()
             self.restarts += 1
         elif n <= self.n:
@@ -107,7 +107,7 @@ class StepCounter:
             self.gap = n - self.n
             later = reading.epoch is not None and (self.epoch is None or reading.epoch > self.epoch)
             self.spans = self.spans or (later and not reading.epoch_here)
-        if n and (total is None or n < total):
+        if self.unit != 1 and n and (total is None or n < total):
             self.unit = gcd(self.unit, n)
         self.n, self.total, self.epoch = n, total, reading.epoch
         value = self.base + n
@@ -121,10 +121,9 @@ class StepCounter:
         return True
 
     def _rolled(self, reading: CounterReading) -> bool:
-        """Tell whether the counter began again: in a later epoch, or after it had come to its end."""
+        """Tell whether a counter that did not rise began again: in a later epoch, or after it had come to its
+        end."""
         n, total = reading.n, self.total
-        if n > self.n:
-            return False
         if reading.epoch is not None and not self.spans:
             if self.epoch is None:
                 return n < self.n and n <= self.first
@@ -141,10 +140,10 @@ class StepCounter:
 
     def _begins_again(self, n: int) -> bool:
         """Tell whether epochs go on from their first number once more, as those of another run or fold."""
-        before, self.fallen = self.fallen, n if self.kind == "epoch" and n <= self.first < self.n else None
+        before, self.fallen = self.fallen, n if n <= self.first < self.n else None
         if before is not None and n == before:
             self.fallen = before
-        return self.kind == "epoch" and before is not None and before < n < self.n
+        return before is not None and before < n < self.n
 
     def begins_with_loss(self) -> None:
         """A loss was printed below the counter: if that is at 0, it counts from there."""
@@ -189,10 +188,9 @@ class StepCounters:
     def source(self, key: Key, kind: str, weight: float, n: int = 0) -> StepCounter | None:
         """Return the counter of this key; of a bar that changed its words, the one that stands at `n`."""
         found = self._sources.get(key)
-        if found is None:
-            if len(self._sources) >= MAX_SOURCES:
-                return None
-            found = self._continued(key, n) if kind == "bar" and n else None
+        if found is not None or len(self._sources) >= MAX_SOURCES:
+            return found
+        found = self._continued(key, n) if kind == "bar" and n else None
         if found is None:
             if kind == "bar":
                 weight *= 2.0 if key[1] not in self._labels else 1.0

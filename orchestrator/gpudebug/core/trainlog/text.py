@@ -30,6 +30,7 @@ _COPIED = re.compile(
 )
 """A colour that lost its escape character, or that a pager wrote out: `[31mstep: 5`."""
 
+_LIKE_COLOUR = re.compile(rb"\[[\d;]{1,30}m")
 _DROPPED = bytes([*range(0x09), *range(0x0A, 0x20), *range(0x7F, 0x100)])
 _ZEROED = bytes(0x30 if 0x31 <= b <= 0x39 else b for b in range(256))
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
@@ -59,15 +60,14 @@ class Splitter:
     def push(self, data: bytes, time: float | None) -> Iterator[tuple[bytes, float | None]]:
         """Yields (segment, time); the time is that of the chunk that brought the segment's last byte."""
         held = len(self._pending)
-        text = self._pending + data
-        at = 0
-        for match in _SEPARATOR.finditer(text, max(0, held - _ESCAPE_LIMIT)):
-            end = match.start()
-            if end > at or self._head:
-                yield self._whole(text[at:end]), self._pending_time if end <= held else time
+        *ended, rest = _cut(self._pending + data, held)
+        for segment in ended:
+            at, held = self._pending_time if len(segment) <= held else time, -1
+            if self._head or len(segment) > HEAD + TAIL:
+                yield self._whole(segment), at
+            elif segment:
+                yield segment, at
             self._head = None
-            at = match.end()
-        rest = text[at:]
         if len(rest) > HEAD + TAIL:
             self._head = self._head or rest[:HEAD]
             rest = rest[-TAIL:]
@@ -91,6 +91,17 @@ class Splitter:
         return end
 
 
+def _cut(text: bytes, held: int) -> list[bytes]:
+    """Return what is between the separators; of what was `held` none but one that was cut ends before it."""
+    if b"\x1b" not in text and b"\x08" not in text:
+        return text.replace(b"\r", b"\n").split(b"\n")
+    segments, at = [], 0
+    for match in _SEPARATOR.finditer(text, max(0, held - _ESCAPE_LIMIT)):
+        segments.append(text[at : match.start()])
+        at = match.end()
+    return [*segments, text[at:]]
+
+
 def plain(segment: bytes) -> bytes:
     """Printable ASCII of a segment: no control sequences, no bar blocks; a micro sign becomes `u`."""
     if len(segment) > 4 * SCAN_HALF:
@@ -108,7 +119,7 @@ def plain(segment: bytes) -> bytes:
 
 def without_copied_colours(segment: bytes) -> bytes:
     """Takes out colours that were copied as text; a line with one alone may tell of minutes (`[30m`)."""
-    if b"m" not in segment or segment.count(b"[") < 2 or len(_COPIED.findall(segment)) < 2:
+    if b"m" not in segment or not _LIKE_COLOUR.search(segment) or len(_COPIED.findall(segment)) < 2:
         return segment
     return _COPIED.sub(b"", segment)
 
@@ -130,6 +141,8 @@ LARGEST, SMALLEST = 1e100, 1e-100
 
 def measured(value: float) -> float:
     """Return a number that can be squared and summed: beyond 1e100 it is infinite, below 1e-100 it is 0."""
+    if SMALLEST < value < LARGEST:
+        return value
     size = abs(value)
     if size > LARGEST:
         return inf if value > 0 else -inf
@@ -149,7 +162,8 @@ def as_number(text: object) -> float | None:
 def number(text: bytes | str) -> float | None:
     """Return a printed number: `1,234`, `1e-3`, `nan.0`, `-inf`, `1K`; None if it is not a number."""
     try:
-        return measured(float(text))
+        value = float(text)
+        return value if SMALLEST < value < LARGEST else measured(value)
     except ValueError:
         word = (text.decode("ascii", "replace") if isinstance(text, bytes) else text).strip().lower()
     if word[-2:] == ".0" and word.strip("+-")[:3] in ("nan", "inf"):

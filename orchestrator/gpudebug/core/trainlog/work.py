@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
+from typing import NamedTuple
 
 from gpudebug.core.trainlog.names import VALIDATION, words
 from gpudebug.core.trainlog.origin import rank_of
@@ -147,8 +148,7 @@ class _Pending:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(NamedTuple):
     """One number of a line, read. `rank` is the process that printed it, empty of one alone."""
 
     quantity: Quantity
@@ -188,7 +188,7 @@ class WorkLog:
             self._look_at_group(text)
         if line is None:
             return
-        rank = rank_of(text, line.ranks)
+        rank = rank_of(text, line.ranks) if line.ranks.sure or line.ranks.process else ""
         validating = self._group in VALIDATION and text[:1] == b"|"
         found = [_Read(*one, rank) for item in line.found if (one := _value(item, text, validating))]
         if step is not None and _of_environment(step[0], found):
@@ -250,8 +250,11 @@ class WorkLog:
         if not isfinite(one.value) or one.value <= 0:
             return
         key = ((one.rank, one.name), one.quantity.unit, one.quantity.tier)
-        if key in self._rates or len(self._rates) < MAX_NAMES:
-            self._rates.setdefault(key, Thinned()).add(Point(None, one.value, time))
+        rates = self._rates.get(key)
+        if rates is None and len(self._rates) < MAX_NAMES:
+            rates = self._rates[key] = Thinned()
+        if rates is not None:
+            rates.add(Point(None, one.value, time))
             self._last_rates[key[1:]] = one.value
 
     def _reward(self, one: _Read, time: float | None, done: int | None) -> None:
