@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import stat
@@ -257,6 +258,26 @@ def test_a_place_that_cannot_be_written_is_the_programs_own_failure(tmp_path: Pa
     done = sampled(folder).expect(1)
     assert "OSError: [Errno 28]" in done.out if where == "full" else "Error: [Errno" in done.out
     assert "--overwrite" not in done.err
+
+
+def _as_others() -> None:
+    """Without what lets root read everything: CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, capabilities(7)."""
+    libc, drop = ctypes.CDLL(None), 24
+    for capability in (1, 2):
+        libc.prctl(drop, capability, 0, 0, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [0, 0o600])
+def test_a_folder_that_may_not_be_looked_into_is_in_no_ones_way(tmp_path: Path, mode: int) -> None:
+    folder = _prepared(tmp_path, "open('best.pt', 'w')")
+    (folder / "volume" / "below").mkdir(parents=True)
+    (folder / "volume").chmod(mode)
+    words = ("sample", "--device=cpu:1", "-o", "s.csv", "--", sys.executable, "train.py")
+    done = gpudebug(folder, *words, preexec_fn=_as_others)
+    (folder / "volume").chmod(0o700)
+    assert "was there before this run" in done.expect(125).err
+    assert "volume" not in done.err
 
 
 def test_nobody_sees_that_writing_is_watched(tmp_path: Path) -> None:

@@ -44,13 +44,15 @@ def files_below(
         here, depth = pending.pop(0)
         visited += 1
         try:
-            entries = sorted(here.iterdir())
+            with os.scandir(here) as listed:
+                entries = sorted(listed, key=lambda entry: entry.name)
         except OSError:
             continue
-        for path in entries:
-            if path.is_symlink():
+        for entry in entries:
+            path = here / entry.name
+            if entry.is_symlink():
                 continue
-            if not path.is_dir():
+            if not _is_folder(entry):
                 yield path
             elif depth < deepest and enter(path):
                 pending.append((path, depth + 1))

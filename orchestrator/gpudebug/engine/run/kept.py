@@ -113,8 +113,8 @@ def _standing(roots: Iterable[Path], apart: Iterable[Path], runs: Path) -> dict[
 
     def enter(path: Path) -> bool:
         hidden = path.name.startswith(".") or path.name.lower() in _MADE_AGAIN
-        ours = (path.parent == runs and runs.name == "runs") or (path / "run.json").exists()
-        return not (hidden or ours or str(path) in closed or (path / "pyvenv.cfg").exists())
+        ours = (path.parent == runs and runs.name == "runs") or os.path.exists(path / "run.json")
+        return not (hidden or ours or str(path) in closed or os.path.exists(path / "pyvenv.cfg"))
 
     found: dict[str, FileState] = {}
     for root in roots:
