@@ -154,13 +154,13 @@ def test_nothing_watched_has_none() -> None:
 
 def test_without_phases_what_trains_by_its_name_is_none() -> None:
     rows = [
-        ("other", "sim.py:main sim.py:update_model", 3, 6.0, 6.0),
-        ("other", "sim.py:main sim.py:read_rows", 9, 4.0, 0.0),
+        ("other", "train.py:main train.py:update_model", 3, 6.0, 6.0),
+        ("other", "train.py:main train.py:read_rows", 9, 4.0, 0.0),
     ]
-    code = {"sim.py:update_model:3": "w -= g", "sim.py:read_rows:9": "recv()"}
+    code = {"train.py:update_model:3": "w -= g", "train.py:read_rows:9": "recv()"}
     found = host_code(stacks(*rows, code=code))
     assert found is not None
-    assert (found[0], found[1].frame) == (pytest.approx(0.4), "sim.py:read_rows")
+    assert (found[0], found[1].frame) == (pytest.approx(0.4), "train.py:read_rows")
 
 
 def named(known: DiagnosisFacts) -> Diagnosis:

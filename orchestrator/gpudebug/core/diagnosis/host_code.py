@@ -88,7 +88,7 @@ def host_code(training: Stacks | None, *, on_cpu: bool = True) -> tuple[float, C
         if not on_cpu and _READS.search(one.source or ""):
             continue
         called = [frame for frame in one.frames[: (one.own or 0) + 1] if frame in own and frame not in loops]
-        if not phased and any(map(_TRAINING.search, called or one.frames[-1:])):
+        if not phased and any(_TRAINING.search(f.rpartition(":")[2]) for f in called or one.frames[-1:]):
             continue
         if not called and one.phase != "data" and _operates(one):
             continue
