@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -27,12 +28,17 @@ if TYPE_CHECKING:
 
 
 @app.command(
-    epilog="Example: gpudebug init --command 'python train.py --lr=1e-3 --output_dir=out'\n\n"
-    "Example: gpudebug init --agent claude"
+    context_settings={"allow_interspersed_args": False},
+    epilog="Example: gpudebug init -- python train.py --lr=1e-3 --output_dir=out\n\n"
+    "Example: gpudebug init --command 'python train.py --lr=1e-3' --agent claude",
 )
 def init(
+    argv: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CMD…]", help="The training command to debug, and its arguments."),
+    ] = None,
     command: Annotated[
-        str | None, typer.Option("--command", metavar="CMD", help="The training command to debug.")
+        str | None, typer.Option("--command", metavar="CMD", help="The same as one text.")
     ] = None,
     reference: Annotated[
         str | None,
@@ -82,6 +88,9 @@ def init(
     from gpudebug.engine.campaign.session import persons_only, session_of
     from gpudebug.engine.tools.init import init as engine
 
+    if argv and command:
+        raise UsageError("--command and a command exclude each other", next="keep one of them")
+    command = shlex.join(argv) if argv else command
     if command or reference or run:
         persons_only("choosing the measured command", "gpudebug next works on this campaign")
     answer = engine(

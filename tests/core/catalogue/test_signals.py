@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import traces
 from tests.support.causes import TEXT, cause, having
-from tests.support.diagnoses import stacks
+from tests.support.diagnoses import facts, stacks
 from tests.support.rank_lines import rank
 from tests.support.traces import device, host
 
@@ -27,7 +27,9 @@ from gpudebug.core.catalogue.signals import (
     shows,
     stem_of,
 )
+from gpudebug.core.change import intervention
 from gpudebug.core.diagnosis.facts import facts_of
+from gpudebug.core.diagnosis.tested_causes import StatedHypothesis, causes_of
 from gpudebug.core.diagnosis.layers import LAYERS
 from gpudebug.core.diagnosis.odds import value
 from gpudebug.core.inside.torch_profile import headline
@@ -256,6 +258,21 @@ def ids(text: str) -> list[str]:
 )
 def test_the_users_words_find_a_cause(words: str, cause: str) -> None:
     assert cause in ids(words)[:3], ids(words)
+
+
+@pytest.mark.parametrize(
+    ("title", "change", "cause"),
+    [
+        ("Camera at 640 x 480", "", "pp-high-res"),
+        ("The camera at 15 frames a second", "--set --camera-fps=15", "pp-high-res"),
+        ("Read the cameras in a thread of their own", "", "robot-io"),
+        ("The robot's loop", "--set --camera_async=true", "robot-io"),
+    ],
+)
+def test_a_hypothesis_about_a_camera_is_about_what_it_changes(title: str, change: str, cause: str) -> None:
+    stated = StatedHypothesis(title, "", intervention.parse(change) if change else None, None)
+    found = causes_of(stated, CAUSES, facts(flags={"camera-fps": "30"}))
+    assert [id for id, weight in found.items() if weight > 0.5] == [cause], found
 
 
 @pytest.mark.parametrize(

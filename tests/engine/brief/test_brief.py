@@ -34,7 +34,7 @@ RuntimeError: \x1b[31mred\x1b[0m \u202etfel ``` out
 ValueError: token={CANARY}
 """
 CONFIG = """\
-context: [notes.md, "plans/a b.md"]
+context: [notes.md, "plans/a b.md", plans/gone.md]
 locked: [--batch_size]
 guidelines: |
   Test one variable at a time.
@@ -103,6 +103,8 @@ def test_what_a_proposal_needs_stands_on_one_page_in_order(story: Campaign) -> N
     assert "- h1 VALIDATED +" in tried and ", throughput " in tried and "`--set --lr=0.2`" in tried
     assert "failure class exception" in found["Device and last run"]
     assert all(f"`{name}`" in found["Files to read"] for name in ("train.py", "notes.md", "plans/a b.md"))
+    assert found["Files to read"].count("gone.md") == 1
+    assert "- missing, though `context` in gpudebug.yaml names it: `plans/gone.md`" in found["Files to read"]
     assert "- Locked, never to be changed: `--batch_size`" in found["Command"]
     assert "> Test one variable at a time." in found["Guidelines"]
     propose, last = page.splitlines()[-2:]

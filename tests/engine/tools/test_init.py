@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from tests.support.campaigns import contents, git, gpudebug, make_repository
 
+from gpudebug.core.config import load
 from gpudebug.edges.devices import Resolved
-from gpudebug.engine.tools.init import init
+from gpudebug.engine.tools.init import BY_RATE, ON_NODES, init
 
 COMMAND = "python train.py --steps=200 --output_dir=outputs/run1"
 
@@ -72,8 +73,16 @@ def test_defaults_are_printed_and_nothing_is_written(folder: Path) -> None:
     gpudebug(folder, "status").expect(0)
 
 
+def test_a_command_behind_the_dashes_is_the_same_as_one_text(folder: Path) -> None:
+    words = ("python", "train.py", "--lr", "1", "--json", '{"a": "b c"}', "--output_dir=out/{run}")
+    gpudebug(folder, "init", "--campaign", "mine", "--", *words).expect(0)
+    loaded = load((folder / "gpudebug.yaml").read_text(), "gpudebug.yaml")
+    assert (loaded.workload.argv(), loaded.campaign) == (words, "mine")
+
+
 REFUSED = {
     "no command": ((), 2),
+    "a command in both ways": (("--command", COMMAND, "--", "python", "train.py"), 2),
     "a blank command": (("--command", " "), 2),
     "an open quote": (("--command", "python 'train.py"), 1),
     "a campaign that leads out": (("--command", COMMAND, "--campaign", "../x"), 1),
@@ -177,4 +186,5 @@ def test_without_a_gpu_the_metric_is_one_that_decides(
     monkeypatch.setattr("gpudebug.edges.devices.resolve", lambda *_: Resolved({"kind": kind}, ()))
     notes = init(folder, command=COMMAND).notes
     assert f"metric: {metric}\n" in (folder / "gpudebug.yaml").read_text()
-    assert any("no GPU here" in note for note in notes) is (metric == "steps_per_s")
+    said = {("cpu", None): [BY_RATE], ("cpu", "/usr/bin/sbatch"): [ON_NODES]}
+    assert [note for note in notes if "no GPU here" in note] == said.get((kind, cluster), [])

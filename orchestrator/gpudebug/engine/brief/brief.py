@@ -155,13 +155,16 @@ class _Brief:
         """Return the files to read by folder, the one where the cause was seen first."""
         root, workload = self.loaded.setup.workspace.root, self.config.workload
         named = sources.named_files(root, workload.cwd, workload.argv())
-        known = list(dict.fromkeys([*named, *self.config.context]))
+        absent = [text for text in self.config.context if not os.path.exists(root / text)]
+        known = [text for text in dict.fromkeys([*named, *self.config.context]) if text not in absent]
         lines = dict(sources.placed(root, seen, known))
         groups = [
             code(self.short(text, 1000))
             + (f" (a cause was seen in {self.short(', '.join(places), 200)})" if places else "")
             for text, places in sources.by_folder(list(dict.fromkeys([*lines, *known])), lines)
         ]
+        missing = ", ".join(code(self.short(text, 200)) for text in absent)
+        groups += [f"missing, though `context` in gpudebug.yaml names it: {missing}"] if absent else []
         return pages.bullets("Files to read", groups, limit, "`context` in gpudebug.yaml")
 
     def command(self, limit: int) -> str:

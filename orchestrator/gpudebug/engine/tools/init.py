@@ -37,6 +37,10 @@ BY_RATE = (
     "there is no GPU here, so metric: steps_per_s decides: of a CPU that stands in, what the program itself "
     "computes counts as busy"
 )
+ON_NODES = (
+    "there is no GPU here, but sbatch: metric gpu_util is kept, as the nodes of jobs have GPUs as a rule; "
+    "if they have none, set metric: steps_per_s"
+)
 _NOTHING_SET: Mapping[str, str] = {}
 _FOLDERS = ("runs", "progress", "hypotheses")
 
@@ -68,7 +72,7 @@ def init(
     if not command or not command.strip():
         if chosen and command is None and (root := store.find_root(directory)):
             return _instruct(root, chosen, session)
-        raise UsageError("no training command", next="gpudebug init --command 'python train.py --lr=1e-3'")
+        raise UsageError("no training command", next="gpudebug init -- python train.py --lr=1e-3")
     path = directory / store.CONFIG
     if path.exists():
         raise ConfigError(
@@ -83,8 +87,9 @@ def init(
     kinds, program = adapters.known(), adapters.program_of(directory, draft.workload)
     notes = [note for part, w, t in _parts(draft, command, reference) if (note := _offered(part, w, t))]
     settings = begun.settings if begun is not None else {}
-    rate = _stands_in(settings.get("device", draft.device))
-    notes += [BY_RATE] if rate else []
+    lacking = _stands_in(settings.get("device", draft.device))
+    rate = lacking and shutil.which("sbatch") is None
+    notes += [BY_RATE if rate else ON_NODES] if lacking else []
     text = _text(
         name,
         frameworks.offer_run(command, kinds) or command,
@@ -112,12 +117,12 @@ def init(
 
 
 def _stands_in(device: str) -> bool:
-    """Tell whether the CPU will stand in for a GPU; False where jobs may run on other nodes."""
+    """Tell whether the CPU stands in for a GPU on this host."""
     try:
         found = devices.resolve(device, os.environ)
     except DeviceError:
         return False
-    return device_kind(found.spec["kind"]).shares_cores and shutil.which("sbatch") is None
+    return device_kind(found.spec["kind"]).shares_cores
 
 
 def _pinned(directory: Path, config: Config, session: str | None) -> list[str]:
