@@ -29,9 +29,9 @@ from gpudebug.core.catalogue.signals import (
 )
 from gpudebug.core.change import intervention
 from gpudebug.core.diagnosis.facts import facts_of
-from gpudebug.core.diagnosis.tested_causes import StatedHypothesis, causes_of
 from gpudebug.core.diagnosis.layers import LAYERS
 from gpudebug.core.diagnosis.odds import value
+from gpudebug.core.diagnosis.tested_causes import StatedHypothesis, causes_of
 from gpudebug.core.inside.torch_profile import headline
 from gpudebug.core.records import DeviceInfo, Evidence, ProbeEvidence, StacksEvidence
 from gpudebug.core.trace.summary import summarise
