@@ -9,7 +9,8 @@ from gpudebug.core.answers.analyze import (
     OneFile,
     SamplesAnswer,
 )
-from gpudebug.core.answers.sections import SectionsAnswer
+from gpudebug.core.answers.sections import PrintedSections, SectionsAnswer
+from gpudebug.core.inside.sections.cost import short
 from gpudebug.core.statistics import numbers
 from gpudebug.core.trainlog.endings import remedy
 from gpudebug.core.words import counted
@@ -17,6 +18,8 @@ from gpudebug.terminal.devices import devices, energy, failure, inside_of, laten
 from gpudebug.terminal.recorded import recording
 from gpudebug.terminal.sections import head, sections
 from gpudebug.terminal.trace import ranks, trace
+
+_NAME, _TITLE = 40, 80
 
 
 def analyze(answer: AnalyzeAnswer, *, all_rows: bool = False) -> str:
@@ -120,6 +123,7 @@ def _log(answer: LogAnswer) -> str:
         )
     if answer.latency:
         lines += [line.replace("latency ", "latency   ", 1) for line in latency(answer.latency)]
+    lines += _printed(answer.sections) if answer.sections else []
     if answer.failure:
         lines.append(f"failure   {answer.failure.class_}")
         lines += [f"  {line}" for line in answer.failure.lines[-5:]]
@@ -127,3 +131,13 @@ def _log(answer: LogAnswer) -> str:
         lines += [f"  try {helps}"] if helps else []
     lines += [f"note: {note}" for note in answer.notes]
     return "\n".join(lines)
+
+
+def _printed(table: PrintedSections) -> list[str]:
+    labels = ["  " * (one.depth + 1) + short(one.name, _NAME) for one in table.sections]
+    width = max(map(len, labels)) + 2
+    lines = [f"sections  the last that it printed: {short(table.title, _TITLE)}"]
+    for label, one in zip(labels, table.sections, strict=True):
+        share = "" if one.share is None else f"  {100 * one.share:.0f}%"
+        lines.append(f"{label:<{width}}{numbers.seconds(one.time_s):>8}{share}")
+    return lines

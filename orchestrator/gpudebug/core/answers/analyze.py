@@ -13,7 +13,7 @@ from gpudebug.core.answers.sample import (
     SampledRate,
     SampledWindow,
 )
-from gpudebug.core.answers.sections import SectionsAnswer
+from gpudebug.core.answers.sections import PrintedSections, SectionsAnswer
 from gpudebug.core.answers.status import FigureAcross
 
 Table = list[dict[str, Any]]
@@ -196,6 +196,7 @@ class LogAnswer(Answer):
     latency: LatencyFigures | None
     failure: FailureLines | None
     notes: tuple[str, ...]
+    sections: PrintedSections | None = omitted()
     written: tuple[str, ...] | None = omitted()
 
 

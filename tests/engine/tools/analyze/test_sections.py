@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,27 @@ def folder(tmp_path: Path) -> Path:
 
 def analyze(folder: Path, *words: str, status: int = 0) -> Done:
     return command(folder, "analyze", *words).expect(status)
+
+
+TRACED = """
+from gpudebug import enable_profiling, export_trace, profile
+enable_profiling(trace=True)
+for _ in range(3):
+    with profile("step"):
+        with profile("data"):
+            pass
+export_trace("trace.json")
+"""
+
+
+def test_a_trace_of_our_own_is_read_as_its_sections(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", TRACED], cwd=tmp_path, check=True)
+    (tmp_path / "packed.json.gz").write_bytes(gzip.compress((tmp_path / "trace.json").read_bytes()))
+    for name in ("trace.json", "packed.json.gz"):
+        answer = json.loads(analyze(tmp_path, name, "--json").out)
+        assert answer["kind"] == "sections", answer
+        assert {s["name"]: s["calls"] for s in answer["sections"]} == {"step": 3, "data": 3}
+        assert [n["name"] for n in answer["tree"][0]["children"]] == ["data"]
 
 
 def test_the_documented_json(folder: Path) -> None:

@@ -12,4 +12,5 @@ from gpudebug.core.inside.sections.analysis import (
     unreadable,
 )
 from gpudebug.core.inside.sections.cost import Report
+from gpudebug.core.inside.sections.others import printed
 from gpudebug.core.inside.sections.parser import read_report

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from gpudebug.core.answers.sections import Section, SectionNode
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.inside.sections.cost import MeasuredOn, Report
+from gpudebug.core.inside.sections.others import of_trace
 from gpudebug.core.text.json_lines import line_of, parse
 
 NOTE = "the report has no tree: shares are of the sum of all sections, also of those that enclose others"
@@ -69,6 +70,8 @@ def read_report(data: bytes, file: str) -> Report:
         raise GpudebugError("is not a section report", file=file, next=_AGAIN) from None
     if (operations := operations_of(found)) is not None:
         return _ReportReader(text, file).operations(operations)
+    if (traced := of_trace(found)) is not None:
+        return traced
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise GpudebugError(
             f'is not a section report: its "format" is not "{FORMAT}"',

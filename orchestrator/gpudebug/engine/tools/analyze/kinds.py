@@ -36,7 +36,9 @@ _DOCUMENT = re.compile(
 )
 _LOSSES = re.compile(r"\s*\{\s*\"[a-z_ ]{0,20}loss(?:es)?\"\s*:\s*\[\s*[-\d]")
 """Columns that are longer than what is looked at."""
-_SECTIONS = re.compile(r"\"format\"\s*:\s*\"gpudebug|\"operations\"\s*:\s*\{\s*(?:\}|\"[^\"]*\"\s*:\s*\{)")
+_SECTIONS = re.compile(
+    r"\"format\"\s*:\s*\"gpudebug|\"cat\"\s*:\s*\"section\"|\"operations\"\s*:\s*\{\s*(?:\}|\"[^\"]*\"\s*:\s*\{)"
+)
 _PIECE = 256
 _BEGINNING = 64
 _ASCII_SHARE = 0.2

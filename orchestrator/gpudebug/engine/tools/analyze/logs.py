@@ -12,6 +12,7 @@ from gpudebug.core.evidence import learning
 from gpudebug.core.evidence.speed import latency_evidence
 from gpudebug.core.evidence.window_figures import finite
 from gpudebug.core.evidence.work import MIN_SEEN, doubts
+from gpudebug.core.inside.sections import printed
 from gpudebug.core.recordings.formats import encoding_of, is_text
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.redaction.redact import Redactor
@@ -29,7 +30,7 @@ from gpudebug.engine.run.devices import failure_in, latency_in
 from gpudebug.engine.run.readings import read_log, samples_beside
 from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, is_document, is_records
 
-_LARGEST = 8 << 20
+_LARGEST, _LOG_END = 8 << 20, 256 << 10
 _AGAIN = "look at it again once its run has gone on"
 _LOGS = (".txt", ".log", ".out", ".jsonl", ".csv")
 _LOOKED_AT = 5
@@ -52,6 +53,7 @@ def log(path: Path) -> AnalyzedFile:
         )
     if silent and _only_names(path):
         raise GpudebugError("has the names of its columns and no rows yet", file=str(path), next=_AGAIN)
+    end = store.read_tail(path, _LOG_END, follow=True).decode("utf-8", "replace")
     failure = found.failure
     reward = next((one for one in learning.series(found) if one.metric == REWARD), None)
     answer = LogAnswer(
@@ -75,6 +77,7 @@ def log(path: Path) -> AnalyzedFile:
         latency=latency_in(latency_evidence(found.latencies)),
         failure=failure_in(failure),
         notes=(*doubts(found.work), *_notes(path, found, broken)),
+        sections=printed(end, _redactor(path).redact),
     )
     series = {
         "loss": _series(found.loss),
