@@ -9,7 +9,7 @@ from types import FrameType
 
 import pytest
 
-from gpudebug.core.trainlog.learned import LONGEST_KEPT, MAX_HELD, LearnedLines
+from gpudebug.core.trainlog.learned import LONGEST_KEPT, MAX_HELD, LearnedLines, topics
 from gpudebug.core.trainlog.reader import LogReader
 from gpudebug.core.trainlog.text import _FULL, _TIME, skeleton
 
@@ -93,3 +93,23 @@ def test_a_known_line_runs_no_expression_but_that_of_its_stamp(line: str) -> Non
         sys.setprofile(None)
     assert ran == []
     assert reader.loss is not None
+
+
+@pytest.mark.parametrize(
+    ("line", "about"),
+    [
+        ("step 7 loss 0.5 412.3 samples/s", ("samples",)),
+        ("{'train_samples_per_second': '285.8', 'loss': 1}", ("samples",)),
+        ("Speed: 118.2 img/sec", ("samples",)),
+        ("throughput 12 sequences per second", ("samples",)),
+        ("effective batch size: 16 x 2 = 32", ("batch",)),
+        ("batch_size=8", ("batch",)),
+        ("Inference latency: 12.3 ms", ("latency",)),
+        ("forward pass time: 3 ms", ("latency",)),
+        ("batch size 8: 412 samples/s, latency 19 ms", ("samples", "batch", "latency")),
+        ("step 7 loss 0.5 12.3 it/s", ()),
+        ("downloading samples", ()),
+    ],
+)
+def test_what_a_line_speaks_of(line: str, about: tuple[str, ...]) -> None:
+    assert topics(line.encode()) == about

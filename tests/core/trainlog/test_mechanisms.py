@@ -110,8 +110,15 @@ CASES = (
     Case("a score at an iteration", each("Score at iteration {n} is {loss}\n"), 0.7, 60),
     Case("a duration behind the name of a loss", each("Fit TripletLoss_v{e} in {n}.5 seconds\n"), None, trend="UNKNOWN"),
     Case("a table without a loss", "step\teval/acc\n" + each("{i}\t{loss}\n"), None, 5, trend="UNKNOWN"),
-    Case("tables that take turns", each("update,return\n{i},{n}.5\ncritic_loss_before,kl,update\n{loss},0.1,{i}\n"), None, 5, trend="UNKNOWN"),
+    Case("tables that take turns", each("update,return\n{i},{n}.5\ncritic_loss_before,kl,update\n{loss},0.1,{i}\n"), None, 6, trend="UNKNOWN"),
     Case("a bar of something else", bars("Capturing graphs: ", ((0, 0), (20, 4), (60, 12)), 67), None, trend="UNKNOWN"),
+    Case("the record of an epoch below its bar", "".join(bars(f"Epoch {e}: ", ((3, 1), (9, 9), (20, 20)), 20, f", loss={x:.2f}") + f"\nepoch={e} step={20 * e} metrics={{'loss': {x - 0.004:.4f}}}\n" for e, x in enumerate(LOSSES, 1)), 0.696, 120),
+    Case("a bar without words for validation", "".join(bars("", ((2, 1), (10, 5), (20, 10)), 20, f", loss={x}") + "\n" + bars("", ((1, 0), (2, 1), (4, 2)), 4, f", loss={x + 3}") + "\n" for x in LOSSES), 0.7, 120),
+    Case("epochs with their number before a bar", "".join(bars(f"Epochs {e}/3. Running Loss: {x}: ", ((1, 0), (9, 4), (20, 8)), 20) for e, x in enumerate(LOSSES[:3])), 1.7, 60),
+    Case("an epoch and a step in brackets", "".join(f"[{e}, {n:5}] loss: {3 - e / 2 - n / 9e4:.3f}\n" for e in (1, 2, 3) for n in range(2000, 12001, 2000)), 1.367, 36000),
+    Case("a range of batches", "".join(f"Epoch[{e}] Batch [{n}-{n + 20}]\tSpeed: 812.1 samples/sec\tcross-entropy={2.5 - e / 2 - n / 900:.4f}\n" for e in range(3) for n in range(0, 100, 20)), 1.4111, 300),
+    Case("a lower bound that rises", each("Epoch {e}: ELBO -{loss}\n"), -0.7, trend="UNKNOWN"),
+    Case("a sign right behind a tab", each("{i}:\t-{i}.{i}51\n", (*LOSSES, 0.5)), -6.651, trend="CONVERGING"),
 )  # fmt: skip
 
 
@@ -128,6 +135,27 @@ def test_reads_the_mechanism(case: Case) -> None:
     assert found.last == case.last or (isnan(case.last or 0) and isnan(found.last or 0))
     assert case.steps is None or found.steps == case.steps
     assert case.per_s is None or found.steps_per_s == pytest.approx(case.per_s, rel=0.02)
+
+
+def test_a_bar_at_the_epochs_own_number_counts_epochs() -> None:
+    text = "".join(
+        bars(f"Epoch {n}/50: ", ((n, 2 * n),), 50, f", train_loss_step={9 - n / 10:.2f}")
+        for n in range(1, 51)
+    )
+    progress = read(text).progress
+    assert progress is not None
+    assert (progress.unit, progress.done, progress.total) == ("epochs", 50, 50)
+
+
+def test_what_only_the_last_bar_shows_is_no_count_of_steps() -> None:
+    assert read(bars("Epoch 2/2: ", ((60, 2),), 60, ", train_loss: 0.1")).progress is None
+    assert read(bars("Epoch 0/2: ", ((60, 2),), 60, ", train_loss: 0.1")).steps == 60
+
+
+def test_rows_from_0_are_counted() -> None:
+    progress = read("epoch,accuracy,f1\n" + each("{i},0.{n},0.5\n")).progress
+    assert progress is not None
+    assert (progress.unit, progress.done) == ("epochs", 6)
 
 
 def test_validation_that_is_reported_alone_is_named_and_judges_nothing() -> None:

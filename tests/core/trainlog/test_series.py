@@ -170,8 +170,8 @@ def test_a_rise_is_seen_through_noise() -> None:
     assert share(Trend.DIVERGING, jumping, LENGTHS[2:]) > 0.95
 
 
-def series(*values: float, tier: int = 0, phase: str = "", unnamed: bool = False) -> LossSeries:
-    found = LossSeries("loss", phase, tier, 0, unnamed=unnamed)
+def series(*values: float, tier: int = 0, phase: str = "", undirected: bool = False) -> LossSeries:
+    found = LossSeries("loss", phase, tier, 0, undirected=undirected)
     for step, value in enumerate(values):
         found.add(value, step, None, False)
     return found
@@ -187,8 +187,8 @@ def series(*values: float, tier: int = 0, phase: str = "", unnamed: bool = False
         (series(2.0, 1.0, tier=5), "UNKNOWN"),
         (series(2.0, 2.0, 2.0), "PLATEAU"),
         (series(2.0), "UNKNOWN"),
-        (series(0.1, 0.5, 0.9, unnamed=True), "UNKNOWN"),
-        (series(0.1, 0.5, 9.0, unnamed=True), "DIVERGING"),
+        (series(0.1, 0.5, 0.9, undirected=True), "UNKNOWN"),
+        (series(0.1, 0.5, 9.0, undirected=True), "DIVERGING"),
     ],
 )
 def test_its_course(found: LossSeries, trend: str) -> None:

@@ -12,7 +12,6 @@ from gpudebug.core.trainlog.steps import (
     StepCounter,
     StepCounters,
     rate,
-    topics,
 )
 
 
@@ -135,26 +134,6 @@ def test_a_run_that_ended_within_an_epoch_shows_no_plan(last: int, total: int | 
     for n in [*range(1, 6), *range(1, 6), *range(1, last + 1)]:
         reader.feed(f"\r{20 * n}%|##  | {n}/5 [00:0{n}<00:05,  1.00it/s, loss=0.5]".encode())
     assert reader.summary(0).total_steps == total
-
-
-@pytest.mark.parametrize(
-    ("line", "about"),
-    [
-        ("step 7 loss 0.5 412.3 samples/s", ("samples",)),
-        ("{'train_samples_per_second': '285.8', 'loss': 1}", ("samples",)),
-        ("Speed: 118.2 img/sec", ("samples",)),
-        ("throughput 12 sequences per second", ("samples",)),
-        ("effective batch size: 16 x 2 = 32", ("batch",)),
-        ("batch_size=8", ("batch",)),
-        ("Inference latency: 12.3 ms", ("latency",)),
-        ("forward pass time: 3 ms", ("latency",)),
-        ("batch size 8: 412 samples/s, latency 19 ms", ("samples", "batch", "latency")),
-        ("step 7 loss 0.5 12.3 it/s", ()),
-        ("downloading samples", ()),
-    ],
-)
-def test_what_a_line_speaks_of(line: str, about: tuple[str, ...]) -> None:
-    assert topics(line.encode()) == about
 
 
 def test_lines_are_kept_by_topic_with_their_times() -> None:

@@ -35,6 +35,7 @@ _GOING_ON = VALIDATION | word_set(
 )
 _DOING = re.compile(r"[a-z]{2,}ing$")
 """`Loading`, `Capturing`: a bar without a loss whose words are of something else than training."""
+_NUMBERED = re.compile(r"epochs\W{0,3}0", re.I)
 _FRAMES = word_set("frame frames timestep timesteps")
 _IGNORED_UNIT = re.compile(r"^(?:B|[kMG]i?B|examples|files|file|items|docs|tokens|tok|ex|example)/s$")
 
@@ -66,7 +67,8 @@ def take_bars(text: str) -> tuple[str, tuple[Bar, ...]]:
             elapsed = "elapsed" if found.get("elapsed") else "elapsed_r"
             rate = "rate" if found.get("rate") else "rate_r"
             unit = (found.get("unit") or found.get("unit_r") or "").strip()
-            label = words(_undescribed(text[max(0, match.start() - 80) : match.start()]))
+            described = text[max(0, match.start() - 80) : match.start()]
+            label = words(_undescribed(described))
             doing = {word for word in label if _DOING.match(word)} - _GOING_ON
             prepares = _PREPARING.intersection(label) or (doing and "loss" not in text.lower())
             if not _IGNORED_UNIT.match(unit) and not prepares:
@@ -79,7 +81,7 @@ def take_bars(text: str) -> tuple[str, tuple[Bar, ...]]:
                         elapsed=match.span(elapsed),
                         rate=match.span(rate) if found.get(rate) not in (None, "?") else None,
                         inverse=unit.startswith("s/"),
-                        counts=_counted_by(label, words(unit)),
+                        counts=_counted_by(label, words(unit), _NUMBERED.search(described) is not None),
                     )
                 )
             out.append(text[at : match.start()] + "~" * (match.end() - match.start()))
@@ -96,10 +98,11 @@ def _undescribed(text: str) -> str:
     return text.replace("%", " ")
 
 
-def _counted_by(label: list[str], unit: list[str]) -> str:
-    """Return what a bar says that it counts: env (frames of one), epoch, or the unit of its rate."""
+def _counted_by(label: list[str], unit: list[str], numbered: bool) -> str:
+    """Return what a bar says that it counts: env (frames of one), epoch, or the unit of its rate; not the
+    epochs if its words say their number."""
     if _FRAMES.intersection([*label, *unit]):
         return "env"
-    if "epochs" in label or {"epoch", "epochs"} & {*unit}:
+    if ("epochs" in label and not numbered) or {"epoch", "epochs"} & {*unit}:
         return "epoch"
     return "batch" if {"batch", "batches"} & {*unit} else ""

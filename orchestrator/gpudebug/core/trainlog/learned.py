@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from gpudebug.core.trainlog.failure import ALERT, USAGE
@@ -10,11 +11,22 @@ from gpudebug.core.trainlog.origin import may_quote
 from gpudebug.core.trainlog.quantities import QuantityLine, read_quantities
 from gpudebug.core.trainlog.sections import announced
 from gpudebug.core.trainlog.shape import Shape, read_shape
-from gpudebug.core.trainlog.steps import topics
 
 MAX_HELD = 16384
 """Fields of all kept shapes together."""
 LONGEST_KEPT = 1024
+
+_TOPICS = {
+    "samples": re.compile(rb"(?:sample|image|img|example|sequence|seq)s?[ _]?(?:/|per)[ _]?s", re.I),
+    "batch": re.compile(rb"batch[ _-]?size", re.I),
+    "environments": re.compile(rb"number of environments", re.I),
+    "tokens": re.compile(rb"tokens (?:per|/) ?(?:iter|step|update|global)", re.I),
+    "latency": re.compile(
+        rb"latenc|infer|forward|respon|predict|(?:time|duration)[ _-]+per[ _-]"
+        rb"|^\W*(?:loop|request|frame|image|video) ?#?0",
+        re.I,
+    ),
+}
 
 
 class LearnedLine(NamedTuple):
@@ -36,6 +48,11 @@ class LearnedLine(NamedTuple):
     turn: bool
     usage: bool
     speaks: bool
+
+
+def topics(skeleton: bytes) -> tuple[str, ...]:
+    """Return what lines of this skeleton speak of: samples, batch, environments, tokens, latency."""
+    return tuple(name for name, pattern in _TOPICS.items() if pattern.search(skeleton))
 
 
 class LearnedLines(dict[bytes, LearnedLine]):

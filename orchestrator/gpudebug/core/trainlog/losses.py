@@ -23,7 +23,7 @@ NAME = "number without a name"
 _COUNT = r"(?:(?:[Ss]tep|[Ii]ter(?:ation)?|[Ee]poch|[Bb]atch|[Uu]pdate|it)\W{0,3})?(?P<step>0+)(?: ?/ ?0+)?"
 _VALUE = r"(?P<value>[+-]?0+\.0+(?:[eE][+-]?0+)?|[nN]a[nN]|[+-]?[iI]nf)"
 _LINE = re.compile(
-    rf" *\W{{0,4}}{_COUNT}\W{{1,6}}(?:[Tt]rain(?:ing)?\W{{1,3}})?{_VALUE}[)\]}},;]?"
+    rf" *\W{{0,4}}{_COUNT}\W{{0,5}}[^\w+-](?:[Tt]rain(?:ing)?\W{{0,2}}[^\w+-])?{_VALUE}[)\]}},;]?"
     rf"(?:[ ,|]+0+(?:\.0+)? ?(?:ms|s|sec|it/s|s/it|tok/s))?\s*"
 )
 
@@ -57,7 +57,7 @@ def find_unnamed(skeleton: str) -> UnnamedPlace | None:
 class UnnamedLoss:
     """The series of such lines."""
 
-    series: LossSeries = field(default_factory=lambda: LossSeries(NAME, "", 4, 0, unnamed=True))
+    series: LossSeries = field(default_factory=lambda: LossSeries(NAME, "", 4, 0, undirected=True))
     column: bool = False
     _step: int = -1
     _rising: int = 0
@@ -74,6 +74,12 @@ class UnnamedLoss:
         falls = first is not None and last is not None and not last >= first
         return printed >= FEWEST and self._rising >= RISING * printed and (falls or not self.column)
 
+
+UNDIRECTED = frozenset(("elbo", "objective", "obj"))
+"""Some programs lower these, others raise them."""
+
+AGREE = 0.1
+"""By as much values of one name may differ that are printed of the same steps in two styles."""
 
 MAX_SERIES = 96
 FAIR_SHARE = 0.2
@@ -109,6 +115,7 @@ class Losses:
         self.numbers = NumberedLines()
         self.unnamed = UnnamedLoss()
         self.begun = False
+        self._printed = 0
 
     def add(
         self,
@@ -132,8 +139,11 @@ class Losses:
                 first = rank in ("", "0")
                 if sum((other in ("", "0")) == first for _, other in home) >= MAX_SERIES:
                     continue
-                series = LossSeries(key[2], key[1], tier, len(home), rank=rank)
+                rises = not UNDIRECTED.isdisjoint(words(key[2]))
+                series = LossSeries(key[2], key[1], tier, len(home), rank=rank, undirected=rises)
                 home[key, rank] = series
+            self._printed += 1
+            series.latest = self._printed
             series.add(value, step, time, gradient_lost, printer.step)
 
     def turn(self) -> None:
@@ -168,6 +178,17 @@ class Losses:
         if not often:
             return every
         return [s for s in every if s.rank in ("", min(often, key=order_of))]
+
+    def last(self, best: LossSeries | None) -> float | None:
+        """Return the value printed last of `best`: in another style too, as by a record below a bar, if that
+        recurs and agrees."""
+        if best is None or best.last is None:
+            return None
+        who = best.name, best.phase, best.rank
+        near = AGREE * abs(best.last)
+        alike = [s for s in self._all() if (s.name, s.phase, s.rank) == who and s.printed > 1]
+        close = [s for s in alike if s.last is not None and abs(s.last - best.last) <= near]
+        return max([best, *close], key=lambda s: s.latest).last
 
     def spoken_by(self, best: LossSeries | None) -> str | None:
         """Whose loss `best` is, if several ranks print it: `rank 0 of 4`; None for one process."""

@@ -242,8 +242,8 @@ def _duration(name: str, parts: list[str], bag: frozenset[str], phase: str) -> R
 
 _NOT_DATA = word_set("size sets type path num number parallel shape dir root")
 
-
 MAX_COLUMNS = 200
+_COUNTERS = ("step", "epoch", "other", "limit", "epochs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +259,11 @@ class Head:
 
     sign: str
     columns: tuple[Column, ...]
+
+    @property
+    def measures(self) -> bool:
+        """Whether a row tells what was reached by its counter, and not of an evaluation alone."""
+        return any(c.role.phase != "val" and c.role.kind not in _COUNTERS for c in self.columns)
 
 
 def read_head(text: bytes, sign: str, cells: tuple[Span, ...]) -> Head:

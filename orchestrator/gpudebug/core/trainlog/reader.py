@@ -20,7 +20,7 @@ from gpudebug.core.trainlog.losses import shown_name
 from gpudebug.core.trainlog.phase_lines import LoggedPhase, separated
 from gpudebug.core.trainlog.series import Point
 from gpudebug.core.trainlog.state import COARSE_SPAN, GROUP, PATTERN_SECONDS, LogState
-from gpudebug.core.trainlog.steps import CountedBar, Line, StepCounter, rate, unit_name, unit_of
+from gpudebug.core.trainlog.steps import BAR, CountedBar, Line, StepCounter, rate, unit_name, unit_of
 from gpudebug.core.trainlog.text import Splitter
 from gpudebug.core.trainlog.work import LoggedWork
 from gpudebug.core.words import PHASE, Trend
@@ -140,8 +140,7 @@ class LogReader:
     @property
     def loss(self) -> float | None:
         """The training loss printed last."""
-        best = self._state.losses.best()
-        return best.last if best else None
+        return self._state.losses.last(self._state.losses.best())
 
     @property
     def reward(self) -> float | None:
@@ -188,7 +187,7 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
         of_learner=best is not None and best.of_learner,
         points=best.count if best else 0,
         first=best.first if best else None,
-        last=best.last if best else None,
+        last=state.losses.last(best),
         loss_of=state.losses.spoken_by(best),
         trend=state.losses.trend(best),
         progress=_progress(state, counter, speed),
@@ -235,6 +234,8 @@ def _rate(state: LogState, counter: StepCounter | None, unit: str | None) -> tup
         return rounds * whole[1], "bar"
     if unit == "epoch" and (of_epochs := state.timing.epochs_per_s()):
         return of_epochs, "printed"
+    if counter is not None and counter.key[-1] == BAR:
+        return state.timing.shown_per_s(counter.key) or (None, None)
     other = unit == "samples" or (counter is not None and unit_name(counter) == "episodes")
     printed = None if other else state.timing.steps_per_s(state.steps.bar_of(counter))
     return printed if printed else (None, None)

@@ -46,9 +46,11 @@ class LineReadings:
         return any(key[1] != "val" for key, _, _ in self.losses)
 
     def within(self, section: LogSection) -> None:
-        """Take a line of evaluation for what it is: its losses, and neither steps nor durations."""
+        """Take a line of evaluation for what it is: its losses, and neither steps nor durations; in a section
+        of training it is that of a bar in between."""
+        between = not section.phase
         self.losses = [
-            ((style, "val" if section.validates(name) else phase, name), tier, value)
+            ((style, "val" if between or section.validates(name) else phase, name), tier, value)
             for (style, phase, name), tier, value in self.losses
         ]
         if section.phase == EVALUATION:

@@ -223,7 +223,8 @@ EXPLODED = 10.0
 class LossSeries:
     """One named series of loss values of one rank; neighbours that are equal count as one point.
 
-    `zeros` counts its zeros, `size` is the sum of its magnitudes.
+    `zeros` counts its zeros, `size` is the sum of its magnitudes; `undirected`: it may be one that rises
+    where the program learns; `latest` is its place among all that was printed.
     """
 
     name: str
@@ -238,7 +239,8 @@ class LossSeries:
     negative: bool = False
     finite: bool = True
     hidden_nan: bool = False
-    unnamed: bool = False
+    undirected: bool = False
+    latest: int = 0
     first: float | None = None
     last: float | None = None
     rank: str = ""
@@ -328,14 +330,14 @@ class LossSeries:
         return self.points.count
 
     def trend(self) -> Trend:
-        """Its course; UNKNOWN for a learner's, for validation, and if a nameless number may be no loss."""
+        """Its course; UNKNOWN for a learner's, for validation, and if what rises may be no loss."""
         if not self.finite or self.hidden_nan:
             return Trend.NAN
         if self.phase == "val" or self.of_learner:
             return Trend.UNKNOWN
         values = [point.value for point in self._course(self._of_one_objective())]
         found = trend(values if len(values) > 1 or self.printed < 2 else values * 2)
-        if self.unnamed and found is Trend.DIVERGING and values[-1] < EXPLODED * abs(values[0]):
+        if self.undirected and found is Trend.DIVERGING and values[-1] < EXPLODED * abs(values[0]):
             return Trend.UNKNOWN if min(values) == values[0] else found
         return found
 

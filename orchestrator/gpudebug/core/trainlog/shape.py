@@ -43,6 +43,9 @@ _DELIMITER = re.compile(r"[|,;{}\[\]()~\t]|:(?!:)|\s{2,}|\s-+\s|^-+\s|=>|\s\*+\s
 _TWIN = re.compile(r"([A-Za-z_]{1,40}) \(([A-Za-z_]{1,40})\): $")
 _PARENT = re.compile(r"([A-Za-z_]{1,40})\[([A-Za-z_]{1,40})$")
 _NOTE = re.compile(r" ?[\[(](?:0+ ?[-:,] ?0+|(?:mean|avg|average|last|over)\b[^\[\]()]{0,40})[\])](?= ?[:=])")
+_RANGE = re.compile(r"(?<=[\[(])0+-(?=0+[\])])")
+"""What a range of batches begins with: its end is how far they came."""
+_PAIR = re.compile(r"\W{0,3}[\[(] *(?P<epoch>0+), *(?P<step>0+) *[\])].*(?:loss|Loss)")
 _LIST = re.compile(r"[+-]?[0nN.][\w.+-]*(?:,? +[+-]?[0nN.][\w.+-]*)+(?=\])")
 _SPLIT = re.compile(r"['\"](?:mode|split|phase|stage|subset)['\"]: *['\"]([A-Za-z_]{1,20})['\"]")
 _SUMMARY = re.compile(
@@ -148,6 +151,8 @@ def read_shape(skeleton: str) -> Shape | None:
     text, stamp = without_marks(text)
     if ("]" in text or ")" in text) and _NOTE.search(text):
         text = _NOTE.sub(lambda match: " " * len(match[0]), text)
+    if "-0" in text:
+        text = _RANGE.sub(lambda match: " " * len(match[0]), text)
     fields = _fields(text, bars)
     rows = find_rows(text, bool(bars)) if tabular else ()
     if rows:
@@ -310,6 +315,11 @@ def _suffix(text: str, token: NumberToken, until: int) -> str:
 def _unnamed(
     token: NumberToken, pending: str, suffix: str, text: str, fields: list[LoggedNumber], gap: str
 ) -> tuple[Role, str]:
+    pair = _PAIR.match(text)
+    if pair and token.start == pair.start("epoch"):
+        return Role("epoch"), "epoch"
+    if pair and token.start == pair.start("step"):
+        return Role("step", tier=2, about="#"), "#"
     if pending:
         role = classify(pending)
         return role if role.kind else Role("loss", tier=4), pending  # `Score at iteration 10 is 1.2`

@@ -187,6 +187,8 @@ class LogState:
         if shape.unnamed and not in_row:
             line.unnamed = self._unnamed(shape.unnamed, text, time)
         self._settle(line, time, int(text[slice(*ranks.numbered)]) if ranks.numbered else None)
+        if in_row and self.steps.at_zero and self.head is not None and self.head.measures:
+            self.steps.begins_with_figures()
         if line.losses or not line.positions:
             return None, at
         steps = ((key[1].lstrip("=:q "), n) for key, kind, _, n, _ in line.positions if kind == "step")
@@ -222,6 +224,8 @@ class LogState:
     ) -> None:
         """Takes in a number of a line; `key` is the style and the name in which it is printed."""
         kind, phase, (style, name) = role.kind, role.phase, key
+        if kind == "epochs" and total:
+            kind = "epoch"
         if kind == "loss":
             line.losses.append(((style, "val" if phase == "val" else "", name), role.tier, value))
         elif kind in ("step", "other"):
@@ -269,7 +273,7 @@ class LogState:
         whole = _whole(total)
         key: Key = ("bar", bar.label, str(whole or ""), bar.counts)
         kind = "bar"
-        if bar.counts == "epoch":
+        if bar.counts == "epoch" or (line.epoch == n and whole and whole == self.steps.epochs):
             key, kind = (line.rank, bar.label, BAR), "epoch"
             line.epoch, self.steps.epochs = n, whole or self.steps.epochs
         line.positions.append((key, kind, 1.0, int(n), whole))
@@ -291,12 +295,12 @@ class LogState:
         self._place(line)
         if here:
             self.epoch = line.epoch
-        if self.section.phase:
+        if self.section.phase or (line.clocks and not self.steps.interludes.isdisjoint(line.clocks)):
             line.within(self.section)
         trained = line.trained()
         self.trained += trained
         if trained and not line.positions:
-            self.steps.begins_with_loss()
+            self.steps.begins_with_figures()
         named = step = None
         if "step" not in self.patterns:
             for key, kind, weight, n, total in line.positions:

@@ -6,7 +6,6 @@ is followed as one source; the source with the best name and the most distinct v
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import gcd
@@ -145,8 +144,9 @@ class StepCounter:
             self.fallen = before
         return before is not None and before < n < self.n
 
-    def begins_with_loss(self) -> None:
-        """A loss was printed below the counter: if that is at 0, it counts from there."""
+    def begins_with_figures(self) -> None:
+        """A loss was printed below the counter, or a table's row with it: if it is at 0, it counts from
+        there."""
         if self.n == 0 and self.seen == 1 and self.kind in ("step", "epoch"):
             self.at_zero = True
 
@@ -178,8 +178,10 @@ class StepCounters:
     def __init__(self) -> None:
         self._sources: dict[Key, StepCounter] = {}
         self._labels: set[str] = set()
-        self._at_zero: list[StepCounter] = []
+        self.at_zero: list[StepCounter] = []
         self._totals: dict[Key, tuple[int, int]] = {}
+        self._drawn: StepCounter | None = None
+        self.interludes: set[Key] = set()
         self.leader: StepCounter | None = None
         self.epoch_counter: StepCounter | None = None
         self.epochs: int | None = None
@@ -204,11 +206,11 @@ class StepCounters:
         open_ = [s for s in bars if key[2] and 0 < s.n <= n and s.n < int(key[2])]
         return max(open_, key=lambda s: s.n, default=None)
 
-    def begins_with_loss(self) -> None:
-        """Take in that a loss was printed on a line without a counter."""
-        for source in self._at_zero:
-            source.begins_with_loss()
-        self._at_zero.clear()
+    def begins_with_figures(self) -> None:
+        """Take in a loss on a line without a counter, or a row of a table."""
+        for source in self.at_zero:
+            source.begins_with_figures()
+        self.at_zero.clear()
 
     def goes_on(self, positions: Sequence[tuple[Key, str, float, int, int | None]]) -> bool:
         """Tell whether a line's counters go on from where they were, or a bar of theirs begins again."""
@@ -232,11 +234,14 @@ class StepCounters:
 
     def update(self, source: StepCounter, reading: CounterReading) -> bool:
         """Take a reading in; True if epochs that lead began again with it."""
-        restarts = source.restarts
-        if not source.update(reading):
+        restarts, rolls = source.restarts, source.rolls
+        moved = source.update(reading)
+        if source.kind == "bar":
+            self._interlude(source, source.rolls > rolls)
+        if not moved:
             return False
         if source.seen == 1 and not reading.n:
-            self._at_zero.append(source)
+            self.at_zero.append(source)
         if source is self.leader:
             return source.restarts > restarts
         if source.kind == "epoch" and (self.epoch_counter is None or source.seen > self.epoch_counter.seen):
@@ -245,11 +250,22 @@ class StepCounters:
             self.leader = source
         return False
 
+    def _interlude(self, bar: StepCounter, again: bool) -> None:
+        """Take in that a bar was drawn, `again` from its beginning: a later one without other words that was
+        drawn between its rounds is of another loop, as of a validation that no word names."""
+        drawn, self._drawn = self._drawn, bar
+        if again and drawn is not None and drawn.order > bar.order and drawn.key[1] == bar.key[1]:
+            self.interludes.add(drawn.key)
+
     def counted(self) -> StepCounter | None:
         """Return the leader, or the best named step where the leading bar counts what `timesteps` count, or
-        the one that counts through the run what the leader counts in each epoch."""
+        the one that counts through the run what the leader counts in each epoch.
+
+        None if all that is left of a bar is its end in a later epoch."""
         leader = self.leader
         if leader is None:
+            return None
+        if leader.kind == "bar" and leader.seen == 1 and leader.epoch is not None and leader.epoch > 1:
             return None
         named = [s for s in self._sources.values() if s.kind == "step" and s.seen > 1 and s.key[-1] != "#"]
         if leader.rolls:
@@ -379,19 +395,3 @@ Line = tuple[str, float | None]
 """A line's text and when it was there, in seconds since launch; None without times."""
 
 LONGEST_LINE = 512
-_TOPICS = {
-    "samples": re.compile(rb"(?:sample|image|img|example|sequence|seq)s?[ _]?(?:/|per)[ _]?s", re.I),
-    "batch": re.compile(rb"batch[ _-]?size", re.I),
-    "environments": re.compile(rb"number of environments", re.I),
-    "tokens": re.compile(rb"tokens (?:per|/) ?(?:iter|step|update|global)", re.I),
-    "latency": re.compile(
-        rb"latenc|infer|forward|respon|predict|(?:time|duration)[ _-]+per[ _-]"
-        rb"|^\W*(?:loop|request|frame|image|video) ?#?0",
-        re.I,
-    ),
-}
-
-
-def topics(skeleton: bytes) -> tuple[str, ...]:
-    """Return what lines of this skeleton speak of: samples, batch, environments, tokens, latency."""
-    return tuple(name for name, pattern in _TOPICS.items() if pattern.search(skeleton))

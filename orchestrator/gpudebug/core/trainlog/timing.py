@@ -145,14 +145,20 @@ class Timing:
 
         `bar` is the one that counts what the steps count.
         """
-        clock = self._bars.get(bar) if bar is not None else None
+        shown = self.shown_per_s(bar) if bar is not None else None
+        durations = self.durations()
+        if durations and (shown is None or shown[1] != "bar"):
+            return 1 / median(point.value for point in durations), "printed"
+        rates = self._rates.items()
+        return (median(rates), "printed") if rates and (shown is None or shown[1] != "bar") else shown
+
+    def shown_per_s(self, bar: Key) -> tuple[float, str] | None:
+        """(rate, where it comes from) of a bar in what it counts: by its clock, else as printed."""
+        clock = self._bars.get(bar)
         measured = clock.per_s() if clock else None
         if measured is not None:
             return measured, "bar"
-        durations = self.durations()
-        if durations:
-            return 1 / median(point.value for point in durations), "printed"
-        rates = self._rates.items() or (clock.rates.items() if clock else ())
+        rates = clock.rates.items() if clock else ()
         return (median(rates), "printed") if rates else None
 
     def durations(self) -> tuple[Point, ...]:
