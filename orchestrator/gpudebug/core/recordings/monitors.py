@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 
 from gpudebug.core.errors import GpudebugError
@@ -57,10 +58,7 @@ def recognised(head: str) -> str | None:
     undated = [line for line in lines if moment(line) is None]
     if looks_headerless(undated[:-1] or undated):
         return QUERY
-    reader = _Reader()
-    for number, line in enumerate(lines, start=1):
-        reader.take(line + "\n", number, lines[number : number + _AHEAD])
-    found = reader.finish()
+    reader, found = _look(head)
     strange = [line for line in reader.strange if not _PROMPT.match(line)]
     if not (found.parts or found.headers):
         return None
@@ -70,6 +68,21 @@ def recognised(head: str) -> str | None:
     if (reader.preamble or found.source in BOXED) and len(strange) > _MOST_UNREAD * len(lines):
         return None
     return found.source
+
+
+@lru_cache(maxsize=1)
+def _look(head: str) -> tuple[_Reader, MonitorRows]:
+    lines = [line for line in head.splitlines()[:_HEAD_LINES] if line.strip()]
+    reader = _Reader()
+    for number, line in enumerate(lines, start=1):
+        reader.take(line + "\n", number, lines[number : number + _AHEAD])
+    return reader, reader.finish()
+
+
+def readings_within(head: str) -> str | None:
+    """Return which monitor's readings are among the lines of a log that begins so; None if none are."""
+    reader, found = _look(head.lstrip("\ufeff"))
+    return found.source if found.parts and reader.strange else None
 
 
 def _tree_recognised(head: str) -> str | None:

@@ -47,7 +47,8 @@ class LogSummary:
 
     `loss` is an even spread of the printed values (equal neighbours count once), `loss_begin` the first of
     them, `points` how many there were, `first` and `last` the ends; `loss_of` says whose it is where several
-    ranks print one. `of_learner` says that they are a critic's or a policy's, which need not fall.
+    ranks print one; `disordered`: its lines are out of order. `of_learner` says that they are a critic's or a
+    policy's, which need not fall.
     `step_unit` is what the log counts: step, timesteps (of an environment), samples or epoch; `step_times`
     are (count, seconds since launch at which it was first seen) and `progress_per_s` the rate in that unit;
     `progress` says the same in the log's own word.
@@ -71,6 +72,7 @@ class LogSummary:
     first: float | None = None
     last: float | None = None
     loss_of: str | None = None
+    disordered: bool = False
     trend: Trend = Trend.UNKNOWN
     progress: LogProgress | None = None
     steps: int | None = None
@@ -189,6 +191,7 @@ def _summarised(state: LogState, exit_status: int | None, signal: int | None) ->
         first=best.first if best else None,
         last=state.losses.last(best),
         loss_of=state.losses.spoken_by(best),
+        disordered=best is not None and best.disordered,
         trend=state.losses.trend(best),
         progress=_progress(state, counter, speed),
         steps=state.steps.reached(counter) if counter and unit == "step" else None,

@@ -212,6 +212,10 @@ FEWEST_OF_ONE = 5
 FEWEST_SHARED = 3
 """Steps that are named twice with another loss: fewer may be a step that was told of again."""
 
+MOST_LOOKED_AT = 64
+OUT_OF_ORDER = 0.2
+"""Of the first lines of a log this share names a step before that of the line above it."""
+
 BEGIN = 30
 """The first points, kept whatever the log's length: two runs that saw the same agree on them."""
 
@@ -249,6 +253,8 @@ class LossSeries:
     _named: int = -1
     _steps: int = 0
     _again: int = 0
+    _falls: int = 0
+    _distinct: set[int] = field(default_factory=set)
 
     def add(
         self,
@@ -282,7 +288,17 @@ class LossSeries:
         if named is not None:
             self._again += named == self._named
             self._steps += named != self._named
+            if self._steps <= MOST_LOOKED_AT and named != self._named:
+                self._falls += named < self._named
+                self._distinct.add(named)
             self._named = named
+
+    @property
+    def disordered(self) -> bool:
+        """Whether its lines are out of order: the steps that they name fall often, and none comes again."""
+        looked_at = min(self._steps, MOST_LOOKED_AT)
+        often = self._falls > OUT_OF_ORDER * looked_at
+        return often and looked_at >= FEWEST and len(self._distinct) == looked_at
 
     @property
     def idle(self) -> bool:
@@ -330,10 +346,11 @@ class LossSeries:
         return self.points.count
 
     def trend(self) -> Trend:
-        """Its course; UNKNOWN for a learner's, for validation, and if what rises may be no loss."""
+        """Its course; UNKNOWN for a learner's, for validation, if its lines are out of order, and if what
+        rises may be no loss."""
         if not self.finite or self.hidden_nan:
             return Trend.NAN
-        if self.phase == "val" or self.of_learner:
+        if self.phase == "val" or self.of_learner or self.disordered:
             return Trend.UNKNOWN
         values = [point.value for point in self._course(self._of_one_objective())]
         found = trend(values if len(values) > 1 or self.printed < 2 else values * 2)

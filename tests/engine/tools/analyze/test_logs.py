@@ -170,3 +170,46 @@ def test_what_holds_no_figures_is_refused_with_the_log_beside_it(
     with pytest.raises(GpudebugError) as caught:
         analyze([tmp_path / name])
     assert caught.value.next == f"gpudebug analyze '{written}'"
+
+
+TEGRA = "03-09-2026 14:05:{i:02} RAM 4100/15656MB (lfb 120x4MB) CPU [20%@1510] GR3D_FREQ 9{i}% GPU@42C\n"
+
+
+def test_readings_in_a_log_are_named(tmp_path: Path) -> None:
+    """Two formats in one file: the log is read, the other is not lost without a word."""
+    path = tmp_path / "train.log"
+    path.write_text(rows("step {n} loss {loss}\n") + rows(TEGRA))
+    answer = analyze([path])
+    assert isinstance(answer, LogAnswer)
+    assert (answer.loss.last, answer.steps) == (0.7, 60)
+    assert any("readings of tegrastats are in the file too" in note for note in answer.notes)
+
+
+def test_readings_among_noise_are_no_training_log(tmp_path: Path) -> None:
+    path = tmp_path / "gpu.txt"
+    path.write_text("connection lost, trying again\n" * 40 + rows(TEGRA))
+    with pytest.raises(GpudebugError, match="holds readings of tegrastats"):
+        analyze([path])
+
+
+def test_a_damaged_file_without_a_line_of_training_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "gpu.txt"
+    path.write_bytes(b"# starts here: words of some kind\n" * 40 + bytes(range(256)) * 40)
+    with pytest.raises(GpudebugError, match="is damaged: binary content"):
+        analyze([path])
+
+
+def test_lines_out_of_order_have_no_trend(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    lines = [f"step {n} loss {2.5 - n / 50:.2f}\n" for n in range(1, 41)]
+    path.write_text("".join(lines[n * 17 % 40] for n in range(40)))
+    answer = analyze([path])
+    assert isinstance(answer, LogAnswer)
+    assert (answer.loss.trend, answer.loss.points) == ("UNKNOWN", 40)
+    assert any("out of order" in note for note in answer.notes)
+    path.write_text(
+        "".join(f"epoch {e} step {n} loss {3 - e - n / 50:.2f}\n" for e in (0, 1) for n in range(1, 21))
+    )
+    again = analyze([path])
+    assert isinstance(again, LogAnswer)
+    assert (again.loss.trend, again.notes) == ("CONVERGING", ())

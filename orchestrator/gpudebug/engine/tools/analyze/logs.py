@@ -14,6 +14,7 @@ from gpudebug.core.evidence.window_figures import finite
 from gpudebug.core.evidence.work import MIN_SEEN, doubts
 from gpudebug.core.inside.sections import printed
 from gpudebug.core.recordings.formats import encoding_of, is_text
+from gpudebug.core.recordings.monitors import readings_within
 from gpudebug.core.records import LearningSeries
 from gpudebug.core.redaction.redact import Redactor
 from gpudebug.core.statistics.units import HIGHER, REWARD
@@ -47,9 +48,23 @@ def log(path: Path) -> AnalyzedFile:
             path, samples_beside(path), {}, exit_status=None, signal=None, redactor=_redactor(path)
         )
     silent = not (found.points or found.durations or found.steps or found.failure or found.latencies.count)
-    if silent and is_document(store.read_head(path, HEAD, follow=True)):
+    head = store.read_head(path, HEAD, follow=True)
+    if silent and is_document(head):
         raise GpudebugError(
             "is JSON, but no trace, no section report and no log", file=str(path), next=f"give {KNOWN}"
+        )
+    source = readings_within(head.decode(encoding_of(head) or "utf-8", "replace"))
+    if silent and source is not None:
+        raise GpudebugError(
+            f"holds readings of {source} among lines of another kind, and no training",
+            file=str(path),
+            next="save the readings in a file of their own, and give that",
+        )
+    if silent and encoding_of(head) is None and not is_text(head):
+        raise GpudebugError(
+            "is damaged: binary content, and no line of a training that can be read",
+            file=str(path),
+            next=f"give {KNOWN}",
         )
     if silent and _only_names(path):
         raise GpudebugError("has the names of its columns and no rows yet", file=str(path), next=_AGAIN)
@@ -76,7 +91,7 @@ def log(path: Path) -> AnalyzedFile:
         reward=reward_of(reward),
         latency=latency_in(latency_evidence(found.latencies)),
         failure=failure_in(failure),
-        notes=(*doubts(found.work), *_notes(path, found, broken)),
+        notes=(*doubts(found.work), *_notes(head, found, broken, source)),
         sections=printed(end, _redactor(path).redact),
     )
     series = {
@@ -129,15 +144,18 @@ def _of_records(records: Sequence[Mapping[str, object]]) -> LogSummary:
     return reader.summary()
 
 
-def _notes(path: Path, found: LogSummary, broken: str | None) -> Iterator[str]:
+def _notes(head: bytes, found: LogSummary, broken: str | None, source: str | None) -> Iterator[str]:
     """What of the file was guessed, or not read."""
     if broken:
         yield f"the file {broken}: what is before that was read"
     if found.loss_name == UNNAMED:
         yield "no names are printed: the first number is taken for the step, the second for the loss"
-    head = store.read_head(path, HEAD, follow=True)
     if encoding_of(head) is None and not is_text(head):
         yield "binary content in the file was left out"
+    if found.disordered:
+        yield "its lines are out of order: they name steps before those above them, so the loss has no trend"
+    if source is not None:
+        yield f"readings of {source} are in the file too: save them in a file of their own to analyze them"
 
 
 def _progress(found: LogProgress | None) -> ProgressFigure | None:
