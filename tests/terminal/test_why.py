@@ -67,9 +67,11 @@ def test_phases_that_the_log_names_are_below() -> None:
     named = [{**one, "name": name, "gpu_util": 20.0, "rate": 10.0, "reason": None} for name in ("sft", "ppo")]
     changes = "the run changes between a and b 39 times, every 1.0 s"
     nothing = {"most": None, "most_share": None}
-    lines = why(phases={**PHASES, **nothing, "named": named, "named_reason": changes}).splitlines()
+    place = {"site": "train.py:9", "function": "teach", "share": 0.8, "state": "runs", "code": "teach()"}
+    more = {"named": named, "named_reason": changes, "named_places": {"sft": place}}
+    lines = why(phases={**PHASES, **nothing, **more}).splitlines()
     assert lines[3:6] == [
-        "   sft: 30.0 s from 2.0 s on, gpu_util 20.0%, 10 steps/s",
+        "   sft: 30.0 s from 2.0 s on, gpu_util 20.0%, 10 steps/s; 80% runs train.py:9 teach",
         "   ppo: 30.0 s from 2.0 s on, gpu_util 20.0%, 10 steps/s",
         f"   {changes}",
     ]

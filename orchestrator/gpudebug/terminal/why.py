@@ -8,6 +8,7 @@ from itertools import chain
 
 from gpudebug.core.answers.diagnosis import (
     AttachedLook,
+    BusyPlace,
     DiagnosedCause,
     RunPhases,
     StepParts,
@@ -111,15 +112,19 @@ def _phases(phases: RunPhases | None) -> list[str]:
     if _costs_much(phases):
         most = f"; most: {phases.most}, {100 * (phases.most_share or 0.0):.0f}% of the plan"
     lines = [_cut(f"Phases: {text}{f' ({within})' if within else ''}{most}")]
-    lines += [_cut(named(one), _INDENT) for one in phases.named[:_NAMED_PHASES]]
+    for one in phases.named[:_NAMED_PHASES]:
+        most_of = phases.named_places.get(one.name)
+        lines.append(_cut(named(one) + (f"; {_where(most_of)}" if most_of else ""), _INDENT))
     lines += [_cut(phases.named_reason, _INDENT)] if phases.named_reason else []
     place = phases.start_up_place
     if most and phases.most == START_UP and place is not None:
         by = f", called by {phases.start_up_caller}" if phases.start_up_caller else ""
-        lines.append(
-            _cut(f"Start-up: {100 * place.share:.0f}% {place.state} {place.site} {place.function}{by}")
-        )
+        lines.append(_cut(f"Start-up: {_where(place)}{by}"))
     return lines
+
+
+def _where(place: BusyPlace) -> str:
+    return f"{100 * place.share:.0f}% {place.state} {place.site} {place.function}"
 
 
 def _step(step: StepParts) -> list[str]:
@@ -129,8 +134,7 @@ def _step(step: StepParts) -> list[str]:
         took = numbers.of_step(step.time_s, step.median_s, step.pauses)
         lines.append(_cut(f"A step{took}: {', '.join(parts)}"))
     if step.places:
-        places = [f"{100 * p.share:.0f}% {p.state} {p.site} {p.function}" for p in step.places[:_PLACES]]
-        lines.append(_cut(f"Most time: {'; '.join(places)}"))
+        lines.append(_cut(f"Most time: {'; '.join(map(_where, step.places[:_PLACES]))}"))
     return lines
 
 

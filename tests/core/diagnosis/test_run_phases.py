@@ -51,8 +51,12 @@ def test_start_up_is_named_by_its_place_and_by_what_of_another_file_called_it() 
         ("other", "job/train.py:main lib/other.py:load", 5, 2.0, 2.0),
         code=code,
     )
-    found = phases_of(run(50.0, rate=2.0).model_copy(update=STEPS), {}, seen)
+    flat = stacks(*(("other", f"job/train.py:f{n}", n, 1.0, 1.0) for n in range(9)), code={})
+    named = {"supervised": seen, "ppo": flat}
+    found = phases_of(run(50.0, rate=2.0).model_copy(update=STEPS), {}, seen, named)
     assert found is not None and found.start_up_place is not None
+    # Nothing is named for a phase whose time is in many places.
+    assert found.named_places == {"supervised": found.start_up_place}
     place = found.start_up_place
     assert (place.site, place.function, place.share) == ("train.py:9", "Calls.read", 0.8)
     assert found.start_up_caller == "lib/sampler.py:Grouped.__init__"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpudebug.core.answers.answer import Answer, PhaseFigures
 from gpudebug.core.answers.sample import (
@@ -255,8 +255,9 @@ class RunPhases:
     the steps themselves that costs most over all planned steps, and its share of them; null if unknown.
     `start_up_place` is the line in which the training process was most before its first step, from a quarter
     of that time on, and `start_up_caller` the function of another file that called it; null if none is, or it
-    was not watched then. `named` are those that log or optimizers name, two or more, and `named_reason` is
-    why such names are no phases, or why one that was asked for is missing.
+    was not watched then. `named` are those that log or optimizers name, two or more, `named_places` the line
+    in which the training process was most in each, as in start-up, and `named_reason` is why such names are
+    no phases, or why one that was asked for is missing.
     """
 
     start_up_s: float
@@ -269,6 +270,7 @@ class RunPhases:
     start_up_caller: str | None = None
     named: tuple[PhaseFigures, ...] = ()
     named_reason: str | None = None
+    named_places: dict[str, BusyPlace] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,8 @@ START_UP = "start-up"
 LEAST = 0.01
 """A smaller part of the window is not told from none."""
 A_PLACE = 0.25
-"""Of what was seen of start-up, from which a place is what it is spent in."""
+"""Of what was seen of start-up or of a named phase, from which a place is what it is spent in."""
+_NOTHING: Mapping[str, Stacks] = {}
 _SAVES = (
     r"serialization\.py:([\w<>]+\.)*_?(legacy_)?save|safetensors/torch\.py:"
     r"|:([\w<>]+\.)*_?save(_\w+)?$|:([\w<>]+\.)*_?(write|dump)_?(checkpoint|ckpt|snapshot)\w*$"
@@ -25,11 +26,15 @@ _SAVES = (
 
 
 def phases_of(
-    evidence: Evidence, signals: Mapping[str, SignalValue], start_up: Stacks | None = None
+    evidence: Evidence,
+    signals: Mapping[str, SignalValue],
+    start_up: Stacks | None = None,
+    named: Mapping[str, Stacks] = _NOTHING,
 ) -> RunPhases | None:
     """Return the phases of a run; None before its first step, and of one whose window is unknown.
 
-    `signals` are those of its diagnosis, `start_up` what it did before its first step. A run that ended by
+    `signals` are those of its diagnosis, `start_up` what it did before its first step, `named` what in the
+    phases of these names. A run that ended by
     itself is all that was planned. What is not known to take `LEAST` of the window is left out.
     """
     first, window = evidence.first_step_s, evidence.window
@@ -63,6 +68,7 @@ def phases_of(
         start_up_caller=_caller_of(start_up, place),
         named=figures([evidence.phases], evidence.step_unit),
         named_reason=evidence.phases_reason,
+        named_places={name: one for name, stacks in named.items() if (one := _place_of(stacks))},
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpudebug.core.answers.diagnosis import WhyAnswer
+from gpudebug.core.answers.diagnosis import RunPhases, WhyAnswer
 from gpudebug.core.answers.sample import SampledRate
 from gpudebug.core.command.reach import BeyondReach
 from gpudebug.core.diagnosis.look_problem import LookProblem, disturbances, is_blind, problem_of
@@ -19,11 +19,11 @@ from gpudebug.core.diagnosis.rank import diagnose
 from gpudebug.core.diagnosis.run_phases import phases_of
 from gpudebug.core.errors import GpudebugError
 from gpudebug.core.evidence import devices, program
-from gpudebug.core.inside.stacks.window import read_stacks, start_up_stacks
-from gpudebug.core.records import Evidence, Stacks
+from gpudebug.core.inside.stacks.window import read_stacks, stacks_evidence, start_up_stacks
+from gpudebug.core.records import Evidence
 from gpudebug.core.statistics.across import across
 from gpudebug.core.verdict.run_plan import LEAST_WINDOW_S, SOON_S, RunPlan
-from gpudebug.core.words import Outcome
+from gpudebug.core.words import Outcome, SignalValue
 from gpudebug.edges import launcher, store
 from gpudebug.engine.campaign.files import REPLAYED_NOTE, read_config
 from gpudebug.engine.diagnosis.premises_of_look import note_code, with_premises
@@ -201,18 +201,25 @@ def answer_of(measured: MeasuredRun, looked_at: LookedAt) -> WhyAnswer:
         folder=str(measured.folder.path),
         next_command=_next(measured, looked_at, problem, found if not blind else Diagnosis()),
         ranks=None if blind else single.facts.ranks,
-        phases=phases_of(evidence, single.facts.signals, _start_up(measured, looked_at)),
+        phases=_phases(measured, looked_at, single.facts.signals),
     )
 
 
-def _start_up(measured: MeasuredRun, looked_at: LookedAt) -> Stacks | None:
-    """Return what the training did before its first step; None if it was not watched then."""
-    first = measured.evidence.first_step_s
-    path = measured.folder.path / launcher.PROBE
-    if first is None or not path.exists():
-        return None
-    record = read_stacks(store.read_file(path).decode("utf-8", "replace"))
-    return start_up_stacks(record, first, redactor_of(looked_at.job).redact) if record else None
+def _phases(
+    measured: MeasuredRun, looked_at: LookedAt, signals: Mapping[str, SignalValue]
+) -> RunPhases | None:
+    """Return the phases, with what the training did before its first step and in each named one."""
+    evidence, path = measured.evidence, measured.folder.path / launcher.PROBE
+    first = evidence.first_step_s
+    record = read_stacks(store.read_file(path).decode("utf-8", "replace")) if path.exists() else None
+    if record is None or first is None:
+        return phases_of(evidence, signals)
+    scrub, named = redactor_of(looked_at.job).redact, {}
+    for phase in evidence.phases:
+        found = stacks_evidence(record, phase.window, scrub=scrub) if phase.window else None
+        if found is not None and found.training is not None:
+            named[phase.name] = found.training
+    return phases_of(evidence, signals, start_up_stacks(record, first, scrub), named)
 
 
 def log_end(folder: store.RunFolder) -> str:
