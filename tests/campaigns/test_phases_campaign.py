@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.campaigns import make_campaign, make_replay_campaign, record
+from tests.support.campaigns import gpudebug, make_campaign, make_replay_campaign, record
 from tests.support.places import SUPPORT
 from tests.support.probed import needs_torch
 
@@ -93,3 +93,15 @@ def test_a_run_waits_for_the_phase_that_its_second_optimizer_begins(tmp_path: Pa
     assert [one["name"] for one in found["phases"]] == ["optimizer 1", "optimizer 2"]
     assert found["phases"][1]["rate"] > 1.5 * found["phases"][0]["rate"]
     assert found["steps_per_s"] == pytest.approx(found["phases"][1]["rate"], rel=0.05)
+
+
+@needs_torch
+def test_why_names_the_line_that_each_phase_waits_in(tmp_path: Path) -> None:
+    program = [sys.executable, str(SUPPORT / "phases_train.py"), "--supervised_steps=120", "--steps=1000"]
+    words = ("--json", "why", "--device=cpu:1", "--to-the-end", "--", *program)
+    phases = gpudebug(tmp_path, *words).expect(0).json["phases"]
+    places = [phases["named_places"][one["name"]] for one in phases["named"]]
+    assert [(place["state"], place["code"].partition("(")[0]) for place in places] == [
+        ("waits", "time.sleep")
+    ] * 2
+    assert "args.teacher_ms" in places[0]["code"] and "0.01" in places[1]["code"]
