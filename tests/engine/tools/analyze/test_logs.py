@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -213,3 +215,17 @@ def test_lines_out_of_order_have_no_trend(tmp_path: Path) -> None:
     again = analyze([path])
     assert isinstance(again, LogAnswer)
     assert (again.loss.trend, again.notes) == ("CONVERGING", ())
+
+
+def test_a_log_of_no_campaign_loads_no_settings_and_no_comparison(tmp_path: Path) -> None:
+    """Both take longer to load than a page of a log to read."""
+    (tmp_path / "train.log").write_text(rows("step {n} loss {loss}\n"))
+    code = (
+        "import sys, pathlib; from gpudebug.engine.tools.analyze import analyze; "
+        "print(analyze([pathlib.Path('train.log')]).steps, "
+        "[m for m in ('gpudebug.core.config', 'gpudebug.core.compare') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "60 []\n"

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from gpudebug.core.answers.analyze import AnalyzeAnswer, FilesAnswer, RanksTogether
 from gpudebug.core.answers.sections import SectionsAnswer
-from gpudebug.core.compare.sections import compare as compare_reports
 from gpudebug.core.errors import GpudebugError, UsageError
 from gpudebug.core.inside.sections import Report
 from gpudebug.edges import charts, launcher, store
@@ -89,6 +88,8 @@ def analyze(
     reports = parts.reports
     together = sections(reports, f"{len(reports)} reports together") if len(reports) > 1 else None
     if compare:
+        from gpudebug.core.compare.sections import compare as compare_reports
+
         against = read(compare, packed=_kind(compare)[1])
         both = compare_reports(reports, [against], (", ".join(map(str, files)), str(compare)))
         if together:

@@ -26,7 +26,6 @@ from gpudebug.core.trainlog.work import LoggedWork
 from gpudebug.core.trainlog.written_tables import as_lines, records_in
 from gpudebug.core.verdict.work import trend
 from gpudebug.edges import charts, store
-from gpudebug.engine.campaign.files import find, read_config, redactor_of
 from gpudebug.engine.run.devices import failure_in, latency_in
 from gpudebug.engine.run.readings import read_log, samples_beside
 from gpudebug.engine.tools.analyze.kinds import HEAD, KNOWN, AnalyzedFile, is_document, is_records
@@ -194,8 +193,14 @@ def reward_of(series: LearningSeries | None) -> RewardFigure | None:
 
 def _redactor(path: Path) -> Redactor:
     """What knows the secrets of the campaign that the log is of; of this process alone if it is of none."""
+    folder = path.resolve().parent
+    if store.find_root(folder) is None:
+        return Redactor(os.environ)
+    # What reads a campaign's settings takes longer to load than a page of a log to read.
+    from gpudebug.engine.campaign.files import find, read_config, redactor_of
+
     try:
-        return redactor_of(read_config(find(path.resolve().parent)))
+        return redactor_of(read_config(find(folder)))
     except GpudebugError:
         return Redactor(os.environ)
 
