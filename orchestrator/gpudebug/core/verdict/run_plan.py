@@ -26,7 +26,7 @@ ENOUGH_STEPS = 10
 """Fewer steps than this in the window have no rate worth comparing."""
 ENOUGH_EPOCHS = 3
 """The same of a log that counts epochs, or another unit of many steps, where nothing finer is known."""
-SOON_S = 12.0
+SOON_S = 9.0
 """A look whose step is the same in half of so much window as in all of it has shown what there is to see."""
 _SOON_LOOKS = (0.5, 1.0, 1.5, 2.25)
 """When it is looked, in `SOON_S`: each is compared with the one before."""
