@@ -55,6 +55,15 @@ def step(net, optimizer):
     optimizer.step()
 train(Net(), step)
 """,
+    "metrics": """
+def step(net, optimizer):
+    net(torch.ones(32, 2)).backward()
+    optimizer.step()
+    with torch.no_grad():
+        for batch in torch.utils.data.DataLoader(torch.ones(64, 2), batch_size=32):
+            for rows in (1, 2): net(batch[:rows])
+train(Net(), step)
+""",
     "closure": """
 def step(net, optimizer):
     def closure():
@@ -248,6 +257,8 @@ def test_forwards_of_few_rows_without_gradients_are_those_that_act(told: Mapping
     assert (counters["acts_n"], counters["acts_rows_n"]) == (3 * (STEPS - 2), 4 * (STEPS - 2))
     assert counters["acts_s"] > 0 and counters["rows_n"] == 32 * counters["backward_n"]
     assert "acts_n" not in told["forward"].counters
+    # A metric that is given a part of an evaluation's batch is no policy.
+    assert told["metrics"].counters["eval_data_n"] > 0 and "acts_n" not in told["metrics"].counters
 
 
 def test_errors_end_a_phase(told: Mapping[str, Told]) -> None:

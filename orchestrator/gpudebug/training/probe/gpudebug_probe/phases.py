@@ -7,6 +7,7 @@ computes. On a GPU this is the time it takes to queue the work, and to wait wher
 Of each backward, the elements that its first forward was given are counted, too: what a step takes in,
 whatever the program prints of it, and whether or not a loader feeds it. Forwards without gradients that carry
 less than half as many rows as training's are counted with their time and their rows: a policy acts in such.
+Those that follow an evaluation's batch are not: a metric is a module, too, and is given a part of a batch.
 Of some forwards, how much of that reaches parameters is looked at, too: see `reached`.
 """
 
@@ -60,6 +61,8 @@ class _Phases:
         self.given = 0
         # Rows of what the first forward of the last backward was given.
         self.rows = 0
+        # Batches that evaluations had fetched by then.
+        self.evaluated = 0.0
         self._torch = torch
         self.recorder.on_begin(self._anew)
         self.recorder.before_beat(self._known)
@@ -68,6 +71,7 @@ class _Phases:
         self.within.clear()
         self.look = True
         self.given = self.rows = 0
+        self.evaluated = 0.0
 
     def _known(self) -> None:
         self.look = True
@@ -95,6 +99,8 @@ class _Phases:
         self.rows = rows_of(self._torch, args, kwargs) or self.rows
 
     def _acted(self, args: Any, kwargs: Any, took: float) -> None:
+        if self.recorder.counters.get("eval_data_n", 0.0) != self.evaluated:
+            return
         rows = rows_of(self._torch, args, kwargs)
         if rows and rows * FEWER <= self.rows:
             self.add("acts_n", 1)
@@ -103,6 +109,7 @@ class _Phases:
 
     def fed(self) -> None:
         """Count what the backward that has ended took in."""
+        self.evaluated = self.recorder.counters.get("eval_data_n", 0.0)
         if self.given:
             self.add("inputs_n", self.given)
             self.given = 0
